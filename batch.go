@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
@@ -25,8 +26,8 @@ type Item struct {
 	Err error
 }
 
-// each decides each of several items by itself.
-func (e *Engine) each(ctx context.Context, items []Item, o *run.Options) (allowed bool, err error) {
+// several decides several items, each by itself or all together.
+func (e *Engine) several(ctx context.Context, items []Item, o *run.Options) (allowed bool, err error) {
 	rules, err := e.ready()
 	if err != nil {
 		return false, err
@@ -35,61 +36,85 @@ func (e *Engine) each(ctx context.Context, items []Item, o *run.Options) (allowe
 	if e.observer != nil {
 		began = time.Now()
 	}
-	b := batch{engine: e, items: items, calls: make([]*call, len(items))}
-	var size run.Size
-	for i := range items {
-		item := &items[i]
-		item.Decision.reset()
-		c := e.calls.Get().(*call)
-		b.calls[i] = c
-		by := rules
-		if item.Request.Rules != nil {
-			by = e.prepared(item.Request.Rules)
-		}
-		item.Err = c.plan(by, &e.seals, item.Verb, &item.Request, nil)
-		if addPlan(&size, &c.request); o.IsTooLarge(size) {
-			b.calls = b.calls[:i+1] // the rest need not be planned
-			break
+	b, ok := e.batches.Get().(*batch)
+	if !ok {
+		b = new(batch)
+	}
+	b.engine, b.items = e, items
+	admitted := true // a request by itself is, unless its own decision denies it
+	if err = b.plan(rules, o); err == nil {
+		if o.Together {
+			b.group.calls = b.calls
+			admitted, err = b.group.run(ctx, &e.driver)
+			b.group.reset()
+		} else {
+			b.run(ctx)
 		}
 	}
-	if err = o.Check(size); err != nil {
-		for i, c := range b.calls {
-			if e.observer != nil {
-				e.tell(ctx, items[i].Verb, nil, err, began)
-			}
-			c.reset()
-			e.calls.Put(c)
-		}
-		return false, err
-	}
-	b.run(ctx)
-	allowed = true
+	allowed = admitted
 	for i, c := range b.calls {
-		item := &items[i]
-		if item.Err == nil {
-			v := verdictOf(&c.request, &c.now)
-			if v.write(&item.Decision); item.Decision.Allowed {
-				item.Decision.hold(&c.request, &c.now)
-			}
+		item, failed := &items[i], err
+		if err == nil && !o.Together {
+			failed = item.Err
 		}
-		allowed = allowed && item.Err == nil && item.Decision.Allowed
+		if failed == nil {
+			c.write(&item.Decision, admitted)
+		}
+		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
-			e.tell(ctx, item.Verb, &item.Decision, item.Err, began)
+			e.tell(ctx, verbOf(item, o), &item.Decision, failed, began)
 		}
 		c.reset()
 		e.calls.Put(c)
 	}
-	return allowed, nil
+	clear(b.calls)
+	b.engine, b.items, b.calls = nil, nil, b.calls[:0]
+	e.batches.Put(b)
+	return allowed, err
 }
 
-// batch is items on their way through the engine.
+// verbOf returns the verb of an item.
+func verbOf(it *Item, o *run.Options) store.Verb {
+	if o.Together {
+		return store.Take
+	}
+	return it.Verb
+}
+
+// batch is items on their way through the engine. Values of it are pooled, so that their
+// memory is reused.
 type batch struct {
 	engine *Engine
 	items  []Item
 	calls  []*call // of items
+	group  grouped // the calls as one
 }
 
-// run decides the items. An item whose rules behind a verdict wait for its own
+// plan plans the items, until one of them, or o, refuses all of them.
+func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
+	var size run.Size
+	for i := range b.items {
+		item, by := &b.items[i], rules
+		item.Decision.reset()
+		if item.Request.Rules != nil {
+			by = b.engine.prepared(item.Request.Rules)
+		}
+		c := b.engine.calls.Get().(*call)
+		b.calls = append(b.calls, c)
+		err := c.plan(by, &b.engine.seals, verbOf(item, o), &item.Request, nil)
+		if !o.Together {
+			item.Err = err
+		} else if err != nil {
+			return err
+		}
+		if addPlan(&size, &c.request); o.IsTooLarge(size) {
+			break // the rest need not be planned
+		}
+	}
+	return o.Check(size)
+}
+
+// run decides each item by itself. An item whose rules behind a verdict wait for its own
 // outcome ends a stretch: the next one is decided after them.
 func (b *batch) run(ctx context.Context) {
 	from := 0

@@ -103,6 +103,15 @@ func (c *call) degrade(err error, reason store.Reason) {
 	c.now.Outage = err
 }
 
+// write writes the decision into d, which is empty. It has a receipt only if the take
+// was admitted as a whole.
+func (c *call) write(d *Decision, admitted bool) {
+	v := verdictOf(&c.request, &c.now)
+	if v.write(d); d.Allowed && admitted {
+		d.hold(&c.request, &c.now)
+	}
+}
+
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
 	p := &c.request

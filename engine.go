@@ -49,7 +49,7 @@ type Engine struct {
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
-	groups    sync.Pool  // of *grouped, or empty
+	batches   sync.Pool  // of *batch, or empty
 	shorts    sync.Pool  // of *short
 	others    others
 }
@@ -160,7 +160,7 @@ func (e *Engine) Renew(ctx context.Context, receipt Receipt, r Request) (Decisio
 
 func (e *Engine) decide(ctx context.Context, verb store.Verb, r *Request) (Decision, error) {
 	var d Decision
-	err := e.Do(ctx, verb, r, &d)
+	err := e.one(ctx, verb, r, &d, &run.Options{})
 	return d, err
 }
 
@@ -252,10 +252,7 @@ func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb store.Verb
 		err = c.run(ctx, &e.driver, answer)
 	}
 	if err == nil {
-		v := verdictOf(&c.request, &c.now)
-		if v.write(d); d.Allowed {
-			d.hold(&c.request, &c.now)
-		}
+		c.write(d, true)
 	}
 	c.reset()
 	e.calls.Put(c)

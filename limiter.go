@@ -265,7 +265,7 @@ func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n
 		return err
 	}
 	if m.memory == nil || len(key)+len(member) > limiterKey {
-		*r, err = m.observed(ctx, verb, key, member, n)
+		*r, err = m.general(ctx, verb, key, member, n)
 		return err
 	}
 	var room [limiterKey]byte
@@ -343,8 +343,8 @@ func (m *Limiter) result(t *drive.Task) Result {
 	return r
 }
 
-// observed decides and calls the observer, if there is one.
-func (m *Limiter) observed(ctx context.Context, verb store.Verb, key, member string, n int64) (Result, error) {
+// general decides any call, and tells the observer, if there is one.
+func (m *Limiter) general(ctx context.Context, verb store.Verb, key, member string, n int64) (Result, error) {
 	began := time.Now()
 	r, err := m.drive(ctx, verb, key, member, n, nil)
 	if m.observer == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/weirhq/weir/internal/run"
-	"github.com/weirhq/weir/store"
 )
 
 // DoAll runs each item as [Engine.Do] would, and writes its Decision or its Err.
@@ -33,19 +32,12 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 // under the same rule count together there: both fit, or neither. Allowed in each
 // Decision is the answer to this request alone. The items' store.Verb and Err are ignored.
 func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
-	switch {
-	case len(items) == 1:
-		it := &items[0]
-		verb := it.Verb
-		if o.Together {
-			verb = store.Take
-		}
-		if err = e.one(ctx, verb, &it.Request, &it.Decision, &o); !o.Refused() {
-			it.Err = err
-		}
-		return err == nil && it.Decision.Allowed, err
-	case o.Together:
-		return e.together(ctx, items, &o)
+	if len(items) != 1 {
+		return e.several(ctx, items, &o)
 	}
-	return e.each(ctx, items, &o)
+	it := &items[0]
+	if err = e.one(ctx, verbOf(it, &o), &it.Request, &it.Decision, &o); !o.Refused() {
+		it.Err = err
+	}
+	return err == nil && it.Decision.Allowed, err
 }

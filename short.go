@@ -8,7 +8,7 @@ import (
 
 // short is the memory of a request that matches a few plain rules ([plan.Prepared]) and
 // is decided in memory, as most requests of most programs are. It needs no outage policy
-// and none of what holds, verdicts and bans need. FuzzQuick compares it with the general
+// and none of what holds, verdicts and bans need. FuzzShort compares it with the general
 // way. Shorts are pooled.
 type short struct {
 	values  [shortValues]string // of the request

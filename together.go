@@ -4,72 +4,15 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
-	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// together takes the requests of several items as one action; see [Engine.Run].
-func (e *Engine) together(ctx context.Context, items []Item, o *run.Options) (allowed bool, err error) {
-	rules, err := e.ready()
-	if err != nil {
-		return false, err
-	}
-	var began time.Time
-	if e.observer != nil {
-		began = time.Now()
-	}
-	j, ok := e.groups.Get().(*grouped)
-	if !ok {
-		j = new(grouped)
-	}
-	var size run.Size
-	for i := range items {
-		by := rules
-		if other := items[i].Request.Rules; other != nil {
-			by = e.prepared(other)
-		}
-		items[i].Decision.reset()
-		c := e.calls.Get().(*call)
-		j.calls = append(j.calls, c)
-		if err = c.plan(by, &e.seals, store.Take, &items[i].Request, nil); err != nil {
-			break
-		}
-		if addPlan(&size, &c.request); o.IsTooLarge(size) {
-			break
-		}
-	}
-	if err == nil {
-		err = o.Check(size)
-	}
-	if err == nil {
-		allowed, err = j.run(ctx, &e.driver)
-	}
-	for i, c := range j.calls {
-		if err == nil {
-			d, v := &items[i].Decision, verdictOf(&c.request, &c.now)
-			if v.write(d); allowed {
-				d.hold(&c.request, &c.now)
-			}
-		}
-		if e.observer != nil {
-			e.tell(ctx, store.Take, &items[i].Decision, err, began)
-		}
-		c.reset()
-		e.calls.Put(c)
-	}
-	j.reset()
-	e.groups.Put(j)
-	return allowed, err
-}
-
-// grouped is several requests that the engine decides as one. Values of it are
-// pooled, so that their memory is reused.
+// grouped is several requests that the engine takes as one action; see [Engine.Run].
 type grouped struct {
 	calls []*call
 	task  drive.Task
@@ -245,10 +188,9 @@ func (g *grouped) spread() {
 
 // reset drops what g refers to.
 func (g *grouped) reset() {
-	clear(g.calls)
 	clear(g.task.Ops)
-	g.index = nil
-	g.calls, g.from, g.sent = g.calls[:0], g.from[:0], g.sent[:0]
+	g.calls, g.index = nil, nil
+	g.from, g.sent = g.from[:0], g.sent[:0]
 	g.task.Ops, g.task.Of, g.task.Refused = g.task.Ops[:0], g.task.Of[:0], false
 	g.task.Reset()
 }

@@ -296,7 +296,7 @@ func FuzzTogether(f *testing.F) {
 func togetherLikeGeneral(t *testing.T, r *rand.Rand) {
 	rules := make([]rule.Rule, 1+r.IntN(4))
 	for i := range rules {
-		rules[i] = quickRule(r, i)
+		rules[i] = shortRule(r, i)
 		rules[i].MaxKeys = 0 // of several new keys, each store refuses others
 		if r.IntN(3) > 0 {   // which quick decides
 			rules[i].CountDenied, rules[i].Hold, rules[i].Ban = false, 0, window.Ban{}

@@ -101,6 +101,8 @@ type pass struct {
 	lists    map[string]rule.Test
 	paths    []string // of list files
 	outcomes map[string]rule.Outcome
+
+	ips []string // attributes that are IP addresses
 }
 
 var fileKeys = []string{"rules", "timezone", "lists", "outcomes", "unmatched", "addresses", "ignore"}
@@ -121,7 +123,7 @@ func (p *pass) file(n *node) *File {
 	p.readLists(f["lists"])
 	p.readOutcomes(f["outcomes"])
 	unmatched := p.outcome(f["unmatched"])
-	addresses := p.asAddresses(f["addresses"])
+	p.ips = p.asAddresses(f["addresses"])
 	p.ignore(f["ignore"])
 
 	list := f["rules"]
@@ -145,7 +147,7 @@ func (p *pass) file(n *node) *File {
 	if set, err = set.WithUnmatched(unmatched); err != nil {
 		return nil // p.outcome has noted the fault
 	}
-	if set, err = set.WithAddresses(addresses...); err != nil {
+	if set, err = set.WithAddresses(p.ips...); err != nil {
 		p.compiled(err, n)
 		return nil
 	}

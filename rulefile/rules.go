@@ -157,8 +157,12 @@ func (p *pass) quota(n *node) *rule.Quota {
 	return q
 }
 
+// ipNetwork is the network by which the attribute ip is counted unless a file says
+// otherwise: a client with IPv6 usually has that many addresses.
+var ipNetwork = rule.Network{V6: 64}
+
 // per reads the attributes of the key: names, or tables of one name with the bits of
-// the networks that count together, {ip: {v6: 64}}.
+// the networks that count together, {peer: {v6: 64}}.
 func (p *pass) per(n *node) (names []string, networks map[string]rule.Network) {
 	if n == nil {
 		return nil, nil
@@ -169,20 +173,33 @@ func (p *pass) per(n *node) (names []string, networks map[string]rule.Network) {
 	}
 	for _, item := range items {
 		if item.kind != aTable || p.lacksQuotes(item) {
-			if name := p.text(item); name != "" {
+			name := p.text(item)
+			if name != "" {
 				names = append(names, name)
+			}
+			if name == "ip" && slices.Contains(p.ips, name) {
+				networks = with(networks, name, ipNetwork)
 			}
 			continue
 		}
 		for _, e := range p.unique(item) {
-			names = append(names, e.key.text)
-			if networks == nil {
-				networks = map[string]rule.Network{}
+			name, bits := e.key.text, p.network(e.value)
+			names = append(names, name)
+			if name != "ip" || bits != (rule.Network{V6: 128}) { // which is the address itself
+				networks = with(networks, name, bits)
 			}
-			networks[e.key.text] = p.network(e.value)
 		}
 	}
 	return names, networks
+}
+
+// with returns networks with another one.
+func with(networks map[string]rule.Network, name string, n rule.Network) map[string]rule.Network {
+	if networks == nil {
+		networks = map[string]rule.Network{}
+	}
+	networks[name] = n
+	return networks
 }
 
 var networkKeys = []string{"v4", "v6"}

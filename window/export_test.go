@@ -37,7 +37,7 @@ func (l *Compiled) Group() int64 { return groupOf(l.Limit) }
 // do is Do that returns the answer.
 func (l *Compiled) do(v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result) {
 	var r Result
-	s, _ = l.Do(v, &r, s, now, h, &hold)
+	s = l.Do(v, &r, s, now, h, &hold)
 	return s, r
 }
 
@@ -71,12 +71,6 @@ func (l *Compiled) Renew(s State, now Instant, id [12]byte) (State, Result) {
 
 func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (State, Result) {
 	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
-}
-
-func (l *Compiled) Look(r *Result, s State, now Instant, h Hits) { l.Do(verb.Look, r, s, now, h, nil) }
-
-func (l *Compiled) TakeLooked(r *Result, s State, now Instant, h Hits) (State, bool) {
-	return l.Do(verb.TakeLooked, r, s, now, h, nil)
 }
 
 func (l *Compiled) RecordRoom(s State, h Hits) int { return l.Room(verb.Record, s, h) }

@@ -107,23 +107,6 @@ func (k *keeper) want(law bool, what string, args ...any) {
 	}
 }
 
-// looked checks that a take in two steps, of which the second one does not look, gives
-// the state and the answer of a take.
-func (k *keeper) looked(c call, s, want window.State, answer window.Result) {
-	s = append(make(window.State, 0, k.RecordRoom(s, c.hits)), s...)
-	r := window.Result{Used: 7, Held: true}
-	k.Look(&r, s, c.now, c.hits)
-	k.want(r == k.Check(s, c.now, c.hits), "look: got %+v, want the answer of check", r)
-	if !r.Allowed {
-		return
-	}
-	if next, ok := k.TakeLooked(&r, s, c.now, c.hits); ok {
-		k.want(slices.Equal(next, want) && r == answer, "take in two steps: got %+v and %v, want %+v and %v", r, next, answer, want)
-	} else {
-		k.want(r == k.Check(s, c.now, c.hits), "a take that was refused changed the answer to %+v", r)
-	}
-}
-
 // call makes c and checks every law around it.
 func (k *keeper) call(c call) window.Result {
 	before := slices.Clone(k.s)
@@ -144,12 +127,8 @@ func (k *keeper) call(c call) window.Result {
 		k.want(room <= max(most, len(before)), "got room %d for a take, want at most %d", room, most)
 	}
 	reserved := append(make(window.State, 0, max(room, len(before))), before...)
-	twice := slices.Clone(reserved)
 	s, r := c.do(k.Compiled, reserved)
 	k.withoutLog(c, before, s, r)
-	if c.verb == take {
-		k.looked(c, twice, s, r)
-	}
 	k.s = slices.Clone(s)
 	k.bounds(r)
 	k.want(len(s) <= k.MaxWords(), "got %d words, want at most MaxWords, %d", len(s), k.MaxWords())

@@ -36,44 +36,43 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 
 // Do runs a verb of package verb on a key in state s, and writes the answer into r.
 // It is for weir's own stores. hold can be nil. Held in the answer reports whether the
-// hits were held, or whether the hold was found; if not, s stays as it is. ok is false
-// only where a TakeLooked failed.
-func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold *Hold) (next State, ok bool) {
-	if v == verb.TakeLooked {
-		return l.takeLooked(r, s, now, h)
-	}
+// hits were held, or whether the hold was found; if not, s stays as it is.
+func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
 	*r = Result{}
+	held := hold != nil && hold.ID != [12]byte{} && l.HoldLength() > 0
+	switch v {
+	case verb.Look:
+		l.look(r, s, now, h)
+		return s
+	case verb.Take:
+		if held {
+			return l.takeAround(r, s, now, h.clean(), &hold.ID)
+		}
+		return l.take(r, s, now, h)
+	case verb.Record:
+		return l.recordHold(r, s, now, h, hold, held, false)
+	case verb.RecordNow:
+		var begun Hold
+		if held {
+			begun = Hold{ID: hold.ID, At: now, End: now.Add(l.HoldLength())}
+		}
+		return l.recordHold(r, s, now, h, &begun, held, false)
+	case verb.RecordQuietly:
+		return l.recordHold(r, s, now, h, hold, held, true)
+	case verb.RecordDenied:
+		return l.recordDenied(r, s, now, h)
+	case verb.Tally:
+		l.tally(r, s, now)
+		return s
+	case verb.Refund:
+		return l.refund(r, s, now, h)
+	}
 	var named Hold
 	if hold != nil {
 		named = *hold
 	}
-	held := named.ID != [12]byte{} && l.HoldLength() > 0
-	switch v {
-	case verb.Look:
-		l.look(r, s, now, h)
-	case verb.Take:
-		if held {
-			s = l.takeAround(r, s, now, h.clean(), &named.ID)
-		} else {
-			s = l.take(r, s, now, h)
-		}
-	case verb.Record:
-		s = l.recordHold(r, s, now, h, hold, held, false)
-	case verb.RecordNow:
-		begun := Hold{ID: named.ID, At: now, End: now.Add(l.HoldLength())}
-		s = l.recordHold(r, s, now, h, &begun, held, false)
-	case verb.RecordQuietly:
-		s = l.recordHold(r, s, now, h, hold, held, true)
-	case verb.RecordDenied:
-		s = l.recordDenied(r, s, now, h)
-	case verb.Tally:
-		l.tally(r, s, now)
-	case verb.Refund:
-		s = l.refund(r, s, now, h)
-	default:
-		s, *r = l.holds.end(*l, v, s, now, h, named)
-	}
-	return s, true
+	s, *r = l.holds.end(*l, v, s, now, h, named)
+	return s
 }
 
 // take is Take that writes the answer into r, which must be the zero Result.
@@ -100,16 +99,6 @@ func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	}
 	l.result(r, s, now, before, used, now)
 	return s
-}
-
-// takeLooked turns r, which look has answered with the same arguments, into the answer
-// of Take. It reports false, and changes nothing, unless s is a plain log whose next
-// state fits in its capacity.
-func (l *Compiled) takeLooked(r *Result, s State, now Instant, h Hits) (next State, ok bool) {
-	if h.N < 1 || !l.isLog(s) || int(r.Before+h.N) > cap(s) {
-		return s, false
-	}
-	return l.log.count(r, s, now, h.N), true
 }
 
 // Record counts h at now without asking the quota. A sliding window and a limit
@@ -175,23 +164,20 @@ func (l *Compiled) Expires(s State) Instant {
 	return l.algorithm.expires(s)
 }
 
-// Room returns the most words that the state can have after v, which is Take or
-// Record, has counted h. If s has that capacity they do not allocate, unless another
-// limit has made s (see [State]). It is for weir's own stores.
+// Room returns the most words that the state can have after v has counted h. If s has
+// that capacity v does not allocate, unless another limit has made s (see [State]). It
+// is for weir's own stores.
 func (l *Compiled) Room(v verb.Verb, s State, h Hits) int {
-	switch {
-	case v != verb.Take || !l.isLog(s):
-		return l.room(s, h)
-	case h.N > l.log.quota:
-		return len(s)
-	default: // a take counts no hits past the quota
-		return max(min(len(s)+int(max(h.N, 0)), int(l.log.quota)), len(s))
-	}
-}
-
-func (l *Compiled) room(s State, h Hits) int {
 	h = h.clean().countable()
-	if l.isAround(s) {
+	switch {
+	case v > verb.RecordDenied && v != verb.Settle:
+		return 0
+	case v <= verb.Take && l.isLog(s):
+		if h.N > l.log.quota {
+			return len(s)
+		}
+		return max(min(len(s)+int(h.N), int(l.log.quota)), len(s)) // a take counts no hits past the quota
+	case l.isAround(s):
 		return l.roomAround(s, h)
 	}
 	return l.algorithm.room(s, h)

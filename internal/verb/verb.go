@@ -13,12 +13,6 @@ const (
 	// it is if not. The hits are held as the hold, if takes under the limit hold.
 	Take
 
-	// TakeLooked is Take without a hold after a Look with the same arguments has admitted
-	// the hits: it turns the result of the Look, which has to be passed, into that of the
-	// take. It succeeds for plain logs only whose next state fits in the capacity of the
-	// state, and changes nothing otherwise.
-	TakeLooked
-
 	// Record counts the hits without asking the quota. The hits are held as the hold,
 	// even past the quota. If the hold is over, or if the key has its highest number
 	// of holds, they are recorded without a hold. A hold that the key has already is

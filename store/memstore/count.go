@@ -1,17 +1,18 @@
 package memstore
 
 import (
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// count runs v on the key of op: in its own memory when what it becomes fits
-// there, and else on a scratch state, which is copied to new memory. It follows
-// find.
-func (s *Store) count(p *place, op *store.Op, v store.Verb) {
-	r, l := &op.Result, op.Limit
-	if p.hits.N == 0 && (v <= store.Refund || v >= always) {
-		if p.look(op, r); v != store.Take && r.Banned { // a ban denies takes and checks alone
+// count runs do on the key of op with hits, and writes the answer into the op's result:
+// in the key's own memory where what it becomes fits there, and else on a scratch
+// state, which is copied to new memory. It follows find.
+func (s *Store) count(p *place, op *store.Op, do verb.Verb, hits window.Hits) {
+	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
+	if hits.N == 0 && do <= verb.Refund {
+		if l.Do(verb.Look, r, state, p.now, hits, nil); do != verb.Take && r.Banned { // a ban denies takes and checks alone
 			r.Allowed, r.RetryAfter = true, 0
 		}
 		return
@@ -19,48 +20,27 @@ func (s *Store) count(p *place, op *store.Op, v store.Verb) {
 	if l.Ban.For > 0 || l.HoldLength() > 0 {
 		p.keyspace.follow(l)
 	}
-	s.countHits(p, op, v)
-	if v != store.Take || r.Allowed || r.Banned {
-		p.shard.mark(p.key)
+	var hold *window.Hold
+	if op.Hold != nil {
+		hold = &op.Hold.Hold
 	}
-}
-
-// countHits does so where the state may change.
-func (s *Store) countHits(p *place, op *store.Op, v store.Verb) {
-	r, state := &op.Result, window.State(p.at.State())
-	room, st := p.room(v, op, state), p.shard.stripe
+	work := state
+	if room := l.Room(do, state, hits); room > cap(state) {
+		work = p.shard.stripe.copyOf(state, room)
+	}
+	next := l.Do(do, r, work, p.now, hits, hold)
 	switch {
-	case room <= cap(state):
-		if next := p.apply(v, op, state); len(state) > 0 { // else a refund of an unknown key
-			s.replace(p, v, state, next, r)
-		}
-		return
-	case room <= len(st.scratch):
-		state = append(st.scratch[:0], state...)
-	default:
-		if cap(st.large) < room {
-			st.large = make(window.State, 0, room+room/4)
-		}
-		st.large = append(st.large[:0], state...)
-		state = st.large
-	}
-	if next := p.apply(v, op, state); r.Allowed || r.Banned {
-		s.keep(p, next, r)
-	}
-}
-
-// replace makes next the state of the key, whose state is state. Most often next is
-// in the memory of state.
-func (s *Store) replace(p *place, v store.Verb, state, next window.State, r *window.Result) {
-	switch {
-	case len(next) == 0 || &next[0] != &state[0]:
-		s.keep(p, next, r)
-	default:
+	case do == verb.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
+		return // nothing has changed
+	case len(state) > 0 && len(next) > 0 && &next[0] == &state[0]:
 		p.at.Resize(len(next))
-		if v >= store.Refund || r.Banned { // otherwise no key expires earlier
+		if do >= verb.Refund || r.Banned { // otherwise no key expires earlier
 			p.shard.table.Note(p.at, p.expires(r))
 		}
+	default:
+		s.keep(p, next, r)
 	}
+	p.shard.mark(p.key)
 }
 
 // keep makes next the state of the key. The memory of next is not the table's.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
@@ -20,7 +21,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		c := &calls[i]
-		c.Err = s.call(c.Verb, c.Ops)
+		c.Err = s.Call(ctx, c.Verb, c.Ops)
 	}
 	return nil
 }
@@ -28,38 +29,19 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 // Call decides ops as [Store.Do] does for one call. The error is the one that Do would
 // return or would set as the call's Err. Call does not retain what ops point to, so that
 // they and their keys can be on the caller's stack.
-func (s *Store) Call(ctx context.Context, verb store.Verb, ops []store.Op) error {
+func (s *Store) Call(ctx context.Context, v store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	return s.call(verb, ops)
-}
-
-// call decides the ops of one call in one step.
-func (s *Store) call(verb store.Verb, ops []store.Op) error {
-	switch {
-	case len(ops) == 0:
+	switch n := len(ops); {
+	case n == 0:
 		return nil
-	case len(ops) == 1:
+	case n == 1:
 		var room [1]place
-		return s.decide(verb, ops, room[:])
-	case len(ops) <= fewOps:
-		return s.decideFew(verb, ops)
+		return s.decide(v, ops, room[:])
+	case n <= fewOps:
+		return s.decideFew(v, ops)
 	}
-	return s.decideMany(verb, ops)
-}
-
-// decideFew decides ops whose places are on the stack. It is not inlined so that calls
-// with one op need not clear these places.
-//
-//go:noinline
-func (s *Store) decideFew(verb store.Verb, ops []store.Op) error {
-	var places [fewOps]place
-	return s.decide(verb, ops, places[:len(ops)])
-}
-
-// decideMany decides ops whose places are from a pool.
-func (s *Store) decideMany(verb store.Verb, ops []store.Op) error {
 	room, ok := s.places.Get().(*[]place)
 	if !ok {
 		room = new([]place)
@@ -68,29 +50,35 @@ func (s *Store) decideMany(verb store.Verb, ops []store.Op) error {
 		*room = make([]place, len(ops))
 	}
 	places := (*room)[:len(ops)]
-	err := s.decide(verb, ops, places)
+	err := s.decide(v, ops, places)
 	clear(places)
 	s.places.Put(room)
 	return err
 }
 
+// decideFew decides ops whose places are on the stack. It is not inlined so that calls
+// with one op need not clear these places.
+//
+//go:noinline
+func (s *Store) decideFew(v store.Verb, ops []store.Op) error {
+	var places [fewOps]place
+	return s.decide(v, ops, places[:len(ops)])
+}
+
 // decide decides the ops of one call in one step. places are as many, and empty. The
 // package comment describes the steps.
-func (s *Store) decide(verb store.Verb, ops []store.Op, places []place) error {
+func (s *Store) decide(v store.Verb, ops []store.Op, places []place) error {
 	for {
 		onWall, ok := s.locate(ops, places)
 		if !ok {
 			return store.ErrClosed
 		}
-		if len(places) == 1 {
-			if p := &places[0]; verb <= store.Take && p.takeHot(&s.clock, &ops[0]) {
-				if p.read.steady-window.Instant(p.shard.tended.Load()) >= tendAfter {
-					s.tendHot(p)
-				}
-				return nil
+		if len(places) > 1 {
+			if order(places) && overlap(places) {
+				return store.ErrRepeated
 			}
-		} else if order(places) && overlap(places) {
-			return store.ErrRepeated
+		} else if v <= store.Take && s.takeHot(&places[0], &ops[0]) {
+			return nil
 		}
 		m := s.clock.now(onWall)
 		if latest := s.lockAll(places); m.steady < latest {
@@ -98,24 +86,22 @@ func (s *Store) decide(verb store.Verb, ops []store.Op, places []place) error {
 			m = s.clock.again(m, onWall)
 		}
 		var full []int
-		if s.findAll(verb, ops, places, m) {
+		if s.findAll(v, ops, places, m) {
+			full = s.reserve(v, ops, places)
 			if dead(places) {
-				unlockAll(places)
-				continue
-			}
-			full = s.reserve(verb, ops, places)
-			if full == nil && dead(places) {
 				release(places)
 				unlockAll(places)
 				continue
 			}
 		}
-		if full == nil {
-			s.evaluate(verb, ops, places)
+		switch {
+		case full != nil:
+		case v == store.Take:
+			s.take(ops, places)
+		default:
+			s.evaluate(v, ops, places)
 		}
-		due := s.sweepIfDue(places)
-		unlockAll(places)
-		if due {
+		if s.finish(places) {
 			s.sweepNext()
 		}
 		if full != nil {
@@ -214,15 +200,11 @@ func overlap(places []place) (repeated bool) {
 	return repeated
 }
 
-// first reports whether places[i] is the first one in its shard.
-func first(places []place, i int) bool {
-	return i == 0 || places[i].shard != places[i-1].shard
-}
-
 // findAll dates the ops, whose stripes are locked, with m, finds their keys, and drops
-// the answers of hot keys that verb may change: a take of a hot key must not see a part
-// of the call. It reports whether keys have to be reserved.
-func (s *Store) findAll(verb store.Verb, ops []store.Op, places []place, m moment) (needs bool) {
+// the answers of hot keys that v may change: a take of a hot key must not see a part
+// of the call. It reports whether keys have to be reserved. A check adds none, but answers
+// as the take would, which is refused where there is no room for its key.
+func (s *Store) findAll(v store.Verb, ops []store.Op, places []place, m moment) (needs bool) {
 	read, roomy := s.clock.floored(m), s.memory.taken() == roomForAll
 	for i := range places {
 		p := &places[i]
@@ -232,12 +214,12 @@ func (s *Store) findAll(verb store.Verb, ops []store.Op, places []place, m momen
 			hold.Decided = p.now
 		}
 		p.find()
-		if verb != store.Check {
+		if v != store.Check {
 			p.shard.changes(p.key)
 		}
 		needs = needs || p.shared || !roomy || !p.at.Known()
 	}
-	return needs && adds(verb)
+	return needs && v <= store.Record // other verbs add no key
 }
 
 // dead reports whether a keyspace was dropped before its places were locked.
@@ -252,7 +234,11 @@ func dead(places []place) bool {
 
 // reserve reserves a key for each op that may add one. It returns the indexes of those
 // for which there is no room; nil when there is room for all.
-func (s *Store) reserve(verb store.Verb, ops []store.Op, places []place) (full []int) {
+func (s *Store) reserve(v store.Verb, ops []store.Op, places []place) (full []int) {
+	do := verb.Take
+	if v == store.Record {
+		do = verb.Record
+	}
 	locked := s.numbersOf(places)
 	var others numbers // of locked, in which the call has no op for the keyspace
 	for i := range places {
@@ -264,7 +250,7 @@ func (s *Store) reserve(verb store.Verb, ops []store.Op, places []place) (full [
 			}
 		}
 		p.findAgain()
-		if !p.reserve(s, verb, &ops[p.index], others) {
+		if !p.reserve(s, do, &ops[p.index], others) {
 			full = append(full, p.index)
 		}
 	}
@@ -274,10 +260,6 @@ func (s *Store) reserve(verb store.Verb, ops []store.Op, places []place) (full [
 	return full
 }
 
-// adds reports whether verb can make a key. A check cannot, and answers as the take
-// would: where there is no room for the key, the take is refused.
-func adds(verb store.Verb) bool { return verb <= store.Record }
-
 // release gives back what was reserved and not used.
 func release(places []place) {
 	for i := range places {
@@ -285,14 +267,19 @@ func release(places []place) {
 	}
 }
 
-// sweepIfDue ends a call: it sweeps its shards when it is time to, and reports whether
-// it is time to sweep somewhere else too.
-func (s *Store) sweepIfDue(places []place) (due bool) {
-	for i := range places {
+// finish ends a call: it gives back what was reserved and not used, sweeps the shards
+// when it is time to, and unlocks them. It reports whether it is time to sweep somewhere
+// else too.
+func (s *Store) finish(places []place) (due bool) {
+	for i := len(places) - 1; i >= 0; i-- { // the first place of each stripe has locked it
 		p := &places[i]
 		p.release()
-		if first(places, i) && !p.shard.rests(p.read.steady) && p.sweepIfDue(s) {
+		if !p.shard.rests(p.read.steady) && (i == 0 || p.shard != places[i-1].shard) && p.sweepIfDue(s) {
 			due = true
+		}
+		if p.locks {
+			p.locks = false
+			p.shard.stripe.mu.Unlock()
 		}
 	}
 	return due

@@ -6,33 +6,46 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// evaluate writes the results of all ops. Their shards are locked, and their keys were
+// evaluate writes the results of all ops of a verb other than take. Their shards are locked, and their keys were
 // found and reserved.
 func (s *Store) evaluate(v store.Verb, ops []store.Op, places []place) {
-	switch v {
-	case store.Take:
-		s.take(ops, places)
-		return
-	case store.Cancel:
+	if v == store.Cancel {
 		s.cancel(ops, places)
 		return
 	}
 	for i := range places {
 		p := &places[i]
 		op := &ops[p.index]
-		if p.findAgain(); v == store.Check {
+		p.findAgain()
+		switch v {
+		case store.Check:
 			p.look(op, &op.Result)
-		} else {
-			s.count(p, op, v)
+		case store.Record:
+			if op.Hold != nil && op.Hold.Quiet {
+				s.count(p, op, verb.RecordQuietly, p.hits)
+			} else {
+				s.count(p, op, verb.Record, p.hits)
+			}
+		case store.Refund:
+			s.count(p, op, verb.Refund, p.hits)
+		case store.Settle:
+			s.count(p, op, verb.Settle, window.Hits{N: op.N})
+		case store.Renew:
+			s.count(p, op, verb.Renew, p.hits)
 		}
 	}
+}
+
+// look evaluates op without counting. It follows find.
+func (p *place) look(op *store.Op, r *window.Result) {
+	op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
 // the enforcing ops of several first.
 func (s *Store) take(ops []store.Op, places []place) {
-	several, admitted := len(places) > 1, true
-	if several {
+	admitted := true
+	if len(places) > 1 {
 		for i := range places {
 			p := &places[i]
 			if op := &ops[p.index]; op.Role == store.Enforce {
@@ -46,48 +59,25 @@ func (s *Store) take(ops []store.Op, places []place) {
 		p := &places[i]
 		op := &ops[p.index]
 		p.findAgain()
-		switch op.Role {
-		case store.Always:
-			s.count(p, op, always)
-			continue
-		case store.Look:
-			s.lookOnly(p, op)
+		if op.Role == store.Always {
+			s.count(p, op, verb.RecordNow, p.hits)
 			continue
 		}
 		denied := op.Role == store.Enforce && !admitted
-		if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a strike
-			if op.Role != store.Enforce || !several || !s.takeLooked(p, op) {
-				s.count(p, op, store.Take)
-			}
+		if op.Role == store.Look { // evaluated as if it were denied
+			p.look(op, &op.Result)
+			denied = true
+		}
+		if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // otherwise a strike
+			s.count(p, op, verb.Take, p.hits)
 			denied = denied || !op.Result.Allowed
 		}
 		if denied && op.CountDenied {
 			s.recordDenied(p, op)
 		}
 	}
-	if !several {
-		places[0].promote(&ops[0])
-	}
-}
-
-// takeLooked counts an op that look has admitted in the key's own memory. It reports
-// false, and has changed nothing, where count has to.
-func (s *Store) takeLooked(p *place, op *store.Op) bool {
-	next, ok := op.Limit.Do(verb.TakeLooked, &op.Result, p.at.State(), p.now, p.hits, nil)
-	if ok {
-		p.at.Resize(len(next))
-		p.shard.mark(p.key)
-	}
-	return ok
-}
-
-// lookOnly evaluates op as if it were denied: it is counted with CountDenied only.
-func (s *Store) lookOnly(p *place, op *store.Op) {
-	if p.look(op, &op.Result); !op.Result.Allowed && op.Limit.Ban.For > 0 {
-		s.count(p, op, store.Take) // a strike
-	}
-	if op.CountDenied {
-		s.recordDenied(p, op)
+	if op := &ops[0]; len(places) == 1 && !op.Result.Allowed {
+		places[0].promote(op)
 	}
 }
 
@@ -97,7 +87,7 @@ func (s *Store) recordDenied(p *place, op *store.Op) {
 	r := &op.Result
 	own := *r
 	p.find() // a strike may have moved it
-	s.count(p, op, denied)
+	s.count(p, op, verb.RecordDenied, p.hits)
 	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return

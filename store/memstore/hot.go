@@ -79,7 +79,7 @@ func (sh *shard) hotKey(h table.Hash) *hot {
 
 // takeHot decides a take or a check of one hit without a lock, if its key is hot. It
 // reports whether it did.
-func (p *place) takeHot(c *clock, op *store.Op) bool {
+func (s *Store) takeHot(p *place, op *store.Op) bool {
 	e := p.shard.hotKey(p.key)
 	if e == nil || e.limit != op.Limit.Limit || !p.isPlain(op) {
 		return false
@@ -87,7 +87,13 @@ func (p *place) takeHot(c *clock, op *store.Op) bool {
 	if !e.used.Load() {
 		e.used.Store(true)
 	}
-	return e.denied(c, p, &op.Result)
+	if !e.denied(&s.clock, p, &op.Result) {
+		return false
+	}
+	if p.read.steady-window.Instant(p.shard.tended.Load()) >= tendAfter {
+		s.tendHot(p)
+	}
+	return true
 }
 
 // isPlain reports whether op takes one hit and is neither about holds nor counted where
@@ -140,7 +146,7 @@ func (sh *shard) changes(h table.Hash) {
 	}
 }
 
-// promote is called after a take of one op was decided under the lock. If the answer stays,
+// promote is called after a take of one op was denied under the lock. If the answer stays,
 // it makes the key hot when it is time to, and gives the answer to a hot key.
 func (p *place) promote(op *store.Op) {
 	keys, r := p.shard.hot.Load(), &op.Result

@@ -150,9 +150,9 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 }
 
 // ready returns the error of a call that is not decided.
-func (s *Store) ready(ctx context.Context) error {
-	if err := s.refusal.Load(); err != nil {
-		return *err
+func (s *Store) ready(ctx context.Context) (err error) {
+	if refusal := s.refusal.Load(); refusal != nil {
+		return *refusal
 	}
 	return ctx.Err()
 }

@@ -56,7 +56,7 @@ func (p *place) findAgain() {
 // reserve counts a key for an op that may add one. It reports false when the
 // keyspace or the store is full. It follows find. others are stripes that the call has
 // locked for other keyspaces.
-func (p *place) reserve(s *Store, v store.Verb, op *store.Op, others numbers) bool {
+func (p *place) reserve(s *Store, do verb.Verb, op *store.Op, others numbers) bool {
 	if p.hits.N == 0 {
 		return true
 	}
@@ -65,7 +65,8 @@ func (p *place) reserve(s *Store, v store.Verb, op *store.Op, others numbers) bo
 		if p.shared {
 			p.expire(&s.clock)
 		}
-		if taken < roomForNone || p.fits(v, op) {
+		state := window.State(p.at.State())
+		if taken < roomForNone || op.Limit.Room(do, state, p.hits) <= cap(state) {
 			return true
 		}
 		s.full.Add(1)
@@ -105,27 +106,4 @@ func (p *place) release() {
 		p.keyspace.keys.Add(-1)
 		p.reserved = false
 	}
-}
-
-// look evaluates op without counting. It follows find.
-func (p *place) look(op *store.Op, r *window.Result) {
-	_, _ = op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
-}
-
-// room returns how many words the state may need for v.
-func (p *place) room(v store.Verb, op *store.Op, state window.State) int {
-	switch v {
-	case store.Check, store.Take:
-		return op.Limit.Room(verb.Take, state, p.hits)
-	case store.Record, store.Settle, always, denied:
-		return op.Limit.Room(verb.Record, state, p.hits)
-	default:
-		return 0
-	}
-}
-
-// fits reports whether p, which is known, can run v without more memory.
-func (p *place) fits(v store.Verb, op *store.Op) bool {
-	state := window.State(p.at.State())
-	return p.room(v, op, state) <= cap(state)
 }

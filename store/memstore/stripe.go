@@ -52,6 +52,19 @@ func (st *stripe) lock() {
 	st.calls++
 }
 
+// copyOf returns a copy of a state with a capacity of at least room words, which is good
+// until the next one is made. st is locked.
+func (st *stripe) copyOf(state window.State, room int) window.State {
+	if room <= len(st.scratch) {
+		return append(st.scratch[:0], state...)
+	}
+	if cap(st.large) < room {
+		st.large = make(window.State, 0, room+room/4)
+	}
+	st.large = append(st.large[:0], state...)
+	return st.large
+}
+
 // date returns the reading of the clock that a call is dated with: m, which it
 // read before it locked st, or a new one when a call with a later reading has
 // been decided here since.

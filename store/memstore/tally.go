@@ -21,7 +21,7 @@ func (s *Store) Tally(space *store.Space) (holds, banned int64) {
 	}
 	look := func(state []uint64) {
 		var r window.Result
-		_, _ = limit.Do(verb.Tally, &r, state, now, window.Hits{}, nil)
+		limit.Do(verb.Tally, &r, state, now, window.Hits{}, nil)
 		if holds += r.Used; r.Banned {
 			banned++
 		}

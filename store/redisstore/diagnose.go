@@ -17,7 +17,6 @@ import (
 
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/doctor"
-	"github.com/weirhq/weir/window"
 )
 
 // Finding is the result of one check of a server; see [Store.Diagnose].
@@ -62,9 +61,9 @@ func (s *Store) unreachable() error {
 // examine checks the node that serves slot.
 func (s *Store) examine(ctx context.Context, addr string, slot int) ([]Finding, error) {
 	facts := doctor.Facts{Node: addr, Use: s.use(), Ran: map[string]string{}}
-	_, err := s.servers.Client(ctx, slot, func(c rueidis.Client) (window.Instant, error) {
+	err := s.servers.Client(ctx, slot, func(c rueidis.Client) error {
 		e := examination{facts: &facts, client: c, slot: slot, cluster: s.servers.Sharded()}
-		return 0, e.run(ctx)
+		return e.run(ctx)
 	})
 	if err != nil {
 		return nil, s.failed(ctx, err) // the node names itself

@@ -38,7 +38,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		return err
 	}
 	if len(calls) == 1 {
-		calls[0].Err = s.one(ctx, calls[0].Verb, calls[0].Ops)
+		calls[0].Err = s.doOne(ctx, calls[0].Verb, calls[0].Ops)
 		return nil
 	}
 	b := batch{Store: s}
@@ -67,42 +67,45 @@ func (s *Store) reserve(most int) int {
 	}
 }
 
-// one decides a call.
-func (s *Store) one(ctx context.Context, verb store.Verb, ops []store.Op) error {
+// doOne decides a call by itself.
+func (s *Store) doOne(ctx context.Context, verb store.Verb, ops []store.Op) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	within, cancel := s.Within(ctx)
+	within, cancel := s.Within(ctx) // ctx, inside a decision of an engine
 	defer cancel()
-	step, slot, oneSlot, err := s.step(verb, ops)
+	call, slot, oneSlot, err := s.call(verb, ops)
 	switch {
 	case err != nil:
 		return err
 	case oneSlot:
-		_, err = s.servers.Run(within, slot, step)
+		_, err = s.servers.Run(within, slot, call)
 	default:
-		whole := step // on the heap
+		whole := call // on the heap
 		err = s.spread(within, &whole, s.groups(ops))
 	}
 	return s.failed(ctx, err)
 }
 
-// step returns a call as a step, and the slot of its first key. It reports
+// call returns a call as it is sent to one slot, and the slot of its first key. It reports
 // whether all keys are in that slot.
-func (s *Store) step(verb store.Verb, ops []store.Op) (_ script.Step, slot int, one bool, err error) {
+func (s *Store) call(verb store.Verb, ops []store.Op) (_ script.Call, slot int, oneSlot bool, err error) {
 	if len(ops) > script.MaxOps {
-		return script.Step{}, 0, false, fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), script.MaxOps)
+		return script.Call{}, 0, false, fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), script.MaxOps)
 	}
 	for i := range ops {
 		if err := script.Fits(&ops[i]); err != nil {
-			return script.Step{}, 0, false, fmt.Errorf("weir: %w", err)
+			return script.Call{}, 0, false, fmt.Errorf("weir: %w", err)
 		}
 	}
-	one = true
+	call, one := script.Call{Verb: verb, Ops: ops, Which: upTo(len(ops))}, true
+	if s.clock != nil {
+		call.Times.Now = s.clock()
+	}
 	if s.servers.Sharded() {
 		slot, one = s.slot(ops)
 	}
-	return script.Step{Verb: verb, Ops: ops, Which: upTo(len(ops)), Times: script.Times{Now: s.now()}}, slot, one, nil
+	return call, slot, one, nil
 }
 
 // batch decides the calls of one Do, one slice after the other.
@@ -139,14 +142,14 @@ func (b *batch) together(ctx context.Context, calls []*store.Call) context.Conte
 		if c.Err = nil; len(c.Ops) == 0 {
 			continue
 		}
-		step, slot, one, err := b.step(c.Verb, c.Ops)
+		call, slot, one, err := b.call(c.Verb, c.Ops)
 		switch {
 		case err != nil:
 			c.Err = err
 		case one:
-			b.sent, b.of = append(b.sent, conn.Call{Step: step, Slot: slot}), append(b.of, c)
+			b.sent, b.of = append(b.sent, conn.Call{Call: call, Slot: slot}), append(b.of, c)
 		default:
-			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, &step, b.groups(c.Ops))) })
+			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, &call, b.groups(c.Ops))) })
 		}
 	}
 	b.servers.RunAll(within, b.sent)

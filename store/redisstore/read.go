@@ -29,15 +29,15 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 // peek returns the state of op's key in words, empty when there is none, and the
 // server's instant.
 func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
-	err = s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
+	err = s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) error {
 		key := string(s.codec.Names().Append(nil, op))
 		kept, err := fetch(ctx, c, key)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		now = kept.Now
 		state, err = kept.Words(key)
-		return now, err
+		return err
 	})
 	if s.clock != nil {
 		now = s.clock()
@@ -47,8 +47,8 @@ func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now
 
 // Forget implements [store.Store].
 func (s *Store) Forget(ctx context.Context, op *store.Op) error {
-	return s.failed(ctx, s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
-		return 0, c.Do(ctx, c.B().Del().Key(s.codec.Names().All(op)...).Build()).Error()
+	return s.failed(ctx, s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) error {
+		return c.Do(ctx, c.B().Del().Key(s.codec.Names().All(op)...).Build()).Error()
 	}))
 }
 
@@ -69,9 +69,9 @@ func (s *Store) Inspect(ctx context.Context, key string) (string, error) {
 
 func (s *Store) inspect(ctx context.Context, key string) (string, error) {
 	var kept script.Kept
-	err := s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (at window.Instant, err error) {
+	err := s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (err error) {
 		kept, err = fetch(ctx, c, key)
-		return kept.Now, err
+		return err
 	})
 	if err != nil {
 		return "", err
@@ -79,16 +79,14 @@ func (s *Store) inspect(ctx context.Context, key string) (string, error) {
 	return kept.Describe(key)
 }
 
-// ask calls f with the client of the node that serves slot. f returns the
-// server's instant, or 0.
-func (s *Store) ask(ctx context.Context, slot int, f func(context.Context, rueidis.Client) (window.Instant, error)) error {
+// ask calls f with the client of the node that serves slot.
+func (s *Store) ask(ctx context.Context, slot int, f func(context.Context, rueidis.Client) error) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
 	within, cancel := s.Within(ctx)
 	defer cancel()
-	_, err := s.servers.Client(within, slot, func(c rueidis.Client) (window.Instant, error) { return f(within, c) })
-	return err
+	return s.servers.Client(within, slot, func(c rueidis.Client) error { return f(within, c) })
 }
 
 var peek = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.Peek().Text) })

@@ -127,9 +127,7 @@ func (s *Store) atSecret(ctx context.Context, do func(ctx context.Context, c rue
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
 	key := s.codec.Names().Secret()
-	return s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (window.Instant, error) {
-		return 0, do(ctx, c, key)
-	})
+	return s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) error { return do(ctx, c, key) })
 }
 
 // RotateSecret makes a new secret for receipts, in Redis. Receipts of before are valid

@@ -57,7 +57,7 @@ func (s *Store) groups(ops []store.Op) []group {
 }
 
 // spread runs a call whose keys are in several slots. Each group is decided in
-// a step of its own, all at the same time. When one of them denies a take, or
+// a call of its own, all at the same time. When one of them denies a take, or
 // gives no answer, the others give back exactly what they have counted. Until
 // then other calls may be denied because of it; no call is ever admitted because
 // of it.
@@ -66,7 +66,7 @@ func (s *Store) groups(ops []store.Op) []group {
 // what was not counted must not be given back. A fifth of the time is left for
 // the others to give back: a caller who then asks for their ops alone must not be
 // denied because of its own hits.
-func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) error {
+func (s *Store) spread(ctx context.Context, r *script.Call, groups []group) error {
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
 			groups[i].err = conn.ErrUnavailable
@@ -85,7 +85,7 @@ func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) erro
 	err := failed(groups)
 	switch {
 	case r.Verb == store.Cancel:
-		s.follow(answer, r, groups)
+		s.cancelRest(answer, r, groups)
 	case err != nil:
 		s.giveBack(ctx, r, groups, everything)
 	case r.Verb == store.Take && slices.ContainsFunc(r.Which, func(i int) bool { return denies(&r.Ops[i]) }):
@@ -94,10 +94,10 @@ func (s *Store) spread(ctx context.Context, r *script.Step, groups []group) erro
 	return err
 }
 
-// follow has the groups that found no hold give back what the take counted there,
-// when another group has found its hold. It sends this step once: a group that gives
+// cancelRest has the groups that found no hold give back what the take counted there,
+// when another group has found its hold. It sends this call once: a group that gives
 // no answer keeps the hits until they age.
-func (s *Store) follow(ctx context.Context, r *script.Step, groups []group) {
+func (s *Store) cancelRest(ctx context.Context, r *script.Call, groups []group) {
 	held := func(i int) bool { return r.Ops[i].Result.Held }
 	if !slices.ContainsFunc(groups, func(g group) bool { return g.err == nil && slices.ContainsFunc(g.which, held) }) {
 		return
@@ -197,20 +197,20 @@ func everything(g *group, verb store.Verb, op *store.Op) bool {
 	return verb != store.Check
 }
 
-// newest is the first of the steps that give newest hits back.
+// newest is the first of the calls that give newest hits back.
 const newest = 2
 
 // giveBack undoes what the groups have counted of the ops for which pick returns
 // true, and corrects their results. It waits for that until ctx is done.
-func (s *Store) giveBack(ctx context.Context, r *script.Step, groups []group, pick func(*group, store.Verb, *store.Op) bool) {
+func (s *Store) giveBack(ctx context.Context, r *script.Call, groups []group, pick func(*group, store.Verb, *store.Op) bool) {
 	var undos []*undo
 	for i := range groups {
 		g := &groups[i]
 		g.admitted = g.err == nil && !slices.ContainsFunc(g.which, func(i int) bool { return denies(&r.Ops[i]) })
-		// Hits that leave their window soon are given back in a step of their
+		// Hits that leave their window soon are given back in a call of their
 		// own: when it is too late for them, it need not be for the rest.
 		// Hits in groups have no date of their own: the newest are given back.
-		var steps [4][]int
+		var calls [4][]int
 		for _, i := range g.which {
 			op := &r.Ops[i]
 			if !pick(g, r.Verb, op) {
@@ -223,9 +223,9 @@ func (s *Store) giveBack(ctx context.Context, r *script.Step, groups []group, pi
 			if r.Verb != store.Refund && !op.Result.Held && script.InGroups(op.Limit) {
 				n += newest
 			}
-			steps[n] = append(steps[n], i)
+			calls[n] = append(calls[n], i)
 		}
-		for n, which := range steps {
+		for n, which := range calls {
 			if len(which) > 0 {
 				undos = append(undos, newUndo(r, g, which, n >= newest))
 			}
@@ -246,18 +246,18 @@ func (s *Store) giveBack(ctx context.Context, r *script.Step, groups []group, pi
 	}
 }
 
-// undo is a step that gives back hits of one group.
+// undo is a call that gives back hits of one group.
 type undo struct {
 	slot  int
 	which []int // of the call's ops
-	step  script.Step
+	call  script.Call
 	err   error         // set when it is done
 	done  chan struct{} // closed then
 }
 
-func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {
+func newUndo(r *script.Call, g *group, which []int, inGroups bool) *undo {
 	u := &undo{slot: g.slot, which: which, done: make(chan struct{})}
-	u.step = script.Step{Verb: store.Cancel, Which: upTo(len(which)), Times: r.Times}
+	u.call = script.Call{Verb: store.Cancel, Which: upTo(len(which)), Times: r.Times}
 	for _, i := range which {
 		op := r.Ops[i]
 		// The caller may use its slices again before this is done.
@@ -268,22 +268,22 @@ func newUndo(r *script.Step, g *group, which []int, inGroups bool) *undo {
 		}
 		op.Hold = &hold
 		if inGroups {
-			u.step.Verb, op.Hold = store.Refund, nil
+			u.call.Verb, op.Hold = store.Refund, nil
 		}
 		if r.Verb == store.Refund {
 			op.Hold = nil
-			u.step.Verb = store.Record
+			u.call.Verb = store.Record
 			if op.Limit.Measure != window.Distinct {
 				op.N = op.Result.Before - op.Result.Used
 			}
 		}
-		u.step.Ops = append(u.step.Ops, op)
+		u.call.Ops = append(u.call.Ops, op)
 		// Once the hits are out of their window there is nothing to give back, and a
 		// refund would take the hits of other callers.
 		if r.Verb != store.Refund && r.Times.Now == 0 {
 			until := g.at.Add(script.Inside(&op, g.at)) - 1
-			if u.step.Times.Deadline == 0 || until < u.step.Times.Deadline {
-				u.step.Times.Deadline = until
+			if u.call.Times.Deadline == 0 || until < u.call.Times.Deadline {
+				u.call.Times.Deadline = until
 			}
 		}
 	}
@@ -294,14 +294,14 @@ func (u *undo) run(on *conn.Servers) {
 	defer close(u.done)
 	ctx, cancel := conn.Within(context.Background(), giveBackTime)
 	defer cancel()
-	_, u.err = on.Run(ctx, u.slot, u.step)
+	_, u.err = on.Run(ctx, u.slot, u.call)
 }
 
 // report writes the results of a check to the ops of a denied take: each fits,
 // and was not counted.
 func (u *undo) report(ops []store.Op) {
 	for n, i := range u.which {
-		r, now := &ops[i].Result, u.step.Ops[n].Result
+		r, now := &ops[i].Result, u.call.Ops[n].Result
 		r.Used, r.Held = r.Before, false
 		if u.err == nil {
 			r.Used, r.Before, r.ResetAfter = now.Used, now.Used, now.ResetAfter

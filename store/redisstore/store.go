@@ -128,13 +128,6 @@ func (s *Store) failed(ctx context.Context, err error) error {
 	return conn.Outage(err)
 }
 
-func (s *Store) now() window.Instant {
-	if s.clock == nil {
-		return 0
-	}
-	return s.clock()
-}
-
 // background runs f in a goroutine that Close waits for. It returns false when
 // the store is closed.
 func (s *Store) background(f func()) bool {

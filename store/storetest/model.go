@@ -165,8 +165,7 @@ func (m *model) apply(v store.Verb, op *store.Op) (r window.Result) {
 	case giveBack:
 		do = verb.GiveBack
 	}
-	state, _ = op.Limit.Do(do, &r, state, m.now, hits, &hold.Hold)
-	m.states[at] = state
+	m.states[at] = op.Limit.Do(do, &r, state, m.now, hits, &hold.Hold)
 	return r
 }
 

@@ -47,24 +47,15 @@ var everyone = &Holder{Scopes: All}
 // Enter returns the caller of r if it may make a call that needs scopes. The
 // error is a [*Refusal].
 func (a *Authenticator) Enter(r *http.Request, need Scope) (*Holder, error) {
-	if a == nil {
+	switch {
+	case a == nil:
 		return everyone, nil
-	}
-	h, no := a.enter(r, need)
-	if no != nil {
-		return nil, a.refuse(no)
-	}
-	return h, nil
-}
-
-func (a *Authenticator) enter(r *http.Request, need Scope) (*Holder, *Refusal) {
-	if a.Hosts != nil && !a.Hosts.Has(r.Host) {
-		return nil, &Refusal{
+	case a.Hosts != nil && !a.Hosts.Has(r.Host):
+		return nil, a.refuse(&Refusal{
 			Reason: Host,
 			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", r.Host),
-		}
-	}
-	if a.Keys == nil {
+		})
+	case a.Keys == nil:
 		return everyone, nil
 	}
 	c := Credentials{Address: r.RemoteAddr}
@@ -72,7 +63,7 @@ func (a *Authenticator) enter(r *http.Request, need Scope) (*Holder, *Refusal) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]
 	}
-	return a.admit(c, need)
+	return a.Admit(c, need)
 }
 
 // Foreign returns the [*Refusal] of a call from a web page of another origin.
@@ -130,30 +121,20 @@ type Credentials struct {
 // The error is a [*Refusal]. It is for front ends without HTTP; [Authenticator.Enter] is for
 // those with it.
 func (a *Authenticator) Admit(c Credentials, need Scope) (*Holder, error) {
-	if a == nil {
+	if a == nil || a.Keys == nil {
 		return everyone, nil
 	}
-	h, no := a.admit(c, need)
+	h, no := a.holder(c)
+	if no == nil {
+		no = a.Reach.refuses(h)
+	}
+	if no == nil {
+		no = h.lacks(need)
+	}
 	if no != nil {
 		return nil, a.refuse(no)
 	}
 	return h, nil
-}
-
-// admit decides like Admit, and counts no refusal.
-func (a *Authenticator) admit(c Credentials, need Scope) (*Holder, *Refusal) {
-	if a.Keys == nil {
-		return everyone, nil
-	}
-	h, no := a.holder(c)
-	if no != nil {
-		return nil, no
-	}
-	if no := a.Reach.refuses(h); no != nil {
-		return nil, no
-	}
-	no = h.lacks(need)
-	return h, no
 }
 
 // holder returns who shows c: the holder of the token or, without one, of the

@@ -96,7 +96,7 @@ func New(spaces *namespace.Set, c Config) *API {
 
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := newExchange()
+	x := exchanges.Get().(*exchange)
 	x.Resources = a.resources
 	defer x.free()
 	if err := a.serve(x, w, r); err != nil {
@@ -123,7 +123,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	auth := a.auth
 	if to.call == nil {
 		to, auth = path[""], a.gates // proxies forward headers of their clients
-	} else if isCrossOrigin(a.origin, r) {
+	} else if (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && a.origin.Check(r) != nil { // only browsers send these
 		return a.auth.Foreign()
 	} else if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
 		return err
@@ -145,13 +145,6 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return to.call(x, w, r)
-}
-
-// isCrossOrigin reports whether origin refuses r. Only browsers send the two
-// headers that origin looks for, so most calls cost two lookups, without the time
-// that it takes to bring the names of headers into their canonical form.
-func isCrossOrigin(origin *http.CrossOriginProtection, r *http.Request) bool {
-	return (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && origin.Check(r) != nil
 }
 
 // describe answers with the description of the API.

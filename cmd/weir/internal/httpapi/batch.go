@@ -46,11 +46,11 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	defer planned()
 	_, err := x.space.Run(r.Context(), items, run.Options{Admit: func(s run.Size) error {
 		planned()
-		if err := x.escaped(s); err != nil {
+		if err := x.checkEscapes(s); err != nil {
 			return err
 		}
 		x.out = x.out[:0]
-		if err := x.Reserve(int64(s.Usages)*usageBytes + s.Text + s.Bytes()); err != nil {
+		if err := x.Reserve(int64(s.Usages)*usageMemory + s.Text + s.Bytes()); err != nil {
 			return err
 		}
 		x.out = slices.Grow(x.out, int(s.Bytes())+answerBytes*len(items))
@@ -83,7 +83,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 // answer. TestBatchFloods in cmd/weir measures what a process takes with these.
 const (
 	itemBytes   = 2 << 10 // for each request
-	usageBytes  = 512     // for each rule that matches one
+	usageMemory = 512     // for each rule that matches one
 	answerBytes = 200     // of the answer to one request, without its rules
 )
 

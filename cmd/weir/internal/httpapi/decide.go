@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/jsontext"
@@ -15,15 +16,13 @@ func (a *API) decide(verb store.Verb) handler {
 		if err := x.read(r); err != nil {
 			return err
 		}
-		verb, f := x.scan.decode(x.body, verb, &x.item[0].Request)
-		if f != nil {
+		if f := x.scan.decode(x.body, verb, &x.item[0]); f != nil {
 			return f
 		}
-		x.item[0].Verb = verb
 		if _, err := x.space.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
 			return err
 		}
-		x.out = appendDecision(x.out[:0], verb, &x.item[0].Decision)
+		x.out = appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision)
 		x.end()
 		return respond(w, x.out)
 	}
@@ -34,7 +33,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.read(r); err != nil {
 		return err
 	}
-	if _, f := x.scan.decode(x.body, store.Check, &x.item[0].Request); f != nil {
+	if f := x.scan.decode(x.body, store.Check, &x.item[0]); f != nil {
 		return f
 	}
 	if err := x.reserveRules(x.space.Engine().Rules().Len()); err != nil {
@@ -60,7 +59,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 func appendExplanation(b []byte, e *weir.RuleExplanation) []byte {
 	b = jsontext.AppendText(append(b, `{"rule":`...), e.Rule)
 	b = jsontext.AppendText(append(b, `,"kind":`...), e.Kind.String())
-	b = appendBool(append(b, `,"matched":`...), e.Matched)
+	b = strconv.AppendBool(append(b, `,"matched":`...), e.Matched)
 	if e.Shadow {
 		b = append(b, `,"shadow":true`...)
 	}

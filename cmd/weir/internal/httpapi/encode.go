@@ -13,7 +13,7 @@ import (
 
 // appendDecision appends d, the answer to verb, as JSON.
 func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
-	b = appendBool(append(b, `{"allowed":`...), d.Allowed)
+	b = strconv.AppendBool(append(b, `{"allowed":`...), d.Allowed)
 	b = jsontext.AppendText(append(b, `,"outcome":`...), d.Outcome)
 	if d.Rule != "" {
 		b = jsontext.AppendText(append(b, `,"rule":`...), d.Rule)
@@ -35,7 +35,7 @@ func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 		u := &d.Usages[i]
 		b = appendUsage(append(b, '{'), u)
 		if u.Held || verb.Ends() {
-			b = appendBool(append(b, `,"held":`...), u.Held)
+			b = strconv.AppendBool(append(b, `,"held":`...), u.Held)
 		}
 		if verb == store.Record && (u.Hits == 0 || u.Banned) {
 			b = append(b, `,"counted":false`...)
@@ -70,11 +70,11 @@ func appendUsage(b []byte, u *weir.Usage) []byte {
 	}
 	b = jsontext.AppendText(append(b, `,"key":`...), u.Key)
 	if u.Quota != window.Unlimited {
-		b = appendInt(append(b, `,"quota":`...), u.Quota)
+		b = strconv.AppendInt(append(b, `,"quota":`...), u.Quota, 10)
 	}
-	b = appendInt(append(b, `,"used":`...), u.Used)
+	b = strconv.AppendInt(append(b, `,"used":`...), u.Used, 10)
 	if u.Remaining != window.Unlimited {
-		b = appendInt(append(b, `,"remaining":`...), u.Remaining)
+		b = strconv.AppendInt(append(b, `,"remaining":`...), u.Remaining, 10)
 	}
 	if u.Kind == rule.KindLimit && u.RetryAfter != 0 {
 		b = jsontext.AppendSeconds(append(b, `,"retry_after":`...), u.RetryAfter)
@@ -91,7 +91,3 @@ func appendTime(b []byte, t time.Time) []byte {
 	b = t.UTC().Truncate(time.Microsecond).AppendFormat(append(b, '"'), time.RFC3339Nano)
 	return append(b, '"')
 }
-
-func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }
-
-func appendBool(b []byte, v bool) []byte { return strconv.AppendBool(b, v) }

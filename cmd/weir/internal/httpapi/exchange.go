@@ -43,9 +43,6 @@ const maxKept = 64 << 10
 // attributeBytes is the size of an attribute: two strings.
 const attributeBytes = 32
 
-// newExchange returns an exchange from the pool.
-func newExchange() *exchange { return exchanges.Get().(*exchange) }
-
 // free returns x to the pool.
 func (x *exchange) free() {
 	x.end()
@@ -75,10 +72,10 @@ func (x *exchange) end() {
 	}
 }
 
-// escaped returns an error if the answer may be too large because a byte can take
+// checkEscapes returns an error if the answer may be too large because a byte can take
 // six in JSON: a control character does. The engine counts bytes as they are. A
 // body without a backslash has no such characters.
-func (x *exchange) escaped(s run.Size) error {
+func (x *exchange) checkEscapes(s run.Size) error {
 	if most := x.space.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
 		return run.ErrLarge
 	}
@@ -87,10 +84,10 @@ func (x *exchange) escaped(s run.Size) error {
 
 // admitOne reserves the memory of one decision, if it is large.
 func (x *exchange) admitOne(s run.Size) error {
-	if err := x.escaped(s); err != nil {
+	if err := x.checkEscapes(s); err != nil {
 		return err
 	}
-	if n := int64(s.Usages)*usageBytes + s.Bytes(); n > smallAnswer {
+	if n := int64(s.Usages)*usageMemory + s.Bytes(); n > smallAnswer {
 		return x.Reserve(n)
 	}
 	return nil

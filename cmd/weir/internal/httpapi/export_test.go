@@ -15,11 +15,11 @@ func Decode(body []byte) (weir.Request, error) { return DecodeFor(store.Take, bo
 // DecodeFor is Decode for another verb.
 func DecodeFor(verb store.Verb, body []byte) (weir.Request, error) {
 	var s scanner
-	var req weir.Request
-	if _, f := s.decode(body, verb, &req); f != nil {
+	var item weir.Item
+	if f := s.decode(body, verb, &item); f != nil {
 		return weir.Request{}, f
 	}
-	return req, nil
+	return item.Request, nil
 }
 
 // Calls returns "METHOD PATH" of each call with the scopes that it needs.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -71,10 +72,10 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	b := appendUsage(append(x.out[:0], '{'), &u.Usage)
 	if u.Holds > 0 {
-		b = appendInt(append(b, `,"holds":`...), int64(u.Holds))
+		b = strconv.AppendInt(append(b, `,"holds":`...), int64(u.Holds), 10)
 	}
 	if u.Strikes > 0 {
-		b = appendInt(append(b, `,"strikes":`...), u.Strikes)
+		b = strconv.AppendInt(append(b, `,"strikes":`...), u.Strikes, 10)
 	}
 	if u.Kind == rule.KindCounter {
 		b = appendSeries(append(b, `,"series":`...), u.History)
@@ -127,7 +128,7 @@ func appendSeries(b []byte, cells []window.Cell) []byte {
 		}
 		b = c.Start.Time().AppendFormat(append(b, `{"start":"`...), time.RFC3339Nano)
 		b = jsontext.AppendSeconds(append(b, `","seconds":`...), c.Length)
-		b = append(appendInt(append(b, `,"hits":`...), c.Hits), '}')
+		b = append(strconv.AppendInt(append(b, `,"hits":`...), c.Hits, 10), '}')
 	}
 	return append(b, ']')
 }

@@ -24,16 +24,15 @@ type part struct {
 	from, to int
 }
 
-// decode reads body as one request for verb into req, whose attributes it
-// reuses. It returns the verb to run.
-func (s *scanner) decode(body []byte, verb store.Verb, req *weir.Request) (store.Verb, *fault.Fault) {
+// decode reads body as one request for verb into item, whose attributes it reuses.
+func (s *scanner) decode(body []byte, verb store.Verb, item *weir.Item) *fault.Fault {
 	s.reset(body)
-	p, attrs, f := s.request(req.Attributes[:0], verb, false)
+	p, attrs, f := s.request(item.Request.Attributes[:0], verb, false)
 	if f == nil {
 		f = s.end()
 	}
-	verb, *req = p.ask(attrs)
-	return verb, f
+	item.Verb, item.Request = p.ask(attrs)
+	return f
 }
 
 // ask returns the request in p, and the verb to run: a check for hits: 0. A

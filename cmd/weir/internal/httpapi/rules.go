@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
@@ -69,7 +70,7 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 		b = appendQuota(append(b, `,"limit":`...), r.Quota)
 	}
 	if r.Trigger > 0 {
-		b = appendInt(append(b, `,"trigger":`...), r.Trigger)
+		b = strconv.AppendInt(append(b, `,"trigger":`...), r.Trigger, 10)
 	}
 	if r.Kind() != rule.KindVerdict {
 		b = jsontext.AppendText(append(b, `,"window":`...), r.Window.String())
@@ -99,14 +100,14 @@ func appendHolding(b []byte, r *rule.Rule) []byte {
 		b = append(b, `,"unsettled":"release"`...)
 	}
 	if r.MaxHolds > 0 {
-		b = appendInt(append(b, `,"max_holds":`...), int64(r.MaxHolds))
+		b = strconv.AppendInt(append(b, `,"max_holds":`...), int64(r.MaxHolds), 10)
 	}
 	if r.Ban.For == 0 {
 		return b
 	}
 	b = jsontext.AppendText(append(b, `,"ban":{"for":`...), window.Length(r.Ban.For))
 	if r.Ban.Factor > 0 {
-		b = appendInt(append(b, `,"factor":`...), r.Ban.Factor)
+		b = strconv.AppendInt(append(b, `,"factor":`...), r.Ban.Factor, 10)
 	}
 	if r.Ban.Most > 0 {
 		b = jsontext.AppendText(append(b, `,"most":`...), window.Length(r.Ban.Most))
@@ -120,12 +121,12 @@ func appendHolding(b []byte, r *rule.Rule) []byte {
 // appendQuota appends one number, or one for each value of an attribute.
 func appendQuota(b []byte, q *rule.Quota) []byte {
 	if q.By == "" {
-		return appendInt(b, q.Value)
+		return strconv.AppendInt(b, q.Value, 10)
 	}
 	b = jsontext.AppendText(append(b, `{"by":`...), q.By)
 	b = append(appendNumbers(append(b, `,"cases":{`...), q.Cases), '}')
 	if q.Else != nil {
-		b = appendInt(append(b, `,"else":`...), *q.Else)
+		b = strconv.AppendInt(append(b, `,"else":`...), *q.Else, 10)
 	}
 	return append(b, '}')
 }
@@ -142,7 +143,7 @@ func appendNumbers(b []byte, numbers map[string]int64) []byte {
 			b = append(b, `"all"`...)
 			continue
 		}
-		b = appendInt(b, numbers[name])
+		b = strconv.AppendInt(b, numbers[name], 10)
 	}
 	return b
 }

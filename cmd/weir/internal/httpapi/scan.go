@@ -81,18 +81,6 @@ func (s *scanner) end() *fault.Fault {
 	return nil
 }
 
-// open reads the bracket that opens an object or an array.
-func (s *scanner) open(bracket byte) *fault.Fault {
-	if s.peek() == bracket {
-		s.pos++
-		return nil
-	}
-	if bracket == '{' {
-		return s.unexpected("an object")
-	}
-	return s.unexpected("an array")
-}
-
 // more moves to the next item of an object or array and reports whether there
 // is one. Otherwise it reads the closing bracket.
 func (s *scanner) more(first bool, bracket byte) (bool, *fault.Fault) {
@@ -112,21 +100,28 @@ func (s *scanner) more(first bool, bracket byte) (bool, *fault.Fault) {
 // object reads an object. It calls member with the name of each member and the
 // name's offset; member reads the value.
 func (s *scanner) object(member func(name string, at int) *fault.Fault) *fault.Fault {
-	if f := s.open('{'); f != nil {
-		return f
+	if s.peek() != '{' {
+		return s.unexpected("an object")
 	}
+	s.pos++
 	for first := true; ; first = false {
-		more, f := s.more(first, '}')
-		if !more || f != nil {
+		if more, f := s.more(first, '}'); !more || f != nil {
 			return f
 		}
-		s.peek()
-		at := s.pos
-		name, f := s.name()
-		if f == nil {
-			f = member(name, at)
+		if s.peek() != '"' {
+			return s.unexpected("a name in quotes")
 		}
+		at := s.pos
+		name, f := s.string()
 		if f != nil {
+			return f
+		}
+		if s.peek() != ':' {
+			return s.unexpected("':'").In(name)
+		}
+		s.pos++
+		s.peek()
+		if f := member(name, at); f != nil {
 			return f
 		}
 	}
@@ -135,12 +130,12 @@ func (s *scanner) object(member func(name string, at int) *fault.Fault) *fault.F
 // array reads an array. It calls element with each index; element reads the
 // value.
 func (s *scanner) array(element func(i int) *fault.Fault) *fault.Fault {
-	if f := s.open('['); f != nil {
-		return f
+	if s.peek() != '[' {
+		return s.unexpected("an array")
 	}
+	s.pos++
 	for i := 0; ; i++ {
-		more, f := s.more(i == 0, ']')
-		if !more || f != nil {
+		if more, f := s.more(i == 0, ']'); !more || f != nil {
 			return f
 		}
 		s.peek()
@@ -150,23 +145,6 @@ func (s *scanner) array(element func(i int) *fault.Fault) *fault.Fault {
 	}
 }
 
-// name reads the name of a member and moves to its value.
-func (s *scanner) name() (string, *fault.Fault) {
-	if s.peek() != '"' {
-		return "", s.unexpected("a name in quotes")
-	}
-	name, f := s.string()
-	if f != nil {
-		return "", f
-	}
-	if s.peek() != ':' {
-		return "", s.unexpected("':'").In(name)
-	}
-	s.pos++
-	s.peek()
-	return name, nil
-}
-
 // string reads the string that starts at pos.
 func (s *scanner) string() (string, *fault.Fault) {
 	start := s.pos + 1
@@ -174,8 +152,10 @@ func (s *scanner) string() (string, *fault.Fault) {
 	for i := start; i < len(s.src); i++ {
 		switch c := s.src[i]; {
 		case c == '"':
-			s.pos = i + 1
-			return s.checked(start, i, ascii)
+			if s.pos = i + 1; ascii {
+				return s.src[start:i], nil
+			}
+			return s.checked(start, i)
 		case c == '\\':
 			return s.escaped(start, i)
 		case c < ' ':
@@ -188,9 +168,9 @@ func (s *scanner) string() (string, *fault.Fault) {
 }
 
 // checked returns src[from:to] as a string, if it is valid UTF-8.
-func (s *scanner) checked(from, to int, ascii bool) (string, *fault.Fault) {
+func (s *scanner) checked(from, to int) (string, *fault.Fault) {
 	b := s.src[from:to]
-	for i := 0; !ascii && i < len(b); {
+	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRuneInString(b[i:])
 		if r == utf8.RuneError && n == 1 {
 			return "", s.fault(from+i, "text is not valid UTF-8")
@@ -205,7 +185,7 @@ func (s *scanner) escaped(start, esc int) (string, *fault.Fault) {
 	begin := len(s.text)
 	for plain := start; ; {
 		s.pos = esc
-		part, f := s.checked(plain, esc, false)
+		part, f := s.checked(plain, esc)
 		if f != nil {
 			return "", f
 		}

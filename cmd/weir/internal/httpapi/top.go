@@ -38,18 +38,18 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = appendTop(append(b, `,"used":`...), "hits", &t.Used)
 		b = append(appendTop(append(b, `,"denied":`...), "takes", &t.Denied), '}')
 	}
-	x.out = append(appendInt(append(b, `],"missed":`...), x.space.Tops().Missed()), '}')
+	x.out = append(strconv.AppendInt(append(b, `],"missed":`...), x.space.Tops().Missed(), 10), '}')
 	return respond(w, x.out)
 }
 
 // appendTop appends a list, whose counts have a name.
 func appendTop(b []byte, counts string, l *top.List) []byte {
 	number := func(b []byte, n int64) []byte {
-		return appendInt(append(append(append(b, '"'), counts...), `":`...), n)
+		return strconv.AppendInt(append(append(append(b, '"'), counts...), `":`...), n, 10)
 	}
 	b = number(append(b, '{'), l.Total)
-	b = appendInt(append(b, `,"sample":`...), l.Sample)
-	b = appendInt(append(b, `,"error":`...), l.Error)
+	b = strconv.AppendInt(append(b, `,"sample":`...), l.Sample, 10)
+	b = strconv.AppendInt(append(b, `,"error":`...), l.Error, 10)
 	b = append(b, `,"keys":[`...)
 	for i := range l.Entries {
 		if i > 0 {
@@ -59,7 +59,7 @@ func appendTop(b []byte, counts string, l *top.List) []byte {
 		b = jsontext.AppendText(append(b, `{"key":`...), e.Key)
 		b = number(append(b, ','), e.Count)
 		if e.Error > 0 {
-			b = appendInt(append(b, `,"error":`...), e.Error)
+			b = strconv.AppendInt(append(b, `,"error":`...), e.Error, 10)
 		}
 		b = append(b, '}')
 	}
@@ -102,9 +102,9 @@ func appendDenial(b []byte, d *top.Denial) []byte {
 	b = jsontext.AppendText(append(b, `,"outcome":`...), d.Outcome)
 	switch {
 	case numbers:
-		b = appendInt(append(b, `,"hits":`...), d.Hits)
-		b = appendInt(append(b, `,"used":`...), d.Used)
-		b = appendInt(append(b, `,"quota":`...), d.Quota)
+		b = strconv.AppendInt(append(b, `,"hits":`...), d.Hits, 10)
+		b = strconv.AppendInt(append(b, `,"used":`...), d.Used, 10)
+		b = strconv.AppendInt(append(b, `,"quota":`...), d.Quota, 10)
 	case d.Reason == top.ReasonOutage:
 		b = jsontext.AppendText(append(b, `,"degraded_reason":`...), string(d.Cause))
 	}

@@ -29,6 +29,7 @@ type Metrics struct {
 	reloads           *prometheus.CounterVec
 	reloaded, success *prometheus.GaugeVec
 	rules             *prometheus.GaugeVec
+	labelled          []labelled // those above with the label namespace
 	sent              *prometheus.CounterVec
 
 	refused, shed *prometheus.CounterVec // by listeners
@@ -57,8 +58,16 @@ type Config struct {
 // New returns the metrics of a service.
 func New(c Config) *Metrics {
 	r := prometheus.NewRegistry()
+	var all []labelled
 	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return counters(r, name, help, append([]string{"namespace"}, labels...)...)
+		c := counters(r, name, help, append([]string{"namespace"}, labels...)...)
+		all = append(all, c)
+		return c
+	}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		g := gauges(r, name, help, "namespace")
+		all = append(all, g)
+		return g
 	}
 	m := &Metrics{
 		registry: r, near: cmp.Or(c.NearLimit, 0.8), bound: cmp.Or(c.Namespaces, 100), served: map[string]*Namespace{},
@@ -87,9 +96,9 @@ func New(c Config) *Metrics {
 			"Decisions made without the store, by the rules' on_outage."),
 		reloads: vec("weir_rules_reload_total",
 			"Attempts to load the rules, by result.", "result"),
-		success:  gauges(r, "weir_rules_reload_success", "Whether the last attempt to load the rules succeeded.", "namespace"),
-		reloaded: gauges(r, "weir_rules_reload_timestamp_seconds", "Time of the last successful load of the rules, in Unix time.", "namespace"),
-		rules:    gauges(r, "weir_rules", "Number of rules in force.", "namespace"),
+		success:  gauge("weir_rules_reload_success", "Whether the last attempt to load the rules succeeded."),
+		reloaded: gauge("weir_rules_reload_timestamp_seconds", "Time of the last successful load of the rules, in Unix time."),
+		rules:    gauge("weir_rules", "Number of rules in force."),
 		sent: counters(r, "weir_telemetry_sent_total",
 			"Attempts to send telemetry to a collector, by signal and result.", "signal", "result"),
 		refused: counters(r, "weir_access_refused_total",
@@ -99,6 +108,7 @@ func New(c Config) *Metrics {
 		accessLoaded: gauges(r, "weir_access_reload_success",
 			"Whether the last attempt to load the tokens or the certificate succeeded.", "what"),
 	}
+	m.labelled = all
 	duration := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "weir_decision_duration_seconds",
 		Help:    "Time the engine took for a decision.",
@@ -111,6 +121,9 @@ func New(c Config) *Metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
+
+// labelled is a metric with the label namespace.
+type labelled interface{ DeletePartialMatch(prometheus.Labels) int }
 
 // counters registers a counter with labels.
 func counters(r prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {

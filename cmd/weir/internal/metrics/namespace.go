@@ -110,10 +110,7 @@ func (n *Namespace) Drop() {
 	}
 	m.labels--
 	gone := prometheus.Labels{"namespace": n.label}
-	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		m.decisions, m.matched, m.over, m.nearLimit, m.triggered, m.holds, m.debts, m.bans, m.unmatched, m.failed, m.degraded,
-		m.reloads, m.reloaded, m.success, m.rules,
-	} {
+	for _, v := range m.labelled {
 		v.DeletePartialMatch(gone)
 	}
 }

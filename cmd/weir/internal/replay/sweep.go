@@ -100,12 +100,12 @@ func (w *sweptWindow) decide(l *window.Compiled, s window.State, now window.Inst
 		var id [12]byte
 		w.holds++
 		binary.BigEndian.PutUint64(id[:], w.holds)
-		s, _ = l.Do(verb.Take, &r, s, now, h, &window.Hold{ID: id})
+		s = l.Do(verb.Take, &r, s, now, h, &window.Hold{ID: id})
 	} else {
 		s, r = l.Take(s, now, h)
 	}
 	if !r.Allowed && w.countDenied {
-		s, _ = l.Do(verb.RecordDenied, new(window.Result), s, now, h, nil)
+		s = l.Do(verb.RecordDenied, new(window.Result), s, now, h, nil)
 	}
 	return s, r.Allowed
 }

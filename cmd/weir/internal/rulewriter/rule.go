@@ -16,7 +16,7 @@ func (w *writer) ruleTable(r *rule.Rule) (t table) {
 	t.add(true, "name", text(r.Name))
 	t.add(len(when) > 0, "when", when)
 	t.add(trimmed, "trim", scalar("true"))
-	t.add(len(r.Per) > 0, "per", perOf(r))
+	t.add(len(r.Per) > 0, "per", w.perOf(r))
 	t.add(r.Together != "", "together", text(r.Together))
 	if r.After != (window.After{}) {
 		t.add(true, "after", table{{key: "count", value: number(r.After.Count)}, {key: "window", value: windowOf(r.After.Window)}})
@@ -48,16 +48,25 @@ func (w *writer) ruleTable(r *rule.Rule) (t table) {
 	return t
 }
 
-// perOf returns the attributes of the key, with their networks.
-func perOf(r *rule.Rule) list {
+// perOf returns the attributes of the key, with their networks where a file does not mean
+// them anyway: without one, addresses in ip count by their first 64 bits.
+func (w *writer) perOf(r *rule.Rule) list {
 	all := texts(r.Per)
 	for i, name := range r.Per {
-		if n, ok := r.Networks[name]; ok {
-			var bits table
-			bits.count("v4", int64(n.V4))
-			bits.count("v6", int64(n.V6))
-			all[i] = table{{key: text(name), value: bits}}
+		n, meant := r.Networks[name], rule.Network{}
+		if name == "ip" && w.ipIsAddress {
+			meant = rule.Network{V6: 64}
 		}
+		if n == meant {
+			continue
+		}
+		if n == (rule.Network{}) {
+			n.V6 = 128
+		}
+		var bits table
+		bits.count("v4", int64(n.V4))
+		bits.count("v6", int64(n.V6))
+		all[i] = table{{key: text(name), value: bits}}
 	}
 	return all
 }

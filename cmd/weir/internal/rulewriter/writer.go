@@ -57,6 +57,7 @@ func Write(d *Draft) ([]byte, error) {
 		w.pair("", pair{key: "timezone", value: text(w.zone.String())})
 	}
 	const byDefault = "ip" // what files without the key addresses read as an address
+	w.ipIsAddress = slices.Contains(d.Addresses, byDefault)
 	if named := append([]string{byDefault}, d.Addresses...); !slices.Equal(d.Addresses, named[:1]) && mentions(d.Rules, named) {
 		w.pair("", pair{key: "addresses", value: texts(d.Addresses)})
 	}
@@ -102,10 +103,11 @@ func mentions(rules []rule.Rule, names []string) bool {
 // and continue, so that one run finds all of it.
 type writer struct {
 	layout
-	zone   *time.Location
-	lists  map[string]bool // by name
-	rule   string          // name of the rule that is being written
-	faults fault.List      // what cannot be expressed
+	zone        *time.Location
+	lists       map[string]bool // by name
+	rule        string          // name of the rule that is being written
+	faults      fault.List      // what cannot be expressed
+	ipIsAddress bool            // in the file that is written
 }
 
 // cannot notes that a field of the rule cannot be expressed.

@@ -123,27 +123,17 @@ func (e *envoyFront) adminRoutes() map[string]adminRoute {
 	}
 }
 
-// beside returns api with the calls that envoyproxy/ratelimit answers over HTTP, if
-// it is replaced: POST /json, and GET /healthcheck.
-func (e *envoyFront) beside(api http.Handler, auth *access.Authenticator, resources *access.ResourceLimits, ready *readiness) http.Handler {
-	if e.rules == nil {
-		return api
+// addRoutes adds the calls that envoyproxy/ratelimit answers over HTTP, if it is replaced:
+// POST /json, and GET /healthcheck.
+func (e *envoyFront) addRoutes(to map[string]http.HandlerFunc, auth *access.Authenticator, resources *access.ResourceLimits, ready *readiness) {
+	if e.rules != nil {
+		to["/json"] = e.HTTP(auth, resources).ServeHTTP
+		to["/healthcheck"] = ready.healthcheck
 	}
-	calls := e.HTTP(auth, resources)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/json":
-			calls.ServeHTTP(w, r)
-		case "/healthcheck":
-			ready.healthcheck(w)
-		default:
-			api.ServeHTTP(w, r)
-		}
-	})
 }
 
 // healthcheck answers as envoyproxy/ratelimit does.
-func (r *readiness) healthcheck(w http.ResponseWriter) {
+func (r *readiness) healthcheck(w http.ResponseWriter, _ *http.Request) {
 	if !r.is() {
 		http.Error(w, "not ready", http.StatusInternalServerError)
 		return

@@ -116,7 +116,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		Auth: auth, Proxies: proxies, Resources: requests,
 		Headers: cfg.HeadersFormat(),
 	})
-	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), withHealth(telemetry.Handler(envoy.beside(api, auth, requests, &ready)), &ready), log)
+	routes := map[string]http.HandlerFunc{"/healthz": healthz, "/readyz": ready.readyz}
+	envoy.addRoutes(routes, auth, requests, &ready)
+	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), telemetry.Handler(withRoutes(api, routes)), log)
 	if err != nil {
 		return err
 	}
@@ -359,16 +361,13 @@ func (r *readiness) is() bool {
 	return !r.draining.Load() && (!r.needed || r.store.away() == "")
 }
 
-// withHealth adds /healthz and /readyz to the API.
-func withHealth(api http.Handler, r *readiness) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		switch req.URL.Path {
-		case "/healthz":
-			healthz(w, req)
-		case "/readyz":
-			r.readyz(w, req)
-		default:
-			api.ServeHTTP(w, req)
+// withRoutes returns api with routes, which have paths of their own.
+func withRoutes(api http.Handler, routes map[string]http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if route, ok := routes[r.URL.Path]; ok {
+			route(w, r)
+		} else {
+			api.ServeHTTP(w, r)
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store/redisstore/internal/script"
 )
 
 const (
@@ -50,61 +52,41 @@ const (
 //
 // Invariant: while calls are queued, a flush is in flight.
 type batcher struct {
-	node   *Node
-	always bool            // maxFlushes, even when round trips are long
-	life   context.Context // of flushes; ends with stop
-	stop   context.CancelFunc
+	node     *Node
+	adaptive bool            // more than maxFlushes where round trips are long
+	life     context.Context // of flushes; ends with stop
+	stop     context.CancelFunc
 
 	mu       sync.Mutex
 	closed   bool          // guarded by mu
 	inFlight int           // guarded by mu; flushes, and calls that were sent by themselves
-	queue    []*call       // guarded by mu; in order. Callers that have left are in it, too
-	live     []*call       // guarded by mu; queued or in a flush, and the caller waits for it
+	queue    []*Call       // guarded by mu; in order. Callers that have left are in it, too
+	live     []*Call       // guarded by mu; queued or in a flush, and the caller waits for it
 	trip     quickest      // guarded by mu
+	most     int           // guarded by mu; flushes that may be in flight
 	expiry   *time.Timer   // guarded by mu; calls expire
 	expires  time.Duration // guarded by mu; when it does so; 0: it does not
 
 	flushes sync.WaitGroup
 }
 
-// answer is the answer to a call: a reply of the server, or an error.
-type answer struct {
-	reply     reply
-	err       error
-	abandoned bool // the call may still be in the queue or in a flush
-}
-
-func newBatcher(n *Node, always bool) *batcher {
-	b := &batcher{node: n, always: always, stop: nothing}
+func newBatcher(n *Node, adaptive bool) *batcher {
 	// Connections that the store has made end flushes when they are closed.
-	b.life = context.Background()
-	return b
+	return &batcher{node: n, adaptive: adaptive, most: maxFlushes, life: context.Background(), stop: nothing}
 }
 
-// do has the node decide c, together with other calls unless it can leave at once. client
-// is for the latter case.
-func (b *batcher) do(ctx context.Context, client rueidis.Client, c *call) answer {
-	if b.enqueue(c) {
-		a := <-c.done
-		c.abandoned = a.abandoned
-		return a
-	}
-	began := elapsed()
-	a := b.node.sendSolo(ctx, client, c)
-	if next := b.finish(nil, began, a.err); len(next) > 0 {
-		go b.flush(next)
-	}
-	return a
-}
-
-// enqueue puts c into the queue. It returns false when c is to be sent at once; finish
-// ends that.
-func (b *batcher) enqueue(c *call) bool {
+// do has the node decide c, by itself on client or in a flush with other calls.
+func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.inFlight < b.most() || b.closed {
+	if b.inFlight < b.most || b.closed {
 		b.inFlight++
-		return false
+		b.mu.Unlock()
+		began := elapsed()
+		b.node.sendAlone(ctx, client, c)
+		if queued := b.next(nil, began, c.answer.err); len(queued) > 0 {
+			go b.flush(queued)
+		}
+		return
 	}
 	b.queue = append(b.queue, c)
 	c.at, b.live = len(b.live), append(b.live, c)
@@ -113,111 +95,94 @@ func (b *batcher) enqueue(c *call) bool {
 		at = min(at, c.deadline)
 	}
 	b.expireAt(at)
-	return true
+	b.mu.Unlock()
+	if err := <-c.done; err != nil {
+		c.abandoned, c.Err = true, script.About(err, c.keys...)
+	}
 }
 
-// flush sends calls, hands their answers out, and goes on with those that have been
-// queued meanwhile until there are none.
-func (b *batcher) flush(calls []*call) {
-	defer b.flushes.Done()
-	var answers []answer
+// flush sends calls, hands their answers out to the callers that have not left, and goes on
+// with the calls that have been queued meanwhile until there are none.
+func (b *batcher) flush(calls []*Call) {
 	for len(calls) > 0 {
 		began := elapsed()
-		answers = slices.Grow(answers[:0], len(calls))[:len(calls)]
-		b.node.sendBatch(b.life, calls, answers)
-		err := answers[0].err
-		b.deliver(calls, answers)
+		if l := b.node.client(); l != nil {
+			sortByCommand(calls)
+			b.node.send(b.life, l.Client, calls)
+		} else {
+			for _, c := range calls {
+				c.answer = answer{err: errGone}
+			}
+		}
+		err := calls[0].answer.err
+		b.mu.Lock()
+		for i, c := range calls {
+			if c.at < 0 {
+				calls[i] = nil
+			} else {
+				b.remove(c)
+			}
+		}
+		b.mu.Unlock()
+		for _, c := range calls {
+			if c != nil {
+				c.done <- nil
+			}
+		}
 		// Callers with answers often have another call, which then leaves with the next flush.
 		runtime.Gosched()
-		calls = b.finish(calls, began, err)
+		calls = b.next(calls, began, err)
+		b.flushes.Done()
 	}
 }
 
-// deliver hands the answers to calls out, unless their callers have left.
-func (b *batcher) deliver(calls []*call, answers []answer) {
-	b.mu.Lock()
-	for i, c := range calls {
-		if c.at < 0 {
-			calls[i] = nil
-		} else {
-			b.remove(c)
-		}
-	}
-	b.mu.Unlock()
-	for i, c := range calls {
-		if c != nil {
-			c.done <- answers[i]
-		}
-	}
-}
-
-// finish ends a flush that began at some time and ended with err. It returns the calls
-// of the flush that takes its place, or none, in the memory of calls.
-func (b *batcher) finish(calls []*call, began time.Duration, err error) []*call {
+// next ends a flush, or a call that was sent by itself, that began at some time and ended
+// with err. It returns the calls of the flush that takes its place, or none, in the memory
+// of calls.
+//
+// Where two flushes may be in flight, each takes half of all calls that wait for an answer:
+// else one could take all of them, and this process and the server would wait for each
+// other in turns.
+func (b *batcher) next(calls []*Call, began time.Duration, err error) []*Call {
 	ended := elapsed()
 	clear(calls)
+	calls = calls[:0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if replied(err) {
-		b.trip.learn(ended-began, ended)
+	if _, refused := said(err); err == nil || refused { // else it may have made no round trip
+		b.learn(ended-began, ended)
 	}
-	first := calls == nil
-	if b.inFlight > b.most() || b.closed {
+	if b.inFlight > b.most || b.closed {
 		b.inFlight-- // round trips are shorter now, and the other flushes take the calls; or close ends them
 		return nil
 	}
-	if calls = b.dequeue(calls[:0]); len(calls) == 0 {
-		b.inFlight--
-		return nil
-	}
-	if first {
-		b.flushes.Add(1) // before close can wait
-	}
-	return calls
-}
-
-// dequeue appends the calls of the next flush to calls, which is empty. Where two flushes
-// may be in flight, each takes half of all calls that wait for an answer: else one could
-// take all of them, and this process and the server would wait for each other in turns.
-// It needs the lock.
-func (b *batcher) dequeue(calls []*call) []*call {
-	share := maxBatch
-	if b.most() == maxFlushes {
+	share, taken := maxBatch, 0
+	if b.most == maxFlushes {
 		share = min(max(minShare, (len(b.live)+1)/maxFlushes), maxBatch)
 	}
-	taken := 0
-	for _, c := range b.queue {
-		if len(calls) == share {
-			break
-		}
-		taken++
-		if c.at >= 0 {
+	for ; taken < len(b.queue) && len(calls) < share; taken++ {
+		if c := b.queue[taken]; c.at >= 0 {
 			calls = append(calls, c)
 		}
 	}
-	rest := copy(b.queue, b.queue[taken:])
-	clear(b.queue[rest:])
-	b.queue = b.queue[:rest]
+	b.queue = slices.Delete(b.queue, 0, taken)
+	if len(calls) == 0 {
+		b.inFlight--
+		return nil
+	}
+	b.flushes.Add(1) // before close can wait
 	return calls
 }
 
-// most returns how many flushes may be in flight. It needs the lock.
-func (b *batcher) most() int {
-	if b.always {
-		return maxFlushes
+// learn uses a round trip that ended at now. It needs the lock.
+func (b *batcher) learn(trip, now time.Duration) {
+	if shortest := b.trip.learn(trip, now); b.adaptive {
+		b.most = max(maxFlushes, int(shortest/flushEvery))
 	}
-	return max(maxFlushes, int(b.trip.get()/flushEvery))
-}
-
-// learn uses the round trip of a command that was not sent by b.
-func (b *batcher) learn(began, ended time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.trip.learn(ended-began, ended)
 }
 
 // remove takes c, whose caller waits, out of live. It needs the lock.
-func (b *batcher) remove(c *call) {
+func (b *batcher) remove(c *Call) {
 	last := len(b.live) - 1
 	moved := b.live[last]
 	b.live[c.at], moved.at = moved, c.at
@@ -259,7 +224,7 @@ func (b *batcher) expire() {
 		c := b.live[i]
 		if err := c.ctx.Err(); err != nil {
 			b.remove(c)
-			c.done <- answer{err: err, abandoned: true}
+			c.done <- err
 		} else if c.deadline != 0 {
 			// A context may end a moment after its deadline.
 			next = min(next, max(c.deadline, now+time.Millisecond))
@@ -283,18 +248,11 @@ func (b *batcher) close() {
 	for len(b.live) > 0 {
 		c := b.live[0]
 		b.remove(c)
-		c.done <- answer{err: rueidis.ErrClosing, abandoned: true}
+		c.done <- rueidis.ErrClosing
 	}
 	if b.expiry != nil {
 		b.expiry.Stop()
 	}
-}
-
-// replied reports whether a flush that ended with err has made a round trip. A call
-// whose caller has no time left ends at once, without one.
-func replied(err error) bool {
-	_, refused := said(err)
-	return err == nil || refused
 }
 
 // quickest is the shortest round trip of about the last second, and of the time before
@@ -309,17 +267,12 @@ type quickest struct {
 // begins.
 const quickestFor = time.Second
 
-// learn uses a round trip that ended at now.
-func (q *quickest) learn(trip, now time.Duration) {
+// learn uses a round trip that ended at now, and returns the shortest one.
+func (q *quickest) learn(trip, now time.Duration) (shortest time.Duration) {
 	if q.best == 0 || now-q.since > quickestFor {
 		q.before, q.best, q.since = q.best, trip, now
 	}
-	q.best = min(q.best, trip)
-}
-
-// get returns the shortest round trip, or 0.
-func (q *quickest) get() time.Duration {
-	if q.before == 0 {
+	if q.best = min(q.best, trip); q.before == 0 {
 		return q.best
 	}
 	return min(q.best, q.before)

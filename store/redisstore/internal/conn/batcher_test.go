@@ -69,7 +69,7 @@ func (c *callers) call(ctx context.Context, n int, want error) {
 	for i := range n {
 		c.all.Go(func() {
 			op := store.Op{Space: c.space, Limit: c.limit, Key: strconv.AppendInt(nil, int64(i), 10), N: 1}
-			err := c.node.Run(ctx, script.Step{Verb: store.Take, Ops: []store.Op{op}, Which: []int{0}})
+			err := c.node.Run(ctx, script.Call{Verb: store.Take, Ops: []store.Op{op}, Which: []int{0}})
 			if c.done.Add(1); err == nil || want != nil && !errors.Is(err, want) {
 				c.t.Errorf("got error %v, want %v", err, want)
 			}
@@ -262,8 +262,7 @@ func TestQuickest(t *testing.T) {
 		{3003 * ms, 40 * ms, 40 * ms},
 		{3004 * ms, ms, ms},
 	} {
-		q.Learn(step.trip, step.now)
-		if got := q.Get(); got != step.want {
+		if got := q.Learn(step.trip, step.now); got != step.want {
 			t.Errorf("at %v, after a trip of %v: got %v, want %v", step.now, step.trip, got, step.want)
 		}
 	}

@@ -44,9 +44,6 @@ func (c *serverClock) learn(server window.Instant, now time.Duration) {
 	}
 }
 
-// known reports whether there is an estimate yet.
-func (c *serverClock) known() bool { return c.best.Load() != nil }
-
 // at returns the server's time at now, or a little less. It needs an estimate.
 func (c *serverClock) at(now time.Duration) window.Instant {
 	best := c.best.Load()

@@ -36,7 +36,7 @@
 //
 // Each connection is a client of the Redis library that connects once, because the library
 // otherwise connects in a caller's time. A node has three. Two are pipelined always: all
-// calls share the first, and the second is for its loss. The third is for one call at a
+// calls share the first, and the second is for its loss. The third is dedicated to one call at a
 // time that is sent by itself: the library then writes and reads in the caller's
 // goroutine, and closes the connection when the call is late. Calls that wait for replicas
 // have four more.
@@ -69,9 +69,9 @@
 //
 // # Giving back
 //
-// A call whose keys are in several slots is one step for each slot. When one slot
+// A call whose keys are in several slots is one for each slot. When one slot
 // denies, or does not answer, the store gives back what the others have counted,
-// as steps with a deadline of their own: the instant at which the hits leave
+// as calls with a deadline of their own: the instant at which the hits leave
 // their window. The caller waits for this up to the end of its decision; a fifth
 // of the time is kept for it. It goes on for up to a second in the background.
 // Package redisstore does it.

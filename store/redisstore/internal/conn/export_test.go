@@ -40,8 +40,7 @@ var SuccessorIn = successorIn
 // Quickest is a quickest.
 type Quickest struct{ q quickest }
 
-func (q *Quickest) Learn(trip, now time.Duration) { q.q.learn(trip, now) }
-func (q *Quickest) Get() time.Duration            { return q.q.get() }
+func (q *Quickest) Learn(trip, now time.Duration) time.Duration { return q.q.learn(trip, now) }
 
 // unused is a client that is only closed.
 type unused struct{ rueidis.Client }
@@ -69,15 +68,15 @@ func (m *Manager) Lose() {
 	m.m.connectionLost()
 }
 
-// KeepsSolo reports whether the connection for calls that are sent by themselves stays the
-// same when the manager finds it missing just before it is made, from the server at addr.
-func (m *Manager) KeepsSolo(ctx context.Context, addr string) bool {
+// KeepsDedicated reports whether the dedicated connection stays the same when the manager finds
+// it missing just before it is made, from the server at addr.
+func (m *Manager) KeepsDedicated(ctx context.Context, addr string) bool {
 	made := &connection{Client: unused{}}
 	m.m.node.config.life, m.m.ctx = ctx, ctx
-	m.m.node.conns[solo].Store(made)
-	m.m.makeSolo(addr)
+	m.m.node.conns[dedicated].Store(made)
+	m.m.makeDedicated(addr)
 	m.m.tasks.Wait()
-	return m.m.node.conns[solo].Load() == made
+	return m.m.node.conns[dedicated].Load() == made
 }
 
 // NewNode returns a node whose calls go to client. It has no time-out. It knows the
@@ -90,7 +89,7 @@ func NewNode(client rueidis.Client) *Node {
 }
 
 // Run has the node decide a step.
-func (n *Node) Run(ctx context.Context, s script.Step) error {
+func (n *Node) Run(ctx context.Context, s script.Call) error {
 	_, err := n.run(ctx, 0, s, false)
 	return err
 }

@@ -41,7 +41,7 @@ type manager struct {
 	trouble       atomic.Pointer[error]
 	interruptions atomic.Int64
 	empties       atomic.Uint64 // how often the last connection for all calls was lost
-	making        atomic.Bool   // conns[solo] is being made
+	making        atomic.Bool   // conns[dedicated] is being made
 
 	// Of the goroutine alone.
 	known  bool          // the first attempt has ended
@@ -192,8 +192,8 @@ func (m *manager) connect() error {
 		m.at = addr
 	}
 	for at, i := range missing {
-		if i == solo && m.known {
-			m.makeSolo(m.at) // a call that was late has closed it: the server may stand still
+		if i == dedicated && m.known {
+			m.makeDedicated(m.at) // a call that was late has closed it: the server may stand still
 			continue
 		}
 		// The first one loads the programs. The server refuses the others for the
@@ -223,7 +223,7 @@ func (m *manager) collect() (missing []int) {
 	for i := range m.node.conns {
 		if c := m.node.conns[i].Load(); c != nil && c.lost.Load() {
 			m.drop(i)
-			gone = gone || i != solo
+			gone = gone || i != dedicated
 		}
 	}
 	if gone {
@@ -248,9 +248,9 @@ func (m *manager) drop(i int) {
 // it if no call uses it. A call that uses it may be newer than the loss of another one, and
 // the library's client ends with it.
 func (m *manager) retire() {
-	if m.node.soloBusy.CompareAndSwap(false, true) {
-		m.drop(solo)
-		m.node.soloBusy.Store(false)
+	if m.node.dedicatedBusy.CompareAndSwap(false, true) {
+		m.drop(dedicated)
+		m.node.dedicatedBusy.Store(false)
 	}
 }
 
@@ -263,7 +263,7 @@ func (m *manager) dropAll() {
 
 // make makes connection i to addr, and gets it ready for calls.
 func (m *manager) make(addr string, i int, loads bool) error {
-	c, err := m.node.config.connection(addr, i != solo, m.connectionLost)
+	c, err := m.node.config.connection(addr, i != dedicated, m.connectionLost)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (m *manager) make(addr string, i int, loads bool) error {
 		return err
 	}
 	m.node.conns[i].Store(c)
-	if i != solo && m.known { // makeSolo is another goroutine
+	if i != dedicated && m.known { // makeDedicated is another goroutine
 		m.report(nil) // calls go to the node from now on
 	}
 	return nil
@@ -309,8 +309,8 @@ func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	var missing []rueidis.Completed
 	for i, reply := range within(ctx, c, commands) {
 		err := reply.Error()
-		n.loaded.Store(programs[i], true)
-		if noScript(err) {
+		n.loaded.Store(programs[i], true) // or below
+		if wordOf(err) == "NOSCRIPT" {
 			missing = append(missing, evaluate(c, programs[i], nil, late, true))
 		} else if err := unready(err); err != nil {
 			return err
@@ -375,18 +375,15 @@ func (e *modeError) Error() string {
 	return fmt.Sprintf("the server runs as a %[1]s: want redis+%[1]s://", e.mode)
 }
 
-// makeSolo makes the connection for calls that are sent by themselves, in the background:
-// there are others. An earlier attempt may have made it since it was found missing.
-func (m *manager) makeSolo(addr string) {
+// makeDedicated makes the connection for calls that are sent by themselves, in the background:
+// there are others.
+func (m *manager) makeDedicated(addr string) {
 	if m.making.Swap(true) {
 		return
 	}
-	if m.node.conns[solo].Load() != nil {
-		m.making.Store(false)
-		return
-	}
 	m.tasks.Go(func() {
-		if m.make(addr, solo, false) != nil {
+		made := m.node.conns[dedicated].Load() != nil // since it was found missing
+		if !made && m.make(addr, dedicated, false) != nil {
 			m.sleep(breakFor)
 			defer m.wake()
 		}
@@ -419,9 +416,9 @@ func (m *manager) probe() {
 		}
 		return
 	}
-	if c := m.node.conns[solo].Load(); c != nil && m.node.soloBusy.CompareAndSwap(false, true) {
+	if c := m.node.conns[dedicated].Load(); c != nil && m.node.dedicatedBusy.CompareAndSwap(false, true) {
 		_ = m.node.askTime(ctx, c.Client) // a loss closes it
-		m.node.soloBusy.Store(false)
+		m.node.dedicatedBusy.Store(false)
 	}
 }
 

@@ -63,11 +63,11 @@ func TestReportsShortOutages(t *testing.T) {
 }
 
 // A connection that takes the place of another one in use would leave it open for ever.
-func TestSoloIsMadeOnce(t *testing.T) {
+func TestDedicatedIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	m := conn.NewManager(func(conn.Change) {})
-	if !m.KeepsSolo(t.Context(), n.Addr()) {
+	if !m.KeepsDedicated(t.Context(), n.Addr()) {
 		t.Error("got a second connection in place of the first, want the first")
 	}
 }

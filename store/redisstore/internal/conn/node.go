@@ -33,31 +33,31 @@ var (
 // replicas have connections of their own.
 const (
 	shared      = 2 // conns[:shared]
-	solo        = shared
-	connections = solo + 1
+	dedicated   = shared
+	connections = dedicated + 1
 	confirming  = 4
 )
 
 // Node is one server, or the primary that Sentinels name. It is safe for
 // concurrent use.
 type Node struct {
-	addr     string
-	config   *Config
-	codec    *script.Codec
-	conns    []atomic.Pointer[connection] // for calls, one for calls sent by themselves, those for calls that wait for replicas
-	soloBusy atomic.Bool                  // a call uses conns[solo]
-	manager  *manager                     // nil for the client of a caller
-	breaker  breaker
-	clock    serverClock
-	inFlight atomic.Int64
-	loaded   sync.Map // the programs that the server has
-	outages  tally    // calls without an answer, or not sent
-	batcher  *batcher
-	confirms *batcher      // of calls that wait for replicas
-	turn     atomic.Uint64 // of the connections for them
-	apart    bool          // calls are sent by themselves: the client may send each to another server
-	calls    sync.Pool     // of *pooledCall
-	asked    atomic.Int64  // when a cluster last sent a call here ahead of its slot
+	addr          string
+	config        *Config
+	codec         *script.Codec
+	conns         []atomic.Pointer[connection] // for calls, the dedicated one, those for calls that wait for replicas
+	dedicatedBusy atomic.Bool                  // a call uses conns[dedicated]
+	manager       *manager                     // nil for the client of a caller
+	breaker       breaker
+	clock         serverClock
+	inFlight      atomic.Int64
+	loaded        sync.Map // the programs that the server has
+	outages       tally    // calls without an answer, or not sent
+	batcher       *batcher
+	confirms      *batcher      // of calls that wait for replicas
+	turn          atomic.Uint64 // of the connections for them
+	calls         sync.Pool     // of *Call
+	apart         bool          // calls are sent by themselves: the client may send each to another server
+	asked         atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
 
 // started is what breakers and clocks count time from. It never goes back.
@@ -68,11 +68,12 @@ func elapsed() time.Duration { return time.Since(started) }
 // newNode returns a node without connections.
 func newNode(addr string, config *Config, codec *script.Codec) *Node {
 	n := &Node{addr: addr, config: config, codec: codec}
+	n.calls.New = newCall
 	n.conns = make([]atomic.Pointer[connection], connections)
 	if config.WaitReplicas > 0 {
 		n.conns = make([]atomic.Pointer[connection], connections+confirming)
 	}
-	n.batcher, n.confirms = newBatcher(n, false), newBatcher(n, true)
+	n.batcher, n.confirms = newBatcher(n, true), newBatcher(n, false)
 	return n
 }
 
@@ -133,61 +134,22 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 	return c
 }
 
-// takeSolo returns the connection for calls that are sent by themselves, or nil when it is
-// in use or missing. The caller releases it. client is the one that the call uses
-// otherwise: a node that has just lost it has probably lost this one, too.
-func (n *Node) takeSolo(client rueidis.Client, c *call) *connection {
-	if c.counts && n.config.WaitReplicas > 0 {
-		return nil
-	}
-	if main := n.conns[0].Load(); main == nil || main.lost.Load() || main.Client != client || !n.soloBusy.CompareAndSwap(false, true) {
-		return nil
-	}
-	own := n.conns[solo].Load()
-	if own == nil || own.lost.Load() {
-		n.soloBusy.Store(false)
-		return nil
-	}
-	return own
-}
-
-// run has the node decide a step, and returns the instant at which it did. asking is for a
+// run has the node decide a call, and returns the instant at which it did. asking is for a
 // slot that is on its way to the node.
-func (n *Node) run(ctx context.Context, slot int, s script.Step, asking bool) (window.Instant, error) {
-	c := n.newCall()
-	c.Step, c.Slot, c.asking = s, slot, asking
-	n.runAll(ctx, c.own[:])
+func (n *Node) run(ctx context.Context, slot int, call script.Call, asking bool) (window.Instant, error) {
+	c := n.calls.Get().(*Call)
+	c.Call, c.Slot, c.asking = call, slot, asking
+	n.runAll(ctx, c.self[:])
 	at, err := c.At, c.Err
-	n.free(c)
+	if !c.abandoned {
+		*c = Call{done: c.done, self: c.self, at: -1}
+		n.calls.Put(c)
+	}
 	return at, err
 }
 
-// pooledCall is a Call that is used again.
-type pooledCall struct {
-	Call
-	own [1]*Call // itself, as a batch
-}
-
-func (n *Node) newCall() *pooledCall {
-	c, ok := n.calls.Get().(*pooledCall)
-	if !ok {
-		c = &pooledCall{}
-		c.own[0], c.self[0] = &c.Call, &c.call
-		c.done, c.at = make(chan answer, 1), -1
-	}
-	return c
-}
-
-// free keeps c for another step, unless a batcher may still have it.
-func (n *Node) free(c *pooledCall) {
-	if c.abandoned {
-		return
-	}
-	c.Call = Call{call: call{done: c.done, self: c.self, at: -1}}
-	n.calls.Put(c)
-}
-
-// runAll has the node decide calls, and writes their results.
+// runAll has the node decide calls, and sets their results. It may change the order of the
+// list.
 func (n *Node) runAll(ctx context.Context, calls []*Call) {
 	client, began, err := n.enter(len(calls))
 	if err != nil {
@@ -196,7 +158,9 @@ func (n *Node) runAll(ctx context.Context, calls []*Call) {
 		}
 		return
 	}
-	n.decide(ctx, client, calls)
+	for left := calls; len(left) > 0; {
+		left = n.attempt(ctx, client, left)
+	}
 	answered := false
 	for _, c := range calls {
 		answered = answered || answers(c.Err)
@@ -207,87 +171,74 @@ func (n *Node) runAll(ctx context.Context, calls []*Call) {
 	n.exit(ctx, len(calls), began, answered)
 }
 
-// decide sends calls, in one round trip where all goes well: one call together with those
-// of other callers, several as they are, in their order. The program may not be able to
-// decide a call, the deadline or the calendar of this machine may be off: the server has
-// counted nothing then, and decide sends the call again.
-func (n *Node) decide(ctx context.Context, client rueidis.Client, calls []*Call) {
-	for len(calls) > 0 {
-		began := elapsed()
-		times, deadline, err := n.aim(ctx, client, calls[0].Step.Times, began)
-		for _, c := range calls {
-			c.ctx, c.began, c.deadline = ctx, began, deadline
-			if c.Err = err; err == nil {
-				c.Err = n.prepare(c, times)
-			}
+// attempt sends calls, in one round trip where all goes well: one call together with those
+// of other callers, several as they are, in their order. It puts those that have to be sent
+// again first, and returns them: the program was not able to decide a call, or the deadline
+// or the calendar of this machine was off, and the server has counted nothing then.
+func (n *Node) attempt(ctx context.Context, client rueidis.Client, calls []*Call) (again []*Call) {
+	began := elapsed()
+	times, deadline, err := n.aim(ctx, client, calls[0].Times, began)
+	ready := 0
+	for i, c := range calls {
+		c.ctx, c.began, c.deadline = ctx, began, deadline
+		if c.Err = err; err != nil {
+			continue
 		}
-		if one := calls[0]; one.done == nil {
-			calls = n.decideSlice(ctx, client, calls)
-		} else if one.Err != nil || !n.settle(ctx, one, n.ask(ctx, client, &one.call)) {
-			return
+		aimed := times
+		if c.again.Near != 0 {
+			aimed.Near = c.again.Near
 		}
-	}
-}
-
-// decideSlice sends calls that are prepared in one round trip, and returns those that have
-// to be sent again.
-func (n *Node) decideSlice(ctx context.Context, client rueidis.Client, calls []*Call) (again []*Call) {
-	var ready []*call
-	for _, c := range calls {
-		if c.Err == nil {
-			ready = append(ready, &c.call)
+		aimed.Nears, aimed.Around = c.again.Nears, c.again.Around
+		c.program, c.keys, c.args, c.Err = n.codec.Command(&c.Call, aimed, c.room[:0])
+		c.single = c.alone || c.asking || n.apart || len(c.keys) > maxBatchKeys
+		if c.counts = c.Verb != store.Check; c.Err == nil {
+			calls[i], calls[ready] = calls[ready], c
+			ready++
 		}
 	}
-	if len(ready) == 0 {
+	if calls = calls[:ready]; ready == 0 {
 		return nil
 	}
-	answers := make([]answer, len(ready))
-	n.send(ctx, client, ready, answers)
-	for _, c := range calls {
-		if c.Err == nil {
-			if n.settle(ctx, c, answers[0]) {
-				again = append(again, c)
-			}
-			answers = answers[1:]
+	switch c := calls[0]; {
+	case c.done == nil || c.single:
+		n.send(ctx, client, calls)
+	case c.counts && n.config.WaitReplicas > 0:
+		n.confirms.do(ctx, client, c)
+	default:
+		n.batcher.do(ctx, client, c)
+	}
+	left := 0
+	for i, c := range calls {
+		if n.resolve(ctx, c) {
+			calls[i], calls[left] = calls[left], c
+			left++
 		}
 	}
-	return again
+	return calls[:left]
 }
 
-// ask sends one call, together with those of others where callers wait for each other.
-func (n *Node) ask(ctx context.Context, client rueidis.Client, c *call) answer {
-	switch {
-	case c.single:
-		return n.sendOne(ctx, client, c)
-	case c.counts && n.config.WaitReplicas > 0:
-		return n.confirms.do(ctx, client, c)
-	}
-	return n.batcher.do(ctx, client, c)
-}
-
-// settle writes the results or the error in an answer to c, and reports whether c has to be
+// resolve writes the results or the error in the answer to c, and reports whether c has to be
 // sent again: the server has counted nothing, for a reason that is gone now.
-func (n *Node) settle(ctx context.Context, c *Call, a answer) (again bool) {
-	if a.err != nil {
-		c.Err = script.About(a.err, c.keys...)
-		if text, _ := said(a.err); firstWord(text) == "TRYAGAIN" && !c.single {
+func (n *Node) resolve(ctx context.Context, c *Call) (again bool) {
+	if c.abandoned {
+		return false
+	}
+	if err := c.answer.err; err != nil {
+		c.Err = script.About(err, c.keys...)
+		if wordOf(err) == "TRYAGAIN" && !c.single {
 			c.alone = true // some keys of its slot have moved: not all calls of the batch can be decided
 			return true
 		}
 		return false
 	}
-	c.At, c.Err = n.codec.Decode(&c.Step, c.keys, a.reply)
-	if !a.reply.Shares() {
-		n.learnAt(c.At, c.now, elapsed()) // else send has done so
-	}
-	if c.Err == nil {
+	if c.At, c.Err = n.codec.Decode(&c.Call, c.keys, c.answer.reply); c.Err == nil {
 		return false
 	}
 	if errors.Is(c.Err, script.ErrStale) && c.stale < maxStale && ctx.Err() == nil {
 		c.stale++ // the server's clock may have been set forward; now it is known
 		return true
 	}
-	if c.again, again = c.again.Again(c.Err, c.At, c.off, len(c.Step.Which)); again {
+	if c.again, again = c.again.Again(c.Err, c.At, c.off, len(c.Which)); again {
 		c.off++
 	}
 	return again
@@ -297,28 +248,6 @@ func (n *Node) settle(ctx context.Context, c *Call, a answer) (again bool) {
 // time: the second time the deadline is right, unless the clock of the server has changed
 // again.
 const maxStale = 3
-
-// learnAt uses the server's instant in a reply that was read at some time, unless it is
-// 0 or a test has set it.
-func (n *Node) learnAt(at, set window.Instant, read time.Duration) {
-	if at != 0 && set == 0 {
-		n.clock.learn(at, read)
-	}
-}
-
-// guard calls f with the node's client, unless the node is unavailable or busy.
-func (n *Node) guard(ctx context.Context, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
-	c, began, err := n.enter(1)
-	if err != nil {
-		return 0, n.missed(err)
-	}
-	at, err := f(c)
-	n.exit(ctx, 1, began, answers(err))
-	if err != nil && !errors.Is(err, store.ErrRepeated) {
-		err = n.missed(err)
-	}
-	return at, err
-}
 
 // enter begins some calls, which exit ends. It returns the client to use and the
 // time, or an error when the node is unavailable or busy.
@@ -360,8 +289,7 @@ func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answere
 // missed counts a call that the node did not answer, and adds the node to its
 // error. A node that sends a call on to another one has answered it.
 func (n *Node) missed(err error) error {
-	text, _ := said(err)
-	if word := firstWord(text); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
+	if word := wordOf(err); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
 		n.outages.add(ReasonOf(err))
 	}
 	return fmt.Errorf("%s: %w", n.addr, err)
@@ -379,7 +307,7 @@ func (n *Node) aim(ctx context.Context, client rueidis.Client, t script.Times, n
 	if t.Now != 0 {
 		return t, end, nil
 	}
-	if !n.clock.known() {
+	if n.clock.best.Load() == nil {
 		if err := n.askTime(ctx, client); err != nil {
 			return t, end, err
 		}
@@ -397,8 +325,11 @@ func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
 	began := elapsed()
 	t, err := c.Do(ctx, c.B().Time().Build()).AsIntSlice()
 	if err == nil && len(t) == 2 {
-		n.batcher.learn(began, elapsed())
-		n.clock.learn(window.Instant(t[0]*1e6+t[1]), elapsed())
+		now := elapsed()
+		n.clock.learn(window.Instant(t[0]*1e6+t[1]), now)
+		n.batcher.mu.Lock()
+		n.batcher.learn(now-began, now)
+		n.batcher.mu.Unlock()
 	}
 	return err
 }

@@ -176,7 +176,7 @@ func refusal(err error) error {
 }
 
 // said returns the text of the error that a server has answered, and reports
-// whether err is one: of the client's library, or of a step in a batch.
+// whether err is one: of the client's library, or of a call in a batch.
 func said(err error) (text string, ok bool) {
 	if err == nil {
 		return "", false
@@ -190,6 +190,12 @@ func said(err error) (text string, ok bool) {
 		return library.Error(), true
 	}
 	return "", false
+}
+
+// wordOf returns the first word of the error that a server has answered, or nothing.
+func wordOf(err error) string {
+	text, _ := said(err)
+	return firstWord(text)
 }
 
 func firstWord(text string) string {

@@ -200,22 +200,35 @@ func (s *Servers) Ready(slot int) bool {
 	return false
 }
 
-// Run has the node that serves slot decide a step.
-func (s *Servers) Run(ctx context.Context, slot int, step script.Step) (window.Instant, error) {
-	return s.follow(ctx, slot, func(n *Node, asking bool) (window.Instant, error) {
-		return n.run(ctx, slot, step, asking)
+// Run has the node that serves slot decide a call, and returns the instant at which it did.
+func (s *Servers) Run(ctx context.Context, slot int, call script.Call) (at window.Instant, err error) {
+	if s.single != nil {
+		return s.single.run(ctx, slot, call, false)
+	}
+	err = s.withRedirects(ctx, slot, func(n *Node, asking bool) (err error) {
+		at, err = n.run(ctx, slot, call, asking)
+		return err
 	})
+	return at, err
 }
 
-// Client calls f with the client of the node that serves slot.
-func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) (window.Instant, error)) (window.Instant, error) {
-	return s.follow(ctx, slot, func(n *Node, asking bool) (window.Instant, error) {
-		return n.guard(ctx, func(client rueidis.Client) (window.Instant, error) {
-			if asking {
-				client = askingClient{client}
-			}
-			return f(client)
-		})
+// Client calls f with the client of the node that serves slot, unless the node is
+// unavailable or busy.
+func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) error) error {
+	return s.withRedirects(ctx, slot, func(n *Node, asking bool) error {
+		client, began, err := n.enter(1)
+		if err != nil {
+			return n.missed(err)
+		}
+		if asking {
+			client = askingClient{client}
+		}
+		err = f(client)
+		n.exit(ctx, 1, began, answers(err))
+		if err != nil {
+			err = n.missed(err)
+		}
+		return err
 	})
 }
 
@@ -227,20 +240,20 @@ func (c askingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.Red
 	return c.DoMulti(ctx, c.B().Asking().Build(), cmd)[1]
 }
 
-// follow calls ask with the node that serves slot, and again with each node that
+// withRedirects calls ask with the node that serves slot, and again with each node that
 // the one before sends the call on to. A node that sends a call on has not
 // counted it.
-func (s *Servers) follow(ctx context.Context, slot int, ask func(n *Node, asking bool) (window.Instant, error)) (window.Instant, error) {
+func (s *Servers) withRedirects(ctx context.Context, slot int, ask func(n *Node, asking bool) error) error {
 	n, asking := s.serving(slot), false
 	if n == nil {
 		s.ask()
-		return 0, errNoNode
+		return errNoNode
 	}
 	for sent := 0; ; sent++ {
-		at, err := ask(n, asking)
+		err := ask(n, asking)
 		next := s.next(ctx, slot, n, err)
 		if next.node == nil || sent == maxRedirects || next.later && !pause(ctx, sent) {
-			return at, err
+			return err
 		}
 		n, asking = next.node, next.asking
 	}

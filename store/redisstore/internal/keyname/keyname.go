@@ -127,32 +127,21 @@ func appendTag(b []byte, op *store.Op) (_ []byte, cut bool) {
 // appendReadable appends a key for people: the parts that rules has
 // joined, with commas between them, or the key as it is.
 func appendReadable(b, key []byte) (_ []byte, cut bool) {
-	if !hasParts(key) {
-		return appendPlain(b, key, true)
-	}
-	for first := true; len(key) > 0; first = false {
-		if !first {
+	start := len(b)
+	for rest := key; len(rest) > 0; {
+		size, n := binary.Uvarint(rest)
+		if n <= 0 || size > uint64(len(rest)-n) { // not parts, each after its length
+			return appendPlain(b[:start], key, true)
+		}
+		if len(rest) < len(key) {
 			b = append(b, ',')
 		}
-		size, n := binary.Uvarint(key)
 		var short bool
-		b, short = appendPlain(b, key[n:n+int(size)], true)
+		b, short = appendPlain(b, rest[n:n+int(size)], true)
 		cut = cut || short
-		key = key[n+int(size):]
+		rest = rest[n+int(size):]
 	}
 	return b, cut
-}
-
-// hasParts reports whether key consists of parts, each after its length.
-func hasParts(key []byte) bool {
-	for len(key) > 0 {
-		size, n := binary.Uvarint(key)
-		if n <= 0 || size > uint64(len(key)-n) {
-			return false
-		}
-		key = key[n+int(size):]
-	}
-	return true
 }
 
 // appendPlain appends text with all but plain bytes escaped, and reports whether
@@ -164,9 +153,11 @@ func appendPlain(b, text []byte, colons bool) (_ []byte, cut bool) {
 	}
 	const digits = "0123456789ABCDEF"
 	for _, c := range text {
-		if plain(c) || colons && c == ':' {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
+			strings.IndexByte("-_.~@+/=!*", c) >= 0, colons && c == ':':
 			b = append(b, c)
-		} else {
+		default:
 			b = append(b, '%', digits[c>>4], digits[c&15])
 		}
 	}
@@ -174,14 +165,6 @@ func appendPlain(b, text []byte, colons bool) (_ []byte, cut bool) {
 		b = append(b, keyCut...)
 	}
 	return b, cut
-}
-
-func plain(c byte) bool {
-	switch {
-	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		return true
-	}
-	return strings.IndexByte("-_.~@+/=!*", c) >= 0
 }
 
 // Digest returns a hash of the space and the key of op, the same in every

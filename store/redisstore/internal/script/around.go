@@ -51,15 +51,15 @@ const (
 const longest = int64(window.MaxLength / time.Microsecond)
 
 // isAround reports whether an op of s is about holds or bans.
-func (c *Codec) isAround(s *Step) bool {
-	around := s.Verb.Ends()
+func (c *Codec) isAround(call *Call) bool {
+	around := call.Verb.Ends()
 	known := c.leftBehind.any()
-	for _, i := range s.Which {
-		op := &s.Ops[i]
+	for _, i := range call.Which {
+		op := &call.Ops[i]
 		switch l := op.Limit; {
 		case l.HoldLength() > 0 || l.Ban.For > 0:
 			around = true
-		case s.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
+		case call.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
 			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
 		case known && !around:
 			around = c.leftBehind.has(op)
@@ -105,21 +105,11 @@ func askAround(verb store.Verb, op *store.Op) byte {
 	return askLook
 }
 
-// appendOpsAround appends what the program around reads of the ops of s.
-func (c *Codec) appendOpsAround(b []byte, s *Step, t Times) []byte {
-	for n, i := range s.Which {
-		near := t.Near
-		if own, ok := t.Nears[n]; ok {
-			near = own
-		}
-		b = c.appendOpAround(b, s.Verb, &s.Ops[i], near)
-	}
-	return b
-}
-
-func (c *Codec) appendOpAround(b []byte, verb store.Verb, op *store.Op, near window.Instant) []byte {
-	k, l := kindFor(op.Limit), op.Limit.WithDefaults()
-	b = append(b, k.code, askAround(verb, op), flags(verb, op))
+// appendAround appends what the program around reads of op between the codes of its kind and
+// the numbers of its limit.
+func appendAround(b []byte, verb store.Verb, op *store.Op) []byte {
+	l := op.Limit.WithDefaults()
+	b = append(b, askAround(verb, op), flags(verb, op))
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
 	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
 	if ban := &l.Ban; ban.For > 0 {
@@ -132,10 +122,6 @@ func (c *Codec) appendOpAround(b []byte, verb store.Verb, op *store.Op, near win
 	if op.Hold != nil {
 		b = append(b, op.Hold.ID[:]...)
 		b = put7(b, countable(op.Hold.At), countable(op.Hold.End))
-	}
-	b = c.appendLimit(b, k, op.Limit, near)
-	if k.distinct {
-		b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
 	}
 	return b
 }
@@ -163,12 +149,12 @@ func flags(verb store.Verb, op *store.Op) (f byte) {
 }
 
 // resultsAround writes the results of a reply of the program around.
-func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
-	if len(reply) != replyAround*len(s.Which) {
-		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
+func (c *Codec) resultsAround(reply string, call *Call, now window.Instant) error {
+	if len(reply) != replyAround*len(call.Which) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Which))
 	}
-	for n, i := range s.Which {
-		r, op := reply[n*replyAround:], &s.Ops[i]
+	for n, i := range call.Which {
+		r, op := reply[n*replyAround:], &call.Ops[i]
 		reset := get7(r[21:])
 		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), reset)
 		op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
@@ -190,8 +176,8 @@ func (c *Codec) resultsAround(reply string, s *Step, now window.Instant) error {
 
 // leftBehind are keys of limits that neither hold nor ban, whose states have holds
 // or a ban all the same: an earlier limit left them, or hits in the middle of a log
-// were given back. Only the program for holds and bans reads these states. A step
-// that meets one with another program is sent again; a step whose key is known runs
+// were given back. Only the program for holds and bans reads these states. A call
+// that meets one with another program is sent again; a call whose key is known runs
 // the right program at once. The zero value is ready; it is safe for concurrent
 // use.
 type leftBehind struct {

@@ -11,31 +11,31 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Step is a call, or the part of a call that one slot decides: a program decides
+// Call is a call, or the part of a call that one slot decides: a program decides
 // it in one atomic step.
-type Step struct {
+type Call struct {
 	Verb  store.Verb
 	Ops   []store.Op
-	Which []int // the ops of the step, by their index in Ops
+	Which []int // the ops of the call, by their index in Ops
 	Times Times
 }
 
-// Times are what a step carries besides its ops.
+// Times are what a call carries besides its ops.
 type Times struct {
 	// Now takes the place of the server's instant, in tests only; 0 does not.
 	Now window.Instant
 
-	// Near is about the server's instant: the step carries the calendar periods
+	// Near is about the server's instant: the call carries the calendar periods
 	// around it. 0 means the time of this machine. Nears has the instants of ops
 	// that need others, by their place in Which.
 	Near  window.Instant
 	Nears map[int]window.Instant
 
-	// Deadline is the server's instant after which the step counts nothing any
+	// Deadline is the server's instant after which the call counts nothing any
 	// more; 0 is none.
 	Deadline window.Instant
 
-	// Around makes the step run the program for holds and bans: a key has a state
+	// Around makes the call run the program for holds and bans: a key has a state
 	// that a limit with them left behind.
 	Around bool
 }
@@ -43,11 +43,11 @@ type Times struct {
 // MaxOps is the most ops that a program can read.
 const MaxOps = 1<<16 - 1
 
-// Again reports whether a step that ended with err should be sent again, and returns the
+// Again reports whether a call that ended with err should be sent again, and returns the
 // times for that. It should after the error of a state with holds or a ban, if its program
 // does not know them, and after a [CalendarError], up to twice for each op and once more:
 // an op may need the periods around two instants that its state has seen. sent is how often
-// the step was sent again before, and now the server's instant.
+// the call was sent again before, and now the server's instant.
 func (t Times) Again(err error, now window.Instant, sent, ops int) (Times, bool) {
 	var off *CalendarError
 	var state *StateError
@@ -72,24 +72,24 @@ func (t Times) Again(err error, now window.Instant, sent, ops int) (Times, bool)
 	return t, true
 }
 
-// Where the parts of an argument for one step begin, see lua/begin.lua: the
+// Where the parts of an argument for one call begin, see lua/begin.lua: the
 // deadline, the number of keys, and the ops with their number. In the plan of a batch the
-// earliest deadline, the number of keys that repeat others, and the steps begin there.
+// earliest deadline, the number of keys that repeat others, and the calls begin there.
 const (
 	atDeadline = 7
 	atKeys     = 14
 	atOps      = 16
-	atSteps    = 16
+	atCalls    = 16
 )
 
-// BatchArgs returns the arguments for a batch of steps that have these arguments, all with
+// BatchArgs returns the arguments for a batch of calls that have these arguments, all with
 // the same instant in place of the server's, and these keys, in their order: see
 // lua/run_begin.lua.
-func BatchArgs(steps, keys []string) []string {
-	const most = 8 // strings of ops to compare with: steps that ask the same are the rule
-	head, soonest := make([]byte, atSteps, atSteps+10*len(steps)), int64(unlimited)
+func BatchArgs(calls, keys []string) []string {
+	const most = 8 // strings of ops to compare with: calls that ask the same are the rule
+	head, soonest := make([]byte, atCalls, atCalls+10*len(calls)), int64(unlimited)
 	args := make([]string, 1, 4)
-	for _, s := range steps {
+	for _, s := range calls {
 		if deadline := get7(s[atDeadline:]); deadline > 0 {
 			soonest = min(soonest, deadline)
 		}
@@ -105,7 +105,7 @@ func BatchArgs(steps, keys []string) []string {
 		}
 		head = append(append(head, s[atDeadline:atOps]...), byte(at+1))
 	}
-	copy(head, steps[0][:atDeadline])
+	copy(head, calls[0][:atDeadline])
 	copy(head[atDeadline:], put7(nil, soonest))
 	before := len(head)
 	head = appendRepeats(head, keys)
@@ -133,32 +133,31 @@ func appendRepeats(b []byte, keys []string) []byte {
 	return b
 }
 
-// appendKeys appends the names of all keys of a step to b, one behind the other, and
+// appendKeys appends the names of all keys of a call to b, one behind the other, and
 // where each of them ends to ends.
-func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error) {
+func (c *Codec) appendKeys(b []byte, ends []int, call *Call) ([]byte, []int, error) {
 	var seen map[string]struct{}
-	if len(s.Which) > few {
-		seen = make(map[string]struct{}, len(s.Which))
+	if len(call.Which) > few {
+		seen = make(map[string]struct{}, len(call.Which))
 	}
-	var firsts [few]struct{ from, to int } // of the first key of each op
-	for n, i := range s.Which {
-		op, from := &s.Ops[i], len(b)
+	for _, i := range call.Which {
+		op, from := &call.Ops[i], len(b)
 		b = c.names.Append(b, op)
-		to := len(b)
-		name, repeated := b[from:to], false
+		name, repeated := b[from:], false
 		if seen != nil {
 			_, repeated = seen[string(name)]
 			seen[string(name)] = struct{}{}
 		} else {
-			for _, other := range firsts[:n] {
-				repeated = repeated || string(b[other.from:other.to]) == string(name)
+			before := 0
+			for _, end := range ends {
+				repeated = repeated || string(b[before:end]) == string(name)
+				before = end
 			}
-			firsts[n].from, firsts[n].to = from, to
 		}
 		if repeated {
 			return b, ends, store.ErrRepeated
 		}
-		ends = append(ends, to)
+		ends = append(ends, len(b))
 		if op.Limit.Measure == window.Distinct {
 			b = append(append(b, name...), keyname.MembersSuffix...)
 			ends = append(ends, len(b))
@@ -169,88 +168,73 @@ func (c *Codec) appendKeys(b []byte, ends []int, s *Step) ([]byte, []int, error)
 	return b, ends, nil
 }
 
-// divide appends the parts of text that end at ends to parts.
-func divide(parts []string, text string, ends []int) []string {
-	from := 0
-	for _, end := range ends {
-		parts = append(parts, text[from:end])
-		from = end
-	}
-	return parts
-}
-
-// countKeys returns the number of keys of a step.
-func countKeys(s *Step) int {
-	n := len(s.Which)
-	for _, i := range s.Which {
-		if s.Ops[i].Limit.Measure == window.Distinct {
-			n += 2
-		}
-	}
-	return n
-}
-
 // few is how many keys are compared with each other. More of them go into a map.
 const few = 8
 
-// Command returns the program for a step, its keys, which it appends to keys, and its
+// Command returns the program for a call, its keys, which it appends to keys, and its
 // argument. The keys and the argument share their memory.
-func (c *Codec) Command(s *Step, t Times, keys []string) (*Program, []string, string, error) {
-	buf := c.buffers.Get().(*[]byte)
-	defer c.buffers.Put(buf)
-	var room [few]int
-	b, ends, err := c.appendKeys((*buf)[:0], room[:0], s)
-	if err != nil {
-		*buf = b
-		return nil, nil, "", err
-	}
-	at := len(b)
-	b, program := c.appendStep(b, s, t.near())
-	*buf = b
-	text := string(b)
-	return c.programs.of(program), divide(keys, text, ends), text[at:], nil
-}
-
-// near returns t with the instant that calendar periods are around.
-func (t Times) near() Times {
+func (c *Codec) Command(call *Call, t Times, keys []string) (*Program, []string, string, error) {
 	switch {
 	case t.Now != 0:
 		t.Near = t.Now
 	case t.Near == 0:
 		t.Near = window.At(time.Now())
 	}
-	return t
+	buf := c.buffers.Get().(*[]byte)
+	defer c.buffers.Put(buf)
+	var room [few]int
+	b, ends, err := c.appendKeys((*buf)[:0], room[:0], call)
+	*buf = b
+	if err != nil {
+		return nil, nil, "", err
+	}
+	b, program := c.appendCall(b, call, len(ends), t)
+	*buf = b
+	text, from := string(b), 0
+	for _, end := range ends {
+		keys = append(keys, text[from:end])
+		from = end
+	}
+	return c.programs.of(program), keys, text[from:], nil
 }
 
-// appendStep appends the argument for a step, and returns the variant of the program
-// that reads it.
-func (c *Codec) appendStep(b []byte, s *Step, t Times) ([]byte, variant) {
+// appendCall appends the argument for a call with so many keys, and returns the variant of
+// the program that reads it.
+func (c *Codec) appendCall(b []byte, call *Call, keys int, t Times) ([]byte, variant) {
 	b = put7(b, t.Now, t.Deadline)
-	b = binary.LittleEndian.AppendUint16(b, uint16(countKeys(s))) // exact for steps that batches have
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(s.Which)))
-	if t.Around || c.isAround(s) {
-		return c.appendOpsAround(b, s, t), around
-	}
-	first := kindFor(s.Ops[s.Which[0]].Limit)
+	b = binary.LittleEndian.AppendUint16(b, uint16(keys)) // exact for calls that batches have
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(call.Which)))
+	isAround := t.Around || c.isAround(call)
+	first := kindFor(call.Ops[call.Which[0]].Limit)
 	mixed, plain, v := first.wraps, true, one
-	if len(s.Which) > 1 {
+	if len(call.Which) > 1 {
 		v = many
 	}
-	for n, i := range s.Which {
-		op := &s.Ops[i]
-		k, asked := kindFor(op.Limit), ask(s.Verb, op)
-		near := t.Near
+	for n, i := range call.Which {
+		op, near := &call.Ops[i], t.Near
 		if own, ok := t.Nears[n]; ok {
 			near = own
 		}
-		b = c.appendOp(b, k, asked, op, near)
-		mixed = mixed || k != first
-		if asked == askRefund {
-			v |= refund
+		k := kindFor(op.Limit)
+		if isAround {
+			b = appendAround(append(b, k.code), call.Verb, op)
+		} else {
+			asked := ask(call.Verb, op)
+			b = put7(append(b, k.code, asked), min(max(op.N, 0), window.MaxHits+1))
+			mixed = mixed || k != first
+			plain = plain && k.common && asked <= askEnforce
+			if asked == askRefund {
+				v |= refund
+			}
 		}
-		plain = plain && k.common && asked <= askEnforce
+		b = c.appendLimit(b, k, op.Limit, near)
+		if k.distinct {
+			b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
+		}
 	}
 	switch {
+	case isAround:
+		return b, around
 	case plain:
 		return b, common
 	case mixed:

@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Codec turns steps into what a program reads, and replies into results. It is
+// Codec turns calls into what a program reads, and replies into results. It is
 // safe for concurrent use.
 type Codec struct {
 	names     keyname.Names
@@ -97,18 +97,6 @@ func getDouble(b string) int64 {
 	return int64(math.Float64frombits(binary.LittleEndian.Uint64([]byte(b[:8]))))
 }
 
-// appendOp appends what a program reads of op. near is about the server's
-// instant.
-func (c *Codec) appendOp(b []byte, k *kind, asked byte, op *store.Op, near window.Instant) []byte {
-	b = append(b, k.code, asked)
-	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
-	b = c.appendLimit(b, k, op.Limit, near)
-	if k.distinct {
-		b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
-	}
-	return b
-}
-
 // appendLimit appends the numbers of a limit. A wrapper's are followed by the
 // code and the numbers of its base, and those of its inner limit.
 func (c *Codec) appendLimit(b []byte, k *kind, l *window.Compiled, near window.Instant) []byte {
@@ -132,21 +120,18 @@ func quota(l *window.Compiled) int64 {
 	return unlimited
 }
 
-// length returns the length of a limit's window in microseconds.
-func length(l *window.Compiled) int64 { return micros(l.Window.Length) }
-
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 
 func slidingNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, quota(l), length(l), group(l))
+	return put7(b, quota(l), micros(l.Window.Length), groupSize(l))
 }
 
 func cellsNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, quota(l), length(l), cellWidth(l))
+	return put7(b, quota(l), micros(l.Window.Length), cellWidth(l))
 }
 
 func lengthNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, quota(l), length(l))
+	return put7(b, quota(l), micros(l.Window.Length))
 }
 
 func quotaNumber(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
@@ -167,8 +152,8 @@ func afterNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []by
 	return put7(b, l.After.Count)
 }
 
-// group returns the number of hits that share a date in a sliding window.
-func group(l *window.Compiled) int64 {
+// groupSize returns the number of hits that share a date in a sliding window.
+func groupSize(l *window.Compiled) int64 {
 	limit := l.WithDefaults()
 	return max(1, divideUp(limit.Quota, int64(limit.Window.Precision)))
 }
@@ -176,7 +161,7 @@ func group(l *window.Compiled) int64 {
 // InGroups reports whether hits under l share their dates, or may.
 func InGroups(l *window.Compiled) bool {
 	base, inner := l.Parts()
-	grouped := inner.Measure != window.Distinct && inner.Window.Kind == window.KindSliding && group(inner) > 1
+	grouped := inner.Measure != window.Distinct && inner.Window.Kind == window.KindSliding && groupSize(inner) > 1
 	return grouped || base != nil && InGroups(base)
 }
 
@@ -247,26 +232,22 @@ func Fits(op *store.Op) error {
 		return fmt.Errorf("rule %q: no limit", op.Space.Name())
 	}
 	base, inner := l.Parts()
-	if base != nil {
-		if err := fits(op, base); err != nil {
-			return err
+	for _, l := range [2]*window.Compiled{base, inner} {
+		if l == nil {
+			continue // no base
 		}
-	}
-	return fits(op, inner)
-}
-
-func fits(op *store.Op, l *window.Compiled) error {
-	limit := l.Limit
-	switch {
-	case limit == nil:
-		return fmt.Errorf("rule %q: the limit was not made by window.Compile", op.Space.Name())
-	case limit.Window.Kind == window.KindSliding && limit.Quota == window.Unlimited:
-		return fmt.Errorf("rule %q: a sliding window without a quota", op.Space.Name())
-	case limit.Window.Kind == window.KindBucket:
-		_, micros, _ := rate(limit)
-		if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(micros)); hi > 0 || lo > uint64(window.MaxHits) {
-			return fmt.Errorf("rule %q: a bucket of %d hits at %d per %v has products above 2^53: only a store in memory counts it",
-				op.Space.Name(), l.Capacity(), limit.Quota, limit.Window.Length)
+		limit := l.Limit
+		switch {
+		case limit == nil:
+			return fmt.Errorf("rule %q: the limit was not made by window.Compile", op.Space.Name())
+		case limit.Window.Kind == window.KindSliding && limit.Quota == window.Unlimited:
+			return fmt.Errorf("rule %q: a sliding window without a quota", op.Space.Name())
+		case limit.Window.Kind == window.KindBucket:
+			_, micros, _ := rate(limit)
+			if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(micros)); hi > 0 || lo > uint64(window.MaxHits) {
+				return fmt.Errorf("rule %q: a bucket of %d hits at %d per %v has products above 2^53: only a store in memory counts it",
+					op.Space.Name(), l.Capacity(), limit.Quota, limit.Window.Length)
+			}
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ import (
 )
 
 // TestCommonCalls runs the same calls in the program for common calls, in the general one,
-// and as a step of a batch. The replies and the states are equal, byte for byte.
+// and as a call of a batch. The replies and the states are equal, byte for byte.
 func TestCommonCalls(t *testing.T) {
 	t.Parallel()
 	quotas := []int64{7, 1000, 900, 0} // 900: another group of a sliding window
@@ -74,7 +74,7 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 		if rng.IntN(20) == 0 {
 			now -= 1_000_000 // a clock that was set back
 		}
-		step := script.Step{Verb: store.Take}
+		step := script.Call{Verb: store.Take}
 		if rng.IntN(5) == 0 {
 			step.Verb = store.Check
 		}
@@ -119,7 +119,7 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
 		}
 		for what, p := range map[string]*script.Program{"common": common.Batch, "general": general.Batch} {
-			// The step stands behind another one, which is the same on other keys, and
+			// The call stands behind another one, which is the same on other keys, and
 			// one that comes too late, or behind one like itself only.
 			neighbours := []string{what + "neighbour", what + "late"}
 			if late = stale; call%2 == 0 {
@@ -149,7 +149,7 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 				t.Fatalf("call %d, %v of %d ops in a run:\ngot  %q and %q, error %v, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), first.Whole(), second.Whole(), err, states, want, wantStates)
 			}
 		}
-		// A step that stands twice in a run is decided twice.
+		// A call that stands twice in a run is decided twice.
 		if call%4 == 0 {
 			one, _ := run(general, "twice")
 			two, wantStates := run(general, "twice")

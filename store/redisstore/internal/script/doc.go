@@ -9,21 +9,21 @@
 // writes the programs as they run to a folder. The table of kinds has a row per kind of
 // window, which names its Lua file and holds its half of the codec.
 //
-// Each program without refunds has a second form for a batch of independent steps.
-// Its arguments come from [BatchArgs], and its reply is the replies of the steps, which
+// Each program without refunds has a second form for a batch of independent calls.
+// Its arguments come from [BatchArgs], and its reply is the replies of the calls, which
 // [RepliesIn] divides.
 //
 // There is one fast path, the program common: takes and checks whose ops are all sliding
 // or fixed windows or buckets are decided by a few bytes of their states, with a function
 // for each kind, before a server makes the names and functions that only others need. A
-// run of it reads the states of all its keys at once, and if it decides all of its steps
+// run of it reads the states of all its keys at once, and if it decides all of its calls
 // so, its reply is one status, one instant, and four doubles for each op.
 //
-// Steps with ops that are about holds or bans run one program for all kinds,
+// Calls with ops that are about holds or bans run one program for all kinds,
 // around: lua/call_around.lua does with a state what package window does in
 // around.go, lua/holding.lua has the holds, and the files KIND_aged.lua count hits
 // of holds at the instant of their take. Other programs do not read the states
-// with holds and bans. A step that meets one is sent again with this program.
+// with holds and bans. A call that meets one is sent again with this program.
 //
 // # Calls
 //

@@ -13,7 +13,7 @@ import (
 // Program is a script: its text, and the hash by which a server finds it.
 type Program struct {
 	Text, SHA string
-	Batch     *Program // decides several steps of this program, or nil
+	Batch     *Program // decides several calls of this program, or nil
 }
 
 func newProgram(text string) *Program {
@@ -40,7 +40,7 @@ var Peek = sync.OnceValue(func() *Program {
 //   - around for calls with ops about holds or bans, of all kinds;
 //   - one and many without a kind, mixed, for all other calls: ops of several kinds, and
 //     limits after a count;
-//   - for each of them without refunds one that decides a batch: several steps, each
+//   - for each of them without refunds one that decides a batch: several calls, each
 //     as it would be decided alone.
 type variant int
 
@@ -100,7 +100,7 @@ func (p *programs) of(v variant) *Program {
 	return program
 }
 
-// Programs returns every program that decides steps.
+// Programs returns every program that decides calls.
 func (c *Codec) Programs() []*Program {
 	all := variants()
 	programs := make([]*Program, len(all))
@@ -111,7 +111,7 @@ func (c *Codec) Programs() []*Program {
 }
 
 // Expired returns an argument with a deadline that is past: every program of
-// [Codec.Programs] answers that it came too late, or for a batch of no steps nothing,
+// [Codec.Programs] answers that it came too late, or for a batch of no calls nothing,
 // and touches no key. A server that runs a program with it has the program from then on.
 func Expired() string { return string(append(put7[int64](nil, 0, 1), 0, 0, 0, 0)) }
 
@@ -134,7 +134,7 @@ func (v variant) text() string {
 	case v.batches():
 		a.add("run_begin", "run_decide")
 	case base == common:
-		a.add("begin", "states", "common_begin", "common_sliding", "common_fixed", "common_bucket", "common_step", "common_end")
+		a.add("begin", "states", "common_begin", "common_sliding", "common_fixed", "common_bucket", "common_call", "common_end")
 	default:
 		a.add("begin")
 	}
@@ -160,7 +160,7 @@ func (v variant) text() string {
 	}
 	switch {
 	case v.batches() && base == common:
-		a.add("run_common_begin", "common_step", "run_common_end")
+		a.add("run_common_begin", "common_call", "run_common_end")
 	case v.batches():
 		a.add("run_end")
 	}

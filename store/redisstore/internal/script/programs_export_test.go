@@ -37,12 +37,15 @@ func name(v variant) string {
 
 // EncodeCommon returns what Encode does, and the general program that decides the same
 // calls; ok reports whether Encode names the program for common calls.
-func (c *Codec) EncodeCommon(s *Step, t Times) (program, general *Program, args string, ok bool) {
-	b, v := c.appendStep(nil, s, t)
+func (c *Codec) EncodeCommon(call *Call, t Times) (program, general *Program, args string, ok bool) {
+	b, v := c.appendCall(nil, call, len(call.Which), t)
 	return c.programs.of(v), c.programs.of(many), string(b), v == common
 }
 
-// Whole returns the reply as a program for one step writes it.
+// Shares reports whether the reply is a part of one that has the instant of all calls.
+func (r Reply) Shares() bool { return r.now != 0 }
+
+// Whole returns the reply as a program for one call writes it.
 func (r Reply) Whole() string {
 	if !r.Shares() {
 		return r.Text

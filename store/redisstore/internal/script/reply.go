@@ -19,7 +19,7 @@ const (
 	statusForeign
 	statusFailed
 	statusAround   // done, of lua/call_around.lua
-	statusTogether // done, of all steps of a batch, whose numbers are doubles
+	statusTogether // done, of all calls of a batch, whose numbers are doubles
 )
 
 const (
@@ -30,36 +30,34 @@ const (
 	replyClock  = 2 + 7
 )
 
-// Reply is the reply to one step.
+// Reply is the reply to one call.
 type Reply struct {
 	Text string
 
-	// now is the instant of all steps of the batch when Text has nothing but the numbers of
+	// now is the instant of all calls of the batch when Text has nothing but the numbers of
 	// the ops, as doubles; else it is 0.
 	now window.Instant
 }
 
-// Shares reports whether the reply is a part of one that has the instant of all steps.
-func (r Reply) Shares() bool { return r.now != 0 }
-
-// Replies are the replies to the steps of a batch, in their order.
+// Replies are the replies to the calls of a batch, in their order.
 type Replies struct {
+	At   window.Instant // the server's; 0: the reply has none
 	rest string
-	now  window.Instant
+	now  window.Instant // At, if the calls have no head of their own; else 0
 }
 
-// RepliesIn returns the replies to the steps of a batch that are in reply.
-func RepliesIn(reply string) Replies {
-	if len(reply) >= replyHead && reply[0] == statusTogether {
-		return Replies{rest: reply[replyHead:], now: window.Instant(get7(reply[1:]))}
+// RepliesIn returns the replies to the calls of a batch that are in reply, or to one call.
+func RepliesIn(reply string) (r Replies) {
+	if r.rest = reply; len(reply) < replyHead {
+		return r
 	}
-	return Replies{rest: reply}
+	if r.At = window.Instant(get7(reply[1:])); reply[0] == statusTogether {
+		r.rest, r.now = reply[replyHead:], r.At
+	}
+	return r
 }
 
-// Now returns the instant of all steps, or 0 when each reply has its own.
-func (r Replies) Now() window.Instant { return r.now }
-
-// Next returns the reply to the next step, which has so many ops.
+// Next returns the reply to the next call, which has so many ops.
 func (r *Replies) Next(ops int) (Reply, error) {
 	n := replyHead
 	switch {
@@ -89,9 +87,9 @@ func (r *Replies) Next(ops int) (Reply, error) {
 // Decode writes the results that a reply to s has, and returns the server's
 // instant. Where it returns an error, nothing was counted and no result is
 // written. The instant is 0 when the reply has none.
-func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) {
-	if r.Shares() {
-		return r.now, results(r.Text, s, r.now, replyWide, getDouble)
+func (c *Codec) Decode(call *Call, keys []string, r Reply) (window.Instant, error) {
+	if r.now != 0 {
+		return r.now, results(r.Text, call, r.now, replyWide, getDouble)
 	}
 	reply := r.Text
 	if len(reply) < replyHead {
@@ -100,9 +98,9 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 	now := window.Instant(get7(reply[1:]))
 	switch reply[0] {
 	case statusDone:
-		return now, results(reply[replyHead:], s, now, replyOp, get7)
+		return now, results(reply[replyHead:], call, now, replyOp, get7)
 	case statusAround:
-		return now, c.resultsAround(reply[replyHead:], s, now)
+		return now, c.resultsAround(reply[replyHead:], call, now)
 	case statusStale:
 		return now, ErrStale
 	case statusClock:
@@ -117,13 +115,13 @@ func (c *Codec) Decode(s *Step, keys []string, r Reply) (window.Instant, error) 
 
 // results writes the results of a reply that has four numbers for each op: the hits used,
 // the hits used before, the wait, and the time until it is unused. get reads a number.
-func results(reply string, s *Step, now window.Instant, size int, get func(string) int64) error {
-	if len(reply) != size*len(s.Which) {
-		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(s.Which))
+func results(reply string, call *Call, now window.Instant, size int, get func(string) int64) error {
+	if len(reply) != size*len(call.Which) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Which))
 	}
-	for n, i := range s.Which {
+	for n, i := range call.Which {
 		r, next := reply[n*size:], size/4
-		op := &s.Ops[i]
+		op := &call.Ops[i]
 		op.Result = result(op.Limit, get(r), get(r[next:]), get(r[2*next:]), get(r[3*next:]))
 		if op.Hold != nil {
 			op.Hold.Decided = now
@@ -180,17 +178,17 @@ func refused(reply string, keys []string) error {
 
 // With each of these errors a server has answered, and nothing was counted.
 var (
-	// ErrStale is the error of a step that reached the server after its deadline.
+	// ErrStale is the error of a call that reached the server after its deadline.
 	ErrStale = errors.New("the call came too late to the server")
 	// ErrForeign is the error of a key that holds something else than a string.
 	ErrForeign = errors.New("it is not weir's; delete it or use another prefix")
-	// ErrCalendar is the error of a step whose calendar periods are not around the
+	// ErrCalendar is the error of a call whose calendar periods are not around the
 	// server's instant. It is a [CalendarError].
 	ErrCalendar = errors.New("the calendars of this machine and of the server differ")
 )
 
 // CalendarError is the error of an op that needs the periods around another
-// instant. Its step succeeds when it is sent again with them. The instant is the
+// instant. The call succeeds when it is sent again with them. The instant is the
 // server's, or a later one that the op's state has seen.
 type CalendarError struct {
 	Op int // its place in Which
@@ -247,7 +245,7 @@ func (e *StateError) around() bool {
 	return isStateAround(e.Head)
 }
 
-// ServerError is the error that the server returned to one step of a batch.
+// ServerError is the error that the server returned to one call of a batch.
 type ServerError struct{ Text string }
 
 // Error returns the server's text.

@@ -1,7 +1,7 @@
--- A program for one step. The argument holds an instant that replaces the
+-- A program for one call. The argument holds an instant that replaces the
 -- server's and the deadline, each 0 for none, then the numbers of keys and of ops,
 -- then the ops. p is the position of the next number to read, first the index of
--- the step's first key.
+-- the call's first key.
 local args, p, first = ARGV[1], 19, 1
 local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1 -- milliseconds that a key outlives its state

@@ -1,6 +1,6 @@
--- The head of every program. A program is this file, one that begins a step or
--- a run of steps, one that reads the state or decides the common case, the kinds
--- of windows that the step needs, and call_one.lua or call_many.lua; package
+-- The head of every program. A program is this file, one that begins a call or
+-- a run of calls, one that reads the state or decides the common case, the kinds
+-- of windows that the call needs, and call_one.lua or call_many.lua; package
 -- script joins them. The kinds do the
 -- same as package window, on packed states: package window documents what they
 -- mean, and tests hold both to equal answers.
@@ -19,5 +19,5 @@ local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4 -- + 8: count it whe
 
 -- A reply begins with a status and the instant. After DONE follow the numbers
 -- of each op. With every other status nothing was counted, but for FAILED: the
--- server's error in one step of a run. A run has one more: see run_common_end.lua.
+-- server's error in one call of a run. A run has one more: see run_common_end.lua.
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5

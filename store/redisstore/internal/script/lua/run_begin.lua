@@ -1,10 +1,10 @@
--- A program for a run of independent steps, of callers who waited at the same
+-- A program for a run of independent calls, of callers who waited at the same
 -- time. The first argument holds an instant that replaces the server's, 0 for none,
--- the earliest deadline, and how many keys repeat earlier ones; for each step its
+-- the earliest deadline, and how many keys repeat earlier ones; for each call its
 -- deadline, its number of keys, and the index in ARGV of its ops, with their number
--- before them; and the indexes in KEYS of the keys that repeat earlier ones. Steps
--- that ask the same share the string of their ops. The keys of a step are behind
--- those of the steps before. Each step has a reply of its own.
+-- before them; and the indexes in KEYS of the keys that repeat earlier ones. Calls
+-- that ask the same share the string of their ops. The keys of a call are behind
+-- those of the calls before. Each call has a reply of its own.
 local plan = ARGV[1]
 local now, soonest, repeats = up('<I7I7I2', plan)
 local steps = floor((#plan - 16 - 2 * repeats) / 10)
@@ -16,7 +16,7 @@ else
   slack = 3600000
 end
 
--- Steps that are all alike and not late are read once.
+-- Calls that are all alike and not late are read once.
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
 local common_keys, common_total
 if alike then common_keys, common_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end

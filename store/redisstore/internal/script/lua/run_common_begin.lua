@@ -1,7 +1,7 @@
 end
 
--- An error of the server ends the step that met it, and no other. Steps that
--- common_step.lua decides have numbers; the others have replies, by their index.
+-- An error of the server ends the call that met it, and no other. Calls that
+-- common_call.lua decides have numbers; the others have replies, by their index.
 local numbers, replies, slow, done, next_first = {}, {}, 0, 0, 1
 local known
 local asked = {}

@@ -17,7 +17,7 @@ while done < steps do
   end
 end
 
--- Where every step has numbers, they follow a status and the instant of all steps, as
+-- Where every call has numbers, they follow a status and the instant of all calls, as
 -- doubles, which are packed in less time.
 local TOGETHER = 7
 if slow == 0 then

@@ -1,3 +1,3 @@
--- Decides a step, and returns its reply, or the server's error.
+-- Decides a call, and returns its reply, or the server's error.
 local function decide(args, first, total)
   local p = 3

@@ -1,6 +1,6 @@
 end
 
--- An error of the server ends the step that met it, and no other.
+-- An error of the server ends the call that met it, and no other.
 local replies, done, next_first = {}, 0, 1
 local function go_on()
   local args, own_keys, total, deadline = ARGV[2], common_keys, common_total, 0

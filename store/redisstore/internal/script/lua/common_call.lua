@@ -1,8 +1,8 @@
--- Decides a step whose ops are all of these kinds, each of which is either a look or
+-- Decides a call whose ops are all of these kinds, each of which is either a look or
 -- counted only if all ops admit it. It writes when all ops are decided. numbers has four
 -- for each op, by the index of its key: the hits used, the hits used before, the wait,
 -- and the time until it is unused. asked has seven for each op, of the argument known:
--- the steps of a run mostly have the same. Lua returns some 8,000 numbers at most.
+-- the calls of a run mostly have the same. Lua returns some 8,000 numbers at most.
 local all_fit, decided, some = true, 0, 0
 if known ~= args and total <= 1000 then
   known = args
