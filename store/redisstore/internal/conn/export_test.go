@@ -68,6 +68,17 @@ func (m *Manager) Lose() {
 	m.m.connectionLost()
 }
 
+// KeepsDedicated reports whether the dedicated connection stays the same when the manager finds
+// it missing just before it is made, from the server at addr.
+func (m *Manager) KeepsDedicated(ctx context.Context, addr string) bool {
+	made := &connection{Client: unused{}}
+	m.m.node.config.life, m.m.ctx = ctx, ctx
+	m.m.node.conns[dedicated].Store(made)
+	m.m.makeDedicated(addr)
+	m.m.tasks.Wait()
+	return m.m.node.conns[dedicated].Load() == made
+}
+
 // NewNode returns a node whose calls go to client. It has no time-out. It knows the
 // server's clock.
 func NewNode(client rueidis.Client) *Node {

@@ -3,6 +3,7 @@ package conn_test
 import (
 	"testing"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 )
 
@@ -58,5 +59,15 @@ func TestReportsShortOutages(t *testing.T) {
 		if out != (i%2 == 0) {
 			t.Errorf("change %d: got unavailable %v, want starts and ends in turns", i, out)
 		}
+	}
+}
+
+// A connection that takes the place of another one in use would leave it open for ever.
+func TestDedicatedIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	m := conn.NewManager(func(conn.Change) {})
+	if !m.KeepsDedicated(t.Context(), n.Addr()) {
+		t.Error("got a second connection in place of the first, want the first")
 	}
 }
