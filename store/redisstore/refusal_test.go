@@ -341,7 +341,7 @@ func fill(t *testing.T, n *redistest.Node) {
 	t.Helper()
 	size := 10_000
 	for i := range 100_000 {
-		if _, err := n.Do("SET", fmt.Sprint("filler", i), strings.Repeat("x", size), "EX", "1"); err != nil {
+		if _, err := n.Do("SET", fmt.Sprint("filler", i), strings.Repeat("x", size), "EX", "60"); err != nil {
 			if size /= 10; size == 0 {
 				return
 			}
