@@ -30,7 +30,7 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 // are counted, or none. If one request exceeds a limit, the others are evaluated and
 // count only where a denied take does; see [Engine.Take]. Requests with the same key
 // under the same rule count together there: both fit, or neither. Allowed in each
-// Decision is the answer to this request alone. The items' store.Verb and Err are ignored.
+// Decision is the answer to this request alone. The items' Verb and Err are ignored.
 func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
 	if len(items) != 1 {
 		return e.several(ctx, items, &o)
