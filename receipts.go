@@ -1,9 +1,11 @@
 package weir
 
 import (
+	"crypto/rand"
 	"slices"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
@@ -46,4 +48,79 @@ func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
 	}
 	p.Receipt(&r, t.Ops)
 	return Receipt{Take: p.Request.Key.Seal(r)}
+}
+
+// ids returns random ids. It reads many at once, because each read of random
+// bytes costs as much as a take. Its zero value is ready for use.
+type ids struct {
+	bytes [32 * len(window.Hold{}.ID)]byte
+	left  int // bytes that are not used
+}
+
+func (s *ids) next() (id [12]byte) {
+	if s.left == 0 {
+		_, _ = rand.Read(s.bytes[:]) // which never fails
+		s.left = len(s.bytes)
+	}
+	used := s.bytes[s.left-len(id) : s.left]
+	s.left -= copy(id[:], used)
+	clear(used)
+	return id
+}
+
+// seals seals the receipts of an engine, and tells which receipts are valid. The
+// secret is that of the store, so that all engines on the same counters accept
+// them. While the store has none, the engine uses a secret of its own.
+type seals struct {
+	store hook.Keyed // nil: the store has no secret
+	own   seal.Secret
+}
+
+func newSeals(s hook.Keyed) (out seals) {
+	out.store = s
+	_, _ = rand.Read(out.own[:]) // which never fails
+	return out
+}
+
+// ready makes the store read its secret before it is needed.
+func (s *seals) ready() {
+	if s.store != nil {
+		s.store.Secrets(false)
+	}
+}
+
+// prepare gives a take the key for its receipt. In a request about a take it finds
+// the key of the receipt, and drops a receipt that nobody could have sealed: it
+// names no take then, so that nothing is found.
+func (s *seals) prepare(r *plan.Request) {
+	var shared []seal.Secret
+	if s.store != nil {
+		shared = s.store.Secrets(false)
+	}
+	if !r.Verb.Ends() {
+		if len(shared) > 0 {
+			r.Key.Use(shared[0])
+		} else {
+			r.Key.Use(s.own)
+		}
+		return
+	}
+	if sealed(r, shared...) || sealed(r, s.own) {
+		return
+	}
+	// Another instance may have rotated the secret.
+	if s.store == nil || r.Receipt.Seal == (seal.Take{}).Seal || !sealed(r, s.store.Secrets(true)...) {
+		r.Receipt = seal.Take{}
+	}
+}
+
+// sealed makes the key of r use the secret under which its receipt is sealed. It reports
+// whether that is one of secrets.
+func sealed(r *plan.Request, secrets ...seal.Secret) bool {
+	for _, secret := range secrets {
+		if r.Key.Use(secret); r.Key.Sealed(&r.Receipt) {
+			return true
+		}
+	}
+	return false
 }

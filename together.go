@@ -38,14 +38,15 @@ type origin struct {
 // OnOutage implements [drive.Policies].
 func (g *grouped) OnOutage(of int) rule.Outage {
 	o := g.from[of]
-	return g.calls[o.call].request.Rules.OnOutage(o.rule)
+	return g.calls[o.call].plan.Rules.OnOutage(o.rule)
 }
 
 // run decides the calls of g, which are planned, in one step. It reports whether
 // they are allowed.
 func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
 	for _, c := range g.calls {
-		g.task.Refused = g.task.Refused || c.now.Refused || c.unmatched()
+		_, allows := c.plan.Rules.Unmatched()
+		g.task.Refused = g.task.Refused || c.now.Refused || len(c.plan.Matched) == 0 && !allows
 	}
 	if err := g.gather(); err != nil {
 		return false, err
@@ -69,15 +70,6 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 		}
 	}
 	return allowed, nil
-}
-
-// unmatched reports whether no rule matches the request, and its outcome denies.
-func (c *call) unmatched() bool {
-	if len(c.request.Matched) > 0 {
-		return false
-	}
-	_, allows := c.request.Rules.Unmatched()
-	return !allows
 }
 
 // gather makes one list of the ops of all calls. Ops on one key become one.

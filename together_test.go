@@ -281,7 +281,7 @@ func TestRulesOfARequest(t *testing.T) {
 	}
 }
 
-// FuzzTogether compares the short form of requests taken as one with the general one: two engines
+// FuzzTogether compares the fast path of requests taken as one with the general one: two engines
 // take the same requests by the same rules, and one of them has its store in memory
 // behind another type, so that it cannot be quick.
 func FuzzTogether(f *testing.F) {
@@ -296,7 +296,7 @@ func FuzzTogether(f *testing.F) {
 func togetherLikeGeneral(t *testing.T, r *rand.Rand) {
 	rules := make([]rule.Rule, 1+r.IntN(4))
 	for i := range rules {
-		rules[i] = shortRule(r, i)
+		rules[i] = fastRule(r, i)
 		rules[i].MaxKeys = 0 // of several new keys, each store refuses others
 		if r.IntN(3) > 0 {   // which quick decides
 			rules[i].CountDenied, rules[i].Hold, rules[i].Ban = false, 0, window.Ban{}
