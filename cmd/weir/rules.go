@@ -50,7 +50,7 @@ func loadRules(name string) (*rulefile.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}
-	return rulefile.Parse(name, text, func(list string) ([]byte, error) { return files.List(files.Beside(name, list)) })
+	return rulefile.Parse(name, text, func(list string) ([]byte, error) { return files.List(files.RelativeTo(name, list)) })
 }
 
 func plural(n int, noun string) string {
