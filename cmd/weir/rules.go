@@ -77,7 +77,7 @@ func newInit() *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a commented rules file to start from",
 		Long: `Write a commented rules file to start from. Without FILE, write rules.yaml. The
-schema for editors, weir.schema.json, is written beside it, if there is none yet.`,
+schema for editors, weir.schema.json, is written to the same directory, if there is none yet.`,
 		Example: "  weir init            # writes rules.yaml\n  weir init limits.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -33,7 +33,7 @@ func openDoors(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) (*
 		own = append(own, access.Own{Name: "WEIR_TOKEN", Token: a.Token, Scopes: access.All})
 	}
 	var err error
-	if a.Locked() {
+	if a.NeedsToken() {
 		if d.keys, err = d.openKeys(own); err != nil {
 			return nil, err
 		}
