@@ -341,7 +341,7 @@ func (a *target) rapidStreams(open func(b []byte, stream uint32) []byte) {
 	}
 }
 
-// attackers is a program that attacks a service. It has a process of its own, so that
+// attackers is a program that attacks a service. It runs in a separate process, so that
 // the client that measures does not wait for the attackers. It prints what they have
 // done.
 func attackers() {
@@ -385,7 +385,7 @@ func TestAttack(t *testing.T) {
 				t.Fatal("got no answer during the attack")
 			}
 			p99, peak := took[len(took)*99/100], p.peak(t)
-			t.Logf("%-38s %5d answers, p50 %v, p99 %v, %d refused, %d failed, peak %d MiB, %.0f %% of a processor, in %v; %s done",
+			t.Logf("%-38s %5d answers, p50 %v, p99 %v, %d refused, %d failed, peak %d MiB, %.0f %% of a CPU, in %v; %s done",
 				tc.name, len(took), took[len(took)/2].Round(10*time.Microsecond), p99.Round(10*time.Microsecond), refused, failed, peak>>20,
 				cpu, time.Since(began).Round(100*time.Millisecond), done.String())
 			slowest, most := 2*time.Second, int64(400<<20)
@@ -443,7 +443,7 @@ func (a *target) neighbour(t *testing.T, token string, how setting) (took []time
 	return took, refused, failed
 }
 
-// busy returns the time, in seconds, that processors have worked for the process.
+// busy returns the CPU time of the process, in seconds.
 func (p *process) busy(t *testing.T) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))

@@ -70,7 +70,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("got reasons %v, want %v", reasons, want)
 	}
 	if h, err := (*access.Authenticator)(nil).Enter(nil, access.All); err != nil || h.Scopes != access.All {
-		t.Errorf("no lock: got %v %v, want everyone", h, err)
+		t.Errorf("no authentication: got %v %v, want everyone", h, err)
 	}
 }
 

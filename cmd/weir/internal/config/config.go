@@ -107,7 +107,7 @@ type Config struct {
 	// count a key as near its limit.
 	NearLimit float64
 
-	// MetricNamespaces is the most namespaces that have a label of their own in
+	// MetricNamespaces is the most namespaces that have their own label in
 	// metrics, at least 1. Others are counted together.
 	MetricNamespaces int
 
@@ -261,7 +261,7 @@ func (f *faults) listeners(c *Config) {
 		}
 		for _, other := range all[:i] {
 			if at := l.Address.Host; at == other.Address.Host && !strings.HasSuffix(at, ":0") {
-				f.Addf(l.Flag, "%q: the same as %s; give it a port of its own", l.text, other.Flag)
+				f.Addf(l.Flag, "%q: the same as %s; give it its own port", l.text, other.Flag)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func openDoors(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) (*
 	d := &doors{cfg: cfg, numbers: numbers, log: log}
 	a := &cfg.Access
 	var err error
-	if a.Locked() {
+	if a.NeedsToken() {
 		var own []access.Own
 		if a.Token != "" {
 			own = append(own, access.Own{Name: "WEIR_TOKEN", Token: a.Token, Scopes: access.All})

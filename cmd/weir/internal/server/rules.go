@@ -127,7 +127,7 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 			l.set, l.warnings = file.Set, file.Warnings
 		}
 	} else {
-		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.Beside(r.path, list)) })
+		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.RelativeTo(r.path, list)) })
 		if err = faults; err == nil {
 			l.set, l.lists = file.Set, file.Lists
 			l.warnings = r.lint(file)

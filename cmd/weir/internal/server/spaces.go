@@ -81,7 +81,7 @@ func (s *spaces) reloader(a attempt) *reloader {
 		s.counts.holds(rules)
 	}
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
-		tops := s.tops.Beside(a.name)
+		tops := s.tops.ForNamespace(a.name)
 		options := append(s.counts.options(s.cfg),
 			weir.WithNamespace(counted(a.name)), weir.WithObserver(s.observer(r, a.name, tops)))
 		engine, err := weir.NewEngine(rules, options...)
