@@ -35,7 +35,7 @@ func (c *call) plan(rules *plan.Rules, seals *seals, verb store.Verb, r *Request
 	}
 	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
-	c.now.Here = verb.Ends() && p.Request.Receipt.Place == seal.Local
+	c.now.HeldLocally = verb.Ends() && p.Request.Receipt.Place == seal.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
 		c.later.Verb, c.later.Policies = store.Record, rules
@@ -56,10 +56,8 @@ func (c *call) run(ctx context.Context, d *drive.Driver, answer error) error {
 			return err
 		}
 		c.now.Denied = -1
-	case answer != nil:
-		d.Recover(ctx, &c.now, answer)
 	default:
-		d.Run(ctx, &c.now)
+		d.Run(ctx, &c.now, answer)
 	}
 	if c.now.Err != nil {
 		return c.failed()
@@ -84,7 +82,7 @@ func (c *call) finish(d *drive.Driver, denied bool) {
 		}
 	}
 	// What was admitted counts, also when the caller has gone meanwhile.
-	d.Run(context.Background(), &c.later)
+	d.Run(context.Background(), &c.later, nil)
 	switch {
 	case c.later.Err != nil:
 		c.degrade(c.later.Err, drive.Unknown)

@@ -54,7 +54,7 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 	t.Verb, t.Policies, t.Denied = store.Take, g, -1
 	if len(t.Ops) == 0 {
 		err = ctx.Err()
-	} else if d.Run(ctx, t); t.Err != nil {
+	} else if d.Run(ctx, t, nil); t.Err != nil {
 		g.calls[0].now.Verb, g.calls[0].now.Err = store.Take, t.Err
 		err = g.calls[0].failed()
 	}
