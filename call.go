@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
@@ -108,13 +109,19 @@ func (c *call) makePlan(r *Request, seals *seals) error {
 	c.now.HeldLocally = verb.Ends() && p.Request.Receipt.Place == seal.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
-		c.later.Verb, c.later.Policies = store.Record, rules
-		if rules.Holds() { // a record would hold nothing; the ops do not decide
-			c.later.Verb = store.Take
-		}
-		c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
+		c.planLater()
 	}
 	return err
+}
+
+// planLater plans the step of the ops that wait.
+func (c *call) planLater() {
+	p := &c.plan
+	c.later.Verb, c.later.Policies = store.Record, p.Rules
+	if p.Rules.Holds() { // a record would hold nothing; the ops do not decide
+		c.later.Verb = store.Take
+	}
+	c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
 }
 
 // addSize adds the size of the usages of rules that match c to s.
@@ -163,7 +170,10 @@ func (c *call) finish(d *drive.Driver, denied bool) {
 	case c.later.Outage != nil:
 		c.degrade(c.later.Outage, c.later.Reason)
 	}
-	c.now.Ops, c.now.Of = append(c.now.Ops, c.later.Ops...), append(c.now.Of, c.later.Of...)
+	for i, of := range c.later.Of {
+		at, _ := slices.BinarySearch(c.now.Of, of)
+		c.now.Of, c.now.Ops = slices.Insert(c.now.Of, at, of), slices.Insert(c.now.Ops, at, c.later.Ops[i])
+	}
 }
 
 // degrade makes the decision degraded by err. The first reason stays.

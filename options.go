@@ -91,7 +91,7 @@ func WithLocal(s store.Store, nodes int) Option {
 
 func newLocal(o *options) drive.Fallback {
 	l := &drive.Local{
-		Store: o.local, Reports: report.New(o.store, hook.Of(o.local).Notebook), Nodes: o.nodes, NodesNow: o.nodesNow,
+		Store: o.local, Reports: report.New(o.store, hook.Of(o.local).SideStore), Nodes: o.nodes, NodesNow: o.nodesNow,
 	}
 	if o.observer != nil {
 		l.Told = o.observer.Outage

@@ -37,8 +37,8 @@ type Access struct {
 	Proxies []string
 }
 
-// Locked reports whether callers need a token.
-func (a *Access) Locked() bool { return a.Tokens != "" || a.Token != "" }
+// NeedsToken reports whether callers need a token.
+func (a *Access) NeedsToken() bool { return a.Tokens != "" || a.Token != "" }
 
 // Open reports whether a listener may be reached without authentication.
 func (a *Access) Open(listener string) bool {
@@ -90,17 +90,17 @@ func (c *Config) Exposed() error {
 	var faults fault.List
 	for _, l := range c.Listeners() {
 		switch {
-		case l.err != nil, l.Address.Local(), c.Access.Locked(), c.Access.Open(l.Name):
+		case l.err != nil, l.Address.Local(), c.Access.NeedsToken(), c.Access.Open(l.Name):
 		case l.Address.TLS() && c.Access.TLSClientCA != "":
 		default:
-			faults.Addf(l.Flag, "%s: anyone who reaches this address can %s; %s, or --insecure=%s to serve without a lock",
-				l.text, could[l.Name], locks[l.Name], l.Name)
+			faults.Addf(l.Flag, "%s: anyone who reaches this address can %s; %s, or --insecure=%s to serve without authentication",
+				l.text, could[l.Name], suitable[l.Name], l.Name)
 		}
 	}
 	return faults.Err()
 }
 
-// could says what strangers can do at each listener, and locks which authentication suits
+// could has what strangers can do at each listener, and suitable the authentication that suits
 // it.
 var (
 	could = map[string]string{
@@ -110,7 +110,7 @@ var (
 		"resp":  "count",
 		"koala": "count",
 	}
-	locks = map[string]string{
+	suitable = map[string]string{
 		"http":  tokensOrTLS,
 		"admin": tokensOrTLS,
 		"grpc":  tokensOrTLS,

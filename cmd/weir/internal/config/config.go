@@ -29,10 +29,6 @@ type Config struct {
 	// [Config.KoalaAddr].
 	KoalaListen string
 
-	// KoalaToken is the secret that a call must show to rewrite the file Koala.
-	// Empty: no call can.
-	KoalaToken string
-
 	// KoalaTimeout is the maximum duration of a decision for koala's calls. 0
 	// means StoreTimeout, or 500 ms if that is 0, too.
 	KoalaTimeout time.Duration
@@ -111,7 +107,7 @@ type Config struct {
 	// count a key as near its limit.
 	NearLimit float64
 
-	// MetricNamespaces is the most namespaces that have a label of their own in
+	// MetricNamespaces is the most namespaces that have their own label in
 	// metrics, at least 1. Others are counted together.
 	MetricNamespaces int
 
@@ -265,7 +261,7 @@ func (f *faults) listeners(c *Config) {
 		}
 		for _, other := range all[:i] {
 			if at := l.Address.Host; at == other.Address.Host && !strings.HasSuffix(at, ":0") {
-				f.Addf(l.Flag, "%q: the same as %s; give it a port of its own", l.text, other.Flag)
+				f.Addf(l.Flag, "%q: the same as %s; give it its own port", l.text, other.Flag)
 			}
 		}
 	}
@@ -275,9 +271,6 @@ func (f *faults) listeners(c *Config) {
 func (f *faults) koala(c *Config) {
 	if c.Koala != "" && c.Rules != "" {
 		f.Addf("koala", "not with rules: all rules come from one file; weir import koala converts koala's")
-	}
-	if c.KoalaToken != "" && c.Koala == "" {
-		f.Addf("koala-token", "only with koala: it allows rewriting koala's rule file")
 	}
 }
 

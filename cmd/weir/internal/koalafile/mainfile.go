@@ -144,7 +144,7 @@ func (f *mainFile) include(s piece, path string, depth int) {
 		f.fault(s, "include: the file cannot be read here: want its lines instead of this one")
 		return
 	}
-	path = files.Beside(f.name, path)
+	path = files.RelativeTo(f.name, path)
 	src, err := f.read(path)
 	if err != nil {
 		f.fault(s, "include: %v", err)
@@ -220,7 +220,7 @@ func (f *mainFile) meaningless(key piece) {
 // nearby resolves a path in the file name: from the file's directory or, if
 // nothing is there, from the directory above.
 func nearby(name, path string) string {
-	found := files.Beside(name, path)
+	found := files.RelativeTo(name, path)
 	if _, err := os.Stat(found); !errors.Is(err, fs.ErrNotExist) || filepath.IsAbs(path) {
 		return found
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics holds the metrics of one service, in a registry of their own. Make
+// Metrics holds the metrics of one service, in their own registry. Make
 // one with [New]. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	near     float64 // share of a quota
-	bound    int     // the most namespaces with a label of their own
+	bound    int     // the most namespaces with their own label
 
 	decisions, matched, over, nearLimit, triggered *prometheus.CounterVec
 	holds, debts, bans                             *prometheus.CounterVec
@@ -37,7 +37,7 @@ type Metrics struct {
 
 	mu     sync.Mutex
 	served map[string]*Namespace // guarded by mu
-	labels int                   // guarded by mu; those in served with a label of their own
+	labels int                   // guarded by mu; those in served with their own label
 }
 
 // Config configures [Metrics]. The zero value has the defaults.
@@ -50,7 +50,7 @@ type Config struct {
 	// 0 means 0.8.
 	NearLimit float64
 
-	// Namespaces is the most namespaces that have a label of their own. Others are
+	// Namespaces is the most namespaces that have their own label. Others are
 	// counted together. 0 means 100.
 	Namespaces int
 }
@@ -104,7 +104,7 @@ func New(c Config) *Metrics {
 		refused: counters(r, "weir_access_refused_total",
 			"Calls that were refused for lack of a right, by listener and reason.", "listener", "reason"),
 		shed: counters(r, "weir_shed_total",
-			"Requests and connections that were refused because of a bound, by listener and bound.", "listener", "bound"),
+			"Requests and connections that were refused because of a resource limit, by listener and limit.", "listener", "limit"),
 		accessLoaded: gauges(r, "weir_access_reload_success",
 			"Whether the last attempt to load the tokens or the certificate succeeded.", "what"),
 	}

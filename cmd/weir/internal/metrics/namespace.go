@@ -44,7 +44,7 @@ var _ weir.Observer = (*Namespace)(nil)
 const rest = "_other"
 
 // Namespace returns the metrics of the namespace called name. The bound on
-// namespaces with a label of their own does not hold for the one called default.
+// namespaces with their own label does not hold for the one called default.
 func (m *Metrics) Namespace(name string) *Namespace {
 	m.mu.Lock()
 	defer m.mu.Unlock()

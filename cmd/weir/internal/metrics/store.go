@@ -150,7 +150,7 @@ func (m *Metrics) WatchData(stats func() datadir.Stats) {
 		number("weir_data_failing", "Whether the last flush failed. Counting goes on in memory.", func(s S) float64 { return one(s.Failing) }),
 		count("weir_data_written_bytes_total", "Bytes that were written to the data directory.", func(s S) int64 { return s.WrittenBytes }),
 		count("weir_data_written_keys_total", "Keys that were written to the data directory.", func(s S) int64 { return s.WrittenKeys }),
-		count("weir_data_rounds_total", "Rounds, each of which wrote all keys to a new file.", func(s S) int64 { return s.Rounds }),
+		count("weir_data_compactions_total", "Compactions, each of which wrote all keys to a new file.", func(s S) int64 { return s.Compactions }),
 		count("weir_data_damaged", "Batches and parts of files that could not be read at the start.", func(s S) int64 { return s.Damaged }),
 	)
 }
