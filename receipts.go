@@ -12,12 +12,18 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// hold writes into d what a take that was admitted holds.
+// hold writes into d the receipt of a take that was admitted, and the length of its
+// shortest hold, if the take holds anything.
 func (d *Decision) hold(p *plan.Plan, t *drive.Task) {
-	d.Receipt = receiptOf(p, t)
-	if d.Receipt.IsZero() {
+	if (p.Request.ID == [12]byte{}) || !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Result.Held }) {
 		return
 	}
+	r := seal.Take{ID: p.Request.ID}
+	if t.Local {
+		r.Place = seal.Local
+	}
+	p.Receipt(&r, t.Ops)
+	d.Receipt = Receipt{Take: p.Request.Key.Seal(r)}
 	for n, i := range t.Of {
 		if !t.Ops[n].Result.Held {
 			continue
@@ -31,23 +37,6 @@ func (d *Decision) hold(p *plan.Plan, t *drive.Task) {
 			d.Hold = length
 		}
 	}
-}
-
-// receiptOf returns the receipt of a take that was admitted. It is zero if the
-// take holds nothing.
-func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
-	if p.Request.ID == [12]byte{} {
-		return Receipt{}
-	}
-	if !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Result.Held }) {
-		return Receipt{}
-	}
-	r := seal.Take{ID: p.Request.ID}
-	if t.Local {
-		r.Place = seal.Local
-	}
-	p.Receipt(&r, t.Ops)
-	return Receipt{Take: p.Request.Key.Seal(r)}
 }
 
 // ids returns random ids. It reads many at once, because each read of random
