@@ -19,12 +19,11 @@ func (e *RulesError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the rule file's reader.
 func (e *RulesError) Unwrap() error { return e.Err }
 
-// maxRules is the longest form, in bytes, that rewrite accepts. It holds about
-// ten thousand rules.
+// maxRules is the maximum size of the form that rewrite accepts, in bytes: about ten thousand
+// rules.
 const maxRules = 8 << 20
 
-// refused answers a caller that an authenticator refuses, or that asks for a namespace that
-// there is not.
+// refused answers a caller that an authenticator refuses, or that names an unknown namespace.
 func refused(x *exchange, h http.Header, err error) reply {
 	var no *access.Refusal
 	if !errors.As(err, &no) {

@@ -33,8 +33,8 @@ func (t *tally) close() error { return errors.Join(t.allowed.Close(), t.denied.C
 // tallyKey returns the key of a rule in the statistics, which namespaces share.
 func tallyKey(namespace, name string) string { return string(ruleset.AppendKey(nil, namespace, name)) }
 
-// add counts one answer of the rule with a key. It ignores a count for which there is no
-// room: statistics never deny.
+// add counts one answer of the rule with a key. It ignores a full table, because statistics never
+// deny.
 func (t *tally) add(key string, allowed bool) {
 	c := t.denied
 	if allowed {
