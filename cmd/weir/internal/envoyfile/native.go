@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Native returns a file with weir's own rules for the limits of c, and the limits
-// that mean something else there. from names where the files are.
+// Native returns a file with weir's own rules for the limits of c, and the limits that have
+// another meaning there. from is the location of the files.
 //
 // Native rules test the attributes of a descriptor, which are its domain and its
 // entries. Calls that are denied cost nothing, and all descriptors of a call are one
@@ -44,7 +44,7 @@ func (c *Config) Native(from string) (text []byte, differs fault.List, err error
 // domainKey is the attribute that has the domain.
 const domainKey = "domain"
 
-// printable returns text as a comment can have it.
+// printable returns text in a form that a comment can have.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -62,11 +62,11 @@ type native struct {
 	differs fault.List
 }
 
-// way is what leads to a descriptor.
+// way is the path to a descriptor.
 type way struct {
 	conditions []rule.Condition
 	keys       []string // of all entries
-	per        []string // of those whose values have counters of their own
+	per        []string // of those whose values have their own counters
 }
 
 // ways returns the keys on the way to each descriptor below l.
@@ -86,7 +86,7 @@ func (n *native) differ(d *descriptor, format string, args ...any) {
 	})
 }
 
-// level adds the rules of descriptors, to which a way leads.
+// level adds the rules of the descriptors at the end of a way.
 func (n *native) level(l *level, all []*descriptor, to way) {
 	for _, d := range all {
 		next := way{slices.Clone(to.conditions), append(slices.Clone(to.keys), d.key), slices.Clone(to.per)}
@@ -116,8 +116,8 @@ func (n *native) level(l *level, all []*descriptor, to way) {
 	}
 }
 
-// tests returns the tests for the value of d. A descriptor with another value of
-// the same key that is more specific keeps its values for itself.
+// tests returns the tests for the value of d. They exclude the values of more specific
+// descriptors with the same key.
 func (n *native) tests(l *level, d *descriptor) (tests []rule.Test) {
 	wild := strings.Contains(d.value, "*")
 	switch {
@@ -157,8 +157,8 @@ func moreSpecific(a, b *descriptor) bool {
 	return la > lb || la == lb && a.line < b.line
 }
 
-// overlap reports whether two patterns may match the same value. Its answer may be
-// wrong only where it is true.
+// overlap reports whether two patterns may match the same value. It may report true for
+// patterns that do not.
 func overlap(a, b string) bool {
 	startA, _, _ := strings.Cut(a, "*")
 	startB, _, _ := strings.Cut(b, "*")
@@ -228,8 +228,7 @@ func (n *native) otherOrder(keys []string) bool {
 	})
 }
 
-// absent returns the keys that descriptors with the same keys and more have: those
-// are other descriptors.
+// absent returns the further keys of descriptors that have these keys and more.
 func (n *native) absent(keys []string) (more []string) {
 	for _, w := range n.ways {
 		if len(w) <= len(keys) || slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(w, k) }) {

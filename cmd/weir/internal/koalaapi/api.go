@@ -25,22 +25,22 @@ type API struct {
 	tables tables
 }
 
-// Config holds what an API needs beside its namespaces. The zero value is valid.
+// Config configures an [API]. The zero value is valid.
 type Config struct {
-	// Context is the context of all decisions, whose time-out a store can have in
-	// it. That of an HTTP request does not matter: a client may close its side of
-	// the connection after the request and wait for the answer, and net/http
-	// reports such a client as gone. Default: context.Background().
+	// Context is the context of all decisions, which can have the time-out of a
+	// store. The context of an HTTP request is not used: a client may close its side of
+	// the connection after the request and wait for the answer, and net/http reports
+	// such a client as gone. Default: context.Background().
 	Context context.Context
 
-	// Ping returns an error if the store cannot be reached. A nil Ping stands
-	// for a store that always can.
+	// Ping returns an error if the store is unavailable. A nil Ping means that the
+	// store is always available.
 	Ping func(context.Context) error
 
-	// Auth says who may call. Nil admits everyone.
+	// Auth authenticates callers. Nil admits everyone.
 	Auth *access.Authenticator
 
-	// Resources limits what is done at the same time. Nil has no limits.
+	// Resources limits concurrent work. Nil has no limits.
 	Resources *access.ResourceLimits
 }
 
@@ -78,8 +78,7 @@ var routes = map[string]route{
 }
 
 // route returns the call at path, or nil if there is none, and sets the namespace
-// of x. It asks a's authenticator whether the caller may make the call, and otherwise
-// returns the error.
+// of x. It returns an error if the authenticator refuses the caller.
 func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
 	asked, path, err := namespace.Cut(path)
 	if err != nil {

@@ -43,7 +43,7 @@ func (a *API) complete(x *exchange, _ *http.Request) reply {
 	case !told: // a rule that denies in an outage has no numbers
 		out = append(out, t.answer(d, t.rows)...)
 	case len(out) > 1:
-		out = out[:len(out)-1] // the last comma
+		out = out[:len(out)-1] // without the last comma
 	default:
 		out = append(out, t.rows.none...)
 	}

@@ -64,8 +64,7 @@ func (x *exchange) parameter(name string) string {
 	return ""
 }
 
-// These header values are shared by all answers, which saves an allocation
-// each.
+// All answers share these header values, which saves an allocation each.
 var (
 	serverName  = []string{"Koala-Server"}
 	contentType = []string{"text/html; charset=utf-8"}
@@ -73,8 +72,7 @@ var (
 	connKeep    = []string{"keep-alive"}
 )
 
-// computed is the longest body, in bytes, whose length net/http computes by
-// itself.
+// computed is the size of the longest body, in bytes, whose length net/http computes.
 const computed = 2000
 
 func (x *exchange) write(w http.ResponseWriter, r *http.Request, answer reply) {

@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 )
 
-// FuzzQuery holds the reading of queries to net/url, where that reads them.
+// FuzzQuery compares the reading of queries with net/url, if that reads them.
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{"a=1&b=2", "flag&a=1", "a=%E4%B8%AD+b", "a=%zz&b=%", "a=1&a=2&&=x&=", "a==b"} {
 		f.Add(query)
@@ -43,7 +43,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzCalls has every call answer whatever it is asked.
+// FuzzCalls checks that every call answers any request.
 func FuzzCalls(f *testing.F) {
 	f.Add("act=ask&uid=1")
 	f.Add("act=buy&uid=1&cents=x&_writeThrough=yes")

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// MaxHead is the longest head of a request, in bytes. A multi/browse has all of
-// its requests in the first line.
+// MaxHead is the maximum size of the request line and headers of a request, in bytes. A
+// multi/browse has all of its requests in the request line.
 const MaxHead = 256 << 10
 
 // Listen returns a listener for koala's clients. One of them, written in PHP, sends
@@ -40,7 +40,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		n, err := c.Conn.Read(p)
 		c.add(p[:n])
 		if err != nil {
-			return 0, err // a head that breaks off is no request
+			return 0, err // incomplete headers are not a request
 		}
 	}
 	if len(c.head) == 0 {

@@ -74,7 +74,7 @@ func TestRulesSwappedUnderLoad(t *testing.T) {
 	swapper.Wait()
 }
 
-// An answer longer than net/http counts by itself has its length all the same:
+// An answer whose length net/http does not compute has its length nevertheless:
 // clients that read to the end of the connection know no chunks.
 func TestMultiIsNotChunked(t *testing.T) {
 	t.Parallel()

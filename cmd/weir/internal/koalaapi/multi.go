@@ -8,20 +8,20 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// job is one of the requests of a multi/browse.
-type job struct {
+// subrequest is one of the requests of a multi/browse.
+type subrequest struct {
 	ID  string `json:"Id"`
 	Arg string
 }
 
-// maxJobs is the most requests in a multi/browse, as in a batch of the JSON
+// maxSubrequests is the maximum number of requests in a multi/browse, as in a batch of the JSON
 // API.
-const maxJobs = 1000
+const maxSubrequests = 1000
 
-// multi answers browse for several requests. Each is held to every rule.
+// multi answers browse for several requests. Every rule applies to each of them.
 func (a *API) multi(x *exchange, _ *http.Request) reply {
-	var jobs []job
-	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxJobs {
+	var jobs []subrequest
+	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxSubrequests {
 		return reply{status: http.StatusBadRequest}
 	}
 	if len(jobs) == 0 {
@@ -51,7 +51,7 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 // more, and koala unescapes Arg once, as a whole; other clients send the query
 // as it is. query unescapes Arg only if a separator in it is escaped, one of
 // two parameters or of a name and its value.
-func (j *job) query() string {
+func (j *subrequest) query() string {
 	for parameter := range strings.SplitSeq(j.Arg, "&") {
 		switch strings.Count(parameter, "=") {
 		case 0:
@@ -59,7 +59,7 @@ func (j *job) query() string {
 				return unescape(j.Arg)
 			}
 		case 1: // name=value
-		default: // a value has no plain =, so this one belongs to another parameter
+		default: // a value has no unescaped =, so this one belongs to another parameter
 			if hasEscape(parameter, "%26") {
 				return unescape(j.Arg)
 			}

@@ -21,7 +21,7 @@ type row struct {
 	Version   int64
 }
 
-// These rows answer for no rule.
+// The rows of requests that no rule decides.
 const (
 	rowNone   = 0 // no rule matched
 	rowWithin = 1 // rules matched, and none was over its limit
@@ -58,7 +58,7 @@ func (r row) by(code int64) row {
 }
 
 // failed returns the row for a request that could not be decided. Its Err_no is
-// not 0, so that clients do not take it for permission.
+// not 0, so that clients do not treat it as permission.
 func failed(err error) row {
 	return row{RetType: -1, ErrNo: -1, ErrMsg: err.Error(), Reason: "Error"}
 }

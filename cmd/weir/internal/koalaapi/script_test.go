@@ -33,7 +33,7 @@ type bench struct {
 	gone   atomic.Bool  // the store
 }
 
-// newBench is an API over the rules of a YAML text.
+// newBench returns an API over the rules of a YAML text.
 func newBench(t testing.TB, rules string) *bench {
 	t.Helper()
 	b := &bench{}
@@ -108,7 +108,7 @@ func (b *bench) send(t testing.TB, text string, n int) string {
 	return all.String()
 }
 
-// get is the body of a GET.
+// get returns the body of a GET.
 func (b *bench) get(t testing.TB, url string) string {
 	t.Helper()
 	answer := b.send(t, "GET "+url+" HTTP/1.1\r\nHost: koala\r\n\r\n", 1)

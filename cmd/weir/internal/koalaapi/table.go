@@ -82,15 +82,15 @@ func (t *table) over(d *weir.Decision) (all []int) {
 	return all
 }
 
-// wasOver reports whether rule i, which stands behind a verdict, was over its
-// limit before the request. Such a rule denies nothing: an allowed take counts
-// in it past its limit, and a denied take does not count.
+// wasOver reports whether rule i, which follows a verdict, was over its limit before the request.
+// Such a rule denies nothing: an allowed take counts in it past its limit, and a denied take does
+// not count.
 func (t *table) wasOver(i int, u *weir.Usage, counted bool) bool {
 	switch {
 	case u.Quota == window.Unlimited:
 		return false
 	case counted && t.set.Rule(i).After.Count > 0 && u.Used == u.Before:
-		return false // the limit does not hold yet
+		return false // the limit does not apply yet
 	}
 	return u.Before >= u.Quota
 }

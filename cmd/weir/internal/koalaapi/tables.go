@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// tables holds the table of the rules that decided last, for each namespace. Its
+// tables has the table of the rules that decided last, for each namespace. Its
 // zero value is empty. It is safe for concurrent use.
 type tables struct {
 	made   atomic.Pointer[map[*namespace.Namespace]*table] // is never changed, only replaced

@@ -78,7 +78,7 @@ func LoadMain(path string) (Main, fault.List, error) {
 // conf/koala_rule.conf in conf/koala.conf. With a nil read, src comes from no file:
 // an include is a fault, and the path of the rule file stays as written.
 //
-// Faults call the file name. The warnings are about keys without effect. The error
+// name is the name of the file in faults. The warnings are about keys without effect. The error
 // is a [fault.List].
 func ParseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, fault.List, error) {
 	f := mainFile{pass: pass{name: name}, read: read}
@@ -105,8 +105,8 @@ func ParseMain(name string, src []byte, read func(path string) ([]byte, error)) 
 	return f.main, f.warnings, nil
 }
 
-// holdsSecret reports whether a line may have a password, also under a key that koala
-// does not know.
+// holdsSecret reports whether a line may have a password, even under a key that koala does
+// not know.
 func holdsSecret(line string) bool {
 	line = strings.ToLower(line)
 	return strings.Contains(line, "auth") || strings.Contains(line, "pass") || strings.Contains(line, "@")
@@ -138,7 +138,7 @@ func (f *mainFile) lines(src []byte, depth int) {
 	}
 }
 
-// include reads another file at the place of the line that names it.
+// include reads another file at the position of the line that names it.
 func (f *mainFile) include(s piece, path string, depth int) {
 	if f.read == nil || depth == maxIncludes {
 		f.fault(s, "include: the file cannot be read here: want its lines instead of this one")

@@ -269,8 +269,8 @@ func (g generator) rule(list rule.Test) rule.Rule {
 	return r
 }
 
-// planned returns a value with a quota of its own. It is neither of the two
-// words that are keys beside such values.
+// planned returns a value with a separate quota. It is neither of the two
+// words that are keys in addition to such values.
 func (g generator) planned() string {
 	if w := g.word(); w != "by" && w != "else" {
 		return w

@@ -48,8 +48,8 @@ type Entry struct {
 // Parse parses one line as [Parser.Parse] does.
 func Parse(line string, e *Entry) error { return new(Parser).Parse(line, e) }
 
-// Parser parses lines. It is fastest for the lines of one log in their order, because
-// it remembers the minute of the line before. The zero Parser is ready for use. It is
+// Parser parses lines. It is fastest for the lines of one log in their order, because it caches
+// the minute of the last line. The zero Parser is ready for use. It is
 // not safe for concurrent use.
 type Parser struct{ minute minute }
 
@@ -190,7 +190,7 @@ func (e *Entry) absolute(rest string) {
 	}
 }
 
-// cut cuts s like [strings.Cut], at a separator of one byte, which is quicker to find.
+// cut cuts s like [strings.Cut], at a separator of one byte, which is faster to find.
 func cut(s string, sep byte) (before, after string, found bool) {
 	if at := strings.IndexByte(s, sep); at >= 0 {
 		return s[:at], s[at+1:], true
@@ -198,11 +198,11 @@ func cut(s string, sep byte) (before, after string, found bool) {
 	return s, "", false
 }
 
-// mostDigits is the most digits of a number of bytes. Such numbers are below the highest
-// count of a window.
+// mostDigits is the maximum number of digits of a number of bytes. Such numbers are below the
+// highest count of a window.
 const mostDigits = 15
 
-// digits returns the word behind the blank at line[at], and the index after it. The text
+// digits returns the word after the blank at line[at], and the index after the word. The text
 // is empty if the word is neither a number of one to most digits nor "-".
 func digits(line string, at, most int) (text string, end int) {
 	if at >= len(line) || line[at] != ' ' {
@@ -290,8 +290,8 @@ const (
 	secondAt, secondEnd = len("02/Jan/2006:15:04:"), len("02/Jan/2006:15:04:05")
 )
 
-// minute is the minute of a time that was parsed. Most lines of a log are in the minute
-// of the line before: then only the seconds are parsed, in a tenth of the time.
+// minute caches the minute of the last time. Most lines of a log are in the same minute as the
+// line before, so only their seconds are parsed, in a tenth of the time.
 type minute struct {
 	text  [timeLength]byte // with the seconds of that time
 	start window.Instant
