@@ -13,7 +13,7 @@ import (
 func (a *API) browse(x *exchange, _ *http.Request) reply {
 	d := &x.item[0].Decision
 	if err := a.ask(x, verbOf(x)); err != nil {
-		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
+		return reply{statusOf(err), oneRow(x.out[:0], failure(-1, err.Error()))}
 	}
 	t := a.tables.of(x.space, d.Rules)
 	return reply{body: t.answer(d, t.rows)}
@@ -31,7 +31,7 @@ func verbOf(x *exchange) store.Verb {
 func (a *API) complete(x *exchange, _ *http.Request) reply {
 	d := &x.item[0].Decision
 	if err := a.ask(x, verbOf(x)); err != nil {
-		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
+		return reply{statusOf(err), listOfRows(x.out[:0], failure(-1, err.Error()))}
 	}
 	t := a.tables.of(x.space, d.Rules)
 	out, told := append(x.out[:0], '['), d.Rule == ""
@@ -66,14 +66,14 @@ func (a *API) feedback(x *exchange, _ *http.Request) reply {
 	}
 	r := a.write(x, store.Refund)
 	if x.item[0].Decision.Degraded {
-		return reply{http.StatusInternalServerError, problem(x.out, `{"err_no":-1, "err_msg":`, "the store is out of reach: nothing was given back")}
+		return reply{http.StatusInternalServerError, noRow(x.out[:0], failure(-1, "the store is out of reach: nothing was given back"))}
 	}
 	return r
 }
 
 func (a *API) write(x *exchange, verb store.Verb) reply {
 	if err := a.ask(x, verb); err != nil {
-		return reply{statusOf(err), problem(x.out, `{"err_no":-1, "err_msg":`, err.Error())}
+		return reply{statusOf(err), noRow(x.out[:0], failure(-1, err.Error()))}
 	}
 	return reply{body: written}
 }

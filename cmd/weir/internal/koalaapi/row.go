@@ -2,6 +2,7 @@ package koalaapi
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/rule"
@@ -57,10 +58,20 @@ func (r row) by(code int64) row {
 	return r
 }
 
-// failed returns the row for a request that could not be decided. Its Err_no is
-// not 0, so that clients do not treat it as permission.
-func failed(err error) row {
-	return row{RetType: -1, ErrNo: -1, ErrMsg: err.Error(), Reason: "Error"}
+// failure returns the row for a request that was not decided. code is its Err_no. It is not 0,
+// so that clients do not treat the row as permission.
+func failure(code int64, text string) row {
+	return row{RetType: -1, ErrNo: code, ErrMsg: text, Reason: "Error"}
+}
+
+// oneRow, listOfRows and noRow append the answer of a call that r tells has failed. The calls
+// that count have no rows in their answers.
+func oneRow(out []byte, r row) []byte { return r.appendTo(out) }
+
+func listOfRows(out []byte, r row) []byte { return append(r.appendTo(append(out, '[')), ']') }
+
+func noRow(out []byte, r row) []byte {
+	return problem(out, `{"err_no":`+strconv.FormatInt(r.ErrNo, 10)+`, "err_msg":`, r.ErrMsg)
 }
 
 func (r row) appendTo(out []byte) []byte {
