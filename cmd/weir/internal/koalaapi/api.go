@@ -22,7 +22,6 @@ import (
 type API struct {
 	spaces *namespace.Set
 	config Config
-	tables tables
 }
 
 // Config holds what an API needs beside its namespaces. The zero value is valid.
@@ -124,8 +123,7 @@ func refused(x *exchange, h http.Header, err error) reply {
 
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := exchanges.Get().(*exchange)
-	defer x.free()
+	x := &exchange{}
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	x.read(query)
 	c, err := a.route(x, path, r)
