@@ -22,7 +22,6 @@ import (
 type API struct {
 	spaces *namespace.Set
 	config Config
-	tables tables
 }
 
 // Config configures an [API]. The zero value is valid.
@@ -117,8 +116,7 @@ func refused(h http.Header, err error) (int, row) {
 
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := exchanges.Get().(*exchange)
-	defer x.free()
+	x := &exchange{}
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	x.read(query)
 	asked, path, err := namespace.Cut(path)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 )
@@ -15,8 +16,8 @@ func (a *API) browse(x *exchange, _ *http.Request) reply {
 	if err := a.ask(x, verbOf(x)); err != nil {
 		return reply{statusOf(err), oneRow(x.out[:0], failure(-1, err.Error()))}
 	}
-	t := a.tables.of(x.space, d.Rules)
-	return reply{body: t.answer(d, t.rows)}
+	r, _ := answerTo(d)
+	return reply{body: r.appendTo(x.out[:0])}
 }
 
 func verbOf(x *exchange) store.Verb {
@@ -33,19 +34,19 @@ func (a *API) complete(x *exchange, _ *http.Request) reply {
 	if err := a.ask(x, verbOf(x)); err != nil {
 		return reply{statusOf(err), listOfRows(x.out[:0], failure(-1, err.Error()))}
 	}
-	t := a.tables.of(x.space, d.Rules)
 	out, told := append(x.out[:0], '['), d.Rule == ""
-	for _, i := range t.over(d) {
-		out = append(append(out, t.byRule[i]...), ',')
-		told = told || t.set.Rule(i).Name == d.Rule
+	for _, i := range over(d) {
+		out = append(rowOfRule(d.Rules, i).appendTo(out), ',')
+		told = told || d.Rules.Rule(i).Name == d.Rule
 	}
 	switch {
 	case !told: // a rule that denies in an outage has no numbers
-		out = append(out, t.answer(d, t.rows)...)
+		r, _ := answerTo(d)
+		out = r.appendTo(out)
 	case len(out) > 1:
 		out = out[:len(out)-1] // without the last comma
 	default:
-		out = append(out, t.rows.none...)
+		out = rowOf(d.Rules, koalafile.OutcomeName(rowNone)).appendTo(out)
 	}
 	x.out = append(out, ']')
 	return reply{body: x.out}

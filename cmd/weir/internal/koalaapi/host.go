@@ -64,7 +64,7 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) refuse() {
 	body := oneRow(nil, failure(-1, "request line and headers are longer than 256 KiB"))
 	_, _ = fmt.Fprintf(c.Conn, "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n"+
-		"Content-Type: %s\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s", contentType[0], serverName[0], len(body), body)
+		"Content-Type: %s\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s", contentType, serverName, len(body), body)
 	_ = c.CloseWrite()
 	c.head = nil
 	_, _ = io.CopyN(io.Discard, c.Conn, 4*MaxHead)

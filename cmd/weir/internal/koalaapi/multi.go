@@ -46,8 +46,11 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 		} else if err := a.ask(x, store.Check); err != nil {
 			out = oneRow(out, failure(-1, err.Error()))
 		} else {
-			t := a.tables.of(x.space, x.item[0].Decision.Rules)
-			out = append(out, t.answer(&x.item[0].Decision, t.multi)...)
+			r, ruled := answerTo(&x.item[0].Decision)
+			if !ruled {
+				r.RetCode = 0 // as koala has it
+			}
+			out = r.appendTo(out)
 		}
 		out = append(out, '}')
 	}
