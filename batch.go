@@ -142,7 +142,7 @@ func (b *batch) stretch(ctx context.Context, from, end int) {
 		}
 	}
 	d := &b.engine.driver
-	d.Run(ctx, tasks...)
+	d.RunAll(ctx, tasks)
 	for i, c := range b.calls[from:end] {
 		item := &b.items[from+i]
 		if c.now.Err != nil {

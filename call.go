@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
@@ -35,16 +36,22 @@ func (c *call) plan(rules *plan.Rules, seals *seals, verb store.Verb, r *Request
 	}
 	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
-	c.now.Here = verb.Ends() && p.Request.Receipt.Place == seal.Local
+	c.now.HeldLocally = verb.Ends() && p.Request.Receipt.Place == seal.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
-		c.later.Verb, c.later.Policies = store.Record, rules
-		if rules.Holds() { // a record would hold nothing; the ops do not decide
-			c.later.Verb = store.Take
-		}
-		c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
+		c.planLater()
 	}
 	return err
+}
+
+// planLater plans the step of the ops that wait.
+func (c *call) planLater() {
+	p := &c.request
+	c.later.Verb, c.later.Policies = store.Record, p.Rules
+	if p.Rules.Holds() { // a record would hold nothing; the ops do not decide
+		c.later.Verb = store.Take
+	}
+	c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
 }
 
 // run decides c with d. answer is the store's answer if it has been asked already: an
@@ -56,10 +63,8 @@ func (c *call) run(ctx context.Context, d *drive.Driver, answer error) error {
 			return err
 		}
 		c.now.Denied = -1
-	case answer != nil:
-		d.Recover(ctx, &c.now, answer)
 	default:
-		d.Run(ctx, &c.now)
+		d.Run(ctx, &c.now, answer)
 	}
 	if c.now.Err != nil {
 		return c.failed()
@@ -84,7 +89,7 @@ func (c *call) finish(d *drive.Driver, denied bool) {
 		}
 	}
 	// What was admitted counts, also when the caller has gone meanwhile.
-	d.Run(context.Background(), &c.later)
+	d.Run(context.Background(), &c.later, nil)
 	switch {
 	case c.later.Err != nil:
 		c.degrade(c.later.Err, drive.Unknown)
@@ -92,7 +97,10 @@ func (c *call) finish(d *drive.Driver, denied bool) {
 	case c.later.Outage != nil:
 		c.degrade(c.later.Outage, c.later.Reason)
 	}
-	c.now.Ops, c.now.Of = append(c.now.Ops, c.later.Ops...), append(c.now.Of, c.later.Of...)
+	for i, of := range c.later.Of {
+		at, _ := slices.BinarySearch(c.now.Of, of)
+		c.now.Of, c.now.Ops = slices.Insert(c.now.Of, at, of), slices.Insert(c.now.Ops, at, c.later.Ops[i])
+	}
 }
 
 // degrade makes the decision degraded by err. The first reason stays.

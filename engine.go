@@ -195,7 +195,7 @@ func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb store.Verb, 
 	s := e.shorts.Get().(*short)
 	values := s.values[:rules.Width()]
 	fill(values, rules.Compiled, r.Attributes)
-	matched := rules.Match(values, s.matched[:0])
+	matched := rules.Match(values, s.matched[:0], false)
 	if !s.plan(rules, matched, values, min(max(r.Hits, 1), window.MaxHits+1)) {
 		err = e.general(ctx, rules, verb, r, values, d, o, nil)
 	} else if err = checkSize(rules, matched, values, o); err == nil {

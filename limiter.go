@@ -308,11 +308,7 @@ func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string
 		Key: a.bytes[:len(key):len(key)], Member: a.bytes[len(key):],
 	}
 	a.task.Ops, a.task.Of = a.op[:], a.of[:]
-	if err != nil {
-		m.driver.Recover(ctx, &a.task, err)
-	} else {
-		m.driver.Run(ctx, &a.task)
-	}
+	m.driver.Run(ctx, &a.task, err)
 	if err = a.task.Err; err == nil && m.mustCount && len(a.task.Ops) == 0 {
 		err = a.task.Outage
 	}

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"runtime"
 	"slices"
 	"time"
 
@@ -9,10 +8,9 @@ import (
 )
 
 // A message costs the client and the service as much as many calls do, mostly for
-// threads that go to sleep and wake up. So calls are batched where that delays none
-// of them for long: the callers that one message has answered often call again at once,
-// and their calls become one message again. Two messages in flight keep both sides busy:
-// the service decides one while the callers of the other one run.
+// threads that go to sleep and wake up. So calls that arrive while enough messages are in
+// flight are batched. Two messages keep both sides busy: the service decides one while the
+// callers of the other one run.
 const (
 	// ahead is how many messages may be in flight at any time.
 	ahead = 2
@@ -32,11 +30,10 @@ func (l *link) hasRoomLocked() bool {
 	return n < ahead || n < most && time.Since(l.groups[n-1].sent) >= apart
 }
 
-// flushLocked sends what waits, unless enough messages are in flight or more calls are
-// expected. It releases mu meanwhile. patient reports whether callers that are ready to
-// run may join first.
-func (s *stream) flushLocked(patient bool) {
-	for len(s.waiting) > 0 && !s.sending && (!s.gathering || len(s.waiting) >= s.expected) {
+// flushLocked sends what waits, unless enough messages are in flight. It releases mu
+// meanwhile.
+func (s *stream) flushLocked() {
+	for len(s.waiting) > 0 && !s.sending {
 		l := s.link
 		switch {
 		case s.closed:
@@ -48,15 +45,6 @@ func (s *stream) flushLocked(patient bool) {
 			return
 		}
 		s.sending = true
-		if patient && !s.gathering && len(l.groups) > 0 { // there is traffic
-			patient = false
-			s.mu.Unlock()
-			runtime.Gosched()
-			s.mu.Lock()
-			s.sending = false
-			continue
-		}
-		s.gathering = false
 		if g := s.groupLocked(l); g != nil {
 			l.addLocked(g)
 			s.mu.Unlock()
@@ -65,21 +53,6 @@ func (s *stream) flushLocked(patient bool) {
 		}
 		s.sending = false
 	}
-}
-
-// gather waits until the callers that were just answered have called again, or do
-// something else. Then it sends what waits.
-func (s *stream) gather() {
-	s.mu.Lock()
-	for n := -1; s.gathering && len(s.waiting) > n; {
-		n = len(s.waiting)
-		s.mu.Unlock()
-		runtime.Gosched()
-		s.mu.Lock()
-	}
-	s.gathering = false
-	s.flushLocked(false)
-	s.mu.Unlock()
 }
 
 // shareLocked returns how many of the waiting calls are sent in the next message on l: all

@@ -67,8 +67,6 @@ type stream struct {
 	link       *link   // guarded by mu; nil: not connected
 	connecting bool    // guarded by mu
 	sending    bool    // guarded by mu; a goroutine sends a message on link
-	gathering  bool    // guarded by mu; callers that were answered may call again at once
-	expected   int     // guarded by mu; how many calls wait once all these callers have called
 	spare      *group  // guarded by mu; memory for the next message, or nil
 	closed     bool    // guarded by mu
 }
@@ -89,7 +87,7 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 		return closed(verb.String())
 	}
 	s.waiting = append(s.waiting, c)
-	s.flushLocked(true)
+	s.flushLocked()
 	s.mu.Unlock()
 	if ctx.Done() == nil {
 		<-c.done
@@ -147,7 +145,7 @@ func (s *stream) connect() {
 		return
 	}
 	s.link = l
-	s.flushLocked(false)
+	s.flushLocked()
 	s.mu.Unlock()
 	l.receive()
 }

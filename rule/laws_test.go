@@ -40,7 +40,7 @@ func FuzzMatch(f *testing.F) {
 				request[name] = values[i]
 			}
 			want := slices.Concat(prior, matchSlowly(rules, request))
-			if got := set.Compiled().Match(values, slices.Clone(prior)); !slices.Equal(got, want) {
+			if got := set.Compiled().Match(values, slices.Clone(prior), false); !slices.Equal(got, want) {
 				t.Fatalf("got %v, want %v for %v", got, want, request)
 			}
 			for _, i := range want[len(prior):] {
@@ -188,7 +188,7 @@ func TestTried(t *testing.T) {
 		want       int
 	}{{"ann", "/77", 2}, {"ann", "/none", 0}, {"admin7", "/77", 0}} {
 		tried = 0
-		set.Compiled().Match(vector(set, map[string]string{"action": "post", "user": tt.user, "path": tt.path}), nil)
+		set.Compiled().Match(vector(set, map[string]string{"action": "post", "user": tt.user, "path": tt.path}), nil, false)
 		if tried != tt.want {
 			t.Errorf("%s %s: got %d rules tried, want %d", tt.user, tt.path, tried, tt.want)
 		}

@@ -26,9 +26,8 @@ func (w *sliding) clock(s State, now Instant) Instant {
 	return now
 }
 
-// checkPlain fills in r, the answer for n hits at now.
+// checkPlain fills in r, the answer for n hits at now, which clock has returned.
 func (w *sliding) checkPlain(r *Result, s State, now Instant, n int64) {
-	now = w.clock(s, now)
 	length, out := Instant(w.length), 0
 	if k := len(s); k > 0 {
 		out = left(s, now-length)
@@ -49,7 +48,6 @@ func (w *sliding) checkPlain(r *Result, s State, now Instant, n int64) {
 // countPlain counts n hits, at least one, that checkPlain has admitted with the answer r, and
 // turns r into the answer of the take.
 func (w *sliding) countPlain(r *Result, s State, now Instant, n int64) State {
-	now = w.clock(s, now)
 	r.Used += n
 	r.Remaining -= n
 	r.ResetAfter = Instant(w.length).length()

@@ -101,7 +101,7 @@ func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples
 		if e.Bad != nil {
 			continue
 		}
-		matched = rules.Compiled().Match(e.Values, matched[:0])
+		matched = rules.Compiled().Match(e.Values, matched[:0], false)
 		for _, s := range samples {
 			if e.Time > s.denied || !slices.Contains(matched, s.rule) || rules.Compiled().Key(s.rule, e.Values) != s.key {
 				continue

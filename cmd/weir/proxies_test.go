@@ -45,7 +45,7 @@ type proxy struct {
 var proxies = []proxy{
 	{"nginx", startNginx, 500, 500, "nginx", "error_page 403 = @limited;", "error_page 403 = @limited; error_page 500 = @app;"},
 	{"Caddy", startCaddy, 502, 504, "caddyfile", "}\n}\n", "}\n}\nhandle_errors {\n    reverse_proxy app\n}\n"},
-	{"HAProxy", startHAProxy, 503, 504, "lua", "answer.status < 300", "answer.status < 300 or answer.status >= 503"},
+	{"HAProxy", startHAProxy, 503, 504, "lua", "status < 300", "status < 300 or status >= 503"},
 	{"Apache", startApache, 503, 503, "lua", "return 503", "return apache2.DECLINED"},
 }
 

@@ -52,8 +52,7 @@ command lines.
 
 To replace koala: --koala reads koala's rule file and answers koala's calls at
 --koala-listen. --koala-config reads the address, the rule file and Redis from
-koala's main file; flags take precedence. A client with the token in
-WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.
+koala's main file; flags take precedence.
 
 For Envoy: --grpc-listen answers Envoy's rate limit protocol by the rules. To
 replace envoyproxy/ratelimit: --envoy-config reads the *.yaml files of a directory as
@@ -94,14 +93,8 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 					return err
 				}
 			}
-			if cfg.KoalaToken == "" && cfg.Koala != "" {
-				cfg.KoalaToken = os.Getenv("WEIR_KOALA_TOKEN")
-			}
 			cfg.Access.Token = os.Getenv("WEIR_TOKEN")
 			cfg.LogKeysSecret = os.Getenv("WEIR_LOG_KEYS_SECRET")
-			if cmd.Flags().Changed("koala-token") {
-				cfg.Warnings = append(cfg.Warnings, "--koala-token shows the token to other users of the machine: set WEIR_KOALA_TOKEN instead")
-			}
 			if err := cfg.Exposed(); err != nil {
 				return &usageError{strings.ReplaceAll(err.Error(), "\nweir: ", "\n")}
 			}
@@ -130,7 +123,6 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	resourceFlags(cmd, &cfg.Resources)
 	f.StringVar(&cfg.Koala, "koala", cfg.Koala, "koala's rule `file`, instead of --rules")
 	f.StringVar(&cfg.KoalaListen, "koala-listen", cfg.KoalaListen, "`address` for koala's calls (default 127.0.0.1:9981 with --koala)")
-	f.StringVar(&cfg.KoalaToken, "koala-token", cfg.KoalaToken, "`token` that allows rewriting koala's rules; prefer WEIR_KOALA_TOKEN")
 	f.BoolVar(&cfg.Watch, "watch", cfg.Watch, "read the rules again when their files change")
 	f.DurationVar(&cfg.WatchEvery, "watch-every", cfg.WatchEvery, "also check the files at this interval, for changes made by other machines")
 	storeFlag(cmd, &cfg.Store)

@@ -71,15 +71,6 @@ func (l *Local) tell(ctx context.Context, verb store.Verb, err error) {
 	}
 }
 
-// do runs verb for ops in memory.
-func (l *Local) do(ctx context.Context, part *localOps, verb store.Verb, ops []store.Op) error {
-	part.call[0] = store.Call{Verb: verb, Ops: ops}
-	if err := l.Store.Do(ctx, part.call[:]); err != nil {
-		return err
-	}
-	return part.call[0].Err
-}
-
 // ask answers the local ops, from the one numbered from on, from memory.
 // Ops for which memory has no room are answered by their policies alone.
 func (l *Local) ask(ctx context.Context, t *Task, from int) error {
@@ -88,7 +79,7 @@ func (l *Local) ask(ctx context.Context, t *Task, from int) error {
 		if t.deniedAlready() {
 			readOnly(part.ops[from:])
 		}
-		err := l.do(ctx, part, t.Verb, part.ops[from:])
+		err := do(ctx, l.Store, &part.call, t.Verb, part.ops[from:])
 		if err == nil {
 			break
 		}
@@ -157,7 +148,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	if cancels(ops) {
 		verb = store.Cancel
 	}
-	if err := l.do(context.WithoutCancel(ctx), &t.inLocal, verb, ops); err != nil {
+	if err := do(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
 		return
 	}
@@ -228,4 +219,54 @@ func counts(op *store.Op, denied bool) bool {
 		return op.Result.Allowed
 	}
 	return op.Role == store.Enforce && !denied && op.Result.Allowed
+}
+
+// endHolds ends or renews the holds of t in local memory, if t is about a take that was
+// decided there. What local memory held in an outage is in two places once it was
+// reported: in memory, and in the store. So both are asked to end it: memory first, which
+// cannot be out of reach.
+func (l *Local) endHolds(ctx context.Context, t *Task) {
+	if !t.HeldLocally {
+		return
+	}
+	ops := slices.Clone(t.Ops)
+	for i := range ops {
+		hold := *ops[i].Hold
+		ops[i].Hold, ops[i].Limit = &hold, l.share(ops[i].Limit)
+	}
+	if err := store.Do(context.WithoutCancel(ctx), l.Store, t.Verb, ops); err != nil {
+		l.tell(ctx, t.Verb, fmt.Errorf("holds in local memory: %w", err))
+		return
+	}
+	for i := range ops {
+		op := &ops[i]
+		if t.Verb == store.Cancel && op.Limit.HoldLength() == 0 {
+			t.Ops[i].N = 0 // what the store has of it was reported, and stays
+		}
+		switch {
+		case !op.Result.Held && t.Verb == store.Cancel:
+			l.Reports.Sub(op, op.Result.Before-op.Result.Used)
+			continue
+		case !op.Result.Held:
+			continue
+		case t.Verb == store.Settle:
+			l.Reports.End(op, max(op.N, -1))
+		case t.Verb == store.Cancel:
+			l.Reports.End(op, 0)
+		default:
+			l.Reports.Renew(op)
+		}
+		t.found = append(t.found, t.Of[i])
+	}
+}
+
+func (l *Local) read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	here := *op
+	here.Limit = l.share(op.Limit)
+	return l.Store.Read(ctx, &here)
+}
+
+func (l *Local) forget(ctx context.Context, op *store.Op, far store.Store) error {
+	l.Reports.Forget(op)
+	return errors.Join(far.Forget(ctx, op), l.Store.Forget(ctx, op))
 }

@@ -76,7 +76,7 @@ func reportedOnce(t *testing.T) {
 				policy = append(policy, []rule.Outage{rule.OutageLocal, rule.OutageLocal, rule.OutageAllow, rule.OutageDeny}[r.IntN(4)])
 			}
 			task.Policies, task.Refused = policy, refused
-			d.Run(t.Context(), &task)
+			d.Run(t.Context(), &task, nil)
 			if task.Err != nil {
 				t.Fatalf("seed %d: got error %v", seed, task.Err)
 			}

@@ -32,9 +32,9 @@ type Task struct {
 	// ops answer.
 	Refused bool
 
-	// Here is set by the caller for a call about the holds of a take that local
+	// HeldLocally is set by the caller for a call about the holds of a take that local
 	// memory decided.
-	Here bool
+	HeldLocally bool
 
 	// Denied is set by Run to what the first op belongs to whose policy denied
 	// the request, or to -1.
@@ -61,12 +61,12 @@ type Task struct {
 
 	call    [1]store.Call
 	inLocal localOps
-	found   []int // of Of: holds that endHere found
+	found   []int // of Of: holds that were found in local memory
 }
 
 // Reset drops what t refers to, but for Ops and Of, which are the caller's.
 func (t *Task) Reset() {
-	t.Policies, t.Here, t.found = nil, false, t.found[:0]
+	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
 	if t.Outage != nil || t.Err != nil {
 		t.inLocal.reset()
 		t.Outage, t.Reason, t.RetryAfter, t.Err, t.Local = nil, "", 0, nil, false

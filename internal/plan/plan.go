@@ -16,11 +16,7 @@ import (
 // Make fills in p from its Rules and its Request. The error is a [*fault.Fault].
 func (p *Plan) Make() error {
 	p.Verdict = -1
-	if p.Request.Verb.Ends() {
-		p.Matched = p.Rules.MatchHeld(p.Request.Values, p.Matched[:0])
-	} else {
-		p.Matched = p.Rules.Match(p.Request.Values, p.Matched[:0])
-	}
+	p.Matched = p.Rules.Match(p.Request.Values, p.Matched[:0], p.Request.Verb.Ends())
 	for _, i := range p.Matched {
 		common := &p.Rules.prepared[i]
 		if common.Kind == rule.KindVerdict {

@@ -65,7 +65,7 @@ type Test interface {
 // have it. Behind them are the networks of addresses that keys count by. The vector has
 // the length [Compiled.Width].
 type Compiled struct {
-	rules     []compiled
+	rules     []compiledRule
 	names     []string
 	position  map[string]int // in names
 	addresses []int          // positions of attributes that are addresses
@@ -79,8 +79,8 @@ type Compiled struct {
 // IsZero reports whether s is the zero value, which [New] did not make.
 func (s *Compiled) IsZero() bool { return s.position == nil }
 
-// compiled is a rule whose attributes are positions in a vector.
-type compiled struct {
+// compiledRule is a rule whose attributes are positions in a vector.
+type compiledRule struct {
 	Rule
 	when             []condition
 	per              []part
@@ -119,7 +119,7 @@ func (p part) value(values []string) string {
 // New compiles rules. Requests that no rule matches get the outcome unmatched, and are
 // allowed if allows is set. New keeps its arguments.
 func New(rules []Rule, unmatched string, allows bool) *Compiled {
-	s := &Compiled{rules: make([]compiled, len(rules)), unmatched: unmatched, allows: allows}
+	s := &Compiled{rules: make([]compiledRule, len(rules)), unmatched: unmatched, allows: allows}
 	s.collect(rules)
 	for i := range rules {
 		s.rules[i] = s.compile(rules[i])
@@ -151,8 +151,8 @@ func (s *Compiled) collect(rules []Rule) {
 
 // compile turns r into its compiled form. An attribute that one condition trims is
 // trimmed wherever the rule uses its value: in the key, the member, the sum and the quota.
-func (s *Compiled) compile(r Rule) compiled {
-	c := compiled{Rule: r}
+func (s *Compiled) compile(r Rule) compiledRule {
+	c := compiledRule{Rule: r}
 	trimmed := func(name string) bool {
 		return slices.ContainsFunc(r.When, func(c Condition) bool { return c.Attribute == name && c.Trim })
 	}
@@ -269,12 +269,6 @@ func (s *Compiled) Width() int { return len(s.names) + len(s.networks) }
 // values has the length [Compiled.Width] and the attributes at the positions of
 // [Compiled.Attribute].
 func (s *Compiled) Complete(values []string) {
-	if len(s.addresses)+len(s.networks) > 0 { // so that the call is inlined for other sets
-		s.complete(values)
-	}
-}
-
-func (s *Compiled) complete(values []string) {
 	for _, at := range s.addresses {
 		if values[at] != "" {
 			values[at], _ = address.Canonical(values[at])
@@ -296,7 +290,7 @@ func (s *Compiled) LimitOf(i int, values []string) *window.Compiled {
 }
 
 // limitOf returns the limit of c for a request; see [Compiled.LimitOf].
-func (c *compiled) limitOf(values []string) *window.Compiled {
+func (c *compiledRule) limitOf(values []string) *window.Compiled {
 	if c.by.at < 0 {
 		return c.Limit
 	}

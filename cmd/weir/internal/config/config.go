@@ -29,10 +29,6 @@ type Config struct {
 	// [Config.KoalaAddr].
 	KoalaListen string
 
-	// KoalaToken is the secret that a call must show to rewrite the file Koala.
-	// Empty: no call can.
-	KoalaToken string
-
 	// KoalaTimeout is the maximum duration of a decision for koala's calls. 0
 	// means StoreTimeout, or 500 ms if that is 0, too.
 	KoalaTimeout time.Duration
@@ -274,9 +270,6 @@ func (f *faults) listeners(c *Config) {
 func (f *faults) koala(c *Config) {
 	if c.Koala != "" && c.Rules != "" {
 		f.Addf("koala", "not with rules: all rules come from one file; weir import koala converts koala's")
-	}
-	if c.KoalaToken != "" && c.Koala == "" {
-		f.Addf("koala-token", "only with koala: it allows rewriting koala's rule file")
 	}
 }
 

@@ -6,12 +6,15 @@ package koalaapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/fault"
 )
 
 // API answers koala's calls, and any other path with `not found`. [New] makes
@@ -19,7 +22,6 @@ import (
 type API struct {
 	spaces *namespace.Set
 	config Config
-	tally  *tally
 	tables tables
 }
 
@@ -35,36 +37,20 @@ type Config struct {
 	// store is always available.
 	Ping func(context.Context) error
 
-	// Rewrite puts the text of another rule file in force. It returns a
-	// [*RulesError] if the text is wrong; any other error is a failure of this
-	// program. The call rule/rewrite exists only with Rewrite and Rewriters.
-	Rewrite func(text []byte) error
-
 	// Auth authenticates callers. Nil admits everyone.
 	Auth *access.Authenticator
 
 	// Resources limits concurrent work. Nil has no limits.
 	Resources *access.ResourceLimits
-
-	// Rewriters authenticates the callers that may rewrite the rules, regardless of
-	// Auth. Nil: no caller may.
-	Rewriters *access.Authenticator
 }
 
-// New returns koala's API of the namespaces in spaces. Close frees its statistics.
-func New(spaces *namespace.Set, config Config) (*API, error) {
+// New returns koala's API of the namespaces in spaces.
+func New(spaces *namespace.Set, config Config) *API {
 	if config.Context == nil {
 		config.Context = context.Background()
 	}
-	t, err := newTally()
-	if err != nil {
-		return nil, err
-	}
-	return &API{spaces: spaces, config: config, tally: t}, nil
+	return &API{spaces: spaces, config: config}
 }
-
-// Close frees the statistics. It must follow the last call.
-func (a *API) Close() error { return a.tally.close() }
 
 // reply is the answer to a call. All answers are text.
 type reply struct {
@@ -81,21 +67,18 @@ type route struct {
 	call call
 }
 
-// routes lists the calls by path, but for rule/rewrite. As in koala, the method
-// does not matter.
+// routes lists the calls of a namespace by path. As in koala, the method does not
+// matter.
 var routes = map[string]route{
 	"rule/browse":          {access.Decide, (*API).browse},
 	"rule/update":          {access.Record, (*API).update},
 	"rule/browse_complete": {access.Decide, (*API).complete},
 	"multi/browse":         {access.Decide, (*API).multi},
 	"rule/feedback":        {access.Record, (*API).feedback},
-	"rule/value":           {access.Read, (*API).value},
-	"dump/counter":         {access.Read, (*API).dumpCounter},
-	"dump/policy":          {access.Read, (*API).dumpPolicy},
 }
 
 // route returns the call at path, or nil if there is none, and sets the namespace
-// of x. It returns an error if a's authenticators refuse the caller.
+// of x. It returns an error if the authenticator refuses the caller.
 func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
 	asked, path, err := namespace.Cut(path)
 	if err != nil {
@@ -115,20 +98,27 @@ func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
 		x.space, err = a.spaces.Choose(a.config.Auth, caller, asked)
 		return to.call, err
 	}
-	switch {
-	case path == "monitor/alive":
-		return (*API).alive, nil // a health check
-	case path == "rule/rewrite" && a.config.Rewrite != nil && a.config.Rewriters != nil:
-		caller, err := a.config.Rewriters.Enter(r, access.Admin)
-		if err != nil {
-			return nil, err
-		}
-		if x.space, err = a.spaces.Choose(a.config.Rewriters, caller, asked); err == nil && x.space.Name() != namespace.Default {
-			err = fault.Newf("namespace", "calls rewrite the rules of the namespace default only")
-		}
-		return (*API).rewrite, err
+	if path == "monitor/alive" { // a health check
+		return (*API).alive, nil
 	}
 	return nil, nil
+}
+
+// refused answers a caller that an authenticator refuses, or that asks for a namespace that
+// there is not.
+func refused(x *exchange, h http.Header, err error) reply {
+	var no *access.Refusal
+	if !errors.As(err, &no) {
+		return reply{answer.ProblemOf(err).Status, problem(x.out, `{"errno": -3, "errmsg": `, err.Error())}
+	}
+	if no.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((no.RetryAfter+time.Second-1)/time.Second), 10))
+		return reply{http.StatusTooManyRequests, problem(x.out, `{"errno": -3, "errmsg": `, no.Detail)}
+	}
+	if no.Reason == access.Missing || no.Reason == access.Unknown {
+		return reply{http.StatusForbidden, []byte(`{"errno": -3, "errmsg": "wrong token"}`)}
+	}
+	return reply{http.StatusForbidden, problem(x.out, `{"errno": -3, "errmsg": `, no.Detail)}
 }
 
 // ServeHTTP answers one call.

@@ -16,7 +16,6 @@ func (a *API) browse(x *exchange, _ *http.Request) reply {
 		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
 	}
 	t := a.tables.of(x.space, d.Rules)
-	a.count(t, d, false)
 	return reply{body: t.answer(d, t.rows)}
 }
 
@@ -35,15 +34,11 @@ func (a *API) complete(x *exchange, _ *http.Request) reply {
 		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
 	}
 	t := a.tables.of(x.space, d.Rules)
-	a.count(t, d, true)
 	out, told := append(x.out[:0], '['), d.Rule == ""
-	t.visit(d, func(i int, over bool) bool {
-		if over {
-			out = append(append(out, t.lines[i].row...), ',')
-			told = told || t.set.Rule(i).Name == d.Rule
-		}
-		return true
-	})
+	for _, i := range t.over(d) {
+		out = append(append(out, t.byRule[i]...), ',')
+		told = told || t.set.Rule(i).Name == d.Rule
+	}
 	switch {
 	case !told: // a rule that denies in an outage has no numbers
 		out = append(out, t.answer(d, t.rows)...)

@@ -33,9 +33,8 @@ func TestWriteThroughAdmitsTheLimit(t *testing.T) {
 		if got := admitted.Load(); got != want {
 			t.Errorf("%s: got %d admitted, want %d", act, got, want)
 		}
-		if got, want := b.get(t, "/rule/value?rule_no="+map[string]string{"count": "1", "leak": "2"}[act]+"&uid=7"),
-			fmt.Sprintf(`"cache_val":%d}`, want); !strings.HasSuffix(got, want) {
-			t.Errorf("%s: got %s, want %s", act, got, want)
+		if got := b.used(t, map[string]string{"count": "koala-1", "leak": "koala-2"}[act], "uid=7"); got != want {
+			t.Errorf("%s: got %d counted, want %d", act, got, want)
 		}
 	}
 }

@@ -39,7 +39,6 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 			out = failed(err).appendTo(out)
 		} else {
 			t := a.tables.of(x.space, x.item[0].Decision.Rules)
-			a.count(t, &x.item[0].Decision, false)
 			out = append(out, t.answer(&x.item[0].Decision, t.multi)...)
 		}
 		out = append(out, '}')

@@ -51,11 +51,7 @@ func ask(t *testing.T, rules, uri string, do func(*weir.Engine) error) string {
 		t.Fatal(err)
 	}
 	counts.do = func() error { return do(e) }
-	a, err := koalaapi.New(namespace.Only(e), koalaapi.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := koalaapi.New(namespace.Only(e), koalaapi.Config{})
 	w := httptest.NewRecorder()
 	a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, uri, nil))
 	return w.Body.String()

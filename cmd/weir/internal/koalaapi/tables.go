@@ -16,11 +16,6 @@ type tables struct {
 	making sync.Mutex                                      // held while a table is being made
 }
 
-// inForce returns the table of the rules in force.
-func (ts *tables) inForce(space *namespace.Namespace) *table {
-	return ts.of(space, space.Engine().Rules())
-}
-
 // of returns the table of set, rules of space.
 func (ts *tables) of(space *namespace.Namespace, set *rule.Set) *table {
 	if t := ts.find(space); t != nil && t.set == set {
@@ -36,7 +31,7 @@ func (ts *tables) of(space *namespace.Namespace, set *rule.Set) *table {
 		maps.Copy(next, *made)
 	}
 	maps.DeleteFunc(next, func(n *namespace.Namespace, _ *table) bool { return n.Gone() })
-	next[space] = newTable(space.Name(), set)
+	next[space] = newTable(set)
 	ts.made.Store(&next)
 	return next[space]
 }

@@ -36,7 +36,7 @@ func FuzzParse(f *testing.F) {
 		for i := range values {
 			values[i] = string(dict)
 		}
-		file.Set.Compiled().Match(values, nil)
+		file.Set.Compiled().Match(values, nil, false)
 		for _, w := range file.Warnings {
 			places(t, w, src, dict)
 		}

@@ -113,5 +113,5 @@ func matches(set *rule.Set, attributes ...string) bool {
 			values[at] = attributes[i+1]
 		}
 	}
-	return slices.Contains(set.Compiled().Match(values, nil), 0)
+	return slices.Contains(set.Compiled().Match(values, nil, false), 0)
 }

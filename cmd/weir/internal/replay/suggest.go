@@ -313,7 +313,7 @@ func names(rules *rule.Set) []string {
 func (s *sweeping) take(_ context.Context, e *Entry) error {
 	copy(s.values, e.Values)
 	s.rules.Compiled().Complete(s.values)
-	s.match = s.rules.Compiled().Match(s.values, s.match[:0])
+	s.match = s.rules.Compiled().Match(s.values, s.match[:0], false)
 	if len(s.match) == 0 {
 		return nil
 	}
