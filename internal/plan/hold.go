@@ -6,8 +6,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// costs reports whether a settle says what the request really cost under rule i:
-// by the attribute that the rule sums, or by hits that the caller gave.
+// costs reports whether a settle states the real cost of the request under rule i: by the attribute that
+// the rule sums, or by hits that the caller gave.
 func (p *Plan) costs(i int) bool {
 	if p.Rules.Rule(i).Measure == window.Sum && p.Rules.Member(i, p.Request.Values) != "" {
 		return true
@@ -15,8 +15,8 @@ func (p *Plan) costs(i int) bool {
 	return p.Request.Exact
 }
 
-// hold gives ops their part in holds: those of a take that holds, those about the
-// holds of an earlier take, and those under limits that ban.
+// hold sets the Hold of ops: of those of a take that holds, of those about the holds of an earlier take,
+// and of those under limits that ban.
 func (p *Plan) hold() {
 	r := &p.Request
 	id, ends := r.ID, r.Verb.Ends()

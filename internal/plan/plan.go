@@ -1,5 +1,5 @@
-// Package plan turns a request into what a store is asked: the rules that
-// match, and one op for each of them that counts. It is the first of the three
+// Package plan turns a request into calls of a store: it finds the rules that match, and makes one
+// op for each of them that counts. It is the first of the three
 // parts of the engine, before internal/drive and the verdict in package weir.
 // It is pure: no clock, no lock, no IO.
 package plan
@@ -26,7 +26,7 @@ func (p *Plan) Make() error {
 			continue
 		}
 		if common.Held && p.Request.Verb == store.Take && (p.Request.ID == [12]byte{}) {
-			continue // without a receipt the place could not be released
+			continue // without a receipt the hits in flight could not be released
 		}
 		ops := &p.Now
 		if p.waits() {
@@ -48,8 +48,8 @@ func (p *Plan) Make() error {
 	return nil
 }
 
-// setVerdict makes rule i the verdict. Where it denies a take, the limits before
-// it are evaluated and not charged.
+// setVerdict makes rule i the verdict. If it denies a take, the limits before it are evaluated and not
+// charged.
 func (p *Plan) setVerdict(i int) {
 	p.Verdict = i
 	if p.Request.Verb != store.Take || p.Rules.Allows(i) {
@@ -69,8 +69,8 @@ func (p *Plan) waits() bool {
 		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
 }
 
-// follow makes op, of a rule behind the verdict, one that never decides. It
-// counts in a record, and in a take that the verdict allows.
+// follow makes op, of a rule after the verdict, one that never decides. It counts in a record, and in a
+// take that the verdict allows.
 func (p *Plan) follow(op *store.Op) {
 	op.Role, op.CountDenied = store.Always, false
 	if p.Request.Verb == store.Take && !p.Rules.Allows(p.Verdict) {
@@ -78,8 +78,8 @@ func (p *Plan) follow(op *store.Op) {
 	}
 }
 
-// fillHits fills op, as fill does, for a check, a take or a record under a prepared
-// limit. Most ops are such, and it takes half the time of fill.
+// fillHits fills op, as fill does, for a check, a take or a record under a prepared limit. Most ops are
+// of this kind, and it takes half the time of fill.
 func (p *Plan) fillHits(op *store.Op, i int) {
 	common := &p.Rules.prepared[i]
 	op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits
@@ -126,7 +126,7 @@ func (p *Plan) fill(op *store.Op, i int) error {
 	return nil
 }
 
-// keep copies text behind the keys.
+// keep appends a copy of text to the keys.
 func (p *Plan) keep(text string) []byte {
 	from := len(p.keys)
 	p.keys = append(p.keys, text...)

@@ -6,8 +6,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Prepared is what the ops of one rule share, and what decisions say of the rule. It
-// saves cache misses: a [rule.Rule] has the same, spread over 400 bytes.
+// Prepared has what the ops of one rule share, and what decisions state about the rule. It saves cache
+// misses, because a [rule.Rule] has the same spread over 400 bytes.
 type Prepared struct {
 	Kind  rule.Kind
 	Role  store.Role
@@ -17,7 +17,7 @@ type Prepared struct {
 	// Together: its ops need nothing else from the request but the key.
 	Limit *window.Compiled
 
-	// Plain reports whether Limit is set and alone decides a check, a take or a record:
+	// Plain reports whether only Limit decides a check, a take or a record: it is set, and
 	// the op is neither about holds nor about bans, and is not counted when it is denied.
 	Plain bool
 

@@ -5,7 +5,7 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// Request is one action, with its attributes where the rules look for them.
+// Request is one action, with its attributes at the positions that the rules use.
 type Request struct {
 	Verb store.Verb
 	Hits int64 // at least 1
@@ -31,7 +31,7 @@ type Request struct {
 	Key seal.Key
 }
 
-// Plan is what one request asks of a store. Its zero value is ready for use.
+// Plan has the ops of one request. Its zero value is ready for use.
 // A Plan can be used again; it then reuses its memory.
 type Plan struct {
 	Rules   *Rules
@@ -44,18 +44,18 @@ type Plan struct {
 	Verdict int
 
 	// Now are the ops to be decided in one step, and Later those that wait for
-	// the outcome of that step: rules behind a verdict that allows, where a
-	// limit before it may deny.
+	// the outcome of that step: those of rules after a verdict that allows, if a limit before it
+	// may deny.
 	Now, Later Ops
 
-	keys  []byte       // keys and members of all ops, one behind the other
+	keys  []byte       // keys and members of all ops, concatenated
 	holds []store.Hold // of the ops
 }
 
 // Ops are ops and the rules that they belong to.
 type Ops struct {
-	// List holds the ops. Invariant: what lies between its length and its
-	// capacity is zero, so that an op is not cleared twice.
+	// List has the ops. Invariant: the elements between its length and its capacity are zero,
+	// so that an op is not cleared twice.
 	List []store.Op
 
 	Of []int // List[i] belongs to rule Of[i]; ascending
