@@ -42,12 +42,12 @@ type Options[C any] struct {
 
 	// Failed answers a call that could not be decided, with [ErrNoKey], an
 	// error about an empty attribute or an error of the limiter, the engine or the client.
-	// [Middleware.Take] says whether the call may have counted. Nil: the answer is that of
+	// [Middleware.Take] states whether the call may have counted. Nil: the answer is that of
 	// [ProblemOf].
 	Failed func(C, error) error
 }
 
-// Keys returns middleware that holds each key to the limit of l. key returns the key
+// Keys returns middleware that applies the limit of l to each key. key returns the key
 // of a call; an empty key is an error. Of options the first counts. The error is about a
 // nil or wrong argument.
 func Keys[C any](l *weir.Limiter, key func(C) string, options ...Options[C]) (*Middleware[C], error) {
@@ -96,7 +96,7 @@ func (m *Middleware[C]) Options() *Options[C] { return &m.options }
 //
 // The error is [ErrNoKey] or one about an empty attribute for a call that cannot be
 // decided, and otherwise that of [weir.Limiter.AllowN] or [weir.Engine.Take].
-// Nothing was counted then, unless the error is that of a client and says otherwise.
+// Nothing was counted then, unless the error is that of a client and states otherwise.
 // While a store cannot answer there is no error: the outage policy decides, and
 // Call.Limits.Degraded has the reason.
 func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
@@ -119,9 +119,8 @@ func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
 }
 
 // End ends call: it releases what the call has in flight, and settles other holds at the
-// amount held, or at what [Call.SetAttributes] has set. It keeps the memory of call for
-// another one. call must not be
-// used afterwards.
+// amount held, or at the cost that [Call.SetAttributes] has set. It reuses the memory of call,
+// so call must not be used afterwards.
 func (m *Middleware[C]) End(call *Call) {
 	call.end()
 	call.forget()

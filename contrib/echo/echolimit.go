@@ -19,7 +19,7 @@ import (
 // the answer or return an error for echo's error handler.
 type Options = guard.Options[*echo.Context]
 
-// Keys returns middleware that holds each key to the limit of l. An empty key is
+// Keys returns middleware that applies the limit of l to each key. An empty key is
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*echo.Context) string, options ...Options) echo.MiddlewareFunc {
 	return middleware(guard.Keys(l, key, options...))

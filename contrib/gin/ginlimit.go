@@ -19,7 +19,7 @@ import (
 // write the answer. The handlers behind the middleware are not called then.
 type Options = guard.Options[*gin.Context]
 
-// Keys returns middleware that holds each key to the limit of l. An empty key is
+// Keys returns middleware that applies the limit of l to each key. An empty key is
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*gin.Context) string, options ...Options) gin.HandlerFunc {
 	return handler(guard.Keys(l, key, options...))

@@ -23,7 +23,7 @@ import (
 // write the answer. The handlers behind the middleware are not called then.
 type Options = guard.Options[*app.RequestContext]
 
-// Keys returns middleware that holds each key to the limit of l. An empty key is
+// Keys returns middleware that applies the limit of l to each key. An empty key is
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*app.RequestContext) string, options ...Options) app.HandlerFunc {
 	return handler(guard.Keys(l, key, options...))
