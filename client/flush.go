@@ -15,19 +15,19 @@ const (
 	// ahead is how many messages may be in flight at any time.
 	ahead = 2
 
-	// most is how many may be in flight if they take long, because the service is far
-	// away. Then a message follows the one before it after the time apart.
-	most  = 8
-	apart = time.Millisecond
+	// maxAhead is how many may be in flight if they take long, because the network latency is
+	// high. Then a message follows the one before it after the time apart.
+	maxAhead = 8
+	apart    = time.Millisecond
 
-	// few is how many calls are batched in one message, although no other is in flight.
+	// few is the number of waiting calls up to which all are sent in one message.
 	few = 16
 )
 
-// hasRoomLocked reports whether one more message may be sent on l.
-func (l *link) hasRoomLocked() bool {
+// canSendLocked reports whether one more message may be sent on l.
+func (l *link) canSendLocked() bool {
 	n := len(l.groups)
-	return n < ahead || n < most && time.Since(l.groups[n-1].sent) >= apart
+	return n < ahead || n < maxAhead && time.Since(l.groups[n-1].sent) >= apart
 }
 
 // flushLocked sends what waits, unless enough messages are in flight. It releases mu
@@ -41,7 +41,7 @@ func (s *stream) flushLocked() {
 		case l == nil:
 			s.connectLocked()
 			return
-		case !l.hasRoomLocked():
+		case !l.canSendLocked():
 			return
 		}
 		s.sending = true
@@ -55,8 +55,8 @@ func (s *stream) flushLocked() {
 	}
 }
 
-// shareLocked returns how many of the waiting calls are sent in the next message on l: all
-// of a few, and otherwise half of all calls that are under way.
+// shareLocked returns how many of the waiting calls are sent in the next message on l: all if they are
+// few, and otherwise half of all calls in flight or waiting.
 func (s *stream) shareLocked(l *link) int {
 	n := len(s.waiting)
 	if n <= few {
@@ -87,7 +87,7 @@ func (s *stream) groupLocked(l *link) *group {
 		}
 		n++
 		if !c.state.CompareAndSwap(queued, sent) {
-			continue // nobody waits for it
+			continue // its caller has given up
 		}
 		g.calls = append(g.calls, c)
 		g.message.Requests = append(g.message.Requests, &c.request)

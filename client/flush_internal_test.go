@@ -82,7 +82,7 @@ func (a *answerer) call(t *testing.T, n, times int) {
 	synctest.Wait()
 }
 
-// A call alone is sent at once. With two messages in flight, calls wait for an answer, or
+// A single call is sent at once. With two messages in flight, calls wait for an answer, or
 // until the newest message has taken a while. Then half of the calls are sent together.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestBatches(t *testing.T) {
 			}
 		}
 		p.call(t, 1, 1)
-		expect("a call alone", 1)
+		expect("a single call", 1)
 		p.call(t, 1, 1)
 		expect("one more", 1, 1)
 		p.call(t, 38, 1)

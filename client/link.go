@@ -18,7 +18,7 @@ import (
 type group struct {
 	calls   []*call
 	message weirv1.DecideRequest // its requests are those of the calls
-	size    int                  // how many calls they were when they were sent
+	size    int                  // the number of calls when they were sent
 	timeout time.Duration
 	sent    time.Time
 }
@@ -140,9 +140,9 @@ func (l *link) read(in *weirv1.DecideResponse) (g *group, err error) {
 	return g, nil
 }
 
-// answer writes the answers to the calls of g. It returns the calls to send again, each
-// alone: their answers together were too large, so that nothing was counted. The
-// others stay in g.calls.
+// answer writes the answers to the calls of g. It returns the calls to send again, each by itself,
+// because their answers together were too large, so that nothing was counted. The others stay in
+// g.calls.
 func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
 	p := in.Problem
 	if p != nil && p.Reason == weirv1.ErrorReason_TOO_LARGE.String() && len(g.calls) > 1 {
@@ -157,12 +157,12 @@ func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
 	n := 0
 	for i, c := range g.calls {
 		if !c.state.CompareAndSwap(sent, claimed) {
-			continue // nobody waits for it
+			continue // its caller has given up
 		}
 		g.calls[n] = c
 		n++
 		if p != nil {
-			c.err = told(c.verb.String(), p, false)
+			c.err = problemError(c.verb.String(), p, false)
 			continue
 		}
 		c.err = readAnswer(in.Answers[i], c.verb, c.decision)
@@ -172,8 +172,8 @@ func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
 	return nil
 }
 
-// wake wakes the callers of the message that was answered. All answers are read before
-// the first of them runs: a thread that wakes up for them then finds several.
+// wake wakes the callers of the message that was answered. All answers are read before the first of
+// them runs, so a thread that wakes up for them finds several.
 func (l *link) wake(g *group) {
 	s := l.stream
 	for i, c := range g.calls {

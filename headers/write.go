@@ -36,7 +36,7 @@ var (
 // Set writes l into h. The policies come tightest first: those that deny before
 // those that admit, of those that deny the one with the longest wait first, and of
 // those that admit the one with the fewest hits left. Set sorts l.Policies in this
-// way. Dialects that have room for one policy get the tightest. Waits are rounded
+// way. Dialects with one policy write the tightest. Waits are rounded
 // up to seconds.
 func (f Format) Set(h http.Header, l *Limits) {
 	switch f.Dialect {
@@ -151,9 +151,8 @@ func appendItem(b []byte, name string) []byte {
 	return appendString(b, name)
 }
 
-// appendString appends a String of RFC 9651. Such a String has printable ASCII
-// characters only; others become question marks, also because a line break would
-// begin another header field.
+// appendString appends a String of RFC 9651, which has only printable ASCII characters. Others become
+// question marks, also because a line break would begin another header field.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {

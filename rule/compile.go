@@ -117,5 +117,5 @@ func (r *Rule) window() window.Window {
 	return w
 }
 
-// caseNames returns the values that have a quota of their own, sorted.
+// caseNames returns the values with a separate quota, sorted.
 func (q *Quota) caseNames() []string { return slices.Sorted(maps.Keys(q.Cases)) }

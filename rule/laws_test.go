@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// FuzzMatch holds the index to its slow reference model, which tries every rule, and Why
+// FuzzMatch compares the index with its slow reference model, which tries every rule, and Why
 // to both, on random rules and requests.
 func FuzzMatch(f *testing.F) {
 	for seed := range uint64(50) {
@@ -195,7 +195,7 @@ func TestTried(t *testing.T) {
 	}
 }
 
-// counting is a test of our own that holds, and counts how often it is asked.
+// counting is a test that always holds, and counts its calls.
 type counting struct{ n *int }
 
 func (c counting) Holds(string) bool { *c.n++; return true }
@@ -318,7 +318,7 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// FuzzWithin: the bounds of a number are around it, other text is nowhere.
+// FuzzWithin checks that the bounds of a number contain it, and that other text is in no range.
 func FuzzWithin(f *testing.F) {
 	for _, seed := range []string{"5", "-0", "1e3", "1e999", "NaN", " 5", "0x1p4", "1_0", "."} {
 		f.Add(seed)

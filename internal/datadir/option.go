@@ -80,8 +80,8 @@ func WithSync(s Sync) Option { return func(c *config) { c.sync = Sync(strings.To
 // [DefaultInterval].
 func WithInterval(d time.Duration) Option { return func(c *config) { c.interval = d } }
 
-// WithMaxBytes bounds the memory of the counters, as [memstore.WithMaxBytes] does.
-// Counters that are loaded may exceed it. Default: no bound.
+// WithMaxBytes limits the memory of the counters, as [memstore.WithMaxBytes] does. Counters that are
+// loaded may exceed it. Default: no limit.
 func WithMaxBytes(n int64) Option {
 	return func(c *config) { c.memory = append(c.memory, memstore.WithMaxBytes(n)) }
 }

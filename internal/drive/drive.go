@@ -1,21 +1,19 @@
-// Package drive has a store decide the ops of requests, and applies the
-// outage policies where the store cannot. It is the second of the three parts
-// of the engine, between internal/plan and the verdict in package weir.
+// Package drive makes a store decide the ops of requests, and applies the outage policies if the
+// store cannot. It is the second of the three parts of the engine, between internal/plan and the
+// verdict in package weir.
 //
 // # Outages
 //
-// A store that cannot answer names the ops concerned. They leave their call
-// and follow their policies: local memory decides, or the policy alone denies
-// or allows. Then the store is asked for the rest of the call, at most once
-// more. Local memory is asked first because it can always give back what it
-// counted, where the store may be out of reach by then. So a take stays all or
-// nothing across both.
+// A store that cannot answer names the ops concerned. They are removed from their call and follow
+// their policies: local memory decides, or the policy itself denies or allows. Then the store is
+// asked for the rest of the call, at most once more. Local memory is asked first because it can
+// always give back what it counted, while the store may be unavailable by then. A take is therefore
+// all or nothing across both.
 //
 // What local memory counted is given to a [report.Reporter], which records it in
 // the store when that answers again.
 //
-// Memory without room for a new key ([store.ErrFull]) has no local place to
-// turn to, so the local policy denies there: a full table never hands out
+// If memory is full ([store.ErrFull]), the local policy denies new keys instead of giving them a
 // fresh quota.
 package drive
 
@@ -42,8 +40,7 @@ type Driver struct {
 	// Local decides in an outage for ops whose policy is local. Nil: they deny.
 	Local Fallback
 
-	// Told, when not nil, is called with the cause of each outage that a
-	// decision met.
+	// Told, when not nil, is called with the cause of each outage of a decision.
 	Told func(ctx context.Context, verb store.Verb, err error)
 }
 
@@ -54,15 +51,15 @@ type Fallback interface {
 	share(limit *window.Compiled) *window.Compiled
 	// ask answers the local ops of t, from the one numbered from on.
 	ask(ctx context.Context, t *Task, from int) error
-	// end ends a task that met an outage.
+	// end ends a task after an outage.
 	end(ctx context.Context, t *Task)
-	// giveBack takes back what the local ops that pick picks have counted.
+	// giveBack gives back what the local ops that pick selects have counted.
 	giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool)
 	// endHolds ends or renews the holds of t in local memory, if they may be there.
 	endHolds(ctx context.Context, t *Task)
 
 	read(ctx context.Context, op *store.Op) (window.Reading, error)
-	// forget drops what is kept for the key of op, in the far store, too.
+	// forget drops the state of the key of op, here and in the far store.
 	forget(ctx context.Context, op *store.Op, far store.Store) error
 
 	// answered is called when the store has answered.
@@ -73,12 +70,11 @@ type Fallback interface {
 	close()
 }
 
-// Run decides t in one atomic step, unless it meets an outage. answer is the store's
-// answer if the caller has asked it for t already: an error, or nil. What became of t is
-// in its fields.
+// Run decides t in one atomic step, unless there is an outage. answer is the store's answer if the
+// caller has asked it for t already: an error, or nil. The fields of t have its result.
 func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 	d.begin(ctx, t)
-	within := ctx // with the end of the decision, for the store: local memory may answer later
+	within := ctx // with the deadline of the decision, for the store only: local memory may answer later
 	if d.Timed != nil {
 		var cancel context.CancelFunc
 		within, cancel = d.Timed.Within(ctx)
@@ -97,9 +93,8 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 	d.end(ctx, t)
 }
 
-// RunAll decides tasks, which are independent of each other: each as Run does, in order
-// where two share a key, but all in one call of the store, and again in one call those
-// that meet an outage.
+// RunAll decides tasks, which are independent of each other: each as Run does, in order if two share
+// a key, but all in one call of the store. Those with an outage are asked again in one call.
 func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	if len(tasks) == 1 {
 		d.Run(ctx, tasks[0], nil)
@@ -133,7 +128,7 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	}
 }
 
-// do has s decide ops as one call, for which there is room.
+// do makes s decide ops as one call. room is the memory for the call.
 func do(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op) error {
 	room[0] = store.Call{Verb: verb, Ops: ops}
 	if err := s.Do(ctx, room[:]); err != nil {
@@ -149,15 +144,15 @@ func (d *Driver) begin(ctx context.Context, t *Task) {
 	}
 }
 
-// answered notes that the store has answered.
+// answered reports to the local store that the store has answered.
 func (d *Driver) answered() {
 	if d.Local != nil {
 		d.Local.answered()
 	}
 }
 
-// unanswered does what follows when the store answered t with err. It reports
-// whether the store has to be asked for the rest of t.
+// unanswered handles err, the answer of the store to t. It reports whether the store has to be asked for
+// the rest of t.
 func (d *Driver) unanswered(ctx context.Context, t *Task, err error, again bool) bool {
 	if out, ok := errors.AsType[*store.OutageError](err); ok {
 		err = d.drop(ctx, t, out, again)
@@ -172,8 +167,8 @@ func (d *Driver) unanswered(ctx context.Context, t *Task, err error, again bool)
 	return len(t.Ops) > 0
 }
 
-// drop takes the ops that the store could not answer out of t, all of them
-// when it failed again, and applies their policies.
+// drop removes the ops that the store could not answer from t, or all of them if it failed again,
+// and applies their policies.
 func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, again bool) (err error) {
 	if t.Outage == nil {
 		if t.Reason = out.Reason; t.Reason == "" {
@@ -194,7 +189,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 		case t.Policies.OnOutage(t.Of[i]) == rule.OutageLocal && d.Local != nil && !full:
 			t.inLocal.add(t.Ops[i], t.Of[i], d.Local.share(t.Ops[i].Limit))
 		default:
-			t.decideAlone(&t.Ops[i], t.Of[i])
+			t.decideByPolicy(&t.Ops[i], t.Of[i])
 		}
 	}
 	clear(t.Ops[left:])
@@ -242,7 +237,7 @@ func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r 
 	return r, true, err
 }
 
-// Forget drops what is kept for op's key, in the store and in local memory.
+// Forget drops the state of op's key, in the store and in local memory.
 func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
 	if d.Local == nil {
 		return d.Store.Forget(ctx, op)

@@ -52,7 +52,7 @@ type policies []rule.Outage
 
 func (p policies) OnOutage(of int) rule.Outage { return p[of] }
 
-// op returns an op of one hit that belongs to of, with a quota of its own.
+// op returns an op of one hit that belongs to of, with a quota.
 func op(of int, quota int64, role store.Role) store.Op {
 	limit := window.MustCompile(window.Limit{Quota: quota, Window: window.Fixed(time.Hour)})
 	name := fmt.Sprint("rule", of)

@@ -23,7 +23,7 @@ type Local struct {
 	// Nodes is how many processes share each quota in an outage. At least 1.
 	Nodes int64
 
-	// NodesNow, when not nil, returns what takes the place of Nodes.
+	// NodesNow, when not nil, returns the number that replaces Nodes.
 	NodesNow func() int
 
 	// Told, when not nil, is called with the cause of each give-back that failed.
@@ -72,7 +72,7 @@ func (l *Local) tell(ctx context.Context, verb store.Verb, err error) {
 }
 
 // ask answers the local ops, from the one numbered from on, from memory.
-// Ops for which memory has no room are answered by their policies alone.
+// Ops for which memory is full are decided by their policies.
 func (l *Local) ask(ctx context.Context, t *Task, from int) error {
 	part := &t.inLocal
 	for from < len(part.ops) {
@@ -92,7 +92,7 @@ func (l *Local) ask(ctx context.Context, t *Task, from int) error {
 		left := from
 		for i := from; i < len(part.ops); i++ {
 			if out.Ops == nil || slices.Contains(out.Ops, i-from) {
-				t.decideAlone(&part.ops[i], part.of[i])
+				t.decideByPolicy(&part.ops[i], part.of[i])
 				continue
 			}
 			part.ops[left], part.of[left], part.limits[left] = part.ops[i], part.of[i], part.limits[i]
@@ -112,14 +112,13 @@ func (l *Local) ask(ctx context.Context, t *Task, from int) error {
 	return nil
 }
 
-// end ends a task that met an outage: it merges the local ops into the
-// others, after giving back what they counted when another op has denied the
-// take since.
+// end ends a task after an outage: it merges the local ops into the others, after giving back what
+// they counted if another op has denied the take since.
 func (l *Local) end(ctx context.Context, t *Task) {
 	if t.Verb == store.Take && t.IsDenied() {
 		l.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
-	l.note(ctx, t)
+	l.report(ctx, t)
 	for n, of := range t.inLocal.of {
 		t.Local = t.Local || t.inLocal.ops[n].Result.Held
 		at, _ := slices.BinarySearch(t.Of, of)
@@ -128,8 +127,8 @@ func (l *Local) end(ctx context.Context, t *Task) {
 	}
 }
 
-// giveBack takes back what the local ops that pick picks have counted. Memory
-// forgets it as if it had not been.
+// giveBack gives back what the local ops that pick selects have counted, as if it had not been
+// counted.
 func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool) {
 	if t.Verb != store.Take && t.Verb != store.Record {
 		return
@@ -164,10 +163,9 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	}
 }
 
-// note gives the reporter what memory has counted for t, which is decided and
-// has given back what it had to. If the reporter keeps it on a disk for which calls
-// wait, note waits for it, too.
-func (l *Local) note(ctx context.Context, t *Task) {
+// report gives the reporter the hits that memory has counted for t, which is decided and has given
+// back what it had to. If the reporter saves them to a disk for which calls wait, report waits, too.
+func (l *Local) report(ctx context.Context, t *Task) {
 	if l.Reports == nil || t.Verb == store.Check || t.Verb.Ends() {
 		return
 	}
@@ -211,9 +209,8 @@ func counts(op *store.Op, denied bool) bool {
 }
 
 // endHolds ends or renews the holds of t in local memory, if t is about a take that was
-// decided there. What local memory held in an outage is in two places once it was
-// reported: in memory, and in the store. So both are asked to end it: memory first, which
-// cannot be out of reach.
+// decided there. After a report, a hold from an outage is both in local memory and in the
+// store, so both are asked to end it: memory first, because it cannot be unavailable.
 func (l *Local) endHolds(ctx context.Context, t *Task) {
 	if !t.HeldLocally {
 		return
@@ -230,7 +227,7 @@ func (l *Local) endHolds(ctx context.Context, t *Task) {
 	for i := range ops {
 		op := &ops[i]
 		if t.Verb == store.Cancel && op.Limit.HoldLength() == 0 {
-			t.Ops[i].N = 0 // what the store has of it was reported, and stays
+			t.Ops[i].N = 0 // what was reported to the store stays there
 		}
 		switch {
 		case !op.Result.Held && t.Verb == store.Cancel:

@@ -19,7 +19,7 @@ import (
 // its place: what memory counted joins what it has, and nothing joins twice.
 func TestReportedOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, reportedOnce) // without time passing, reports are sent at the end alone
+	synctest.Test(t, reportedOnce) // without time passing, reports are sent only at the end
 }
 
 func reportedOnce(t *testing.T) {

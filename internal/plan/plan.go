@@ -1,5 +1,5 @@
-// Package plan turns a request into what a store is asked: the rules that
-// match, and one op for each of them that counts. It is the first of the three
+// Package plan turns a request into calls of a store: it finds the rules that match, and makes one
+// op for each of them that counts. It is the first of the three
 // parts of the engine, before internal/drive and the verdict in package weir.
 // It is pure: no clock, no lock, no IO.
 package plan
@@ -74,7 +74,7 @@ func (p *Plan) Make() error {
 			continue
 		}
 		if common.Held && takes && (p.Request.ID == [12]byte{}) {
-			continue // without a receipt the place could not be released
+			continue // without a receipt the hits in flight could not be released
 		}
 		ops := &p.Now
 		if p.waits() {
@@ -97,8 +97,8 @@ func (p *Plan) Make() error {
 	return nil
 }
 
-// setVerdict makes rule i the verdict. Where it denies a take, the limits before
-// it are evaluated and not charged.
+// setVerdict makes rule i the verdict. If it denies a take, the limits before it are evaluated and not
+// charged.
 func (p *Plan) setVerdict(i int) {
 	p.Verdict = i
 	if p.Request.Verb != store.Take || p.Rules.Allows(i) {
@@ -165,7 +165,7 @@ func (p *Plan) Key(i int) []byte {
 	return p.keys[from:len(p.keys):len(p.keys)]
 }
 
-// keep copies text behind the keys.
+// keep appends a copy of text to the keys.
 func (p *Plan) keep(text string) []byte {
 	from := len(p.keys)
 	p.keys = append(p.keys, text...)

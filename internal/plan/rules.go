@@ -22,9 +22,8 @@ type Rules struct {
 // Holds reports whether takes under some rule can hold.
 func (r *Rules) Holds() bool { return r.holds }
 
-// NewRules returns set with a space for each of its rules, in namespace. A
-// rule whose identity ([ruleset.Compiled.ID]) and bound on keys are those of a rule in
-// old keeps that rule's space. old may be nil.
+// NewRules returns set with a space for each of its rules, in namespace. A rule with the same identity
+// ([ruleset.Compiled.ID]) and maximum number of keys as a rule in old keeps that rule's space. old may be nil.
 func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 	known := map[string]*store.Space{}
 	if old != nil && old.namespace == namespace {

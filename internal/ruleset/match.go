@@ -7,16 +7,16 @@ import (
 
 // Match appends the indexes of the rules that match values to dst, in the order of
 // the rules, and returns the extended slice. ends states that the request is about the
-// holds of an earlier take: then a rule that sums an attribute matches also without the
-// attribute, because the take has told the amount.
+// holds of an earlier take: then a rule that sums an attribute also matches without the
+// attribute, because the take had the amount.
 //
 // A rule matches when all its conditions hold, when the attributes that it needs
 // for its key, sum or members are not empty, and when it has a quota for the
 // request. A rule that is off never matches. No rule matches after one that
 // matches and ends the matching ([Rule.Ends]).
 //
-// Match allocates only when dst has no room, and when a test on an address gets a
-// value that looks like an address but is none. A rule with a condition of equality
+// Match allocates only if dst has no capacity left, and if a test on an address gets a
+// value that resembles an address but is not one. A rule with a condition of equality
 // costs nothing if the request has none of its values. Neither values nor dst escape.
 func (s *Compiled) Match(values []string, dst []int, ends bool) []int {
 	start, lists := len(dst), 0
@@ -24,7 +24,7 @@ func (s *Compiled) Match(values []string, dst []int, ends bool) []int {
 	for i := range s.index.probes {
 		p := &s.index.probes[i]
 		l := p.of(p.value(values))
-		if l == nil || l.alike && values[l.at] == "" {
+		if l == nil || l.uniform && values[l.at] == "" {
 			continue
 		}
 		lists++
@@ -33,7 +33,7 @@ func (s *Compiled) Match(values []string, dst []int, ends bool) []int {
 				break
 			}
 			n := &s.index.needs[i]
-			if !l.alike && !n.met(values, ends) {
+			if !l.uniform && !n.met(values, ends) {
 				continue
 			}
 			dst = append(dst, int(i))
@@ -43,7 +43,7 @@ func (s *Compiled) Match(values []string, dst []int, ends bool) []int {
 			}
 		}
 	}
-	if lists < 2 { // each list adds its rules in ascending order, none of them behind last
+	if lists < 2 { // each list adds its rules in ascending order, none of them after last
 		return dst
 	}
 	found := dst[start:]
@@ -66,11 +66,11 @@ type index struct {
 type list struct {
 	rules []int32 // ascending
 
-	// alike reports whether a request that the index finds the rules for matches all
-	// of them or none, as it has the value at or not. Most rules need nothing else: they
-	// are for one value, and per one attribute.
-	alike bool
-	at    int
+	// uniform reports whether a request for which the index finds the rules matches all of
+	// them if it has the value at, and otherwise none. Most rules need nothing else: they are
+	// for one value, and per one attribute.
+	uniform bool
+	at      int
 }
 
 // probe finds the rules with an equality condition on one attribute. The rules without
@@ -80,8 +80,8 @@ type probe struct {
 	rules map[string]*list // by the value
 	empty bool             // one of the values is ""
 
-	// few has the same as rules when there are few values: comparing those is
-	// four times as fast as hashing the request's.
+	// few has the content of rules if there are few values, because comparing them is four
+	// times as fast as hashing the request's value.
 	few []fewRules
 }
 
@@ -91,7 +91,7 @@ type fewRules struct {
 	list  list
 }
 
-// fewValues is the most values that are compared one by one.
+// fewValues is the maximum number of values that are compared one by one.
 const fewValues = 6
 
 // of returns the rules of a value, or nil.
@@ -110,15 +110,15 @@ func (p *probe) of(value string) *list {
 	return nil
 }
 
-// finish is called when all rules were added. all are the needs of the set's rules.
+// finish completes p after all rules were added. all are the needs of the set's rules.
 func (p *probe) finish(all []needs) {
 	for _, l := range p.rules {
-		l.alike = true
+		l.uniform = true
 		for _, i := range l.rules {
 			n := &all[i]
 			if len(n.tests) > 0 || n.rare != nil || len(n.parts) != 1 || n.parts[0].trim || n.ends ||
 				n.parts[0].at != all[l.rules[0]].parts[0].at {
-				l.alike = false
+				l.uniform = false
 				break
 			}
 			l.at = n.parts[0].at
@@ -138,8 +138,7 @@ type asked struct {
 }
 
 // newIndex puts each rule under one of its equality conditions: the one whose
-// values the fewest rules have. Of "action: post" and "user: ann" that is
-// usually the second.
+// values the fewest rules have: of "action: post" and "user: ann" usually the second.
 func newIndex(rules []compiledRule) index {
 	popular := make(map[asked]int)
 	for i := range rules {
@@ -217,8 +216,8 @@ func selective(when []condition, popular map[asked]int) int {
 	return best
 }
 
-// needs is what a rule needs to match a request for which the index has found it. It
-// is apart from the rules, which are large: matching then reads one cache line of a
+// needs has the remaining conditions of a rule that the index has found for a request. It
+// is separate from the rules, which are large, so that matching reads one cache line of a
 // rule instead of four.
 type needs struct {
 	tests []condition   // which the index has not answered

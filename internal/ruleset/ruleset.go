@@ -1,4 +1,4 @@
-// Package ruleset holds the compiled form of a list of rules: it finds the rules that
+// Package ruleset has the compiled form of a list of rules: it finds the rules that
 // match a request, and makes their keys. Package rule makes it. The package is pure: it
 // has no clock, no lock and no IO.
 package ruleset
@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Rule is what matching and keys need of a rule.
+// Rule has the parts of a rule that matching and keys need.
 type Rule struct {
 	ID   string // see [Compiled.ID]
 	When []Condition
@@ -35,7 +35,7 @@ type Rule struct {
 }
 
 // Part is one attribute of a key. Addresses in it count by their first V4 or V6 bits; 0
-// bits stand for the whole address, and for other attributes both are 0.
+// bits mean the whole address, and for other attributes both are 0.
 type Part struct {
 	Attribute string
 	V4, V6    int
@@ -62,8 +62,8 @@ type Test interface {
 //
 // Its methods take a request as a vector of values, and a rule as its index.
 // values[i] is the value of the attribute Names()[i], or "" if the request does not
-// have it. Behind them are the networks of addresses that keys count by. The vector has
-// the length [Compiled.Width].
+// have it. The networks of addresses by which keys count follow them. The vector has the length
+// [Compiled.Width].
 type Compiled struct {
 	rules     []compiledRule
 	names     []string
@@ -99,7 +99,7 @@ type condition struct {
 	Condition
 }
 
-// network is a value of a vector that is made of another one.
+// network is a value of a vector that is computed from another one.
 type network struct {
 	from   int // the position of the address
 	v4, v6 int
@@ -261,8 +261,8 @@ func (s *Compiled) Attribute(name string) (int, bool) {
 // most names differ in length.
 const fewNames = 8
 
-// Width returns the length of a vector of values: one place for each attribute, and
-// one for each network.
+// Width returns the length of a vector of values: one element for each attribute, and one for each
+// network.
 func (s *Compiled) Width() int { return len(s.names) + len(s.networks) }
 
 // Complete makes the addresses in values canonical, and fills in their networks.

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/internal/clientaddr"
 )
 
-// Access is the part of the configuration that says who may call, and how. The
-// zero value suits listeners on loopback.
+// Access is the part of the configuration about authentication. The zero value is for listeners on
+// loopback.
 type Access struct {
 	// Tokens is the path of the tokens file. Token is one more token, with all
 	// scopes. With either, callers need a token, except on the listeners in
@@ -24,8 +24,8 @@ type Access struct {
 	// of these listeners needs one.
 	TLSCert, TLSKey, TLSClientCA string
 
-	// Insecure lists listeners that strangers may reach without authentication, by name:
-	// http, admin, grpc, resp, koala. The name all stands for every listener.
+	// Insecure lists listeners that anyone may reach without authentication, by name:
+	// http, admin, grpc, resp, koala. The name all means every listener.
 	Insecure []string
 
 	// Hosts are names of the service. A listener on loopback without authentication
@@ -83,9 +83,8 @@ type Listener struct {
 // InsecureNames returns what Insecure can contain.
 func InsecureNames() []string { return []string{"http", "admin", "grpc", "resp", "koala", "all"} }
 
-// Exposed returns a [fault.List] of the listeners that strangers can reach and
-// that have no authentication: no tokens, no certificates of clients, and no permission in
-// Insecure.
+// Exposed returns a [fault.List] of the listeners that other machines can reach and that have no
+// authentication: no tokens, no certificates of clients, and no permission in Insecure.
 func (c *Config) Exposed() error {
 	var faults fault.List
 	for _, l := range c.Listeners() {
@@ -100,8 +99,8 @@ func (c *Config) Exposed() error {
 	return faults.Err()
 }
 
-// could has what strangers can do at each listener, and suitable the authentication that suits
-// it.
+// could has what anyone could do at each listener, and suitable the authentication that it
+// accepts.
 var (
 	could = map[string]string{
 		"http":  "count and forget",
