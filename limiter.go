@@ -106,9 +106,9 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		policy:   policy(o.outage),
 		observer: o.observer,
 	}
-	m.owned = o.openStore(&m.driver)
-	if m.observer == nil {
-		m.memory = hook.Of(m.driver.Store).Memory
+	var hooks hook.Hooks
+	if hooks, m.owned = o.openStore(&m.driver); m.observer == nil {
+		m.memory = hooks.Memory
 	}
 	m.asks.New = func() any { return new(ask) }
 	return m, nil

@@ -38,14 +38,15 @@ type origin struct {
 // OnOutage implements [drive.Policies].
 func (g *grouped) OnOutage(of int) rule.Outage {
 	o := g.from[of]
-	return g.calls[o.call].request.Rules.OnOutage(o.rule)
+	return g.calls[o.call].plan.Rules.OnOutage(o.rule)
 }
 
 // run decides the calls of g, which are planned, in one step. It reports whether
 // they are allowed.
 func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
 	for _, c := range g.calls {
-		g.task.Refused = g.task.Refused || c.now.Refused || c.unmatched()
+		_, allows := c.plan.Rules.Unmatched()
+		g.task.Refused = g.task.Refused || c.now.Refused || len(c.plan.Matched) == 0 && !allows
 	}
 	g.putOff()
 	if err := g.gather(); err != nil {
@@ -72,17 +73,8 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 	return allowed, nil
 }
 
-// unmatched reports whether no rule matches the request, and its outcome denies.
-func (c *call) unmatched() bool {
-	if len(c.request.Matched) > 0 {
-		return false
-	}
-	_, allows := c.request.Rules.Unmatched()
-	return !allows
-}
-
 // isBehind reports whether the op numbered n belongs to a rule behind a verdict.
-func (c *call) isBehind(n int) bool { return c.request.Verdict >= 0 && c.now.Of[n] > c.request.Verdict }
+func (c *call) isBehind(n int) bool { return c.plan.Verdict >= 0 && c.now.Of[n] > c.plan.Verdict }
 
 // putOff moves ops of rules behind a verdict to the step after the one that decides,
 // because they are not to count if another request is denied. An op stays if another one
@@ -103,7 +95,7 @@ func (g *grouped) putOff() {
 		return
 	}
 	for _, c := range g.calls {
-		now, later, left := &c.now, &c.request.Later, 0
+		now, later, left := &c.now, &c.plan.Later, 0
 		for n, op := range now.Ops {
 			if c.isBehind(n) && !deciding[keyOf(&op)] {
 				later.List, later.Of = append(later.List, op), append(later.Of, now.Of[n])

@@ -47,7 +47,7 @@ type Limit struct {
 // call. A call with an empty key ends with the code InvalidArgument. At most one Options
 // counts. The error is about a nil argument.
 func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, error) {
-	g, err := guard.Keys(l, key, first(options))
+	g, err := guard.Keys(l, key, options...)
 	return newLimit(g, err)
 }
 
@@ -56,15 +56,8 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 // value ends with the code InvalidArgument. At most one Options counts. The error is about
 // a nil argument.
 func Rules(d guard.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
-	g, err := guard.Rules(d, attributes, first(options))
+	g, err := guard.Rules(d, attributes, options...)
 	return newLimit(g, err)
-}
-
-func first(options []Options) (o Options) {
-	if len(options) > 0 {
-		o = options[0]
-	}
-	return o
 }
 
 func newLimit(g *guard.Middleware[Call], err error) (*Limit, error) {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -47,27 +48,35 @@ type Options[C any] struct {
 }
 
 // Keys returns middleware that applies the limit of l to each key. key returns the key
-// of a call; an empty key is an error. The error is about a nil or wrong argument.
-func Keys[C any](l *weir.Limiter, key func(C) string, options Options[C]) (*Middleware[C], error) {
+// of a call; an empty key is an error. Of options the first counts. The error is about a
+// nil or wrong argument.
+func Keys[C any](l *weir.Limiter, key func(C) string, options ...Options[C]) (*Middleware[C], error) {
 	if key == nil {
 		return nil, errors.New("guard: key: nil: want a function that returns the key of a call")
 	}
-	if options.Name == "" {
-		options.Name = "requests"
-	}
-	g, err := forLimiter(l, options.Name)
-	return newMiddleware(&Middleware[C]{guard: g, key: key, options: options}, err)
+	o := first(options)
+	o.Name = cmp.Or(o.Name, "requests")
+	g, err := forLimiter(l, o.Name)
+	return newMiddleware(&Middleware[C]{guard: g, key: key, options: o}, err)
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
 // service. attributes appends the attributes of a call to a list. It leaves out those
-// that the call lacks: an empty value is an error. The error is about a nil argument.
-func Rules[C any](d Decider, attributes func(C, []weir.Attribute) []weir.Attribute, options Options[C]) (*Middleware[C], error) {
+// that the call lacks: an empty value is an error. Of options the first counts. The error
+// is about a nil argument.
+func Rules[C any](d Decider, attributes func(C, []weir.Attribute) []weir.Attribute, options ...Options[C]) (*Middleware[C], error) {
 	if attributes == nil {
 		return nil, errors.New("guard: attributes: nil: want a function that appends the attributes of a call")
 	}
 	g, err := forEngine(d)
-	return newMiddleware(&Middleware[C]{guard: g, attributes: attributes, options: options}, err)
+	return newMiddleware(&Middleware[C]{guard: g, attributes: attributes, options: first(options)}, err)
+}
+
+func first[C any](options []Options[C]) (o Options[C]) {
+	if len(options) > 0 {
+		o = options[0]
+	}
+	return o
 }
 
 func newMiddleware[C any](m *Middleware[C], err error) (*Middleware[C], error) {

@@ -61,7 +61,7 @@ var _ connect.Interceptor = (*Limit)(nil)
 // key ends with the code invalid_argument. At most one Options counts. The error is about
 // a nil argument.
 func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, error) {
-	g, err := guard.Keys(l, key, first(options))
+	g, err := guard.Keys(l, key, options...)
 	return newLimit(g, err)
 }
 
@@ -69,15 +69,8 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 // service. A call with an empty value ends with the code invalid_argument. At most one
 // Options counts. The error is about a nil argument.
 func Rules(d guard.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
-	g, err := guard.Rules(d, attributes, first(options))
+	g, err := guard.Rules(d, attributes, options...)
 	return newLimit(g, err)
-}
-
-func first(options []Options) (o Options) {
-	if len(options) > 0 {
-		o = options[0]
-	}
-	return o
 }
 
 func newLimit(g *guard.Middleware[Call], err error) (*Limit, error) {

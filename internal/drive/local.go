@@ -144,8 +144,13 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 		return
 	}
 	verb := store.Refund
-	if cancels(ops) {
-		verb = store.Cancel
+	if !slices.ContainsFunc(ops, func(op store.Op) bool { return op.Hold == nil || op.Hold.ID == [12]byte{} }) {
+		verb = store.Cancel // which ends the holds, too
+		for i := range ops {
+			h := *ops[i].Hold
+			h.At, h.Sure = h.Decided, true
+			ops[i].Hold = &h
+		}
 	}
 	if err := do(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
@@ -156,22 +161,6 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 		r.Before, r.Held = r.Used, false
 		t.inLocal.ops[i].Result = r
 	}
-}
-
-// cancels prepares ops, which one call has counted, for a cancel. It reports false if the call held
-// nothing, so that they are refunded.
-func cancels(ops []store.Op) bool {
-	for i := range ops {
-		if ops[i].Hold == nil || (ops[i].Hold.ID == [12]byte{}) {
-			return false
-		}
-	}
-	for i := range ops {
-		h := *ops[i].Hold
-		h.At, h.Sure = h.Decided, true
-		ops[i].Hold = &h
-	}
-	return true
 }
 
 // report gives the reporter the hits that memory has counted for t, which is decided and has given

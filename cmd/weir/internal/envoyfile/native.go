@@ -22,7 +22,7 @@ import (
 func (c *Config) Native(from string) (text []byte, differs fault.List, err error) {
 	n := native{draft: rulewriter.Draft{
 		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
-			"Written by weir import envoy from " + printable(from) + ". The manual is docs/rules.md;\n" +
+			"Written by weir import envoy from " + from + ". The manual is docs/rules.md;\n" +
 			"docs/envoy.md says how descriptors become requests.",
 		Comments: map[string]string{},
 	}}
@@ -43,16 +43,6 @@ func (c *Config) Native(from string) (text []byte, differs fault.List, err error
 
 // domainKey is the attribute that has the domain.
 const domainKey = "domain"
-
-// printable returns text in a form that a comment can have.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-}
 
 // native writes weir's own rules.
 type native struct {
@@ -82,7 +72,7 @@ func ways(l *level, all [][]string) [][]string {
 
 func (n *native) differ(d *descriptor, format string, args ...any) {
 	n.differs = append(n.differs, &fault.Fault{
-		Place: fault.Place{File: n.file.name, Line: d.line, Column: 1}, Problem: printable(d.joined()) + ": " + fmt.Sprintf(format, args...),
+		Place: fault.Place{File: n.file.name, Line: d.line, Column: 1}, Problem: d.joined() + ": " + fmt.Sprintf(format, args...),
 	})
 }
 
@@ -140,7 +130,7 @@ func (n *native) tests(l *level, d *descriptor) (tests []rule.Test) {
 		case moreSpecific(other, d) && overlap(other.value, d.value):
 			patterns = append(patterns, rule.Not(globTest(other.value)))
 			if other.line > d.line {
-				n.differ(d, "a value that %s matches, too, now counts there: the most specific pattern wins, before it was the first one", printable(other.value))
+				n.differ(d, "a value that %s matches, too, now counts there: the most specific pattern wins, before it was the first one", other.value)
 			}
 		}
 	}
@@ -192,7 +182,7 @@ func (n *native) rule(d *descriptor, to way) {
 		n.differ(d, "quota_mode has no counterpart: the limit denies on its own")
 	}
 	if len(d.Replaces) > 0 {
-		n.differ(d, "replaces has no counterpart: the limits called %s count, too", printable(strings.Join(d.Replaces, ", ")))
+		n.differ(d, "replaces has no counterpart: the limits called %s count, too", strings.Join(d.Replaces, ", "))
 	}
 	if d.Metadata != nil {
 		n.differ(d, "metadata is not passed on")
@@ -213,9 +203,9 @@ func (n *native) rule(d *descriptor, to way) {
 		r.When = append(r.When, rule.Condition{Attribute: key, Test: rule.Absent()})
 	}
 	n.draft.Rules = append(n.draft.Rules, r)
-	comment := printable(strings.Join(d.Path[1:], " / "))
+	comment := strings.Join(d.Path[1:], " / ")
 	if d.Name != "" {
-		comment += " (" + printable(d.Name) + ")"
+		comment += " (" + d.Name + ")"
 	}
 	n.draft.Comments[r.Name] = comment
 }

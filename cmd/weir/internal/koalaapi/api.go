@@ -22,7 +22,6 @@ import (
 type API struct {
 	spaces *namespace.Set
 	config Config
-	tables tables
 }
 
 // Config configures an [API]. The zero value is valid.
@@ -61,85 +60,86 @@ type reply struct {
 // call answers one path. The reply is valid until x is used again.
 type call func(a *API, x *exchange, r *http.Request) reply
 
-// route is a call, and the scopes that a caller needs for it.
+// route is a call, the scopes that a caller needs for it, and the form of its answer to a
+// request that is not decided.
 type route struct {
-	need access.Scope
-	call call
+	need   access.Scope
+	call   call
+	failed func(out []byte, r row) []byte
 }
 
 // routes lists the calls of a namespace by path. As in koala, the method does not
 // matter.
 var routes = map[string]route{
-	"rule/browse":          {access.Decide, (*API).browse},
-	"rule/update":          {access.Record, (*API).update},
-	"rule/browse_complete": {access.Decide, (*API).complete},
-	"multi/browse":         {access.Decide, (*API).multi},
-	"rule/feedback":        {access.Record, (*API).feedback},
+	"rule/browse":          {access.Decide, (*API).browse, oneRow},
+	"rule/update":          {access.Record, (*API).update, noRow},
+	"rule/browse_complete": {access.Decide, (*API).complete, listOfRows},
+	"multi/browse":         {access.Decide, (*API).multi, oneRow},
+	"rule/feedback":        {access.Record, (*API).feedback, noRow},
+	"monitor/alive":        {0, (*API).alive, oneRow}, // a health check
 }
 
-// route returns the call at path, or nil if there is none, and sets the namespace
-// of x. It returns an error if the authenticator refuses the caller.
-func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
-	asked, path, err := namespace.Cut(path)
-	if err != nil {
-		return nil, err
+// enter sets the namespace of x, which its caller or the path names. It returns an error if
+// the authenticator refuses the caller.
+func (a *API) enter(x *exchange, to *route, asked string, r *http.Request) (err error) {
+	if to.need == 0 {
+		return nil
 	}
-	path = strings.Trim(path, "/")
-	if to, ok := routes[path]; ok {
-		if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
-			return nil, err
+	if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
+		return err
+	}
+	var caller *access.Holder
+	if a.config.Auth != nil {
+		if caller, err = a.config.Auth.Enter(r, to.need); err != nil {
+			return err
 		}
-		var caller *access.Holder
-		if a.config.Auth != nil {
-			if caller, err = a.config.Auth.Enter(r, to.need); err != nil {
-				return nil, err
-			}
-		}
-		x.space, err = a.spaces.Choose(a.config.Auth, caller, asked)
-		return to.call, err
 	}
-	if path == "monitor/alive" { // a health check
-		return (*API).alive, nil
-	}
-	return nil, nil
+	x.space, err = a.spaces.Choose(a.config.Auth, caller, asked)
+	return err
 }
 
-// refused answers a caller that an authenticator refuses, or that asks for a namespace that
-// there is not.
-func refused(x *exchange, h http.Header, err error) reply {
+// refused returns the status and the row for a caller that an authenticator refuses, or that
+// names an unknown namespace.
+func refused(h http.Header, err error) (int, row) {
 	var no *access.Refusal
-	if !errors.As(err, &no) {
-		return reply{answer.ProblemOf(err).Status, problem(x.out, `{"errno": -3, "errmsg": `, err.Error())}
-	}
-	if no.RetryAfter > 0 {
+	switch {
+	case !errors.As(err, &no):
+		return answer.ProblemOf(err).Status, failure(-3, err.Error())
+	case no.RetryAfter > 0:
 		h.Set("Retry-After", strconv.FormatInt(int64((no.RetryAfter+time.Second-1)/time.Second), 10))
-		return reply{http.StatusTooManyRequests, problem(x.out, `{"errno": -3, "errmsg": `, no.Detail)}
+		return http.StatusTooManyRequests, failure(-3, no.Detail)
+	case no.Reason == access.Missing, no.Reason == access.Unknown:
+		return http.StatusForbidden, failure(-3, "wrong token")
 	}
-	if no.Reason == access.Missing || no.Reason == access.Unknown {
-		return reply{http.StatusForbidden, []byte(`{"errno": -3, "errmsg": "wrong token"}`)}
-	}
-	return reply{http.StatusForbidden, problem(x.out, `{"errno": -3, "errmsg": `, no.Detail)}
+	return http.StatusForbidden, failure(-3, no.Detail)
 }
 
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := exchanges.Get().(*exchange)
-	defer x.free()
+	x := &exchange{}
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	x.read(query)
-	c, err := a.route(x, path, r)
+	asked, path, err := namespace.Cut(path)
+	to, ok := routes[strings.Trim(path, "/")]
 	switch {
 	case err != nil:
-		x.write(w, r, refused(x, w.Header(), err))
-	case c != nil:
-		if err := a.config.Resources.Begin(); err != nil {
-			w.Header().Set("Retry-After", "1")
-			x.write(w, r, reply{http.StatusServiceUnavailable, problem(x.out, `{"errno": -5, "errmsg": `, err.Error())})
-			return
-		}
-		defer a.config.Resources.End()
-		x.write(w, r, c(a, x, r))
-	default:
+		to.failed = oneRow
+	case !ok:
 		x.write(w, r, reply{http.StatusNotFound, []byte("not found")})
+		return
+	default:
+		err = a.enter(x, &to, asked, r)
 	}
+	if err != nil {
+		status, told := refused(w.Header(), err)
+		x.write(w, r, reply{status, to.failed(x.out[:0], told)})
+		return
+	}
+	if err := a.config.Resources.Begin(); err != nil {
+		w.Header().Set("Retry-After", "1")
+		x.write(w, r, reply{http.StatusServiceUnavailable, to.failed(x.out[:0], failure(-5, err.Error()))})
+		return
+	}
+	defer a.config.Resources.End()
+	x.write(w, r, to.call(a, x, r))
 }

@@ -87,8 +87,8 @@ func TestMultiIsNotChunked(t *testing.T) {
 	if !strings.Contains(head, fmt.Sprintf("Content-Length: %d", len(body))) || strings.Count(body, `"Ret_code":1,`) != 1000 {
 		t.Errorf("got %d bytes behind %s, want 1000 rows and their length", len(body), head)
 	}
-	if got := ask(1001); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
-		t.Errorf("got %s, want more than 1000 jobs refused", got)
+	if got := ask(1001); !strings.HasPrefix(got, "HTTP/1.1 400 ") || strings.Count(got, `"Err_no":-1,`) != 1001 {
+		t.Errorf("got %.300s…, want more than 1000 requests refused, each with its row", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestHeadIsTooLong(t *testing.T) {
 	b := newBench(t, "rules: [{name: a, when: {act: ask}, then: deny}]")
 	long := strings.Repeat("a", koalaapi.MaxHead+5000)
 	for _, head := range []string{"GET /rule/browse?act=" + long + " HTTP/1.1\r\n", "GET /rule/browse HTTP/1.1\r\nX: " + long + "\r\n"} {
-		if got := b.send(t, head+"\r\n", 1); !strings.HasPrefix(got, "HTTP/1.1 431 ") {
+		if got := b.send(t, head+"\r\n", 1); !strings.HasPrefix(got, "HTTP/1.1 431 ") || !strings.Contains(got, `"Err_no":-1,`) {
 			t.Errorf("%.40s…: got %.60s, want 431", head, got)
 		}
 	}

@@ -18,11 +18,17 @@ type subrequest struct {
 // API.
 const maxSubrequests = 1000
 
-// multi answers browse for several requests. Every rule applies to each of them.
+// multi answers browse for several requests. Every rule applies to each of them. If there are
+// too many, none is decided and each gets the row of a failure, because koala's client for PHP
+// takes an answer that it cannot read for permission.
 func (a *API) multi(x *exchange, _ *http.Request) reply {
 	var jobs []subrequest
-	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxSubrequests {
+	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil {
 		return reply{status: http.StatusBadRequest}
+	}
+	status := 0
+	if len(jobs) > maxSubrequests {
+		status = http.StatusBadRequest
 	}
 	if len(jobs) == 0 {
 		return reply{body: []byte("null")} // as koala writes an empty list
@@ -35,16 +41,21 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 		out = appendText(append(out, `{"Id":`...), jobs[i].ID)
 		out = append(out, `,"Result":`...)
 		x.read(jobs[i].query())
-		if err := a.ask(x, store.Check); err != nil {
-			out = failed(err).appendTo(out)
+		if status != 0 {
+			out = oneRow(out, failure(-1, "more than 1000 requests"))
+		} else if err := a.ask(x, store.Check); err != nil {
+			out = oneRow(out, failure(-1, err.Error()))
 		} else {
-			t := a.tables.of(x.space, x.item[0].Decision.Rules)
-			out = append(out, t.answer(&x.item[0].Decision, t.multi)...)
+			r, ruled := answerTo(&x.item[0].Decision)
+			if !ruled {
+				r.RetCode = 0 // as koala has it
+			}
+			out = r.appendTo(out)
 		}
 		out = append(out, '}')
 	}
 	x.out = append(out, ']')
-	return reply{body: x.out}
+	return reply{status, x.out}
 }
 
 // query returns the query of j. koala's clients escape the whole query once

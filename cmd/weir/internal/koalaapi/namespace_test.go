@@ -63,6 +63,11 @@ func TestNamespaces(t *testing.T) {
 		{"a", "/ns/b/rule/feedback?uid=u", "", 403, "a may use the namespace a only"},
 		{"a", `/ns/b/multi/browse?argsJson=[]`, "", 403, "a may use the namespace a only"},
 		{"a", "/ns/b/rule/browse_complete?uid=u", "", 403, "a may use the namespace a only"},
+		// Whatever a client asks, an answer that it can read tells that it may not.
+		{"wrong", take, "", 403, `{"Ret_type":-1,"Ret_code":0,"Err_no":-3,"Err_msg":"wrong token",`},
+		{"wrong", "/rule/browse_complete?uid=u", "", 403, `[{"Ret_type":-1,"Ret_code":0,"Err_no":-3,`},
+		{"wrong", "/multi/browse?argsJson=[]", "", 403, `{"Ret_type":-1,"Ret_code":0,"Err_no":-3,`},
+		{"wrong", "/rule/update?uid=u", "", 403, `{"err_no":-3, "err_msg":"wrong token"}`},
 		{"ops", "/ns/none" + take, "", 404, "not found"},
 		{"ops", "/ns/.." + take, "", 400, "want up to 64 letters"},
 	} {
@@ -75,6 +80,23 @@ func TestNamespaces(t *testing.T) {
 		k.ServeHTTP(w, r)
 		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
 			t.Errorf("%s %s %q: got %d %s, want %d %s", tc.token, tc.path, tc.header, w.Code, w.Body, tc.status, tc.want)
+		}
+	}
+}
+
+// A service that has too much to do answers with the row of a failure.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	k := koalaapi.New(namespace.Only(newBench(t, `rules: [{name: a, per: [uid], limit: 1, window: 1h}]`).engine), koalaapi.Config{Resources: &access.ResourceLimits{Loading: func() bool { return true }}})
+	for path, want := range map[string]string{
+		"/rule/browse?uid=u":          `{"Ret_type":-1,"Ret_code":0,"Err_no":-5,`,
+		"/rule/browse_complete?uid=u": `[{"Ret_type":-1,"Ret_code":0,"Err_no":-5,`,
+		"/rule/update?uid=u":          `{"err_no":-5, `,
+	} {
+		w := httptest.NewRecorder()
+		k.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != http.StatusServiceUnavailable || !strings.HasPrefix(w.Body.String(), want) {
+			t.Errorf("%s: got %d %s, want 503 %s", path, w.Code, w.Body, want)
 		}
 	}
 }

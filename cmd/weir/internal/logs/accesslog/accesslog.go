@@ -45,9 +45,6 @@ type Entry struct {
 	Referer, Agent string
 }
 
-// Parse parses one line as [Parser.Parse] does.
-func Parse(line string, e *Entry) error { return new(Parser).Parse(line, e) }
-
 // Parser parses lines. It is fastest for the lines of one log in their order, because it caches
 // the minute of the last line. The zero Parser is ready for use. It is
 // not safe for concurrent use.
@@ -135,13 +132,9 @@ func wrong(at int, want string) error {
 // always have a host. Without a host, the second word is the ident, which servers
 // have written as "-" for decades.
 func (e *Entry) origin(s string) bool {
-	if first, ok := strings.CutSuffix(s, " - -"); ok && first != "" && strings.IndexByte(first, ' ') < 0 {
-		e.IP = present(first) // most lines, which saves two searches
-		return true
-	}
-	first, rest, _ := cut(s, ' ')
-	second, rest, _ := cut(rest, ' ')
-	_, user, hasUser := cut(rest, ' ')
+	first, rest, _ := strings.Cut(s, " ")
+	second, rest, _ := strings.Cut(rest, " ")
+	_, user, hasUser := strings.Cut(rest, " ")
 	switch {
 	case first == "" || second == "" || rest == "":
 		return false
@@ -156,7 +149,7 @@ func (e *Entry) origin(s string) bool {
 // request parses a request line. The target can have blanks, because some clients
 // send them and servers log them.
 func (e *Entry) request(s string) {
-	method, target, _ := cut(s, ' ')
+	method, target, _ := strings.Cut(s, " ")
 	if !isMethod(method) {
 		return
 	}
@@ -167,11 +160,8 @@ func (e *Entry) request(s string) {
 		return
 	}
 	e.Method = method
-	e.Path, e.Query, _ = cut(target, '?')
-	if target[0] == '/' {
-		return // not absolute, which saves the search for a scheme
-	}
-	if scheme, rest, ok := strings.Cut(e.Path, "://"); ok && isHTTP(scheme) {
+	e.Path, e.Query, _ = strings.Cut(target, "?")
+	if scheme, rest, ok := strings.Cut(e.Path, "://"); ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
 		e.absolute(rest)
 	}
 }
@@ -188,14 +178,6 @@ func (e *Entry) absolute(rest string) {
 	if e.Host == "" {
 		e.Host = withoutPort(host)
 	}
-}
-
-// cut cuts s like [strings.Cut], at a separator of one byte, which is faster to find.
-func cut(s string, sep byte) (before, after string, found bool) {
-	if at := strings.IndexByte(s, sep); at >= 0 {
-		return s[:at], s[at+1:], true
-	}
-	return s, "", false
 }
 
 // mostDigits is the maximum number of digits of a number of bytes. Such numbers are below the
@@ -265,10 +247,6 @@ func withoutPort(host string) string {
 		return host
 	}
 	return host[:at]
-}
-
-func isHTTP(scheme string) bool {
-	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
 }
 
 // isMethod reports whether s can be a method, such as GET or M-SEARCH.

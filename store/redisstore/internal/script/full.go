@@ -13,10 +13,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Calls with ops that are about holds or bans. The program for them,
-// lua/call_around.lua, reads more of each op and answers more: a byte behind the
-// numbers, with bits for a hold, for a ban, and for a state that only this program
-// reads.
+// Calls with ops that are about holds or bans. The full program, lua/call_full.lua, decides
+// them: it reads more of each op and answers more, a byte behind the numbers with bits for a
+// hold, for a ban, and for a state that only this program reads.
 
 // What a call asks for an op, besides the constants in codec.go.
 const (
@@ -27,7 +26,7 @@ const (
 	askAlways   byte = 17
 )
 
-// The flags of an op: the constants of lua/call_around.lua.
+// The flags of an op: the constants of lua/call_full.lua.
 const (
 	flagCountDenied byte = 1 << iota
 	flagNamed
@@ -40,35 +39,35 @@ const (
 )
 
 const (
-	answerHeld   = 1
-	answerBanned = 2
-	answerAround = 4 // the state has holds or what is noted of bans around it
-	answerStruck = 8
+	answerHeld    = 1
+	answerBanned  = 2
+	answerWrapped = 4 // the state has holds or what is noted of bans around it
+	answerStruck  = 8
 )
 
 // longest is the longest window, in µs. A reset that is longer is that of a window
 // without an end.
 const longest = int64(window.MaxLength / time.Microsecond)
 
-// isAround reports whether an op of s is about holds or bans.
-func (c *Codec) isAround(call *Call) bool {
-	around := call.Verb.Ends()
+// needsFull reports whether an op of call is about holds or bans.
+func (c *Codec) needsFull(call *Call) bool {
+	needs := call.Verb.Ends()
 	known := c.leftBehind.any()
-	for _, i := range call.Which {
+	for i := range call.Ops {
 		op := &call.Ops[i]
 		switch l := op.Limit; {
 		case l.HoldLength() > 0 || l.Ban.For > 0:
-			around = true
+			needs = true
 		case call.Verb == store.Take && op.Hold != nil && op.Hold.ID != [12]byte{} && isUndated(l):
-			around = true
+			needs = true
 			c.leftBehind.set(op, true) // the state notes from when on no hits were dropped
 		case call.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
 			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
-		case known && !around:
-			around = c.leftBehind.has(op)
+		case known && !needs:
+			needs = c.leftBehind.has(op)
 		}
 	}
-	return around
+	return needs
 }
 
 // isUndated reports whether states under l do not tell if the hits of a take are still in
@@ -90,8 +89,8 @@ func hasEver(l *window.Compiled) bool {
 	return base != nil && (hasEver(base) || hasEver(inner))
 }
 
-// askAround returns what verb asks for op.
-func askAround(verb store.Verb, op *store.Op) byte {
+// askFull returns what verb asks for op.
+func askFull(verb store.Verb, op *store.Op) byte {
 	switch verb {
 	case store.Take:
 		switch op.Role {
@@ -118,11 +117,11 @@ func askAround(verb store.Verb, op *store.Op) byte {
 	return askLook
 }
 
-// appendAround appends what the program around reads of op between the codes of its kind and
+// appendFull appends what the full program reads of op between the codes of its kind and
 // the numbers of its limit.
-func appendAround(b []byte, verb store.Verb, op *store.Op) []byte {
+func appendFull(b []byte, verb store.Verb, op *store.Op) []byte {
 	l := op.Limit.WithDefaults()
-	b = append(b, askAround(verb, op), flags(verb, op))
+	b = append(b, askFull(verb, op), flags(verb, op))
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
 	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
 	if ban := &l.Ban; ban.For > 0 {
@@ -161,13 +160,13 @@ func flags(verb store.Verb, op *store.Op) (f byte) {
 	return f
 }
 
-// resultsAround writes the results of a reply of the program around.
-func (c *Codec) resultsAround(reply string, call *Call, now window.Instant) error {
-	if len(reply) != replyAround*len(call.Which) {
-		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Which))
+// fullResults writes the results of a reply of the full program.
+func (c *Codec) fullResults(reply string, call *Call, now window.Instant) error {
+	if len(reply) != replyFull*len(call.Ops) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Ops))
 	}
-	for n, i := range call.Which {
-		r, op := reply[n*replyAround:], &call.Ops[i]
+	for i := range call.Ops {
+		r, op := reply[i*replyFull:], &call.Ops[i]
 		reset := get7(r[21:])
 		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), reset)
 		op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
@@ -181,7 +180,7 @@ func (c *Codec) resultsAround(reply string, call *Call, now window.Instant) erro
 			op.Hold.Decided = now
 		}
 		if op.Limit.HoldLength() == 0 && op.Limit.Ban.For == 0 {
-			c.leftBehind.set(op, r[replyOp]&answerAround != 0)
+			c.leftBehind.set(op, r[replyOp]&answerWrapped != 0)
 		}
 	}
 	return nil
@@ -189,7 +188,7 @@ func (c *Codec) resultsAround(reply string, call *Call, now window.Instant) erro
 
 // leftBehind are keys of limits that neither hold nor ban, whose states have holds
 // or a ban all the same: an earlier limit left them, or hits in the middle of a log
-// were given back. Only the program for holds and bans reads these states. A call
+// were given back. Only the full program reads these states. A call
 // that meets one with another program is sent again; a call whose key is known runs
 // the right program at once. The zero value is ready; it is safe for concurrent
 // use.

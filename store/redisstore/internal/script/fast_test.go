@@ -15,9 +15,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// TestCommonCalls runs the same calls in the program for common calls, in the general one,
+// TestFastPath runs the same calls in the program with the fast path, in the one without it,
 // and as a call of a batch. The replies and the states are equal, byte for byte.
-func TestCommonCalls(t *testing.T) {
+func TestFastPath(t *testing.T) {
 	t.Parallel()
 	quotas := []int64{7, 1000, 900, 0} // 900: another group of a sliding window
 	for name, of := range map[string]struct {
@@ -34,13 +34,13 @@ func TestCommonCalls(t *testing.T) {
 			for _, quota := range of.quotas {
 				limits = append(limits, window.MustCompile(window.Limit{Quota: quota, Window: of.window}))
 			}
-			runCommonCalls(t, limits, 2)
+			runFastPath(t, limits, 2)
 		})
 	}
 }
 
-// TestCommonCallsOfSeveralKinds does the same for keys of several kinds.
-func TestCommonCallsOfSeveralKinds(t *testing.T) {
+// TestFastPathOfSeveralKinds does the same for keys of several kinds.
+func TestFastPathOfSeveralKinds(t *testing.T) {
 	t.Parallel()
 	for name, quotas := range map[string][]int64{"few hits": {7, 8, 9}, "in groups": {1001, 1000, 1200}, "logs": {40, 60, 50}} {
 		t.Run(name, func(t *testing.T) {
@@ -49,18 +49,19 @@ func TestCommonCallsOfSeveralKinds(t *testing.T) {
 			for i, w := range []window.Window{window.Sliding(time.Minute), window.Fixed(30 * time.Second), window.Bucket(time.Minute, 0)} {
 				limits = append(limits, window.MustCompile(window.Limit{Quota: quotas[i], Window: w}))
 			}
-			runCommonCalls(t, limits, len(limits))
+			runFastPath(t, limits, len(limits))
 		})
 	}
 }
 
-// runCommonCalls makes calls for four keys. Most of them have the same limit each time, of the
+// runFastPath makes calls for four keys. Most of them have the same limit each time, of the
 // first usual ones.
-func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
+func runFastPath(t *testing.T, limits []*window.Compiled, usual int) {
 	n := redistest.Server(t)
 	codec := script.NewCodec("p")
+	mixed := codec.Mixed()
 	rng := rand.New(rand.NewPCG(3, 9))
-	decided := 0 // calls that the program for common calls decides before all else
+	decided := 0 // calls that the fast path decides
 	exact := 0   // those of them that add a hit to a log of hits
 	loaded := map[*script.Program]bool{}
 	now := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
@@ -78,7 +79,7 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 		if rng.IntN(5) == 0 {
 			step.Verb = store.Check
 		}
-		for i, key := range rng.Perm(4)[:1+rng.IntN(3)] {
+		for _, key := range rng.Perm(4)[:1+rng.IntN(3)] {
 			limit := limits[key%usual]
 			if rng.IntN(15) == 0 {
 				limit = limits[rng.IntN(len(limits))]
@@ -86,13 +87,16 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 			step.Ops = append(step.Ops, store.Op{
 				Space: store.NewSpace("", "s", "", 0), Limit: limit, Key: fmt.Append(nil, key), N: rng.Int64N(1 + max(2, limit.Capacity()/30)),
 			})
-			step.Which = append(step.Which, i)
 		}
-		common, general, args, ok := codec.EncodeCommon(&step, script.Times{Now: now, Near: now})
-		if !ok {
-			t.Fatalf("call %d: got another program for %v of %d ops", call, step.Verb, len(step.Ops))
+		step.Now = now
+		fast, _, args, err := codec.Command(&step, 0, 0, nil)
+		if err != nil || !codec.IsFast(fast) {
+			t.Fatalf("call %d: got another program for %v of %d ops, or error %v", call, step.Verb, len(step.Ops), err)
 		}
-		_, _, stale, _ := codec.EncodeCommon(&step, script.Times{Now: now, Near: now, Deadline: 1})
+		_, _, stale, err := codec.Command(&step, 0, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var late string
 		run := func(p *script.Program, prefix string, neighbours ...string) (reply, states string) {
 			if !loaded[p] {
@@ -113,19 +117,19 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 			keys := command[len(command)-len(step.Ops):]
 			return reply, fmt.Sprintf("%q", n.Must(append([]string{"MGET"}, keys...)...))
 		}
-		got, gotStates := run(common, "common")
-		want, wantStates := run(general, "general")
+		got, gotStates := run(fast, "fast")
+		want, wantStates := run(mixed, "mixed")
 		if got != want || gotStates != wantStates {
 			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
 		}
-		for what, p := range map[string]*script.Program{"common": common.Batch, "general": general.Batch} {
+		for what, p := range map[string]*script.Program{"fast": fast.Batch, "mixed": mixed.Batch} {
 			// The call stands behind another one, which is the same on other keys, and
 			// one that comes too late, or behind one like itself only.
 			neighbours := []string{what + "neighbour", what + "late"}
 			if late = stale; call%2 == 0 {
 				neighbours, late = neighbours[:1], args
 			}
-			all, states := run(p, what+"run", neighbours...)
+			all, states := run(p, what+"batch", neighbours...)
 			replies := script.RepliesIn(all)
 			first, err := replies.Next(len(step.Ops))
 			if first.Shares() {
@@ -146,28 +150,28 @@ func runCommonCalls(t *testing.T, limits []*window.Compiled, usual int) {
 				second, err = replies.Next(len(step.Ops))
 			}
 			if err != nil || first.Whole() != want || second.Whole() != want || replies.Rest() != "" || states != wantStates {
-				t.Fatalf("call %d, %v of %d ops in a run:\ngot  %q and %q, error %v, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), first.Whole(), second.Whole(), err, states, want, wantStates)
+				t.Fatalf("call %d, %v of %d ops in a batch:\ngot  %q and %q, error %v, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), first.Whole(), second.Whole(), err, states, want, wantStates)
 			}
 		}
-		// A call that stands twice in a run is decided twice.
+		// A call that stands twice in a batch is decided twice.
 		if call%4 == 0 {
-			one, _ := run(general, "twice")
-			two, wantStates := run(general, "twice")
+			one, _ := run(mixed, "twice")
+			two, wantStates := run(mixed, "twice")
 			late = args
-			for what, p := range map[string]*script.Program{"common": common.Batch, "general": general.Batch} {
+			for what, p := range map[string]*script.Program{"fast": fast.Batch, "mixed": mixed.Batch} {
 				all, states := run(p, what+"pair", what+"pair")
 				replies := script.RepliesIn(all)
 				first, err := replies.Next(len(step.Ops))
 				second, other := replies.Next(len(step.Ops))
 				if err != nil || other != nil || first.Whole() != one || second.Whole() != two || states != wantStates {
-					t.Fatalf("call %d, %v of %d ops twice in a run:\ngot  %q and %q, errors %v and %v, states %s\nwant %q and %q, states %s", call, step.Verb, len(step.Ops),
+					t.Fatalf("call %d, %v of %d ops twice in a batch:\ngot  %q and %q, errors %v and %v, states %s\nwant %q and %q, states %s", call, step.Verb, len(step.Ops),
 						first.Whole(), second.Whole(), err, other, states, one, two, wantStates)
 				}
 			}
 		}
 	}
 	if decided < calls/40 {
-		t.Errorf("got %d of %d runs that are decided as common ones, want a twentieth", decided, calls/2)
+		t.Errorf("got %d of %d batches that the fast path decides, want a twentieth", decided, calls/2)
 	}
 	if limit := limits[0]; limit.Window.Kind == window.KindSliding && limit.Capacity() == 40 && exact < calls/100 {
 		t.Errorf("got %d of %d calls that add a hit to a log of hits, want a fiftieth", exact, calls/2)

@@ -5,7 +5,7 @@
 -- of the window: version, kind 13, strikes, the end of the last ban, its length; then
 -- the window's state, if it has one. Without strikes the end is an instant from which on
 -- no hits were dropped, and the length is 1: see window/ban.go. An op has it in noted.
-local AROUND = 6 -- the status of a reply with holds and bans
+local FULL = 6 -- the status of a reply with flags
 local LAST = MAX - 3153600000000000 -- the latest instant that counts as itself
 
 -- What is asked of an op, besides what head.lua has.
@@ -339,7 +339,7 @@ for i = 1, total do
   end
 end
 
-local reply = {pk('<BI7', AROUND, now)}
+local reply = {pk('<BI7', FULL, now)}
 for i = 1, total do
   local o = ops[i]
   if o.ask == CANCEL and o.named and (found or o.sure) and o.held_now == 0 and not o.most and o.n > 0 then

@@ -1,6 +1,6 @@
--- A program for a run of independent calls, of callers who waited at the same
--- time. The first argument holds an instant that replaces the server's, 0 for none,
--- the earliest deadline, and how many keys repeat earlier ones; for each call its
+-- A program for a batch of independent calls, of callers who waited at the same
+-- time. The first argument, the plan, holds an instant that replaces the server's, 0 for
+-- none, the earliest deadline, and how many keys repeat earlier ones; for each call its
 -- deadline, its number of keys, and the index in ARGV of its ops, with their number
 -- before them; and the indexes in KEYS of the keys that repeat earlier ones. Calls
 -- that ask the same share the string of their ops. The keys of a call are behind
@@ -18,5 +18,7 @@ end
 
 -- Calls that are all alike and not late are read once.
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
-local common_keys, common_total
-if alike then common_keys, common_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end
+local same_keys, same_total
+if alike then same_keys, same_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end
+
+local fast -- decides a call on the fast path, if the program has it; see fast_call.lua

@@ -1,5 +1,5 @@
 -- See package script.
-local function common_fixed(state, n, quota, w)
+local function fast_fixed(state, n, quota, w)
   if state == false then
     if n > quota or n > MAX then return end
     local ms = w + 999

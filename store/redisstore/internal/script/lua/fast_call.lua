@@ -1,8 +1,6 @@
--- Decides a call whose ops are all of these kinds, each of which is either a look or
--- counted only if all ops admit it. It writes when all ops are decided. numbers has four
--- for each op, by the index of its key: the hits used, the hits used before, the wait,
--- and the time until it is unused. asked has seven for each op, of the argument known:
--- the calls of a run mostly have the same. Lua returns some 8,000 numbers at most.
+-- Decides a call whose ops are all of the kinds of the fast path, each of which is either a
+-- look or counted only if all ops admit it. It writes when all ops are decided. The calls of
+-- a batch mostly ask the same. Lua returns some 8,000 numbers at most.
 local all_fit, decided, some = true, 0, 0
 if known ~= args and total <= 1000 then
   known = args
@@ -26,12 +24,12 @@ if total <= 1000 then
     local kind, ask, n = asked[m - 6], asked[m - 5], asked[m - 4]
     local used, wait, reset, bytes, from, ms, lasts
     if kind == 1 then
-      used, wait, reset, bytes, from, ms, lasts = common_sliding(state, n, asked[m - 3], asked[m - 2], asked[m - 1])
+      used, wait, reset, bytes, from, ms, lasts = fast_sliding(state, n, asked[m - 3], asked[m - 2], asked[m - 1])
     elseif kind == 3 then
-      used, wait, reset, bytes, from, ms, lasts = common_fixed(state, n, asked[m - 3], asked[m - 2])
+      used, wait, reset, bytes, from, ms, lasts = fast_fixed(state, n, asked[m - 3], asked[m - 2])
     else
       used, wait, reset, bytes, from, ms, lasts =
-        common_bucket(state, n, asked[m - 3], asked[m - 2], asked[m - 1], asked[m])
+        fast_bucket(state, n, asked[m - 3], asked[m - 2], asked[m - 1], asked[m])
     end
     if not used then break end
     m = 4 * k
@@ -49,17 +47,18 @@ if total <= 1000 then
   end
 end
 if not all_fit then some = 0 end
-for i = 2, some, 6 do -- hits that fit, but not into what common_sliding.lua can write
+for i = 2, some, 6 do -- hits that fit, but not into what fast_sliding.lua can write
   if not writes[i] then decided = 0 end
 end
 if decided == total then
   for i = 1, some, 6 do
-    local k, bytes, from, ms, used, lasts = unpack(writes, i, i + 5)
+    local k, bytes, from, ms = writes[i], writes[i + 1], writes[i + 2], writes[i + 3]
     if from then
       call('SETRANGE', KEYS[k], from, bytes)
       if ms then call('PEXPIRE', KEYS[k], ms) end
     else
       call('SET', KEYS[k], bytes, 'PX', ms)
     end
-    numbers[4 * k - 3], numbers[4 * k] = used, lasts
+    numbers[4 * k - 3], numbers[4 * k] = writes[i + 4], writes[i + 5]
   end
+end

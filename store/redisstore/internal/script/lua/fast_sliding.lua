@@ -1,19 +1,12 @@
 -- Package script says what this function and those of the other kinds get and return.
 
--- What is to be written for the ops that count hits, six values for each: the index of its
--- key, and what its function returns to be written, with the hits used then.
-local writes = {
-  false, false, false, false, false, false, false, false, false,
-  false, false, false, false, false, false, false, false, false,
-}
-
 -- A state is decided here by its fixed part, if nothing has left the window and the hits
 -- fit into the newest group, or the date of the oldest group is the wait; and so is the
 -- first of a key. Others need the rest of the program.
 --
 -- A sliding key lives up to an eighth of the window longer than its state: until
 -- a multiple of that, so that most hits need not move its expiry.
-local function common_sliding(state, n, quota, w, size)
+local function fast_sliding(state, n, quota, w, size)
   local step = (w - w % 8) / 8 + 1
   if state == false then
     if n > size or n > quota then return end
