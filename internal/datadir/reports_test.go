@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// far is a shared store that can be out of reach of a process, and that a process
+// far is a shared store that can be unavailable to a process, and that a process
 // which was killed cannot reach any more.
 type far struct {
 	storetest.Opened

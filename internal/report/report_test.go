@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// far is a store that can be out of reach.
+// far is a store that can be unavailable.
 type far struct {
 	store.Store
 	set   func(window.Instant)

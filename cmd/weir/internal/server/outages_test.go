@@ -20,7 +20,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// timed is a model of a store on the clock, which can be out of reach.
+// timed is a model of a store on the clock, which can be unavailable.
 type timed struct {
 	store.Store
 	set  func(window.Instant)

@@ -324,7 +324,7 @@ func sweep(ctx context.Context, c *counts) {
 type readiness struct {
 	store    *counts
 	rules    *spaces
-	needed   bool // the service is not ready while the store is out of reach
+	needed   bool // the service is not ready while the store is unavailable
 	draining atomic.Bool
 }
 

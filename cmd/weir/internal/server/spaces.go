@@ -103,7 +103,7 @@ func (s *spaces) warnNodes(rules *rule.Set) {
 	for i := range rules.Len() {
 		if r := rules.Rule(i); r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.OnOutage == rule.OutageLocal {
 			s.nodesOnce.Do(func() {
-				s.log.Warn("--nodes is not set: while the store is out of reach, each instance admits the whole quota again; "+
+				s.log.Warn("--nodes is not set: while the store is unavailable, each instance admits the whole quota again; "+
 					"set the number of instances, or auto", "rule", r.Name)
 			})
 			return

@@ -120,7 +120,7 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 		if reason, _ := a.json["degraded_reason"].(string); !slices.Contains([]string{"late", "refused", "cut-off", "closed"}, reason) {
 			t.Errorf("without the store: got reason %q, want one of Redis", reason)
 		}
-		return strings.Contains(call(t, "GET", s.admin+"/readyz", "").text, "store out of reach (1 of 1 nodes)")
+		return strings.Contains(call(t, "GET", s.admin+"/readyz", "").text, "store unavailable (1 of 1 nodes)")
 	})
 	if a := call(t, "GET", s.api+"/v1/usage?rule=hits&user=42", ""); a.json["degraded"] != true || a.json["quota"] != 250.0 {
 		t.Errorf("usage without the store: got %s, want a share of 250, degraded", a.text)
@@ -132,7 +132,7 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 	if want := fmt.Sprintf(`weir_store_cut_off{node=%q} 1`, n.Addr()); !strings.Contains(metrics, want+"\n") {
 		t.Errorf("metrics: got no line %s", want)
 	}
-	s.logs.await(t, 1, "store out of reach")
+	s.logs.await(t, 1, "store unavailable")
 	n.Restart()
 	redistest.Eventually(t, "the store answers again", func() bool { return take().json["degraded"] != true })
 	s.logs.await(t, 1, "store answers again")
@@ -200,7 +200,7 @@ func TestIdleServiceWatchesItsStore(t *testing.T) {
 	// On a busy machine Redis may be late a third time. Then the log has a third line.
 	interruptions := fmt.Sprintf("weir_store_cut_offs_total{node=%q}", n.Addr())
 	redistest.Eventually(t, "a cut-off in the metrics for each one in the log", func() bool {
-		logged := s.logs.count("store out of reach, rules follow their on_outage")
+		logged := s.logs.count("store unavailable, rules follow their on_outage")
 		return logged >= 2 && strings.Contains(call(t, "GET", s.admin+"/metrics", "").text, fmt.Sprintf("\n%s %d\n", interruptions, logged))
 	})
 }
