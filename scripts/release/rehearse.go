@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +28,7 @@ func rehearse(tmp, version string) error {
 		do   func() error
 	}
 	checks := []check{
+		{"no module has a file of more than 1 MB", u.isSmall},
 		{"every module loads from the tagged commit without go.work", u.loadsTagged},
 		{"go get " + root + " adds one line to go.mod and no other module to go.sum; its program runs", u.getsRoot},
 		{"go get " + root + " raises no version of gRPC, client_golang, x/net and protobuf", u.raisesNothing},
@@ -104,6 +106,26 @@ func (u *users) env() []string {
 	return u.proxyEnv("GOBIN="+filepath.Join(u.tmp, "bin"), "GOFLAGS=-modcacherw -trimpath -tags=nomsgpack")
 }
 
+// isSmall looks for large files in what users download: a program that was committed by
+// mistake is one.
+func (u *users) isSmall() error {
+	for _, m := range u.modules {
+		z, err := zip.OpenReader(filepath.Join(u.cache, "cache", "download", m.path, "@v", u.version+".zip"))
+		if err != nil {
+			return err
+		}
+		for _, f := range z.File {
+			if f.UncompressedSize64 > 1_000_000 {
+				err = errors.Join(err, fmt.Errorf("%s has %d bytes", f.Name, f.UncompressedSize64))
+			}
+		}
+		if err = errors.Join(err, z.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // loadsTagged loads the packages and tests of each module from the clone. It needs every
 // sum of go.sum.
 func (u *users) loadsTagged() error {
@@ -118,6 +140,7 @@ func (u *users) loadsTagged() error {
 const slidingProgram = `package main
 
 import (
+	"archive/zip"
 	"context"
 	"fmt"
 	"time"
@@ -163,6 +186,7 @@ func (u *users) getsRoot() error {
 const neighbours = `package main
 
 import (
+	"archive/zip"
 	_ "github.com/prometheus/client_golang/prometheus"
 	_ "golang.org/x/net/http2"
 	_ "google.golang.org/grpc"
