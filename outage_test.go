@@ -421,7 +421,7 @@ func TestReasonOfALimiter(t *testing.T) {
 	s := &shaky{Store: memstore.New(), out: map[string]bool{"posts": true}}
 	defer s.Close()
 	m := weir.MustLimiter(weir.Sliding(4, time.Hour), weir.WithStore(s), weir.WithName("posts"))
-	for i, want := range []store.Reason{"cut-off", "odd", "unknown", ""} {
+	for i, want := range []store.Reason{"circuit-open", "odd", "unknown", ""} {
 		s.why = []store.Reason{want}
 		s.set(i < 3, "posts")
 		r, err := m.Allow(t.Context(), "ann")

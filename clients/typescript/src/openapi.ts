@@ -560,7 +560,7 @@ export interface components {
          * @description Why the store did not answer. Later versions can add reasons.
          * @example late
          * @example refused
-         * @example cut-off
+         * @example circuit-open
          * @example busy
          * @example full
          * @example foreign
