@@ -1,6 +1,6 @@
 # The targets need Go, git and make. They install what else they need: `make lint`
-# puts golangci-lint into ./bin, and `make test` installs redis-server with the
-# system's package manager, and the proxies that some tests run. With
+# puts golangci-lint into ./bin, and `make test` installs redis-server and other programs
+# that tests run with the system's package manager. With
 # WEIR_REQUIRE_REDIS=0 and WEIR_REQUIRE_PROGRAMS=0 it installs nothing, and skips
 # the tests that need what is missing. `make` alone lists the targets.
 
@@ -40,9 +40,9 @@ export WEIR_REQUIRE_REDIS ?= 1
 REDIS = $(or $(WEIR_REDIS_SERVER),redis-server)
 
 redis: # install redis-server if it is missing
-	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-redis
+	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-programs redis-server
 
-# Some tests run nginx, Caddy, curl, openssl, Prometheus, PHP, Python and Node.
+# Some tests run web servers, Prometheus and others: scripts/install-programs lists them.
 export WEIR_REQUIRE_PROGRAMS ?= 1
 
 programs: # install the programs that tests run beside weir, if they are missing
