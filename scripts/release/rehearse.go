@@ -33,7 +33,7 @@ func rehearse(tmp, version string) error {
 		{"go get " + root + " adds one line to go.mod and no other module to go.sum; its program runs", u.getsRoot},
 		{"go get " + root + " raises no version of gRPC, client_golang, x/net and protobuf", u.raisesNothing},
 		{"store/redisstore " + version + " builds with the library of the next version", u.mixes},
-		{"go install " + root + "/cmd/weir: the program says its version", u.installs},
+		{"go install " + root + "/cmd/weir: the program says its version, and notices names all that it contains", u.installs},
 	}
 	for _, m := range r.modules {
 		if m.path != root && m.path != root+"/cmd/weir" && !strings.HasPrefix(m.dir, "internal/") {
@@ -261,10 +261,19 @@ func (u *users) installs() error {
 	if _, err := output(u.tmp, u.env(), "go", "install", root+"/cmd/weir@"+u.version); err != nil {
 		return err
 	}
-	printed, err := output(u.tmp, nil, filepath.Join(u.tmp, "bin", "weir"), "version")
-	if err == nil && !strings.Contains(printed, " "+u.version) {
-		err = fmt.Errorf("weir version prints %q, want %s in it", printed, u.version)
+	program := filepath.Join(u.tmp, "bin", "weir")
+	printed, err := output(u.tmp, nil, program, "version")
+	if err != nil {
+		return err
 	}
+	if !strings.HasPrefix(printed, "weir "+u.version+",") {
+		return fmt.Errorf("weir version prints %q, want %s", printed, u.version)
+	}
+	notices := filepath.Join(u.tmp, "notices")
+	if _, err := output(u.dir, nil, "go", "run", "./scripts/notices", notices); err != nil {
+		return err
+	}
+	_, err = output(u.dir, nil, "go", "run", "./scripts/notices", "-check", notices, program)
 	return err
 }
 
