@@ -121,7 +121,7 @@ func TestImage(t *testing.T) {
 	if config.OS != "linux" || config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"/weir"}) {
 		t.Errorf("got %+v", config)
 	}
-	acceptsServe(t, append(config.Config.Cmd, "--insecure")) // the image has no locks
+	acceptsServe(t, append(config.Config.Cmd, "--insecure")) // the image has no authentication
 	docker, err := os.ReadFile("../../deploy/docker/Dockerfile")
 	if err != nil {
 		t.Fatal(err)

@@ -110,7 +110,7 @@ func TestProxies(t *testing.T) {
 }
 
 // TestNginxOutcome follows docs/proxies.md about an outcome that nginx answers with a
-// status and a body of its own, beside denials that it answers with 429.
+// status and body, in addition to denials that it answers with 429.
 func TestNginxOutcome(t *testing.T) {
 	t.Parallel()
 	recipe, page := recipes(t, "nginx")
@@ -145,7 +145,7 @@ rules:
 	}
 }
 
-// TestProxiesWithoutWeir holds docs/proxies.md to what it says about a weir that does
+// TestProxiesWithoutWeir checks what docs/proxies.md says about a weir that does
 // not answer.
 func TestProxiesWithoutWeir(t *testing.T) {
 	t.Parallel()

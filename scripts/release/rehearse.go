@@ -10,7 +10,7 @@ import (
 )
 
 // rehearse prepares a release and uses its modules as their users will: in empty folders,
-// with a module cache of their own, from a file proxy.
+// with a separate module cache, from a file proxy.
 func rehearse(tmp, version string) error {
 	start := time.Now()
 	r, err := prepare(filepath.Join(tmp, "weir"), tmp, version)
@@ -35,7 +35,7 @@ func rehearse(tmp, version string) error {
 	}
 	for _, m := range r.modules {
 		if m.path != root && m.path != root+"/cmd/weir" && !strings.HasPrefix(m.dir, "internal/") {
-			checks = append(checks, check{"go get " + m.path + " alone: its program builds", func() error { return u.getsAlone(m) }})
+			checks = append(checks, check{"go get " + m.path + " by itself: its program builds", func() error { return u.getsAlone(m) }})
 		}
 	}
 	for _, c := range checks {
@@ -62,7 +62,7 @@ func (u *users) forgetOurs() error {
 		os.RemoveAll(filepath.Join(u.tidyCache(), "cache", "download", "github.com", "weirhq")))
 }
 
-// program is one user's program, in a folder of its own.
+// program is one user's program, in a separate folder.
 type program struct {
 	*users
 	dir string
@@ -94,9 +94,8 @@ func (p *program) read(file string) string {
 	return string(text)
 }
 
-// goes runs the go command. With -trimpath, what was built once stays in the build cache
-// for the next rehearsal, although the module cache is new. With gin's tag nomsgpack its
-// users do not compile a codec that takes a minute.
+// goes runs the go command. With -trimpath the next rehearsal reuses the build cache, although the module cache
+// is new. With gin's tag nomsgpack its users do not compile a codec that takes a minute.
 func (p *program) goes(args ...string) (string, error) {
 	return output(p.dir, p.env(), "go", args...)
 }

@@ -1,8 +1,8 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -38,13 +38,28 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		return err
 	}
 	if len(calls) == 1 {
-		calls[0].Err = s.doOne(ctx, calls[0].Verb, calls[0].Ops)
+		c := &calls[0]
+		if c.Err = script.Fits(c.Ops); c.Err != nil || len(c.Ops) == 0 {
+			return nil
+		}
+		within, cancel := s.Within(ctx) // returns ctx as it is if the engine has set the end
+		defer cancel()
+		var err error
+		call := script.Call{Verb: c.Verb, Ops: c.Ops, Now: s.testNow()}
+		if slot, one := s.slot(c.Ops); one {
+			_, err = s.servers.Run(within, slot, call)
+		} else {
+			err = s.spread(within, call)
+		}
+		c.Err = s.failed(ctx, err)
 		return nil
 	}
 	b := batch{Store: s}
 	for len(calls) > 0 {
 		n := s.reserve(len(calls))
-		ctx = b.run(ctx, calls[:n])
+		for _, wave := range s.waves(calls[:n]) {
+			ctx = b.together(ctx, wave)
+		}
 		s.sliced.Add(-int64(n))
 		calls = calls[n:]
 	}
@@ -54,79 +69,21 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 // reserve returns how many calls the next slice may have, of most that are left,
 // and counts them in s.sliced.
 func (s *Store) reserve(most int) int {
-	room := int64(s.config.rest.InFlight)
-	if room == 0 {
-		room = defaultInFlight
-	}
+	inFlight := int64(cmp.Or(s.config.rest.InFlight, defaultInFlight))
 	for {
-		taken := s.sliced.Load()
-		n := min(max((room/4-taken)/2, 1), maxSlice, int64(most))
-		if s.sliced.CompareAndSwap(taken, taken+n) {
+		sliced := s.sliced.Load()
+		n := min(max((inFlight/4-sliced)/2, 1), maxSlice, int64(most))
+		if s.sliced.CompareAndSwap(sliced, sliced+n) {
 			return int(n)
 		}
 	}
 }
 
-// doOne decides a call by itself.
-func (s *Store) doOne(ctx context.Context, verb store.Verb, ops []store.Op) error {
-	if len(ops) == 0 {
-		return nil
-	}
-	within, cancel := s.Within(ctx) // returns ctx as it is if the engine has set the end
-	defer cancel()
-	call, slot, oneSlot, err := s.call(verb, ops)
-	switch {
-	case err != nil:
-		return err
-	case oneSlot:
-		_, err = s.servers.Run(within, slot, call)
-	default:
-		whole := call // on the heap
-		err = s.spread(within, &whole, s.groups(ops))
-	}
-	return s.failed(ctx, err)
-}
-
-// call returns a call as it is sent to one slot, and the slot of its first key. It reports
-// whether all keys are in that slot.
-func (s *Store) call(verb store.Verb, ops []store.Op) (_ script.Call, slot int, oneSlot bool, err error) {
-	if len(ops) > script.MaxOps {
-		return script.Call{}, 0, false, fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), script.MaxOps)
-	}
-	for i := range ops {
-		if err := script.Fits(&ops[i]); err != nil {
-			return script.Call{}, 0, false, fmt.Errorf("weir: %w", err)
-		}
-	}
-	call, one := script.Call{Verb: verb, Ops: ops, Which: upTo(len(ops))}, true
-	if s.clock != nil {
-		call.Times.Now = s.clock()
-	}
-	if s.servers.Sharded() {
-		slot, one = s.slot(ops)
-	}
-	return call, slot, one, nil
-}
-
-// batch decides the calls of one Do, one slice after the other.
+// batch is the memory of one Do with several calls.
 type batch struct {
 	*Store
 	sent []conn.Call
 	of   []*store.Call // of each of them
-}
-
-// run decides a slice of calls. It returns the context for the next slice.
-func (b *batch) run(ctx context.Context, calls []store.Call) context.Context {
-	if err := b.ready(ctx); err != nil { // since the slice before
-		for i := range calls {
-			calls[i].Err = err
-		}
-		return ctx
-	}
-	for _, wave := range b.waves(calls) {
-		ctx = b.together(ctx, wave)
-	}
-	return ctx
 }
 
 // together decides calls at the same time: those with all keys in one slot in as
@@ -134,22 +91,25 @@ func (b *batch) run(ctx context.Context, calls []store.Call) context.Context {
 // When the time-out is over and no call was decided, it returns a context that has
 // ended: the calls behind them are not sent.
 func (b *batch) together(ctx context.Context, calls []*store.Call) context.Context {
+	if err := b.ready(ctx); err != nil { // since the calls before
+		for _, c := range calls {
+			c.Err = err
+		}
+		return ctx
+	}
 	within, cancel := b.Within(ctx)
 	defer cancel()
 	b.sent, b.of = b.sent[:0], b.of[:0]
 	var spread sync.WaitGroup
 	for _, c := range calls {
-		if c.Err = nil; len(c.Ops) == 0 {
+		if c.Err = script.Fits(c.Ops); c.Err != nil || len(c.Ops) == 0 {
 			continue
 		}
-		call, slot, one, err := b.call(c.Verb, c.Ops)
-		switch {
-		case err != nil:
-			c.Err = err
-		case one:
+		call := script.Call{Verb: c.Verb, Ops: c.Ops, Now: b.testNow()}
+		if slot, one := b.slot(c.Ops); one {
 			b.sent, b.of = append(b.sent, conn.Call{Call: call, Slot: slot}), append(b.of, c)
-		default:
-			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, &call, b.groups(c.Ops))) })
+		} else {
+			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, call)) })
 		}
 	}
 	b.servers.RunAll(within, b.sent)
@@ -166,12 +126,12 @@ func (b *batch) together(ctx context.Context, calls []*store.Call) context.Conte
 // waves returns calls in groups that can be decided together, one group after
 // the other. A call with keys in several slots is in a later group than the calls
 // before it that share a key with it, and in an earlier one than those behind it.
-func (b *batch) waves(calls []store.Call) [][]*store.Call {
+func (s *Store) waves(calls []store.Call) [][]*store.Call {
 	type last struct {
 		wave   int
 		spread bool
 	}
-	if !b.servers.Sharded() {
+	if !s.servers.Sharded() {
 		all := make([]*store.Call, len(calls))
 		for i := range calls {
 			all[i] = &calls[i]
@@ -183,10 +143,10 @@ func (b *batch) waves(calls []store.Call) [][]*store.Call {
 	var key []byte
 	for i := range calls {
 		c := &calls[i]
-		_, one := b.slot(c.Ops)
+		_, one := s.slot(c.Ops)
 		wave := 0
 		for i := range c.Ops {
-			key = b.codec.Names().Append(key[:0], &c.Ops[i])
+			key = s.codec.Names().Append(key[:0], &c.Ops[i])
 			if before, ok := lasts[string(key)]; ok && (before.spread || !one) {
 				wave = max(wave, before.wave+1)
 			} else if ok {
@@ -194,7 +154,7 @@ func (b *batch) waves(calls []store.Call) [][]*store.Call {
 			}
 		}
 		for i := range c.Ops {
-			key = b.codec.Names().Append(key[:0], &c.Ops[i])
+			key = s.codec.Names().Append(key[:0], &c.Ops[i])
 			lasts[string(key)] = last{wave, !one}
 		}
 		for len(waves) <= wave {

@@ -36,9 +36,8 @@ type Call struct{ Now, Near, Deadline window.Instant }
 
 // Run runs verb for ops on the server behind c.
 func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb store.Verb, ops []store.Op) (window.Instant, error) {
-	return conn.Around(c, script.NewCodec(prefix)).Run(ctx, 0, script.Call{
-		Verb: verb, Ops: ops, Which: upTo(len(ops)),
-		Times: script.Times{Now: o.Now, Near: o.Near, Deadline: o.Deadline},
+	return conn.ForClient(c, script.NewCodec(prefix)).Run(ctx, 0, script.Call{
+		Verb: verb, Ops: ops, Now: o.Now, Near: o.Near, Deadline: o.Deadline,
 	})
 }
 

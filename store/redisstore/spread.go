@@ -17,15 +17,18 @@ import (
 // step.
 type group struct {
 	slot     int
-	which    []int
+	which    []int          // of the call's ops
 	at       window.Instant // when it was decided
 	admitted bool           // it denies nothing; set once all are decided
 	err      error
 }
 
 // slot returns the slot of the first op, and reports whether all others are in
-// it too.
+// it too. Without a cluster they are.
 func (s *Store) slot(ops []store.Op) (slot int, all bool) {
+	if !s.servers.Sharded() {
+		return 0, true
+	}
 	for i := range ops {
 		own := s.slotOf(&ops[i])
 		if i > 0 && own != slot {
@@ -66,7 +69,8 @@ func (s *Store) groups(ops []store.Op) []group {
 // what was not counted must not be given back. A fifth of the time is left for
 // the others to give back: a caller who then asks for their ops alone must not be
 // denied because of its own hits.
-func (s *Store) spread(ctx context.Context, r *script.Call, groups []group) error {
+func (s *Store) spread(ctx context.Context, r script.Call) error {
+	groups := s.groups(r.Ops)
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
 			groups[i].err = conn.ErrUnavailable
@@ -77,58 +81,59 @@ func (s *Store) spread(ctx context.Context, r *script.Call, groups []group) erro
 	}
 	answer, cancel := conn.WithinPart(ctx, s.config.Timeout, 4, 5)
 	defer cancel()
-	each(groups, func(g *group) {
-		part := *r
-		part.Which = g.which
-		g.at, g.err = s.servers.Run(answer, g.slot, part)
-	})
+	each(groups, func(g *group) { s.decide(answer, &r, g, false) })
 	err := failed(groups)
 	switch {
 	case r.Verb == store.Cancel:
-		s.cancelRest(answer, r, groups)
+		s.cancelRest(answer, &r, groups)
 	case err != nil:
-		s.giveBack(ctx, r, groups, everything)
-	case r.Verb == store.Take && slices.ContainsFunc(r.Which, func(i int) bool { return denies(&r.Ops[i]) }):
-		s.giveBack(ctx, r, groups, enforced)
+		s.giveBack(ctx, &r, groups, everything)
+	case r.Verb == store.Take && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return denies(&op) }):
+		s.giveBack(ctx, &r, groups, enforced)
 	}
 	return err
+}
+
+// decide has the slot of g decide its ops of r, and writes their results. sure is for a
+// cancel: the take was admitted.
+func (s *Store) decide(ctx context.Context, r *script.Call, g *group, sure bool) {
+	part := *r
+	part.Ops = make([]store.Op, len(g.which))
+	for n, i := range g.which {
+		part.Ops[n] = r.Ops[i]
+		if h := r.Ops[i].Hold; sure && h != nil {
+			hold := *h
+			hold.Sure = true
+			part.Ops[n].Hold = &hold
+		}
+	}
+	if g.at, g.err = s.servers.Run(ctx, g.slot, part); g.err != nil {
+		return
+	}
+	for n, i := range g.which {
+		r.Ops[i].Result = part.Ops[n].Result
+	}
 }
 
 // cancelRest has the groups that found no hold give back what the take counted there,
 // when another group has found its hold. It sends this call once: a group that gives
 // no answer keeps the hits until they age.
 func (s *Store) cancelRest(ctx context.Context, r *script.Call, groups []group) {
-	held := func(i int) bool { return r.Ops[i].Result.Held }
-	if !slices.ContainsFunc(groups, func(g group) bool { return g.err == nil && slices.ContainsFunc(g.which, held) }) {
-		return
-	}
+	var found bool
 	var left []group
 	for _, g := range groups {
-		if g.err == nil && !slices.ContainsFunc(g.which, held) {
+		if g.err != nil {
+			continue
+		}
+		if slices.ContainsFunc(g.which, func(i int) bool { return r.Ops[i].Result.Held }) {
+			found = true
+		} else {
 			left = append(left, g)
 		}
 	}
-	if len(left) == 0 {
-		return
+	if found && len(left) > 0 {
+		each(left, func(g *group) { s.decide(ctx, r, g, true) })
 	}
-	each(left, func(g *group) {
-		part := *r
-		part.Which, part.Ops = upTo(len(g.which)), make([]store.Op, len(g.which))
-		for n, i := range g.which {
-			part.Ops[n] = r.Ops[i]
-			if h := r.Ops[i].Hold; h != nil {
-				sure := *h
-				sure.Sure = true
-				part.Ops[n].Hold = &sure
-			}
-		}
-		if _, err := s.servers.Run(ctx, g.slot, part); err != nil {
-			return
-		}
-		for n, i := range g.which {
-			r.Ops[i].Result = part.Ops[n].Result
-		}
-	})
 }
 
 // each calls f for all groups at the same time. Calls to one node share its
@@ -257,7 +262,7 @@ type undo struct {
 
 func newUndo(r *script.Call, g *group, which []int, inGroups bool) *undo {
 	u := &undo{slot: g.slot, which: which, done: make(chan struct{})}
-	u.call = script.Call{Verb: store.Cancel, Which: upTo(len(which)), Times: r.Times}
+	u.call = script.Call{Verb: store.Cancel, Now: r.Now}
 	for _, i := range which {
 		op := r.Ops[i]
 		// The caller may use its slices again before this is done.
@@ -280,10 +285,10 @@ func newUndo(r *script.Call, g *group, which []int, inGroups bool) *undo {
 		u.call.Ops = append(u.call.Ops, op)
 		// Once the hits are out of their window there is nothing to give back, and a
 		// refund would take the hits of other callers.
-		if r.Verb != store.Refund && r.Times.Now == 0 {
+		if r.Verb != store.Refund && r.Now == 0 {
 			until := g.at.Add(script.Inside(&op, g.at)) - 1
-			if u.call.Times.Deadline == 0 || until < u.call.Times.Deadline {
-				u.call.Times.Deadline = until
+			if u.call.Deadline == 0 || until < u.call.Deadline {
+				u.call.Deadline = until
 			}
 		}
 	}

@@ -43,7 +43,7 @@ type Store struct {
 func New(client rueidis.Client, prefix string) *Store {
 	config := &Config{prefix: cmp.Or(prefix, defaultName)}
 	codec := script.NewCodec(config.prefix)
-	return &Store{codec: codec, servers: conn.Around(client, codec), config: config}
+	return &Store{codec: codec, servers: conn.ForClient(client, codec), config: config}
 }
 
 // Open returns a store on the servers that a URL names; see [Parse]. It returns
@@ -87,18 +87,12 @@ func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc
 	return conn.Within(ctx, s.config.Timeout)
 }
 
-var firstFew = [...]int{0, 1, 2, 3, 4, 5, 6, 7}
-
-// upTo returns the numbers below n, without a list on the heap for most calls.
-func upTo(n int) []int {
-	if n <= len(firstFew) {
-		return firstFew[:n]
+// testNow returns the instant that takes the place of the server's in tests, and 0 otherwise.
+func (s *Store) testNow() window.Instant {
+	if s.clock == nil {
+		return 0
 	}
-	all := make([]int, n)
-	for i := range all {
-		all[i] = i
-	}
-	return all
+	return s.clock()
 }
 
 // ready returns an error when the store is closed or ctx is done. That the time of

@@ -295,7 +295,7 @@ func Matcher(layout string, n int) func(string) bool {
 	found, k := make([]int, 0, 8), 0
 	return func(string) bool {
 		k++
-		found = set.Compiled().Match(requests[k%len(requests)], found[:0])
+		found = set.Compiled().Match(requests[k%len(requests)], found[:0], false)
 		return len(found) == 2
 	}
 }

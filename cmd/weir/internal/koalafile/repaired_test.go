@@ -149,7 +149,7 @@ func TestFault06EmptyPasswordIsNone(t *testing.T) {
 	}
 }
 
-// A blank behind a value matched in koala, but was counted apart.
+// A blank after a value matched in koala, but was counted separately.
 func TestFault07BlanksCountTogether(t *testing.T) {
 	t.Parallel()
 	s := open(t, `

@@ -134,7 +134,7 @@ func (s *service) curl(t *testing.T, command string) (int, http.Header, string) 
 	if err != nil {
 		t.Fatalf("%s%v", command, err)
 	}
-	apitest.Load(t).Hold(t, &apitest.Exchange{
+	apitest.Load(t).Check(t, &apitest.Exchange{
 		Method: method, URL: req.URL.RequestURI(), Header: headers, Body: data,
 		Status: resp.StatusCode, Got: resp.Header, Answer: string(body),
 	})

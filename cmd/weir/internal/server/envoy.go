@@ -164,7 +164,7 @@ func (r rulesAt) readEnvoy(parse bool) (l loaded, err error) {
 	}
 	sum := newSum(nil)
 	for _, s := range sources {
-		_, _ = sum.read(func(string) ([]byte, error) { return s.Text, nil }, s.Name)
+		sum.add(s.Text, nil)
 		_, _ = io.WriteString(sum.hash, s.Name)
 		l.lists = append(l.lists, s.Name)
 	}

@@ -63,7 +63,7 @@ func exchange(t *testing.T, d *apitest.Description, method, base, url string, he
 		t.Fatal(err)
 	}
 	x := &apitest.Exchange{Method: method, URL: url, Header: req.Header, Status: resp.StatusCode, Got: resp.Header, Answer: string(body)}
-	d.Hold(t, x)
+	d.Check(t, x)
 	return x
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/files"
-	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
@@ -82,7 +81,7 @@ func (s *spaces) reloader(a attempt) *reloader {
 		s.counts.holds(rules)
 	}
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
-		tops := s.tops.Beside(a.name)
+		tops := s.tops.ForNamespace(a.name)
 		options := append(s.counts.options(s.cfg),
 			weir.WithNamespace(counted(a.name)), weir.WithObserver(s.observer(r, a.name, tops)))
 		engine, err := weir.NewEngine(rules, options...)
@@ -277,23 +276,6 @@ func together(a, b weir.Reports) weir.Reports {
 	return weir.Reports{
 		Pending: a.Pending + b.Pending, Recorded: a.Recorded + b.Recorded, Lost: a.Lost + b.Lost, Dropped: a.Dropped + b.Dropped,
 	}
-}
-
-// rewrite replaces the rules file with text and puts it in force. Nothing
-// changes when text is wrong or the file cannot be written: rules in force
-// without a file would be lost with the process. It is for a place with one file.
-func (s *spaces) rewrite(text []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.all[namespace.Default]
-	l, err := r.rules.parse(text, r.rules.below(r.known))
-	if err != nil {
-		return &koalaapi.RulesError{Err: err}
-	}
-	if err := r.rules.replace(text); err != nil {
-		return err
-	}
-	return r.swap(l, nil, "rewrite")
 }
 
 // files implements watched.

@@ -79,7 +79,7 @@ func newTops(cfg config.Config, counts *counts, keys top.KeyText) *top.Collector
 	case counts.shared != nil && counts.shared.Log != nil:
 		c.Remote = counts.shared.Log
 	case counts.shared == nil && counts.local.Kept != nil:
-		c.Notes = counts.local.Kept
+		c.Side = counts.local.Kept
 	}
 	return top.New(c, "")
 }

@@ -54,6 +54,7 @@ const (
 type batcher struct {
 	node     *Node
 	adaptive bool            // more than maxFlushes where round trips are long
+	trips    roundTrips      // of flushes
 	life     context.Context // of flushes; ends with stop
 	stop     context.CancelFunc
 
@@ -61,9 +62,7 @@ type batcher struct {
 	closed   bool          // guarded by mu
 	inFlight int           // guarded by mu; flushes, and calls that were sent by themselves
 	queue    []*Call       // guarded by mu; in order. Callers that have left are in it, too
-	live     []*Call       // guarded by mu; queued or in a flush, and the caller waits for it
-	trip     quickest      // guarded by mu
-	most     int           // guarded by mu; flushes that may be in flight
+	waiting  []*Call       // guarded by mu; queued or in a flush, and the caller waits for it
 	expiry   *time.Timer   // guarded by mu; calls expire
 	expires  time.Duration // guarded by mu; when it does so; 0: it does not
 
@@ -72,24 +71,32 @@ type batcher struct {
 
 func newBatcher(n *Node, adaptive bool) *batcher {
 	// Connections that the store has made end flushes when they are closed.
-	return &batcher{node: n, adaptive: adaptive, most: maxFlushes, life: context.Background(), stop: nothing}
+	return &batcher{node: n, adaptive: adaptive, life: context.Background(), stop: nothing}
+}
+
+// limit returns how many flushes may be in flight.
+func (b *batcher) limit() int {
+	if !b.adaptive {
+		return maxFlushes
+	}
+	return max(maxFlushes, int(b.trips.shortest()/flushEvery))
 }
 
 // do has the node decide c, by itself on client or in a flush with other calls.
 func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 	b.mu.Lock()
-	if b.inFlight < b.most || b.closed {
+	if b.inFlight < b.limit() || b.closed { // a client that is closed refuses the call
 		b.inFlight++
 		b.mu.Unlock()
 		began := elapsed()
 		b.node.sendAlone(ctx, client, c)
-		if queued := b.next(nil, began, c.answer.err); len(queued) > 0 {
+		if queued := b.next(nil, began, c.failure); len(queued) > 0 {
 			go b.flush(queued)
 		}
 		return
 	}
 	b.queue = append(b.queue, c)
-	c.at, b.live = len(b.live), append(b.live, c)
+	c.at, b.waiting = len(b.waiting), append(b.waiting, c)
 	at := c.began + expireEvery
 	if c.deadline != 0 {
 		at = min(at, c.deadline)
@@ -111,10 +118,10 @@ func (b *batcher) flush(calls []*Call) {
 			b.node.send(b.life, l.Client, calls)
 		} else {
 			for _, c := range calls {
-				c.answer = answer{err: errGone}
+				c.failure = errGone
 			}
 		}
-		err := calls[0].answer.err
+		err := calls[0].failure
 		b.mu.Lock()
 		for i, c := range calls {
 			if c.at < 0 {
@@ -145,27 +152,29 @@ func (b *batcher) flush(calls []*Call) {
 // other in turns.
 func (b *batcher) next(calls []*Call, began time.Duration, err error) []*Call {
 	ended := elapsed()
+	if _, refused := said(err); err == nil || refused { // else it may have made no round trip
+		b.trips.learn(ended-began, ended)
+	}
 	clear(calls)
 	calls = calls[:0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, refused := said(err); err == nil || refused { // else it may have made no round trip
-		b.learn(ended-began, ended)
-	}
-	if b.inFlight > b.most || b.closed {
+	limit := b.limit()
+	if b.inFlight > limit || b.closed {
 		b.inFlight-- // round trips are shorter now, and the other flushes take the calls; or close ends them
 		return nil
 	}
-	share, taken := maxBatch, 0
-	if b.most == maxFlushes {
-		share = min(max(minShare, (len(b.live)+1)/maxFlushes), maxBatch)
+	share := maxBatch
+	if limit == maxFlushes {
+		share = min(max(minShare, (len(b.waiting)+1)/maxFlushes), maxBatch)
 	}
-	for ; taken < len(b.queue) && len(calls) < share; taken++ {
-		if c := b.queue[taken]; c.at >= 0 {
+	n := 0
+	for ; n < len(b.queue) && len(calls) < share; n++ {
+		if c := b.queue[n]; c.at >= 0 {
 			calls = append(calls, c)
 		}
 	}
-	b.queue = slices.Delete(b.queue, 0, taken)
+	b.queue = slices.Delete(b.queue, 0, n)
 	if len(calls) == 0 {
 		b.inFlight--
 		return nil
@@ -174,20 +183,13 @@ func (b *batcher) next(calls []*Call, began time.Duration, err error) []*Call {
 	return calls
 }
 
-// learn uses a round trip that ended at now. It needs the lock.
-func (b *batcher) learn(trip, now time.Duration) {
-	if shortest := b.trip.learn(trip, now); b.adaptive {
-		b.most = max(maxFlushes, int(shortest/flushEvery))
-	}
-}
-
-// remove takes c, whose caller waits, out of live. It needs the lock.
+// remove takes c, whose caller waits, out of waiting. It needs the lock.
 func (b *batcher) remove(c *Call) {
-	last := len(b.live) - 1
-	moved := b.live[last]
-	b.live[c.at], moved.at = moved, c.at
-	b.live[last] = nil
-	b.live = b.live[:last]
+	last := len(b.waiting) - 1
+	moved := b.waiting[last]
+	b.waiting[c.at], moved.at = moved, c.at
+	b.waiting[last] = nil
+	b.waiting = b.waiting[:last]
 	c.at = -1
 }
 
@@ -220,8 +222,8 @@ func (b *batcher) expire() {
 		return
 	}
 	next := now + expireEvery
-	for i := len(b.live) - 1; i >= 0; i-- {
-		c := b.live[i]
+	for i := len(b.waiting) - 1; i >= 0; i-- {
+		c := b.waiting[i]
 		if err := c.ctx.Err(); err != nil {
 			b.remove(c)
 			c.done <- err
@@ -230,7 +232,7 @@ func (b *batcher) expire() {
 			next = min(next, max(c.deadline, now+time.Millisecond))
 		}
 	}
-	if len(b.live) > 0 {
+	if len(b.waiting) > 0 {
 		b.expireAt(next)
 	}
 }
@@ -245,35 +247,12 @@ func (b *batcher) close() {
 	b.flushes.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.live) > 0 {
-		c := b.live[0]
+	for len(b.waiting) > 0 {
+		c := b.waiting[0]
 		b.remove(c)
 		c.done <- rueidis.ErrClosing
 	}
 	if b.expiry != nil {
 		b.expiry.Stop()
 	}
-}
-
-// quickest is the shortest round trip of about the last second, and of the time before
-// that. Others are longer because of what waits here or at the server. The zero value
-// has seen none.
-type quickest struct {
-	best, before time.Duration
-	since        time.Duration
-}
-
-// quickestFor is how long the shortest round trip is sought before the next time
-// begins.
-const quickestFor = time.Second
-
-// learn uses a round trip that ended at now, and returns the shortest one.
-func (q *quickest) learn(trip, now time.Duration) (shortest time.Duration) {
-	if q.best == 0 || now-q.since > quickestFor {
-		q.before, q.best, q.since = q.best, trip, now
-	}
-	if q.best = min(q.best, trip); q.before == 0 {
-		return q.best
-	}
-	return min(q.best, q.before)
 }

@@ -69,7 +69,7 @@ func (c *callers) call(ctx context.Context, n int, want error) {
 	for i := range n {
 		c.all.Go(func() {
 			op := store.Op{Space: c.space, Limit: c.limit, Key: strconv.AppendInt(nil, int64(i), 10), N: 1}
-			err := c.node.Run(ctx, script.Call{Verb: store.Take, Ops: []store.Op{op}, Which: []int{0}})
+			err := c.node.Run(ctx, script.Call{Verb: store.Take, Ops: []store.Op{op}})
 			if c.done.Add(1); err == nil || want != nil && !errors.Is(err, want) {
 				c.t.Errorf("got error %v, want %v", err, want)
 			}
@@ -248,10 +248,10 @@ func TestLateCallersLeave(t *testing.T) {
 
 // The quickest round trip stays for a second at least and two at most. Longer ones,
 // of which there are more when callers wait, do not displace it.
-func TestQuickest(t *testing.T) {
+func TestShortestRoundTrip(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	var q conn.Quickest
+	var trips conn.RoundTrips
 	for _, step := range []struct{ now, trip, want time.Duration }{
 		{0, 9 * ms, 9 * ms},
 		{10 * ms, 3 * ms, 3 * ms},
@@ -262,7 +262,7 @@ func TestQuickest(t *testing.T) {
 		{3003 * ms, 40 * ms, 40 * ms},
 		{3004 * ms, ms, ms},
 	} {
-		if got := q.Learn(step.trip, step.now); got != step.want {
+		if got := trips.Learn(step.trip, step.now); got != step.want {
 			t.Errorf("at %v, after a trip of %v: got %v, want %v", step.now, step.trip, got, step.want)
 		}
 	}

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -37,10 +38,13 @@ var ReasonSaid = reasonSaid
 // SuccessorIn is successorIn.
 var SuccessorIn = successorIn
 
-// Quickest is a quickest.
-type Quickest struct{ q quickest }
+// RoundTrips is a roundTrips.
+type RoundTrips struct{ t roundTrips }
 
-func (q *Quickest) Learn(trip, now time.Duration) time.Duration { return q.q.learn(trip, now) }
+func (t *RoundTrips) Learn(trip, now time.Duration) time.Duration {
+	t.t.learn(trip, now)
+	return t.t.shortest()
+}
 
 // unused is a client that is only closed.
 type unused struct{ rueidis.Client }
@@ -90,7 +94,7 @@ func NewNode(client rueidis.Client) *Node {
 
 // Run has the node decide a step.
 func (n *Node) Run(ctx context.Context, s script.Call) error {
-	_, err := n.run(ctx, 0, s, false)
+	_, err := (&Servers{single: n, calls: sync.Pool{New: newCall}}).Run(ctx, 0, s)
 	return err
 }
 

@@ -55,7 +55,6 @@ type Node struct {
 	batcher       *batcher
 	confirms      *batcher      // of calls that wait for replicas
 	turn          atomic.Uint64 // of the connections for them
-	calls         sync.Pool     // of *Call
 	clustered     bool          // calls share no command: the caller's client may send each to another server
 	asked         atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
@@ -68,7 +67,6 @@ func elapsed() time.Duration { return time.Since(started) }
 // newNode returns a node without connections.
 func newNode(addr string, config *Config, codec *script.Codec) *Node {
 	n := &Node{addr: addr, config: config, codec: codec}
-	n.calls.New = newCall
 	n.conns = make([]atomic.Pointer[connection], connections)
 	if config.WaitReplicas > 0 {
 		n.conns = make([]atomic.Pointer[connection], connections+confirming)
@@ -134,23 +132,11 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 	return c
 }
 
-// run has the node decide a call, and returns the instant at which it did. asking is for a
-// slot that is on its way to the node.
-func (n *Node) run(ctx context.Context, slot int, call script.Call, asking bool) (window.Instant, error) {
-	c := n.calls.Get().(*Call)
-	c.Call, c.Slot, c.asking = call, slot, asking
-	n.runAll(ctx, c.self[:])
-	at, err := c.At, c.Err
-	if !c.abandoned {
-		*c = Call{done: c.done, self: c.self, at: -1}
-		n.calls.Put(c)
-	}
-	return at, err
-}
-
-// runAll has the node decide calls, and sets their results. It may change the order of the
-// list.
-func (n *Node) runAll(ctx context.Context, calls []*Call) {
+// decide has the node decide calls, and sets their results: one call together with those of
+// other callers, several as they are, in their order. It sends those again that the server
+// has not decided, and not counted, for a reason that is gone now. It may change the order of
+// the list.
+func (n *Node) decide(ctx context.Context, calls []*Call) {
 	client, began, err := n.enter(len(calls))
 	if err != nil {
 		for _, c := range calls {
@@ -159,7 +145,40 @@ func (n *Node) runAll(ctx context.Context, calls []*Call) {
 		return
 	}
 	for left := calls; len(left) > 0; {
-		left = n.attempt(ctx, client, left)
+		sent := elapsed()
+		now, deadline, end, err := n.times(ctx, client, sent)
+		ready := 0
+		for i, c := range left {
+			c.ctx, c.began, c.deadline = ctx, sent, end
+			if c.Err = err; err == nil {
+				c.program, c.keys, c.args, c.Err = n.codec.Command(&c.Call, now, deadline, c.room[:0])
+			}
+			c.ownCommand = c.keysMoved || c.asking || n.clustered || len(c.keys) > maxBatchKeys
+			c.counts = c.Verb != store.Check
+			if c.Err == nil {
+				left[i], left[ready] = left[ready], c
+				ready++
+			}
+		}
+		if left = left[:ready]; ready == 0 {
+			break
+		}
+		switch c := left[0]; {
+		case c.inSlice() || c.ownCommand:
+			n.send(ctx, client, left)
+		case c.counts && n.config.WaitReplicas > 0:
+			n.confirms.do(ctx, client, c)
+		default:
+			n.batcher.do(ctx, client, c)
+		}
+		again := 0
+		for i, c := range left {
+			if n.resolve(ctx, c) {
+				left[i], left[again] = left[again], c
+				again++
+			}
+		}
+		left = left[:again]
 	}
 	answered := false
 	for _, c := range calls {
@@ -171,60 +190,30 @@ func (n *Node) runAll(ctx context.Context, calls []*Call) {
 	n.exit(ctx, len(calls), began, answered)
 }
 
-// attempt sends calls, in one round trip where all goes well: one call together with those
-// of other callers, several as they are, in their order. It puts those that have to be sent
-// again first, and returns them: the program was not able to decide a call, or the deadline
-// or the calendar of this machine was off, and the server has counted nothing then.
-func (n *Node) attempt(ctx context.Context, client rueidis.Client, calls []*Call) (again []*Call) {
-	began := elapsed()
-	times, deadline, err := n.aim(ctx, client, calls[0].Times, began)
-	ready := 0
-	for i, c := range calls {
-		c.ctx, c.began, c.deadline = ctx, began, deadline
-		if c.Err = err; err != nil {
-			continue
-		}
-		aimed := times
-		if c.retry.Near != 0 {
-			aimed.Near = c.retry.Near
-		}
-		aimed.Nears, aimed.Around = c.retry.Nears, c.retry.Around
-		c.program, c.keys, c.args, c.Err = n.codec.Command(&c.Call, aimed, c.room[:0])
-		c.ownCommand = c.keysMoved || c.asking || n.clustered || len(c.keys) > maxBatchKeys
-		c.counts = c.Verb != store.Check
-		if c.Err == nil {
-			calls[i], calls[ready] = calls[ready], c
-			ready++
-		}
+// times returns the server's instant at now, or a little later, and at the end of ctx; and
+// that end as a time since some fixed instant. All are 0 if ctx does not end. It asks the
+// server for its time if that is not known yet.
+func (n *Node) times(ctx context.Context, client rueidis.Client, now time.Duration) (at, deadline window.Instant, end time.Duration, err error) {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return 0, 0, 0, nil
 	}
-	if calls = calls[:ready]; ready == 0 {
-		return nil
+	if !n.clock.known() {
+		err = n.askTime(ctx, client)
 	}
-	switch c := calls[0]; {
-	case c.inSlice() || c.ownCommand:
-		n.send(ctx, client, calls)
-	case c.counts && n.config.WaitReplicas > 0:
-		n.confirms.do(ctx, client, c)
-	default:
-		n.batcher.do(ctx, client, c)
+	if end = now + time.Until(until); err == nil {
+		at, deadline = n.clock.at(now), n.clock.at(end)
 	}
-	left := 0
-	for i, c := range calls {
-		if n.resolve(ctx, c) {
-			calls[i], calls[left] = calls[left], c
-			left++
-		}
-	}
-	return calls[:left]
+	return at, deadline, end, err
 }
 
-// resolve writes the results or the error in the answer to c, and reports whether c has to be
-// sent again: the server has counted nothing, for a reason that is gone now.
+// resolve writes the results or the error in the reply to c, and reports whether c has to be
+// sent again.
 func (n *Node) resolve(ctx context.Context, c *Call) (again bool) {
 	if c.abandoned {
 		return false
 	}
-	if err := c.answer.err; err != nil {
+	if err := c.failure; err != nil {
 		c.Err = script.About(err, c.keys...)
 		if wordOf(err) == "TRYAGAIN" && !c.ownCommand {
 			c.keysMoved = true // not all calls of the batch can be decided
@@ -232,17 +221,14 @@ func (n *Node) resolve(ctx context.Context, c *Call) (again bool) {
 		}
 		return false
 	}
-	if c.At, c.Err = n.codec.Decode(&c.Call, c.keys, c.answer.reply); c.Err == nil {
+	if c.At, c.Err = n.codec.Decode(&c.Call, c.keys, c.reply); c.Err == nil {
 		return false
 	}
 	if errors.Is(c.Err, script.ErrStale) && c.stale < maxStale && ctx.Err() == nil {
 		c.stale++ // the server's clock may have been set forward; now it is known
 		return true
 	}
-	if c.retry, again = c.retry.Again(c.Err, c.At, c.off, len(c.Which)); again {
-		c.off++
-	}
-	return again
+	return c.Again(c.Err, c.At)
 }
 
 // maxStale is how often a call that came too late is sent again, while its caller has
@@ -296,30 +282,6 @@ func (n *Node) missed(err error) error {
 	return fmt.Errorf("%s: %w", n.addr, err)
 }
 
-// aim returns t with a deadline on the server's clock: the end of ctx, which it also
-// returns as a time since some fixed instant, or 0. It asks the server for its
-// time if that is not known yet. The call begins at now, or a little later.
-func (n *Node) aim(ctx context.Context, client rueidis.Client, t script.Times, now time.Duration) (script.Times, time.Duration, error) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return t, 0, nil
-	}
-	end := now + time.Until(deadline)
-	if t.Now != 0 {
-		return t, end, nil
-	}
-	if n.clock.best.Load() == nil {
-		if err := n.askTime(ctx, client); err != nil {
-			return t, end, err
-		}
-	}
-	t.Near = n.clock.at(now)
-	if own := n.clock.at(end); t.Deadline == 0 || own < t.Deadline {
-		t.Deadline = own
-	}
-	return t, end, nil
-}
-
 // askTime asks the server for its time. The first callers know the length of a round
 // trip from it.
 func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
@@ -328,9 +290,7 @@ func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
 	if err == nil && len(t) == 2 {
 		now := elapsed()
 		n.clock.learn(window.Instant(t[0]*1e6+t[1]), now)
-		n.batcher.mu.Lock()
-		n.batcher.learn(now-began, now)
-		n.batcher.mu.Unlock()
+		n.batcher.trips.learn(now-began, now)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package conn
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -26,36 +25,29 @@ type Call struct {
 	At   window.Instant // the server's, set when the call was decided
 	Err  error          // nil when the call was decided
 
-	// What the answers so far have asked for.
-	asking    bool         // ASKING goes before it: its slot is on its way to the node
-	keysMoved bool         // some keys of its slot have
-	retry     script.Times // calendar periods, or the program for holds and bans
-	off       int          // how often
-	stale     int          // how often it came too late
+	// What answers so far have asked for, besides what script.Call has.
+	asking    bool // ASKING goes before it: its slot is on its way to the node
+	keysMoved bool // some keys of its slot have
+	stale     int  // how often it came too late
 
-	// What is sent, and its answer.
+	// What is sent, and its answer: a reply or an error.
 	program    *script.Program
 	keys       []string
 	room       [4]string // for keys
 	args       string
 	ownCommand bool // it shares no command
 	counts     bool // it is not a check
-	answer     answer
+	reply      script.Reply
+	failure    error
 
 	// Of the batcher.
 	ctx       context.Context
 	began     time.Duration
 	deadline  time.Duration // 0: none
-	done      chan error    // gets nil when answer is set, or why the caller leaves; nil in a slice
+	done      chan error    // gets nil when the answer is set, or why the caller leaves; nil in a slice
 	self      [1]*Call      // itself, as a batch
-	at        int           // the index in batcher.live, or -1; guarded by its mu
+	at        int           // the index in batcher.waiting, or -1; guarded by its mu
 	abandoned bool          // the batcher may still have it
-}
-
-// answer is the answer to a call: a reply of the server, or an error.
-type answer struct {
-	reply script.Reply
-	err   error
 }
 
 func newCall() any {
@@ -69,7 +61,7 @@ func (c *Call) inSlice() bool { return c.done == nil }
 
 // shares reports whether a command can decide c and other, which stands behind it.
 func (c *Call) shares(other *Call) bool {
-	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Times.Now == other.Times.Now && !c.ownCommand && !other.ownCommand
+	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Now == other.Now && !c.ownCommand && !other.ownCommand
 }
 
 // sortByCommand puts calls that can share a command beside each other.
@@ -88,9 +80,10 @@ func sortByCommand(calls []*Call) {
 
 // command is one script call: a program that decides one call, or several that share it.
 type command struct {
-	calls []*Call
-	text  string // the reply
-	err   error
+	calls    []*Call
+	answered bool
+	text     string // the reply
+	err      error
 
 	unconfirmed error // of the calls that count
 }
@@ -98,7 +91,6 @@ type command struct {
 // sending is the scratch buffer of a send.
 type sending struct {
 	commands   []command
-	left       []*command
 	keys, args []string
 }
 
@@ -117,12 +109,14 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 		}
 		s.commands, rest = append(s.commands, command{calls: rest[:size]}), rest[size:]
 	}
-	for i := range s.commands {
-		s.left = append(s.left, &s.commands[i])
-	}
 	n.roundTrip(ctx, client, s, false)
-	s.left = slices.DeleteFunc(s.left, func(r *command) bool { return wordOf(r.err) != "NOSCRIPT" })
-	if len(s.left) > 0 {
+	missing := false
+	for i := range s.commands {
+		r := &s.commands[i]
+		r.answered = wordOf(r.err) != "NOSCRIPT"
+		missing = missing || !r.answered
+	}
+	if missing {
 		n.loaded.Clear()
 		n.roundTrip(ctx, client, s, true)
 	}
@@ -130,27 +124,25 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 	for i := range s.commands {
 		r := &s.commands[i]
 		replies := script.RepliesIn(r.text)
-		if replies.At != 0 && r.calls[0].Times.Now == 0 {
+		if replies.At != 0 && r.calls[0].Now == 0 {
 			n.clock.learn(replies.At, read)
 		}
 		for _, c := range r.calls {
-			c.answer = answer{script.Reply{Text: r.text}, r.err}
-			if r.err == nil && len(r.calls) > 1 {
-				c.answer.reply, c.answer.err = replies.Next(len(c.Which))
+			if c.failure = r.err; r.err == nil {
+				c.reply, c.failure = replies.Next(len(c.Ops))
 			}
-			if c.answer.err == nil && c.counts {
-				c.answer.err = r.unconfirmed
+			if c.failure == nil && c.counts {
+				c.failure = r.unconfirmed
 			}
 		}
 	}
 	clear(s.commands)
-	clear(s.left)
-	s.commands, s.left = s.commands[:0], s.left[:0]
+	s.commands = s.commands[:0]
 	sendings.Put(s)
 }
 
-// sendAlone sends c by itself, on the dedicated connection if that is free. client is what c
-// uses otherwise: a node that has just lost it has probably lost the dedicated one, too.
+// sendAlone sends c by itself: on the dedicated connection if that is free and client, the
+// connection of other calls, is not lost, because then both mostly are.
 func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
 	main := n.conns[0].Load()
 	usable := main != nil && main.Client == client && !main.lost.Load() && (n.config.WaitReplicas == 0 || !c.counts)
@@ -170,44 +162,49 @@ func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
 		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })
 	}
 	n.send(ctx, own.Client, c.self[:])
-	if aborted := !stop(); aborted && c.answer.err != nil {
-		c.answer.err = caller.Err()
-	} else if errors.Is(c.answer.err, context.DeadlineExceeded) {
+	if aborted := !stop(); aborted && c.failure != nil {
+		c.failure = caller.Err()
+	} else if errors.Is(c.failure, context.DeadlineExceeded) {
 		<-ctx.Done() // it may end a moment after its deadline, and tells whose time is over
 	}
 }
 
-// roundTrip sends the commands that are left, and waits for their replies. Those that count are
-// followed by one WAIT, if replicas have to confirm. The first command with a program brings
-// its text, and all do with texts. The client of a caller may send each to another server: what
-// one of them has says nothing of the others.
+// roundTrip sends the commands that have no answer yet, and waits for their replies. If
+// replicas have to confirm, one WAIT follows, for all that count. The first command with a
+// program brings its text, and all do with texts. The client of a caller may send each to
+// another server: what one of them has says nothing of the others.
 func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending, texts bool) {
 	replicas, latest := 0, time.Duration(0)
-	for _, r := range s.left {
+	for i := range s.commands {
+		r := &s.commands[i]
 		for _, c := range r.calls {
-			if latest = max(latest, c.deadline); c.counts {
+			if latest = max(latest, c.deadline); c.counts && !r.answered {
 				replicas = n.config.WaitReplicas
 			}
 		}
 	}
-	if first := s.left[0]; len(s.left) == 1 && replicas == 0 && !first.calls[0].asking {
-		first.text, first.err = client.Do(ctx, n.command(client, s, first, texts)).ToString()
+	if first := &s.commands[0]; len(s.commands) == 1 && replicas == 0 && !first.calls[0].asking {
+		first.text, first.err = client.Do(ctx, n.build(client, s, first, texts)).ToString()
 		return
 	}
 	if replicas > 0 {
 		client = n.confirmer(client)
 	}
-	commands := make([]rueidis.Completed, 0, 2*len(s.left)+1) // the library may keep it
-	for _, r := range s.left {
-		if r.calls[0].asking {
-			commands = append(commands, client.B().Asking().Build())
+	built := make([]rueidis.Completed, 0, 2*len(s.commands)+1) // the library may keep it
+	for i := range s.commands {
+		r := &s.commands[i]
+		if r.answered {
+			continue
 		}
-		commands = append(commands, n.command(client, s, r, texts))
+		if r.calls[0].asking {
+			built = append(built, client.B().Asking().Build())
+		}
+		built = append(built, n.build(client, s, r, texts))
 	}
 	if replicas > 0 {
-		commands = append(commands, n.wait(client, latest))
+		built = append(built, n.wait(client, latest))
 	}
-	replies := client.DoMulti(ctx, commands...)
+	replies := client.DoMulti(ctx, built...)
 	var unconfirmed error
 	if replicas > 0 {
 		confirmed, err := replies[len(replies)-1].AsInt64()
@@ -215,7 +212,11 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 			unconfirmed = errReplicas
 		}
 	}
-	for _, r := range s.left {
+	for i := range s.commands {
+		r := &s.commands[i]
+		if r.answered {
+			continue
+		}
 		if r.calls[0].asking {
 			replies = replies[1:]
 		}
@@ -224,9 +225,9 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 	}
 }
 
-// command returns r for the client, with the text of its program if the server may not have
+// build returns r for the client, with the text of its program if the server may not have
 // that.
-func (n *Node) command(client rueidis.Client, s *sending, r *command, withText bool) rueidis.Completed {
+func (n *Node) build(client rueidis.Client, s *sending, r *command, withText bool) rueidis.Completed {
 	s.keys, s.args = s.keys[:0], s.args[:0]
 	for _, c := range r.calls {
 		s.keys, s.args = append(s.keys, c.keys...), append(s.args, c.args)

@@ -31,13 +31,14 @@ type Servers struct {
 	single    *Node      // serves all keys; nil: a cluster
 	sentinels *sentinels // nil without Sentinels
 	sharded   bool
+	calls     sync.Pool // of *Call
 
 	close context.CancelFunc // of config.life
 	tasks sync.WaitGroup
 
 	// Of a cluster.
 	slots   []atomic.Pointer[Node]
-	changed chan struct{} // has one when the slots may have changed
+	changed chan struct{} // has one when the slots may have changed: watch asks for them soon
 	mu      sync.Mutex
 	byAddr  map[string]*Node // guarded by mu
 	seeds   []string         // guarded by mu; addresses of nodes, replicas too
@@ -65,14 +66,14 @@ var (
 	errNoSlots = errors.New("no node of the cluster has answered who serves the slots")
 )
 
-// Around returns the servers that the caller's client is connected to. There is
-// no time-out, no breaker, and no bound of calls in flight.
-func Around(client rueidis.Client, codec *script.Codec) *Servers {
+// ForClient returns the servers that the caller's client is connected to. There is
+// no time-out, no breaker, and no limit of calls in flight.
+func ForClient(client rueidis.Client, codec *script.Codec) *Servers {
 	n := newNode("redis", &Config{}, codec)
 	n.conns[0].Store(&connection{Client: client})
 	n.clustered = client.Mode() == rueidis.ClientModeCluster
 	n.batcher.life, n.batcher.stop = context.WithCancel(context.Background())
-	return &Servers{single: n, sharded: n.clustered, close: nothing}
+	return &Servers{single: n, sharded: n.clustered, close: nothing, calls: sync.Pool{New: newCall}}
 }
 
 // Open connects to servers. It returns when the first attempt to connect to each
@@ -82,7 +83,7 @@ func Around(client rueidis.Client, codec *script.Codec) *Servers {
 func Open(ctx context.Context, config *Config, codec *script.Codec) (*Servers, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	s := &Servers{config: config, codec: codec}
+	s := &Servers{config: config, codec: codec, calls: sync.Pool{New: newCall}}
 	config.life, s.close = context.WithCancel(context.Background())
 	if config.Changed == nil {
 		config.Changed = func(Change) {}
@@ -183,53 +184,76 @@ func (s *Servers) Primaries() (nodes []*Node, slot map[*Node]int) {
 	return nodes, slot
 }
 
-// serving returns the node that serves slot, or nil.
+// serving returns the node that serves slot. If there is none it returns nil, and the
+// cluster is asked soon.
 func (s *Servers) serving(slot int) *Node {
 	if s.single != nil {
 		return s.single
 	}
-	return s.slots[slot].Load()
+	n := s.slots[slot].Load()
+	if n == nil {
+		signal(s.changed)
+	}
+	return n
 }
 
 // Ready reports whether the node that serves slot may get a call now.
 func (s *Servers) Ready(slot int) bool {
-	if n := s.serving(slot); n != nil && !n.Unavailable() {
-		return true
+	n := s.serving(slot)
+	if n != nil && n.Unavailable() && s.single == nil {
+		signal(s.changed)
 	}
-	s.ask()
-	return false
+	return n != nil && !n.Unavailable()
 }
 
 // Run has the node that serves slot decide a call, and returns the instant at which it did.
-func (s *Servers) Run(ctx context.Context, slot int, call script.Call) (at window.Instant, err error) {
-	if s.single != nil {
-		return s.single.run(ctx, slot, call, false)
+func (s *Servers) Run(ctx context.Context, slot int, call script.Call) (window.Instant, error) {
+	c := s.calls.Get().(*Call)
+	c.Call, c.Slot, c.Err = call, slot, errNoNode
+	to := onward{node: s.serving(slot)}
+	for sent := 0; to.node != nil; sent++ {
+		c.asking = to.asking
+		to.node.decide(ctx, c.self[:])
+		if to = s.next(ctx, slot, to.node, c.Err); sent == maxRedirects || to.later && !pause(ctx, sent) {
+			break
+		}
 	}
-	err = s.withRedirects(ctx, slot, func(n *Node, asking bool) (err error) {
-		at, err = n.run(ctx, slot, call, asking)
-		return err
-	})
+	at, err := c.At, c.Err
+	if !c.abandoned {
+		*c = Call{done: c.done, self: c.self, at: -1}
+		s.calls.Put(c)
+	}
 	return at, err
 }
 
 // Client calls f with the client of the node that serves slot, unless the node is
 // unavailable or busy.
 func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) error) error {
-	return s.withRedirects(ctx, slot, func(n *Node, asking bool) error {
-		client, began, err := n.enter(1)
-		if err != nil {
-			return n.missed(err)
-		}
-		if asking {
-			client = askingClient{client}
-		}
-		err = f(client)
-		n.exit(ctx, 1, began, answers(err))
-		if err != nil {
+	err, to := errNoNode, onward{node: s.serving(slot)}
+	for sent := 0; to.node != nil; sent++ {
+		n := to.node
+		if err = n.lend(ctx, to.asking, f); err != nil {
 			err = n.missed(err)
 		}
+		if to = s.next(ctx, slot, n, err); sent == maxRedirects || to.later && !pause(ctx, sent) {
+			break
+		}
+	}
+	return err
+}
+
+// lend calls f with the client of n.
+func (n *Node) lend(ctx context.Context, asking bool, f func(rueidis.Client) error) error {
+	client, began, err := n.enter(1)
+	if err != nil {
 		return err
-	})
+	}
+	if asking {
+		client = askingClient{client}
+	}
+	err = f(client)
+	n.exit(ctx, 1, began, answers(err))
+	return err
 }
 
 // askingClient is a client for keys of a slot that is on its way to its node.
@@ -238,25 +262,6 @@ type askingClient struct{ rueidis.Client }
 // Do implements [rueidis.Client].
 func (c askingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	return c.DoMulti(ctx, c.B().Asking().Build(), cmd)[1]
-}
-
-// withRedirects calls ask with the node that serves slot, and again with each node that
-// the one before sends the call on to. A node that sends a call on has not
-// counted it.
-func (s *Servers) withRedirects(ctx context.Context, slot int, ask func(n *Node, asking bool) error) error {
-	n, asking := s.serving(slot), false
-	if n == nil {
-		s.ask()
-		return errNoNode
-	}
-	for sent := 0; ; sent++ {
-		err := ask(n, asking)
-		next := s.next(ctx, slot, n, err)
-		if next.node == nil || sent == maxRedirects || next.later && !pause(ctx, sent) {
-			return err
-		}
-		n, asking = next.node, next.asking
-	}
 }
 
 // RunAll has the nodes that serve the slots of calls decide them, all at the same time, in as
@@ -307,11 +312,11 @@ func (s *Servers) runOnNodes(ctx context.Context, calls []*Call, to []*Node) {
 	var others sync.WaitGroup
 	for i, n := range nodes {
 		if i > 0 {
-			others.Go(func() { n.runAll(ctx, parts[i]) })
+			others.Go(func() { n.decide(ctx, parts[i]) })
 		}
 	}
 	if len(nodes) > 0 {
-		nodes[0].runAll(ctx, parts[0])
+		nodes[0].decide(ctx, parts[0])
 	}
 	others.Wait()
 }
@@ -328,7 +333,7 @@ func (s *Servers) next(ctx context.Context, slot int, n *Node, err error) onward
 	if err == nil || s.single != nil || errors.Is(err, store.ErrRepeated) {
 		return onward{}
 	}
-	s.ask()
+	signal(s.changed)
 	text, answered := said(err)
 	if n == nil || !answered {
 		return onward{}
@@ -399,9 +404,6 @@ func (s *Servers) node(addr string) *Node {
 	}
 	return n
 }
-
-// ask makes the goroutine in watch ask a cluster for the slots soon.
-func (s *Servers) ask() { signal(s.changed) }
 
 // watch keeps the slots up to date until the cluster is closed.
 func (s *Servers) watch() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/window"
 )
@@ -13,29 +14,28 @@ import (
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	const now, later = window.Instant(1e15), window.Instant(2e15)
-	var times script.Times
-	again := func(err error, sent int, want bool) {
+	call := script.Call{Ops: make([]store.Op, 1)}
+	again := func(err error, want bool) {
 		t.Helper()
-		var ok bool
-		if times, ok = times.Again(err, now, sent, 1); ok != want {
-			t.Errorf("after %d times: got %t, want %t", sent, ok, want)
+		if got := call.Again(err, now); got != want {
+			t.Errorf("after %v: got %t, want %t", err, got, want)
 		}
 	}
 	ban := &script.StateError{Head: "\x01\x0d"}
-	again(errors.New("another"), 0, false)
-	again(ban, 0, true)
-	if !times.Around {
+	again(errors.New("another"), false)
+	again(ban, true)
+	if full, _, _ := call.Retries(); !full {
 		t.Error("got no program for bans")
 	}
-	again(ban, 1, false)
-	again(&script.CalendarError{At: later}, 1, true)
-	if times.Near != 0 || times.Nears[0] != later {
-		t.Errorf("a key that has seen a later instant: got %+v", times)
+	again(ban, false)
+	again(&script.CalendarError{At: later}, true)
+	if _, near, first := call.Retries(); near != 0 || first != later {
+		t.Errorf("a key that has seen a later instant: got %v and %v, want 0 and %v", near, first, later)
 	}
-	again(&script.CalendarError{At: now}, 2, true) // its state is gone meanwhile
-	if times.Near != now || times.Nears[0] != now {
-		t.Errorf("without the key: got %+v, want the server's instant", times)
+	again(&script.CalendarError{At: now}, true) // its state is gone meanwhile
+	if _, near, first := call.Retries(); near != now || first != now {
+		t.Errorf("without the key: got %v and %v, want the server's instant", near, first)
 	}
-	again(&script.CalendarError{At: later}, 3, true)
-	again(&script.CalendarError{At: later}, 4, false)
+	again(&script.CalendarError{At: later}, true)
+	again(&script.CalendarError{At: later}, false)
 }

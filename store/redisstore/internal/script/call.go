@@ -3,7 +3,6 @@ package script
 import (
 	"encoding/binary"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -14,62 +13,52 @@ import (
 // Call is a call, or the part of a call that one slot decides: a program decides
 // it in one atomic step.
 type Call struct {
-	Verb  store.Verb
-	Ops   []store.Op
-	Which []int // the ops of the call, by their index in Ops
-	Times Times
-}
+	Verb store.Verb
+	Ops  []store.Op
 
-// Times are what a call carries besides its ops.
-type Times struct {
 	// Now takes the place of the server's instant, in tests only; 0 does not.
 	Now window.Instant
 
-	// Near is about the server's instant: the call carries the calendar periods
-	// around it. 0 means the time of this machine. Nears has the instants of ops
-	// that need others, by their place in Which.
-	Near  window.Instant
-	Nears map[int]window.Instant
+	// Near is about the server's instant: the call carries the calendar periods around it.
+	// 0 means what the sender of the call knows.
+	Near window.Instant
 
-	// Deadline is the server's instant after which the call counts nothing any
-	// more; 0 is none.
+	// Deadline is the server's instant after which the call counts nothing, if that of its
+	// sender is not earlier; 0 is none.
 	Deadline window.Instant
 
-	// Around makes the call run the program for holds and bans: a key has a state
-	// that a limit with them left behind.
-	Around bool
+	// What answers so far have asked for, see [Call.Again].
+	full    bool                   // the full program
+	nears   map[int]window.Instant // ops that need the periods around other instants
+	periods int                    // how often periods were not the right ones
 }
 
 // MaxOps is the most ops that a program can read.
 const MaxOps = 1<<16 - 1
 
-// Again reports whether a call that ended with err should be sent again, and returns the
-// times for that. It should after the error of a state with holds or a ban, if its program
-// does not know them, and after a [CalendarError], up to twice for each op and once more:
-// an op may need the periods around two instants that its state has seen. sent is how often
-// the call was sent again before, and now the server's instant.
-func (t Times) Again(err error, now window.Instant, sent, ops int) (Times, bool) {
-	var off *CalendarError
+// Again reports whether c, which ended with err at the server's instant now, should be sent
+// again, and prepares it for that. It should if its program does not know the holds or the
+// ban of a state, and after a [CalendarError], up to twice for each op and once more: an op
+// may need the periods around two instants that its state has seen.
+func (c *Call) Again(err error, now window.Instant) bool {
 	var state *StateError
-	if t.Around {
-		sent--
+	if errors.As(err, &state) && isWrapped(state.Head) && !c.full {
+		c.full = true
+		return true
 	}
-	switch {
-	case errors.As(err, &state) && state.around() && !t.Around:
-		t.Around = true
-		return t, true
-	case !errors.As(err, &off) || sent > 2*ops:
-		return t, false
+	var off *CalendarError
+	if !errors.As(err, &off) || c.periods > 2*len(c.Ops) {
+		return false
 	}
+	c.periods++
 	if off.At == now {
-		t.Near = now
+		c.Near = now
 	}
-	t.Nears = maps.Clone(t.Nears)
-	if t.Nears == nil {
-		t.Nears = map[int]window.Instant{}
+	if c.nears == nil {
+		c.nears = map[int]window.Instant{}
 	}
-	t.Nears[off.Op] = off.At // also in place of a later one: the state may be gone
-	return t, true
+	c.nears[off.Op] = off.At // also in place of a later one: the state may be gone
+	return true
 }
 
 // Where the parts of an argument for one call begin, see lua/begin.lua: the
@@ -84,7 +73,7 @@ const (
 
 // BatchArgs returns the arguments for a batch of calls that have these arguments, all with
 // the same instant in place of the server's, and these keys, in their order: see
-// lua/run_begin.lua.
+// lua/batch_begin.lua.
 func BatchArgs(calls, keys []string) []string {
 	const most = 8 // strings of ops to compare with: calls that ask the same are the rule
 	head, soonest := make([]byte, atCalls, atCalls+10*len(calls)), int64(unlimited)
@@ -137,10 +126,10 @@ func appendRepeats(b []byte, keys []string) []byte {
 // where each of them ends to ends.
 func (c *Codec) appendKeys(b []byte, ends []int, call *Call) ([]byte, []int, error) {
 	var seen map[string]struct{}
-	if len(call.Which) > few {
-		seen = make(map[string]struct{}, len(call.Which))
+	if len(call.Ops) > few {
+		seen = make(map[string]struct{}, len(call.Ops))
 	}
-	for _, i := range call.Which {
+	for i := range call.Ops {
 		op, from := &call.Ops[i], len(b)
 		b = c.names.Append(b, op)
 		name, repeated := b[from:], false
@@ -171,14 +160,20 @@ func (c *Codec) appendKeys(b []byte, ends []int, call *Call) ([]byte, []int, err
 // few is how many keys are compared with each other. More of them go into a map.
 const few = 8
 
-// Command returns the program for a call, its keys, which it appends to keys, and its
-// argument. The keys and the argument share their memory.
-func (c *Codec) Command(call *Call, t Times, keys []string) (*Program, []string, string, error) {
+// Command returns the program that decides call, its keys, which it appends to keys, and its
+// argument. The keys and the argument share their memory. near is about the server's instant,
+// or 0, and deadline the one after which the call counts nothing; 0 is none.
+func (c *Codec) Command(call *Call, near, deadline window.Instant, keys []string) (*Program, []string, string, error) {
 	switch {
-	case t.Now != 0:
-		t.Near = t.Now
-	case t.Near == 0:
-		t.Near = window.At(time.Now())
+	case call.Now != 0:
+		near = call.Now
+	case call.Near != 0:
+		near = call.Near
+	case near == 0:
+		near = window.At(time.Now())
+	}
+	if call.Deadline != 0 && (deadline == 0 || call.Deadline < deadline) {
+		deadline = call.Deadline
 	}
 	buf := c.buffers.Get().(*[]byte)
 	defer c.buffers.Put(buf)
@@ -188,57 +183,50 @@ func (c *Codec) Command(call *Call, t Times, keys []string) (*Program, []string,
 	if err != nil {
 		return nil, nil, "", err
 	}
-	b, program := c.appendCall(b, call, len(ends), t)
+	b = put7(b, call.Now, deadline)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(ends))) // exact for calls that batches have
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(call.Ops)))
+	isFull := call.full || c.needsFull(call)
+	first := kindFor(call.Ops[0].Limit)
+	v, allFast, mixed := one, true, first.wraps
+	if len(call.Ops) > 1 {
+		v = many
+	}
+	for i := range call.Ops {
+		op, k := &call.Ops[i], kindFor(call.Ops[i].Limit)
+		if isFull {
+			b = appendFull(append(b, k.code), call.Verb, op)
+		} else {
+			asked := ask(call.Verb, op)
+			b = put7(append(b, k.code, asked), min(max(op.N, 0), window.MaxHits+1))
+			mixed = mixed || k != first
+			allFast = allFast && k.fast && asked <= askEnforce
+			if asked == askRefund {
+				v |= refund
+			}
+		}
+		at := near
+		if own, ok := call.nears[i]; ok {
+			at = own
+		}
+		b = c.appendLimit(b, k, op.Limit, at)
+		if k.distinct {
+			b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
+		}
+	}
+	switch {
+	case isFull:
+		v = full
+	case allFast:
+		v = fast
+	case !mixed:
+		v += perKind * variant(first.code)
+	}
 	*buf = b
 	text, from := string(b), 0
 	for _, end := range ends {
 		keys = append(keys, text[from:end])
 		from = end
 	}
-	return c.programs.of(program), keys, text[from:], nil
-}
-
-// appendCall appends the argument for a call with so many keys, and returns the variant of
-// the program that reads it.
-func (c *Codec) appendCall(b []byte, call *Call, keys int, t Times) ([]byte, variant) {
-	b = put7(b, t.Now, t.Deadline)
-	b = binary.LittleEndian.AppendUint16(b, uint16(keys)) // exact for calls that batches have
-	b = binary.LittleEndian.AppendUint16(b, uint16(len(call.Which)))
-	isAround := t.Around || c.isAround(call)
-	first := kindFor(call.Ops[call.Which[0]].Limit)
-	mixed, allCommon, v := first.wraps, true, one
-	if len(call.Which) > 1 {
-		v = many
-	}
-	for n, i := range call.Which {
-		op, near := &call.Ops[i], t.Near
-		if own, ok := t.Nears[n]; ok {
-			near = own
-		}
-		k := kindFor(op.Limit)
-		if isAround {
-			b = appendAround(append(b, k.code), call.Verb, op)
-		} else {
-			asked := ask(call.Verb, op)
-			b = put7(append(b, k.code, asked), min(max(op.N, 0), window.MaxHits+1))
-			mixed = mixed || k != first
-			allCommon = allCommon && k.common && asked <= askEnforce
-			if asked == askRefund {
-				v |= refund
-			}
-		}
-		b = c.appendLimit(b, k, op.Limit, near)
-		if k.distinct {
-			b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
-		}
-	}
-	switch {
-	case isAround:
-		return b, around
-	case allCommon:
-		return b, common
-	case mixed:
-		return b, v
-	}
-	return b, v + perKind*variant(first.code)
+	return c.programs.of(v), keys, text[from:], nil
 }

@@ -139,8 +139,8 @@ func quotaNumber(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byt
 }
 
 func calendarNumbers(c *Codec, b []byte, l *window.Compiled, near window.Instant) []byte {
-	around := c.calendars.around(l.Window, near)
-	return put7(put7(b, quota(l)), around[:]...)
+	periods := c.calendars.periods(l.Window, near)
+	return put7(put7(b, quota(l)), periods[:]...)
 }
 
 func bucketNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
@@ -202,8 +202,8 @@ type calendars struct {
 // mostCalendars is how many windows are kept: more than rules have.
 const mostCalendars = 1000
 
-// around returns the periods of w around near.
-func (c *calendars) around(w window.Window, near window.Instant) periods {
+// periods returns the periods of w around near.
+func (c *calendars) periods(w window.Window, near window.Instant) periods {
 	known := c.known.Load()
 	if known != nil {
 		if p, ok := (*known)[w]; ok && p[1] <= near && near < p[2] {
@@ -223,30 +223,35 @@ func (c *calendars) around(w window.Window, near window.Instant) periods {
 	return p
 }
 
-// Fits returns an error for an op whose limit the programs cannot compute: one
-// that a program made without [window.Compile], or that is for counting in
+// Fits returns an error for ops that are too many, or whose limits the programs cannot
+// compute: one that was made without [window.Compile], or that is for counting in
 // memory only.
-func Fits(op *store.Op) error {
-	l := op.Limit
-	if l == nil {
-		return fmt.Errorf("rule %q: no limit", op.Space.Name())
+func Fits(ops []store.Op) error {
+	if len(ops) > MaxOps {
+		return fmt.Errorf("weir: %d ops in one call: want at most %d", len(ops), MaxOps)
 	}
-	base, inner := l.Parts()
-	for _, l := range [2]*window.Compiled{base, inner} {
-		if l == nil {
-			continue // no base
+	for i := range ops {
+		bad := func(format string, args ...any) error {
+			return fmt.Errorf("weir: rule %q: "+format, append([]any{ops[i].Space.Name()}, args...)...)
 		}
-		limit := l.Limit
-		switch {
-		case limit == nil:
-			return fmt.Errorf("rule %q: the limit was not made by window.Compile", op.Space.Name())
-		case limit.Window.Kind == window.KindSliding && limit.Quota == window.Unlimited:
-			return fmt.Errorf("rule %q: a sliding window without a quota", op.Space.Name())
-		case limit.Window.Kind == window.KindBucket:
-			_, micros, _ := rate(limit)
-			if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(micros)); hi > 0 || lo > uint64(window.MaxHits) {
-				return fmt.Errorf("rule %q: a bucket of %d hits at %d per %v has products above 2^53: only a store in memory counts it",
-					op.Space.Name(), l.Capacity(), limit.Quota, limit.Window.Length)
+		l := ops[i].Limit
+		if l == nil {
+			return bad("no limit")
+		}
+		base, inner := l.Parts()
+		for _, l := range [2]*window.Compiled{base, inner} {
+			switch {
+			case l == nil: // no base
+			case l.Limit == nil:
+				return bad("the limit was not made by window.Compile")
+			case l.Window.Kind == window.KindSliding && l.Quota == window.Unlimited:
+				return bad("a sliding window without a quota")
+			case l.Window.Kind == window.KindBucket:
+				_, micros, _ := rate(l.Limit)
+				if hi, lo := bits.Mul64(uint64(l.Capacity()), uint64(micros)); hi > 0 || lo > uint64(window.MaxHits) {
+					return bad("a bucket of %d hits at %d per %v has products above 2^53: only a store in memory counts it",
+						l.Capacity(), l.Quota, l.Window.Length)
+				}
 			}
 		}
 	}

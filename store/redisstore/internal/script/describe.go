@@ -74,7 +74,7 @@ func (p *page) ago(at window.Instant) string {
 
 // describe writes the lines of a state, and reports whether it can be read.
 func (k *Kept) describe(p *page, state string) bool {
-	if isStateAround(state) {
+	if isWrapped(state) {
 		if p.line("size     %d bytes", len(state)); state[1] == codeBan {
 			return k.describeBan(p, state[2:])
 		}

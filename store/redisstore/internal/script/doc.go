@@ -10,22 +10,22 @@
 // window, which names its Lua file and holds its half of the codec.
 //
 // Each program without refunds has a second form for a batch of independent calls, which
-// the files in lua/ call a run. Its arguments come from [BatchArgs], and its reply is the replies of the calls, which
-// [RepliesIn] divides.
+// share one script call. Its arguments come from [BatchArgs], and its reply consists of the
+// replies of the calls, which [RepliesIn] divides.
 //
-// There is one fast path, the program common: takes and checks whose ops are all sliding
+// The program fast begins with the fast path: takes and checks whose ops are all sliding
 // or fixed windows or buckets are decided by a few bytes of their states, with a function
-// for each kind (common_KIND.lua), before a server makes the names and functions that only
+// for each kind (fast_KIND.lua), before a server makes the names and functions that only
 // others need. The function gets what is kept for the op's key, or false, the hits, and the
 // limit's numbers. It returns the hits used, the wait, and the time until the key is unused;
 // and if the hits can be counted, what to write, from which byte on (nil: all), the
 // milliseconds after which the key expires (nil: as before), and the time until it is
-// unused then. It returns nothing where only the rest of the program can decide. A run of
-// the program reads the states of all its keys at once, and if it decides all of its calls so,
-// its reply is one status, one instant, and four doubles for each op.
+// unused then. It returns nothing where only the rest of the program can decide. The
+// program reads the states of all keys at once. If the fast path decides all calls of a
+// batch, the reply is one status, one instant, and four doubles for each op.
 //
-// Calls with ops that are about holds or bans run one program for all kinds,
-// around: lua/call_around.lua does with a state what package window does in
+// Calls with ops that are about holds or bans run one program for all kinds, full:
+// lua/call_full.lua does with a state what package window does in
 // around.go, lua/holding.lua has the holds, and the files KIND_aged.lua count hits
 // of holds at the instant of their take. Other programs do not read the states
 // with holds and bans. A call that meets one is sent again with this program.
@@ -37,7 +37,7 @@
 // its hits, and the numbers of its limit. Numbers have 7 bytes, the lowest
 // first. The reply is a status, the server's instant, and for each op the hits
 // used, the hits used before, the wait, and the time until it is unused. An op of
-// the program around has more numbers, and a byte of flags in the reply.
+// the program full has more numbers, and a byte of flags in the reply.
 //
 // # States
 //

@@ -18,9 +18,9 @@ type kind struct {
 	window   window.Kind // the windows that the row is for,
 	distinct bool        // and whether their hits are members
 	calendar bool        // its calls carry calendar periods
-	common   bool        // the program for common calls decides those with ops of the kind
+	fast     bool        // the fast path decides calls with ops of the kind
 	wraps    bool        // a limit with a base: its calls run mixed programs
-	around   bool        // its calls run the program for holds and bans
+	full     bool        // its calls run the full program
 
 	// numbers appends the numbers of a limit, as the kind's open function in Lua
 	// reads them. Those of a wrapped base and inner limit follow by themselves.
@@ -55,7 +55,7 @@ const (
 	maxCode = codeHeld
 )
 
-// The codes of states around those of a kind: with holds, and with a ban.
+// The codes of states that wrap those of a kind: with holds, and with a ban.
 const (
 	codeHolding byte = 12 + iota
 	codeBan
@@ -65,7 +65,7 @@ const (
 var kinds = [maxCode]kind{
 	{
 		code: codeSliding, lua: "sliding", name: "sliding window",
-		window: window.KindSliding, common: true,
+		window: window.KindSliding, fast: true,
 		numbers: slidingNumbers, stays: staysItsLength,
 		decode: decodeSliding, describe: (*page).sliding,
 	},
@@ -77,7 +77,7 @@ var kinds = [maxCode]kind{
 	},
 	{
 		code: codeFixed, lua: "fixed", family: "period", name: "fixed window",
-		window: window.KindFixed, common: true,
+		window: window.KindFixed, fast: true,
 		numbers: lengthNumbers, stays: staysItsLength,
 		decode: decodePeriod, describe: period("began"),
 	},
@@ -89,7 +89,7 @@ var kinds = [maxCode]kind{
 	},
 	{
 		code: codeBucket, lua: "bucket", name: "bucket",
-		window: window.KindBucket, common: true,
+		window: window.KindBucket, fast: true,
 		numbers: bucketNumbers, stays: staysUntilDrained,
 		decode: decodeBucket, describe: (*page).bucket,
 	},
@@ -122,7 +122,7 @@ var kinds = [maxCode]kind{
 		decode: decodeEver, describe: (*page).ever,
 	},
 	{
-		code: codeHeld, lua: "held", name: "places in flight", around: true,
+		code: codeHeld, lua: "held", name: "places in flight", full: true,
 		window:  window.KindHeld,
 		numbers: lengthNumbers, stays: staysItsLength,
 		decode: decodeHeld, describe: (*page).held,

@@ -35,28 +35,28 @@ var Peek = sync.OnceValue(func() *Program {
 //
 //   - one for calls with one op of a kind, and many for calls with several ops of
 //     one kind, each with and without refunds;
-//   - common for calls whose ops are sliding or fixed windows or buckets, also for
-//     one op: it decides common takes and checks by a few bytes of the states;
-//   - around for calls with ops about holds or bans, of all kinds;
+//   - fast for calls whose ops are sliding or fixed windows or buckets, also for
+//     one op: it decides most takes and checks by a few bytes of the states;
+//   - full for calls with ops about holds or bans, of all kinds;
 //   - one and many without a kind, mixed, for all other calls: ops of several kinds, and
 //     limits after a count;
-//   - for each of them without refunds one that decides a batch: several calls, each
-//     as it would be decided alone.
+//   - for each of them without refunds a second one that decides a batch: several
+//     calls, each as it would be decided alone.
 type variant int
 
 const (
 	one variant = iota
 	many
-	around
-	common
+	full
+	fast
 	refund          // added to one or many
 	batch   variant = 8
 	perKind         = 16
 
-	bases = one | many | around | common
+	bases = one | many | full | fast
 )
 
-// base returns v as one, many, around or common.
+// base returns v as one, many, full or fast.
 func (v variant) base() variant { return v & bases }
 
 func (v variant) refunds() bool { return v&refund != 0 }
@@ -68,9 +68,9 @@ func (v variant) kind() *kind { return kindOf(byte(v / perKind)) }
 
 // variants returns the numbers of all programs that can be needed.
 func variants() []variant {
-	all := []variant{common, around, one, one | refund, many, many | refund}
+	all := []variant{fast, full, one, one | refund, many, many | refund}
 	for i := range kinds {
-		if k := &kinds[i]; !k.wraps && !k.around { // else always mixed, or around
+		if k := &kinds[i]; !k.wraps && !k.full { // else always mixed, or full
 			of := perKind * variant(k.code)
 			all = append(all, of, of|refund, of|many, of|many|refund) // one is 0
 		}
@@ -129,22 +129,26 @@ type assembler struct {
 // text assembles the program's files.
 func (v variant) text() string {
 	a, base := assembler{of: v}, v.base()
-	a.add("head")
-	switch {
-	case v.batches() && base == common:
-		a.add("run_begin", "run_states", "common_sliding", "common_fixed", "common_bucket", "run_decide")
-	case v.batches():
-		a.add("run_begin", "run_decide")
-	case base == common:
-		a.add("begin", "states", "common_begin", "common_sliding", "common_fixed", "common_bucket", "common_call", "common_end")
-	default:
+	if a.add("head"); v.batches() {
+		a.add("batch_begin")
+	} else {
 		a.add("begin")
 	}
-	if base == one {
-		a.add("read_one")
+	if base == fast {
+		a.add("fast_begin", "fast_sliding", "fast_fixed", "fast_bucket")
+		if v.batches() {
+			a.WriteString("fast = function(args, first, total, p)\nlocal asked, numbers, writes = asked, numbers, writes\n")
+			a.add("fast_call")
+			a.WriteString("return decided == total\nend\n")
+		} else {
+			a.add("fast_call", "fast_end")
+		}
+	}
+	if v.batches() { // the rest decides one of its calls
+		a.WriteString("local function decide(args, first, total, p)\n")
 	}
 	a.add("rows")
-	if base == around {
+	if base == full {
 		a.add("raw")
 	}
 	if k := v.kind(); k != nil {
@@ -155,16 +159,17 @@ func (v variant) text() string {
 	switch base {
 	case one:
 		a.add("call_one")
-	case around:
-		a.add("holding", "call_around")
+	case full:
+		a.add("holding", "call_full")
 	default:
 		a.add("call_many")
 	}
-	switch {
-	case v.batches() && base == common:
-		a.add("run_common_begin", "common_call", "run_common_end")
-	case v.batches():
-		a.add("run_end")
+	if v.batches() {
+		a.WriteString("end\n")
+		a.add("batch_end")
+	}
+	if v.batches() && base == fast {
+		a.add("fast_batch_end")
 	}
 	return a.String()
 }
@@ -207,22 +212,23 @@ func (a *assembler) family(kinds []kind) {
 			a.WriteString("end\n")
 		}
 	}
-	about := a.of.base() == around
-	if (a.of.refunds() || about) && !kinds[0].around {
+	about := a.of.base() == full
+	if (a.of.refunds() || about) && !kinds[0].full {
 		a.add(shared + "_refund")
 	}
-	if about && !kinds[0].around {
+	if about && !kinds[0].full {
 		a.add(shared + "_aged")
 	}
 }
 
-// mixed adds the files of all kinds, each family in a branch of the function that
-// makes a row when it is needed.
+// mixed adds the files of all kinds, each family in a branch of a function that makes the
+// row of a kind when the first op needs it: a server makes the functions of a program anew at
+// each call, and most calls need few kinds.
 func (a *assembler) mixed() {
-	a.add("lazy_begin")
+	a.WriteString("setmetatable(kinds, {__index = function(rows, code)\n")
 	word := "if"
 	for i, n := 0, 1; i < len(kinds); i, n = i+n, 1 {
-		if kinds[i].around && a.of.base() != around {
+		if kinds[i].full && a.of.base() != full {
 			continue
 		}
 		for ; i+n < len(kinds) && kinds[i].family != "" && kinds[i+n].family == kinds[i].family; n++ {
@@ -231,6 +237,5 @@ func (a *assembler) mixed() {
 		a.family(kinds[i : i+n])
 		word = "elseif"
 	}
-	a.WriteString("end\n")
-	a.add("lazy_end")
+	a.WriteString("end\nreturn rawget(rows, code)\nend})\n")
 }

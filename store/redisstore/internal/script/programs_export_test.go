@@ -1,5 +1,7 @@
 package script
 
+import "github.com/weirhq/weir/window"
+
 // Programs returns the text of every program by its name.
 func Programs() map[string]string {
 	all := map[string]string{"peek": Peek().Text}
@@ -21,26 +23,29 @@ func name(v variant) string {
 		name += "_one"
 	case many:
 		name += "_many"
-	case around:
-		name = "around"
-	case common:
-		name = "common"
+	case full:
+		name = "full"
+	case fast:
+		name = "fast"
 	}
 	if v.refunds() {
 		name += "_refund"
 	}
 	if v.batches() {
-		name += "_run"
+		name += "_batch"
 	}
 	return name
 }
 
-// EncodeCommon returns what Encode does, and the general program that decides the same
-// calls; ok reports whether Encode names the program for common calls.
-func (c *Codec) EncodeCommon(call *Call, t Times) (program, general *Program, args string, ok bool) {
-	b, v := c.appendCall(nil, call, len(call.Which), t)
-	return c.programs.of(v), c.programs.of(many), string(b), v == common
-}
+// Mixed returns the program for calls of all kinds, without the fast path.
+func (c *Codec) Mixed() *Program { return c.programs.of(many) }
+
+// IsFast reports whether p is the program with the fast path.
+func (c *Codec) IsFast(p *Program) bool { return p == c.programs.of(fast) }
+
+// Retries returns what answers have asked c for: the full program, and the instants around
+// which it carries periods, for all ops and for the first one.
+func (c *Call) Retries() (full bool, near, first window.Instant) { return c.full, c.Near, c.nears[0] }
 
 // Shares reports whether the reply is a part of one that has the instant of all calls.
 func (r Reply) Shares() bool { return r.now != 0 }
@@ -66,5 +71,5 @@ func Repeats(keys []string) []int {
 	return all
 }
 
-// Rest returns what is left of the reply to a run.
+// Rest returns what is left of the reply to a batch.
 func (r *Replies) Rest() string { return r.rest }

@@ -18,16 +18,16 @@ const (
 	statusBroken
 	statusForeign
 	statusFailed
-	statusAround   // done, of lua/call_around.lua
+	statusFull     // done, of lua/call_full.lua
 	statusTogether // done, of all calls of a batch, whose numbers are doubles
 )
 
 const (
-	replyHead   = 1 + 7
-	replyOp     = 4 * 7
-	replyWide   = 4 * 8
-	replyAround = replyOp + 1
-	replyClock  = 2 + 7
+	replyHead  = 1 + 7
+	replyOp    = 4 * 7
+	replyWide  = 4 * 8
+	replyFull  = replyOp + 1
+	replyClock = 2 + 7
 )
 
 // Reply is the reply to one call.
@@ -66,8 +66,8 @@ func (r *Replies) Next(ops int) (Reply, error) {
 	case len(r.rest) < n:
 	case r.rest[0] == statusDone:
 		n += ops * replyOp
-	case r.rest[0] == statusAround:
-		n += ops * replyAround
+	case r.rest[0] == statusFull:
+		n += ops * replyFull
 	case r.rest[0] == statusClock:
 		n += replyClock
 	case r.rest[0] == statusBroken, r.rest[0] == statusForeign, r.rest[0] == statusFailed:
@@ -99,8 +99,8 @@ func (c *Codec) Decode(call *Call, keys []string, r Reply) (window.Instant, erro
 	switch reply[0] {
 	case statusDone:
 		return now, results(reply[replyHead:], call, now, replyOp, get7)
-	case statusAround:
-		return now, c.resultsAround(reply[replyHead:], call, now)
+	case statusFull:
+		return now, c.fullResults(reply[replyHead:], call, now)
 	case statusStale:
 		return now, ErrStale
 	case statusClock:
@@ -116,12 +116,11 @@ func (c *Codec) Decode(call *Call, keys []string, r Reply) (window.Instant, erro
 // results writes the results of a reply that has four numbers for each op: the hits used,
 // the hits used before, the wait, and the time until it is unused. get reads a number.
 func results(reply string, call *Call, now window.Instant, size int, get func(string) int64) error {
-	if len(reply) != size*len(call.Which) {
-		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Which))
+	if len(reply) != size*len(call.Ops) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Ops))
 	}
-	for n, i := range call.Which {
-		r, next := reply[n*size:], size/4
-		op := &call.Ops[i]
+	for i := range call.Ops {
+		op, r, next := &call.Ops[i], reply[i*size:], size/4
 		op.Result = result(op.Limit, get(r), get(r[next:]), get(r[2*next:]), get(r[3*next:]))
 		if op.Hold != nil {
 			op.Hold.Decided = now
@@ -191,7 +190,7 @@ var (
 // instant. The call succeeds when it is sent again with them. The instant is the
 // server's, or a later one that the op's state has seen.
 type CalendarError struct {
-	Op int // its place in Which
+	Op int // its index in Ops
 	At window.Instant
 }
 
@@ -239,11 +238,6 @@ func (e *StateError) Error() string {
 
 // KeyText returns the part of the text that shows a key, for logs that must not.
 func (e *StateError) KeyText() string { return strconv.Quote(e.Key) }
-
-// around reports whether the state has holds or a ban around it.
-func (e *StateError) around() bool {
-	return isStateAround(e.Head)
-}
 
 // ServerError is the error that the server returned to one call of a batch.
 type ServerError struct{ Text string }

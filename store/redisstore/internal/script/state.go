@@ -49,8 +49,8 @@ func open(state string) (*kind, string) {
 	return kindOf(state[1]), state[2:]
 }
 
-// isStateAround reports whether a state has holds or a ban around it.
-func isStateAround(state string) bool {
+// isWrapped reports whether a state has holds or a ban around it.
+func isWrapped(state string) bool {
 	return len(state) >= 2 && state[0] == version && (state[1] == codeHolding || state[1] == codeBan)
 }
 
@@ -58,9 +58,9 @@ func isStateAround(state string) bool {
 func (k *Kept) decode(state string) (window.State, bool) {
 	row, body := open(state)
 	switch {
-	case isStateAround(state) && state[1] == codeBan:
+	case isWrapped(state) && state[1] == codeBan:
 		return k.decodeBan(body)
-	case isStateAround(state):
+	case isWrapped(state):
 		return k.decodeHolding(body)
 	case row == nil:
 		return nil, false

@@ -72,26 +72,26 @@ end
 local function save_bucket(o)
   local d, f = o.d, o.f
   if d == 0 and f == 0 then return nil end
-  local common = f > 0 and o.common or 0
-  local step = floor(o.length * o.common / 8) + 1 -- as in common_bucket.lua
-  return pk('<BBI7I7I7', 1, 5, o.now + d, f * common, o.quota * common), (floor(expires_bucket(o) / step) + 1) * step
+  local divisor = f > 0 and o.divisor or 0
+  local step = floor(o.length * o.divisor / 8) + 1 -- as in fast_bucket.lua
+  return pk('<BBI7I7I7', 1, 5, o.now + d, f * divisor, o.quota * divisor), (floor(expires_bucket(o) / step) + 1) * step
 end
 
 local function open_bucket(v, i, at)
-  local cap, quota, length, common
-  cap, quota, length, common, p = up('<I7I7I7I7', args, p)
+  local cap, quota, length, divisor
+  cap, quota, length, divisor, p = up('<I7I7I7I7', args, p)
   local d, f = 0, 0
   if v then
     local till, part, whole = up('<I7I7I7', v, i + 2)
     if till >= at then
       d = till - at
       if whole > 0 then
-        if whole == quota * common then f = part / common else d = d + 1 end
+        if whole == quota * divisor then f = part / divisor else d = d + 1 end
       end
     end
   end
   return {
-    now = at, cap = cap, quota = quota, length = length, common = common, d = d, f = f,
+    now = at, cap = cap, quota = quota, length = length, divisor = divisor, d = d, f = f,
   }
 end
 

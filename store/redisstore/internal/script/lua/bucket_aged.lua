@@ -10,7 +10,7 @@ end
 -- copy returns the bucket without holds of h.
 local function copy(h)
   local b = h.base
-  return {now = b.now, cap = b.cap, quota = b.quota, length = b.length, common = b.common, d = b.d, f = b.f}
+  return {now = b.now, cap = b.cap, quota = b.quota, length = b.length, divisor = b.divisor, d = b.d, f = b.f}
 end
 
 -- level returns how much is used at t, with what has ended and is kept, and

@@ -1,6 +1,7 @@
 -- A call with one op: look, decide, and only then write.
 local kind, ask, n
 kind, ask, n, p = up('<BBI7', args, p)
+local state = try('GET', KEYS[first])
 if state then
   if type(state) == 'table' then -- an error
     if not string.find(state.err, 'WRONGTYPE', 1, true) then return state end

@@ -1,9 +1,8 @@
--- The head of every program. A program is this file, one that begins a call or
--- a run of calls, one that reads the state or decides the common case, the kinds
--- of windows that the call needs, and call_one.lua or call_many.lua; package
--- script joins them. The kinds do the
--- same as package window, on packed states: package window documents what they
--- mean, and tests hold both to equal answers.
+-- The head of every program. Package script joins a program from whole files: this one, one
+-- that begins a call or a batch of calls, the fast path if the program has it, the kinds of
+-- windows that the calls need, and call_one.lua, call_many.lua or call_full.lua. The kinds do
+-- the same as package window, on packed states: package window documents what they mean, and
+-- tests compare the answers of both.
 --
 -- Numbers are whole and below 2^53. struct's I7 holds them. A server makes these names
 -- anew at each call, so there are few of them.
@@ -19,5 +18,5 @@ local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4 -- + 8: count it whe
 
 -- A reply begins with a status and the instant. After DONE follow the numbers
 -- of each op. With every other status nothing was counted, but for FAILED: the
--- server's error in one call of a run. A run has one more: see run_common_end.lua.
+-- server's error in one call of a batch. A batch has one more: see batch_end.lua.
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5

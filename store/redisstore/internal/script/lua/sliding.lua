@@ -96,7 +96,7 @@ local function save_sliding(o)
   local v = pk('<BBI2I7I7I7I7I7', 1, 1, k, newest, oldest, o.fill, o.group, o.excess)
   v = old > 0 and v .. cut(o.v, s, s + old - 1) .. tail or v .. tail
   o.v, o.s, o.tail = v, 40, ''
-  local step = floor(o.w / 8) + 1 -- as in common_sliding.lua
+  local step = floor(o.w / 8) + 1 -- as in fast_sliding.lua
   return v, (floor(newest / step) + 1) * step + o.w
 end
 

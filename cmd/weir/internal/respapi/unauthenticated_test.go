@@ -1,0 +1,229 @@
+package respapi_test
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/respapi"
+)
+
+// tokenServer returns a server that needs a token, such as the token all.
+func tokenServer(t *testing.T) *respapi.Server {
+	t.Helper()
+	return newServer(t, postsRule, func(c *respapi.Config) { c.Auth = auth(t) })
+}
+
+// large is a command of 240 KiB.
+var large = "*16\r\n$4\r\nPING\r\n" + strings.Repeat("$16000\r\n"+strings.Repeat("x", 16000)+"\r\n", 15)
+
+// A client that has shown no token cannot make the server keep what it sends: not in one
+// large command, and not in many small ones.
+func TestUnauthenticatedClientsHoldNoMemory(t *testing.T) {
+	dial := local(t, tokenServer(t))
+	const n = 300
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	clients := make([]*client, n)
+	for i := range clients {
+		clients[i] = dial()
+		if i%2 == 0 {
+			if got := clients[i].send(strings.Repeat(command("PING"), 1000), 1000)[999]; !strings.HasPrefix(got, "-NOAUTH") {
+				t.Fatalf("got %s", got)
+			}
+			continue
+		}
+		go func() { _, _ = io.WriteString(clients[i].Conn, large) }() // until the connection ends
+		if got, err := clients[i].reply(); err != nil || !strings.HasPrefix(got, "-NOAUTH") {
+			t.Fatalf("got %s %v", got, err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	// The clients of this test take some of it: a buffer of 4 KiB for each.
+	if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+		t.Errorf("got %d bytes more for each unauthenticated client, want at most 40 KiB", grown)
+	}
+	runtime.KeepAlive(clients)
+}
+
+// A client with a token may send large commands, and the memory for them is given back.
+func TestLargeCommandsAreGivenBack(t *testing.T) {
+	dial := local(t, tokenServer(t))
+	const n = 100
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	clients := make([]*client, n)
+	for i := range clients {
+		clients[i] = dial()
+		if got := clients[i].do("AUTH", "all"); got != "+OK" {
+			t.Fatalf("got %s", got)
+		}
+		if got := clients[i].send(large, 1)[0]; !strings.HasPrefix(got, "-ERR wrong number of arguments") {
+			t.Fatalf("got %s", got)
+		}
+		if got := clients[i].do("PING"); got != "+PONG" {
+			t.Fatalf("got %s", got)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+		t.Errorf("got %d bytes more for each connection, want at most 40 KiB", grown)
+	}
+	runtime.KeepAlive(clients)
+}
+
+// What a connection keeps of the commands that it has read is not the text of all that came
+// with them: neither its name and its token, nor the arguments of a command before the
+// last one, nor attributes that were refused.
+func TestBatchesAreGivenBack(t *testing.T) {
+	dial := local(t, tokenServer(t))
+	padding := strings.Repeat("x", 15000)
+	for name, tc := range map[string]struct {
+		text    string
+		replies int
+	}{
+		"a token":              {large + command("AUTH", "default", "all"), 2},
+		"a name":               {large + command("CLIENT", "SETNAME", "worker"), 2},
+		"a name in HELLO":      {large + command("HELLO", "2", "SETNAME", "worker"), 2},
+		"arguments":            {large + command("PING"), 2},
+		"refused attributes":   {large + command("WEIR.TAKE", "a", "1", "b", "2", "c", "3", "a", "4"), 2},
+		"a usage":              {large + command("WEIR.USAGE", "posts", "user", "42"), 2},
+		"a limit and its keys": {command("CL.THROTTLE", "a", "1", "2", "3") + large + command("CL.THROTTLE", "a", "1", "2", "3"), 3},
+		"a large echo":         {command("ECHO", padding) + command("ECHO", padding) + large, 3},
+	} {
+		const n = 50
+		clients := make([]*client, n)
+		for i := range clients {
+			clients[i] = dial()
+			if got := clients[i].do("AUTH", "all"); got != "+OK" {
+				t.Fatalf("%s: got %s", name, got)
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for _, c := range clients {
+			got := c.send(tc.text, tc.replies)
+			for _, r := range got {
+				if strings.HasPrefix(r, "-NO") {
+					t.Fatalf("%s: got %s", name, r)
+				}
+			}
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+			t.Errorf("%s: got %d bytes more for each connection, want at most 40 KiB", name, grown)
+		}
+		for _, c := range clients {
+			c.Close()
+		}
+	}
+}
+
+// An unauthenticated client has ten seconds for its token, and a client ten for a command, however often
+// they send a little.
+func TestSlowSenders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		serve(t, tokenServer(t), l)
+		stranger, known, busy := newClient(t, l.dial()), newClient(t, l.dial()), newClient(t, l.dial())
+		for _, c := range []*client{known, busy} {
+			if got := c.do("AUTH", "all"); got != "+OK" {
+				t.Fatalf("got %s", got)
+			}
+		}
+		begun := time.Now()
+		for time.Since(begun) < time.Minute {
+			time.Sleep(3 * time.Second)
+			if _, err := io.WriteString(stranger.Conn, command("PING")); err != nil {
+				break
+			}
+			if got, err := stranger.reply(); err != nil {
+				break
+			} else if !strings.HasPrefix(got, "-NOAUTH") {
+				t.Fatalf("got %s", got)
+			}
+		}
+		if took := time.Since(begun); took > 15*time.Second {
+			t.Errorf("an unauthenticated client that keeps asking was served for %v, want about 10 s", took)
+		}
+		stranger.Close()
+
+		begun = time.Now()
+		var writers sync.WaitGroup
+		writers.Go(func() {
+			for range 1000 {
+				time.Sleep(3 * time.Second)
+				if _, err := io.WriteString(known.Conn, " "); err != nil {
+					return
+				}
+			}
+		})
+		if got, err := known.reply(); got != "-ERR Protocol error: timeout while reading the rest of a command" {
+			t.Errorf("got %s %v from half a command", got, err)
+		}
+		if took := time.Since(begun); took > 15*time.Second {
+			t.Errorf("a command without end was read for %v, want about 10 s", took)
+		}
+		known.Close()
+
+		// Many commands whose ends come with the beginnings of the next are not slow.
+		writers.Go(func() {
+			text := strings.Repeat(command("PING"), 20)
+			for len(text) > 0 {
+				time.Sleep(3 * time.Second)
+				n := min(len(text), 13)
+				if _, err := io.WriteString(busy.Conn, text[:n]); err != nil {
+					return
+				}
+				text = text[n:]
+			}
+		})
+		for range 20 {
+			if got, err := busy.reply(); got != "+PONG" {
+				t.Errorf("got %s %v", got, err)
+				break
+			}
+		}
+		busy.Close()
+		writers.Wait()
+	})
+}
+
+// A connection that shows no token ends; one that has shown one may be silent.
+func TestSilentClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		serve(t, tokenServer(t), l)
+		known, stranger, silent := newClient(t, l.dial()), newClient(t, l.dial()), newClient(t, l.dial())
+		if got := known.do("AUTH", "all"); got != "+OK" {
+			t.Fatalf("got %s", got)
+		}
+		if got := stranger.do("PING"); !strings.HasPrefix(got, "-NOAUTH") {
+			t.Fatalf("got %s", got)
+		}
+		time.Sleep(time.Hour)
+		for _, c := range []*client{stranger, silent} {
+			if got, err := c.reply(); !errors.Is(err, io.EOF) {
+				t.Errorf("got %q %v, want the end", got, err)
+			}
+			c.Close()
+		}
+		if got := known.do("PING"); got != "+PONG" {
+			t.Errorf("got %s", got)
+		}
+		known.Close()
+	})
+}

@@ -1,0 +1,232 @@
+package script
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
+	"github.com/weirhq/weir/window"
+)
+
+// Calls with ops that are about holds or bans. The full program, lua/call_full.lua, decides
+// them: it reads more of each op and answers more, a byte behind the numbers with bits for a
+// hold, for a ban, and for a state that only this program reads.
+
+// What a call asks for an op, besides the constants in codec.go.
+const (
+	askSettle   byte = 5 + iota
+	askCancel        // and give back
+	askRenew         //
+	askOnlyLook byte = 16
+	askAlways   byte = 17
+)
+
+// The flags of an op: the constants of lua/call_full.lua.
+const (
+	flagCountDenied byte = 1 << iota
+	flagNamed
+	flagQuiet
+	flagSure
+	flagBans
+	flagHolds
+	flagKeeps
+	flagAll
+)
+
+const (
+	answerHeld    = 1
+	answerBanned  = 2
+	answerWrapped = 4 // the state has holds or what is noted of bans around it
+	answerStruck  = 8
+)
+
+// longest is the longest window, in µs. A reset that is longer is that of a window
+// without an end.
+const longest = int64(window.MaxLength / time.Microsecond)
+
+// needsFull reports whether an op of call is about holds or bans.
+func (c *Codec) needsFull(call *Call) bool {
+	needs := call.Verb.Ends()
+	known := c.leftBehind.any()
+	for i := range call.Ops {
+		op := &call.Ops[i]
+		switch l := op.Limit; {
+		case l.HoldLength() > 0 || l.Ban.For > 0:
+			needs = true
+		case call.Verb == store.Take && op.Hold != nil && op.Hold.ID != [12]byte{} && isUndated(l):
+			needs = true
+			c.leftBehind.set(op, true) // the state notes from when on no hits were dropped
+		case call.Verb == store.Cancel && l.Window.Kind == window.KindSliding:
+			c.leftBehind.set(op, true) // a log of groups becomes one of pairs
+		case known && !needs:
+			needs = c.leftBehind.has(op)
+		}
+	}
+	return needs
+}
+
+// isUndated reports whether states under l do not tell if the hits of a take are still in
+// them.
+func isUndated(l *window.Compiled) bool {
+	base, inner := l.Parts()
+	if base != nil && isUndated(base) {
+		return true
+	}
+	return inner.Measure != window.Distinct && (inner.Window.Kind != window.KindSliding || groupSize(inner) > 1)
+}
+
+// hasEver reports whether l counts in a window without an end.
+func hasEver(l *window.Compiled) bool {
+	if l.Window.Kind == window.KindEver {
+		return true
+	}
+	base, inner := l.Parts()
+	return base != nil && (hasEver(base) || hasEver(inner))
+}
+
+// askFull returns what verb asks for op.
+func askFull(verb store.Verb, op *store.Op) byte {
+	switch verb {
+	case store.Take:
+		switch op.Role {
+		case store.Enforce:
+			return askEnforce
+		case store.Shadow:
+			return askShadow
+		case store.Look:
+			return askOnlyLook
+		default:
+			return askAlways
+		}
+	case store.Record:
+		return askRecord
+	case store.Refund:
+		return askRefund
+	case store.Settle:
+		return askSettle
+	case store.Cancel:
+		return askCancel
+	case store.Renew:
+		return askRenew
+	}
+	return askLook
+}
+
+// appendFull appends what the full program reads of op between the codes of its kind and
+// the numbers of its limit.
+func appendFull(b []byte, verb store.Verb, op *store.Op) []byte {
+	l := op.Limit.WithDefaults()
+	b = append(b, askFull(verb, op), flags(verb, op))
+	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
+	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
+	if ban := &l.Ban; ban.For > 0 {
+		b = put7(b, micros(ban.For), ban.Factor, micros(ban.Most), micros(ban.Forget))
+	}
+	if op.Limit.HoldLength() > 0 {
+		b = put7(b, micros(op.Limit.HoldLength()))
+		b = binary.LittleEndian.AppendUint16(b, uint16(l.MaxHolds))
+	}
+	if op.Hold != nil {
+		b = append(b, op.Hold.ID[:]...)
+		b = put7(b, countable(op.Hold.At), countable(op.Hold.End))
+	}
+	return b
+}
+
+// countable returns i inside what a number in a call can be.
+func countable(i window.Instant) window.Instant {
+	return min(max(i, 0), window.Instant(window.MaxHits))
+}
+
+func flags(verb store.Verb, op *store.Op) (f byte) {
+	set := func(flag byte, is bool) {
+		if is {
+			f |= flag
+		}
+	}
+	set(flagCountDenied, op.CountDenied)
+	set(flagNamed, op.Hold != nil)
+	set(flagQuiet, op.Hold != nil && op.Hold.Quiet)
+	set(flagSure, op.Hold != nil && op.Hold.Sure)
+	set(flagBans, op.Limit.Ban.For > 0)
+	set(flagHolds, op.Limit.HoldLength() > 0)
+	set(flagKeeps, !op.Limit.Release)
+	set(flagAll, verb == store.Refund && op.N == window.All || verb == store.Settle && op.N < 0)
+	return f
+}
+
+// fullResults writes the results of a reply of the full program.
+func (c *Codec) fullResults(reply string, call *Call, now window.Instant) error {
+	if len(reply) != replyFull*len(call.Ops) {
+		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Ops))
+	}
+	for i := range call.Ops {
+		r, op := reply[i*replyFull:], &call.Ops[i]
+		reset := get7(r[21:])
+		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), reset)
+		op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
+		if op.Result.Banned = r[replyOp]&answerBanned != 0; op.Result.Banned {
+			op.Result.Remaining = 0
+			op.Result.ResetAfter = time.Duration(reset) * time.Microsecond
+		} else if reset == never {
+			op.Result.ResetAfter = window.Never
+		}
+		if op.Hold != nil {
+			op.Hold.Decided = now
+		}
+		if op.Limit.HoldLength() == 0 && op.Limit.Ban.For == 0 {
+			c.leftBehind.set(op, r[replyOp]&answerWrapped != 0)
+		}
+	}
+	return nil
+}
+
+// leftBehind are keys of limits that neither hold nor ban, whose states have holds
+// or a ban all the same: an earlier limit left them, or hits in the middle of a log
+// were given back. Only the full program reads these states. A call
+// that meets one with another program is sent again; a call whose key is known runs
+// the right program at once. The zero value is ready; it is safe for concurrent
+// use.
+type leftBehind struct {
+	n    atomic.Int32
+	mu   sync.Mutex
+	keys map[[sha256.Size]byte]struct{}
+}
+
+// mostLeftBehind is how many keys are known. When there are more, all are met
+// again.
+const mostLeftBehind = 1 << 14
+
+func (l *leftBehind) any() bool { return l.n.Load() > 0 }
+
+func (l *leftBehind) has(op *store.Op) bool {
+	h := keyname.Digest(op)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.keys[h]
+	return ok
+}
+
+// set notes whether op's state has holds or a ban.
+func (l *leftBehind) set(op *store.Op, is bool) {
+	if !is && !l.any() {
+		return
+	}
+	h := keyname.Digest(op)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case !is:
+		delete(l.keys, h)
+	case l.keys == nil || len(l.keys) >= mostLeftBehind:
+		l.keys = map[[sha256.Size]byte]struct{}{h: {}}
+	default:
+		l.keys[h] = struct{}{}
+	}
+	l.n.Store(int32(len(l.keys)))
+}

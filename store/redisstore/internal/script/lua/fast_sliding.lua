@@ -1,0 +1,49 @@
+-- Package script says what this function and those of the other kinds get and return.
+
+-- A state is decided here by its fixed part, if nothing has left the window and the hits
+-- fit into the newest group, or the date of the oldest group is the wait; and so is the
+-- first of a key. Others need the rest of the program.
+--
+-- A sliding key lives up to an eighth of the window longer than its state: until
+-- a multiple of that, so that most hits need not move its expiry.
+local function fast_sliding(state, n, quota, w, size)
+  local step = (w - w % 8) / 8 + 1
+  if state == false then
+    if n > size or n > quota then return end
+    local ms = step - now % step + w + 999
+    return 0, 0, 0, pk('<I4I7I7I7I7I7', 65793, now, now, n, size, 0), nil, (ms - ms % 1000) / 1000 + slack, w
+  end
+  if #state < 39 then return end
+  local kind, newest, oldest, fill, group, excess = up('<I4I7I7I7I7I7', state) -- the version, 256 times the kind, 65536 times the groups
+  local at = newest > now and newest or now
+  local edge = at - w
+  if kind % 65536 ~= 257 or group ~= size or newest <= edge then return end
+  local groups, dates = (kind - 257) / 65536, 40
+  if oldest <= edge then -- groups have left, which are hits here: not more than four of them
+    if group > 1 or #state ~= 32 + 7 * groups then return end
+    for _ = 1, 4 do
+      if oldest > edge then break end
+      dates, groups, excess = dates + 7, groups - 1, 0
+      oldest = groups > 1 and up('<I7', state, dates) or newest
+    end
+    if oldest <= edge then return end
+  end
+  local used, reset = (groups - 1) * group + fill, newest + w - at
+  if used >= MAX then return end
+  local over = used - (quota - n)
+  if n > 0 and over > 0 then
+    if n <= quota and over > group then return end
+    return used, n > quota and NEVER or oldest + w - at, reset
+  end
+  local tick = at - at % step
+  local ms = tick + step + w - now + 999
+  ms = (ms - ms % 1000) / 1000 + slack
+  if dates == 40 and fill + n <= group then
+    local head = pk('<I7I7I7', at, groups > 1 and oldest or at, fill + n)
+    return used, 0, reset, head, '4', newest < tick and ms or nil, w
+  end
+  -- A log that has a group for each hit gets another one. It needs the whole state.
+  if group > 1 or n ~= 1 or fill ~= 1 or #state ~= 32 + 7 * (kind - 257) / 65536 then return used, 0, reset end
+  local head = pk('<I4I7I7I7I7I7', 65793 + 65536 * groups, at, oldest, 1, 1, excess)
+  return used, 0, reset, head .. string.sub(state, dates) .. pk('<I7', newest), nil, ms, w
+end

@@ -1,2 +1,0 @@
-  return rawget(rows, code)
-end})

@@ -1,2 +1,0 @@
--- The state of the one op.
-local state = try('GET', KEYS[first])
