@@ -1,7 +1,5 @@
 package window
 
-import "time"
-
 // How the verbs treat a limit that holds or bans, and a state that such a limit left
 // behind. A state is the words of a ban, if there was one, and what the limit below keeps.
 // Checks and takes under other limits, in other states, do not need the functions of this
@@ -65,10 +63,10 @@ func (l *Compiled) note(p *part, id [12]byte) {
 // banned reports whether the key is banned.
 func (p *part) banned() bool { return p.ban.strikes > 0 && p.ban.end > p.now }
 
-// answer fills in r, which is empty, where the key is not banned. algo is that of s. The
-// hits in question fit from fits on. It fills in the caller's result because copies of a
-// Result take time.
-func (l *Compiled) answer(r *Result, algo algorithm, s State, now Instant, before, used int64, fits Instant) {
+// answer fills in r, which is empty, where the key is not banned. expires is when the
+// state does, and the hits in question fit from fits on. It fills in the caller's result
+// because copies of a Result take time.
+func (l *Compiled) answer(r *Result, now, expires Instant, before, used int64, fits Instant) {
 	r.Quota, r.Used, r.Before, r.Remaining = l.Capacity(), used, before, Unlimited
 	if r.Quota != Unlimited {
 		r.Remaining = max(0, r.Quota-used)
@@ -81,22 +79,12 @@ func (l *Compiled) answer(r *Result, algo algorithm, s State, now Instant, befor
 	default:
 		r.Allowed = true
 	}
-	if len(s) > 0 {
-		if e := algo.expires(s); e > now {
-			r.ResetAfter = resetAfter(e, now)
-		}
-	}
-}
-
-// resetAfter returns the time from now until a state has expired.
-func resetAfter(expires, now Instant) (d time.Duration) {
 	switch {
 	case expires == forever:
-		return Never
+		r.ResetAfter = Never
 	case expires > now:
-		return expires.Sub(now)
+		r.ResetAfter = expires.Sub(now)
 	}
-	return 0
 }
 
 // noQuestion is the hits of answerBanned for a verb that asks for no hits.
@@ -136,7 +124,7 @@ func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
 		return
 	}
 	used, fits := p.algo.look(p.in, p.now, h)
-	l.answer(r, p.algo, p.in, p.now, used, used, fits)
+	l.answer(r, p.now, orZero(p.algo, p.in), used, used, fits)
 }
 
 // takeAround takes like Take, with holds and bans, under the hold id if that is not
@@ -148,15 +136,11 @@ func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *[12]b
 		return s
 	}
 	before, fits := p.algo.look(p.in, p.now, h)
-	if h.N == 0 {
-		l.answer(r, p.algo, p.in, p.now, before, before, fits)
-		return s
-	}
-	if fits == never || fits > p.now {
-		if l.Ban.For > 0 {
+	if h.N == 0 || fits == never || fits > p.now {
+		if h.N > 0 && l.Ban.For > 0 {
 			return l.strike(r, s, &p, before, h.N)
 		}
-		l.answer(r, p.algo, p.in, p.now, before, before, fits)
+		l.answer(r, p.now, orZero(p.algo, p.in), before, before, fits)
 		return s
 	}
 	var hold *Hold
@@ -213,7 +197,7 @@ func (l *Compiled) done(r *Result, s State, p *part, before int64) State {
 		r.Before = before
 	} else {
 		used, _ := p.algo.look(p.in, p.now, Hits{})
-		l.answer(r, p.algo, p.in, p.now, before, used, p.now)
+		l.answer(r, p.now, orZero(p.algo, p.in), before, used, p.now)
 	}
 	if p.bare && p.ban == (banState{}) {
 		return p.in
@@ -252,7 +236,7 @@ func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now 
 		l.answerBanned(r, &p, noQuestion)
 		return s
 	default:
-		l.answer(r, p.algo, p.in, p.now, before, before, p.now)
+		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
 		return s
 	}
 	return l.done(r, s, &p, before)

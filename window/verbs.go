@@ -23,7 +23,7 @@ func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 	default:
 		now = l.clock(s, now)
 		used, fits := l.algorithm.look(s, now, h)
-		l.answer(r, l.algorithm, s, now, used, used, fits)
+		l.answer(r, now, orZero(l.algorithm, s), used, used, fits)
 	}
 }
 
@@ -91,7 +91,7 @@ func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	now, h = l.clock(s, now), h.clean()
 	before, fits := l.algorithm.look(s, now, h)
 	if fits > now || fits == never || h.N == 0 {
-		l.answer(r, l.algorithm, s, now, before, before, fits)
+		l.answer(r, now, orZero(l.algorithm, s), before, before, fits)
 		return s
 	}
 	s = l.algorithm.add(s, now, h.countable())
@@ -99,7 +99,7 @@ func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	if l.recounts || h.N > MaxHits || used > MaxHits {
 		used, _ = l.algorithm.look(s, now, Hits{})
 	}
-	l.answer(r, l.algorithm, s, now, before, used, now)
+	l.answer(r, now, orZero(l.algorithm, s), before, used, now)
 	return s
 }
 
@@ -122,7 +122,7 @@ func (l *Compiled) record(r *Result, s State, now Instant, h Hits, hold *Hold, q
 	h = h.clean()
 	before, _ := p.algo.look(p.in, p.now, Hits{})
 	if h.N == 0 {
-		l.answer(r, p.algo, p.in, p.now, before, before, p.now)
+		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
 		return s
 	}
 	if l.Ban.For > 0 && !quiet && l.passes(&p, h, hold != nil) {
@@ -172,7 +172,7 @@ func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
 	before, _ := p.algo.look(p.in, p.now, Hits{})
 	switch {
 	case h.N == 0:
-		l.answer(r, p.algo, p.in, p.now, before, before, p.now)
+		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
 		return s
 	case len(p.in) == 0:
 	case h.N > MaxHits && l.Measure != Distinct && !isHeld(p.in) && l.Window.Kind != KindHeld:
@@ -232,6 +232,14 @@ func (l *Compiled) clock(s State, now Instant) Instant {
 		return now
 	}
 	return max(now, l.algorithm.seen(s))
+}
+
+// orZero returns a.expires(s), and 0 for an empty state.
+func orZero(a algorithm, s State) Instant {
+	if len(s) == 0 {
+		return 0
+	}
+	return a.expires(s)
 }
 
 // clean returns h without negative hits.
