@@ -180,7 +180,7 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 	if c != nil {
 		r.RemoteAddr, r.TLS = c.RemoteAddr().String(), c.tlsState()
 	}
-	return s.config.Auth.Enter(&r, need)
+	return s.config.Auth.Authenticate(&r, need)
 }
 
 // intercept asks callers of the services that this package adds itself for a
