@@ -17,7 +17,7 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 	switch h = h.clean(); {
 	case l.isLog(s):
-		l.log.checkPlain(r, s, l.log.clock(s, now), h.N)
+		l.log.checkPlain(r, s, l.clock(s, now), h.N)
 	case l.isAround(s):
 		l.checkAround(r, s, now, h)
 	default:
@@ -79,7 +79,7 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 // take is Take that writes the answer into r, which must be the zero Result.
 func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	if l.isLog(s) {
-		now = l.log.clock(s, now)
+		now = l.clock(s, now)
 		if l.log.checkPlain(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
 			s = l.log.countPlain(r, s, now, h.N)
 		}
