@@ -44,26 +44,44 @@ func (a *Authenticator) Proxied() *Authenticator {
 // everyone is the holder where no token is needed.
 var everyone = &Holder{Scopes: All}
 
-// Enter returns the caller of r if it may make a call that needs scopes. The
+// Authenticate returns the caller of r if it may make a call that needs scopes. The
 // error is a [*Refusal].
-func (a *Authenticator) Enter(r *http.Request, need Scope) (*Holder, error) {
-	switch {
-	case a == nil:
-		return everyone, nil
-	case a.Hosts != nil && !a.Hosts.Has(r.Host):
+func (a *Authenticator) Authenticate(r *http.Request, need Scope) (*Holder, error) {
+	if a != nil && a.Hosts != nil && !a.Hosts.Has(r.Host) {
 		return nil, a.refuse(&Refusal{
 			Reason: Host,
 			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", r.Host),
 		})
-	case a.Keys == nil:
+	}
+	if a == nil || a.Keys == nil {
 		return everyone, nil
 	}
 	c := Credentials{Address: r.RemoteAddr}
-	c.Token, c.Shown = Bearer(r.Header)
+	c.Token, c.Shown = bearer(r.Header)
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]
 	}
-	return a.Admit(c, need)
+	return a.Verify(c, need)
+}
+
+// Verify returns the caller that shows c if it may make a call that needs scopes.
+// The error is a [*Refusal]. It is for front ends without HTTP, and does not look at the
+// host of a call.
+func (a *Authenticator) Verify(c Credentials, need Scope) (*Holder, error) {
+	if a == nil || a.Keys == nil {
+		return everyone, nil
+	}
+	h, no := a.Keys.Holder(c)
+	if no == nil {
+		no = a.Reach.refuses(h)
+	}
+	if no == nil {
+		no = h.lacks(need)
+	}
+	if no != nil {
+		return nil, a.refuse(no)
+	}
+	return h, nil
 }
 
 // Foreign returns the [*Refusal] of a call from a web page of another origin.
@@ -91,9 +109,9 @@ func (h *Holder) lacks(need Scope) *Refusal {
 	}
 }
 
-// Bearer returns the token in the header Authorization, and whether there is
+// bearer returns the token in the header Authorization, and whether there is
 // one.
-func Bearer(h http.Header) (token string, ok bool) {
+func bearer(h http.Header) (token string, ok bool) {
 	values := h["Authorization"]
 	const scheme = "Bearer "
 	if len(values) == 0 || len(values[0]) < len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
@@ -115,48 +133,6 @@ type Credentials struct {
 	// Address is where the call comes from: an IP address with or without a port,
 	// or empty for a local socket.
 	Address string
-}
-
-// Admit returns the caller that shows c, if it may make a call that needs scopes.
-// The error is a [*Refusal]. It is for front ends without HTTP; [Authenticator.Enter] is for
-// those with it.
-func (a *Authenticator) Admit(c Credentials, need Scope) (*Holder, error) {
-	if a == nil || a.Keys == nil {
-		return everyone, nil
-	}
-	h, no := a.holder(c)
-	if no == nil {
-		no = a.Reach.refuses(h)
-	}
-	if no == nil {
-		no = h.lacks(need)
-	}
-	if no != nil {
-		return nil, a.refuse(no)
-	}
-	return h, nil
-}
-
-// holder returns who shows c: the holder of the token or, without one, of the
-// certificate.
-func (a *Authenticator) holder(c Credentials) (*Holder, *Refusal) {
-	if c.Shown {
-		h, err := a.Keys.Holder(c.Token, c.Address)
-		if err != nil {
-			return nil, err.(*Refusal) //nolint:errorlint // Holder returns no other error
-		}
-		return h, nil
-	}
-	if c.Certificate == nil {
-		return nil, &Refusal{Reason: Missing, Detail: "the call needs a token: send Authorization: Bearer TOKEN"}
-	}
-	if h := a.Keys.Certificate(c.Certificate); h != nil {
-		return h, nil
-	}
-	return nil, &Refusal{
-		Reason: Missing,
-		Detail: fmt.Sprintf("the certificate of %s is not in the tokens file, and there is no token", strings.Join(CertificateNames(c.Certificate), ", ")),
-	}
 }
 
 // refuse counts a refusal, and returns it.

@@ -51,7 +51,7 @@ func TestTokensFile(t *testing.T) {
 		"a": {Name: "shop", Scopes: access.Decide | access.Record, Namespace: "shop"},
 		"b": {Name: "ops", Scopes: access.Admin},
 	} {
-		got, err := k.Holder(token, "192.0.2.1:1234")
+		got, err := k.Holder(access.Credentials{Token: token, Shown: true, Address: "192.0.2.1:1234"})
 		if err != nil || got.Name != want.Name || got.Scopes != want.Scopes || got.Namespace != want.Namespace {
 			t.Errorf("%s: got %v %v, want %v", token, got, err, want)
 		}
@@ -137,7 +137,7 @@ func TestLineIsRead(t *testing.T) {
 	if strings.Contains(line, token) {
 		t.Fatalf("got the token in %s", line)
 	}
-	h, err := open(t, tokensFile(t, line)).Holder(token, "")
+	h, err := open(t, tokensFile(t, line)).Holder(access.Credentials{Token: token, Shown: true})
 	if err != nil || h.Name != "shop" || h.Scopes != access.Decide|access.Admin || h.Namespace != "eu" {
 		t.Errorf("got %v %v, want what the line says: %s", h, err, line)
 	}

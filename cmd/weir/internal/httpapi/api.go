@@ -37,6 +37,7 @@ type API struct {
 	// this waits for nothing.
 	planning chan struct{}
 	routes   map[string]methods
+	others   map[string]http.HandlerFunc
 	origin   *http.CrossOriginProtection
 }
 
@@ -50,7 +51,8 @@ type route struct {
 	call handler
 }
 
-// methods holds the calls of one path by method; "" stands for every method.
+// methods holds the calls of one path by method. A call with every method has "", and is
+// made by a proxy, which forwards the header of its client.
 type methods map[string]route
 
 // Config holds what an API needs beside its namespaces. The zero value is valid.
@@ -67,11 +69,14 @@ type Config struct {
 
 	// Headers is how gate calls state the limits of a decision.
 	Headers headers.Format
+
+	// Others serve further paths, such as /healthz. They authenticate their callers if need be.
+	Others map[string]http.HandlerFunc
 }
 
 // New returns the API of the namespaces in spaces.
 func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, origin: http.NewCrossOriginProtection()}
+	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -108,38 +113,43 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve calls the handler for the path and the method of r, if the caller may
 // make the call.
 func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	asked, rest, err := namespace.Cut(r.URL.Path)
+	namespaceName, path, err := namespace.Cut(r.URL.Path)
 	if err != nil {
 		return err
 	}
-	path, ok := a.routes[rest]
+	calls, ok := a.routes[path]
 	if !ok {
+		if other, ok := a.others[r.URL.Path]; ok {
+			other(w, r)
+			return nil
+		}
 		return &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %s", r.URL.Path)}
 	}
-	to := path[r.Method]
-	if to.call == nil && r.Method == http.MethodHead {
-		to = path[http.MethodGet]
-	}
-	auth := a.auth
+	to, auth := calls[""], a.gates
 	if to.call == nil {
-		to, auth = path[""], a.gates // proxies forward headers of their clients
-	} else if (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && a.origin.Check(r) != nil { // only browsers send these
-		return a.auth.Foreign()
-	} else if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
-		return err
-	}
-	if to.call == nil {
-		allow := strings.Join(slices.Sorted(maps.Keys(path)), ", ")
-		return &answer.Problem{
-			Status: http.StatusMethodNotAllowed,
-			Detail: fmt.Sprintf("%s does not accept %s; use %s", r.URL.Path, r.Method, allow),
-			Allow:  allow,
+		auth = a.auth
+		if to = calls[r.Method]; to.call == nil && r.Method == http.MethodHead {
+			to = calls[http.MethodGet]
+		}
+		if to.call == nil {
+			allow := strings.Join(slices.Sorted(maps.Keys(calls)), ", ")
+			return &answer.Problem{
+				Status: http.StatusMethodNotAllowed,
+				Detail: fmt.Sprintf("%s does not accept %s; use %s", r.URL.Path, r.Method, allow),
+				Allow:  allow,
+			}
+		}
+		if (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && a.origin.Check(r) != nil { // only browsers send these
+			return auth.Foreign()
+		}
+		if namespaceName, err = namespace.Asked(namespaceName, r.Header[namespace.Header]); err != nil {
+			return err
 		}
 	}
-	if x.caller, err = auth.Enter(r, to.need); err != nil {
+	if x.caller, err = auth.Authenticate(r, to.need); err != nil {
 		return err
 	}
-	if x.space, err = a.spaces.Choose(auth, x.caller, asked); err != nil {
+	if x.space, err = a.spaces.Choose(auth, x.caller, namespaceName); err != nil {
 		return err
 	}
 	return to.call(x, w, r)

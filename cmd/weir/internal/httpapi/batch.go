@@ -39,7 +39,8 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	items := make([]weir.Item, len(parts))
 	for i, p := range parts {
-		items[i].Verb, items[i].Request = p.ask(shared[p.from:p.to:p.to])
+		items[i].Verb, items[i].Request = p.verb, p.request
+		items[i].Request.Attributes = shared[p.from:p.to:p.to]
 	}
 	a.planning <- struct{}{}
 	planned := sync.OnceFunc(func() { <-a.planning })
@@ -90,7 +91,7 @@ const (
 // needs returns the scopes that a caller needs for all parts of a batch.
 func needs(parts []part) (need access.Scope) {
 	for i := range parts {
-		switch parts[i].verb {
+		switch parts[i].named {
 		case store.Record, store.Refund:
 			need |= access.Record
 		default:

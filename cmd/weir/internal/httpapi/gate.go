@@ -27,9 +27,10 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := x.begin(); err != nil {
+	if err := x.Resources.Begin(); err != nil {
 		return err
 	}
+	x.begun = true
 	x.item[0].Verb = store.Take
 	if _, err := x.space.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,44 +200,4 @@ func withLimitedConn(ctx context.Context, c net.Conn) context.Context {
 		}
 	}
 	return ctx
-}
-
-// markBusy returns h with the connections of its requests marked while they are at
-// work.
-func markBusy(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g, _ := r.Context().Value(limitedConnKey{}).(*limitedConn)
-		switch {
-		case g == nil:
-			h.ServeHTTP(w, r)
-		case r.ProtoMajor > 1:
-			if g.sentAway.Load() {
-				return
-			}
-			if r.Context().Err() == nil { // otherwise the client gave it up before its turn came
-				g.work(1)
-				h.ServeHTTP(w, r)
-				g.work(-1)
-			}
-			if r.Context().Err() != nil {
-				g.givenUp()
-			} else {
-				g.kept.Add(1)
-			}
-		case r.ContentLength == 0:
-			g.work(1)
-			defer g.work(-1)
-			h.ServeHTTP(w, r)
-		default:
-			g.body = body{ReadCloser: r.Body, conn: g}
-			r.Body = &g.body
-			defer func() {
-				if g.body.ended {
-					g.work(-1)
-				}
-				g.body = body{}
-			}()
-			h.ServeHTTP(w, r)
-		}
-	})
 }

@@ -28,6 +28,7 @@ type listener struct {
 	at      config.Address
 	certs   *access.Certificates // nil without TLS
 	socket  net.Listener
+	handler http.Handler
 	ended   chan struct{} // closed when no connection will be added to open
 	open    atomic.Int64  // connections
 	leaving atomic.Bool   // each answer closes its connection
@@ -52,21 +53,16 @@ func listen(to config.Listener, certs *access.Certificates, most int, shed func(
 	if most > 0 {
 		socket = newConnLimiter(socket, most, !at.TLS(), shed)
 	}
-	l := &listener{at: at, certs: certs, socket: socket, ended: make(chan struct{})}
+	l := &listener{at: at, certs: certs, socket: socket, handler: h, ended: make(chan struct{})}
 	l.Server = &http.Server{
-		ConnContext: withLimitedConn,
-		Handler: markBusy(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if l.leaving.Load() {
-				w.Header().Set("Connection", "close")
-			}
-			h.ServeHTTP(w, r)
-		})),
+		ConnContext:       withLimitedConn,
+		Handler:           l,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       8 * time.Second, // below WriteTimeout, so that there is time for the answer
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          errorLog(log),
-		ConnState:         l.count,
+		ConnState:         l.countConns,
 		Protocols:         new(http.Protocols),
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
@@ -79,6 +75,47 @@ func listen(to config.Listener, certs *access.Certificates, most int, shed func(
 		l.Protocols.SetUnencryptedHTTP2(true)
 	}
 	return l, nil
+}
+
+// ServeHTTP implements [http.Handler]. It marks the connection as busy while a request is
+// answered.
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.leaving.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	g, _ := r.Context().Value(limitedConnKey{}).(*limitedConn)
+	switch {
+	case g == nil:
+		l.handler.ServeHTTP(w, r)
+	case r.ProtoMajor > 1:
+		if g.sentAway.Load() {
+			return
+		}
+		if r.Context().Err() == nil { // otherwise the client gave it up before its turn came
+			g.work(1)
+			l.handler.ServeHTTP(w, r)
+			g.work(-1)
+		}
+		if r.Context().Err() != nil {
+			g.givenUp()
+		} else {
+			g.kept.Add(1)
+		}
+	case r.ContentLength == 0:
+		g.work(1)
+		defer g.work(-1)
+		l.handler.ServeHTTP(w, r)
+	default:
+		g.body = body{ReadCloser: r.Body, conn: g}
+		r.Body = &g.body
+		defer func() {
+			if g.body.ended {
+				g.work(-1)
+			}
+			g.body = body{}
+		}()
+		l.handler.ServeHTTP(w, r)
+	}
 }
 
 // open opens the socket of a listener. The error says what to do about an address in
@@ -140,8 +177,8 @@ func (l *listener) wrap(f func(net.Listener) net.Listener) {
 	l.socket = f(l.socket)
 }
 
-// count maintains l.open.
-func (l *listener) count(_ net.Conn, s http.ConnState) {
+// countConns maintains l.open.
+func (l *listener) countConns(_ net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateNew:
 		l.open.Add(1)

@@ -114,13 +114,13 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	resources.loading = counts.refusing()
 	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
 	requests := resources.requests("http")
+	others := map[string]http.HandlerFunc{"/healthz": healthz, "/readyz": ready.readyz}
+	envoy.addRoutes(others, auth, requests, &ready)
 	api := httpapi.New(rules.set, httpapi.Config{
 		Auth: auth, Proxies: proxies, Resources: requests,
-		Headers: cfg.HeadersFormat(),
+		Headers: cfg.HeadersFormat(), Others: others,
 	})
-	routes := map[string]http.HandlerFunc{"/healthz": healthz, "/readyz": ready.readyz}
-	envoy.addRoutes(routes, auth, requests, &ready)
-	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), telemetry.Handler(withRoutes(api, routes)), log)
+	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), telemetry.Handler(api), log)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer admin.Close()
-	var others []named
+	var optional []named
 	var remote *grpcserver.Server // nil: no gRPC
 	for _, l := range at[2:] {
 		var f front
@@ -152,7 +152,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fronts, others = append(fronts, f), append(others, named{l, f})
+		fronts, optional = append(fronts, f), append(optional, named{l, f})
 	}
 
 	hangups := make(chan os.Signal, 1)
@@ -181,10 +181,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
 		group.Go(func() { failed <- l.serve() })
 	}
-	greet(out, rules, main.url(), admin.url(), others)
+	greet(out, rules, main.url(), admin.url(), optional)
 	inForce, _ := rules.rules()
 	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", counts.location())
-	for _, f := range others {
+	for _, f := range optional {
 		log.Info("listening for "+speaks[f.Name].clients, f.Name, f.url())
 	}
 
@@ -361,15 +361,4 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 // is reports whether readyz answers that the service is ready.
 func (r *readiness) is() bool {
 	return !r.draining.Load() && (!r.needed || r.store.away() == "")
-}
-
-// withRoutes returns api with routes, which have paths of their own.
-func withRoutes(api http.Handler, routes map[string]http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if route, ok := routes[r.URL.Path]; ok {
-			route(w, r)
-		} else {
-			api.ServeHTTP(w, r)
-		}
-	})
 }

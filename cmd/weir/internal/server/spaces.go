@@ -113,12 +113,12 @@ func (s *spaces) warnNodes(rules *rule.Set) {
 
 // observer returns the observer of the engine of a namespace.
 func (s *spaces) observer(r *reloader, name string, tops *top.Collector) weir.Observer {
-	o := &observer{Namespace: r.numbers, tops: tops, episodes: s.episodes, keys: s.keys}
+	o := &observer{Namespace: r.numbers, name: name, tops: tops, episodes: s.episodes, keys: s.keys}
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
 		o.denials = r.log
 	}
 	if s.telemetry.Traces() {
-		return &traced{o, name, s.telemetry}
+		o.traces = s.telemetry
 	}
 	return o
 }
