@@ -35,7 +35,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-func TestLock(t *testing.T) {
+func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	var reasons []access.Reason
 	auth := &access.Authenticator{
@@ -74,7 +74,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// An authenticator admits holders by the namespace that they are bound to, as its reach says.
+// An authenticator admits holders by the namespace that they are bound to, as its reach states.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
