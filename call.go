@@ -57,8 +57,8 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 // decideFast decides c if it is a check, a take or a record of plain rules
 // ([plan.Prepared]) on a store in memory, as most requests of most programs are, and
 // writes the decision into d, which is empty. It needs no outage policy and none of what
-// holds, verdict rules and bans need. It reports false if c has to be planned. FuzzFast
-// compares it with that.
+// holds, verdict rules and bans need. It reports false if c has to be planned; see
+// Engine.decide, with which FuzzFast compares it.
 func (c *call) decideFast(ctx context.Context, memory *memstore.Store, d *Decision, o *run.Options) (decided bool, err error) {
 	p, t := &c.plan, &c.fast
 	if memory == nil || p.Request.Verb > store.Record || len(p.Matched) == 0 {
@@ -87,11 +87,11 @@ func (c *call) decideFast(ctx context.Context, memory *memstore.Store, d *Decisi
 			return true, err
 		}
 	}
-	if c.answer = memory.Call(ctx, p.Request.Verb, t.Ops); c.answer != nil {
-		return false, nil
+	c.answer = memory.Call(ctx, p.Request.Verb, t.Ops)
+	if decided = c.answer == nil; decided {
+		verdict(d, p, t)
 	}
-	verdict(d, p, t)
-	return true, nil
+	return decided, nil
 }
 
 // makePlan plans what to ask of the store for c, which was read from r.

@@ -79,7 +79,7 @@ func WithStore(s store.Store) Option {
 func WithLocal(s store.Store, nodes int) Option {
 	return option(func(o *options) error {
 		if s == nil {
-			return fault.Newf("local store", "nil: leave the option out to deny while the store is out of reach")
+			return fault.Newf("local store", "nil: leave the option out to deny while the store is unavailable")
 		}
 		if nodes < 1 {
 			return fault.Newf("nodes", "%d: want at least 1", nodes)
@@ -102,7 +102,7 @@ func newLocal(o *options) drive.Fallback {
 // WithNodes replaces the number of processes that [WithLocal] is given by one
 // that can change: count is called when local memory decides. It must be fast
 // and safe for concurrent use, and should keep its last number while the store
-// is out of reach. A number below 1 counts as 1. Default: WithLocal's number.
+// is unavailable. A number below 1 counts as 1. Default: WithLocal's number.
 func WithNodes(count func() int) Option {
 	return option(func(o *options) error {
 		if count == nil {

@@ -222,7 +222,7 @@ func slicesOf(n int, attributes ...string) [][]string {
 	return all
 }
 
-// deaf is a store that is out of reach.
+// deaf is a store that is unavailable.
 type deaf struct{ store.Store }
 
 func (deaf) Do(_ context.Context, calls []store.Call) error {

@@ -279,7 +279,7 @@ Write a burst of at least the threshold, or leave burst out: it is the threshold
 then.`,
 	"no-rules": `The file has no rules, so that every request gets the outcome of "unmatched":
 allow, by default.`,
-	"outage-without-effect": `on_outage decides for a limit while the store is out of reach. Triggers, counters,
+	"outage-without-effect": `on_outage decides for a limit while the store is unavailable. Triggers, counters,
 verdicts and rules in shadow mode never deny a request because of a count, so that
 on_outage changes nothing for them.
 

@@ -132,7 +132,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.BoolVar(&cfg.ServeWhileLoading, "serve-while-loading", cfg.ServeWhileLoading, "while counters are loaded from --data, let rules follow their on_outage instead of answering 503")
 	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest time that a decision waits for the store (default 50ms)")
 	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each admits its share of a quota during an outage (not set: the whole quota)")
-	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is out of reach")
+	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is unavailable")
 	f.IntVar(&cfg.TopKeys, "top-keys", cfg.TopKeys, "`number` of keys that are kept for each rule for weir top; 0 keeps none, and no denials")
 	f.Float64Var(&cfg.NearLimit, "near-limit", cfg.NearLimit, "`share` of a quota from which on the metric weir_rule_near_limit_total counts a take")
 	f.IntVar(&cfg.MetricNamespaces, "metric-namespaces", cfg.MetricNamespaces, "`number` of namespaces with their own label in metrics; others are counted together")

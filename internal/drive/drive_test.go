@@ -31,7 +31,7 @@ func (f *failing) Do(ctx context.Context, calls []store.Call) error {
 	f.at++
 	for i := range calls {
 		c := &calls[i]
-		out := &store.OutageError{Err: errors.New("out of reach")}
+		out := &store.OutageError{Err: errors.New("unavailable")}
 		if f.full {
 			out.Err = store.ErrFull
 		}

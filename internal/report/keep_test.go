@@ -57,7 +57,7 @@ func (p *sideStore) Waits() bool                 { return false }
 func pendingBlobs() [][]byte {
 	p := &sideStore{blobs: map[string][]byte{}}
 	f := newFar()
-	f.gone("cut-off")
+	f.gone("circuit-open")
 	r := report.New(f, p)
 	berlin := time.FixedZone("Berlin", 3600)
 	for i, l := range []window.Limit{

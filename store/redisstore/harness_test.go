@@ -109,7 +109,7 @@ func BenchmarkDistance(b *testing.B) {
 				b.ReportMetric(float64(cold), "cold")
 				b.ReportMetric(float64(after), "reset")
 				b.ReportMetric(float64(excused+more), "paused")
-				b.Logf("outages: %v, cut off %d times", s.Nodes()[0].Outages, s.Nodes()[0].Interruptions)
+				b.Logf("outages: %v, circuit breaker opened %d times", s.Nodes()[0].Outages, s.Nodes()[0].Interruptions)
 				if max(cold, after) > most {
 					b.Errorf("degraded: got %d cold and %d after a reset, want %d at most", cold, after, most)
 				}

@@ -408,7 +408,7 @@ func TestHalfEviction(t *testing.T) {
 	}
 }
 
-// Servers that are out of reach when a store is opened are no error: calls meet
+// Servers that are unavailable when a store is opened are no error: calls meet
 // outages until the servers are there.
 func TestServersAreNotThereYet(t *testing.T) {
 	t.Parallel()

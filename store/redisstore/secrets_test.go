@@ -189,7 +189,7 @@ func TestSecretIsLost(t *testing.T) {
 	}
 }
 
-// A store that was opened while Redis was out of reach reads the secret before its
+// A store that was opened while Redis was unavailable reads the secret before its
 // first take that holds. Receipts of before that work in their own process.
 func TestSecretOutOfReach(t *testing.T) {
 	t.Parallel()

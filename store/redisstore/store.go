@@ -49,7 +49,7 @@ func New(client rueidis.Client, prefix string) *Store {
 // Open returns a store on the servers that a URL names; see [Parse]. It returns
 // when the first attempt to connect to each of them has ended, after 2 seconds at
 // most. The store connects again by itself whenever it has to, outside the time of
-// its callers. Servers that are out of reach now are no error: calls meet outages
+// its callers. Servers that are unavailable now are no error: calls meet outages
 // until they are back. Servers that refuse, because of a wrong password for
 // example, are an error.
 func Open(ctx context.Context, rawURL string) (*Store, error) {

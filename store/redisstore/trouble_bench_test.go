@@ -140,7 +140,7 @@ func (tr *trouble) judge(b *testing.B, s *redisstore.Store, all []outcome, from 
 		b.Errorf("degraded: got %d, want %d at most", blamed, tr.most)
 	}
 	for _, n := range s.Nodes() {
-		b.Logf("%s: outages %v, cut off %d times", n.Addr, n.Outages, n.Interruptions)
+		b.Logf("%s: outages %v, circuit breaker opened %d times", n.Addr, n.Outages, n.Interruptions)
 	}
 	ms := func(d time.Duration) string {
 		if d <= 0 {

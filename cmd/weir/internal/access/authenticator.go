@@ -41,29 +41,47 @@ func (a *Authenticator) Proxied() *Authenticator {
 	return &p
 }
 
-// everyone is the holder where no token is needed.
+// everyone is the holder without authentication.
 var everyone = &Holder{Scopes: All}
 
-// Enter returns the caller of r if it may make a call that needs scopes. The
+// Authenticate returns the caller of r if it may make a call that needs scopes. The
 // error is a [*Refusal].
-func (a *Authenticator) Enter(r *http.Request, need Scope) (*Holder, error) {
-	switch {
-	case a == nil:
-		return everyone, nil
-	case a.Hosts != nil && !a.Hosts.Has(r.Host):
+func (a *Authenticator) Authenticate(r *http.Request, need Scope) (*Holder, error) {
+	if a != nil && a.Hosts != nil && !a.Hosts.Has(r.Host) {
 		return nil, a.refuse(&Refusal{
 			Reason: Host,
 			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", r.Host),
 		})
-	case a.Keys == nil:
+	}
+	if a == nil || a.Keys == nil {
 		return everyone, nil
 	}
 	c := Credentials{Address: r.RemoteAddr}
-	c.Token, c.Shown = Bearer(r.Header)
+	c.Token, c.Shown = bearer(r.Header)
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]
 	}
-	return a.Admit(c, need)
+	return a.Verify(c, need)
+}
+
+// Verify returns the caller that shows c if it may make a call that needs scopes.
+// The error is a [*Refusal]. It is for front ends without HTTP, and does not look at the
+// host of a call.
+func (a *Authenticator) Verify(c Credentials, need Scope) (*Holder, error) {
+	if a == nil || a.Keys == nil {
+		return everyone, nil
+	}
+	h, no := a.Keys.Holder(c)
+	if no == nil {
+		no = a.Reach.refuses(h)
+	}
+	if no == nil {
+		no = h.lacks(need)
+	}
+	if no != nil {
+		return nil, a.refuse(no)
+	}
+	return h, nil
 }
 
 // Foreign returns the [*Refusal] of a call from a web page of another origin.
@@ -91,9 +109,9 @@ func (h *Holder) lacks(need Scope) *Refusal {
 	}
 }
 
-// Bearer returns the token in the header Authorization, and whether there is
+// bearer returns the token in the header Authorization, and whether there is
 // one.
-func Bearer(h http.Header) (token string, ok bool) {
+func bearer(h http.Header) (token string, ok bool) {
 	values := h["Authorization"]
 	const scheme = "Bearer "
 	if len(values) == 0 || len(values[0]) < len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
@@ -102,7 +120,7 @@ func Bearer(h http.Header) (token string, ok bool) {
 	return strings.TrimSpace(values[0][len(scheme):]), true
 }
 
-// Credentials are what a caller shows, over any protocol.
+// Credentials are the credentials of a caller, over any protocol.
 type Credentials struct {
 	// Token is the token that the caller shows, and Shown reports whether there is
 	// one.
@@ -117,48 +135,6 @@ type Credentials struct {
 	Address string
 }
 
-// Admit returns the caller that shows c, if it may make a call that needs scopes.
-// The error is a [*Refusal]. It is for front ends without HTTP; [Authenticator.Enter] is for
-// those with it.
-func (a *Authenticator) Admit(c Credentials, need Scope) (*Holder, error) {
-	if a == nil || a.Keys == nil {
-		return everyone, nil
-	}
-	h, no := a.holder(c)
-	if no == nil {
-		no = a.Reach.refuses(h)
-	}
-	if no == nil {
-		no = h.lacks(need)
-	}
-	if no != nil {
-		return nil, a.refuse(no)
-	}
-	return h, nil
-}
-
-// holder returns who shows c: the holder of the token or, without one, of the
-// certificate.
-func (a *Authenticator) holder(c Credentials) (*Holder, *Refusal) {
-	if c.Shown {
-		h, err := a.Keys.Holder(c.Token, c.Address)
-		if err != nil {
-			return nil, err.(*Refusal) //nolint:errorlint // Holder returns no other error
-		}
-		return h, nil
-	}
-	if c.Certificate == nil {
-		return nil, &Refusal{Reason: Missing, Detail: "the call needs a token: send Authorization: Bearer TOKEN"}
-	}
-	if h := a.Keys.Certificate(c.Certificate); h != nil {
-		return h, nil
-	}
-	return nil, &Refusal{
-		Reason: Missing,
-		Detail: fmt.Sprintf("the certificate of %s is not in the tokens file, and there is no token", strings.Join(CertificateNames(c.Certificate), ", ")),
-	}
-}
-
 // refuse counts a refusal, and returns it.
 func (a *Authenticator) refuse(no *Refusal) error {
 	if a != nil && a.Refused != nil {
@@ -170,7 +146,7 @@ func (a *Authenticator) refuse(no *Refusal) error {
 // DefaultNamespace is the namespace of calls that name none.
 const DefaultNamespace = "default"
 
-// Reach says which holders an authenticator admits, by the namespace that they are bound to.
+// Reach states which holders an authenticator admits, by the namespace that they are bound to.
 type Reach uint8
 
 const (
@@ -225,7 +201,7 @@ func elsewhere(h *Holder, asked string) *Refusal {
 	}
 }
 
-// Reason says why a caller was refused. It is a label of metrics.
+// Reason is the reason of a refusal. It is a label of metrics.
 type Reason string
 
 // Reasons.
@@ -233,13 +209,13 @@ const (
 	Missing   Reason = "missing"   // no token and no certificate that is known
 	Unknown   Reason = "unknown"   // a token that is not in force
 	Slowed    Reason = "slowed"    // too many wrong tokens from the address
-	NoScope   Reason = "scope"     // the holder lacks a right
+	NoScope   Reason = "scope"     // the holder lacks a scope
 	Elsewhere Reason = "namespace" // the holder belongs to another namespace
 	Host      Reason = "host"      // the request names a host that is not this one
 	Origin    Reason = "origin"    // the request comes from a web page of another origin
 )
 
-// Refusal is the error for a caller that may not do what it asks for. Nothing
+// Refusal is the error for a caller that lacks the permission for its call. Nothing
 // was counted. It holds no secret.
 type Refusal struct {
 	Reason Reason
@@ -255,8 +231,8 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Detail }
 
 // Hosts are the names under which callers reach the service. A web page can point
-// a name of its own at a loopback address, and then call the service as if it were
-// of the same origin; the header Host tells such calls from others.
+// its own name at a loopback address, and then call the service as if it were
+// of the same origin; the header Host distinguishes such calls.
 //
 // IP addresses, localhost, names without a dot and an empty name always belong to
 // Hosts: nobody can register a name without a dot.

@@ -10,9 +10,9 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
 
-// BenchmarkEnter measures what an authenticator costs a call: none, one that looks at the
+// BenchmarkAuthenticate measures what an authenticator costs a call: none, one that looks at the
 // host only (on loopback), and one with tokens.
-func BenchmarkEnter(b *testing.B) {
+func BenchmarkAuthenticate(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "tokens")
 	if err := os.WriteFile(file, []byte(access.Line("shop", "right", access.Decide, "")+"\n"), 0o600); err != nil {
 		b.Fatal(err)
@@ -32,7 +32,7 @@ func BenchmarkEnter(b *testing.B) {
 		b.Run(row.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := row.auth.Enter(r, access.Decide); err != nil {
+				if _, err := row.auth.Authenticate(r, access.Decide); err != nil {
 					b.Fatal(err)
 				}
 			}

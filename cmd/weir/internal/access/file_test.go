@@ -51,7 +51,7 @@ func TestTokensFile(t *testing.T) {
 		"a": {Name: "shop", Scopes: access.Decide | access.Record, Namespace: "shop"},
 		"b": {Name: "ops", Scopes: access.Admin},
 	} {
-		got, err := k.Holder(token, "192.0.2.1:1234")
+		got, err := k.Holder(access.Credentials{Token: token, Shown: true, Address: "192.0.2.1:1234"})
 		if err != nil || got.Name != want.Name || got.Scopes != want.Scopes || got.Namespace != want.Namespace {
 			t.Errorf("%s: got %v %v, want %v", token, got, err, want)
 		}
@@ -73,12 +73,12 @@ func TestTokensFileFaults(t *testing.T) {
 		{"shop " + hashA + " scopes=read scopes=read", "1:90: scopes is there twice"},
 		{"shop " + hashA + " scope=read", `1:78: "scope": unknown; want scopes=SCOPE,… or namespace=NAME`},
 		{"shop " + hashA + " scopes=read namespace=../x", `1:90: "../x": want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit`},
-		{token, "1:1: a token or a hash in place of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
-		{hashA[7:] + " " + hashA + " scopes=read", "1:1: a token or a hash in place of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
+		{token, "1:1: a token or a hash instead of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
+		{hashA[7:] + " " + hashA + " scopes=read", "1:1: a token or a hash instead of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
 		{hashA + " scopes=read", "1:1: a word of 71 characters: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
 		{"shop " + hashA + " " + token, "1:78: a word of 31 characters: unknown; want scopes=SCOPE,… or namespace=NAME"},
 		{"shop " + hashA + " scopes=" + token, "1:78: a word of 31 characters: not a scope; want decide, record, read, admin, separated by commas"},
-		{"shop " + hashA + " scopes=read namespace=" + token, "1:90: a token or a hash in place of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
+		{"shop " + hashA + " scopes=read namespace=" + token, "1:90: a token or a hash instead of a name: want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit"},
 		{"shop cert: scopes=read", "1:6: cert: names no certificate"},
 		{"é " + hashA + " scopes=read", `1:1: "é": want up to 64 letters, digits, '.', '_' and '-', the first a letter or digit`},
 		{"a " + hashA + " scopes=read\nb " + hashA + " scopes=read", "2:1: the same hash as in line 1"},
@@ -137,7 +137,7 @@ func TestLineIsRead(t *testing.T) {
 	if strings.Contains(line, token) {
 		t.Fatalf("got the token in %s", line)
 	}
-	h, err := open(t, tokensFile(t, line)).Holder(token, "")
+	h, err := open(t, tokensFile(t, line)).Holder(access.Credentials{Token: token, Shown: true})
 	if err != nil || h.Name != "shop" || h.Scopes != access.Decide|access.Admin || h.Namespace != "eu" {
 		t.Errorf("got %v %v, want what the line says: %s", h, err, line)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -60,7 +61,7 @@ type Own struct {
 // for good. There must be at least one token.
 func OpenKeys(path string, own ...Own) (*Keys, error) {
 	// Once the table of addresses is full, further addresses are not slowed:
-	// strangers cannot lock out those who have a token.
+	// unauthenticated callers cannot lock out those who have a token.
 	wrong, err := weir.NewLimiter(weir.Sliding(WrongTokens, WrongWindow),
 		weir.WithMaxKeys(wrongAddresses), weir.WithOutage(rule.OutageAllow))
 	if err != nil {
@@ -146,20 +147,22 @@ func (k *Keys) find(d digest) (found *Holder) {
 	return found
 }
 
-// Holder returns the holder of a token that was shown from an address, which is
-// an IP address with or without a port, or empty for a local socket. The error is
-// a [*Refusal]: an address that has shown too many wrong tokens must wait, unless
-// it has shown this one before.
-func (k *Keys) Holder(token, address string) (*Holder, error) {
-	h := k.find(digestOf(token))
-	host := clientaddr.WithoutPort(address)
-	at := maphash.String(k.seed, host) | 1 // 0 is an empty place
+// Holder returns the holder of c: of the token or, without one, of the first name
+// of the certificate that is in the tokens file. An address that has shown too many wrong
+// tokens must wait, unless it has shown this one before.
+func (k *Keys) Holder(c Credentials) (*Holder, *Refusal) {
+	if !c.Shown {
+		return k.ofCertificate(c.Certificate)
+	}
+	h := k.find(digestOf(c.Token))
+	host := clientaddr.WithoutPort(c.Address)
+	at := maphash.String(k.seed, host) | 1 // 0 is an empty slot
 	if h != nil && h.knownFrom(at) {
 		return h, nil
 	}
 	group, ok := clientaddr.Group(host)
 	if !ok {
-		group = host // text that is no address is a group of its own
+		group = host // text that is not an address is its own group
 	}
 	if h != nil {
 		seen, err := k.wrong.Check(context.Background(), group)
@@ -179,6 +182,23 @@ func (k *Keys) Holder(token, address string) (*Holder, error) {
 	return nil, &Refusal{Reason: Unknown, Detail: "the token is not known"}
 }
 
+// ofCertificate returns the holder of a client's certificate, which was verified, or is nil.
+func (k *Keys) ofCertificate(c *x509.Certificate) (*Holder, *Refusal) {
+	if c == nil {
+		return nil, &Refusal{Reason: Missing, Detail: "the call needs a token: send Authorization: Bearer TOKEN"}
+	}
+	certs, names := k.ring.Load().certs, certificateNames(c)
+	for _, name := range names {
+		if h := certs[name]; h != nil {
+			return h, nil
+		}
+	}
+	return nil, &Refusal{
+		Reason: Missing,
+		Detail: fmt.Sprintf("the certificate of %s is not in the tokens file, and there is no token", strings.Join(names, ", ")),
+	}
+}
+
 // slowed returns the refusal of an address that has shown too many wrong tokens.
 func slowed(wait time.Duration) *Refusal {
 	return &Refusal{
@@ -188,22 +208,9 @@ func slowed(wait time.Duration) *Refusal {
 	}
 }
 
-// Certificate returns the holder of a client's certificate, which was verified:
-// the first of its names that is in the tokens file. The names are those of
-// hosts, URIs and mail addresses, or the common name if there are none of these.
-// It returns nil when no name is known.
-func (k *Keys) Certificate(c *x509.Certificate) *Holder {
-	certs := k.ring.Load().certs
-	for _, name := range CertificateNames(c) {
-		if h := certs[name]; h != nil {
-			return h
-		}
-	}
-	return nil
-}
-
-// CertificateNames returns the names in c that a tokens file can contain.
-func CertificateNames(c *x509.Certificate) []string {
+// certificateNames returns the names in c that a tokens file can contain: those of hosts,
+// URIs and mail addresses, or the common name if there are none of these.
+func certificateNames(c *x509.Certificate) []string {
 	names := append([]string(nil), c.DNSNames...)
 	for _, u := range c.URIs {
 		names = append(names, u.String())
@@ -216,13 +223,13 @@ func CertificateNames(c *x509.Certificate) []string {
 }
 
 // Holder is a caller that has shown a token or a certificate. A Holder is
-// immutable but for the addresses from which it came, and safe for concurrent
+// immutable except for the addresses from which it came, and safe for concurrent
 // use.
 type Holder struct {
 	// Name is the name in the tokens file, or the source of the token.
 	Name string
 
-	// Scopes are the rights of the holder.
+	// Scopes are the scopes of the holder.
 	Scopes Scope
 
 	// Namespace is the only namespace that the holder may use. Empty: it may use
@@ -230,7 +237,7 @@ type Holder struct {
 	Namespace string
 
 	// known holds hashes of addresses from which the token was shown before.
-	// Each address has one place, which a later address may take over.
+	// Each address has one slot, which a later address may take over.
 	known [64]atomic.Uint64
 }
 

@@ -33,12 +33,12 @@ func TestWrongTokensAreSlowed(t *testing.T) {
 				t.Errorf("got address %s, want its network", address)
 			}
 		}
-		if _, err := k.Holder("right", "[2001:db8::1]:80"); err != nil {
+		if _, err := k.Holder(access.Credentials{Token: "right", Shown: true, Address: "[2001:db8::1]:80"}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range access.WrongTokens {
 			// Neither the port nor the last 64 bits make another caller.
-			_, err := k.Holder("wrong", fmt.Sprintf("[2001:db8::%x]:%d", i, 1000+i))
+			_, err := k.Holder(access.Credentials{Token: "wrong", Shown: true, Address: fmt.Sprintf("[2001:db8::%x]:%d", i, 1000+i)})
 			if got := refused(t, err); got != access.Unknown {
 				t.Errorf("wrong token %d: got %s, want it unknown", i+1, got)
 			}
@@ -47,7 +47,7 @@ func TestWrongTokensAreSlowed(t *testing.T) {
 			t.Errorf("got %d reports, want one", slow)
 		}
 		for _, token := range []string{"wrong", "other"} {
-			_, err := k.Holder(token, "[2001:db8::9]:80")
+			_, err := k.Holder(access.Credentials{Token: token, Shown: true, Address: "[2001:db8::9]:80"})
 			if got := refused(t, err); got != access.Slowed {
 				t.Errorf("%s: got %s, want it slowed", token, got)
 			}
@@ -56,14 +56,14 @@ func TestWrongTokensAreSlowed(t *testing.T) {
 				t.Errorf("%s: got %v, want a wait of %v", token, err, access.WrongWindow)
 			}
 		}
-		if _, err := k.Holder("right", "[2001:db8::1]:81"); err != nil {
+		if _, err := k.Holder(access.Credentials{Token: "right", Shown: true, Address: "[2001:db8::1]:81"}); err != nil {
 			t.Errorf("got %v for a token that was shown from there before", err)
 		}
-		if _, err := k.Holder("other", "[2001:db8:0:1::1]:80"); err != nil {
+		if _, err := k.Holder(access.Credentials{Token: "other", Shown: true, Address: "[2001:db8:0:1::1]:80"}); err != nil {
 			t.Errorf("got %v from another network", err)
 		}
 		time.Sleep(access.WrongWindow)
-		if _, err := k.Holder("other", "[2001:db8::9]:80"); err != nil {
+		if _, err := k.Holder(access.Credentials{Token: "other", Shown: true, Address: "[2001:db8::9]:80"}); err != nil {
 			t.Errorf("got %v after the wait", err)
 		}
 	})
@@ -81,7 +81,7 @@ func TestReload(t *testing.T) {
 	}
 	has := func(token string, want bool) {
 		t.Helper()
-		if _, err := k.Holder(token, "192.0.2.1:1"); (err == nil) != want {
+		if _, err := k.Holder(access.Credentials{Token: token, Shown: true, Address: "192.0.2.1:1"}); (err == nil) != want {
 			t.Errorf("%s: got %v, want known %v", token, err, want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestReload(t *testing.T) {
 func TestHolderAllocatesNothing(t *testing.T) {
 	k := open(t, "", access.Own{Name: "ops", Token: "right", Scopes: access.All})
 	if n := testing.AllocsPerRun(100, func() {
-		if _, err := k.Holder("right", "192.0.2.1:1234"); err != nil {
+		if _, err := k.Holder(access.Credentials{Token: "right", Shown: true, Address: "192.0.2.1:1234"}); err != nil {
 			t.Fatal(err)
 		}
 	}); n != 0 {
@@ -115,7 +115,7 @@ func BenchmarkHolder(b *testing.B) {
 	k := open(b, "", access.Own{Name: "ops", Token: access.NewToken(), Scopes: access.All}, access.Own{Name: "me", Token: "right", Scopes: access.All})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := k.Holder("right", "192.0.2.1:1234"); err != nil {
+		if _, err := k.Holder(access.Credentials{Token: "right", Shown: true, Address: "192.0.2.1:1234"}); err != nil {
 			b.Fatal(err)
 		}
 	}

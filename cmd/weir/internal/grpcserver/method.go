@@ -180,7 +180,7 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 	if c != nil {
 		r.RemoteAddr, r.TLS = c.RemoteAddr().String(), c.tlsState()
 	}
-	return s.config.Auth.Enter(&r, need)
+	return s.config.Auth.Authenticate(&r, need)
 }
 
 // intercept authenticates the callers of reflection, but not of health, which this package adds itself. It

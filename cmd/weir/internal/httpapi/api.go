@@ -32,11 +32,12 @@ type API struct {
 	resources *access.ResourceLimits
 	headers   headers.Format
 
-	// planning has a place for each batch whose size is being found out. Until
+	// planning is a semaphore for batches whose size is being computed. Until
 	// then its memory is not reserved. One for each processor is enough, because
 	// this waits for nothing.
 	planning chan struct{}
 	routes   map[string]methods
+	others   map[string]http.HandlerFunc
 	origin   *http.CrossOriginProtection
 }
 
@@ -50,28 +51,32 @@ type route struct {
 	call handler
 }
 
-// methods holds the calls of one path by method; "" stands for every method.
+// methods holds the calls of one path by method. A call with every method has "", and is
+// made by a proxy, which forwards the header of its client.
 type methods map[string]route
 
-// Config holds what an API needs beside its namespaces. The zero value is valid.
+// Config configures an [API]. The zero value is valid.
 type Config struct {
-	// Auth says who may call. Nil admits everyone.
+	// Auth authenticates callers. Nil admits everyone.
 	Auth *access.Authenticator
 
 	// Proxies are those whose headers name the client of a gate call. Nil
 	// believes the nearest one.
 	Proxies *clientaddr.Proxies
 
-	// Resources limits what is done at the same time. Nil has no limits.
+	// Resources limits concurrent work. Nil has no limits.
 	Resources *access.ResourceLimits
 
 	// Headers is how gate calls state the limits of a decision.
 	Headers headers.Format
+
+	// Others serve further paths, such as /healthz. They authenticate their callers if need be.
+	Others map[string]http.HandlerFunc
 }
 
 // New returns the API of the namespaces in spaces.
 func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, origin: http.NewCrossOriginProtection()}
+	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -108,38 +113,43 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve calls the handler for the path and the method of r, if the caller may
 // make the call.
 func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	asked, rest, err := namespace.Cut(r.URL.Path)
+	namespaceName, path, err := namespace.Cut(r.URL.Path)
 	if err != nil {
 		return err
 	}
-	path, ok := a.routes[rest]
+	calls, ok := a.routes[path]
 	if !ok {
+		if other, ok := a.others[r.URL.Path]; ok {
+			other(w, r)
+			return nil
+		}
 		return &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %s", r.URL.Path)}
 	}
-	to := path[r.Method]
-	if to.call == nil && r.Method == http.MethodHead {
-		to = path[http.MethodGet]
-	}
-	auth := a.auth
+	to, auth := calls[""], a.gates
 	if to.call == nil {
-		to, auth = path[""], a.gates // proxies forward headers of their clients
-	} else if (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && a.origin.Check(r) != nil { // only browsers send these
-		return a.auth.Foreign()
-	} else if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
-		return err
-	}
-	if to.call == nil {
-		allow := strings.Join(slices.Sorted(maps.Keys(path)), ", ")
-		return &answer.Problem{
-			Status: http.StatusMethodNotAllowed,
-			Detail: fmt.Sprintf("%s does not accept %s; use %s", r.URL.Path, r.Method, allow),
-			Allow:  allow,
+		auth = a.auth
+		if to = calls[r.Method]; to.call == nil && r.Method == http.MethodHead {
+			to = calls[http.MethodGet]
+		}
+		if to.call == nil {
+			allow := strings.Join(slices.Sorted(maps.Keys(calls)), ", ")
+			return &answer.Problem{
+				Status: http.StatusMethodNotAllowed,
+				Detail: fmt.Sprintf("%s does not accept %s; use %s", r.URL.Path, r.Method, allow),
+				Allow:  allow,
+			}
+		}
+		if (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && a.origin.Check(r) != nil { // only browsers send these
+			return auth.Foreign()
+		}
+		if namespaceName, err = namespace.Asked(namespaceName, r.Header[namespace.Header]); err != nil {
+			return err
 		}
 	}
-	if x.caller, err = auth.Enter(r, to.need); err != nil {
+	if x.caller, err = auth.Authenticate(r, to.need); err != nil {
 		return err
 	}
-	if x.space, err = a.spaces.Choose(auth, x.caller, asked); err != nil {
+	if x.space, err = a.spaces.Choose(auth, x.caller, namespaceName); err != nil {
 		return err
 	}
 	return to.call(x, w, r)
@@ -148,7 +158,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 // describe answers with the description of the API.
 func describe(_ *exchange, w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml")
-	_, _ = io.WriteString(w, api.OpenAPI()) // the caller has gone if this fails
+	_, _ = io.WriteString(w, api.OpenAPI()) // an error means that the caller is gone
 	return nil
 }
 
@@ -158,6 +168,6 @@ var jsonType = []string{"application/json"}
 // respond writes body and a newline.
 func respond(w http.ResponseWriter, body []byte) error {
 	w.Header()["Content-Type"] = jsonType
-	_, _ = w.Write(append(body, '\n')) // the caller has gone if this fails
+	_, _ = w.Write(append(body, '\n')) // an error means that the caller is gone
 	return nil
 }

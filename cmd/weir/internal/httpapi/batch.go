@@ -39,7 +39,8 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	items := make([]weir.Item, len(parts))
 	for i, p := range parts {
-		items[i].Verb, items[i].Request = p.ask(shared[p.from:p.to:p.to])
+		items[i].Verb, items[i].Request = p.verb, p.request
+		items[i].Request.Attributes = shared[p.from:p.to:p.to]
 	}
 	a.planning <- struct{}{}
 	planned := sync.OnceFunc(func() { <-a.planning })
@@ -79,8 +80,8 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, x.out)
 }
 
-// What a batch takes in memory, in bytes, beside its body and the text of its
-// answer. TestBatchFloods in cmd/weir measures what a process takes with these.
+// The memory of a batch, in bytes, without its body and the text of its answer. TestBatchFloods in
+// cmd/weir measures the memory of a process with these.
 const (
 	itemBytes   = 2 << 10 // for each request
 	usageMemory = 512     // for each rule that matches one
@@ -90,7 +91,7 @@ const (
 // needs returns the scopes that a caller needs for all parts of a batch.
 func needs(parts []part) (need access.Scope) {
 	for i := range parts {
-		switch parts[i].verb {
+		switch parts[i].named {
 		case store.Record, store.Refund:
 			need |= access.Record
 		default:

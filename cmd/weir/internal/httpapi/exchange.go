@@ -21,7 +21,7 @@ type exchange struct {
 	caller *access.Holder
 	space  *namespace.Namespace
 	access.Reservation
-	begun  bool                 // end must be called
+	begun  bool                 // Resources.Begin has begun the request
 	admit  func(run.Size) error // admitOne, made once
 	body   []byte
 	scan   scanner
@@ -54,17 +54,8 @@ func (x *exchange) free() {
 	}
 }
 
-// begin begins to decide a request. read does so behind the body: one that comes slowly
-// holds nobody up.
-func (x *exchange) begin() error {
-	if err := x.Resources.Begin(); err != nil {
-		return err
-	}
-	x.begun = true
-	return nil
-}
-
-// end ends what begin began, before the answer is written.
+// end ends a request that is decided, before the answer is written: a client that reads
+// slowly keeps no others away.
 func (x *exchange) end() {
 	if x.begun {
 		x.begun = false
@@ -106,7 +97,8 @@ func (x *exchange) reserveRules(n int) error {
 // memory.
 const smallAnswer = 64 << 10
 
-// read reads the body of r, which must be JSON and small enough, and begins to decide it.
+// read reads the body of r, which must be JSON and small enough, and then begins to decide
+// it: a body that comes slowly keeps no others away.
 func (x *exchange) read(r *http.Request) error {
 	if !isJSON(r.Header) {
 		return &answer.Problem{
@@ -118,7 +110,9 @@ func (x *exchange) read(r *http.Request) error {
 	if x.body, err = answer.ReadBody(r, x.body[:0], x.Reserve); err != nil {
 		return err
 	}
-	return x.begin()
+	err = x.Resources.Begin()
+	x.begun = err == nil
+	return err
 }
 
 // isJSON reports whether h announces JSON, no type, or the type that curl -d

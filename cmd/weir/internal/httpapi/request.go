@@ -13,15 +13,12 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// part is one request of a batch. Its attributes are the elements from and up
-// to to of a slice that all parts share.
+// part is one request of a batch.
 type part struct {
-	verb     store.Verb
-	hits     int64 // 0 makes the verb a check, of one hit
-	given    bool  // hits is in the request, and not a default
-	feedback string
-	receipt  receipt.Receipt
-	from, to int
+	named    store.Verb   // whose scope the caller needs
+	verb     store.Verb   // to run: a check for hits: 0
+	request  weir.Request // without its attributes
+	from, to int          // these, as elements of a slice that all parts share
 }
 
 // decode reads body as one request for verb into item, whose attributes it reuses.
@@ -31,26 +28,17 @@ func (s *scanner) decode(body []byte, verb store.Verb, item *weir.Item) *fault.F
 	if f == nil {
 		f = s.end()
 	}
-	item.Verb, item.Request = p.ask(attrs)
+	item.Verb, item.Request = p.verb, p.request
+	item.Request.Attributes = attrs
 	return f
-}
-
-// ask returns the request in p, and the verb to run: a check for hits: 0. A
-// request about holds has hits only if they are given.
-func (p *part) ask(attrs []weir.Attribute) (store.Verb, weir.Request) {
-	switch {
-	case p.verb.Ends() && !p.given:
-		return p.verb, weir.Request{Attributes: attrs, Receipt: p.receipt}
-	case p.hits == 0:
-		return store.Check, weir.Request{Attributes: attrs}
-	}
-	return p.verb, weir.Request{Attributes: attrs, Hits: p.hits, Feedback: p.feedback, Receipt: p.receipt}
 }
 
 // request reads an object with the members of a request for verb or, in a batch,
 // for the verb that it names. It appends the attributes to attrs.
 func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (part, []weir.Attribute, *fault.Fault) {
-	p := part{verb: verb, hits: 1, from: len(attrs)}
+	p := part{named: verb, from: len(attrs)}
+	r := &p.request
+	r.Hits = 1
 	start := s.pos
 	m := members{batch: batch, ends: verb.Ends()}
 	f := s.object(func(name string, at int) (f *fault.Fault) {
@@ -60,17 +48,17 @@ func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (
 			again, m.attributes = m.attributes, true
 			attrs, f = s.attributes(attrs)
 		case name == "hits":
-			again, p.given, m.hits = p.given, true, s.pos
-			p.hits, f = s.hits()
+			again, m.hits = m.hits > 0, s.pos
+			r.Hits, f = s.hits()
 		case name == "feedback" && !m.ends:
 			again, m.feedback = m.feedback > 0, s.pos
-			p.feedback, f = s.feedback()
+			r.Feedback, f = s.feedback()
 		case name == "receipt" && (m.ends || batch):
 			again, m.receipt = m.receipt > 0, s.pos
-			p.receipt, f = s.receipt()
+			r.Receipt, f = s.receipt()
 		case name == "verb" && batch:
 			again, m.verb = m.verb, true
-			p.verb, f = s.verb()
+			p.named, f = s.verb()
 		default:
 			f = s.fault(at, "%s", m.unknown())
 		}
@@ -81,6 +69,12 @@ func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (
 	})
 	if f == nil {
 		f = s.checkMembers(&p, &m, start)
+	}
+	switch p.verb = p.named; {
+	case p.named.Ends() && m.hits == 0:
+		r.Hits, r.Feedback = 0, "" // the amount that is held
+	case r.Hits == 0:
+		p.verb = store.Check
 	}
 	p.to = len(attrs)
 	return p, attrs, f
@@ -94,7 +88,7 @@ type members struct {
 	hits, feedback, receipt int // where the value begins; 0: missing
 }
 
-// unknown returns what is wrong with another member.
+// unknown returns the fault of another member.
 func (m *members) unknown() string {
 	switch {
 	case m.batch:
@@ -108,7 +102,7 @@ func (m *members) unknown() string {
 // checkMembers returns the fault of members that do not go together in p, whose
 // object starts at a byte.
 func (s *scanner) checkMembers(p *part, m *members, start int) *fault.Fault {
-	ends := p.verb.Ends()
+	ends, hits := p.named.Ends(), p.request.Hits
 	switch {
 	case !m.attributes:
 		return s.missing("attributes", start)
@@ -116,9 +110,9 @@ func (s *scanner) checkMembers(p *part, m *members, start int) *fault.Fault {
 		return s.missing("receipt", start)
 	case !ends && m.receipt > 0:
 		return s.fault(m.receipt, "is for settle, cancel and renew").In("receipt")
-	case p.hits == 0 && ends:
+	case hits == 0 && ends:
 		return s.fault(m.hits, "is 0; use cancel to give back what was held").In("hits")
-	case p.hits == 0 && m.feedback > 0:
+	case hits == 0 && m.feedback > 0:
 		return s.fault(m.hits, "is 0, which counts nothing; leave it out with feedback").In("hits")
 	}
 	return nil

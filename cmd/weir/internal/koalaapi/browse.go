@@ -67,7 +67,7 @@ func (a *API) feedback(x *exchange, _ *http.Request) reply {
 	}
 	r := a.write(x, store.Refund)
 	if x.item[0].Decision.Degraded {
-		return reply{http.StatusInternalServerError, noRow(x.out[:0], failure(-1, "the store is out of reach: nothing was given back"))}
+		return reply{http.StatusInternalServerError, noRow(x.out[:0], failure(-1, "the store is unavailable: nothing was given back"))}
 	}
 	return r
 }

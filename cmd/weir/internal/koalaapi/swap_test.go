@@ -91,7 +91,7 @@ func TestFeedbackWithoutStore(t *testing.T) {
 	rules := `rules: [{name: koala-1, code: 1, when: {act: ask}, per: [uid], limit: 5, window: 1h, on_outage: allow, feedback: {erase1: 2}}]`
 	got := ask(t, rules, "/rule/feedback?act=ask&uid=ann&_feedbackType=erase1",
 		func(*weir.Engine) error { return &store.OutageError{Err: errors.New("gone")} })
-	if want := `{"err_no":-1, "err_msg":"the store is out of reach: nothing was given back"}`; got != want {
+	if want := `{"err_no":-1, "err_msg":"the store is unavailable: nothing was given back"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -25,7 +25,7 @@ type site struct {
 	now    atomic.Int64 // a window.Instant
 }
 
-// broken is a store that is out of reach when it should be.
+// broken is a store that is unavailable when it should be.
 type broken struct {
 	store.Store
 	out bool
@@ -36,7 +36,7 @@ func (b *broken) Do(ctx context.Context, calls []store.Call) error {
 		return b.Store.Do(ctx, calls)
 	}
 	for i := range calls {
-		calls[i].Err = &store.OutageError{Err: errors.New("out of reach")}
+		calls[i].Err = &store.OutageError{Err: errors.New("unavailable")}
 	}
 	return nil
 }

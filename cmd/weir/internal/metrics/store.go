@@ -121,8 +121,8 @@ func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
 					}
 				}
 			}},
-		byNode("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer.", func(n *NodeStats) float64 { return one(n.Unavailable) }),
-		byNode("weir_store_cut_offs_total", "How often a node of the store was cut off.", func(n *NodeStats) float64 { return float64(n.Interruptions) }),
+		byNode("weir_store_circuit_open", "Whether the circuit breaker of a node of the store is open: the node gets no calls, because it did not answer.", func(n *NodeStats) float64 { return one(n.Unavailable) }),
+		byNode("weir_store_circuit_opens_total", "How often the circuit breaker of a node of the store opened.", func(n *NodeStats) float64 { return float64(n.Interruptions) }),
 		byNode("weir_store_in_flight", "Calls that wait for an answer of a node of the store.", func(n *NodeStats) float64 { return float64(n.InFlight) }),
 	)
 }

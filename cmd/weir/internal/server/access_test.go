@@ -92,7 +92,7 @@ func TestTokens(t *testing.T) {
 	if a := ask(t, http.DefaultTransport, "POST", s.api+"/v1/take", shop, takePost); a.status != 401 {
 		t.Errorf("a revoked token: got %d, want 401", a.status)
 	}
-	write(t, file, "ops "+ops+"\n") // the secret in place of its hash
+	write(t, file, "ops "+ops+"\n") // the secret instead of its hash
 	s.logs.await(t, 1, `msg="tokens refused; what was in force stays"`)
 	if a := ask(t, http.DefaultTransport, "GET", s.admin+"/metrics", ops, ""); !strings.Contains(a.text, `weir_access_reload_success{what="tokens"} 0`) {
 		t.Errorf("got no sign of a refused file in the metrics")
@@ -216,7 +216,7 @@ func (a *authority) server(t *testing.T) *x509.Certificate {
 }
 
 // via returns a transport that trusts a, and shows the certificate with a name,
-// if any. Each call has a connection of its own.
+// if any. Each call has a separate connection.
 func (a *authority) via(t *testing.T, name string, http2 bool) *http.Transport {
 	t.Helper()
 	cfg := &tls.Config{RootCAs: x509.NewCertPool()}

@@ -83,7 +83,7 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}).Write(w)
 		return
 	}
-	if _, err := a.auth.Enter(r, to.need); err != nil {
+	if _, err := a.auth.Authenticate(r, to.need); err != nil {
 		answer.ProblemOf(err).Write(w)
 		return
 	}
@@ -118,7 +118,7 @@ func (a *admin) reload(w http.ResponseWriter, _ *http.Request) {
 		}
 		b = append(b, "}}"...)
 	}
-	_, _ = w.Write(append(b, '\n')) // the caller has gone if this fails
+	_, _ = w.Write(append(b, '\n')) // an error means that the caller is gone
 }
 
 // appendLoaded appends what is in force in a namespace.

@@ -28,6 +28,7 @@ type listener struct {
 	at      config.Address
 	certs   *access.Certificates // nil without TLS
 	socket  net.Listener
+	handler http.Handler
 	ended   chan struct{} // closed when no connection will be added to open
 	open    atomic.Int64  // connections
 	leaving atomic.Bool   // each answer closes its connection
@@ -37,7 +38,7 @@ type listener struct {
 // from their next answer that they are closed.
 const linger = 250 * time.Millisecond
 
-// maxStreams is the most requests of one connection with HTTP/2 at the same time.
+// maxStreams is the maximum number of concurrent requests of one connection with HTTP/2.
 const maxStreams = 100
 
 // listen opens an address, so that one in use is reported before anything is served.
@@ -52,21 +53,16 @@ func listen(to config.Listener, certs *access.Certificates, most int, shed func(
 	if most > 0 {
 		socket = newConnLimiter(socket, most, !at.TLS(), shed)
 	}
-	l := &listener{at: at, certs: certs, socket: socket, ended: make(chan struct{})}
+	l := &listener{at: at, certs: certs, socket: socket, handler: h, ended: make(chan struct{})}
 	l.Server = &http.Server{
-		ConnContext: withLimitedConn,
-		Handler: markBusy(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if l.leaving.Load() {
-				w.Header().Set("Connection", "close")
-			}
-			h.ServeHTTP(w, r)
-		})),
+		ConnContext:       withLimitedConn,
+		Handler:           l,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       8 * time.Second, // below WriteTimeout, so that there is time for the answer
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          errorLog(log),
-		ConnState:         l.count,
+		ConnState:         l.countConns,
 		Protocols:         new(http.Protocols),
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 	}
@@ -81,7 +77,48 @@ func listen(to config.Listener, certs *access.Certificates, most int, shed func(
 	return l, nil
 }
 
-// open opens the socket of a listener. The error says what to do about an address in
+// ServeHTTP implements [http.Handler]. It marks the connection as busy while a request is
+// answered.
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.leaving.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	g, _ := r.Context().Value(limitedConnKey{}).(*limitedConn)
+	switch {
+	case g == nil:
+		l.handler.ServeHTTP(w, r)
+	case r.ProtoMajor > 1:
+		if g.sentAway.Load() {
+			return
+		}
+		if r.Context().Err() == nil { // otherwise the client gave it up while it waited
+			g.work(1)
+			l.handler.ServeHTTP(w, r)
+			g.work(-1)
+		}
+		if r.Context().Err() != nil {
+			g.givenUp()
+		} else {
+			g.kept.Add(1)
+		}
+	case r.ContentLength == 0:
+		g.work(1)
+		defer g.work(-1)
+		l.handler.ServeHTTP(w, r)
+	default:
+		g.body = body{ReadCloser: r.Body, conn: g}
+		r.Body = &g.body
+		defer func() {
+			if g.body.ended {
+				g.work(-1)
+			}
+			g.body = body{}
+		}()
+		l.handler.ServeHTTP(w, r)
+	}
+}
+
+// open opens the socket of a listener. The error suggests what to do about an address in
 // use.
 func open(l config.Listener) (net.Listener, error) {
 	socket, err := bind(l.Address)
@@ -140,8 +177,8 @@ func (l *listener) wrap(f func(net.Listener) net.Listener) {
 	l.socket = f(l.socket)
 }
 
-// count maintains l.open.
-func (l *listener) count(_ net.Conn, s http.ConnState) {
+// countConns maintains l.open.
+func (l *listener) countConns(_ net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateNew:
 		l.open.Add(1)
@@ -167,7 +204,7 @@ func (l *listener) serve() error {
 
 // Shutdown accepts no more connections and lets requests in flight finish.
 // Unlike [http.Server.Shutdown] it closes a connection that is kept alive only
-// behind an answer that announces it. Closing one between two requests, as that
+// after an answer that announces it. Closing one between two requests, as that
 // function does, loses the request that the client is sending.
 func (l *listener) Shutdown(ctx context.Context) error {
 	l.leaving.Store(true)
@@ -187,12 +224,12 @@ func (l *listener) Close() error {
 // url returns the address as a URL.
 func (l *listener) url() string { return urlOf("http", l.at, l.socket) }
 
-// strangersEvery is how often the log has a line about each kind of fault of
+// clientFaultPace is the minimum time between two lines of the log about each kind of fault of
 // clients.
-const strangersEvery = 10 * time.Second
+const clientFaultPace = 10 * time.Second
 
-// clientFaults lists the starts of the lines that net/http logs about what clients
-// do. Clients without a token can cause them.
+// clientFaults lists the prefixes of the lines that net/http logs about faults of clients. Clients without a
+// token can cause them.
 var clientFaults = [...]string{
 	"http: TLS handshake error",
 	"http2: server connection error",
@@ -202,11 +239,11 @@ var clientFaults = [...]string{
 	"timeout waiting for PING response",
 }
 
-// strangers passes the lines of an [http.Server] on as warnings. Of the lines about
+// serverLog logs the lines of an [http.Server] as warnings. Of the lines about
 // clients it passes one of each kind in ten seconds, with the number of those that
 // it left out before, so that clients cannot fill the log. It is safe for
 // concurrent use.
-type strangers struct {
+type serverLog struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
@@ -217,10 +254,10 @@ type strangers struct {
 }
 
 // errorLog returns the logger of an [http.Server].
-func errorLog(to *slog.Logger) *log.Logger { return log.New(&strangers{log: to}, "", 0) }
+func errorLog(to *slog.Logger) *log.Logger { return log.New(&serverLog{log: to}, "", 0) }
 
 // Write implements [io.Writer]. The log package calls it once for each line.
-func (s *strangers) Write(line []byte) (int, error) {
+func (s *serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSuffix(string(line), "\n")
 	kind := slices.IndexFunc(clientFaults[:], func(start string) bool { return strings.HasPrefix(text, start) })
 	if kind < 0 {
@@ -239,7 +276,7 @@ func (s *strangers) Write(line []byte) (int, error) {
 
 // pass reports whether a line of a kind may pass, and how many were left out since
 // the last one that did.
-func (s *strangers) pass(kind int) (pass bool, left int) {
+func (s *serverLog) pass(kind int) (pass bool, left int) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,6 +285,6 @@ func (s *strangers) pass(kind int) (pass bool, left int) {
 		k.left++
 		return false, 0
 	}
-	left, k.left, k.next = k.left, 0, now.Add(strangersEvery)
+	left, k.left, k.next = k.left, 0, now.Add(clientFaultPace)
 	return true, left
 }

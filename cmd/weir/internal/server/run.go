@@ -100,7 +100,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	// Goroutines that do not serve requests end before Run returns.
 	var group sync.WaitGroup
 	defer func() { endGroup(&group, log) }()
-	beside, stop := context.WithCancel(ctx)
+	background, stop := context.WithCancel(ctx)
 	defer stop()
 
 	ready := readiness{store: counts, rules: rules, needed: cfg.ReadyNeedsStore}
@@ -114,13 +114,13 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	resources.loading = counts.refusing()
 	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
 	requests := resources.requests("http")
+	others := map[string]http.HandlerFunc{"/healthz": healthz, "/readyz": ready.readyz}
+	envoy.addRoutes(others, auth, requests, &ready)
 	api := httpapi.New(rules.set, httpapi.Config{
 		Auth: auth, Proxies: proxies, Resources: requests,
-		Headers: cfg.HeadersFormat(),
+		Headers: cfg.HeadersFormat(), Others: others,
 	})
-	routes := map[string]http.HandlerFunc{"/healthz": healthz, "/readyz": ready.readyz}
-	envoy.addRoutes(routes, auth, requests, &ready)
-	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), telemetry.Handler(withRoutes(api, routes)), log)
+	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), telemetry.Handler(api), log)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer admin.Close()
-	var others []named
+	var optional []named
 	var remote *grpcserver.Server // nil: no gRPC
 	for _, l := range at[2:] {
 		var f front
@@ -152,39 +152,39 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fronts, others = append(fronts, f), append(others, named{l, f})
+		fronts, optional = append(fronts, f), append(optional, named{l, f})
 	}
 
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 
-	group.Go(func() { sweep(beside, counts) })
-	group.Go(func() { episodes.run(beside, log) })
-	group.Go(func() { tops.Run(beside) })
+	group.Go(func() { sweep(background, counts) })
+	group.Go(func() { episodes.run(background, log) })
+	group.Go(func() { tops.Run(background) })
 	if counts.here != nil {
-		group.Go(func() { counts.here.run(beside, log) })
+		group.Go(func() { counts.here.run(background, log) })
 	}
-	group.Go(func() { rules.onSignal(beside, hangups) })
+	group.Go(func() { rules.onSignal(background, hangups) })
 	if cfg.Watch && where.path() != "" {
-		group.Go(func() { watch(beside, cfg.WatchEvery, rules, log) })
+		group.Go(func() { watch(background, cfg.WatchEvery, rules, log) })
 	}
 	if cfg.Watch {
-		group.Go(func() { doors.watch(beside) })
+		group.Go(func() { doors.watch(background) })
 	}
 
 	if remote != nil {
-		group.Go(func() { ready.report(beside, remote) })
+		group.Go(func() { ready.report(background, remote) })
 	}
 
 	failed := make(chan error, 5)
 	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
 		group.Go(func() { failed <- l.serve() })
 	}
-	greet(out, rules, main.url(), admin.url(), others)
+	greet(out, rules, main.url(), admin.url(), optional)
 	inForce, _ := rules.rules()
 	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", counts.location())
-	for _, f := range others {
+	for _, f := range optional {
 		log.Info("listening for "+speaks[f.Name].clients, f.Name, f.url())
 	}
 
@@ -299,7 +299,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 }
 
 // sweepSlots is how many slots of the store one sweep visits. A sweep takes a
-// few milliseconds, and a round over ten million keys about a minute and a
+// few milliseconds, and a pass over ten million keys about a minute and a
 // half.
 const sweepSlots = 100_000
 
@@ -324,7 +324,7 @@ func sweep(ctx context.Context, c *counts) {
 type readiness struct {
 	store    *counts
 	rules    *spaces
-	needed   bool // the service is not ready while the store is out of reach
+	needed   bool // the service is not ready while the store is unavailable
 	draining atomic.Bool
 }
 
@@ -361,15 +361,4 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 // is reports whether readyz answers that the service is ready.
 func (r *readiness) is() bool {
 	return !r.draining.Load() && (!r.needed || r.store.away() == "")
-}
-
-// withRoutes returns api with routes, which have paths of their own.
-func withRoutes(api http.Handler, routes map[string]http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if route, ok := routes[r.URL.Path]; ok {
-			route(w, r)
-		} else {
-			api.ServeHTTP(w, r)
-		}
-	})
 }

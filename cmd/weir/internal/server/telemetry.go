@@ -71,7 +71,7 @@ func keyTexts(cfg config.Config) (lists, outside top.KeyText, err error) {
 	return lists, lists, err
 }
 
-// newTops returns what collects top keys and denials. It keeps denials where the counters
+// newTops returns the collector of top keys and denials. It keeps denials where the counters
 // are: in the shared store, or in the data directory.
 func newTops(cfg config.Config, counts *counts, keys top.KeyText) *top.Collector {
 	c := top.Config{Keys: cfg.TopKeys, Text: keys}
@@ -84,13 +84,15 @@ func newTops(cfg config.Config, counts *counts, keys top.KeyText) *top.Collector
 	return top.New(c, "")
 }
 
-// observer passes what the engine of a namespace tells to all who want to know.
+// observer returns an observer that passes the calls of a namespace's engine to all other observers.
 type observer struct {
 	*metrics.Namespace
+	name     string         // of the namespace
 	tops     *top.Collector // or nil
 	episodes *episodes
-	denials  *slog.Logger // nil: they are not logged
-	keys     top.KeyText  // of denials
+	traces   *telemetry.Telemetry // nil: no spans
+	denials  *slog.Logger         // nil: they are not logged
+	keys     top.KeyText          // of denials
 }
 
 // Decided implements [weir.Observer].
@@ -102,6 +104,17 @@ func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decisio
 	}
 	if o.denials != nil && verb == store.Take && !d.Allowed {
 		o.deny(d)
+	}
+	if o.traces != nil {
+		o.traces.Decided(ctx, o.name, verb, d, took)
+	}
+}
+
+// Failed implements [weir.Observer].
+func (o *observer) Failed(ctx context.Context, verb store.Verb, err error) {
+	o.Namespace.Failed(ctx, verb, err)
+	if o.traces != nil {
+		o.traces.Failed(ctx, o.name, verb, err)
 	}
 }
 
@@ -123,23 +136,4 @@ func (o *observer) deny(d *weir.Decision) {
 		fields = append(fields, "retry_after", d.RetryAfter.String())
 	}
 	o.denials.Debug("denied", fields...)
-}
-
-// traced is an observer that sends a span for each decision.
-type traced struct {
-	*observer
-	name      string // of the namespace
-	telemetry *telemetry.Telemetry
-}
-
-// Decided implements [weir.Observer].
-func (t *traced) Decided(ctx context.Context, verb store.Verb, d *weir.Decision, took time.Duration) {
-	t.observer.Decided(ctx, verb, d, took)
-	t.telemetry.Decided(ctx, t.name, verb, d, took)
-}
-
-// Failed implements [weir.Observer].
-func (t *traced) Failed(ctx context.Context, verb store.Verb, err error) {
-	t.observer.Failed(ctx, verb, err)
-	t.telemetry.Failed(ctx, t.name, verb, err)
 }

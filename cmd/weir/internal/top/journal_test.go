@@ -332,7 +332,7 @@ func (r *remote) log(_ context.Context, name string, _ []window.Instant, entries
 	return r.added[name][max(len(r.added[name])-n, 0):], nil
 }
 
-// Instances that share a store have one journal. While it is out of reach, each has its own,
+// Instances that share a store have one journal. While it is unavailable, each has its own,
 // and sends what it can keep later.
 func TestRemote(t *testing.T) {
 	t.Parallel()
@@ -355,7 +355,7 @@ func TestRemote(t *testing.T) {
 	ask(a, "one two", false, 0)
 	ask(other, "secret", false, 0)
 
-	shared.err = errors.New("out of reach")
+	shared.err = errors.New("unavailable")
 	deny(t, a, &now, "posts", "three")
 	ask(a, "one three", true, 0)
 	deny(t, a, &now, "posts", numbered(0, 1010)...)

@@ -24,7 +24,7 @@ import (
 // nodes have slots. They are safe for concurrent use.
 //
 // A cluster is asked who serves which slots when a node answers that a slot has moved, when
-// one is out of reach, and every refreshEvery.
+// one is unavailable, and every refreshEvery.
 type Servers struct {
 	config    *Config
 	codec     *script.Codec
@@ -78,7 +78,7 @@ func ForClient(client rueidis.Client, codec *script.Codec) *Servers {
 
 // Open connects to servers. It returns when the first attempt to connect to each
 // of them has ended, or after openTime; attempts go on in the background. Servers
-// that are out of reach now are no error; the error is that of a server which
+// that are unavailable now are no error; the error is that of a server which
 // refuses.
 func Open(ctx context.Context, config *Config, codec *script.Codec) (*Servers, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)

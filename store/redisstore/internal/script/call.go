@@ -188,10 +188,7 @@ func (c *Codec) Command(call *Call, near, deadline window.Instant, keys []string
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(call.Ops)))
 	isFull := call.full || c.needsFull(call)
 	first := kindFor(call.Ops[0].Limit)
-	v, allFast, mixed := one, true, first.wraps
-	if len(call.Ops) > 1 {
-		v = many
-	}
+	v, allFast, mixed := plain, true, first.wraps
 	for i := range call.Ops {
 		op, k := &call.Ops[i], kindFor(call.Ops[i].Limit)
 		if isFull {

@@ -4,7 +4,7 @@
 // # Programs
 //
 // The files in lua/ are joined whole into programs: a head, the kinds of windows
-// that a call needs, and the decision for one op or for several. The hashes of all
+// that a call needs, and the decision. The hashes of all
 // programs are committed in testdata/programs.sha1; `go test -run Programs -dump DIR`
 // writes the programs as they run to a folder. The table of kinds has a row per kind of
 // window, which names its Lua file and holds its half of the codec.

@@ -33,31 +33,26 @@ var Peek = sync.OnceValue(func() *Program {
 // with perKind times the code of a kind for the programs of one kind. A server makes the
 // functions of a script anew at each call, so a program has few. The programs are
 //
-//   - one for calls with one op of a kind, and many for calls with several ops of
-//     one kind, each with and without refunds;
-//   - fast for calls whose ops are sliding or fixed windows or buckets, also for
-//     one op: it decides most takes and checks by a few bytes of the states;
+//   - plain for calls with ops of one kind, with and without refunds;
+//   - plain without a kind, mixed, for ops of several kinds, and for limits after a count;
+//   - fast for calls whose ops are sliding or fixed windows or buckets: it decides most
+//     takes and checks by a few bytes of the states;
 //   - full for calls with ops about holds or bans, of all kinds;
-//   - one and many without a kind, mixed, for all other calls: ops of several kinds, and
-//     limits after a count;
 //   - for each of them without refunds a second one that decides a batch: several
 //     calls, each as it would be decided alone.
 type variant int
 
 const (
-	one variant = iota
-	many
-	full
+	plain variant = iota
 	fast
-	refund          // added to one or many
+	full
+	refund  variant = 4 // added to plain
 	batch   variant = 8
 	perKind         = 16
-
-	bases = one | many | full | fast
 )
 
-// base returns v as one, many, full or fast.
-func (v variant) base() variant { return v & bases }
+// base returns v as plain, fast or full.
+func (v variant) base() variant { return v & (fast | full) }
 
 func (v variant) refunds() bool { return v&refund != 0 }
 
@@ -68,11 +63,11 @@ func (v variant) kind() *kind { return kindOf(byte(v / perKind)) }
 
 // variants returns the numbers of all programs that can be needed.
 func variants() []variant {
-	all := []variant{fast, full, one, one | refund, many, many | refund}
+	all := []variant{plain, refund, fast, full}
 	for i := range kinds {
 		if k := &kinds[i]; !k.wraps && !k.full { // else always mixed, or full
 			of := perKind * variant(k.code)
-			all = append(all, of, of|refund, of|many, of|many|refund) // one is 0
+			all = append(all, of, of|refund) // plain is 0
 		}
 	}
 	for _, v := range all {
@@ -156,13 +151,10 @@ func (v variant) text() string {
 	} else {
 		a.mixed()
 	}
-	switch base {
-	case one:
-		a.add("call_one")
-	case full:
+	if base == full {
 		a.add("holding", "call_full")
-	default:
-		a.add("call_many")
+	} else {
+		a.add("call")
 	}
 	if v.batches() {
 		a.WriteString("end\n")

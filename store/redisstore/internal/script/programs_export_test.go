@@ -19,10 +19,6 @@ func name(v variant) string {
 		name = k.lua
 	}
 	switch v.base() {
-	case one:
-		name += "_one"
-	case many:
-		name += "_many"
 	case full:
 		name = "full"
 	case fast:
@@ -38,7 +34,7 @@ func name(v variant) string {
 }
 
 // Mixed returns the program for calls of all kinds, without the fast path.
-func (c *Codec) Mixed() *Program { return c.programs.of(many) }
+func (c *Codec) Mixed() *Program { return c.programs.of(plain) }
 
 // IsFast reports whether p is the program with the fast path.
 func (c *Codec) IsFast(p *Program) bool { return p == c.programs.of(fast) }

@@ -1,8 +1,8 @@
 -- The head of every program. Package script joins a program from whole files: this one, one
 -- that begins a call or a batch of calls, the fast path if the program has it, the kinds of
--- windows that the calls need, and call_one.lua, call_many.lua or call_full.lua. The kinds do
--- the same as package window, on packed states: package window documents what they mean, and
--- tests compare the answers of both.
+-- windows that the calls need, and call.lua or call_full.lua. The kinds do the same as package
+-- window, on packed states: package window documents what they mean, and tests compare the
+-- answers of both.
 --
 -- Numbers are whole and below 2^53. struct's I7 holds them. A server makes these names
 -- anew at each call, so there are few of them.

@@ -1,5 +1,5 @@
--- A call with several ops: look at all of them, decide, and only then write.
-local rows, ops, asks, ns, keys, befores, waits = {}, {}, {}, {}, {}, {}, {}
+-- Decides a call: looks at all of its ops, decides, and only then writes.
+local seen = {false, false, false, false, false, false, false} -- seven values for each op
 local admitted, k = true, first
 for i = 1, total do
   local kind, ask, n
@@ -22,12 +22,17 @@ for i = 1, total do
   if off then return pk('<BI7I2I7', CLOCK, now, i, off) end
   local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
   if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
-  rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i] = row, o, ask, n, key, before, wait
+  local m = 7 * i
+  seen[m - 6], seen[m - 5], seen[m - 4], seen[m - 3] = row, o, ask, n
+  seen[m - 2], seen[m - 1], seen[m] = key, before, wait
 end
 
-local reply = {pk('<BI7', DONE, now)}
+local reply = pk('<BI7', DONE, now)
+local replies = total > 1 and {reply}
 for i = 1, total do
-  local row, o, ask, n, key, before, wait = rows[i], ops[i], asks[i], ns[i], keys[i], befores[i], waits[i]
+  local m = 7 * i
+  local row, o, ask, n = seen[m - 6], seen[m - 5], seen[m - 4], seen[m - 3]
+  local key, before, wait = seen[m - 2], seen[m - 1], seen[m]
   local role, changed, took, again = ask % 8, false, false, false
   local counted = n > MAX and MAX or n
   if role == REFUND then
@@ -60,6 +65,8 @@ for i = 1, total do
   if wait ~= 0 and wait ~= NEVER then wait = wait - o.now end
   local used = took and not row.parts and before + n
   if not used or used > MAX then used = row.look(o, 0) end
-  reply[i + 1] = pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
+  local own = pk('<I7I7I7I7', used, before, wait, math.max(row.expires(o) - o.now, 0))
+  if total == 1 then return reply .. own end
+  replies[i + 1] = own
 end
-return table.concat(reply)
+return table.concat(replies)
