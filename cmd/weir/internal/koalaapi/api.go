@@ -109,7 +109,7 @@ func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
 		}
 		var caller *access.Holder
 		if a.config.Auth != nil {
-			if caller, err = a.config.Auth.Authenticate(r, to.need); err != nil {
+			if caller, err = a.config.Auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 				return nil, err
 			}
 		}
@@ -120,7 +120,7 @@ func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
 	case path == "monitor/alive":
 		return (*API).alive, nil // a health check
 	case path == "rule/rewrite" && a.config.Rewrite != nil && a.config.Rewriters != nil:
-		caller, err := a.config.Rewriters.Authenticate(r, access.Admin)
+		caller, err := a.config.Rewriters.Authenticate(access.CredentialsOf(r), access.Admin)
 		if err != nil {
 			return nil, err
 		}
