@@ -1,6 +1,6 @@
 # The targets need Go, git and make. They install what else they need: `make lint`
-# puts golangci-lint into ./bin, and `make test` installs redis-server with the
-# system's package manager, and the proxies that some tests run. With
+# puts golangci-lint into ./bin, and `make test` installs redis-server and other programs
+# that tests run with the system's package manager. With
 # WEIR_REQUIRE_REDIS=0 and WEIR_REQUIRE_PROGRAMS=0 it installs nothing, and skips
 # the tests that need what is missing. `make` alone lists the targets.
 
@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients check format vet portable fresh tidy protos generate released release packages rehearse sbom race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,9 +40,9 @@ export WEIR_REQUIRE_REDIS ?= 1
 REDIS = $(or $(WEIR_REDIS_SERVER),redis-server)
 
 redis: # install redis-server if it is missing
-	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-redis
+	@[ "$(WEIR_REQUIRE_REDIS)" != 1 ] || command -v $(REDIS) >/dev/null || scripts/install-programs redis-server
 
-# Some tests run nginx, Caddy, curl, openssl, Prometheus, PHP, Python and Node.
+# Some tests run web servers, Prometheus and others: scripts/install-programs lists them.
 export WEIR_REQUIRE_PROGRAMS ?= 1
 
 programs: # install the programs that tests run beside weir, if they are missing
@@ -144,29 +144,39 @@ GORELEASER_VERSION := v2.16.0
 GORELEASER         := bin/goreleaser-$(GORELEASER_VERSION)
 CYCLONEDX_VERSION  := v1.10.0
 CYCLONEDX          := bin/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
-PACK = PATH="$(CURDIR)/$(dir $(CYCLONEDX)):$$PATH" $(CURDIR)/$(GORELEASER) release --clean --skip=publish
+PACK = PATH="$(dir $(abspath $(CYCLONEDX))):$$PATH" $(abspath $(GORELEASER)) release --clean --skip=publish
+
+# Each archive has the licences of what its program contains.
+LICENSED = for archive in dist/weir_*.tar.gz; do \
+	dir=$$(mktemp -d) && tar xzf "$$archive" -C "$$dir" && \
+	$(GO) run ./scripts/notices -check "$$dir/THIRD_PARTY_NOTICES" "$$dir/weir" || exit 1; rm -rf "$$dir"; done
 
 rehearse: ## make the release VERSION (v0.1.0) in a clone, and use its modules from a file proxy as their users will
 	$(GO) run ./scripts/release rehearse $(VERSION)
 
 packages: $(GORELEASER) $(CYCLONEDX) ## make archives and packages of this commit in ./dist, as a snapshot
 	$(PACK) --snapshot
+	$(LICENSED)
+
+dist: $(GORELEASER) $(CYCLONEDX) # make all files of the release VERSION, whose tag is checked out, in ./dist
+	GORELEASER_CURRENT_TAG=$(VERSION) $(PACK)
+	$(LICENSED)
+	for arch in amd64 arm64; do \
+		GOFLAGS=-buildvcs=true GOARCH=$$arch scripts/image "dist/weir_$(VERSION:v%=%)_image_$$arch.tar" "weir:$(VERSION:v%=%)" || exit 1; \
+	done
+	cd dist && sha256sum weir_*_image_*.tar >>checksums.txt
 
 # The tags come last, when all files are made. They are on a commit that is on no branch:
 # its go.mod and go.sum name the release.
 release: $(GORELEASER) $(CYCLONEDX) ## make the release VERSION: a tag for each module, and in ./dist all files; pushes nothing
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	$(GO) run ./scripts/release prepare "$(VERSION)" "$$dir/weir" && \
-	(cd "$$dir/weir" && GORELEASER_CURRENT_TAG=$(VERSION) $(PACK) && \
-	for arch in amd64 arm64; do \
-		GOFLAGS=-buildvcs=true GOARCH=$$arch scripts/image "dist/weir_$(VERSION:v%=%)_image_$$arch.tar" "weir:$(VERSION:v%=%)" || exit 1; \
-	done) && \
+	$(MAKE) -C "$$dir/weir" dist VERSION=$(VERSION) GORELEASER=$(abspath $(GORELEASER)) CYCLONEDX=$(abspath $(CYCLONEDX)) && \
 	rm -rf dist && cp -R "$$dir/weir/dist" . && \
 	git fetch -q --no-tags "$$dir/weir" "refs/tags/$(VERSION):refs/tags/$(VERSION)" "refs/tags/*/$(VERSION):refs/tags/*/$(VERSION)" && \
 	echo "Tagged, and all files are in ./dist. To publish:" && \
-	echo "  git push origin" $$(git tag --list "$(VERSION)" "*/$(VERSION)")
-
-sbom: $(CYCLONEDX) # install the program that makes SBOMs
+	echo "  git push origin" $$(git tag --list "*/$(VERSION)") && \
+	echo "  git push origin $(VERSION)   # by itself: GitHub starts no workflow for more than three tags at once"
 
 $(GORELEASER):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)

@@ -175,6 +175,7 @@ var arrows = map[string]arrow{
 	},
 	"deploy/compose":    {}, // tests only
 	"deploy/kubernetes": {}, // tests only
+	"scripts/notices":   {},
 	"scripts/release":   {},
 	"scripts/surface":   {},
 }

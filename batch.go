@@ -26,8 +26,39 @@ type Item struct {
 	Err error
 }
 
-// several decides several items, each by itself or all together.
-func (e *Engine) several(ctx context.Context, items []Item, o *run.Options) (allowed bool, err error) {
+// DoAll runs each item as [Engine.Do] would, and writes its Decision or its Err.
+// The batch is not one atomic step: each item is decided on its own. Items that
+// share a key are decided in their order. A store over the network gets many of
+// them in one round trip, so a batch is several times faster than one call for
+// each item. An item ends a round trip if it has limits before a verdict that
+// allows, and rules behind it ([rule.Rule]'s CountRest), because these rules wait for
+// the outcome of the limits.
+func (e *Engine) DoAll(ctx context.Context, items []Item) {
+	if _, err := e.Run(ctx, items, run.Options{}); err != nil {
+		for i := range items {
+			items[i].Err = err
+		}
+	}
+}
+
+// Run decides items for weir's own service, as o says; other programs call
+// [Engine.DoAll]. It reports whether all items are allowed. It returns an error
+// that is about all items, such as that of Admit; then nothing was counted. The error of
+// one of them is in the item; if it is the only item, Run returns the error, too.
+//
+// With Together Run takes the requests as one action, in one atomic step: all of them
+// are counted, or none. If one request exceeds a limit, the others are evaluated and
+// count only where a denied take does; see [Engine.Take]. Requests with the same key
+// under the same rule count together there: both fit, or neither. Allowed in each
+// Decision is the answer to this request alone. The items' Verb and Err are ignored.
+func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
+	if len(items) == 1 {
+		it := &items[0]
+		if err = e.do(ctx, verbOf(it, &o), &it.Request, &it.Decision, &o); !o.Refused() {
+			it.Err = err
+		}
+		return err == nil && it.Decision.Allowed, err
+	}
 	rules, err := e.ready()
 	if err != nil {
 		return false, err
@@ -42,7 +73,7 @@ func (e *Engine) several(ctx context.Context, items []Item, o *run.Options) (all
 	}
 	b.engine, b.items = e, items
 	admitted := true // a request by itself is, unless its own decision denies it
-	if err = b.plan(rules, o); err == nil {
+	if err = b.plan(rules, &o); err == nil {
 		if o.Together {
 			b.group.calls = b.calls
 			admitted, err = b.group.run(ctx, &e.driver)
@@ -62,7 +93,7 @@ func (e *Engine) several(ctx context.Context, items []Item, o *run.Options) (all
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
-			e.tell(ctx, verbOf(item, o), &item.Decision, failed, began)
+			e.tell(ctx, verbOf(item, &o), &item.Decision, failed, began)
 		}
 		c.reset()
 		e.calls.Put(c)
@@ -97,59 +128,58 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 		item, by := &b.items[i], rules
 		item.Decision.reset()
 		if item.Request.Rules != nil {
-			by = b.engine.prepared(item.Request.Rules)
+			by = b.engine.rulesOf(item.Request.Rules)
 		}
 		c := b.engine.calls.Get().(*call)
 		b.calls = append(b.calls, c)
-		err := c.plan(by, &b.engine.seals, verbOf(item, o), &item.Request, nil)
+		err := c.read(by, verbOf(item, o), &item.Request)
+		if err == nil {
+			err = c.makePlan(&item.Request, &b.engine.seals)
+		}
 		if !o.Together {
 			item.Err = err
 		} else if err != nil {
 			return err
 		}
-		if addPlan(&size, &c.request); o.IsTooLarge(size) {
+		c.addSize(&size, c.plan.Now.Of)
+		if c.addSize(&size, c.plan.Later.Of); o.IsTooLarge(size) {
 			break // the rest need not be planned
 		}
 	}
 	return o.Check(size)
 }
 
-// run decides each item by itself. An item whose rules behind a verdict wait for its own
-// outcome ends a stretch: the next one is decided after them.
+// run decides each item by itself, each in one step of the store, and as many as possible
+// in one call of it: all up to an item whose rules behind a verdict wait for its outcome.
+// The next ones are decided after those rules.
 func (b *batch) run(ctx context.Context) {
-	from := 0
-	for i, c := range b.calls {
-		if len(c.later.Ops) > 0 || i == len(b.calls)-1 {
-			b.stretch(ctx, from, i+1)
-			from = i + 1
-		}
-	}
-}
-
-// stretch decides the items from the one numbered from up to end, each in one
-// step of the store, all in one call.
-func (b *batch) stretch(ctx context.Context, from, end int) {
-	done := ctx.Err()
-	tasks := make([]*drive.Task, 0, end-from)
-	for i, c := range b.calls[from:end] {
-		item := &b.items[from+i]
-		switch {
-		case item.Err != nil:
-		case len(c.now.Ops) > 0:
-			tasks = append(tasks, &c.now)
-		default:
-			c.now.Denied, item.Err = -1, done
-		}
-	}
 	d := &b.engine.driver
-	d.Run(ctx, tasks...)
-	for i, c := range b.calls[from:end] {
-		item := &b.items[from+i]
-		if c.now.Err != nil {
-			item.Err = c.failed()
+	tasks := make([]*drive.Task, 0, len(b.calls))
+	for from, end := 0, 0; from < len(b.calls); from = end {
+		done := ctx.Err()
+		tasks = tasks[:0]
+		for end = from; end < len(b.calls); {
+			c, item := b.calls[end], &b.items[end]
+			switch {
+			case item.Err != nil:
+			case len(c.now.Ops) > 0:
+				tasks = append(tasks, &c.now)
+			default:
+				c.now.Denied, item.Err = -1, done
+			}
+			if end++; len(c.later.Ops) > 0 {
+				break
+			}
 		}
-		if item.Err == nil && len(c.later.Ops) > 0 {
-			c.finish(d, c.now.IsDenied())
+		d.RunAll(ctx, tasks)
+		for i, c := range b.calls[from:end] {
+			item := &b.items[from+i]
+			if c.now.Err != nil {
+				item.Err = c.failed()
+			}
+			if item.Err == nil && len(c.later.Ops) > 0 {
+				c.finish(d, c.now.IsDenied())
+			}
 		}
 	}
 }

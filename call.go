@@ -3,65 +3,143 @@ package weir
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
 )
 
-// call is one request on its way through the engine. Calls are pooled, so that
-// their memory is reused.
+// call is one request on its way through the engine. It is read, and then decided on the
+// fast path, or planned and run. Calls are pooled, so that their memory is reused.
 type call struct {
-	request plan.Plan
-	now     drive.Task // the ops that are decided in one step
-	later   drive.Task // the ops that wait for the outcome of now
-	ids     ids
+	plan  plan.Plan
+	now   drive.Task // the ops that are decided in one step
+	later drive.Task // the ops that wait for the outcome of now
+	ids   ids
+
+	// fast are the ops of the fast path, which refer to nothing of the request but keys.
+	// answer is the error of the store if the fast path has asked it in vain, or nil.
+	fast   drive.Task
+	answer error
 }
 
-// plan reads r and plans what to ask of the store. values is the vector of r, or nil.
-func (c *call) plan(rules *plan.Rules, seals *seals, verb store.Verb, r *Request, values []string) error {
-	p := &c.request
-	p.Rules = rules
-	if err := r.read(verb, rules.Compiled, values, &p.Request); err != nil {
-		return err
+// read reads r, and finds the rules that match it.
+func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
+	p, to := &c.plan, &c.plan.Request
+	p.Rules, p.Verdict = rules, -1
+	to.Verb, to.Hits, to.Feedback, to.Exact = verb, min(r.Hits, window.MaxHits+1), r.Feedback, r.Hits > 0
+	switch ends, named := verb.Ends(), !r.Receipt.IsZero(); {
+	case verb > store.Renew:
+		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
+	case ends && !named:
+		return fault.Newf("receipt", "is missing: a %s needs the receipt of a take", verb)
+	case named && !ends:
+		return fault.Newf("receipt", "with a %s: want a settle, a cancel or a renew", verb)
+	case r.Hits < 0:
+		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
+	case r.Feedback != "" && verb != store.Refund:
+		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+	case ends:
+		to.Receipt = r.Receipt.Take
 	}
-	switch {
-	case verb == store.Take && rules.Holds() && !r.Final:
+	to.Hits = max(to.Hits, 1)
+	to.Values = vector(to.Values, rules.Compiled, r.Attributes)
+	p.Matched = rules.Match(to.Values, p.Matched[:0], verb.Ends())
+	return nil
+}
+
+// decideFast decides c if it is a check, a take or a record of plain rules
+// ([plan.Prepared]) on a store in memory, as most requests of most programs are, and
+// writes the decision into d, which is empty. It needs no outage policy and none of what
+// holds, verdict rules and bans need. It reports false if c has to be planned; see
+// Engine.decide, with which FuzzFast compares it.
+func (c *call) decideFast(ctx context.Context, memory *memstore.Store, d *Decision, o *run.Options) (decided bool, err error) {
+	p, t := &c.plan, &c.fast
+	if memory == nil || p.Request.Verb > store.Record || len(p.Matched) == 0 {
+		return false, nil
+	}
+	if cap(t.Ops) < len(p.Matched) {
+		t.Ops = make([]store.Op, len(p.Matched))
+	}
+	t.Ops, t.Of, t.Denied = t.Ops[:len(p.Matched)], p.Matched, -1
+	for n, i := range p.Matched {
+		common, op := p.Rules.Prepared(i), &t.Ops[n]
+		if !common.Plain {
+			return false, nil
+		}
+		if common.SameKey && n > 0 && p.Matched[n-1] == i-1 {
+			op.Key = t.Ops[n-1].Key
+		} else {
+			op.Key = p.Key(i)
+		}
+		op.Space, op.Limit, op.N, op.Role = common.Space, common.Limit, p.Request.Hits, common.Role
+	}
+	if o.IsBounded() {
+		var size run.Size
+		c.addSize(&size, p.Matched)
+		if err = o.Check(size); err != nil {
+			return true, err
+		}
+	}
+	c.answer = memory.Call(ctx, p.Request.Verb, t.Ops)
+	if decided = c.answer == nil; decided {
+		verdict(d, p, t)
+	}
+	return decided, nil
+}
+
+// makePlan plans what to ask of the store for c, which was read from r.
+func (c *call) makePlan(r *Request, seals *seals) error {
+	p := &c.plan
+	verb, rules := p.Request.Verb, p.Rules
+	if verb == store.Take && rules.Holds() && !r.Final {
 		p.Request.ID = c.ids.next()
 		seals.prepare(&p.Request)
-	case verb.Ends():
+	} else if verb.Ends() {
 		seals.prepare(&p.Request)
 	}
 	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
-	c.now.Here = verb.Ends() && p.Request.Receipt.Place == seal.Local
+	c.now.HeldLocally = verb.Ends() && p.Request.Receipt.Place == seal.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
-		c.later.Verb, c.later.Policies = store.Record, rules
-		if rules.Holds() { // a record would hold nothing; the ops do not decide
-			c.later.Verb = store.Take
-		}
-		c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
+		c.planLater()
 	}
 	return err
 }
 
-// run decides c with d. answer is the store's answer if it has been asked already: an
-// error, or nil.
-func (c *call) run(ctx context.Context, d *drive.Driver, answer error) error {
-	switch {
-	case len(c.now.Ops) == 0:
+// planLater plans the step of the ops that wait.
+func (c *call) planLater() {
+	p := &c.plan
+	c.later.Verb, c.later.Policies = store.Record, p.Rules
+	if p.Rules.Holds() { // a record would hold nothing; the ops do not decide
+		c.later.Verb = store.Take
+	}
+	c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
+}
+
+// addSize adds the size of the usages of rules that match c to s.
+func (c *call) addSize(s *run.Size, rules []int) {
+	s.Usages += len(rules)
+	for _, i := range rules {
+		s.Text += int64(len(c.plan.Rules.Prepared(i).Name) + c.plan.Rules.KeyLen(i, c.plan.Request.Values))
+	}
+}
+
+// run decides c, which is planned, with d.
+func (c *call) run(ctx context.Context, d *drive.Driver) error {
+	if len(c.now.Ops) == 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		c.now.Denied = -1
-	case answer != nil:
-		d.Recover(ctx, &c.now, answer)
-	default:
-		d.Run(ctx, &c.now)
-	}
-	if c.now.Err != nil {
+	} else if d.Run(ctx, &c.now, c.answer); c.now.Err != nil {
 		return c.failed()
 	}
 	if len(c.later.Ops) > 0 {
@@ -84,7 +162,7 @@ func (c *call) finish(d *drive.Driver, denied bool) {
 		}
 	}
 	// What was admitted counts, also when the caller has gone meanwhile.
-	d.Run(context.Background(), &c.later)
+	d.Run(context.Background(), &c.later, nil)
 	switch {
 	case c.later.Err != nil:
 		c.degrade(c.later.Err, drive.Unknown)
@@ -92,7 +170,10 @@ func (c *call) finish(d *drive.Driver, denied bool) {
 	case c.later.Outage != nil:
 		c.degrade(c.later.Outage, c.later.Reason)
 	}
-	c.now.Ops, c.now.Of = append(c.now.Ops, c.later.Ops...), append(c.now.Of, c.later.Of...)
+	for i, of := range c.later.Of {
+		at, _ := slices.BinarySearch(c.now.Of, of)
+		c.now.Of, c.now.Ops = slices.Insert(c.now.Of, at, of), slices.Insert(c.now.Ops, at, c.later.Ops[i])
+	}
 }
 
 // degrade makes the decision degraded by err. The first reason stays.
@@ -106,21 +187,23 @@ func (c *call) degrade(err error, reason store.Reason) {
 // write writes the decision into d, which is empty. It has a receipt only if the take
 // was admitted as a whole.
 func (c *call) write(d *Decision, admitted bool) {
-	v := verdictOf(&c.request, &c.now)
-	if v.write(d); d.Allowed && admitted {
-		d.hold(&c.request, &c.now)
+	if verdict(d, &c.plan, &c.now); d.Allowed && admitted {
+		d.hold(&c.plan, &c.now)
 	}
 }
 
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
-	p := &c.request
-	p.Now.List, p.Now.Of = c.now.Ops, c.now.Of // which may have grown
-	if c.later.Policies != nil {               // it was planned
+	p := &c.plan
+	if c.now.Policies != nil { // c was planned
+		p.Now.List, p.Now.Of = c.now.Ops, c.now.Of // which may have grown
+		c.now.Reset()
+	}
+	if c.later.Policies != nil {
 		p.Later.List, p.Later.Of = c.later.Ops, c.later.Of
 		c.later.Ops = nil
 		c.later.Reset()
 	}
-	c.now.Reset()
+	c.answer = nil
 	p.Reset()
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
-	"github.com/weirhq/weir/window"
 )
 
 // Engine decides requests by a set of rules. Make one with [NewEngine]. The
@@ -23,9 +22,10 @@ import (
 // nil, and Close, which does nothing.
 //
 // Check, Take, Record and Refund run one verb for one request. Settle, Cancel and
-// Renew end or prolong what a take holds. Do runs any verb and reuses a [Decision]; DoAll runs many requests. Explain tells why a request
-// is decided as it is. Usage reads, and Forget drops, what one rule has counted
-// for one key. SetRules replaces the rules.
+// Renew end or prolong what a take holds. Do runs any verb and reuses a [Decision];
+// DoAll runs many requests. Explain tells why a request is decided as it is. Usage
+// reads, and Forget drops, what one rule has counted for one key. SetRules replaces
+// the rules.
 //
 // All rules that match a request are evaluated. A limit that the request
 // exceeds denies it, and so does a verdict whose outcome denies. The
@@ -44,14 +44,13 @@ type Engine struct {
 	seals     seals
 	owned     bool // Close closes the store
 	namespace string
-	memory    *memstore.Store // behind the store, for short; nil: requests go the general way
+	memory    *memstore.Store // the driver's store, if it is in memory, for the fast path; or nil
 	observer  Observer
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
 	batches   sync.Pool  // of *batch, or empty
-	shorts    sync.Pool  // of *short
-	others    others
+	requested ruleSets   // that came with requests
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
@@ -62,11 +61,10 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
-	e.owned = o.openStore(&e.driver)
-	hooks := hook.Of(e.driver.Store)
+	var hooks hook.Hooks
+	hooks, e.owned = o.openStore(&e.driver)
 	e.memory, e.seals = hooks.Memory, newSeals(hooks.Keyed)
 	e.calls.New = func() any { return new(call) }
-	e.shorts.New = func() any { return new(short) }
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -89,26 +87,30 @@ func (e *Engine) ready() (*plan.Rules, error) {
 // with [rule.Rule.CountDenied]. Counters and triggers count it all the same. A
 // rule in shadow mode counts the actions that it admits itself. Rules behind a
 // verdict count only actions that are allowed; see [rule.Rule]'s CountRest.
-func (e *Engine) Take(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, store.Take, &r)
+func (e *Engine) Take(ctx context.Context, r Request) (d Decision, err error) {
+	err = e.do(ctx, store.Take, &r, &d, &run.Options{})
+	return d, err
 }
 
 // Check decides whether the action may happen, and counts nothing.
-func (e *Engine) Check(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, store.Check, &r)
+func (e *Engine) Check(ctx context.Context, r Request) (d Decision, err error) {
+	err = e.do(ctx, store.Check, &r, &d, &run.Options{})
+	return d, err
 }
 
 // Record counts the action in every rule that matches, without asking the
 // limits. It is for what has happened already. The decision's Allowed is true.
-func (e *Engine) Record(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, store.Record, &r)
+func (e *Engine) Record(ctx context.Context, r Request) (d Decision, err error) {
+	err = e.do(ctx, store.Record, &r, &d, &run.Options{})
+	return d, err
 }
 
 // Refund gives the hits of an action back to every rule that matches, the newest
 // hits first. If the request has Feedback, each rule gets back the hits that it
 // states for that event instead; see [rule.Rule.Feedback].
-func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
-	return e.decide(ctx, store.Refund, &r)
+func (e *Engine) Refund(ctx context.Context, r Request) (d Decision, err error) {
+	err = e.do(ctx, store.Refund, &r, &d, &run.Options{})
+	return d, err
 }
 
 // Settle ends the holds of the take that receipt names, at their real cost. The
@@ -120,32 +122,30 @@ func (e *Engine) Refund(ctx context.Context, r Request) (Decision, error) {
 // Held in each [Usage] of the decision reports whether Settle found the hold of
 // the rule. A hold that was settled or cancelled before, or has ended by itself, is
 // not found. Then nothing changes, so that Settle can be repeated.
-func (e *Engine) Settle(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
+func (e *Engine) Settle(ctx context.Context, receipt Receipt, r Request) (d Decision, err error) {
 	r.Receipt = receipt
-	return e.decide(ctx, store.Settle, &r)
+	err = e.do(ctx, store.Settle, &r, &d, &run.Options{})
+	return d, err
 }
 
 // Cancel gives back what the take that receipt names has counted, as if the take
 // had not happened. The request is that of the take. If Cancel finds a hold of the
 // take, rules that do not hold give back their hits, too, as far as these hits are
-// certainly still counted. Otherwise nothing changes. Held in each [Usage] reports whether Cancel found the hold of the rule.
-func (e *Engine) Cancel(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
+// certainly still counted. Otherwise nothing changes. Held in each [Usage] reports
+// whether Cancel found the hold of the rule.
+func (e *Engine) Cancel(ctx context.Context, receipt Receipt, r Request) (d Decision, err error) {
 	r.Receipt = receipt
-	return e.decide(ctx, store.Cancel, &r)
+	err = e.do(ctx, store.Cancel, &r, &d, &run.Options{})
+	return d, err
 }
 
 // Renew moves the end of the holds of the take that receipt names: the length of
 // each hold starts again now. The request has the attributes of the take. Held in
 // each [Usage] reports whether Renew found the hold of the rule. If not, the
 // renewal came too late.
-func (e *Engine) Renew(ctx context.Context, receipt Receipt, r Request) (Decision, error) {
+func (e *Engine) Renew(ctx context.Context, receipt Receipt, r Request) (d Decision, err error) {
 	r.Receipt = receipt
-	return e.decide(ctx, store.Renew, &r)
-}
-
-func (e *Engine) decide(ctx context.Context, verb store.Verb, r *Request) (Decision, error) {
-	var d Decision
-	err := e.one(ctx, verb, r, &d, &run.Options{})
+	err = e.do(ctx, store.Renew, &r, &d, &run.Options{})
 	return d, err
 }
 
@@ -154,11 +154,11 @@ func (e *Engine) decide(ctx context.Context, verb store.Verb, r *Request) (Decis
 // that is used again and a store in memory, Do allocates only the Key of rules
 // whose key has several attributes. After an error d holds no answer.
 func (e *Engine) Do(ctx context.Context, verb store.Verb, r *Request, d *Decision) error {
-	return e.one(ctx, verb, r, d, &run.Options{})
+	return e.do(ctx, verb, r, d, &run.Options{})
 }
 
-// one decides r by itself.
-func (e *Engine) one(ctx context.Context, verb store.Verb, r *Request, d *Decision, o *run.Options) error {
+// do decides r, and writes the decision into d, if o allows its size.
+func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decision, o *run.Options) error {
 	rules, err := e.ready()
 	if err != nil {
 		return err
@@ -168,80 +168,42 @@ func (e *Engine) one(ctx context.Context, verb store.Verb, r *Request, d *Decisi
 		began = time.Now()
 	}
 	if r.Rules != nil {
-		rules = e.prepared(r.Rules)
+		rules = e.rulesOf(r.Rules)
 	}
 	d.reset()
-	if e.isShort(rules, verb, r) {
-		err = e.short(ctx, rules, verb, r, d, o)
-	} else {
-		err = e.general(ctx, rules, verb, r, nil, d, o, nil)
+	c := e.calls.Get().(*call)
+	if err = c.read(rules, verb, r); err == nil {
+		var decided bool
+		if decided, err = c.decideFast(ctx, e.memory, d, o); !decided {
+			err = e.decide(ctx, c, r, d, o)
+		}
 	}
+	c.reset()
+	e.calls.Put(c)
 	if e.observer != nil {
 		e.tell(ctx, verb, d, err, began)
 	}
 	return err
 }
 
-// isShort reports whether r, with verb, may have a short form under rules: it is a valid
-// check, take or record.
-func (e *Engine) isShort(rules *plan.Rules, verb store.Verb, r *Request) bool {
-	return e.memory != nil && rules.Width() <= shortValues && verb <= store.Record &&
-		r.Hits >= 0 && r.Feedback == "" && r.Receipt.IsZero()
-}
-
-// short decides r, which may have a short form, and has the general way decide it where
-// it has none.
-func (e *Engine) short(ctx context.Context, rules *plan.Rules, verb store.Verb, r *Request, d *Decision, o *run.Options) (err error) {
-	s := e.shorts.Get().(*short)
-	values := s.values[:rules.Width()]
-	fill(values, rules.Compiled, r.Attributes)
-	matched := rules.Match(values, s.matched[:0])
-	if !s.plan(rules, matched, values, min(max(r.Hits, 1), window.MaxHits+1)) {
-		err = e.general(ctx, rules, verb, r, values, d, o, nil)
-	} else if err = checkSize(rules, matched, values, o); err == nil {
-		ops := s.ops[:len(matched)]
-		if err = e.memory.Call(ctx, verb, ops); err == nil {
-			v := verdict{rules: rules, verb: verb, values: values, matched: matched, ops: ops, of: matched, first: -1, denied: -1}
-			v.write(d)
-		} else {
-			err = e.general(ctx, rules, verb, r, values, d, &run.Options{}, err) // o has checked the size, and reserved it once
+// decide decides c, which was read from r and is not for the fast path.
+func (e *Engine) decide(ctx context.Context, c *call, r *Request, d *Decision, o *run.Options) error {
+	if err := c.makePlan(r, &e.seals); err != nil {
+		return err
+	}
+	if o.IsBounded() && c.answer == nil { // the fast path has asked o already
+		var size run.Size
+		c.addSize(&size, c.plan.Now.Of)
+		c.addSize(&size, c.plan.Later.Of)
+		if err := o.Check(size); err != nil {
+			return err
 		}
 	}
-	clear(values)
-	e.shorts.Put(s)
-	return err
-}
-
-// checkSize returns the error of o if it does not allow the size of a decision by the rules
-// that match values.
-func checkSize(rules *plan.Rules, matched []int, values []string, o *run.Options) error {
-	if !o.IsBounded() {
-		return nil
+	if err := c.run(ctx, &e.driver); err != nil {
+		return err
 	}
-	var size run.Size
-	addUsages(&size, rules, matched, values)
-	return o.Check(size)
-}
-
-// general decides any request. values is the request's vector if it is known already, or
-// nil. answer is the store's answer if it has been asked already: an error, or nil.
-func (e *Engine) general(ctx context.Context, rules *plan.Rules, verb store.Verb, r *Request, values []string, d *Decision, o *run.Options, answer error) error {
-	c := e.calls.Get().(*call)
-	err := c.plan(rules, &e.seals, verb, r, values)
-	if err == nil && o.IsBounded() {
-		var size run.Size
-		addPlan(&size, &c.request)
-		err = o.Check(size)
-	}
-	if err == nil {
-		err = c.run(ctx, &e.driver, answer)
-	}
-	if err == nil {
-		c.write(d, true)
-	}
-	c.reset()
-	e.calls.Put(c)
-	return err
+	c.write(d, true)
+	return nil
 }
 
 // tell calls the observer, which there is.
@@ -263,15 +225,16 @@ func (e *Engine) Rules() *rule.Set {
 	return rules.Set
 }
 
-// prepared returns a set that came with a request, ready for use.
-func (e *Engine) prepared(set *rule.Set) *plan.Rules {
-	if rules := e.rules.Load(); rules.Set == set {
+// rulesOf returns a set that came with a request, ready for use.
+func (e *Engine) rulesOf(set *rule.Set) *plan.Rules {
+	rules := e.rules.Load()
+	if rules.Set == set {
 		return rules
 	}
-	if rules := e.others.get(set); rules != nil {
-		return rules
+	if known := e.requested.get(set); known != nil {
+		return known
 	}
-	rules, full := e.others.add(set, plan.NewRules(set, e.namespace, e.rules.Load()))
+	rules, full := e.requested.add(set, plan.NewRules(set, e.namespace, rules))
 	if rules.Holds() {
 		e.seals.ready()
 	}
@@ -300,7 +263,7 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 		e.seals.ready()
 	}
 	e.rules.Store(planned)
-	e.others.drop()
+	e.requested.drop()
 	e.driver.Renew()
 	return nil
 }
@@ -323,3 +286,72 @@ func (e *Engine) Close() error {
 // ErrClosed is wrapped in the errors of calls whose store is closed. Test for it
 // with [errors.Is].
 var ErrClosed = store.ErrClosed
+
+// Reports are the numbers of what local memory counted in outages, which is
+// recorded in the store afterwards: see [WithLocal]. A distinct member counts
+// as one hit. The zero value means that there was no outage.
+type Reports struct {
+	// Pending is the number of keys and members that wait for a report. It includes
+	// those of an earlier process if the local store keeps its counters, as [durable.Store] does.
+	Pending int
+
+	// Recorded is the number of hits that were recorded in the store. Lost is
+	// the number of those in reports without an answer: the store may have
+	// counted them, so they are not sent again. Lost includes hits of an earlier process
+	// of which it is not known whether they were sent.
+	Recorded, Lost int64
+
+	// Dropped is the number of hits that are not reported, because 100,000 keys
+	// waited already, or because the engine was closed meanwhile and the local store does
+	// not keep its counters.
+	Dropped int64
+}
+
+// Reports returns the numbers of the engine's reports since it was made.
+func (e *Engine) Reports() Reports {
+	if e == nil {
+		return Reports{}
+	}
+	return Reports(e.driver.Reports())
+}
+
+// ruleSets are rule sets, ready for use. The zero value is empty. It is safe for
+// concurrent use.
+type ruleSets struct {
+	mu    sync.RWMutex
+	known map[*rule.Set]*plan.Rules // guarded by mu
+}
+
+// mostRuleSets is how many sets are remembered. When there are more, all are
+// forgotten.
+const mostRuleSets = 4096
+
+// get returns set, ready for use, or nil if it is not known.
+func (s *ruleSets) get(set *rule.Set) *plan.Rules {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.known[set]
+}
+
+// add adds set and returns it, ready for use. It reports whether there were too
+// many sets, so that the others were forgotten.
+func (s *ruleSets) add(set *rule.Set, rules *plan.Rules) (_ *plan.Rules, full bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.known[set]; known != nil {
+		return known, false
+	}
+	full = len(s.known) >= mostRuleSets
+	if s.known == nil || full {
+		s.known = map[*rule.Set]*plan.Rules{}
+	}
+	s.known[set] = rules
+	return rules, full
+}
+
+// drop forgets all sets.
+func (s *ruleSets) drop() {
+	s.mu.Lock()
+	s.known = nil
+	s.mu.Unlock()
+}

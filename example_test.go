@@ -157,7 +157,7 @@ func ExampleCounter() {
 	// Output: 3 3 1m0s true
 }
 
-// While its store is out of reach, this limiter admits, and says so.
+// While its store is unavailable, this limiter admits, and says so.
 func ExampleWithOutage() {
 	counts := &away{memstore.New()}
 	defer counts.Close()

@@ -35,20 +35,22 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 		return Decision{}, nil, err
 	}
 	c := call{}
-	if err := c.plan(rules, &e.seals, store.Check, &r, nil); err != nil {
-		return Decision{}, nil, err
+	if err = c.read(rules, store.Check, &r); err == nil {
+		err = c.makePlan(&r, &e.seals)
 	}
-	if err := c.run(ctx, &e.driver, nil); err != nil {
+	if err == nil {
+		err = c.run(ctx, &e.driver)
+	}
+	if err != nil {
 		return Decision{}, nil, err
 	}
 	why = make([]RuleExplanation, rules.Len())
-	v := verdictOf(&c.request, &c.now)
-	v.write(&d)
+	verdict(&d, &c.plan, &c.now)
 	numbers := make(map[string]*Usage, len(d.Usages))
 	for i := range d.Usages {
 		numbers[d.Usages[i].Rule] = &d.Usages[i]
 	}
-	p := &c.request
+	p := &c.plan
 	for i := range why {
 		ru := rules.Rule(i)
 		matched, reasons := rules.Why(i, p.Request.Values)

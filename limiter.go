@@ -106,9 +106,9 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		policy:   policy(o.outage),
 		observer: o.observer,
 	}
-	m.owned = o.openStore(&m.driver)
-	if m.observer == nil {
-		m.memory = hook.Of(m.driver.Store).Memory
+	var hooks hook.Hooks
+	if hooks, m.owned = o.openStore(&m.driver); m.observer == nil {
+		m.memory = hooks.Memory
 	}
 	m.asks.New = func() any { return new(ask) }
 	return m, nil
@@ -308,11 +308,7 @@ func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string
 		Key: a.bytes[:len(key):len(key)], Member: a.bytes[len(key):],
 	}
 	a.task.Ops, a.task.Of = a.op[:], a.of[:]
-	if err != nil {
-		m.driver.Recover(ctx, &a.task, err)
-	} else {
-		m.driver.Run(ctx, &a.task)
-	}
+	m.driver.Run(ctx, &a.task, err)
 	if err = a.task.Err; err == nil && m.mustCount && len(a.task.Ops) == 0 {
 		err = a.task.Outage
 	}

@@ -68,7 +68,7 @@ func TestObserverOfAnEngine(t *testing.T) {
 	s.set(true, "one")
 	_, _ = e.Take(t.Context(), weir.Request{})
 	o.wants(t,
-		"take outage: store out of reach for 1 ops: out of reach",
+		"take outage: store unavailable for 1 ops: unavailable",
 		`take: allowed false by "one", degraded true`)
 
 	s.set(false, "one")
@@ -116,7 +116,7 @@ func TestObserverInContext(t *testing.T) {
 	s.set(true, "one")
 	_, _ = e.Take(ctx, weir.Request{})
 	o.wants(t,
-		"take in trace 7 outage: store out of reach for 1 ops: out of reach",
+		"take in trace 7 outage: store unavailable for 1 ops: unavailable",
 		"take in trace 7: allowed false")
 }
 
@@ -139,7 +139,7 @@ func TestObserverOfALimiter(t *testing.T) {
 	o.wants(t,
 		`take: allowed true by "", degraded false`,
 		`take: allowed false by "posts", degraded false`,
-		"take outage: store out of reach for 1 ops: out of reach",
+		"take outage: store unavailable for 1 ops: unavailable",
 		`take: allowed true by "", degraded true`,
 		"take failed: weir: hits: -1: want at least 1; Check looks without counting",
 		"take failed: weir: take: store is closed")

@@ -1,6 +1,9 @@
 package weir
 
 import (
+	"context"
+	"time"
+
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/hook"
@@ -76,7 +79,7 @@ func WithStore(s store.Store) Option {
 func WithLocal(s store.Store, nodes int) Option {
 	return option(func(o *options) error {
 		if s == nil {
-			return fault.Newf("local store", "nil: leave the option out to deny while the store is out of reach")
+			return fault.Newf("local store", "nil: leave the option out to deny while the store is unavailable")
 		}
 		if nodes < 1 {
 			return fault.Newf("nodes", "%d: want at least 1", nodes)
@@ -88,7 +91,7 @@ func WithLocal(s store.Store, nodes int) Option {
 
 func newLocal(o *options) drive.Fallback {
 	l := &drive.Local{
-		Store: o.local, Reports: report.New(o.store, hook.Of(o.local).Notebook), Nodes: o.nodes, NodesNow: o.nodesNow,
+		Store: o.local, Reports: report.New(o.store, hook.Of(o.local).SideStore), Nodes: o.nodes, NodesNow: o.nodesNow,
 	}
 	if o.observer != nil {
 		l.Told = o.observer.Outage
@@ -99,7 +102,7 @@ func newLocal(o *options) drive.Fallback {
 // WithNodes replaces the number of processes that [WithLocal] is given by one
 // that can change: count is called when local memory decides. It must be fast
 // and safe for concurrent use, and should keep its last number while the store
-// is out of reach. A number below 1 counts as 1. Default: WithLocal's number.
+// is unavailable. A number below 1 counts as 1. Default: WithLocal's number.
 func WithNodes(count func() int) Option {
 	return option(func(o *options) error {
 		if count == nil {
@@ -114,6 +117,28 @@ func WithNodes(count func() int) Option {
 // Default: no observer.
 func WithObserver(b Observer) Option {
 	return option(func(o *options) error { o.observer = b; return nil })
+}
+
+// Observer receives the decisions, errors and outages of an [Engine], a [Limiter]
+// or a [Counter], for metrics, logs and traces; see [WithObserver]. Its methods get
+// the context of the call. They are called on the caller's goroutine before the call
+// returns, so they should be quick. They can be called concurrently.
+type Observer interface {
+	// Decided is called after each decision. took is the time of the decision,
+	// or that of the whole batch for a request in a batch. In the decision of a
+	// limiter or a counter, the name set by [WithName] stands for the name of a
+	// rule. Decided must not keep d or its slices.
+	Decided(ctx context.Context, verb store.Verb, d *Decision, took time.Duration)
+
+	// Failed is called for each request that gets an error: bad input, a done
+	// context or a closed store.
+	Failed(ctx context.Context, verb store.Verb, err error)
+
+	// Outage is called when the store cannot answer, with the cause as err,
+	// before the outage policies decide. It is also called, with the verb
+	// [store.Refund], when the local store cannot take back what a denied request has
+	// counted there.
+	Outage(ctx context.Context, verb store.Verb, err error)
 }
 
 // WithNamespace puts the counters into the namespace called name. Two namespaces
@@ -178,8 +203,9 @@ func applyLimiter(list []LimiterOption) (o options, faults fault.List) {
 	return o, append(faults, o.check()...)
 }
 
-// openStore sets the fields of d, and reports whether it has made the store.
-func (o *options) openStore(d *drive.Driver) (owned bool) {
+// openStore sets the fields of d. It returns the hooks of d's store, and reports whether
+// it has made the store.
+func (o *options) openStore(d *drive.Driver) (hooks hook.Hooks, owned bool) {
 	if o.observer != nil {
 		d.Told = o.observer.Outage
 	}
@@ -189,8 +215,9 @@ func (o *options) openStore(d *drive.Driver) (owned bool) {
 	if o.local != nil {
 		d.Local = o.fallback(o)
 	}
-	d.Timed = hook.Of(d.Store).Timed
-	return owned
+	hooks = hook.Of(d.Store)
+	d.Timed = hooks.Timed
+	return hooks, owned
 }
 
 // check returns the faults of options that do not go together.

@@ -26,7 +26,7 @@ type shaky struct {
 	why   []store.Reason // of the outages to come, in order; then none
 }
 
-// set sets whether rules are out of reach.
+// set sets whether rules are unavailable.
 func (s *shaky) set(out bool, rules ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +35,7 @@ func (s *shaky) set(out bool, rules ...string) {
 	}
 }
 
-var errOut = errors.New("out of reach")
+var errOut = errors.New("unavailable")
 
 func (s *shaky) Do(ctx context.Context, calls []store.Call) error {
 	s.mu.Lock()
@@ -103,7 +103,7 @@ func counts(d weir.Decision) (s string) {
 	return s
 }
 
-// While the store is out of reach, each of four nodes admits a quarter of the
+// While the store is unavailable, each of four nodes admits a quarter of the
 // quota, rounded up; then the store's own count goes on.
 func TestLocalSharesTheQuota(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestLocalSharesTheQuota(t *testing.T) {
 	}
 }
 
-// Each policy, with the store out of reach for that rule only.
+// Each policy, with the store unavailable for that rule only.
 func TestOutagePolicies(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -421,7 +421,7 @@ func TestReasonOfALimiter(t *testing.T) {
 	s := &shaky{Store: memstore.New(), out: map[string]bool{"posts": true}}
 	defer s.Close()
 	m := weir.MustLimiter(weir.Sliding(4, time.Hour), weir.WithStore(s), weir.WithName("posts"))
-	for i, want := range []store.Reason{"cut-off", "odd", "unknown", ""} {
+	for i, want := range []store.Reason{"circuit-open", "odd", "unknown", ""} {
 		s.why = []store.Reason{want}
 		s.set(i < 3, "posts")
 		r, err := m.Allow(t.Context(), "ann")

@@ -1,21 +1,29 @@
 package weir
 
 import (
+	"crypto/rand"
 	"slices"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// hold writes into d what a take that was admitted holds.
+// hold writes into d the receipt of a take that was admitted, and the length of its
+// shortest hold, if the take holds anything.
 func (d *Decision) hold(p *plan.Plan, t *drive.Task) {
-	d.Receipt = receiptOf(p, t)
-	if d.Receipt.IsZero() {
+	if (p.Request.ID == [12]byte{}) || !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Result.Held }) {
 		return
 	}
+	r := seal.Take{ID: p.Request.ID}
+	if t.Local {
+		r.Place = seal.Local
+	}
+	p.Receipt(&r, t.Ops)
+	d.Receipt = Receipt{Take: p.Request.Key.Seal(r)}
 	for n, i := range t.Of {
 		if !t.Ops[n].Result.Held {
 			continue
@@ -31,19 +39,77 @@ func (d *Decision) hold(p *plan.Plan, t *drive.Task) {
 	}
 }
 
-// receiptOf returns the receipt of a take that was admitted. It is zero if the
-// take holds nothing.
-func receiptOf(p *plan.Plan, t *drive.Task) Receipt {
-	if p.Request.ID == [12]byte{} {
-		return Receipt{}
+// ids returns random ids. It reads many at once, because each read of random
+// bytes costs as much as a take. Its zero value is ready for use.
+type ids struct {
+	bytes [32 * len(window.Hold{}.ID)]byte
+	left  int // bytes that are not used
+}
+
+func (s *ids) next() (id [12]byte) {
+	if s.left == 0 {
+		_, _ = rand.Read(s.bytes[:]) // which never fails
+		s.left = len(s.bytes)
 	}
-	if !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Result.Held }) {
-		return Receipt{}
+	used := s.bytes[s.left-len(id) : s.left]
+	s.left -= copy(id[:], used)
+	clear(used)
+	return id
+}
+
+// seals seals the receipts of an engine, and tells which receipts are valid. The
+// secret is that of the store, so that all engines on the same counters accept
+// them. While the store has none, the engine uses a secret of its own.
+type seals struct {
+	store hook.Keyed // nil: the store has no secret
+	own   seal.Secret
+}
+
+func newSeals(s hook.Keyed) (out seals) {
+	out.store = s
+	_, _ = rand.Read(out.own[:]) // which never fails
+	return out
+}
+
+// ready makes the store read its secret before it is needed.
+func (s *seals) ready() {
+	if s.store != nil {
+		s.store.Secrets(false)
 	}
-	r := seal.Take{ID: p.Request.ID}
-	if t.Local {
-		r.Place = seal.Local
+}
+
+// prepare gives a take the key for its receipt. In a request about a take it finds
+// the key of the receipt, and drops a receipt that nobody could have sealed: it
+// names no take then, so that nothing is found.
+func (s *seals) prepare(r *plan.Request) {
+	var shared []seal.Secret
+	if s.store != nil {
+		shared = s.store.Secrets(false)
 	}
-	p.Receipt(&r, t.Ops)
-	return Receipt{Take: p.Request.Key.Seal(r)}
+	if !r.Verb.Ends() {
+		if len(shared) > 0 {
+			r.Key.Use(shared[0])
+		} else {
+			r.Key.Use(s.own)
+		}
+		return
+	}
+	if sealed(r, shared...) || sealed(r, s.own) {
+		return
+	}
+	// Another instance may have rotated the secret.
+	if s.store == nil || r.Receipt.Seal == (seal.Take{}).Seal || !sealed(r, s.store.Secrets(true)...) {
+		r.Receipt = seal.Take{}
+	}
+}
+
+// sealed makes the key of r use the secret under which its receipt is sealed. It reports
+// whether that is one of secrets.
+func sealed(r *plan.Request, secrets ...seal.Secret) bool {
+	for _, secret := range secrets {
+		if r.Key.Use(secret); r.Key.Sealed(&r.Receipt) {
+			return true
+		}
+	}
+	return false
 }

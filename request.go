@@ -1,13 +1,9 @@
 package weir
 
 import (
-	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
 )
 
 // Attribute is one fact about an action, such as action=post, user=42 or
@@ -73,34 +69,6 @@ func Attributes(namesAndValues ...string) []Attribute {
 	return attrs
 }
 
-// read puts r into to, with its attributes where set looks for them: values, if that is
-// known already, and not nil.
-func (r *Request) read(verb store.Verb, set *ruleset.Compiled, values []string, to *plan.Request) error {
-	to.Verb, to.Hits, to.Feedback = verb, min(r.Hits, window.MaxHits+1), r.Feedback
-	to.Receipt, to.Exact = r.Receipt.Take, r.Hits > 0
-	switch {
-	case verb > store.Renew:
-		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
-	case verb.Ends() && r.Receipt.IsZero():
-		return fault.Newf("receipt", "is missing: a %s needs the receipt of a take", verb)
-	case !verb.Ends() && !r.Receipt.IsZero():
-		return fault.Newf("receipt", "with a %s: want a settle, a cancel or a renew", verb)
-	case r.Hits == 0:
-		to.Hits = 1
-	case r.Hits < 0:
-		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
-	}
-	if r.Feedback != "" && verb != store.Refund {
-		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
-	}
-	if values == nil {
-		to.Values = vector(to.Values, set, r.Attributes)
-	} else {
-		to.Values = append(to.Values[:0], values...)
-	}
-	return nil
-}
-
 // vector returns the values of attributes in the order of set's attributes. It
 // reuses the memory of values, all of whose texts are empty.
 func vector(values []string, set *ruleset.Compiled, attributes []Attribute) []string {
@@ -109,39 +77,18 @@ func vector(values []string, set *ruleset.Compiled, attributes []Attribute) []st
 	} else {
 		values = values[:n]
 	}
-	fill(values, set, attributes)
-	return values
-}
-
-// shortValues is the most values that a short form has, and the most names that are
-// compared one by one.
-const shortValues = 8
-
-// fill sets values, which are empty, to those of attributes in the order of set's. It
-// looks for each name behind the one before it first, because most programs give
-// attributes in one order.
-func fill(values []string, set *ruleset.Compiled, attributes []Attribute) {
 	names, next := set.Names(), 0
-	if len(names) > shortValues {
-		for i := range attributes {
-			if at, ok := set.Attribute(attributes[i].Name); ok {
-				values[at] = attributes[i].Value
-			}
+	for i := range attributes {
+		a := &attributes[i]
+		at, ok := next, next < len(names) && names[next] == a.Name // most programs give attributes in the order of their names
+		if !ok {
+			at, ok = set.Attribute(a.Name)
 		}
-		names = nil
-	}
-	for k := range attributes {
-		a := &attributes[k]
-		for range names {
-			at := next
-			if next++; next == len(names) {
-				next = 0
-			}
-			if names[at] == a.Name {
-				values[at] = a.Value
-				break
-			}
+		if ok {
+			values[at] = a.Value
+			next = at + 1
 		}
 	}
 	set.Complete(values)
+	return values
 }

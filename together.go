@@ -38,15 +38,17 @@ type origin struct {
 // OnOutage implements [drive.Policies].
 func (g *grouped) OnOutage(of int) rule.Outage {
 	o := g.from[of]
-	return g.calls[o.call].request.Rules.OnOutage(o.rule)
+	return g.calls[o.call].plan.Rules.OnOutage(o.rule)
 }
 
 // run decides the calls of g, which are planned, in one step. It reports whether
 // they are allowed.
 func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
 	for _, c := range g.calls {
-		g.task.Refused = g.task.Refused || c.now.Refused || c.unmatched()
+		_, allows := c.plan.Rules.Unmatched()
+		g.task.Refused = g.task.Refused || c.now.Refused || len(c.plan.Matched) == 0 && !allows
 	}
+	g.putOff()
 	if err := g.gather(); err != nil {
 		return false, err
 	}
@@ -54,7 +56,7 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 	t.Verb, t.Policies, t.Denied = store.Take, g, -1
 	if len(t.Ops) == 0 {
 		err = ctx.Err()
-	} else if d.Run(ctx, t); t.Err != nil {
+	} else if d.Run(ctx, t, nil); t.Err != nil {
 		g.calls[0].now.Verb, g.calls[0].now.Err = store.Take, t.Err
 		err = g.calls[0].failed()
 	}
@@ -71,13 +73,43 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 	return allowed, nil
 }
 
-// unmatched reports whether no rule matches the request, and its outcome denies.
-func (c *call) unmatched() bool {
-	if len(c.request.Matched) > 0 {
-		return false
+// isBehind reports whether the op numbered n belongs to a rule behind a verdict.
+func (c *call) isBehind(n int) bool { return c.plan.Verdict >= 0 && c.now.Of[n] > c.plan.Verdict }
+
+// putOff moves ops of rules behind a verdict to the step after the one that decides,
+// because they are not to count if another request is denied. An op stays if another one
+// decides on its key: all hits of a key fit, or none.
+func (g *grouped) putOff() {
+	if !slices.ContainsFunc(g.calls, func(c *call) bool { n := len(c.now.Ops); return n > 0 && c.isBehind(n-1) }) {
+		return
 	}
-	_, allows := c.request.Rules.Unmatched()
-	return !allows
+	deciding := map[opKey]bool{}
+	for _, c := range g.calls {
+		for n := range c.now.Ops {
+			if op := &c.now.Ops[n]; op.Role == store.Enforce && !g.task.Refused {
+				deciding[keyOf(op)] = true
+			}
+		}
+	}
+	if len(deciding) == 0 && !g.task.Refused {
+		return
+	}
+	for _, c := range g.calls {
+		now, later, left := &c.now, &c.plan.Later, 0
+		for n, op := range now.Ops {
+			if c.isBehind(n) && !deciding[keyOf(&op)] {
+				later.List, later.Of = append(later.List, op), append(later.Of, now.Of[n])
+				continue
+			}
+			now.Ops[left], now.Of[left] = op, now.Of[n]
+			left++
+		}
+		clear(now.Ops[left:])
+		now.Ops, now.Of = now.Ops[:left], now.Of[:left]
+		if len(later.List) > 0 {
+			c.planLater()
+		}
+	}
 }
 
 // gather makes one list of the ops of all calls. Ops on one key become one.
@@ -89,23 +121,29 @@ func (g *grouped) gather() error {
 			if t.Refused && op.Role == store.Enforce {
 				op.Role = store.Look
 			}
-			at := g.find(op)
+			at, from := g.find(op), origin{k, c.now.Of[n], n}
 			g.sent = append(g.sent, at)
 			if at < len(t.Ops) {
-				if err := merge(&t.Ops[at], op); err != nil {
+				to := &t.Ops[at]
+				if err := merge(to, op); err != nil {
 					return err
+				}
+				if holds(op) && !holds(to) { // what both hold has the receipt of this request
+					to.Hold, g.from[at] = op.Hold, from
 				}
 				continue
 			}
-			t.Ops, t.Of = append(t.Ops, *op), append(t.Of, at)
+			t.Ops, t.Of, g.from = append(t.Ops, *op), append(t.Of, at), append(g.from, from)
 			if g.index != nil {
 				g.index[keyOf(op)] = at
 			}
-			g.from = append(g.from, origin{k, c.now.Of[n], n})
 		}
 	}
 	return nil
 }
+
+// holds reports whether op is part of a take with a receipt.
+func holds(op *store.Op) bool { return op.Hold != nil && op.Hold.ID != [12]byte{} }
 
 // find returns the op of the task on the same key as op, or their number.
 func (g *grouped) find(op *store.Op) int {
@@ -149,7 +187,7 @@ func merge(to, op *store.Op) error {
 		n = op.N
 	}
 	to.N = min(n, window.MaxHits+1)
-	if q := op.Limit.Capacity(); q >= 0 && q < to.Limit.Capacity() {
+	if uint64(op.Limit.Capacity()) < uint64(to.Limit.Capacity()) { // window.Unlimited is the largest
 		to.Limit = op.Limit
 	}
 	if strictness[op.Role] > strictness[to.Role] {

@@ -10,44 +10,23 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// verdict is the last of the engine's three parts: it makes a Decision of what was
-// planned and what was answered. It is pure. A verdict rule ([rule.KindVerdict]) is something
-// else: a rule that sets the outcome and counts nothing.
-type verdict struct {
-	rules   *plan.Rules
-	verb    store.Verb
-	values  []string
-	matched []int // rules, ascending
-
-	ops []store.Op // with their answers
-	of  []int      // ops[i] belongs to rule of[i]; ascending
-
-	first  int // the first verdict rule that is enforced, or -1
-	denied int // the first rule whose outage policy denies, or -1
-
-	outage     error // why the store could not answer some op, or nil
-	reason     store.Reason
-	retryAfter time.Duration // after a denial because of the outage
-}
-
-// verdictOf returns the verdict about p, to which t has the answers.
-func verdictOf(p *plan.Plan, t *drive.Task) verdict {
-	return verdict{
-		rules: p.Rules, verb: p.Request.Verb, values: p.Request.Values, matched: p.Matched,
-		ops: t.Ops, of: t.Of, first: p.Verdict, denied: t.Denied,
-		outage: t.Outage, reason: t.Reason, retryAfter: t.RetryAfter,
-	}
-}
-
-// write writes the decision into d, which is empty. The first rule, in the rules' order,
-// that does not admit the request gives the outcome.
-func (v *verdict) write(d *Decision) {
-	rules := v.rules
+// verdict is the last of the engine's three parts: it writes into d, which is empty, the
+// decision of what p has planned and t has the answers to. It is pure. The first rule, in
+// the rules' order, that does not admit the request gives the outcome. A verdict rule
+// ([rule.KindVerdict]) is something else: a rule that sets the outcome and counts nothing.
+func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
+	rules, verb := p.Rules, p.Request.Verb
 	d.Allowed, d.Outcome, d.Rules = true, rule.Allow, rules.Set
-	d.Degraded, d.DegradedReason = v.outage != nil, v.reason
-	decides := v.verb == store.Take || v.verb == store.Check
-	if len(v.matched) == 0 {
-		v.noMatch(d, decides)
+	d.Degraded, d.DegradedReason = t.Outage != nil, t.Reason
+	decides := verb == store.Take || verb == store.Check
+	if len(p.Matched) == 0 {
+		d.Unmatched = true
+		if decides {
+			d.Outcome, d.Allowed = rules.Unmatched()
+		}
+		if !d.Allowed {
+			d.RetryAfter = window.Never
+		}
 		return
 	}
 	denial := -1 // the first rule that denies
@@ -55,22 +34,24 @@ func (v *verdict) write(d *Decision) {
 		if denial < 0 || i < denial {
 			denial = i
 		}
-		d.noteWait(wait, rules.Prepared(i).Name)
+		if d.RetryAfter != window.Never && (wait == window.Never || wait > d.RetryAfter) {
+			d.RetryAfter, d.RetryRule = wait, rules.Prepared(i).Name
+		}
 	}
-	if cap(d.Usages) < len(v.ops) {
-		d.Usages = make([]Usage, len(v.ops))
+	if cap(d.Usages) < len(t.Ops) {
+		d.Usages = make([]Usage, len(t.Ops))
 	}
-	d.Usages = d.Usages[:len(v.ops)]
-	for n := range v.ops {
-		i, op, u := v.of[n], &v.ops[n], &d.Usages[n]
-		p := rules.Prepared(i)
-		u.Rule, u.Kind, u.Shadow, u.Hits, u.Result, u.BannedUntil = p.Name, p.Kind, p.Shadow, op.N, op.Result, 0
-		if p.SameKey && n > 0 && v.of[n-1] == i-1 {
+	d.Usages = d.Usages[:len(t.Ops)]
+	for n := range t.Ops {
+		i, op, u := t.Of[n], &t.Ops[n], &d.Usages[n]
+		common := rules.Prepared(i)
+		u.Rule, u.Kind, u.Shadow, u.Hits, u.Result, u.BannedUntil = common.Name, common.Kind, common.Shadow, op.N, op.Result, 0
+		if common.SameKey && n > 0 && t.Of[n-1] == i-1 {
 			u.Key = d.Usages[n-1].Key
 		} else {
-			u.Key = rules.Key(i, v.values)
+			u.Key = rules.Key(i, p.Request.Values)
 		}
-		if v.verb.Ends() || v.verb == store.Record && p.Held {
+		if verb.Ends() || verb == store.Record && common.Held {
 			u.Hits = 0 // counted by the take, or not counted: a record holds no place
 		}
 		if op.Result.Banned && op.Hold != nil {
@@ -79,51 +60,30 @@ func (v *verdict) write(d *Decision) {
 		if decides && drive.Denies(op) {
 			deny(i, op.Result.RetryAfter)
 		}
-		if p.Kind == rule.KindTrigger && fired(rules.Rule(i), v.verb, &op.Result) {
-			d.Triggered = append(d.Triggered, p.Name)
+		if common.Kind == rule.KindTrigger && fired(rules.Rule(i), verb, &op.Result) {
+			d.Triggered = append(d.Triggered, common.Name)
 		}
 	}
-	if decides && v.denied >= 0 {
-		deny(v.denied, v.retryAfter)
+	if decides && t.Denied >= 0 {
+		deny(t.Denied, t.RetryAfter)
 	}
-	if v.first >= 0 {
-		for _, i := range v.matched {
-			if p := rules.Prepared(i); p.Kind == rule.KindVerdict && p.Role == store.Enforce {
-				d.Verdicts = append(d.Verdicts, p.Name)
+	if p.Verdict >= 0 {
+		for _, i := range p.Matched {
+			if common := rules.Prepared(i); common.Kind == rule.KindVerdict && !common.Shadow {
+				d.Verdicts = append(d.Verdicts, common.Name)
 			}
 		}
-		switch p := rules.Prepared(v.first); {
+		switch common := rules.Prepared(p.Verdict); {
 		case !decides:
-		case !rules.Allows(v.first):
-			deny(v.first, window.Never)
+		case !rules.Allows(p.Verdict):
+			deny(p.Verdict, window.Never)
 		case denial < 0:
-			d.Outcome, d.Rule = p.Outcome, p.Name
+			d.Outcome, d.Rule = common.Outcome, common.Name
 		}
 	}
 	if denial >= 0 {
-		p := rules.Prepared(denial)
-		d.Allowed, d.Outcome, d.Rule = false, p.Outcome, p.Name
-	}
-}
-
-// noMatch writes the decision about a request that no rule matches.
-func (v *verdict) noMatch(d *Decision, decides bool) {
-	d.Unmatched = true
-	if !decides {
-		return
-	}
-	if d.Outcome, d.Allowed = v.rules.Unmatched(); !d.Allowed {
-		d.RetryAfter = window.Never
-	}
-}
-
-// noteWait notes that the rule called name denies and asks to wait. The longest wait stays.
-func (d *Decision) noteWait(wait time.Duration, name string) {
-	if d.RetryAfter == window.Never {
-		return
-	}
-	if wait == window.Never || wait > d.RetryAfter {
-		d.RetryAfter, d.RetryRule = wait, name
+		common := rules.Prepared(denial)
+		d.Allowed, d.Outcome, d.Rule = false, common.Outcome, common.Name
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// plenty is a quota that no measurement uses up, and scarce one that is used up at once.
+// plenty is a quota that no measurement exhausts, and scarce one that is exhausted at once.
 var (
 	plenty = peer.Config{Quota: 1_000_000_000, Window: time.Hour}
 	scarce = peer.Config{Quota: 100, Window: time.Minute}
@@ -43,8 +43,8 @@ func turns(f func() measure.Numbers) measure.Numbers {
 	return measure.Medians(all)
 }
 
-// anew measures each peer with a limiter that is made for each turn, so that no other limiter's memory is scanned
-// or cached meanwhile.
+// anew measures each peer with a new limiter in each turn, so that no other limiter's memory is scanned or cached in
+// the meantime.
 func anew(peers []peer.Peer, c peer.Config, f func(p peer.Peer, l peer.Limiter) measure.Numbers) (rows []row) {
 	for _, p := range peers {
 		rows = append(rows, rowOf(p, func() measure.Numbers {
@@ -127,7 +127,7 @@ func million(s settings) *table {
 		}
 		return n
 	}))
-	s.found[place{"million", "", "gc"}] = measure.Medians(empties)[0]
+	s.found[cell{"million", "", "gc"}] = measure.Medians(empties)[0]
 	t := g.table(s, []column{
 		{"zipf, one core", "one", number, at(0)}, {"two cores", "two", number, at(1)}, {"gain", "", multiple, gain(0, 1)}, {"uniform, one core", "uniform", number, at(4)},
 		{"× reference (zipf)", "", ratio, by(0)}, {"on two", "", ratio, by(1)}, {"allocations", "", whole, at(2)}, {"bytes a key", "bytes", whole, at(5)},
@@ -144,7 +144,7 @@ func cores(s settings) *table {
 		title: "Million decisions a second: one core, and all cores of the machine", longest: true, given: true, show: number,
 		series: []string{"one core", fmt.Sprintf("%d cores, a goroutine each", n), fmt.Sprintf("%d cores, 8 goroutines each", n)},
 	}
-	limiting := slices.DeleteFunc(peer.CrowdedHot(), func(p peer.Peer) bool { return p.Kind == peer.Flows })
+	limiting := slices.DeleteFunc(peer.ContendedHot(), func(p peer.Peer) bool { return p.Kind == peer.Flows })
 	var tables []*table
 	for _, part := range []struct {
 		section, label string
@@ -153,9 +153,9 @@ func cores(s settings) *table {
 		draw           measure.Draw
 		keys           measure.Keys
 	}{
-		{"cores hot", "hot key", peer.CrowdedHot(), plenty, measure.One(), measure.NewKeys(1)},
+		{"cores hot", "hot key", peer.ContendedHot(), plenty, measure.One(), measure.NewKeys(1)},
 		{"cores denied", "denied", limiting, scarce, measure.One(), measure.NewKeys(1)},
-		{"cores zipf", "zipf", peer.CrowdedMillion(), scarce, measure.Zipf(s.keys), measure.NewKeys(s.keys)},
+		{"cores zipf", "zipf", peer.ContendedMillion(), scarce, measure.Zipf(s.keys), measure.NewKeys(s.keys)},
 	} {
 		g := s.measure(part.section, s.rounds, anew(part.peers, part.config, func(_ peer.Peer, l peer.Limiter) measure.Numbers {
 			warm := s.slice
@@ -168,7 +168,7 @@ func cores(s settings) *table {
 			return turns(func() measure.Numbers {
 				numbers, last := measure.Numbers{measure.Measure(l.Allow, part.keys, part.draw, 1, s.slice).Nanoseconds}, measure.Speed{}
 				for _, each := range []int{1, 2, 8} { // goroutines for each core
-					last = measure.Crowd(l.Allow, part.keys, part.draw, n, n*each, s.slice)
+					last = measure.MeasureGoroutines(l.Allow, part.keys, part.draw, n, n*each, s.slice)
 					numbers = append(numbers, last.Nanoseconds)
 				}
 				return append(numbers, last.Waiting)
@@ -200,7 +200,7 @@ func collector(s settings) *table {
 	keys, draw := measure.NewKeys(s.keys), measure.Zipf(s.keys)
 	return s.measure("collector", s.rounds, anew(peer.Cold(), scarce, func(_ peer.Peer, l peer.Limiter) measure.Numbers {
 		measure.Fill(l.Allow, keys, 1)
-		defer measure.Beside(s.pointers, 100<<20)()
+		defer measure.AllocateInBackground(s.pointers, 100<<20)()
 		runtime.GC()
 		before := measure.Collections()
 		h := measure.Open(l.Allow, keys, draw, 20*time.Microsecond, s.open)
@@ -262,14 +262,14 @@ func accuracy(s settings) *table {
 			cells = append(cells, thrice(o.Over()))
 		}
 		t.row(name, append(cells, span(admitted, share, "–", " %"), span(wrong, share, "–", " %"))...)
-		s.found[place{"accuracy", p.Name, "over"}] = worst
+		s.found[cell{"accuracy", p.Name, "over"}] = worst
 		c.bars = append(c.bars, bar{p.Name, rowOf(p, nil).class, []float64{worst}})
 	}
 	t.chart = s.draw("accuracy.svg", c)
 	return t
 }
 
-// judge plays a trace to a limiter and compares its answers with an exact log. A peer with a settable clock gets
+// judge sends a trace to a limiter and compares its answers with an exact log. A peer with a settable clock gets
 // the time of the trace. Another peer gets the trace faster, with a window that is shorter by the same factor:
 // judge waits for each arrival, and reads its time just before the call. If the machine is late, several arrivals
 // come together.
@@ -461,8 +461,8 @@ func growth(s settings) *table {
 		}
 		t.row(name, append(cells, share(left[i]))...)
 		busy, slow := all[i][0].busy, all[i][1].slow
-		s.found[place{"growth", name, "busy"}], s.found[place{"growth", name, "most busy"}] = slices.Min(busy), slices.Max(busy)
-		s.found[place{"growth", name, "slow expiring"}], s.found[place{"growth", name, "most slow expiring"}] = slices.Min(slow), slices.Max(slow)
+		s.found[cell{"growth", name, "busy"}], s.found[cell{"growth", name, "most busy"}] = slices.Min(busy), slices.Max(busy)
+		s.found[cell{"growth", name, "slow expiring"}], s.found[cell{"growth", name, "most slow expiring"}] = slices.Min(slow), slices.Max(slow)
 	}
 	return t
 }
@@ -525,7 +525,7 @@ func weirTable(name string, limit weir.Limit) func() measure.Subject {
 }
 
 // coldChild measures a row of the section cold in this process, which has just started. The arguments are the name
-// of the peer, the number of keys, and the nanosecond at which the process was started.
+// of the peer, the number of keys, and the time at which the process was started, in Unix nanoseconds.
 func coldChild(args []string) {
 	keys, _ := strconv.Atoi(args[1])
 	began, _ := strconv.ParseInt(args[2], 10, 64)
@@ -581,8 +581,8 @@ func cold(s settings) *table {
 		}}
 	}
 	t.more = []*table{s.measure("ready", s.rounds, []row{
-		ready("weir serve, one rule", doorRules),
-		ready(fmt.Sprintf("weir serve, a list of %s lines", number(float64(s.keys))), "lists:\n  blocked: {file: "+strconv.Quote(path)+"}\n"+doorRules+"  - {name: blocked, when: {user: {in: blocked}}, then: deny}\n"),
+		ready("weir serve, one rule", serviceRules),
+		ready(fmt.Sprintf("weir serve, a list of %s lines", number(float64(s.keys))), "lists:\n  blocked: {file: "+strconv.Quote(path)+"}\n"+serviceRules+"  - {name: blocked, when: {user: {in: blocked}}, then: deny}\n"),
 	}).table(s, []column{{"until ready", "", timing, at(0)}, {"memory, MB", "", number, at(1)}})}
 	return t
 }

@@ -3,10 +3,10 @@
 //
 //	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR] [-page FILE]
 //
-// The sections are, in this order: hot, million, cores, collector, accuracy, engine, doors, envoy, stopped, grpc,
-// resp, redis, company, apart, cold, growth, expiry, rolling, matching, windows, replay. A full run takes about
-// twenty minutes on two idle cores. -quick takes seconds and only shows that everything works. Its numbers mean
-// nothing.
+// The sections are, in this order: hot, million, cores, collector, accuracy, engine, interfaces, envoy, stopped, grpc,
+// resp, redis, batched, unbatched, cold, growth, expiry, rolling, matching, windows, replay. A full run takes about
+// twenty minutes on two idle cores. -quick takes seconds and only checks that everything works; its numbers are
+// meaningless.
 //
 // The program starts weir, redis-server, redis-benchmark and wrk. It runs in its folder.
 package main
@@ -47,8 +47,8 @@ type section struct {
 func sections() []section {
 	return []section{
 		{"hot", hot}, {"million", million}, {"cores", cores}, {"collector", collector}, {"accuracy", accuracy}, {"engine", engine},
-		{"doors", doors}, {"envoy", envoy}, {"stopped", stopped}, {"grpc", grpcTakes}, {"resp", resp},
-		{"redis", overRedis}, {"company", company}, {"apart", apart}, {"cold", cold}, {"growth", growth}, {"expiry", expiry},
+		{"interfaces", interfaces}, {"envoy", envoy}, {"stopped", stopped}, {"grpc", grpcTakes}, {"resp", resp},
+		{"redis", overRedis}, {"batched", batched}, {"unbatched", unbatched}, {"cold", cold}, {"growth", growth}, {"expiry", expiry},
 		{"rolling", rolling}, {"matching", matching}, {"windows", windows}, {"replay", replay},
 	}
 }
@@ -65,7 +65,7 @@ type settings struct {
 	window   time.Duration // of the keys that expire
 	light    time.Duration // of the traffic that follows
 
-	pointers int           // in the heap beside the calls that are timed
+	pointers int           // in the heap during the calls that are timed
 	open     time.Duration // of an open loop
 	load     time.Duration // of calls to a service
 	lines    int           // of a log
@@ -75,10 +75,10 @@ type settings struct {
 	folder   string    // for programs and files; it is removed at the end
 	ends     *[]func() // run at the end of the section
 
-	// The charts stay in memory until the run has ended, so that a run that fails leaves none of its own beside
-	// those of another. nil: there are no charts.
+	// The charts stay in memory until the run has ended, so that a run that fails does not mix its charts with those
+	// of another run. nil: there are no charts.
 	images map[string]string
-	run    string // the run's mark, which stands in the page and in each image
+	run    string // the run's mark, which is in the page and in each image
 
 	began   time.Time
 	command string // that repeats the run
@@ -97,20 +97,20 @@ var quick = settings{
 	pointers: 10_000, open: 20 * time.Millisecond, load: 20 * time.Millisecond, lines: 1000,
 }
 
-// few is the least number of turns of tables that take seconds to measure, and whose numbers depend on what the
-// system does in one turn.
+// few returns the minimum number of turns of tables that take seconds to measure, and whose numbers depend on
+// what the system does in one turn.
 func (s settings) few() int { return max(s.rounds, 3) }
 
 // found has the numbers of a run that the page's opening and its aims refer to, by section, row and column. A
 // number that was not measured is absent.
-type found map[place]float64
+type found map[cell]float64
 
-// place is where a number stands.
-type place struct{ section, row, column string }
+// cell is the position of a number.
+type cell struct{ section, row, column string }
 
 // at returns a number of the run, or NaN.
 func (f found) at(section, row, column string) float64 {
-	if n, ok := f[place{section, row, column}]; ok {
+	if n, ok := f[cell{section, row, column}]; ok {
 		return n
 	}
 	return measure.None()
@@ -220,7 +220,7 @@ func choose(only string) (chosen []section, err error) {
 	return chosen, nil
 }
 
-// draw keeps a chart, if the run has charts, and returns its path in the page.
+// draw stores a chart, if the run has charts, and returns its path in the page.
 func (s settings) draw(name string, c chart) string {
 	if s.images == nil || len(c.bars) == 0 {
 		return ""

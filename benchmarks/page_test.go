@@ -50,7 +50,7 @@ func TestPictures(t *testing.T) {
 	if run == nil {
 		t.Fatal("got a page without the time of its run")
 	}
-	for _, name := range []string{"hot", "million", "cores", "accuracy", "redis", "doors"} {
+	for _, name := range []string{"hot", "million", "cores", "accuracy", "redis", "interfaces"} {
 		if !strings.Contains(page, "](images/"+name+".svg)") {
 			t.Errorf("got a page without %s.svg", name)
 		}

@@ -40,11 +40,11 @@ func overRedis(s settings) *table {
 	return t
 }
 
-// overOne measures rows beside the raw costs of a server, with numbers of callers.
+// overOne measures rows and the raw costs of a server, with numbers of callers.
 //
-// In one turn the system runs client and server on one core, and in another one each on its own. It stays with
-// that for some tenths of a second, most of all after a turn of a single caller, who waits for the server all the
-// time. So turns are long, and before each of them the callers run for a while that does not count.
+// In one turn the system runs client and server on one core, and in another one on separate cores. It does not
+// change that for some tenths of a second, especially after a turn of a single caller, who always waits for the
+// server. Turns are therefore long, and before each of them the callers run for a while that does not count.
 func (s settings) overOne(section string, cluster bool, peers []peer.Peer, f func(server *measure.Redis, load func(callers int) measure.Load) measure.Numbers) *grid {
 	server := measure.StartRedis(cluster)
 	s.later(server.Stop)
@@ -63,44 +63,44 @@ func (s settings) overOne(section string, cluster bool, peers []peer.Peer, f fun
 	}))
 }
 
-// company measures weir beside the raw costs of a Redis server: whether callers who wait at the same time share
-// the cost of a script.
-func company(s settings) *table {
-	g := s.overOne("company", false, peer.Company(), func(server *measure.Redis, load func(int) measure.Load) measure.Numbers {
+// batched measures weir and the raw costs of a Redis server: whether callers who wait at the same time share the cost
+// of a script.
+func batched(s settings) *table {
+	g := s.overOne("batched", false, peer.Batched(), func(server *measure.Redis, load func(int) measure.Load) measure.Numbers {
 		many, some, one := load(256), load(64), load(1)
 		defer server.Apart()()
 		return measure.Numbers{one.PerSecond, some.PerSecond, many.PerSecond, load(64).PerSecond, some.P99}
 	})
-	ownFloor := func(g *grid, i int) float64 {
-		floor := "raw: floor in company"
+	ownBaseline := func(g *grid, i int) float64 {
+		baseline := "raw: baseline, batched"
 		if g.rows[i].name == "weir sliding, three rules" {
-			floor += ", three keys each"
+			baseline += ", three keys each"
 		}
-		return to(floor, 1)(g, i)
+		return to(baseline, 1)(g, i)
 	}
 	return g.table(s, []column{
 		{"1 caller", "", number, at(0)}, {"64", "64", number, at(1)}, {"256", "256", number, at(2)}, {"apart", "", number, at(3)}, {"× INCR (64)", "", ratio, by(1)},
-		{"× INCR (apart)", "", ratio, by(3)}, {"× EVALSHA (64)", "", ratio, to("raw: EVALSHA of one INCR, rueidis", 1)}, {"× floor (256)", "", ratio, to("raw: floor, a script for 16 keys", 2)},
-		{"× its floor in company (64)", "", ratio, ownFloor}, {"× with deadlines and answers (64)", "", ratio, to("raw: floor in company, with deadlines and answers", 1)}, {"p99 at 64", "", timing, at(4)},
+		{"× INCR (apart)", "", ratio, by(3)}, {"× EVALSHA (64)", "", ratio, to("raw: EVALSHA of one INCR, rueidis", 1)}, {"× baseline (256)", "", ratio, to("raw: baseline, a script for 16 keys", 2)},
+		{"× its batched baseline (64)", "", ratio, ownBaseline}, {"× with deadlines and answers (64)", "", ratio, to("raw: baseline, batched, with deadlines and answers", 1)}, {"p99 at 64", "", timing, at(4)},
 	})
 }
 
-// apart measures weir beside the raw costs of a server that decides each call by itself.
-func apart(s settings) *table {
-	g := s.overOne("apart", true, peer.Apart(), func(_ *measure.Redis, load func(int) measure.Load) measure.Numbers {
+// unbatched measures weir and the raw costs of a server that decides each call by itself.
+func unbatched(s settings) *table {
+	g := s.overOne("unbatched", true, peer.Unbatched(), func(_ *measure.Redis, load func(int) measure.Load) measure.Numbers {
 		some := load(64)
 		return measure.Numbers{some.PerSecond, some.P99}
 	})
 	return g.table(s, []column{
 		{"64 callers", "64", number, at(0)}, {"× INCR", "", ratio, by(0)}, {"× EVALSHA", "", ratio, to("raw: EVALSHA of one INCR, rueidis", 0)},
-		{"× floor", "", ratio, to("raw: floor, one key with a deadline", 0)}, {"p99", "", timing, at(1)},
+		{"× baseline", "", ratio, to("raw: baseline, one key with a deadline", 0)}, {"p99", "", timing, at(1)},
 	})
 }
 
 // replay measures the whole process of `weir replay`.
 func replay(s settings) *table {
 	text := accessLog(s.lines)
-	s.found[place{"replay", "", "size"}] = float64(len(text)) / 1e6
+	s.found[cell{"replay", "", "size"}] = float64(len(text)) / 1e6
 	log := s.file("access.log", text)
 	one := s.file("one.yaml", "rules:\n  - {name: requests, per: [ip], limit: 300, window: 1m}\n")
 	process := func(name string, command func() *exec.Cmd) row {
@@ -119,12 +119,12 @@ func replay(s settings) *table {
 	}
 	g := s.measure("replay", s.few(), []row{
 		process("five rules, `examples/wordpress.yaml`", of("../examples/wordpress.yaml")),
-		process("floor: the five rules written in the program", func() *exec.Cmd { return childCommand("replay", log) }),
+		process("baseline: the five rules written in the program", func() *exec.Cmd { return childCommand("replay", log) }),
 		process("one rule", of(one)),
 	})
 	return g.table(s, []column{
-		{"seconds of processor time", "", number, at(0)},
-		{"lines a processor second", "rate", number, func(g *grid, i int) float64 { return float64(s.lines) / g.numbers[i][0] }},
+		{"CPU seconds", "", number, at(0)},
+		{"lines per CPU second", "rate", number, func(g *grid, i int) float64 { return float64(s.lines) / g.numbers[i][0] }},
 	})
 }
 
@@ -147,11 +147,10 @@ func accessLog(lines int) string {
 	return log.String()
 }
 
-// replayFloor does only what a replay of examples/wordpress.yaml needs, in a process that does nothing else: it
-// finds the fields of each line of a log that the rules use, asks the same store about the rules, which are
+// replayBaseline does only what a replay of examples/wordpress.yaml needs, in a dedicated process: it finds the fields of each line of a log that the rules use, asks the same store about the rules, which are
 // written here, and prints how many lines are denied. It does not check lines, and has no keys, times and examples
 // to report.
-func replayFloor(args []string) {
+func replayBaseline(args []string) {
 	file := measure.Must(os.Open(args[0]))
 	defer file.Close()
 	var ops [5]store.Op

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The floor of the section replay decides as weir replay does.
-func TestReplayFloor(t *testing.T) {
+// The baseline of the section replay decides as weir replay does.
+func TestReplayBaseline(t *testing.T) {
 	t.Parallel()
 	s := settings{folder: t.TempDir()}
 	log := s.file("access.log", accessLog(100_000))

@@ -159,7 +159,7 @@ func (g *grid) table(s settings, columns []column) *table {
 				cells = append(cells, c.show(n))
 			}
 			if c.key != "" {
-				s.found[place{g.section, r.name, c.key}] = n
+				s.found[cell{g.section, r.name, c.key}] = n
 			}
 		}
 		t.row(name, cells...)
@@ -274,22 +274,22 @@ func (s settings) render(part string, data any) string {
 		"worst": f.worst, "faster": f.faster,
 		"most":  func(limit, n float64) string { return judge(n <= limit, "%s", times(n)) },
 		"least": func(limit, n float64) string { return judge(n >= limit, "%s", times(n)) },
-		// The cores of a machine do not give more than they give to code that does almost nothing.
+		// The maximum gain of the cores of a machine is that of code that does almost nothing.
 		"gained": func(section, row, raw string) string {
 			n, limit := f.at(section, row, "gain"), f.at(section, raw, "gain")
 			return judge(n >= 1.8 || n >= 0.9*limit, "%s, raw %s", times(n), times(limit))
 		},
-		// A pause that the table makes itself comes in every turn.
+		// A pause that the table causes recurs in every turn.
 		"pauses": func(column string) string {
 			bucket, sliding := func(c string) float64 { return f.at("growth", "weir bucket", c) }, func(c string) float64 { return f.at("growth", "weir sliding, exact", c) }
 			n := bucket(column) + sliding(column)
 			return judge(n == 0, "%s; at most %s in a turn, reads of memory %s", number(n), number(max(bucket("most "+column), sliding("most "+column))), number(f.at("growth", readsRow, "most "+column)))
 		},
-		// Rates of the three kinds of windows, as parts of base. Beside them stands a floor: a program that does
-		// for its callers what weir promises, and nothing else.
-		"kinds": func(sliding, others float64, section, callers, base, floor string) string {
+		// Rates of the three kinds of windows, as parts of base. The baseline next to them is a program that does only
+		// what weir promises to its callers.
+		"kinds": func(sliding, others float64, section, callers, base, baseline string) string {
 			a, b, c := per(section, callers, "weir sliding", base), per(section, callers, "weir bucket", base), per(section, callers, "weir fixed", base)
-			return judge(a >= sliding && b >= others && c >= others, "%s; %s; %s; the floor %s", ratio(a), ratio(b), times(c), times(per(section, callers, floor, base)))
+			return judge(a >= sliding && b >= others && c >= others, "%s; %s; %s; the baseline %s", ratio(a), ratio(b), times(c), times(per(section, callers, baseline, base)))
 		},
 		"keys": counted(s.keys), "grown": counted(s.grown), "arrivals": counted(s.arrivals), "lines": counted(s.lines),
 		"pointers": func(by float64) string { return number(by * float64(s.pointers)) },
@@ -332,7 +332,7 @@ func (f found) faster(section, column, row string) string {
 	return cmp.Or(strings.Join(names, ", "), "none")
 }
 
-// timeFormat is how the page and its pictures name a run.
+// timeFormat is the format of a run's name in the page and its pictures.
 const timeFormat = "2006-01-02 15:04:05 UTC"
 
 // facts returns what the page says about a run: where it was, when, and what was measured.

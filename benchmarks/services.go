@@ -32,9 +32,9 @@ import (
 
 // The rules files of the service: one sliding rule per user.
 const (
-	doorRules  = "rules:\n  - {name: posts, when: {action: post, user: \"*\"}, per: [user], limit: 1000000, window: 1h}\n"
-	envoyRules = "rules:\n  - {name: calls, when: {domain: edge}, per: [user], limit: 1000000, window: 1h}\n"
-	grpcRules  = "rules:\n  - {name: calls, per: [user], limit: 1000000, window: 1h}\n"
+	serviceRules = "rules:\n  - {name: posts, when: {action: post, user: \"*\"}, per: [user], limit: 1000000, window: 1h}\n"
+	envoyRules   = "rules:\n  - {name: calls, when: {domain: edge}, per: [user], limit: 1000000, window: 1h}\n"
+	grpcRules    = "rules:\n  - {name: calls, per: [user], limit: 1000000, window: 1h}\n"
 )
 
 const (
@@ -58,14 +58,14 @@ func (s settings) serve(rules string, flags ...string) *measure.Process {
 	return p
 }
 
-// serveOver starts the service over a Redis server of its own.
+// serveOver starts the service over a dedicated Redis server.
 func (s settings) serveOver(rules string, timeout time.Duration) (*measure.Process, *measure.Redis) {
 	server := measure.StartRedis(false)
 	s.later(server.Stop)
 	return s.serve(rules, "--store", "redis://"+server.Addr, "--store-timeout", timeout.String()), server
 }
 
-// costing measures f, and returns the calls a second, their 99th percentile, and the processor time of each of
+// costing measures f, and returns the calls a second, their 99th percentile, and the CPU time of each of
 // some processes for one call.
 func costing(f func() measure.Load, pids ...int) measure.Numbers {
 	var before []float64
@@ -80,11 +80,11 @@ func costing(f func() measure.Load, pids ...int) measure.Numbers {
 	return n
 }
 
-// doors measures the processor time of decisions through each of weir's doors. The numbers of a door are calls a
-// second, their 99th percentile, and the processor time of weir and of Redis for one decision.
-func doors(s settings) *table {
-	service := s.serve(doorRules)
-	over, server := s.serveOver(doorRules, time.Second)
+// interfaces measures the CPU time of decisions through each of weir's interfaces. The numbers of one are calls a
+// second, their 99th percentile, and the CPU time of weir and of Redis for one decision.
+func interfaces(s settings) *table {
+	service := s.serve(serviceRules)
+	over, server := s.serveOver(serviceRules, time.Second)
 	web := func(name string, p *measure.Process, addr, request string, decisions float64, redis ...int) row {
 		return row{name: name, class: "ours", measure: func() measure.Numbers {
 			n := costing(func() measure.Load { return measure.Wrk(addr, request, connections, s.load) }, append([]int{p.PID()}, redis...)...)
@@ -95,7 +95,7 @@ func doors(s settings) *table {
 	inside := func(redis ...int) []row {
 		config := plenty
 		config.Redis = server.Addr
-		return s.kept(peer.Doors(len(redis) > 0), config, func(_ peer.Peer, l peer.Limiter) measure.Numbers {
+		return s.kept(peer.Library(len(redis) > 0), config, func(_ peer.Peer, l peer.Limiter) measure.Numbers {
 			return append(costing(func() measure.Load {
 				if len(redis) > 0 {
 					return measure.Callers(l.Allow, users, grpcCallers, s.load)
@@ -118,18 +118,18 @@ func doors(s settings) *table {
 		p := s.startChild("http", mode[1:]...)
 		rows = append(rows, web(mode[0], p, p.Addrs[0], "take", 1))
 	}
-	g := s.measure("doors", s.rounds, rows)
+	g := s.measure("interfaces", s.rounds, rows)
 	both := func(g *grid, i int) float64 {
 		if n := g.numbers[i]; !math.IsNaN(n[3]) {
 			return 1e6 * (n[2] + n[3])
 		}
 		return 1e6 * g.numbers[i][2]
 	}
-	first, second := &grid{"doors", g.rows[:shown], g.numbers[:shown]}, &grid{section: "service"}
+	first, second := &grid{"interfaces", g.rows[:shown], g.numbers[:shown]}, &grid{section: "service"}
 	t := first.table(s, []column{
 		{"weir", "", number, scaled(1e6, 2)}, {"Redis", "", number, scaled(1e6, 3)}, {"both", "CPU", number, both}, {"calls a second", "calls", number, at(0)}, {"p99 of a call", "", timing, at(1)},
 	})
-	t.chart = first.chart(s, "doors.svg", chart{title: "Seconds of processor time for a million decisions", unit: " s", show: number}, both)
+	t.chart = first.chart(s, "interfaces.svg", chart{title: "CPU seconds for a million decisions", unit: " s", show: number}, both)
 	for i, r := range g.rows {
 		switch r.name {
 		case "HTTP, POST /v1/take", "HTTP, POST /v1/check", "koala, /rule/browse", "an empty handler", "a handler with a fixed answer":
@@ -162,7 +162,7 @@ func microsOver(n int) func(*grid, int) float64 {
 type caller func(ctx context.Context, turn int, user string) (allowed bool, err error)
 
 // measure returns the numbers of callers that wait for their answers: calls a second, the 99th percentile, and the
-// processor time of the server for a call. Then, of an open loop, if there is one: how long calls take.
+// CPU time of the server for a call. Then, of an open loop, if there is one: how long calls take.
 func (c caller) measure(s settings, pid int, loop bool) measure.Numbers {
 	var turn atomic.Uint32
 	var failed atomic.Pointer[error]
@@ -212,17 +212,17 @@ func (s settings) envoyCaller(addr string, descriptors int) caller {
 	}
 }
 
-// envoy measures calls of Envoy's rate limit protocol beside a gRPC handler that does nothing.
+// envoy measures calls of Envoy's rate limit protocol and of a gRPC handler that does nothing.
 func envoy(s settings) *table {
 	empty, memory := s.startChild("grpc"), s.serve(envoyRules)
 	over, _ := s.serveOver(envoyRules, time.Second)
-	door := func(name string, p *measure.Process, addr string, descriptors int) row {
+	calls := func(name string, p *measure.Process, addr string, descriptors int) row {
 		c := s.envoyCaller(addr, descriptors)
 		return row{name: name, bold: name == "an empty handler", measure: func() measure.Numbers { return c.measure(s, p.PID(), true) }}
 	}
 	g := s.measure("envoy", s.few(), []row{
-		door("an empty handler", empty, empty.Addrs[0], 1), door("a handler that answers ten descriptors without deciding", empty, empty.Addrs[0], 10),
-		door("weir, one descriptor", memory, memory.Addrs[1], 1), door("weir, ten descriptors", memory, memory.Addrs[1], 10), door("weir over Redis, one descriptor", over, over.Addrs[1], 1),
+		calls("an empty handler", empty, empty.Addrs[0], 1), calls("a handler that answers ten descriptors without deciding", empty, empty.Addrs[0], 10),
+		calls("weir, one descriptor", memory, memory.Addrs[1], 1), calls("weir, ten descriptors", memory, memory.Addrs[1], 10), calls("weir over Redis, one descriptor", over, over.Addrs[1], 1),
 	})
 	return g.table(s, []column{
 		{"calls a second", "", number, at(0)}, {"× empty", "rate", ratio, by(0)}, {"µs a call", "", number, scaled(1e6, 2)}, {"µs over empty", "over", number, microsOver(2)},
@@ -258,7 +258,7 @@ func stopped(s settings) *table {
 		t.row(r.name, r.store.String(), r.envoy.String(), timing(n[0]), timing(n[1]), timing(n[2]), timing(n[3]), number(n[4]))
 		failed += n[4]
 	}
-	s.found[place{"stopped", "", "failed"}] = failed
+	s.found[cell{"stopped", "", "failed"}] = failed
 	return t
 }
 
@@ -283,11 +283,11 @@ func stoppedTurn(s settings, timeout, deadline time.Duration, signal os.Signal) 
 	return measure.Numbers{measure.Share(before, 0.999), measure.Share(after, 0.5), measure.Share(after, 0.999), float64(after.Max()), float64(failed.Load())}
 }
 
-// grpcTakes measures takes over gRPC beside a gRPC handler that does nothing.
+// grpcTakes measures takes over gRPC and a gRPC handler that does nothing.
 func grpcTakes(s settings) *table {
 	empty, service := s.startChild("grpc"), s.serve(grpcRules)
 	takers := dial(s, empty.Addrs[0], weirv1.NewWeirServiceClient)
-	door := func(name string, p *measure.Process, c caller) row {
+	calls := func(name string, p *measure.Process, c caller) row {
 		return row{name: name, bold: name == "an empty handler", measure: func() measure.Numbers { return c.measure(s, p.PID(), false) }}
 	}
 	// through takes through weir's client: a client for each connection, or one with streams.
@@ -307,14 +307,14 @@ func grpcTakes(s settings) *table {
 		}
 	}
 	g := s.measure("grpc", s.few(), []row{
-		door("an empty handler", empty, func(ctx context.Context, turn int, user string) (bool, error) {
+		calls("an empty handler", empty, func(ctx context.Context, turn int, user string) (bool, error) {
 			out, err := takers[turn].Take(ctx, &weirv1.TakeRequest{Attributes: map[string]string{"user": user}})
 			return out.GetDecision().GetAllowed(), err
 		}),
-		door("weir, a call for each take", service, through(service.Addrs[1], 0)),
-		door("one stream, to a handler that decides nothing", empty, through(empty.Addrs[0], 1)),
-		door("weir, one stream", service, through(service.Addrs[1], 1)),
-		door("weir, two streams", service, through(service.Addrs[1], 2)),
+		calls("weir, a call for each take", service, through(service.Addrs[1], 0)),
+		calls("one stream, to a handler that decides nothing", empty, through(empty.Addrs[0], 1)),
+		calls("weir, one stream", service, through(service.Addrs[1], 1)),
+		calls("weir, two streams", service, through(service.Addrs[1], 2)),
 	})
 	return g.table(s, []column{
 		{"takes a second", "", number, at(0)}, {"× empty", "empty", ratio, by(0)}, {"× a call for each", "unary", ratio, to("weir, a call for each take", 0)}, {"µs a take", "", number, scaled(1e6, 2)}, {"p99", "", timing, at(1)},
@@ -324,9 +324,9 @@ func grpcTakes(s settings) *table {
 // perSecond matches the row that redis-benchmark prints: the command and its rate.
 var perSecond = regexp.MustCompile(`(?m)^"[^"]*","([0-9.]+)"`)
 
-// resp measures weir's Redis protocol beside Redis, with redis-benchmark.
+// resp measures weir's Redis protocol and Redis, with redis-benchmark.
 func resp(s settings) *table {
-	server, path := measure.StartRedis(false), s.file("rules.yaml", doorRules)
+	server, path := measure.StartRedis(false), s.file("rules.yaml", serviceRules)
 	s.later(server.Stop)
 	service := measure.Start(s.weir(), nil, func(a, b, c string) []string {
 		return []string{"serve", "--rules", path, "--resp-listen", a, "--listen", b, "--admin", c, "--log-level", "error"}
@@ -352,8 +352,8 @@ func resp(s settings) *table {
 			return all
 		}}
 	}
-	// At least five turns: one row differs from another by less than one turn from the next. PING is what the
-	// protocol costs alone: weir's parser answers a constant.
+	// At least five turns: one row differs from another by less than one turn from the next. PING is the cost of
+	// the protocol: weir's parser answers a constant.
 	g := s.measure("resp", max(s.rounds, 5), []row{
 		bench("Redis, INCR", server.Process, "INCR", "key:__rand_int__"),
 		bench("Redis, PING", server.Process, "PING"),
@@ -373,7 +373,7 @@ const childName = "WEIR_BENCHMARKS_CHILD"
 // child runs the program as one of its children, if it is one.
 func child() bool {
 	run, ok := map[string]func(args []string){
-		"http": emptyHTTP, "grpc": emptyGRPC, "cold": coldChild, "replay": replayFloor,
+		"http": emptyHTTP, "grpc": emptyGRPC, "cold": coldChild, "replay": replayBaseline,
 	}[os.Getenv(childName)]
 	if ok {
 		run(os.Args[1:])

@@ -41,7 +41,7 @@ func (c *Client) DoAll(ctx context.Context, items []weir.Item) {
 	}
 }
 
-// batch is items that are sent in one call.
+// batch has the items of one call.
 type batch struct {
 	items   []*weir.Item
 	message weirv1.BatchRequest
@@ -62,7 +62,7 @@ func (b *batch) read(answers []*weirv1.Answer) error {
 // readAnswer sets d to a decision, or returns the problem.
 func readAnswer(a *weirv1.Answer, verb store.Verb, d *weir.Decision) error {
 	if p := a.GetProblem(); p != nil {
-		return told(verb.String(), p, false)
+		return problemError(verb.String(), p, false)
 	}
 	if err := readDecision(a.GetDecision(), d); err != nil {
 		return unreadable(verb)
@@ -70,8 +70,8 @@ func readAnswer(a *weirv1.Answer, verb store.Verb, d *weir.Decision) error {
 	return nil
 }
 
-// run makes the call for b, and empties it. If the answers together are too large,
-// which counts nothing, each item gets a call of its own.
+// run makes the call for b, and empties it. If the answers together are too large, nothing was
+// counted, and run makes a separate call for each item.
 func (c *Client) run(ctx context.Context, b *batch) {
 	var out weirv1.BatchResponse
 	err := c.invoke(ctx, "batch", weirv1.WeirService_Batch_FullMethodName, &b.message, &out)

@@ -24,7 +24,7 @@ type Client struct {
 	rest    weirv1.WeirServiceClient
 	timeout time.Duration
 
-	streams []*stream // empty: each call is a call of gRPC
+	streams []*stream // empty: each call is a unary gRPC call
 	turn    atomic.Uint32
 	unary   sync.Pool // of *exchange
 	calls   sync.Pool // of *call
@@ -39,8 +39,8 @@ type Client struct {
 }
 
 // New returns a client of the service at target: an address such as
-// "weir.internal:8082", or one with a scheme. "https://" stands for TLS with the
-// certificates that the system trusts, and "http://" for none. "unix:/run/weir" is a
+// "weir.internal:8082", or one with a scheme. "https://" means TLS with the certificates
+// that the system trusts, and "http://" no TLS. "unix:/run/weir" is a
 // local socket. Other names are those of gRPC, such as "dns:///weir.internal:8082".
 //
 // New does not connect: the first call does. New returns an error only for wrong
@@ -85,7 +85,7 @@ func New(target string, options ...Option) (*Client, error) {
 // calls that Client lacks: Top, Denials and Rules.
 func (c *Client) Service() weirv1.WeirServiceClient { return c.rest }
 
-// Close ends the calls under way, with an error that wraps [weir.ErrClosed], and the
+// Close ends the calls in flight, with an error that wraps [weir.ErrClosed], and the
 // connection. It returns when all goroutines of c have ended. Closing twice is safe.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
@@ -109,8 +109,8 @@ type options struct {
 	streams          int
 }
 
-// maxAnswer is the size, in bytes, of the largest answer that is read. An answer is at most as large as the service's
-// --max-answer, which is 8 MiB by default.
+// maxAnswer is the maximum size of an answer, in bytes. The service's limit is --max-answer, which is 8 MiB by
+// default.
 const maxAnswer = 64 << 20
 
 // Windows, in bytes: how much of a stream and of a connection may arrive before it is
@@ -138,14 +138,13 @@ func WithTLS(config *tls.Config) Option { return func(o *options) { o.tls = conf
 // Default: 5 s.
 func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// WithStreams makes calls share n streams. One stream uses one processor of the
-// service; several streams can use several processors. With n = 0, each call is a
-// gRPC call of its own. Default: 0.
+// WithStreams makes calls share n streams. One stream uses one CPU of the service; several
+// streams can use several CPUs. With n = 0, each call is a separate gRPC call. Default: 0.
 func WithStreams(n int) Option { return func(o *options) { o.streams = n } }
 
-// dial returns the options of the connection. gRPC sends again only what has not left
-// this process or what the service has not read: retries of other kinds are off, also
-// if a name service asks for them.
+// dial returns the options of the connection. gRPC resends only calls that have not left
+// this process or that the service has not read. Other retries are off, even if a name service
+// asks for them.
 func (o *options) dial() []grpc.DialOption {
 	creds := insecure.NewCredentials()
 	if o.tls != nil {

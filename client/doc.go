@@ -11,6 +11,6 @@
 // that [WithTimeout] sets.
 //
 // [WithStreams] makes calls share streams. Calls that wait at the same time are sent
-// together, so that many goroutines get several times as many decisions a second. A
-// call alone does not wait for others.
+// together, so that many goroutines get several times as many decisions a second. A single
+// call does not wait for others.
 package client

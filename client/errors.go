@@ -44,7 +44,7 @@ func (e *Error) Error() string {
 	return "weir: " + e.call + ": " + e.detail
 }
 
-// Unwrap returns the error of an engine that e stands for, or nil.
+// Unwrap returns the error that an engine returns in the same case, or nil.
 func (e *Error) Unwrap() error { return e.err }
 
 // GRPCStatus returns e as a status of gRPC, without details.
@@ -53,7 +53,7 @@ func (e *Error) GRPCStatus() *status.Status { return status.New(e.code, e.detail
 // Uncounted reports whether it is certain that the call with the error err counted
 // nothing. Otherwise it may have counted. err must be an error of a [Client]. The call may then be made again, after
 // the RetryAfter of an [*Error]. Uncounted also returns true for wrong input, with
-// which another call fails again.
+// which another call would fail again.
 func Uncounted(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
@@ -68,9 +68,9 @@ func closed(call string) error {
 	return &Error{call: call, code: codes.Canceled, detail: "the client is closed", err: weir.ErrClosed}
 }
 
-// given returns the error of a call whose context ended. unsent reports whether the
+// contextError returns the error of a call whose context ended. unsent reports whether the
 // call was never sent.
-func given(call string, err error, unsent bool) error {
+func contextError(call string, err error, unsent bool) error {
 	code := codes.Canceled
 	if errors.Is(err, context.DeadlineExceeded) {
 		code = codes.DeadlineExceeded
@@ -78,13 +78,13 @@ func given(call string, err error, unsent bool) error {
 	return &Error{call: call, code: code, detail: err.Error(), uncounted: unsent, err: err}
 }
 
-// errLarge stands for the error of a service whose answer would be too large.
+// errLarge marks the error of a service whose answer would be too large.
 var errLarge = errors.New("the answer would be too large")
 
 // errorDomain is the domain of the reasons of a service, in the detail ErrorInfo of a status.
 const errorDomain = "weir"
 
-// sentinels lists what errors of engines the reasons of a service stand for.
+// sentinels has the error of an engine for each reason of a service.
 var sentinels = map[string]error{
 	weirv1.ErrorReason_UNKNOWN_RULE.String(): weir.ErrUnknownRule,
 	weirv1.ErrorReason_TOO_LARGE.String():    errLarge,
@@ -109,12 +109,12 @@ func errorOf(call string, err error, unsent bool) error {
 			p.RetryAfter = d.GetRetryDelay()
 		}
 	}
-	return told(call, p, unsent)
+	return problemError(call, p, unsent)
 }
 
-// told returns what a service has told, in a status or beside other answers. What has
-// a reason was refused by the service itself, which counts nothing then.
-func told(call string, p *weirv1.Problem, unsent bool) error {
+// problemError returns the error of a problem in a status, or in an answer of a batch or a stream. A
+// problem with a reason was refused by the service itself, which has counted nothing then.
+func problemError(call string, p *weirv1.Problem, unsent bool) error {
 	if p.Reason == weirv1.ErrorReason_INVALID.String() {
 		return &fault.Fault{Path: p.Field, Problem: p.Detail}
 	}

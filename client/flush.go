@@ -1,7 +1,6 @@
 package client
 
 import (
-	"runtime"
 	"slices"
 	"time"
 
@@ -9,34 +8,32 @@ import (
 )
 
 // A message costs the client and the service as much as many calls do, mostly for
-// threads that go to sleep and wake up. So calls are batched where that delays none
-// of them for long: the callers that one message has answered often call again at once,
-// and their calls become one message again. Two messages in flight keep both sides busy:
-// the service decides one while the callers of the other one run.
+// threads that go to sleep and wake up. So calls that arrive while enough messages are in
+// flight are batched. Two messages keep both sides busy: the service decides one while the
+// callers of the other one run.
 const (
 	// ahead is how many messages may be in flight at any time.
 	ahead = 2
 
-	// most is how many may be in flight if they take long, because the service is far
-	// away. Then a message follows the one before it after the time apart.
-	most  = 8
-	apart = time.Millisecond
+	// maxAhead is how many may be in flight if they take long, because the network latency is
+	// high. Then a message follows the one before it after the time apart.
+	maxAhead = 8
+	apart    = time.Millisecond
 
-	// few is how many calls are batched in one message, although no other is in flight.
+	// few is the number of waiting calls up to which all are sent in one message.
 	few = 16
 )
 
-// hasRoomLocked reports whether one more message may be sent on l.
-func (l *link) hasRoomLocked() bool {
+// canSendLocked reports whether one more message may be sent on l.
+func (l *link) canSendLocked() bool {
 	n := len(l.groups)
-	return n < ahead || n < most && time.Since(l.groups[n-1].sent) >= apart
+	return n < ahead || n < maxAhead && time.Since(l.groups[n-1].sent) >= apart
 }
 
-// flushLocked sends what waits, unless enough messages are in flight or more calls are
-// expected. It releases mu meanwhile. patient reports whether callers that are ready to
-// run may join first.
-func (s *stream) flushLocked(patient bool) {
-	for len(s.waiting) > 0 && !s.sending && (!s.gathering || len(s.waiting) >= s.expected) {
+// flushLocked sends what waits, unless enough messages are in flight. It releases mu
+// meanwhile.
+func (s *stream) flushLocked() {
+	for len(s.waiting) > 0 && !s.sending {
 		l := s.link
 		switch {
 		case s.closed:
@@ -44,19 +41,10 @@ func (s *stream) flushLocked(patient bool) {
 		case l == nil:
 			s.connectLocked()
 			return
-		case !l.hasRoomLocked():
+		case !l.canSendLocked():
 			return
 		}
 		s.sending = true
-		if patient && !s.gathering && len(l.groups) > 0 { // there is traffic
-			patient = false
-			s.mu.Unlock()
-			runtime.Gosched()
-			s.mu.Lock()
-			s.sending = false
-			continue
-		}
-		s.gathering = false
 		if g := s.groupLocked(l); g != nil {
 			l.addLocked(g)
 			s.mu.Unlock()
@@ -67,23 +55,8 @@ func (s *stream) flushLocked(patient bool) {
 	}
 }
 
-// gather waits until the callers that were just answered have called again, or do
-// something else. Then it sends what waits.
-func (s *stream) gather() {
-	s.mu.Lock()
-	for n := -1; s.gathering && len(s.waiting) > n; {
-		n = len(s.waiting)
-		s.mu.Unlock()
-		runtime.Gosched()
-		s.mu.Lock()
-	}
-	s.gathering = false
-	s.flushLocked(false)
-	s.mu.Unlock()
-}
-
-// shareLocked returns how many of the waiting calls are sent in the next message on l: all
-// of a few, and otherwise half of all calls that are under way.
+// shareLocked returns how many of the waiting calls are sent in the next message on l: all if they are
+// few, and otherwise half of all calls in flight or waiting.
 func (s *stream) shareLocked(l *link) int {
 	n := len(s.waiting)
 	if n <= few {
@@ -114,7 +87,7 @@ func (s *stream) groupLocked(l *link) *group {
 		}
 		n++
 		if !c.state.CompareAndSwap(queued, sent) {
-			continue // nobody waits for it
+			continue // its caller has given up
 		}
 		g.calls = append(g.calls, c)
 		g.message.Requests = append(g.message.Requests, &c.request)

@@ -3,10 +3,8 @@ package client
 import (
 	"context"
 	"io"
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,9 +82,9 @@ func (a *answerer) call(t *testing.T, n, times int) {
 	synctest.Wait()
 }
 
-// A call alone is sent at once. With two messages in flight, calls wait for an answer, or
+// A single call is sent at once. With two messages in flight, calls wait for an answer, or
 // until the newest message has taken a while. Then half of the calls are sent together.
-func TestGather(t *testing.T) {
+func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newAnswerer()
 		expect := func(what string, want ...int) {
@@ -97,7 +95,7 @@ func TestGather(t *testing.T) {
 			}
 		}
 		p.call(t, 1, 1)
-		expect("a call alone", 1)
+		expect("a single call", 1)
 		p.call(t, 1, 1)
 		expect("one more", 1, 1)
 		p.call(t, 38, 1)
@@ -113,28 +111,5 @@ func TestGather(t *testing.T) {
 		p.replies <- 4
 		p.callers.Wait()
 		close(p.replies)
-	})
-}
-
-// Callers that one message has answered call again at once: their calls are sent together
-// again. One processor runs them, so that none of them is late.
-func TestGatherAgain(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	synctest.Test(t, func(t *testing.T) {
-		const callers, rounds = 40, 100
-		p := newAnswerer()
-		var id atomic.Uint64
-		p.call(t, callers, rounds)
-		for done := uint64(0); done < uint64(len(p.messages())); {
-			done = id.Add(1)
-			p.replies <- done
-			synctest.Wait()
-		}
-		p.callers.Wait()
-		close(p.replies)
-		// One message for each half of them in a round, beside a few at the start.
-		if n, most := len(p.messages()), 2*rounds+rounds/2; n > most {
-			t.Errorf("got %d messages of %d requests, want at most %d", n, p.messages(), most)
-		}
 	})
 }

@@ -18,7 +18,7 @@ import (
 type group struct {
 	calls   []*call
 	message weirv1.DecideRequest // its requests are those of the calls
-	size    int                  // how many calls they were when they were sent
+	size    int                  // the number of calls when they were sent
 	timeout time.Duration
 	sent    time.Time
 }
@@ -46,8 +46,6 @@ type link struct {
 	late   bool        // guarded by stream.mu: the timer has ended the link
 
 	groups []*group // guarded by stream.mu: in flight, the oldest first
-
-	answered *group // the message that was answered, until its callers are woken; the receiver's
 }
 
 // newLink opens a link. It returns an error if the service does not answer in time.
@@ -99,9 +97,10 @@ func (l *link) expire() {
 func (l *link) receive() {
 	var in weirv1.DecideResponse
 	for {
+		var g *group
 		err := l.rpc.RecvMsg(&in)
 		if err == nil {
-			err = l.read(&in)
+			g, err = l.read(&in)
 		}
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -110,25 +109,23 @@ func (l *link) receive() {
 			l.end(err)
 			return
 		}
-		l.wake()
-		l.stream.gather()
+		l.wake(g)
 	}
 }
 
-// read reads the answers to the oldest message in flight.
-func (l *link) read(in *weirv1.DecideResponse) error {
+// read reads the answers to the oldest message in flight, and returns that.
+func (l *link) read(in *weirv1.DecideResponse) (g *group, err error) {
 	s := l.stream
 	s.mu.Lock()
-	var g *group
 	if len(l.groups) > 0 {
 		g = l.groups[0]
 	}
 	s.mu.Unlock()
 	switch {
 	case g == nil || g.message.Id != in.Id && in.Problem == nil:
-		return status.Errorf(codes.Internal, "an answer with id %d, which was not asked for", in.Id)
+		return nil, status.Errorf(codes.Internal, "an answer with id %d, which was not asked for", in.Id)
 	case in.Problem == nil && len(in.Answers) != len(g.calls):
-		return status.Errorf(codes.Internal, "%d answers to %d requests", len(in.Answers), len(g.calls))
+		return nil, status.Errorf(codes.Internal, "%d answers to %d requests", len(in.Answers), len(g.calls))
 	}
 	again := l.answer(g, in)
 	s.mu.Lock()
@@ -139,15 +136,13 @@ func (l *link) read(in *weirv1.DecideResponse) error {
 		l.timer.Stop()
 	}
 	s.waiting = append(again, s.waiting...)
-	l.answered = g
-	s.gathering, s.expected = true, len(s.waiting)+len(g.calls)
 	s.mu.Unlock()
-	return nil
+	return g, nil
 }
 
-// answer writes the answers to the calls of g. It returns the calls to send again, each
-// alone: their answers together were too large, so that nothing was counted. The
-// others stay in g.calls.
+// answer writes the answers to the calls of g. It returns the calls to send again, each by itself,
+// because their answers together were too large, so that nothing was counted. The others stay in
+// g.calls.
 func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
 	p := in.Problem
 	if p != nil && p.Reason == weirv1.ErrorReason_TOO_LARGE.String() && len(g.calls) > 1 {
@@ -162,12 +157,12 @@ func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
 	n := 0
 	for i, c := range g.calls {
 		if !c.state.CompareAndSwap(sent, claimed) {
-			continue // nobody waits for it
+			continue // its caller has given up
 		}
 		g.calls[n] = c
 		n++
 		if p != nil {
-			c.err = told(c.verb.String(), p, false)
+			c.err = problemError(c.verb.String(), p, false)
 			continue
 		}
 		c.err = readAnswer(in.Answers[i], c.verb, c.decision)
@@ -177,11 +172,10 @@ func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
 	return nil
 }
 
-// wake wakes the callers of the message that was answered. All answers are read before
-// the first of them runs: a thread that wakes up for them then finds several.
-func (l *link) wake() {
-	s, g := l.stream, l.answered
-	l.answered = nil
+// wake wakes the callers of the message that was answered. All answers are read before the first of
+// them runs, so a thread that wakes up for them finds several.
+func (l *link) wake(g *group) {
+	s := l.stream
 	for i, c := range g.calls {
 		g.calls[i] = nil
 		c.done <- struct{}{}
@@ -189,6 +183,7 @@ func (l *link) wake() {
 	clear(g.message.Requests)
 	s.mu.Lock()
 	s.spare = g
+	s.flushLocked()
 	s.mu.Unlock()
 }
 
@@ -217,7 +212,7 @@ func (l *link) end(err error) {
 		}
 	}
 	s.waiting = append(again, s.waiting...)
-	s.flushLocked(false)
+	s.flushLocked()
 	s.mu.Unlock()
 }
 

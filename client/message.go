@@ -27,8 +27,8 @@ var verbs = [...]weirv1.Verb{
 	store.Settle: weirv1.Verb_VERB_SETTLE, store.Cancel: weirv1.Verb_VERB_CANCEL, store.Renew: weirv1.Verb_VERB_RENEW,
 }
 
-// setRequest sets all fields of m to those of r. It reuses the map of m. It returns how many
-// bytes m has when it is written, or a few more.
+// setRequest sets all fields of m to those of r. It reuses the map of m. It returns the encoded size
+// of m in bytes, or slightly more.
 func setRequest(m *weirv1.Request, verb store.Verb, r *weir.Request) (size int) {
 	if m.Attributes == nil {
 		m.Attributes = make(map[string]string, len(r.Attributes))
@@ -37,7 +37,7 @@ func setRequest(m *weirv1.Request, verb store.Verb, r *weir.Request) (size int) 
 	setAttributes(m.Attributes, r.Attributes)
 	m.Hits, m.Feedback, m.Receipt, m.Final, m.Verb = nil, r.Feedback, "", r.Final, verbs[verb]
 	if r.Hits != 0 {
-		hits := r.Hits // of its own: the caller may be gone before the message is written
+		hits := r.Hits // a copy, because the caller may return before the message is written
 		m.Hits = &hits
 	}
 	if !r.Receipt.IsZero() {
@@ -58,8 +58,8 @@ func attributesOf(list []weir.Attribute) map[string]string {
 	return m
 }
 
-// setAttributes adds a list of attributes to m. Of attributes with the same name the last
-// one counts, and one without a name is no attribute, as in an engine.
+// setAttributes adds a list of attributes to m. As in an engine, the last of several attributes with
+// the same name counts, and one without a name is ignored.
 func setAttributes(m map[string]string, list []weir.Attribute) {
 	for i := range list {
 		if a := &list[i]; a.Name != "" {
@@ -111,7 +111,7 @@ func usageOf(m *weirv1.RuleUsage) weir.Usage {
 // kindOf returns a kind of rules. A kind of a later version has no name.
 func kindOf(k weirv1.RuleKind) rule.Kind { return rule.Kind(k - weirv1.RuleKind_RULE_KIND_LIMIT) } //nolint:gosec // small
 
-// durationOf returns d, of which -1 seconds stand for [window.Never].
+// durationOf returns d, in which -1 seconds mean [window.Never].
 func durationOf(d *durationpb.Duration) time.Duration {
 	switch {
 	case d == nil:

@@ -15,12 +15,12 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// call is one request on a stream. Its state says who may use it: the goroutine that
-// asks, until it is sent, and then whoever gets the state away from sent.
+// call is one request on a stream. Its state determines its owner: the calling goroutine until it is
+// sent, and then the goroutine that changes the state from sent.
 type call struct {
 	state    atomic.Uint32
 	verb     store.Verb
-	alone    bool // it is sent in a message of its own
+	alone    bool // it is sent in a separate message
 	again    int  // how often it was sent and certainly not read
 	request  weirv1.Request
 	bytes    int       // of the request
@@ -33,9 +33,9 @@ type call struct {
 // The states of a call.
 const (
 	queued    uint32 = iota // it waits to be sent
-	sent                    // it is on its way
+	sent                    // it is in flight
 	claimed                 // its answer is being written
-	abandoned               // nobody waits for its answer
+	abandoned               // its caller has given up
 )
 
 // finish ends a call that was claimed.
@@ -44,14 +44,14 @@ func (c *call) finish(err error) {
 	c.done <- struct{}{}
 }
 
-// fail ends c with an error, if somebody waits for it.
+// fail ends c with an error, unless its caller has given up.
 func (c *call) fail(from uint32, err error) {
 	if c.state.CompareAndSwap(from, claimed) {
 		c.finish(err)
 	}
 }
 
-// Limits of a stream.
+// Resource limits of a stream.
 const (
 	maxGroup  = 256 << 10 // bytes of a message of several calls
 	mostAgain = 3
@@ -67,8 +67,6 @@ type stream struct {
 	link       *link   // guarded by mu; nil: not connected
 	connecting bool    // guarded by mu
 	sending    bool    // guarded by mu; a goroutine sends a message on link
-	gathering  bool    // guarded by mu; callers that were answered may call again at once
-	expected   int     // guarded by mu; how many calls wait once all these callers have called
 	spare      *group  // guarded by mu; memory for the next message, or nil
 	closed     bool    // guarded by mu
 }
@@ -89,7 +87,7 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 		return closed(verb.String())
 	}
 	s.waiting = append(s.waiting, c)
-	s.flushLocked(true)
+	s.flushLocked()
 	s.mu.Unlock()
 	if ctx.Done() == nil {
 		<-c.done
@@ -100,9 +98,9 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 	case <-ctx.Done():
 		switch {
 		case c.state.CompareAndSwap(queued, abandoned):
-			return given(verb.String(), ctx.Err(), true)
+			return contextError(verb.String(), ctx.Err(), true)
 		case c.state.CompareAndSwap(sent, abandoned):
-			return given(verb.String(), ctx.Err(), false)
+			return contextError(verb.String(), ctx.Err(), false)
 		}
 		<-c.done
 	}
@@ -113,13 +111,13 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 func (s *stream) result(c *call) error {
 	err := c.err
 	c.decision = nil
-	if c.bytes <= mostKept {
+	if c.bytes <= maxKept {
 		s.client.calls.Put(c)
 	}
 	return err
 }
 
-// connectLocked connects s, if nobody else does.
+// connectLocked connects s, unless another goroutine does.
 func (s *stream) connectLocked() {
 	if s.connecting {
 		return
@@ -147,7 +145,7 @@ func (s *stream) connect() {
 		return
 	}
 	s.link = l
-	s.flushLocked(false)
+	s.flushLocked()
 	s.mu.Unlock()
 	l.receive()
 }

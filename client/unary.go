@@ -22,7 +22,7 @@ var methods = [...]string{
 	store.Renew: weirv1.WeirService_Renew_FullMethodName,
 }
 
-// exchange has the messages of a call of gRPC. Later calls use its memory again. The
+// exchange has the messages of a gRPC call. Later calls reuse its memory. The
 // requests and the answers of all verbs have the fields of these two messages, with the
 // same numbers.
 type exchange struct {
@@ -34,7 +34,7 @@ type exchange struct {
 func (c *Client) one(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
 	x := c.unary.Get().(*exchange)
 	n := setRequest(&x.request, verb, r)
-	if n <= mostKept {
+	if n <= maxKept {
 		defer c.unary.Put(x)
 	}
 	if err := tooLarge(n); err != nil {
@@ -49,13 +49,13 @@ func (c *Client) one(ctx context.Context, verb store.Verb, r *weir.Request, d *w
 	return nil
 }
 
-// unreadable returns the error of an answer that is not one to the request.
+// unreadable returns the error of an answer that does not belong to the request.
 func unreadable(verb store.Verb) error {
 	return &Error{call: verb.String(), code: codes.Internal, detail: "the answer cannot be read"}
 }
 
-// mostKept is the size, in bytes, of the largest request whose memory is used again.
-const mostKept = 64 << 10
+// maxKept is the maximum size, in bytes, of a request whose memory is reused.
+const maxKept = 64 << 10
 
 // tooLarge returns the fault of a request of n bytes that is too large to be sent.
 func tooLarge(n int) error {
@@ -65,15 +65,15 @@ func tooLarge(n int) error {
 	return nil
 }
 
-// maxRequest is the size, in bytes, of the largest request. Its message has a few more.
+// maxRequest is the maximum size of a request, in bytes. Its message has a few more.
 const maxRequest = maxMessage - 64
 
-// invoke makes a call of gRPC within the time that it has.
+// invoke makes a gRPC call within its time-out.
 func (c *Client) invoke(ctx context.Context, what, method string, in, out proto.Message) error {
 	return c.ask(ctx, what, func(ctx context.Context, o grpc.CallOption) error { return c.conn.Invoke(ctx, method, in, out, o) })
 }
 
-// ask makes a call of gRPC within the time that it has.
+// ask makes a gRPC call within its time-out.
 func (c *Client) ask(ctx context.Context, what string, call func(context.Context, grpc.CallOption) error) error {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc

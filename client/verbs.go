@@ -79,8 +79,8 @@ func (c *Client) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 	return c.streams[c.turn.Add(1)%uint32(len(c.streams))].do(ctx, verb, r, d) //nolint:gosec // few streams
 }
 
-// sendable returns the fault of a request that need not be sent, in the words of an
-// engine.
+// sendable returns the fault of a request, with the text of an engine, or nil. A request with a fault
+// is not sent.
 func sendable(verb store.Verb, r *weir.Request) error {
 	switch {
 	case r.Rules != nil:
@@ -101,8 +101,8 @@ func sendable(verb store.Verb, r *weir.Request) error {
 	return textual(r.Attributes)
 }
 
-// textual returns the fault of an attribute that is not UTF-8. A service cannot read the
-// whole message with it, nor the requests of others in the message.
+// textual returns the fault of an attribute that is not UTF-8. A service could not read the whole
+// message with it, including the requests of others.
 func textual(attributes []weir.Attribute) error {
 	for i := range attributes {
 		switch a := &attributes[i]; {
@@ -115,7 +115,7 @@ func textual(attributes []weir.Attribute) error {
 	return nil
 }
 
-// askable returns the fault of a call about a rule and a key that need not be made.
+// askable returns the fault of a call about a rule and a key, or nil. A call with a fault is not made.
 func askable(name string, attributes []weir.Attribute) error {
 	if !utf8.ValidString(name) {
 		return fault.Newf("rule", "text is not valid UTF-8")
@@ -132,7 +132,7 @@ func (c *Client) begin(ctx context.Context, what string) error {
 	case c.alive.Err() != nil:
 		return closed(what)
 	case ctx.Err() != nil:
-		return given(what, ctx.Err(), true)
+		return contextError(what, ctx.Err(), true)
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ const maxShown = 100
 // excerpt returns the source line, cut to what is near the place, and a caret
 // in the line below.
 func (p Place) excerpt() string {
-	line, at := around(p.Source, p.Column-1)
+	line, at := context(p.Source, p.Column-1)
 	var b strings.Builder
 	b.WriteString(printable.Text(string(line)))
 	b.WriteByte('\n')
@@ -144,9 +144,9 @@ func (p Place) excerpt() string {
 	return b.String()
 }
 
-// around returns the part of line that is shown for a fault at a character, and
-// the index of the character in that part.
-func around(line string, at int) ([]rune, int) {
+// context returns the part of line around a character that is shown for a fault, and the index of
+// the character in that part.
+func context(line string, at int) ([]rune, int) {
 	for ; at > maxShown && line != ""; at-- {
 		_, size := utf8.DecodeRuneInString(line)
 		line = line[size:]
@@ -156,8 +156,8 @@ func around(line string, at int) ([]rune, int) {
 	return runes[:min(len(runes), 2*maxShown)], max(0, min(at, len(runes)))
 }
 
-// brief returns text without the middle when it is too long to be read: a file
-// in another format may hold one value of some megabytes.
+// brief returns text without its middle if it is long, because a file in another format may have a
+// value of some megabytes.
 func brief(text string) string {
 	if len(text) <= 4*maxShown {
 		return text

@@ -24,7 +24,7 @@ func (l List) Err() error {
 	return l
 }
 
-// Error returns the text of every fault, each starting on a line of its own.
+// Error returns the text of every fault, each starting on a new line.
 func (l List) Error() string {
 	texts := make([]string, len(l))
 	for i, f := range l {

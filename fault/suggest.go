@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxWord is the length in bytes above which a word is close to no name.
+// maxWord is the maximum length, in bytes, of a word that is compared with names.
 const maxWord = 64
 
 // DidYouMean returns text to append to a message about an unknown word, such as

@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/guard"
 )
 
-// unaryClient is a [grpc.UnaryClientInterceptor]. A call that is denied is not sent.
+// unaryClient implements [grpc.UnaryClientInterceptor]. It does not send a call that is denied.
 func (l *Limit) unaryClient(ctx context.Context, method string, request, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	c := Call{ctx, method, request}
 	call, err := l.take(c)
@@ -25,8 +25,8 @@ func (l *Limit) unaryClient(ctx context.Context, method string, request, reply a
 	return invoker(ctx, method, request, reply, cc, options...)
 }
 
-// streamClient is a [grpc.StreamClientInterceptor]. A stream that is denied is not
-// opened. What it holds is released when RecvMsg returns an error, io.EOF included, or
+// streamClient implements [grpc.StreamClientInterceptor]. It does not open a stream that is denied. What
+// a stream holds is released when RecvMsg returns an error, io.EOF included, or
 // when its context ends.
 func (l *Limit) streamClient(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	c := Call{ctx, method, nil}
@@ -52,14 +52,14 @@ func (l *Limit) streamClient(ctx context.Context, desc *grpc.StreamDesc, cc *grp
 	return s, nil
 }
 
-// detach ends call now, but for what it holds, which the function ends.
+// detach ends call now, except for its holds, which the returned function ends.
 func (l *Limit) detach(call *guard.Call) (end func()) {
 	end = call.Detach()
 	l.guard.End(call)
 	return end
 }
 
-// clientStream is a stream that ends what it holds, and whose messages may count.
+// clientStream is a stream that ends its holds, and whose messages may count.
 type clientStream struct {
 	grpc.ClientStream
 	limit  *Limit

@@ -4,13 +4,13 @@
 //	limit := grpclimit.Must(grpclimit.Keys(calls, grpclimit.PeerIP))
 //	server := grpc.NewServer(limit.ServerOptions()...)
 //
-// [Keys] holds each key to one limit, and the key is a required argument. [Rules]
+// [Keys] applies one limit to each key, and the key is a required argument. [Rules]
 // decides by a set of rules. A denial is an error with the code ResourceExhausted, the
 // wait as a RetryInfo, and the limits that are exceeded as a QuotaFailure; [Wait] reads
 // the wait. Servers state the limits in the header of an answer, in a dialect of
 // package headers.
 //
-// A stream counts once, when it is opened, and, with Messages, also for each message
+// A stream counts once, when it is opened, and with [Limit.EachMessage] also for each message
 // that the other side sends (on a server) or that is sent (on a client).
 //
 // While a store cannot answer, the outage policy of the limiter or of the rules

@@ -58,7 +58,7 @@ var echo = grpc.ServiceDesc{
 }
 
 // client runs the service behind limits and returns a client of it, which may have
-// limits of its own.
+// its own limits.
 func client(t *testing.T, server []grpc.ServerOption, dial ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

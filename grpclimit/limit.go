@@ -27,7 +27,7 @@ type Call struct {
 }
 
 // Options are the options of a [Limit]. Denied and Failed return the error of the call;
-// if they return nil, the call goes on.
+// if they return nil, the call continues.
 //
 // Without Denied, the code of the error is ResourceExhausted, or Unavailable if an outage
 // policy denied because no limit could be asked. The error has a RetryInfo with the wait,
@@ -43,11 +43,11 @@ type Limit struct {
 	messages bool
 }
 
-// Keys returns a limit that holds each key to the limit of l. key returns the key of a
+// Keys returns a limit that applies the limit of l to each key. key returns the key of a
 // call. A call with an empty key ends with the code InvalidArgument. At most one Options
 // counts. The error is about a nil argument.
 func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, error) {
-	g, err := guard.Keys(l, key, first(options))
+	g, err := guard.Keys(l, key, options...)
 	return newLimit(g, err)
 }
 
@@ -56,15 +56,8 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 // value ends with the code InvalidArgument. At most one Options counts. The error is about
 // a nil argument.
 func Rules(d guard.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
-	g, err := guard.Rules(d, attributes, first(options))
+	g, err := guard.Rules(d, attributes, options...)
 	return newLimit(g, err)
-}
-
-func first(options []Options) (o Options) {
-	if len(options) > 0 {
-		o = options[0]
-	}
-	return o
 }
 
 func newLimit(g *guard.Middleware[Call], err error) (*Limit, error) {
@@ -74,8 +67,8 @@ func newLimit(g *guard.Middleware[Call], err error) (*Limit, error) {
 	return &Limit{guard: g}, nil
 }
 
-// EachMessage returns a limit like l by which each message of a stream counts, beside the
-// stream itself. The [Call] that counts has the message.
+// EachMessage returns a limit like l that counts each message of a stream in addition to the stream.
+// The [Call] that counts has the message.
 func (l *Limit) EachMessage() *Limit { return &Limit{l.guard, true} }
 
 // Must returns l, or panics with err. It is for limits that are written in the program.
@@ -86,9 +79,9 @@ func Must(l *Limit, err error) *Limit {
 	return l
 }
 
-// PeerIP is a key: the address from which the connection of a call comes. An IPv6
-// address counts by its first 64 bits. Calls over a Unix socket, and calls of a client,
-// have no address and thus no key.
+// PeerIP returns the address from which the connection of a call comes, as a key for [Keys]. An IPv6
+// address counts by its first 64 bits. Calls over a Unix socket, and calls of a client, have no
+// address and thus no key.
 func PeerIP(c Call) string {
 	p, ok := peer.FromContext(c.Context)
 	if !ok || p.Addr == nil {
@@ -97,7 +90,7 @@ func PeerIP(c Call) string {
 	return guard.AddressKey(p.Addr.String())
 }
 
-// Metadata returns a key: the value of a field of the metadata that the caller sent. A
+// Metadata returns a function that returns a key: the value of a field of the metadata that the caller sent. A
 // call without it is an error. Anyone can send any value: verify it before.
 func Metadata(name string) func(Call) string {
 	return func(c Call) string {
@@ -108,12 +101,12 @@ func Metadata(name string) func(Call) string {
 	}
 }
 
-// Method is a key: the full name of the method. It suits clients that limit what they
-// send.
+// Method returns the full name of the method, as a key for [Keys]. It is useful for clients that limit
+// what they send.
 func Method(c Call) string { return c.Method }
 
-// take decides c. It returns a nil Call and a nil error for a call that goes on without
-// a decision, because Failed has returned nil.
+// take decides c. It returns a nil Call and a nil error for a call that continues without a decision,
+// because Failed has returned nil.
 func (l *Limit) take(c Call) (*guard.Call, error) {
 	call, err := l.guard.Take(c.Context, c)
 	if err == nil {
@@ -125,7 +118,7 @@ func (l *Limit) take(c Call) (*guard.Call, error) {
 	return nil, undecided(err)
 }
 
-// verdict returns the error of a call that is denied, and nil for one that goes on.
+// verdict returns the error of a call that is denied, and nil for one that continues.
 func (l *Limit) verdict(c Call, call *guard.Call) error {
 	switch {
 	case call.Allowed:
@@ -147,13 +140,12 @@ func (l *Limit) header(call *guard.Call) metadata.MD {
 	return md
 }
 
-// ServerOptions returns the options that put l before all calls and streams of a
-// server.
+// ServerOptions returns the options that apply l to all calls and streams of a server.
 func (l *Limit) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(l.unaryServer), grpc.ChainStreamInterceptor(l.streamServer)}
 }
 
-// DialOptions returns the options that put l before all calls and streams of a client.
+// DialOptions returns the options that apply l to all calls and streams of a client.
 func (l *Limit) DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(l.unaryClient), grpc.WithChainStreamInterceptor(l.streamClient)}
 }

@@ -6,7 +6,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// unaryServer is a [grpc.UnaryServerInterceptor].
+// unaryServer implements [grpc.UnaryServerInterceptor].
 func (l *Limit) unaryServer(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	c := Call{ctx, info.FullMethod, request}
 	call, err := l.take(c)
@@ -23,7 +23,7 @@ func (l *Limit) unaryServer(ctx context.Context, request any, info *grpc.UnarySe
 	return handler(ctx, request)
 }
 
-// streamServer is a [grpc.StreamServerInterceptor].
+// streamServer implements [grpc.StreamServerInterceptor].
 func (l *Limit) streamServer(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	c := Call{stream.Context(), info.FullMethod, nil}
 	call, err := l.take(c)
@@ -32,7 +32,7 @@ func (l *Limit) streamServer(server any, stream grpc.ServerStream, info *grpc.St
 	}
 	if call != nil {
 		defer l.guard.End(call)
-		_ = stream.SetHeader(l.header(call)) // a handler before has sent it
+		_ = stream.SetHeader(l.header(call)) // an earlier handler has sent it
 		if err := l.verdict(c, call); err != nil {
 			return err
 		}
@@ -59,8 +59,7 @@ func (s *serverStream) RecvMsg(m any) error {
 	return s.limit.message(Call{s.Context(), s.method, m})
 }
 
-// message decides one message. What it holds ends at once: a message has no end of its
-// own.
+// message decides one message. Its holds end at once, because a message has no duration.
 func (l *Limit) message(c Call) error {
 	call, err := l.take(c)
 	if err != nil || call == nil {

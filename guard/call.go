@@ -95,8 +95,8 @@ func (c *Call) Problem() *headers.Problem {
 
 // Answer returns the HTTP status of a denial, and the media type and the text of its body.
 // The status is that of the outcome, if the rules define one, and otherwise 429, or 503 if
-// an outage policy denied because nothing could be asked. The rules of a client stay with
-// its service, so that they define nothing here.
+// an outage policy denied because no store could be asked. The rules of a client are only in
+// its service, so they define nothing here.
 func (c *Call) Answer() (status int, mediaType string, body []byte) {
 	if b := c.body(); len(b) > 0 {
 		return c.status(), "application/json", b
@@ -114,7 +114,7 @@ func (c *Call) SetAttributes(attributes ...weir.Attribute) {
 }
 
 // end ends the call: it releases what the call has in flight, and settles other holds
-// at the amount held, or at what [Call.SetAttributes] has set. Calling it twice is safe.
+// at the amount held, or at the cost that [Call.SetAttributes] has set. Calling it twice is safe.
 // A store that cannot answer then ends the holds by itself after their length.
 func (c *Call) end() {
 	if c.held != nil {
@@ -123,8 +123,8 @@ func (c *Call) end() {
 	}
 }
 
-// Detach returns what ends the holds of c, for calls that end later than c can be kept.
-// [Middleware.End] then leaves the holds alone. Calling it twice is safe.
+// Detach returns a function that ends the holds of c, for calls that last longer than c is valid.
+// [Middleware.End] then does not end the holds. Calling it twice is safe.
 func (c *Call) Detach() (end func()) {
 	h := c.held
 	c.held = nil
@@ -134,7 +134,7 @@ func (c *Call) Detach() (end func()) {
 	return h.end
 }
 
-// replaced returns attributes with others in place of those with the same names.
+// replaced returns attributes, with others replacing those of the same names.
 func replaced(attributes, others []weir.Attribute) []weir.Attribute {
 	all := slices.Clone(attributes)
 	for _, o := range others {

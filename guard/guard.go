@@ -10,10 +10,9 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// Decider is what a guard asks of an engine, or of a client of a service. It must be safe
-// for concurrent use.
+// Decider is an engine, or a client of a service. It must be safe for concurrent use.
 type Decider interface {
-	// Do does what [weir.Engine.Do] does.
+	// Do decides a request, as [weir.Engine.Do] does.
 	Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error
 }
 
@@ -27,9 +26,8 @@ type guard struct {
 	limit weir.Limit
 }
 
-// forLimiter returns a guard that holds each key to the limit of l. name is the name
-// of the limit in headers and denials. forLimiter refuses a limiter of distinct
-// members.
+// forLimiter returns a guard that applies the limit of l to each key. name is the name of the limit in
+// headers and denials. forLimiter refuses a limiter of distinct members.
 func forLimiter(l *weir.Limiter, name string) (*guard, error) {
 	g := &guard{limiter: l, limit: l.Limit(), name: name}
 	switch {
@@ -72,7 +70,7 @@ func (e *emptyAttributeError) Error() string {
 	return fmt.Sprintf("guard: attribute %s is empty: leave it out if calls may lack it", e.name)
 }
 
-// ask is what a guard is asked.
+// ask is a call that a guard decides.
 type ask struct {
 	// key is the key of a call for a limiter. It must not be empty.
 	key string

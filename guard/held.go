@@ -12,8 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// held is what one call holds. Until it ends, a timer renews the holds before their
-// end.
+// held has the holds of one call. Until it ends, a timer renews the holds before they expire.
 type held struct {
 	decider Decider
 	every   time.Duration
@@ -23,7 +22,7 @@ type held struct {
 	timer   *time.Timer  // guarded by mu; nil after the end
 }
 
-// hold keeps alive what d holds.
+// hold starts renewing the holds of d.
 func hold(decider Decider, d *weir.Decision, r *weir.Request) *held {
 	h := &held{decider: decider, request: *r}
 	h.request.Attributes, h.request.Receipt = slices.Clone(r.Attributes), d.Receipt
@@ -34,12 +33,12 @@ func hold(decider Decider, d *weir.Decision, r *weir.Request) *held {
 	return h
 }
 
-// renewing bounds a renewal, a settle or a cancel. The store has bounds of its own,
-// which are usually shorter.
+// renewing is the time-out of a renewal, a settle or a cancel. The store's own time-outs are
+// usually shorter.
 const renewing = 5 * time.Second
 
-// renew keeps the holds alive. If it comes too late, or the store does not answer, the
-// call goes on: only its place is lost.
+// renew extends the holds. If it is too late, or the store does not answer, the call continues, and
+// only its slot is lost.
 func (h *held) renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

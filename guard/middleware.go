@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -41,33 +42,41 @@ type Options[C any] struct {
 
 	// Failed answers a call that could not be decided, with [ErrNoKey], an
 	// error about an empty attribute or an error of the limiter, the engine or the client.
-	// [Middleware.Take] says whether the call may have counted. Nil: the answer is that of
+	// [Middleware.Take] states whether the call may have counted. Nil: the answer is that of
 	// [ProblemOf].
 	Failed func(C, error) error
 }
 
-// Keys returns middleware that holds each key to the limit of l. key returns the key
-// of a call; an empty key is an error. The error is about a nil or wrong argument.
-func Keys[C any](l *weir.Limiter, key func(C) string, options Options[C]) (*Middleware[C], error) {
+// Keys returns middleware that applies the limit of l to each key. key returns the key
+// of a call; an empty key is an error. Of options the first counts. The error is about a
+// nil or wrong argument.
+func Keys[C any](l *weir.Limiter, key func(C) string, options ...Options[C]) (*Middleware[C], error) {
 	if key == nil {
 		return nil, errors.New("guard: key: nil: want a function that returns the key of a call")
 	}
-	if options.Name == "" {
-		options.Name = "requests"
-	}
-	g, err := forLimiter(l, options.Name)
-	return newMiddleware(&Middleware[C]{guard: g, key: key, options: options}, err)
+	o := first(options)
+	o.Name = cmp.Or(o.Name, "requests")
+	g, err := forLimiter(l, o.Name)
+	return newMiddleware(&Middleware[C]{guard: g, key: key, options: o}, err)
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
 // service. attributes appends the attributes of a call to a list. It leaves out those
-// that the call lacks: an empty value is an error. The error is about a nil argument.
-func Rules[C any](d Decider, attributes func(C, []weir.Attribute) []weir.Attribute, options Options[C]) (*Middleware[C], error) {
+// that the call lacks: an empty value is an error. Of options the first counts. The error
+// is about a nil argument.
+func Rules[C any](d Decider, attributes func(C, []weir.Attribute) []weir.Attribute, options ...Options[C]) (*Middleware[C], error) {
 	if attributes == nil {
 		return nil, errors.New("guard: attributes: nil: want a function that appends the attributes of a call")
 	}
 	g, err := forEngine(d)
-	return newMiddleware(&Middleware[C]{guard: g, attributes: attributes, options: options}, err)
+	return newMiddleware(&Middleware[C]{guard: g, attributes: attributes, options: first(options)}, err)
+}
+
+func first[C any](options []Options[C]) (o Options[C]) {
+	if len(options) > 0 {
+		o = options[0]
+	}
+	return o
 }
 
 func newMiddleware[C any](m *Middleware[C], err error) (*Middleware[C], error) {
@@ -87,7 +96,7 @@ func (m *Middleware[C]) Options() *Options[C] { return &m.options }
 //
 // The error is [ErrNoKey] or one about an empty attribute for a call that cannot be
 // decided, and otherwise that of [weir.Limiter.AllowN] or [weir.Engine.Take].
-// Nothing was counted then, unless the error is that of a client and says otherwise.
+// Nothing was counted then, unless the error is that of a client and states otherwise.
 // While a store cannot answer there is no error: the outage policy decides, and
 // Call.Limits.Degraded has the reason.
 func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
@@ -110,9 +119,8 @@ func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
 }
 
 // End ends call: it releases what the call has in flight, and settles other holds at the
-// amount held, or at what [Call.SetAttributes] has set. It keeps the memory of call for
-// another one. call must not be
-// used afterwards.
+// amount held, or at the cost that [Call.SetAttributes] has set. It reuses the memory of call,
+// so call must not be used afterwards.
 func (m *Middleware[C]) End(call *Call) {
 	call.end()
 	call.forget()

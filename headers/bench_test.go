@@ -20,14 +20,3 @@ func BenchmarkSet(b *testing.B) {
 		})
 	}
 }
-
-// The fields of an answer cost two allocations, however many they are.
-func TestSetAllocates(t *testing.T) {
-	h := http.Header{}
-	l := headers.Limits{RetryAfter: time.Second, Policies: []headers.Policy{{Name: "posts", Quota: 5, Window: time.Hour, RetryAfter: time.Second}}}
-	for _, dialect := range headers.Dialects() {
-		if n := testing.AllocsPerRun(100, func() { headers.Format{Dialect: headers.Dialect(dialect)}.Set(h, &l) }); n > 2 {
-			t.Errorf("%v: got %v allocations, want two", dialect, n)
-		}
-	}
-}

@@ -1,7 +1,7 @@
 package headers
 
-// Dialect is a way to write limits as header fields. The zero value is [Draft]. One that
-// is not in the list writes none.
+// Dialect is a way to write limits as header fields. The zero value is [Draft]. A dialect
+// that is not in the list writes no fields.
 type Dialect string
 
 const (
@@ -9,7 +9,7 @@ const (
 	Draft03     Dialect = "draft-03"     // RateLimit-Limit, -Remaining and -Reset of the third draft
 	Legacy      Dialect = "legacy"       // X-RateLimit-Limit, -Remaining and -Reset in seconds from now
 	LegacyEpoch Dialect = "legacy-epoch" // as Legacy, with X-RateLimit-Reset as a Unix time in seconds
-	RetryAfter  Dialect = "retry-after"  // Retry-After alone
+	RetryAfter  Dialect = "retry-after"  // only Retry-After
 	None        Dialect = "none"         // no header fields
 )
 

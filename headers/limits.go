@@ -11,8 +11,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Limits is what one HTTP answer states about limits. The zero value states
-// nothing.
+// Limits are the limits that one HTTP answer states. The zero value states nothing.
 type Limits struct {
 	// Policies are the limits that apply to the request.
 	Policies []Policy
@@ -26,7 +25,7 @@ type Limits struct {
 	Degraded store.Reason
 }
 
-// Policy is one limit, and what is left of it.
+// Policy is one limit, and the rest of its quota.
 type Policy struct {
 	// Name identifies the limit within the service, for example a rule's name.
 	// It may be empty in an answer of a server that gives no names.
@@ -76,8 +75,8 @@ func (l *Limits) SetDecision(d *weir.Decision) {
 	}
 }
 
-// lastDecider returns the index of the last rule that can decide d: the first
-// verdict, or the last rule. It returns -1 if that is not known.
+// lastDecider returns the index of the last rule that can decide d: the first verdict, or the last
+// rule. It returns -1 if that is unknown.
 func lastDecider(d *weir.Decision) int {
 	if d.Rules == nil {
 		if len(d.Verdicts) > 0 {
@@ -107,9 +106,8 @@ func decides(d *weir.Decision, u *weir.Usage, end int) (at int, ok bool) {
 	return at, ok && at <= end
 }
 
-// SetResult sets l to the result of a limiter with a limit, under a name for the
-// limit. It reuses the memory of l.Policies. If an outage policy decided without
-// numbers, l has no policy.
+// SetResult sets l to the result of a limiter with a limit. name is the name of the limit. It reuses
+// the memory of l.Policies. If an outage policy decided without numbers, l has no policy.
 func (l *Limits) SetResult(name string, limit *weir.Limit, r *weir.Result) {
 	l.Policies, l.RetryAfter, l.Degraded = l.Policies[:0], r.RetryAfter, r.DegradedReason()
 	if r.Degraded && r.Used == 0 && r.Remaining == 0 {

@@ -21,21 +21,22 @@ type Format struct {
 // Names of header fields in their canonical form, so that no lookup has to
 // convert them.
 const (
-	nameRetryAfter  = "Retry-After"
-	nameDegraded    = "Weir-Degraded"
-	nameRateLimit   = "Ratelimit"
-	nameRatePolicy  = "Ratelimit-Policy"
-	prefixDraft03   = "Ratelimit-"
-	prefixLegacy    = "X-Ratelimit-"
-	suffixLimit     = "Limit"
-	suffixRemaining = "Remaining"
-	suffixReset     = "Reset"
+	nameRetryAfter = "Retry-After"
+	nameDegraded   = "Weir-Degraded"
+	nameRateLimit  = "Ratelimit"
+	nameRatePolicy = "Ratelimit-Policy"
+)
+
+// The names of the three fields of a dialect: limit, remaining and reset.
+var (
+	namesDraft03 = [...]string{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset"}
+	namesLegacy  = [...]string{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"}
 )
 
 // Set writes l into h. The policies come tightest first: those that deny before
 // those that admit, of those that deny the one with the longest wait first, and of
 // those that admit the one with the fewest hits left. Set sorts l.Policies in this
-// way. Dialects that have room for one policy get the tightest. Waits are rounded
+// way. Dialects with one policy write the tightest. Waits are rounded
 // up to seconds.
 func (f Format) Set(h http.Header, l *Limits) {
 	switch f.Dialect {
@@ -45,36 +46,34 @@ func (f Format) Set(h http.Header, l *Limits) {
 	default:
 		return
 	}
-	var room [256]byte
-	var w fields
-	b := room[:0]
 	if l.Degraded != "" {
-		b = append(b, l.Degraded...)
-		w.end(nameDegraded, b)
+		h[nameDegraded] = []string{string(l.Degraded)}
 	}
 	stretch := 0.0
 	if f.Jitter > 0 {
 		stretch = f.Jitter * rand.Float64() // nothing secret depends on it
 	}
 	if l.RetryAfter > 0 {
-		b = strconv.AppendInt(b, wholeSeconds(stretched(l.RetryAfter, stretch)), 10)
-		w.end(nameRetryAfter, b)
+		h[nameRetryAfter] = number(wholeSeconds(stretched(l.RetryAfter, stretch)))
 	}
-	if len(l.Policies) > 0 {
-		tightest(l.Policies)
-		switch f.Dialect {
-		case Draft:
-			b = w.draft(b, l.Policies, stretch)
-		case Draft03:
-			b = w.triple(b, prefixDraft03, l.Policies, stretch, time.Time{})
-		case Legacy:
-			b = w.triple(b, prefixLegacy, l.Policies[:1], stretch, time.Time{})
-		case LegacyEpoch:
-			b = w.triple(b, prefixLegacy, l.Policies[:1], stretch, time.Now())
-		}
+	if len(l.Policies) == 0 {
+		return
 	}
-	w.set(h, b)
+	tightest(l.Policies)
+	switch f.Dialect {
+	case Draft:
+		draft(h, l.Policies, stretch)
+	case Draft03:
+		triple(h, &namesDraft03, l.Policies, stretch, time.Time{})
+	case Legacy:
+		triple(h, &namesLegacy, l.Policies, stretch, time.Time{})
+	case LegacyEpoch:
+		triple(h, &namesLegacy, l.Policies, stretch, time.Now())
+	}
 }
+
+// number returns n as the value of a field.
+func number(n int64) []string { return []string{strconv.FormatInt(n, 10)} }
 
 // stretched returns d, longer by a part of it.
 func stretched(d time.Duration, part float64) time.Duration {
@@ -90,74 +89,36 @@ func wholeSeconds(d time.Duration) int64 {
 	return int64((d + time.Second - 1) / time.Second)
 }
 
-// fields are the header fields whose values stand one behind the other in one
-// text, so that all of them cost two allocations.
-type fields struct {
-	names [5]string
-	ends  [5]int
-	n     int
-}
-
-// end ends a field: its value is what b has behind the field before.
-func (w *fields) end(name string, b []byte) {
-	w.names[w.n], w.ends[w.n] = name, len(b)
-	w.n++
-}
-
-// set sets the fields in h, whose values are in b.
-func (w *fields) set(h http.Header, b []byte) {
-	if w.n == 0 {
-		return
-	}
-	text := string(b)
-	values := make([]string, w.n)
-	from := 0
-	for i := range w.n {
-		values[i] = text[from:w.ends[i]]
-		h[w.names[i]] = values[i : i+1 : i+1]
-		from = w.ends[i]
-	}
-}
-
-// draft appends RateLimit-Policy and RateLimit, which are Lists of RFC 9651.
-func (w *fields) draft(b []byte, policies []Policy, stretch float64) []byte {
-	from := len(b)
+// draft sets RateLimit-Policy and RateLimit, which are Lists of RFC 9651.
+func draft(h http.Header, policies []Policy, stretch float64) {
+	var policy, limit []byte
 	for i := range policies {
 		p := &policies[i]
-		b = appendItem(b, from, p.Name)
-		b = appendParameter(b, "q", p.Quota)
+		policy = appendParameter(appendItem(policy, p.Name), "q", p.Quota)
 		if p.Window > 0 {
-			b = appendParameter(b, "w", wholeSeconds(p.Window))
+			policy = appendParameter(policy, "w", wholeSeconds(p.Window))
 		}
 		if p.Unit != "" {
-			b = appendString(append(b, ";qu="...), p.Unit)
+			policy = appendString(append(policy, ";qu="...), p.Unit)
 		}
-	}
-	w.end(nameRatePolicy, b)
-	from = len(b)
-	for i := range policies {
-		p := &policies[i]
-		b = appendItem(b, from, p.Name)
-		b = appendParameter(b, "r", p.Remaining)
+		limit = appendParameter(appendItem(limit, p.Name), "r", p.Remaining)
 		// t is the time until more is available. Only a denial has it.
 		if p.RetryAfter > 0 {
-			b = appendParameter(b, "t", wholeSeconds(stretched(p.RetryAfter, stretch)))
+			limit = appendParameter(limit, "t", wholeSeconds(stretched(p.RetryAfter, stretch)))
 		}
 	}
-	w.end(nameRateLimit, b)
-	return b
+	h[nameRatePolicy], h[nameRateLimit] = []string{string(policy)}, []string{string(limit)}
 }
 
-// triple appends the three fields Limit, Remaining and Reset of the first of
-// policies, under a prefix. With the prefix of the draft, Limit also lists all
-// policies that have a window. Reset
-// is in seconds from now, or a Unix time if now is not zero. It is the wait if the
-// limit denies, and otherwise the time until the whole quota is available. It is
-// left out if that never happens.
-func (w *fields) triple(b []byte, prefix string, policies []Policy, stretch float64, now time.Time) []byte {
+// triple sets the three fields of the first of policies. In the dialect of the draft,
+// the first field also lists all policies that have a window. Reset is in seconds from
+// now, or a Unix time if now is not zero. It is the wait if the limit denies, and
+// otherwise the time until the whole quota is available. It is left out if that never
+// happens.
+func triple(h http.Header, names *[3]string, policies []Policy, stretch float64, now time.Time) {
 	first := &policies[0]
-	b = strconv.AppendInt(b, bounded(first.Quota), 10)
-	if prefix == prefixDraft03 {
+	b := strconv.AppendInt(nil, bounded(first.Quota), 10)
+	if names == &namesDraft03 {
 		for i := range policies {
 			p := &policies[i]
 			if p.Window <= 0 {
@@ -168,57 +129,30 @@ func (w *fields) triple(b []byte, prefix string, policies []Policy, stretch floa
 			b = appendString(append(b, ";name="...), p.Name)
 		}
 	}
-	w.end(fieldName(prefix, suffixLimit), b)
-	b = strconv.AppendInt(b, bounded(first.Remaining), 10)
-	w.end(fieldName(prefix, suffixRemaining), b)
+	h[names[0]], h[names[1]] = []string{string(b)}, number(bounded(first.Remaining))
 	reset := first.ResetAfter
 	if first.RetryAfter != 0 {
 		reset = stretched(first.RetryAfter, stretch)
 	}
-	if reset < 0 {
-		return b
+	switch {
+	case reset < 0:
+	case now.IsZero():
+		h[names[2]] = number(wholeSeconds(reset))
+	default:
+		h[names[2]] = number(now.Add(reset + time.Second - 1).Unix())
 	}
-	seconds := wholeSeconds(reset)
-	if !now.IsZero() {
-		seconds = now.Add(reset + time.Second - 1).Unix()
-	}
-	b = strconv.AppendInt(b, seconds, 10)
-	w.end(fieldName(prefix, suffixReset), b)
-	return b
 }
 
-// fieldName returns prefix+suffix without an allocation.
-func fieldName(prefix, suffix string) string {
-	if prefix == prefixDraft03 {
-		switch suffix {
-		case suffixLimit:
-			return prefixDraft03 + suffixLimit
-		case suffixRemaining:
-			return prefixDraft03 + suffixRemaining
-		}
-		return prefixDraft03 + suffixReset
-	}
-	switch suffix {
-	case suffixLimit:
-		return prefixLegacy + suffixLimit
-	case suffixRemaining:
-		return prefixLegacy + suffixRemaining
-	}
-	return prefixLegacy + suffixReset
-}
-
-// appendItem appends a String of RFC 9651 as the next item of a list that starts at
-// from.
-func appendItem(b []byte, from int, name string) []byte {
-	if len(b) > from {
+// appendItem appends a String of RFC 9651 as the next item of a list.
+func appendItem(b []byte, name string) []byte {
+	if len(b) > 0 {
 		b = append(b, ", "...)
 	}
 	return appendString(b, name)
 }
 
-// appendString appends a String of RFC 9651. Such a String has printable ASCII
-// characters only; others become question marks, also because a line break would
-// begin another header field.
+// appendString appends a String of RFC 9651, which has only printable ASCII characters. Others become
+// question marks, also because a line break would begin another header field.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// BenchmarkHandler measures a handler alone and behind limits. The difference is what
+// BenchmarkHandler measures a handler without and with limits. The difference is what
 // the middleware adds.
 func BenchmarkHandler(b *testing.B) {
 	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
@@ -20,10 +20,10 @@ func BenchmarkHandler(b *testing.B) {
 	deny := limiter(b, weir.Sliding(0, time.Minute))
 	e := engine(b, []rule.Rule{{Name: "visits", Per: []string{"ip"}, Quota: &rule.Quota{Value: 1_000_000_000}, Window: window.Sliding(time.Minute)}}, nil)
 	for name, h := range map[string]http.Handler{
-		"alone":   next,
-		"limiter": httplimit.Must(httplimit.Keys(m, httplimit.PeerIP)).Handler(next),
-		"rules":   httplimit.Must(httplimit.Rules(e, byIP)).Handler(next),
-		"denied":  httplimit.Must(httplimit.Keys(deny, httplimit.PeerIP)).Handler(next),
+		"no limit": next,
+		"limiter":  httplimit.Must(httplimit.Keys(m, httplimit.PeerIP)).Handler(next),
+		"rules":    httplimit.Must(httplimit.Rules(e, byIP)).Handler(next),
+		"denied":   httplimit.Must(httplimit.Keys(deny, httplimit.PeerIP)).Handler(next),
 	} {
 		b.Run(name, func(b *testing.B) {
 			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)

@@ -5,7 +5,7 @@
 //	limited := httplimit.Must(httplimit.Keys(posts, httplimit.PeerIP))
 //	http.Handle("POST /posts", limited.Handler(handler))
 //
-// [Keys] holds each key to one limit, and the key is a required argument. [Rules]
+// [Keys] applies one limit to each key, and the key is a required argument. [Rules]
 // decides by a set of rules. Every answer states the limits in its header, in a
 // dialect of package headers. A denial is answered with 429 and a problem, or with the
 // status and the body of the rules' outcome.
@@ -14,6 +14,6 @@
 // decides. The answer then has the header Weir-Degraded with the reason, and the
 // observer of the limiter or the engine is called.
 //
-// The holds of a request end when its answer has been written. If the handler takes over the connection, as for a WebSocket, they end when
-// the connection is closed. Until then the middleware renews them.
+// The holds of a request end when its answer has been written. If the handler takes over the connection, as for
+// a WebSocket, they end when the connection is closed. Until then the middleware renews them.
 package httplimit

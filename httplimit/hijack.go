@@ -39,7 +39,7 @@ func SetAttributes(ctx context.Context, attributes ...weir.Attribute) bool {
 	return ok
 }
 
-// holding is the writer of an answer whose request holds something.
+// holding is the writer of the answer to a request with holds.
 type holding struct {
 	http.ResponseWriter
 	call *guard.Call

@@ -9,13 +9,13 @@ import (
 	"github.com/weirhq/weir/internal/clientaddr"
 )
 
-// PeerIP is a key for [Keys]: the address from which the connection comes. An IPv6 address counts
+// PeerIP returns the address from which the connection comes, as a key for [Keys]. An IPv6 address counts
 // by its first 64 bits, because one client has all addresses that share them. Behind a
 // proxy this is the proxy's address: use [ForwardedIP] there. Connections over a Unix
 // socket have no address, so that their requests have no key.
 func PeerIP(r *http.Request) string { return guard.AddressKey(r.RemoteAddr) }
 
-// ForwardedIP returns a key: the client's address behind proxies. It is the last
+// ForwardedIP returns a function that returns a key: the client's address behind proxies. It is the last
 // address in X-Forwarded-For that is not in the trusted networks, which are addresses
 // or CIDR blocks of the proxies. If the connection does not come from one of these,
 // the header may be forged, and the address of the connection counts. An IPv6
@@ -34,7 +34,7 @@ func ForwardedIP(trusted ...string) (func(*http.Request) string, error) {
 	}, nil
 }
 
-// Header returns a key: the value of a header, such as that of an API key. A request
+// Header returns a function that returns a key: the value of a header, such as that of an API key. A request
 // without it is an error. Anyone can send any value: verify it before, or limit by
 // address, too.
 func Header(name string) func(*http.Request) string {

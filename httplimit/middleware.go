@@ -16,7 +16,7 @@ type Middleware struct {
 	failed func(http.ResponseWriter, *http.Request, error)
 }
 
-// Keys returns middleware that holds each key to the limit of l. key returns the key of a
+// Keys returns middleware that applies the limit of l to each key. key returns the key of a
 // request, such as a user's name; an empty key is an error: see [OnError]. The errors are
 // nil arguments and wrong options.
 func Keys(l *weir.Limiter, key func(*http.Request) string, options ...Option) (*Middleware, error) {

@@ -37,7 +37,7 @@ func Headers(f headers.Format) Option { return func(o *options) { o.guard.Header
 // Cost sets the hits of a request. 0 means 1. Default: 1 hit.
 func Cost(hits func(r *http.Request) int64) Option { return func(o *options) { o.guard.Cost = hits } }
 
-// OnDenied sets what answers a request that is denied. The header already states the
+// OnDenied sets the function that answers a request that is denied. The header already states the
 // limits. The call is valid until answer returns. Default: the status and the body of
 // the outcome that the rules define, otherwise 429 and a problem, or 503 if an outage
 // policy denied.
@@ -49,7 +49,7 @@ func OnDenied(answer func(w http.ResponseWriter, r *http.Request, c *guard.Call)
 	}
 }
 
-// OnError sets what answers a request that could not be decided, with
+// OnError sets the function that answers a request that could not be decided, with
 // [guard.ErrNoKey], one about an empty attribute or an error of the limiter or the
 // engine. Nothing was counted. Default: the problem of [guard.ProblemOf].
 func OnError(answer func(w http.ResponseWriter, r *http.Request, err error)) Option {

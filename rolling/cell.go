@@ -12,8 +12,8 @@ type cell[T Number] struct {
 	older atomic.Pointer[cell[T]]
 
 	// ones counts the hits of the integer 1, which are most hits of a window that counts
-	// requests. They take one atomic addition in place of two. count
-	// and sum are of all other hits.
+	// requests. They take one atomic addition instead of two. count and sum are those of
+	// all other hits.
 	ones  atomic.Int64
 	count atomic.Int64
 	sum   atomic.Uint64
@@ -70,7 +70,7 @@ func (c *cell[T]) add(v T) {
 	c.count.Add(1)
 }
 
-// widen makes v the minimum, the maximum or both where it is outside.
+// widen makes v the minimum, the maximum or both if it is outside of them.
 func (c *cell[T]) widen(v T) {
 	for {
 		was := c.least.Load()

@@ -16,9 +16,8 @@
 // The buckets are a list, newest first. Hits are only ever added to a bucket, and
 // each of its numbers changes by one atomic operation. A bucket is never cleared
 // and never reused for another time. A writer that finds the newest bucket
-// complete makes another one, with its hit already in it, and puts it in front by
-// a single compare-and-swap. A writer that loses this race adds its hit to the
-// winner's bucket.
+// complete makes another one that already has its hit, and prepends it by a single
+// compare-and-swap. A writer that loses this race adds its hit to the winner's bucket.
 //
 // No hit is lost, because a bucket is never cleared, and is ready when it becomes
 // visible. No hit is counted twice, because a hit is either added to one bucket or

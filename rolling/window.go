@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Bounds of the arguments of [New]. With them, sums of times fit into an int64, and
-// a call is not too slow.
+// Limits of the arguments of [New]. Within them, sums of times fit into an int64, and calls are fast
+// enough.
 const (
 	maxBuckets = 1 << 20
 	maxLength  = 10 * 365 * 24 * time.Hour
@@ -23,7 +23,7 @@ type Window[T Number] struct {
 	width int64 // of a bucket, in nanoseconds
 
 	// newest is the head of the list of cells. It is never nil: the first cell is
-	// so old that it never was inside.
+	// older than the window.
 	newest atomic.Pointer[cell[T]]
 }
 
@@ -50,7 +50,7 @@ func New[T Number](n int, length time.Duration) (*Window[T], error) {
 	return w, nil
 }
 
-// MustNew is like [New], but panics if the arguments are out of bounds. Use it for
+// MustNew is like [New], but panics if the arguments are out of range. Use it for
 // constant arguments.
 func MustNew[T Number](n int, length time.Duration) *Window[T] {
 	w, err := New[T](n, length)
@@ -72,8 +72,8 @@ func (w *Window[T]) Add(v T) {
 	switch {
 	case now-c.start >= w.width:
 		c = w.bucket(now, v)
-	// Most hits are between the minimum and the maximum of the newest bucket. This is
-	// c.add for integers then: the call would take a tenth of Add.
+	// Most hits are between the minimum and the maximum of the newest bucket. For integers this
+	// is c.add inlined, because the call would take a tenth of Add.
 	case !isFloat[T]() && v >= fromWord[T](c.least.Load()) && v <= fromWord[T](c.most.Load()):
 		if isOne(v) {
 			c.ones.Add(1)
@@ -114,8 +114,8 @@ func (w *Window[T]) bucket(now int64, v T) *cell[T] {
 // a walk, whatever the number of buckets, and the list has at most twice as many
 // cells as the window has buckets.
 //
-// Readers and writers that still use a cell behind the cut keep it alive. Hits that
-// they add to it or read from it have left the window.
+// Readers and writers that still use a cell after the cut keep it alive. Hits that they add to it or
+// read from it have left the window.
 func (w *Window[T]) trim(newest, before *cell[T]) {
 	length := w.n * w.width
 	if newest.start/length == before.start/length {

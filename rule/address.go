@@ -58,8 +58,7 @@ func (s *Set) WithAddresses(names ...string) (*Set, error) {
 	return &c, nil
 }
 
-// canonicalTest returns t with canonical addresses in place of others in its equal
-// tests.
+// canonicalTest returns t with the addresses in its equal tests made canonical.
 func canonicalTest(t Test) Test {
 	switch t := t.(type) {
 	case equal:

@@ -56,7 +56,7 @@ func TestAddressesAreKeys(t *testing.T) {
 		if got := set.Compiled().Key(3, values); got != other {
 			t.Errorf("%s: got key %s of another attribute, want it unchanged", other, got)
 		}
-		if got := set.Compiled().Match(values, nil); len(got) != 4 && len(got) != 3 || got[len(got)-1] != 2 {
+		if got := set.Compiled().Match(values, nil, false); len(got) != 4 && len(got) != 3 || got[len(got)-1] != 2 {
 			t.Errorf("%s: got matches %v, want the rule for this address", other, got)
 		}
 	}

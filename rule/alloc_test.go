@@ -34,7 +34,7 @@ func TestNoAllocations(t *testing.T) {
 	values := vector(set, map[string]string{"ip": "10.1.2.3", "user": " 42 ", "action": "buy", "cents": "12", "plan": "free", "peer": "7"})
 	dst, key := make([]int, 0, set.Len()), make([]byte, 0, 64)
 	allocs := testing.AllocsPerRun(100, func() {
-		dst = set.Compiled().Match(values, dst[:0])
+		dst = set.Compiled().Match(values, dst[:0], false)
 		for _, i := range dst {
 			key = set.Compiled().AppendKey(key[:0], i, values)
 			set.Compiled().LimitOf(i, values)

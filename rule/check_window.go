@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// checkWindow checks the window with each quota of the rule. A window that is
-// missing is replaced by another one, so that other faults are found, too.
+// checkWindow checks the window with each quota of the rule. It replaces a missing window by another
+// one, in order to find further faults.
 func (c *checker) checkWindow() {
 	r := *c.Rule
 	need := func(field string, w *window.Window) {

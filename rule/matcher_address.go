@@ -14,7 +14,7 @@ import (
 // Address returns a test that holds for an IP address inside one of patterns:
 // an address, a CIDR block ("10.0.0.0/8"), a range that includes both ends
 // ("10.0.0.1-10.0.0.9") or an IPv4 wildcard ("10.*.0.*", where each * is one
-// whole number). In patterns and values alike, an IPv4 address written as IPv6
+// whole number). In both patterns and values, an IPv4 address written as IPv6
 // (::ffff:10.0.0.1) is the IPv4 address, and a zone (fe80::1%eth0) is dropped.
 // The test never holds for text that is not an address. The error names every
 // pattern that is invalid.

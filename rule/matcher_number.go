@@ -61,8 +61,8 @@ func (w within) empty() bool {
 }
 
 // decimal reports whether s is an optional sign, digits with or without a
-// point, and an optional exponent. [strconv.ParseFloat] alone would accept
-// "Inf", "NaN" and "0x1p4", too.
+// point, and an optional exponent. [strconv.ParseFloat] would also accept "Inf",
+// "NaN" and "0x1p4".
 func decimal(s string) bool {
 	s = unsigned(s)
 	whole := digits(s)

@@ -52,7 +52,7 @@ func BenchmarkMatch(b *testing.B) {
 				b.ReportAllocs()
 				dst := make([]int, 0, 8)
 				for k := 0; b.Loop(); k++ {
-					dst = set.Compiled().Match(requests[k%len(requests)], dst[:0])
+					dst = set.Compiled().Match(requests[k%len(requests)], dst[:0], false)
 				}
 				if len(dst) != 2 {
 					b.Fatalf("got %d rules, want 2", len(dst))

@@ -145,6 +145,9 @@ func (r *Rule) Kind() Kind {
 	return KindCounter
 }
 
+// Holds reports whether takes hold hits under r: r has Hold, or its window is held.
+func (r *Rule) Holds() bool { return r.Hold > 0 || r.Window.Kind == window.KindHeld }
+
 // Mode states whether a rule decides.
 type Mode uint8
 

@@ -104,7 +104,7 @@ func (s *script) rules(t *testing.T, d *datatest.TestData) string {
 
 func (s *script) match(values []string) string {
 	var names []string
-	for _, i := range s.set.Compiled().Match(values, nil) {
+	for _, i := range s.set.Compiled().Match(values, nil, false) {
 		names = append(names, s.set.Rule(i).Name)
 	}
 	if names == nil {
@@ -115,7 +115,7 @@ func (s *script) match(values []string) string {
 
 // keys prints what each matching rule counts for the request, and where.
 func (s *script) keys(out *strings.Builder, values []string) {
-	for _, i := range s.set.Compiled().Match(values, nil) {
+	for _, i := range s.set.Compiled().Match(values, nil, false) {
 		r := s.set.Rule(i)
 		fmt.Fprintf(out, "%s: %q, bytes %q", r.Name, s.set.Compiled().Key(i, values), s.set.Compiled().AppendKey(nil, i, values))
 		if compiled := s.set.Compiled().LimitOf(i, values); compiled != nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/ruleset"
-	"github.com/weirhq/weir/window"
 )
 
 // Set is a compiled list of rules. Make one with [New]; the zero Set has no rules
@@ -73,34 +72,6 @@ func copyOf(r Rule) Rule {
 		r.Quota = &q
 	}
 	return r
-}
-
-// compile returns what the compiled set needs of r.
-func (r *Rule) compile() ruleset.Rule {
-	c := ruleset.Rule{
-		ID:       identity(r),
-		Together: r.Together, Of: r.Of, Sums: r.Measure == window.Sum,
-		Off:  r.Mode == Off,
-		Ends: r.Kind() == KindVerdict && r.Mode == Enforce && !r.CountRest,
-	}
-	for _, w := range r.When {
-		c.When = append(c.When, conditionOf(w.Attribute, w.Test, w.Trim))
-	}
-	for _, name := range r.Per {
-		n := r.Networks[name]
-		c.Per = append(c.Per, ruleset.Part{Attribute: name, V4: n.V4, V6: n.V6})
-	}
-	r.limits(&c)
-	return c
-}
-
-// conditionOf returns a condition with what the index needs to know of its test.
-func conditionOf(attribute string, t Test, trim bool) ruleset.Condition {
-	_, exact := t.(equal)
-	return ruleset.Condition{
-		Attribute: attribute, Test: t, Trim: trim,
-		Values: equals(t), Exact: exact, Presence: t == Present(),
-	}
 }
 
 // Compiled returns the form of s that engines use, whose type is internal.

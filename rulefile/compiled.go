@@ -9,9 +9,8 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// compiled notes the faults that [rule.New] found, each at its place in the
-// file. A rule that could not be read completely causes faults there that add
-// nothing; compiled leaves those out.
+// compiled records the faults that [rule.New] found, each at its place in the file. It leaves
+// out faults that follow from a rule that could not be read completely.
 func (p *pass) compiled(err error, root *node) {
 	faults := fault.Of(err)
 	if len(faults) == 0 {
@@ -26,7 +25,7 @@ func (p *pass) compiled(err error, root *node) {
 	for _, f := range faults {
 		n, path := root.checked(f.Path)
 		at, found := place(n, path)
-		if echo(own, n, path, found) || n.kindUnsure() && path != "name" {
+		if isConsequence(own, n, path, found) || n.hasUnknownKind() && path != "name" {
 			continue
 		}
 		if at.kind == aTable && at.key != nil {
@@ -66,29 +65,29 @@ func place(n *node, path string) (at *node, found bool) {
 	return n, false
 }
 
-// echo reports whether a fault at path in n only follows from faults that were
-// found while reading: they stand in the same field, or the field is missing.
-func echo(own fault.List, n *node, path string, found bool) bool {
+// isConsequence reports whether a fault at path in n only follows from faults that were found
+// while reading, because they are in the same field or the field is missing.
+func isConsequence(own fault.List, n *node, path string, found bool) bool {
 	first, _, _ := strings.Cut(path, ".")
 	if field := n.get(first); found && field != nil {
-		return stands(own, field)
+		return hasFault(own, field)
 	}
-	return stands(own, n)
+	return hasFault(own, n)
 }
 
-// kindUnsure reports whether n is a rule with an unknown key and without limit
-// and trigger. The unknown key may be one of these misspelt, so that the kind of
-// the rule, and which keys go with it, is not known.
-func (n *node) kindUnsure() bool {
+// hasUnknownKind reports whether n is a rule with an unknown key and without limit and
+// trigger. The unknown key may be one of these misspelt, so the kind of the rule, and the keys
+// that it allows, are unknown.
+func (n *node) hasUnknownKind() bool {
 	if n.get("limit") != nil || n.get("trigger") != nil || n.label != "a rule" {
 		return false
 	}
 	return slices.ContainsFunc(n.entries, func(e entry) bool { return !slices.Contains(ruleKeys, e.key.text) })
 }
 
-// stands reports whether one of fs, which are sorted, stands between the start
-// of n and the start of its last value.
-func stands(fs fault.List, n *node) bool {
+// hasFault reports whether one of fs, which are sorted, is between the start of n and the start
+// of its last value.
+func hasFault(fs fault.List, n *node) bool {
 	i := sort.Search(len(fs), func(i int) bool { return !before(fs[i].Place.Line, fs[i].Place.Column, n.line, n.column) })
 	last := n.last()
 	return i < len(fs) && !before(last.line, last.column, fs[i].Place.Line, fs[i].Place.Column)

@@ -123,7 +123,7 @@ func dumpWindow(w window.Window) string {
 	return text
 }
 
-// bits returns the length of a network behind its family, and "" for the whole address.
+// bits returns the length of a network after its family, and "" for the whole address.
 func bits(family string, n int) string {
 	if n == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 func Keys() map[string][]string {
 	var windows []string
 	for _, k := range windowKeys {
-		windows = append(append(windows, k.kind.String()), k.beside...)
+		windows = append(append(windows, k.kind.String()), k.others...)
 	}
 	return map[string][]string{
 		"":                                  fileKeys,

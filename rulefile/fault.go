@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// fault notes that something is wrong at n.
+// fault records a fault at n.
 func (p *pass) fault(n *node, format string, args ...any) {
 	problem := fmt.Sprintf(format, args...)
 	if hasWideColon(n.label) && !strings.HasSuffix(problem, wideColon) {
@@ -18,15 +18,15 @@ func (p *pass) fault(n *node, format string, args ...any) {
 	p.at(n.line, n.column, "%s", problem)
 }
 
-// at notes that something is wrong at a place in the rules file.
+// at records a fault at a place in the rules file.
 func (p *pass) at(line, column int, format string, args ...any) {
 	p.note(line, column, &fault.Fault{Problem: fmt.Sprintf(format, args...), Rule: p.rule})
 }
 
-// maxFaults is the number of faults after which a reader notes no more.
+// maxFaults is the maximum number of faults that a reader records.
 const maxFaults = 1000
 
-// note adds f at a place in the rules file, unless there are maxFaults.
+// note records f at a place in the rules file, unless there are maxFaults.
 func (p *pass) note(line, column int, f *fault.Fault) {
 	if len(p.faults) >= maxFaults {
 		return
@@ -35,8 +35,8 @@ func (p *pass) note(line, column int, f *fault.Fault) {
 	p.faults = append(p.faults, f)
 }
 
-// place returns a place in the rules file. A place outside of it, such as a
-// parser reports for the end, moves to the last line.
+// place returns a place in the rules file. It moves a place outside of the file, which a
+// parser may report for the end, to the last line.
 func (p *pass) place(line, column int) fault.Place {
 	at := fault.Place{File: p.name, Line: max(1, min(line, len(p.lines))), Column: max(1, column)}
 	if at.Line <= len(p.lines) {
@@ -45,11 +45,11 @@ func (p *pass) place(line, column int) fault.Place {
 	return at
 }
 
-// longest is how many bytes of an unknown word a fault repeats.
+// longest is the maximum number of bytes of an unknown word that a fault repeats.
 const longest = 64
 
-// unknown returns the problem of a word that is none of names. It suggests the
-// closest name. When none is close it lists the names, if they are few.
+// unknown returns the problem of a word that is not one of names. It suggests the closest name
+// or, if none is close, lists the names if they are few.
 func unknown(what, got string, names []string) string {
 	text := fmt.Sprintf("unknown %s %q", what, got)
 	if len(got) > longest {

@@ -35,7 +35,7 @@ func Load(path string) (*File, error) {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}
 	return Parse(path, src, func(list string) ([]byte, error) {
-		return readFile(beside(path, list), maxList)
+		return readFile(relativeTo(path, list), maxList)
 	})
 }
 
@@ -56,22 +56,22 @@ func readFile(path string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// beside returns where path, as written in the file name, leads to: a relative
-// path starts in that file's directory.
-func beside(name, path string) string {
+// relativeTo resolves path, as it is written in the file called name: a relative path starts in
+// that file's directory.
+func relativeTo(name, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(filepath.Dir(name), path)
 }
 
-// Parse reads src as a rules file. name is the path of the file: it stands in the
-// faults, and the paths of list files are relative to it. Parse calls read with
+// Parse reads src as a rules file. name is the path of the file, for faults and as the base of
+// the paths of list files. Parse calls read with
 // the path of each list file as it is written in src. If read is nil, naming a
 // list file is a fault.
 //
 // Any error is a [fault.List] in the order of the file, with the faults in list
-// files last. Parse stops noting faults after a thousand.
+// files last. Parse stops collecting faults after a thousand.
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
 	p := pass{name: name, smallest: "rules:, and under it " + smallest, read: read, zone: time.UTC, lists: map[string]rule.Test{}}
 	root := p.source(src)
@@ -86,11 +86,11 @@ func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*Fi
 	return file, nil
 }
 
-// pass is one run over a file. When a value is wrong, its methods note a fault
-// and continue with a harmless one, so that one run finds all faults.
+// pass is one run over a file. If a value is wrong, its methods record a fault and continue
+// with a harmless value, so that one run finds all faults.
 type pass struct {
 	name     string
-	smallest string // the smallest file of this kind, for faults
+	smallest string // the smallest file of this kind, as an example in faults
 	read     func(path string) ([]byte, error)
 
 	lines  []string // of the source
@@ -157,5 +157,5 @@ func (p *pass) file(n *node) *File {
 	}
 }
 
-// smallest is the rule that faults show as an example.
+// smallest is the example of a rule in faults.
 const smallest = `"- {name: posts, per: [user], limit: 5, window: 1h}"`

@@ -11,8 +11,7 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// FuzzParse holds reading to what it promises for any bytes: a file, or faults
-// with a place in the source. Run it with -fuzzminimizetime=20x: the inputs are
+// FuzzParse checks that reading any bytes gives a file, or faults with a place in the source. Run it with -fuzzminimizetime=20x: the inputs are
 // long, and making each new one small takes longer than finding it.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*.yaml")

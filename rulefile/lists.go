@@ -15,8 +15,8 @@ import (
 
 var listKeys = []string{"file", "values"}
 
-// maxListFaults is how many faults of one list file are noted: a file in
-// another format would have one in every line.
+// maxListFaults is how many faults of one list file are reported, because a file in another
+// format has one in every line.
 const maxListFaults = 10
 
 // readLists reads the table lists: names and their values.
@@ -35,11 +35,11 @@ func (p *pass) readLists(n *node) {
 			p.fault(e.value, "list %q is %s, want {file: PATH} or {values: [...]}", name, e.value)
 			continue
 		}
-		sound := len(p.faults)
+		before := len(p.faults)
 		f := p.fields(e.value, listKeys)
 		file, values := f["file"], f["values"]
 		switch {
-		case sound != len(p.faults):
+		case before != len(p.faults):
 		case file != nil && values != nil:
 			p.fault(values, "list %q has file and values: want one of them", name)
 		case file != nil:
@@ -86,7 +86,7 @@ func wrongEntry(name, value string) string {
 	return strings.Replace(err.Error(), "entry 1: ", "", 1)
 }
 
-// listFile reads a list from a file of its own, one value a line.
+// listFile reads a list from a separate file, one value a line.
 func (p *pass) listFile(name string, n *node) {
 	path := p.text(n)
 	if path == "" {
@@ -105,7 +105,7 @@ func (p *pass) listFile(name string, n *node) {
 		p.fault(n, "list %q: file %q: %v; its path is relative to the rules file", name, path, err)
 		return
 	}
-	shown := beside(p.name, path)
+	shown := relativeTo(p.name, path)
 	absolute, err := filepath.Abs(shown)
 	if err != nil {
 		absolute = shown
@@ -126,7 +126,7 @@ func (p *pass) listFile(name string, n *node) {
 	p.listFaults(name, shown, lines)
 }
 
-// listFaults notes what is wrong in a list file, line by line.
+// listFaults records the faults of a list file, line by line.
 func (p *pass) listFaults(name, shown string, lines [][]byte) {
 	found := 0
 	for i, line := range lines {

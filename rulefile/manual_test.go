@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/rulefile/ruletest"
 )
 
-// TestManual holds docs/rules.md to the parser: a yaml block is a rules file
-// without fault, one that says so has the faults in the block behind it.
+// TestManual compares docs/rules.md with the parser: a yaml block is a rules file without a
+// fault, and a block marked as faulty has the faults in the block after it.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../docs/rules.md")
@@ -85,7 +85,7 @@ func runTests(t *testing.T, b block, rules *rulefile.File) (cases int) {
 	return cases
 }
 
-// block is a fenced block of a manual, with what stands behind its fence.
+// block is a fenced block of a manual, with the text after its fence.
 type block struct {
 	mark, text string
 	line       int

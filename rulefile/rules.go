@@ -78,7 +78,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 	case distinct != nil:
 		r.Measure, r.Of = window.Distinct, p.attribute(distinct, "peer")
 	}
-	if f["trigger"] != nil { // also where its number is wrong
+	if f["trigger"] != nil { // even if its number is wrong
 		r.Trigger = max(r.Trigger, 1)
 	}
 	return r
@@ -117,11 +117,11 @@ func (p *pass) after(n *node, zone *time.Location) window.After {
 	if n == nil {
 		return window.After{}
 	}
-	sound := len(p.faults)
+	before := len(p.faults)
 	f := p.fields(n, afterKeys)
-	sure := sound == len(p.faults) // else a misspelt key may be the missing one
+	complete := before == len(p.faults) // otherwise a misspelt key may be the missing one
 	for _, key := range afterKeys {
-		if sure && f[key] == nil {
+		if complete && f[key] == nil {
 			p.fault(n, "after has no %s: want {count: 30, window: day}", key)
 		}
 	}
@@ -157,8 +157,8 @@ func (p *pass) quota(n *node) *rule.Quota {
 	return q
 }
 
-// ipNetwork is the network by which the attribute ip is counted unless a file says
-// otherwise: a client with IPv6 usually has that many addresses.
+// ipNetwork is the network by which the attribute ip is counted unless a file sets another
+// one: a client with IPv6 usually has that many addresses.
 var ipNetwork = rule.Network{V6: 64}
 
 // per reads the attributes of the key: names, or tables of one name with the bits of
@@ -193,7 +193,7 @@ func (p *pass) per(n *node) (names []string, networks map[string]rule.Network) {
 	return names, networks
 }
 
-// with returns networks with another one.
+// with returns networks with n added under name.
 func with(networks map[string]rule.Network, name string, n rule.Network) map[string]rule.Network {
 	if networks == nil {
 		networks = map[string]rule.Network{}
@@ -208,7 +208,7 @@ var networkKeys = []string{"v4", "v6"}
 func (p *pass) network(n *node) rule.Network {
 	f := p.fields(n, networkKeys)
 	if f == nil {
-		return rule.Network{V6: 128} // harmless: the fault is noted
+		return rule.Network{V6: 128} // harmless: the fault is recorded
 	}
 	if len(n.entries) == 0 {
 		p.fault(n, "names no bits, want v4, v6 or both, such as {v6: 64}")

@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// validate holds a rules file to the schema.
+// validate checks a rules file against the schema.
 func validate(t *testing.T, src []byte) error {
 	t.Helper()
 	return validateBy(t, rulesSchema, src)
@@ -150,7 +150,7 @@ func inRule(lines string) string {
 	return "rules:\n  - name: a\n    " + lines + "\n"
 }
 
-// TestSchemaNamesTheParsersKeys compares the keys at each place, both ways.
+// TestSchemaNamesTheParsersKeys compares the keys of each table in the schema and the parser.
 func TestSchemaNamesTheParsersKeys(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile(rulesSchema)

@@ -12,7 +12,7 @@ import (
 
 // TestScripts runs testdata/scripts. `file name=PATH` gives a list file its
 // text; `warnings` shows the warnings about its input; `rules` reads its input as a rules file that may name them, and shows
-// what it says, or every fault as a person sees it; `load file=NAME` reads
+// its content, or every fault as a person sees it; `load file=NAME` reads
 // testdata/NAME.
 func TestScripts(t *testing.T) {
 	t.Parallel()

@@ -39,18 +39,17 @@ func ParseTests(name string, src []byte, load func(path string) (*File, error)) 
 	return &t.tests, nil
 }
 
-// smallestTest is the case that faults show as an example.
+// smallestTest is the example of a case in faults.
 const smallestTest = `cases:, and under it "- {name: posts, steps: [{take: {user: 42}, expect: {allowed: true}}]}"`
 
-// testSuffix ends the name of the test file of a rules file: posts_test.yaml
-// tests posts.yaml.
+// testSuffix is the suffix of the name of a test file: posts_test.yaml tests posts.yaml.
 const testSuffix = "_test.yaml"
 
 // rulesPath returns the path of the rules file.
 func (t *testPass) rulesPath(root, n *node) string {
 	if n != nil {
 		if path := t.text(n); path != "" {
-			return beside(t.name, path)
+			return relativeTo(t.name, path)
 		}
 		return ""
 	}

@@ -91,7 +91,7 @@ func (t *testPass) readCase(n *node) testfile.Case {
 
 func (t *testPass) step(n *node) testfile.Step {
 	s := testfile.Step{Place: t.place(n.line, n.column), Repeat: 1}
-	sound := len(t.faults)
+	before := len(t.faults)
 	f := t.fields(n, stepKeys)
 	if f == nil {
 		return s
@@ -120,10 +120,10 @@ func (t *testPass) step(n *node) testfile.Step {
 	if s.Verb == "" && f["expect"] != nil {
 		t.fault(f["expect"], "the step has no request to expect an answer of: want one of %s", either(verbKeys))
 	}
-	if s.Verb == "" && f["at"] == nil && f["wait"] == nil && len(t.faults) == sound {
+	if s.Verb == "" && f["at"] == nil && f["wait"] == nil && len(t.faults) == before {
 		t.fault(n, "the step does nothing: want one of %s, or at or wait", either(verbKeys))
 	}
-	t.beside(s.Verb, f)
+	t.checkKeys(s.Verb, f)
 	s.Receipt = t.receipt(n, s.Verb, f["receipt"])
 	s.Rule = t.ruleName(f["of"])
 	s.Expect = t.expect(f["expect"])
@@ -139,8 +139,8 @@ func (t *testPass) repeat(n *node, s *testfile.Step) {
 	t.now = t.now.Add(time.Duration(s.Repeat-1) * s.Every)
 }
 
-// receipt reads the name of a take: the one that a step makes, or the one whose
-// holds it ends.
+// receipt reads the name of a take: of the take in this step, or of the one whose holds the
+// step ends.
 func (t *testPass) receipt(step *node, verb string, n *node) string {
 	name := t.text(n)
 	switch {
@@ -156,8 +156,8 @@ func (t *testPass) receipt(step *node, verb string, n *node) string {
 	return name
 }
 
-// beside notes keys that do not go with the verb.
-func (t *testPass) beside(verb string, f map[string]*node) {
+// checkKeys reports keys that the verb does not allow.
+func (t *testPass) checkKeys(verb string, f map[string]*node) {
 	if n := f["feedback"]; n != nil && verb != "refund" {
 		t.fault(n, "feedback is for refund")
 	}
@@ -171,7 +171,7 @@ func (t *testPass) beside(verb string, f map[string]*node) {
 		return
 	}
 	if f["of"] == nil {
-		t.fault(f["forget"], "forget does not name the rule whose counter is dropped: want of: RULE beside it")
+		t.fault(f["forget"], "forget does not name the rule whose counter is dropped: want of: RULE next to it")
 	}
 	for _, key := range []string{"hits", "expect"} {
 		if n := f[key]; n != nil {

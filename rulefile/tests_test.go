@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// rulesForTests stands for the rules file of a test file.
+// rulesForTests returns a loader of the rules file of test files.
 func rulesForTests(t testing.TB) func(string) (*rulefile.File, error) {
 	t.Helper()
 	file, err := rulefile.Load("../cmd/weir/example.yaml")
@@ -17,8 +17,8 @@ func rulesForTests(t testing.TB) func(string) (*rulefile.File, error) {
 	return func(string) (*rulefile.File, error) { return file, nil }
 }
 
-// TestTestSchema holds the schema of test files to the parser: it accepts what
-// parses, and refuses files of another structure.
+// TestTestSchema compares the schema of test files with the parser: it accepts what parses, and
+// refuses files of another structure.
 func TestTestSchema(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"posts", "calendar"} {
@@ -58,8 +58,8 @@ func TestTestSchema(t *testing.T) {
 	}
 }
 
-// FuzzParseTests: no text makes the parser panic, and what it accepts has steps
-// in the order of time.
+// FuzzParseTests checks that no text makes the parser panic, and that the steps of what it
+// accepts are ordered by time.
 func FuzzParseTests(f *testing.F) {
 	for _, name := range []string{"posts", "calendar"} {
 		src, err := os.ReadFile("ruletest/testdata/" + name + "_test.yaml")

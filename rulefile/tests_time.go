@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// dateForm is how faults write dates.
+// dateForm is the form of dates in faults.
 const dateForm = "2006-01-02T15:04:05"
 
 // dateForms lists the accepted forms of a date and time. Those without a zone

@@ -104,7 +104,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		}
 		l.missingElse(i)
 		l.outage(i)
-		l.silent(i)
+		l.unreachable(i)
 		l.groups(i)
 		l.size(i)
 		l.estimates(i)
@@ -119,7 +119,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 	return l.list
 }
 
-// none stands for the file as a whole in place of the index of a rule.
+// none is the index of a warning about the whole file.
 const none = -1
 
 // warn adds a warning about rule i at n, if no key ignore silences it.
@@ -221,7 +221,7 @@ silence the warning.`,
 ends the evaluation. The rule never counts and never decides.
 
 Move the rule before the verdict, add conditions to the verdict, or give the
-verdict "rest: count", so that the rules behind it still count.`,
+verdict "rest: count", so that the rules after it still count.`,
 	"decision-attribute": `The rule tests an attribute that has the name and a value of a part of a decision,
 such as outcome: deny. A request has only the attributes that its caller sends, so
 that the rule does not see what other rules decide.
@@ -235,7 +235,7 @@ matches, and one that tests for its contrary always does.
 
 Add the values, or remove the list and its rules.`,
 	"full-width": `The name of an attribute or a plain value contains punctuation that an input
-method for Chinese or Japanese writes in place of ASCII. To YAML it is text:
+method for Chinese or Japanese writes instead of ASCII. To YAML it is text:
 [user，ip] is one attribute with a comma in its name, and “post” is a value with
 the quotes in it. The rule matches no request and limits nothing.
 
@@ -253,7 +253,7 @@ silence the warning.`,
 10.0.0.0/8, with 16 million addresses. The address may have been meant, or a longer
 prefix.
 
-Write the block with zeros behind its prefix, 10.0.0.0/8, or the address alone.`,
+Write the block with zeros after its prefix, 10.0.0.0/8, or only the address.`,
 	"literal-address": `A plain value is compared as text. "10.0.0.0/8" matches only a request in which
 the attribute is this text, and "2001:db8::1" does not match "2001:DB8::1".
 
@@ -279,15 +279,15 @@ Write a burst of at least the threshold, or leave burst out: it is the threshold
 then.`,
 	"no-rules": `The file has no rules, so that every request gets the outcome of "unmatched":
 allow, by default.`,
-	"outage-without-effect": `on_outage decides for a limit while the store is out of reach. Triggers, counters,
+	"outage-without-effect": `on_outage decides for a limit while the store is unavailable. Triggers, counters,
 verdicts and rules in shadow mode never deny a request because of a count, so that
 on_outage changes nothing for them.
 
 Remove the key.`,
 	"pointless-limit": `Another limit that counts the same requests is always exceeded first, or at the
-same time. An example is a limit of 100 a minute beside a limit of 5 an hour for
+same time. An example is a limit of 100 a minute together with a limit of 5 an hour for
 the same key: the sixth request is denied by the second one. Another is a limit of
-20,000 a day beside one of 10 a minute, which admits 14,400 a day.
+20,000 a day together with one of 10 a minute, which admits 14,400 a day.
 
 Remove one of them, or correct its numbers.`,
 	"restart-forgets": `The window never ends. A service that counts in memory forgets its hits when it

@@ -37,7 +37,7 @@ func (x *index) add(i int) {
 }
 
 // anchorsOf returns the form and text of anchors of t: a test that is stricter than t has
-// one of them in its [passesOf]. It returns nil if that is hard to tell.
+// one of them in its [passesOf]. It returns nil if they are hard to find.
 func anchorsOf(t rule.Test) (list []anchor) {
 	switch form, arguments, parts := rule.FormOf(t); form {
 	case "", "Not", "Present":

@@ -11,8 +11,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// missingElse warns of a limit by the value of an attribute that leaves other
-// values without a limit.
+// missingElse warns of a limit by the value of an attribute without a limit for other values.
 func (l *linter) missingElse(i int) {
 	r := &l.rules[i]
 	if r.Quota == nil || r.Quota.By == "" || r.Quota.Else != nil {
@@ -46,8 +45,8 @@ func (l *linter) outage(i int) {
 	}
 }
 
-// silent warns of a trigger in a bucket that never holds so many hits.
-func (l *linter) silent(i int) {
+// unreachable warns of a trigger in a bucket that never holds so many hits.
+func (l *linter) unreachable(i int) {
 	r := &l.rules[i]
 	if burst := r.Window.Burst; r.Window.Kind == window.KindBucket && burst > 0 && burst < r.Trigger {
 		l.warn(i, "never-reports", l.field(i, "trigger"), "the trigger never reports: its bucket holds at most %s, and the threshold is %d", count(burst, "hit"), r.Trigger)
@@ -119,7 +118,7 @@ func count(n int64, noun string) string {
 const (
 	defaultMaxKeys = 10_000_000 // of a store in memory
 	tooLarge       = 256 << 30  // bytes of all keys of a rule
-	entryBytes     = 64         // of a key beside its state, about
+	entryBytes     = 64         // overhead of a key, about
 )
 
 // size warns of a rule whose keys together may not fit into memory.
@@ -265,9 +264,9 @@ func (l *linter) estimates(i int) {
 	}
 }
 
-// forgotten warns of hits that count for ever, and not longer than a process lives.
+// forgotten warns of hits that count forever in a store that does not outlive the process.
 func (l *linter) forgotten(i int) {
 	if r := &l.rules[i]; r.Kind() == rule.KindLimit && r.Window.Kind == window.KindEver {
-		l.warn(i, "restart-forgets", l.field(i, "window"), "without a store or a data directory, a restart of the service forgets what counts for ever")
+		l.warn(i, "restart-forgets", l.field(i, "window"), "without a store or a data directory, a restart of the service forgets what counts forever")
 	}
 }

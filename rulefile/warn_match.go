@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// dead warns of rules behind verdicts that match all their requests.
+// dead warns of rules after verdicts that match all their requests.
 func (l *linter) dead() {
 	verdicts := index{rules: l.rules, by: map[anchor][]int{}}
 	for j := range l.rules {
@@ -25,11 +25,11 @@ func (l *linter) dead() {
 		if r.Kind() != rule.KindVerdict || r.Mode != rule.Enforce || r.CountRest {
 			continue
 		}
-		if behind := len(l.rules) - 1 - j; len(r.When) == 0 && behind > 0 {
-			for k := range behind {
+		if after := len(l.rules) - 1 - j; len(r.When) == 0 && after > 0 {
+			for k := range after {
 				l.never[j+1+k] = true
 			}
-			l.warn(j, "dead-rule", l.nodes[j], "the rule matches every request: the rules behind it (%d) never apply", behind)
+			l.warn(j, "dead-rule", l.nodes[j], "the rule matches every request: the rules after it (%d) never apply", after)
 			return
 		}
 		verdicts.add(j)
@@ -85,8 +85,8 @@ func valuesOf(t rule.Test) (values []string, ok bool) {
 	return nil, false
 }
 
-// implies reports whether every request that r matches passes conditions. It
-// can report false where that is hard to tell.
+// implies reports whether every request that r matches passes conditions. It may report false
+// if that is hard to decide.
 func implies(r *rule.Rule, conditions []rule.Condition) bool {
 	return !slices.ContainsFunc(conditions, func(c rule.Condition) bool { return !impliesOne(r, c) })
 }
@@ -101,8 +101,8 @@ func impliesOne(r *rule.Rule, c rule.Condition) bool {
 	})
 }
 
-// stricter reports whether b holds for every value for which a holds. It can
-// report false where that is hard to tell.
+// stricter reports whether b holds for every value for which a holds. It may report false if
+// that is hard to decide.
 func stricter(a, b rule.Test) bool {
 	if same(a, b) {
 		return true

@@ -13,7 +13,7 @@ import (
 // usualAttributes are the attributes that logs and gates give to requests.
 var usualAttributes = []string{"ip", "user", "action", "method", "path", "query", "status", "bytes", "referer", "agent", "host"}
 
-// mostNames is the most names that are compared with each other.
+// mostNames is the maximum number of names that are compared with each other.
 const mostNames = 1000
 
 // names warns of attributes that no other rule names, and that differ by a letter or by

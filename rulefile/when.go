@@ -42,7 +42,7 @@ func (p *pass) test(n *node, outermost bool) rule.Test {
 	case aList:
 		for _, item := range n.items {
 			if item.text == "*" && item.quoted {
-				p.fault(item, `"*" stands for any value and needs no others beside it: want %s: "*"`, n.label)
+				p.fault(item, `"*" stands for any value and needs no other values: want %s: "*"`, n.label)
 			}
 		}
 		return rule.Equal(p.texts(n)...)
@@ -88,7 +88,7 @@ func (p *pass) tests(n *node, outermost bool) rule.Test {
 	case f["trim"] != nil && !outermost:
 		p.fault(f["trim"], "trim is for the attribute as a whole: write it outside of not and all")
 	case f["absent"] != nil && len(all) > 1:
-		p.fault(f["absent"], "absent leaves nothing for the other tests: want it alone")
+		p.fault(f["absent"], "absent leaves nothing for the other tests: want only absent")
 	case len(all) == 0 && len(n.entries) == 0:
 		p.fault(n, "%s has no test: want one of %s", n.label, either(matcherKeys))
 	case len(all) == 0 && f["trim"] != nil && len(f) == 1:
@@ -138,7 +138,7 @@ func (p *pass) one(key string, n *node) rule.Test {
 	return nil
 }
 
-// all reads a list of tests, for those that cannot stand in one table.
+// all reads a list of tests, for tests that one table cannot have.
 func (p *pass) all(n *node) rule.Test {
 	if len(n.items) == 0 { // or no list at all
 		p.fault(n, "all has no list of tests: want some, such as [{not: curl}, {not: {prefix: Go}}]")

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// wide lists punctuation that input methods for Chinese and Japanese write in
-// place of ASCII. To YAML it is text like any letter.
+// wide lists punctuation that input methods for Chinese and Japanese write instead of ASCII.
+// In YAML it is text like any letter.
 var wide = map[rune]struct{ name, instead string }{
 	'，': {"full-width comma", `", " between entries`},
 	'、': {"enumeration comma", `", " between entries`},
-	'：': {"full-width colon", `": " behind a key`},
+	'：': {"full-width colon", `": " after a key`},
 	'“': {"curly quote", `the straight quote '"'`},
 	'”': {"curly quote", `the straight quote '"'`},
 	'＊': {"full-width asterisk", `"*"`},
@@ -39,16 +39,16 @@ func firstWide(s string) string {
 // wideColon is the end of a fault about a key that has a full-width colon in it.
 const wideColon = `: "：" is a full-width colon, write ": "`
 
-// hasWideColon reports whether key has a full-width colon behind a word.
+// hasWideColon reports whether key has a full-width colon after a word.
 func hasWideColon(key string) bool {
 	return strings.IndexRune(key, '：') > 0
 }
 
 // wideKey matches the beginning of a line, or of an entry in brackets, up to the
-// full-width colon behind its first word.
+// full-width colon after its first word.
 var wideKey = regexp.MustCompile(`(?:^[\s-]*|[{,，]\s*)[A-Za-z0-9_.-]+：`)
 
-// wideColonNear returns the place of a full-width colon behind a key, in the
+// wideColonNear returns the place of a full-width colon after a key, in the
 // line where the YAML parser stopped or in the one above it.
 func (p *pass) wideColonNear(line int) (int, int, bool) {
 	for _, n := range []int{line, line - 1} {

@@ -13,11 +13,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// windowKeys has a row for each kind of window: its key, the keys that may stand
-// beside it, and the function that reads them. v is the value of the kind's key.
+// windowKeys has a row for each kind of window: its key, the other keys that it allows, and
+// the function that reads them. v is the value of the kind's key.
 var windowKeys = []struct {
 	kind   window.Kind
-	beside []string
+	others []string
 	read   func(p *pass, v *node, f map[string]*node, zone *time.Location) window.Window
 }{
 	{window.KindSliding, []string{"precision"}, func(p *pass, v *node, f map[string]*node, _ *time.Location) window.Window {
@@ -50,7 +50,7 @@ func lengthOnly(of func(time.Duration) window.Window) func(*pass, *node, map[str
 
 var (
 	periods  = []string{"minute", "hour", "day", "week", "month", "year"}
-	words    = append(slices.Clone(periods), window.KindEver.String()) // in place of a length
+	words    = append(slices.Clone(periods), window.KindEver.String()) // instead of a length
 	weekdays = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 )
 
@@ -80,15 +80,15 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 	at := 0 // the kind's row
 	for i, k := range windowKeys {
 		kind := k.kind.String()
-		known = append(append(known, kind), k.beside...)
+		known = append(append(known, kind), k.others...)
 		kinds = append(kinds, kind)
 		if n.get(kind) != nil {
 			at, found = i, append(found, kind)
 		}
 	}
-	sound := len(p.faults)
+	before := len(p.faults)
 	f := p.fields(n, known)
-	if sound != len(p.faults) {
+	if before != len(p.faults) {
 		return window.Window{}
 	}
 	if len(found) != 1 {
@@ -96,7 +96,7 @@ func (p *pass) windowTable(n *node, zone *time.Location) window.Window {
 		return window.Window{}
 	}
 	for i, k := range windowKeys {
-		for _, key := range k.beside {
+		for _, key := range k.others {
 			if other := f[key]; other != nil && i != at {
 				p.fault(other, "%s does not go with %s: it is for %s", key, found[0], k.kind)
 				return window.Window{}
@@ -128,8 +128,7 @@ func (p *pass) anchor(n *node, of window.Period) int {
 // spelled matches a length of time whose unit is written out.
 var spelled = regexp.MustCompile(`^([0-9]+) *(s|m|h|d|w)(ec|econd|in|inute|r|our|ay|eek)?s?$`)
 
-// duration reads a length of time. words are the alternatives to one in its
-// place.
+// duration reads a length of time. words are the alternatives that faults name.
 func (p *pass) duration(n *node, words []string) time.Duration {
 	const harmless = time.Hour
 	switch {
@@ -161,7 +160,7 @@ func (p *pass) duration(n *node, words []string) time.Duration {
 // durationPart matches a number and its unit.
 var durationPart = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)(us|µs|ms|s|m|h|d|w)`)
 
-// lengthOf has the lengths of the calendar's windows that always have the same one.
+// lengthOf has the lengths of the calendar windows whose length is constant.
 var lengthOf = map[string]string{"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 // ParseDuration returns the duration that text states in the syntax of rules

@@ -28,7 +28,7 @@ const (
 // refused lists the parts of YAML that rules files do not support, and what to
 // write instead.
 var refused = map[token.Type]string{
-	token.AliasType:      `* has a meaning of its own in YAML: in quotes, "*", it stands for any value; aliases (*name) are not supported, write the value out`,
+	token.AliasType:      `* has its own meaning in YAML: in quotes, "*", it stands for any value; aliases (*name) are not supported, write the value out`,
 	token.AnchorType:     `anchors (&name) are not supported: write the value out at each place; a text that starts with & needs quotes`,
 	token.TagType:        `tags (!name) are not supported: leave it out; a text that starts with ! needs quotes`,
 	token.MergeKeyType:   `merge keys (<<) are not supported: write the keys out`,
@@ -63,8 +63,7 @@ func (p *pass) source(src []byte) *node {
 	return p.document(file)
 }
 
-// unwanted notes the tokens that rules files do not support, and nesting that
-// is too deep.
+// unwanted records the tokens that rules files do not support, and nesting that is too deep.
 func (p *pass) unwanted(tokens token.Tokens) {
 	depth := 0
 	for _, t := range tokens {
@@ -95,7 +94,7 @@ func (p *pass) unwanted(tokens token.Tokens) {
 	}
 }
 
-// syntax notes the fault at which the YAML parser stopped.
+// syntax records the fault at which the YAML parser stopped.
 func (p *pass) syntax(err error) {
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil {
@@ -186,7 +185,7 @@ func (p *pass) entry(e *ast.MappingValueNode) entry {
 
 // node is a YAML value and its place.
 type node struct {
-	label        string // name in faults: the key that it stands under
+	label        string // name in faults: the key of which it is the value
 	key          *node  // that key; nil in a list and for the whole document
 	kind         kind
 	line, column int // from 1; a column is a character

@@ -21,13 +21,13 @@ func (p *pass) timezone(n *node) *time.Location {
 		return time.UTC
 	}
 	zone, err := time.LoadLocation(name)
-	place := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
+	city := strings.ToLower(name[strings.LastIndex(name, "/")+1:])
 	switch {
 	case name == "Local":
 		p.fault(n, "timezone is Local, which differs from machine to machine: want a name such as Europe/Berlin")
 	case err == nil:
 		return zone
-	case ofChina[place]:
+	case ofChina[city]:
 		p.fault(n, "unknown timezone %q: China uses Asia/Shanghai", name)
 	case name == "CST":
 		p.fault(n, "unknown timezone %q: it stands for several: want a name such as Asia/Shanghai or America/Chicago", name)

@@ -108,7 +108,7 @@ type Op struct {
 //     ([window.Limit.HoldLength]) the hits are held with this ID, if they are
 //     counted at all. With a zero ID nothing is held.
 //   - In a record a caller sets all fields to record hits that are held already,
-//     by a store that is out of reach. With a zero ID they are final.
+//     by a store that is unavailable. With a zero ID they are final.
 //   - Settle, cancel and renew are about the hold ID. A cancel also gives back the
 //     N hits of ops under limits whose takes do not hold, which were counted at the
 //     instant At, but only if a hold of the call was found, or if the op is Sure, and
@@ -222,9 +222,9 @@ func (e *OutageError) Error() string {
 	case errors.Is(e.Err, ErrFull):
 		return e.Err.Error() // the store was reached
 	case e.Ops == nil:
-		return fmt.Sprintf("store out of reach: %v", e.Err)
+		return fmt.Sprintf("store unavailable: %v", e.Err)
 	}
-	return fmt.Sprintf("store out of reach for %d ops: %v", len(e.Ops), e.Err)
+	return fmt.Sprintf("store unavailable for %d ops: %v", len(e.Ops), e.Err)
 }
 
 // Unwrap returns the cause.

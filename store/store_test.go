@@ -23,8 +23,8 @@ func TestOutageError(t *testing.T) {
 		err  store.OutageError
 		want string
 	}{
-		{store.OutageError{Err: refused}, "store out of reach: connection refused"},
-		{store.OutageError{Ops: []int{0, 2}, Err: refused}, "store out of reach for 2 ops: connection refused"},
+		{store.OutageError{Err: refused}, "store unavailable: connection refused"},
+		{store.OutageError{Ops: []int{0, 2}, Err: refused}, "store unavailable for 2 ops: connection refused"},
 		{store.OutageError{Ops: []int{1}, Err: store.ErrFull}, store.ErrFull.Error()},
 	} {
 		err := error(&test.err)

@@ -108,15 +108,24 @@ func (a *after) add(s State, now Instant, h Hits) State {
 }
 
 func (a *after) sub(s State, now Instant, h Hits) State {
+	return a.giveBack(s, now, h, func(w algorithm, s State, h Hits) State { return w.sub(s, now, h) })
+}
+
+func (a *after) subAt(s State, now, at Instant, h Hits) State {
+	return a.giveBack(s, now, h, func(w algorithm, s State, h Hits) State { return w.subAt(s, now, at, h) })
+}
+
+// giveBack gives h back to both windows by sub, to the limit's at most as many as count
+// beyond the condition.
+func (a *after) giveBack(s State, now Instant, h Hits, sub func(w algorithm, s State, h Hits) State) State {
 	b, in := split(s)
 	held, _ := a.base.look(b, now, Hits{})
-	n := min(max(held-a.count+1, 0), h.N)
-	if n > 0 && len(in) > 0 {
+	if n := min(max(held-a.count+1, 0), h.N); n > 0 && len(in) > 0 {
 		end := len(s) - len(in)
-		s = append(s[:end], a.inner.sub(in, now, Hits{N: n})...)
+		s = append(s[:end], sub(a.inner, in, Hits{N: n})...)
 	}
 	if len(b) > 0 {
-		s = closeBase(s, a.base.sub(b, now, h), len(b))
+		s = closeBase(s, sub(a.base, b, h), len(b))
 	}
 	if len(s) == 1 {
 		return s[:0]

@@ -3,8 +3,7 @@ package window
 // How the kinds count what holds cost once it is final. See holding for what they
 // have in common.
 
-// aged is an algorithm that can count hits at an earlier instant. Unlike other
-// algorithms, its methods accept empty states.
+// aged is an algorithm that can count hits at an earlier instant.
 type aged interface {
 	algorithm
 
@@ -29,10 +28,15 @@ type aged interface {
 	// leaves returns the instant from which hits that were taken at an instant,
 	// and settled by now, do not count any more.
 	leaves(s State, at Instant) Instant
-
-	// lasts returns leaves, or 0 where that is not after what expires returns.
-	lasts(s State, at Instant) Instant
 }
+
+// sameState is a part of the algorithms whose states are those of the kind.
+type sameState struct{}
+
+func (sameState) adopt(s State) State           { return s }
+func (sameState) plain(s State) (State, bool)   { return s, true }
+func (sameState) open(s State, _ Instant) State { return s }
+func (sameState) empty(s State) State           { return s[:0] }
 
 // agedOf returns how the algorithm a, of a kind, counts what holds cost. Nil: the
 // kind cannot hold.
@@ -41,98 +45,50 @@ func agedOf(a algorithm) aged {
 	case *sliding:
 		return &dated{*a}
 	case *cells:
-		return &agedCells{a}
+		return &agedCells{cells: a}
 	case *period:
-		return &agedPeriod{a}
+		return &agedPeriod{period: a}
 	case *bucket:
-		return &agedBucket{a}
+		return &agedBucket{bucket: a}
 	case *ever:
-		return &agedEver{a}
+		return &agedEver{ever: a}
 	}
 	return nil
 }
 
 // agedEver: an instant is as good as another.
-type agedEver struct{ *ever }
-
-func (w *agedEver) adopt(s State) State           { return s }
-func (w *agedEver) plain(s State) (State, bool)   { return s, true }
-func (w *agedEver) open(s State, _ Instant) State { return s }
-func (w *agedEver) empty(s State) State           { return s[:0] }
-func (w *agedEver) leaves(State, Instant) Instant { return forever }
-func (w *agedEver) lasts(State, Instant) Instant  { return forever }
-func (w *agedEver) expires(s State) Instant       { return orZero(w.ever, s) }
-func (w *agedEver) sub(s State, t Instant, h Hits) State {
-	if len(s) == 0 {
-		return s
-	}
-	return w.ever.sub(s, t, h)
+type agedEver struct {
+	sameState
+	*ever
 }
+
+func (w *agedEver) leaves(State, Instant) Instant { return forever }
 
 func (w *agedEver) book(s State, now, _, _ Instant, n int64) State {
 	return w.add(s, now, Hits{N: n})
 }
 
-// orZero returns a.expires(s), and 0 for an empty state.
-func orZero(a algorithm, s State) Instant {
-	if len(s) == 0 {
-		return 0
-	}
-	return a.expires(s)
-}
-
-// seenIn returns a.seen(s), and 0 for an empty state.
-func seenIn(a algorithm, s State) Instant {
-	if len(s) == 0 {
-		return 0
-	}
-	return a.seen(s)
-}
-
 // agedBucket: holds do not drain, and what they cost is booked when they end.
-type agedBucket struct{ *bucket }
-
-func (w *agedBucket) adopt(s State) State           { return s }
-func (w *agedBucket) plain(s State) (State, bool)   { return s, true }
-func (w *agedBucket) open(s State, _ Instant) State { return s }
-func (w *agedBucket) empty(s State) State           { return s[:0] }
-func (w *agedBucket) leaves(State, Instant) Instant { return 0 } // see holding.at
-func (w *agedBucket) lasts(State, Instant) Instant  { return 0 }
-
-func (w *agedBucket) sub(s State, t Instant, h Hits) State {
-	if len(s) == 0 {
-		return s
-	}
-	return w.bucket.sub(s, t, h)
+type agedBucket struct {
+	sameState
+	*bucket
 }
-func (w *agedBucket) expires(s State) Instant { return orZero(w.bucket, s) }
+
+func (w *agedBucket) leaves(State, Instant) Instant { return 0 } // see holding.at
 
 func (w *agedBucket) book(s State, _, _, settled Instant, n int64) State {
 	return w.add(s, settled, Hits{N: n})
 }
 
 // agedCells: hits count in the cell of their take.
-type agedCells struct{ *cells }
-
-func (w *agedCells) adopt(s State) State           { return s }
-func (w *agedCells) plain(s State) (State, bool)   { return s, true }
-func (w *agedCells) open(s State, _ Instant) State { return s }
-func (w *agedCells) empty(s State) State           { return s[:0] }
-func (w *agedCells) expires(s State) Instant       { return orZero(w.cells, s) }
-func (w *agedCells) seen(s State) Instant          { return seenIn(w.cells, s) }
-
-func (w *agedCells) sub(s State, t Instant, h Hits) State {
-	if len(s) == 0 {
-		return s
-	}
-	return w.cells.sub(s, t, h)
+type agedCells struct {
+	sameState
+	*cells
 }
 
 func (w *agedCells) leaves(_ State, at Instant) Instant {
 	return Instant((floorDiv(int64(at), w.width)+1)*w.width + w.length - 1)
 }
-
-func (w *agedCells) lasts(s State, at Instant) Instant { return w.leaves(s, at) }
 
 func (w *agedCells) book(s State, now, at, _ Instant, n int64) State {
 	if w.leaves(s, at) <= now {
@@ -172,9 +128,10 @@ func (w *agedCells) book(s State, now, at, _ Instant, n int64) State {
 // outlives its period begins none.
 //
 // State: as of period. The hits of a period with holds can be 0.
-type agedPeriod struct{ *period }
-
-func (w *agedPeriod) adopt(s State) State { return s }
+type agedPeriod struct {
+	sameState
+	*period
+}
 
 // plain returns an empty state for a period without hits: giving everything back
 // ends a period.
@@ -213,29 +170,19 @@ func (w *agedPeriod) leaves(s State, at Instant) Instant {
 	return w.end(s[0])
 }
 
-// lasts saves asking the calendar.
-func (w *agedPeriod) lasts(s State, at Instant) Instant {
-	if len(s) > 0 && s[1] > 0 {
-		return 0
-	}
-	return w.leaves(s, at)
-}
-
 func (w *agedPeriod) sub(s State, now Instant, h Hits) State {
-	if len(s) > 0 && now < w.end(s[0]) {
+	if now < w.end(s[0]) {
 		s[1] -= uint64(min(h.N, int64(s[1])))
 	}
 	return s
 }
 
 func (w *agedPeriod) expires(s State) Instant {
-	if len(s) == 0 || s[1] == 0 {
+	if s[1] == 0 {
 		return 0
 	}
 	return w.end(s[0])
 }
-
-func (w *agedPeriod) seen(s State) Instant { return seenIn(w.period, s) }
 
 // has reports whether at is in the period with this mark.
 func (p *span) has(mark uint64, at Instant) bool {

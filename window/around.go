@@ -1,12 +1,11 @@
 package window
 
-import "time"
+// How the verbs treat a limit that holds or bans, and a state that such a limit left
+// behind. A state is the words of a ban, if there was one, and what the limit below keeps.
+// Checks and takes under other limits, in other states, do not need the functions of this
+// file, and are faster without them.
 
-// The verbs under a limit that holds or bans, and in a state that such a limit
-// left behind. The other limits and states do not come here. A state is the
-// words of a ban, if there was one, and what the limit below keeps.
-
-// isAround reports whether s, under l, is for the functions of this file.
+// isAround reports whether s, under l, is one that such a limit left, or l is such a limit.
 func (l *Compiled) isAround(s State) bool {
 	return l.around || len(s) > 0 && s[0] >= heldMark && (!l.anyWord || l.isBan(s))
 }
@@ -19,17 +18,24 @@ func (l *Compiled) below(in State) algorithm {
 	return l.algorithm
 }
 
-// part is a state under a limit that holds or bans, at an instant.
+// part is a state at an instant.
 type part struct {
 	ban  banState
 	in   State
 	algo algorithm // of in
 	now  Instant
+	bare bool // the state has no words of a ban
 }
 
-// open returns the parts of s at now. A state that has expired is an empty one.
-func (l *Compiled) open(s State, now Instant) (p part) {
+// open sets p, which is zero, to the parts of s at now, or at the latest instant that s
+// remembers. A state with holds, a ban or a note that has expired is an empty one.
+func (l *Compiled) open(p *part, s State, now Instant) {
+	if !l.isAround(s) {
+		p.in, p.algo, p.now, p.bare = s, l.algorithm, l.clock(s, now), true
+		return
+	}
 	p.ban, p.in = l.splitBan(s)
+	p.bare = len(p.in) == len(s)
 	p.algo = l.below(p.in)
 	p.now = min(max(now, 0), lastInstant)
 	if p.ban.strikes > 0 {
@@ -45,7 +51,6 @@ func (l *Compiled) open(s State, now Instant) (p part) {
 	if len(p.in) == 0 && p.ban.left(p.now, &l.Ban) == 0 && p.ban.end <= p.now {
 		p.ban = banState{}
 	}
-	return p
 }
 
 // note notes that no hits are dropped from now on, for a take with a receipt.
@@ -58,8 +63,10 @@ func (l *Compiled) note(p *part, id [12]byte) {
 // banned reports whether the key is banned.
 func (p *part) banned() bool { return p.ban.strikes > 0 && p.ban.end > p.now }
 
-// answer fills in r, which is empty, where the key is not banned.
-func (l *Compiled) answer(r *Result, p *part, before, used int64, fits Instant) {
+// answer fills in r, which is empty, where the key is not banned. expires is when the
+// state does, and the hits in question fit from fits on. It fills in the caller's result
+// because copies of a Result take time.
+func (l *Compiled) answer(r *Result, now, expires Instant, before, used int64, fits Instant) {
 	r.Quota, r.Used, r.Before, r.Remaining = l.Capacity(), used, before, Unlimited
 	if r.Quota != Unlimited {
 		r.Remaining = max(0, r.Quota-used)
@@ -67,25 +74,17 @@ func (l *Compiled) answer(r *Result, p *part, before, used int64, fits Instant) 
 	switch {
 	case fits == never:
 		r.RetryAfter = Never
-	case fits > p.now:
-		r.RetryAfter = fits.Sub(p.now)
+	case fits > now:
+		r.RetryAfter = fits.Sub(now)
 	default:
 		r.Allowed = true
 	}
-	if len(p.in) > 0 {
-		r.ResetAfter = resetAfter(p.algo.expires(p.in), p.now)
-	}
-}
-
-// resetAfter returns the time from now until a state has expired.
-func resetAfter(expires, now Instant) (d time.Duration) {
 	switch {
 	case expires == forever:
-		return Never
+		r.ResetAfter = Never
 	case expires > now:
-		return expires.Sub(now)
+		r.ResetAfter = expires.Sub(now)
 	}
-	return 0
 }
 
 // noQuestion is the hits of answerBanned for a verb that asks for no hits.
@@ -119,46 +118,64 @@ func (l *Compiled) tooMany(n int64) bool {
 
 // checkAround checks like Check, with holds and bans.
 func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
-	p := l.open(s, now)
-	if p.banned() {
+	var p part
+	if l.open(&p, s, now); p.banned() {
 		l.answerBanned(r, &p, h.N)
 		return
 	}
 	used, fits := p.algo.look(p.in, p.now, h)
-	l.answer(r, &p, used, used, fits)
+	l.answer(r, p.now, orZero(p.algo, p.in), used, used, fits)
 }
 
 // takeAround takes like Take, with holds and bans, under the hold id if that is not
 // nil. It returns the state as it was when the limit denies h and does not ban.
 func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *[12]byte) State {
-	p := l.open(s, now)
-	if p.banned() {
+	var p part
+	if l.open(&p, s, now); p.banned() {
 		l.answerBanned(r, &p, h.N)
 		return s
 	}
 	before, fits := p.algo.look(p.in, p.now, h)
-	if h.N == 0 {
-		l.answer(r, &p, before, before, fits)
-		return s
-	}
-	if fits == never || fits > p.now {
-		if l.Ban.For > 0 {
+	if h.N == 0 || fits == never || fits > p.now {
+		if h.N > 0 && l.Ban.For > 0 {
 			return l.strike(r, s, &p, before, h.N)
 		}
-		l.answer(r, &p, before, before, fits)
+		l.answer(r, p.now, orZero(p.algo, p.in), before, before, fits)
 		return s
 	}
+	var hold *Hold
+	if id != nil {
+		hold = &Hold{ID: *id, At: p.now, End: l.holdEnd(p.now)}
+	}
+	return l.count(r, s, &p, h, hold, before)
+}
+
+// count counts h, at least one hit, in p. They are held as hold if that is not nil, takes
+// under the limit hold, the hold is not over, and there is room for one more. It fills in r,
+// which is empty, and returns the state.
+func (l *Compiled) count(r *Result, s State, p *part, h Hits, hold *Hold, before int64) State {
 	h = h.countable()
-	if id != nil && l.HoldLength() > 0 {
-		hold := Hold{ID: *id, At: p.now, End: l.holdEnd(p.now)}
-		p.in, r.Held = l.holder(p.in).hold(p.in, p.now, h.N, hold)
+	if w := l.holder(p.in); w != nil && hold != nil && l.HoldLength() > 0 && hold.End > p.now {
+		own := *hold
+		own.At = min(own.At, p.now)
+		p.in, r.Held = w.hold(p.in, p.now, h.N, own)
 	}
 	if !r.Held {
-		if p.in = p.algo.add(p.in, p.now, h); id != nil {
-			l.note(&p, *id)
+		if p.in = p.algo.add(p.in, p.now, h); hold != nil {
+			l.note(p, hold.ID)
 		}
 	}
-	return l.done(r, s, &p, before)
+	return l.done(r, s, p, before)
+}
+
+// passes reports whether a record of h, which are held or not, passes the quota. The
+// number of holds does not matter.
+func (l *Compiled) passes(p *part, h Hits, held bool) bool {
+	if w := l.holder(p.in); w != nil {
+		return w.over(p.in, p.now, h.N, held)
+	}
+	_, fits := p.algo.look(p.in, p.now, h)
+	return fits == never || fits > p.now
 }
 
 // holder returns how the limit below bans holds in the state in, or nil when it
@@ -180,7 +197,10 @@ func (l *Compiled) done(r *Result, s State, p *part, before int64) State {
 		r.Before = before
 	} else {
 		used, _ := p.algo.look(p.in, p.now, Hits{})
-		l.answer(r, p, before, used, p.now)
+		l.answer(r, p.now, orZero(p.algo, p.in), before, used, p.now)
+	}
+	if p.bare && p.ban == (banState{}) {
+		return p.in
 	}
 	return l.join(s, p)
 }
@@ -200,89 +220,12 @@ func (l *Compiled) strike(r *Result, s State, p *part, before, n int64) State {
 	return p.ban.write(s, p.in)
 }
 
-// recordAround records like Record, with holds and bans, under hold if that is not
-// nil. Hits past the quota are a strike, unless quiet.
-func (l *Compiled) recordAround(r *Result, s State, now Instant, h Hits, hold *Hold, quiet bool) State {
-	p := l.open(s, now)
-	if p.banned() {
-		l.answerBanned(r, &p, noQuestion)
-		return s
-	}
-	before, fits := p.algo.look(p.in, p.now, h)
-	if h.N == 0 {
-		l.answer(r, &p, before, before, p.now)
-		return s
-	}
-	over := fits == never || fits > p.now
-	if w := l.holder(p.in); w != nil && over { // not because of the number of holds
-		over = w.over(p.in, p.now, h.N, hold != nil)
-	}
-	if over && l.Ban.For > 0 && !quiet {
-		return l.strike(r, s, &p, before, noQuestion)
-	}
-	h = h.countable()
-	if w := l.holder(p.in); hold != nil && l.HoldLength() > 0 && w != nil && hold.End > p.now && !w.has(p.in, hold.ID) {
-		at := *hold
-		at.At = min(at.At, p.now)
-		p.in, r.Held = w.hold(p.in, p.now, h.N, at)
-	}
-	if !r.Held {
-		if p.in = p.algo.add(p.in, p.now, h); hold != nil {
-			l.note(&p, hold.ID)
-		}
-	}
-	return l.done(r, s, &p, before)
-}
-
-// deniedAround counts the hits of a take that was denied. It moves the end of a
-// ban.
-func (l *Compiled) deniedAround(r *Result, s State, now Instant, h Hits) State {
-	p := l.open(s, now)
-	if !p.banned() {
-		return l.recordAround(r, s, now, h, nil, true)
-	}
-	if h.N > 0 {
-		p.ban.end = min(p.now+p.ban.length, lastInstant)
-		s = p.ban.write(s, p.in)
-	}
-	l.answerBanned(r, &p, noQuestion)
-	return s
-}
-
-// refundAround refunds like Refund, with holds and bans.
-func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
-	p := l.open(s, now)
-	noted := p.ban != banState{}
-	if h.N == All {
-		p.ban = banState{}
-	}
-	if p.banned() {
-		l.answerBanned(r, &p, noQuestion)
-		return s
-	}
-	before, _ := p.algo.look(p.in, p.now, Hits{})
-	if h.N <= 0 {
-		l.answer(r, &p, before, before, p.now)
-		return s
-	}
-	switch {
-	case len(p.in) == 0:
-	case h.N > MaxHits && l.Measure != Distinct && !isHeld(p.in) && !kinds[l.Window.Kind].holds:
-		p.in = p.in[:0]
-	default:
-		p.in = p.algo.sub(p.in, p.now, h.countable())
-	}
-	if noted && l.undated && p.ban.strikes == 0 {
-		p.ban = notedAt(p.now + 1) // whose hits were refunded cannot be told
-	}
-	return l.done(r, s, &p, before)
-}
-
 // change runs f, which ends or renews a hold, or gives hits back, on the state
 // below bans, and fills in r, which is empty. It changes nothing when f reports false. ban is
 // what the state remembers of bans.
 func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now Instant, ban banState) (State, bool)) State {
-	p := l.open(s, now)
+	var p part
+	l.open(&p, s, now)
 	before, _ := p.algo.look(p.in, p.now, Hits{})
 	if len(p.in) > 0 {
 		p.in, r.Held = f(p.in, p.now, p.ban)
@@ -293,7 +236,7 @@ func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now 
 		l.answerBanned(r, &p, noQuestion)
 		return s
 	default:
-		l.answer(r, &p, before, before, p.now)
+		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
 		return s
 	}
 	return l.done(r, s, &p, before)
@@ -320,7 +263,8 @@ func (l *Compiled) roomAround(s State, h Hits) int {
 
 // tally writes into r how many holds are alive, as Used, and whether the key is banned.
 func (l *Compiled) tally(r *Result, s State, now Instant) {
-	p := l.open(s, now)
+	var p part
+	l.open(&p, s, now)
 	r.Used, r.Banned = int64(l.alive(&p)), p.banned()
 }
 
@@ -330,27 +274,4 @@ func (l *Compiled) alive(p *part) int {
 		return w.alive(p.in, p.now)
 	}
 	return 0
-}
-
-// readAround reads like Read, with holds and bans.
-func (l *Compiled) readAround(s State, now Instant) (r Reading) {
-	p := l.open(s, now)
-	if p.banned() {
-		l.answerBanned(&r.Result, &p, noQuestion)
-	} else {
-		l.checkAround(&r.Result, s, now, Hits{})
-	}
-	r.At, r.Strikes, r.Holds = p.now, p.ban.left(p.now, &l.Ban), l.alive(&p)
-	if p.banned() {
-		r.BannedUntil = p.ban.end
-		return r
-	}
-	if len(p.in) == 0 {
-		return r
-	}
-	cut := false
-	if r.History, cut = p.algo.history(p.in, p.now, r.Used); cut {
-		r.length = l.Window.micros()
-	}
-	return r
 }

@@ -223,21 +223,11 @@ func between(list []uint64, from, to uint64) bool {
 // leaves returns the instant at which hits that are dated at have left.
 func (w *dated) leaves(_ State, at Instant) Instant { return at + Instant(w.length) }
 
-func (w *dated) lasts(s State, at Instant) Instant { return w.leaves(s, at) }
-
 func (w *dated) expires(s State) Instant {
-	if len(s) <= datedHeader {
-		return 0
-	}
 	return Instant(s[len(s)-pairWords]) + Instant(w.length)
 }
 
-func (w *dated) seen(s State) Instant {
-	if len(s) <= datedHeader {
-		return 0
-	}
-	return Instant(s[len(s)-pairWords])
-}
+func (w *dated) seen(s State) Instant { return Instant(s[len(s)-pairWords]) }
 
 func (w *dated) room(s State, _ Hits) int { return max(len(s), datedHeader) + pairWords }
 

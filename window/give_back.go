@@ -58,26 +58,10 @@ func (p *period) subAt(s State, now, at Instant, h Hits) State {
 }
 
 func (w *agedPeriod) subAt(s State, now, at Instant, h Hits) State {
-	if len(s) == 0 || !w.has(s[0], at) || w.calendar != nil && w.mark(now) != s[0] {
+	if !w.has(s[0], at) || w.calendar != nil && w.mark(now) != s[0] {
 		return s
 	}
 	return w.sub(s, now, h)
-}
-
-func (w *agedCells) subAt(s State, now, at Instant, h Hits) State {
-	if len(s) == 0 {
-		return s
-	}
-	return w.cells.subAt(s, now, at, h)
-}
-
-func (w *agedEver) subAt(s State, now, _ Instant, h Hits) State { return w.sub(s, now, h) }
-
-func (w *agedBucket) subAt(s State, now, at Instant, h Hits) State {
-	if len(s) == 0 {
-		return s
-	}
-	return w.bucket.subAt(s, now, at, h)
 }
 
 // subAt gives back what has not drained since: what the hits booked, less the
@@ -95,22 +79,4 @@ func (b *bucket) subAt(s State, now, at Instant, h Hits) State {
 		return s
 	}
 	return b.unbook(s, now, hi, lo)
-}
-
-// subAt gives back hits of both windows, of the limit's at most as many as count
-// beyond the condition.
-func (a *after) subAt(s State, now, at Instant, h Hits) State {
-	b, in := split(s)
-	used, _ := a.base.look(b, now, Hits{})
-	if n := min(max(used-a.count+1, 0), h.N); n > 0 && len(in) > 0 {
-		end := len(s) - len(in)
-		s = append(s[:end], a.inner.subAt(in, now, at, Hits{N: n})...)
-	}
-	if len(b) > 0 {
-		s = closeBase(s, a.base.subAt(b, now, at, h), len(b))
-	}
-	if len(s) == 1 {
-		return s[:0]
-	}
-	return s
 }

@@ -38,19 +38,21 @@ type Cell struct {
 
 // Read returns the numbers and the history of a key in state s at now. It counts
 // nothing. It allocates the history.
-func (l *Compiled) Read(s State, now Instant) Reading {
-	if l.isAround(s) {
-		return l.readAround(s, now)
-	}
-	r := Reading{Result: l.Check(s, now, Hits{}), At: l.clock(s, now)}
-	if len(s) == 0 {
+func (l *Compiled) Read(s State, now Instant) (r Reading) {
+	var p part
+	l.open(&p, s, now)
+	r.At, r.Strikes, r.Holds = p.now, p.ban.left(p.now, &l.Ban), l.alive(&p)
+	if p.banned() {
+		l.answerBanned(&r.Result, &p, noQuestion)
+		r.BannedUntil = p.ban.end
 		return r
 	}
-	if w, ok := l.algorithm.(holder); ok {
-		r.Holds = w.alive(s, r.At)
+	l.look(&r.Result, s, now, Hits{})
+	if len(p.in) == 0 {
+		return r
 	}
 	cut := false
-	if r.History, cut = l.algorithm.history(s, r.At, r.Used); cut {
+	if r.History, cut = p.algo.history(p.in, p.now, r.Used); cut {
 		r.length = l.Window.micros()
 	}
 	return r

@@ -18,8 +18,10 @@ func (w *holding) sub(s State, now Instant, h Hits) State {
 		return w.algorithm.sub(s, now, h)
 	}
 	s = w.begin(s, now)
-	v := readHolds(s)
-	return w.finish(narrow(s, w.base.sub(v.base, now, h), len(v.base)), now)
+	if v := readHolds(s); len(v.base) > 0 {
+		s = narrow(s, w.base.sub(v.base, now, h), len(v.base))
+	}
+	return w.finish(s, now)
 }
 
 func (w *holding) subAt(s State, now, at Instant, h Hits) State {
@@ -27,8 +29,10 @@ func (w *holding) subAt(s State, now, at Instant, h Hits) State {
 		return w.algorithm.subAt(s, now, at, h)
 	}
 	s = w.begin(s, now) // which can take hits out of the middle of a log
-	v := readHolds(s)
-	return w.finish(narrow(s, w.base.subAt(v.base, now, at, h), len(v.base)), now)
+	if v := readHolds(s); len(v.base) > 0 {
+		s = narrow(s, w.base.subAt(v.base, now, at, h), len(v.base))
+	}
+	return w.finish(s, now)
 }
 
 func (w *holding) hold(s State, now Instant, n int64, h Hold) (State, bool) {
@@ -200,7 +204,7 @@ func (w *holding) finish(s State, now Instant) State {
 		return s
 	}
 	if b, ok := w.base.plain(v.base); ok {
-		if w.base.expires(b) <= now {
+		if orZero(w.base, b) <= now {
 			b = b[:0]
 		}
 		return s[:copy(s, b)]
@@ -281,11 +285,11 @@ func (w *holding) expires(s State) Instant {
 			return max(end, orZero(w.bucket, b))
 		}
 	}
-	end = max(end, w.base.expires(v.base))
-	if s[3] > 0 {
-		end = max(end, w.base.lasts(v.base, Instant(s[3]-1)))
+	last := orZero(w.base, v.base)
+	if s[3] > 0 && (last == 0 || !w.periods) { // all hits of a period leave together
+		last = max(last, w.base.leaves(v.base, Instant(s[3]-1)))
 	}
-	return end
+	return max(end, last)
 }
 
 func (w *holding) seen(s State) Instant {

@@ -17,18 +17,8 @@ func plainLog(a algorithm) *sliding {
 // isLog reports whether s is a plain log that stays one when hits are taken.
 func (l *Compiled) isLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
 
-// clock is [Compiled.clock] for a log.
-func (w *sliding) clock(s State, now Instant) Instant {
-	now = min(max(now, 0), lastInstant)
-	if k := len(s); k > 0 {
-		now = max(now, Instant(s[k-1]))
-	}
-	return now
-}
-
-// checkPlain fills in r, the answer for n hits at now.
+// checkPlain fills in r, the answer for n hits at now, which clock has returned.
 func (w *sliding) checkPlain(r *Result, s State, now Instant, n int64) {
-	now = w.clock(s, now)
 	length, out := Instant(w.length), 0
 	if k := len(s); k > 0 {
 		out = left(s, now-length)
@@ -49,7 +39,6 @@ func (w *sliding) checkPlain(r *Result, s State, now Instant, n int64) {
 // countPlain counts n hits, at least one, that checkPlain has admitted with the answer r, and
 // turns r into the answer of the take.
 func (w *sliding) countPlain(r *Result, s State, now Instant, n int64) State {
-	now = w.clock(s, now)
 	r.Used += n
 	r.Remaining -= n
 	r.ResetAfter = Instant(w.length).length()

@@ -17,13 +17,13 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 	switch h = h.clean(); {
 	case l.isLog(s):
-		l.log.checkPlain(r, s, now, h.N)
+		l.log.checkPlain(r, s, l.clock(s, now), h.N)
 	case l.isAround(s):
 		l.checkAround(r, s, now, h)
 	default:
 		now = l.clock(s, now)
 		used, fits := l.algorithm.look(s, now, h)
-		l.result(r, s, now, used, used, fits)
+		l.answer(r, now, orZero(l.algorithm, s), used, used, fits)
 	}
 }
 
@@ -39,26 +39,28 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // hits were held, or whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
 	*r = Result{}
-	held := hold != nil && hold.ID != [12]byte{} && l.HoldLength() > 0
+	named := hold != nil && hold.ID != [12]byte{}
 	switch v {
 	case verb.Look:
 		l.look(r, s, now, h)
 		return s
 	case verb.Take:
-		if held || l.undated && hold != nil && hold.ID != [12]byte{} {
+		if named && (l.HoldLength() > 0 || l.undated) {
 			return l.takeAround(r, s, now, h.clean(), &hold.ID)
 		}
 		return l.take(r, s, now, h)
-	case verb.Record:
-		return l.recordHold(r, s, now, h, hold, held, false)
-	case verb.RecordNow:
-		var begun Hold
-		if held || l.undated && hold != nil && hold.ID != [12]byte{} {
-			begun, held = Hold{ID: hold.ID, At: now, End: now.Add(l.HoldLength())}, true
+	case verb.Record, verb.RecordQuietly:
+		if !named || l.HoldLength() == 0 {
+			hold = nil
 		}
-		return l.recordHold(r, s, now, h, &begun, held, false)
-	case verb.RecordQuietly:
-		return l.recordHold(r, s, now, h, hold, held, true)
+		return l.record(r, s, now, h, hold, v == verb.RecordQuietly)
+	case verb.RecordNow:
+		if named {
+			hold = &Hold{ID: hold.ID, At: now, End: now.Add(l.HoldLength())}
+		} else {
+			hold = nil
+		}
+		return l.record(r, s, now, h, hold, false)
 	case verb.RecordDenied:
 		return l.recordDenied(r, s, now, h)
 	case verb.Tally:
@@ -67,17 +69,17 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 	case verb.Refund:
 		return l.refund(r, s, now, h)
 	}
-	var named Hold
-	if hold != nil {
-		named = *hold
+	if hold == nil {
+		hold = &Hold{}
 	}
-	s, *r = l.holds.end(*l, v, s, now, h, named)
+	s, *r = l.holds.end(*l, v, s, now, h, *hold)
 	return s
 }
 
 // take is Take that writes the answer into r, which must be the zero Result.
 func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	if l.isLog(s) {
+		now = l.clock(s, now)
 		if l.log.checkPlain(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
 			s = l.log.countPlain(r, s, now, h.N)
 		}
@@ -89,7 +91,7 @@ func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	now, h = l.clock(s, now), h.clean()
 	before, fits := l.algorithm.look(s, now, h)
 	if fits > now || fits == never || h.N == 0 {
-		l.result(r, s, now, before, before, fits)
+		l.answer(r, now, orZero(l.algorithm, s), before, before, fits)
 		return s
 	}
 	s = l.algorithm.add(s, now, h.countable())
@@ -97,7 +99,7 @@ func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	if l.recounts || h.N > MaxHits || used > MaxHits {
 		used, _ = l.algorithm.look(s, now, Hits{})
 	}
-	l.result(r, s, now, before, used, now)
+	l.answer(r, now, orZero(l.algorithm, s), before, used, now)
 	return s
 }
 
@@ -105,22 +107,44 @@ func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 // with measure [Distinct] cannot remember all hits past the quota: they forget the
 // oldest first, so Used can then be lower than what was recorded.
 func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
-	next = l.record(&r, s, now, h)
+	next = l.record(&r, s, now, h, nil, false)
 	return next, r
 }
 
-func (l *Compiled) record(r *Result, s State, now Instant, h Hits) State {
-	if l.isAround(s) {
-		return l.recordAround(r, s, now, h.clean(), nil, false)
+// record records h, under hold if that is not nil. Hits past the quota are a strike,
+// unless quiet.
+func (l *Compiled) record(r *Result, s State, now Instant, h Hits, hold *Hold, quiet bool) State {
+	var p part
+	if l.open(&p, s, now); p.banned() {
+		l.answerBanned(r, &p, noQuestion)
+		return s
 	}
-	now, h = l.clock(s, now), h.clean()
-	before, _ := l.algorithm.look(s, now, Hits{})
-	used := before
+	h = h.clean()
+	before, _ := p.algo.look(p.in, p.now, Hits{})
+	if h.N == 0 {
+		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
+		return s
+	}
+	if l.Ban.For > 0 && !quiet && l.passes(&p, h, hold != nil) {
+		return l.strike(r, s, &p, before, noQuestion)
+	}
+	if w := l.holder(p.in); w != nil && hold != nil && l.HoldLength() > 0 && w.has(p.in, hold.ID) {
+		hold = nil
+	}
+	return l.count(r, s, &p, h, hold, before)
+}
+
+// recordDenied counts the hits of a take that was denied. It moves the end of a ban.
+func (l *Compiled) recordDenied(r *Result, s State, now Instant, h Hits) State {
+	var p part
+	if l.open(&p, s, now); !p.banned() {
+		return l.record(r, s, now, h, nil, true)
+	}
 	if h.N > 0 {
-		s = l.algorithm.add(s, now, h.countable())
-		used, _ = l.algorithm.look(s, now, Hits{})
+		p.ban.end = min(p.now+p.ban.length, lastInstant)
+		s = p.ban.write(s, p.in)
 	}
-	l.result(r, s, now, before, used, now)
+	l.answerBanned(r, &p, noQuestion)
 	return s
 }
 
@@ -134,22 +158,32 @@ func (l *Compiled) Refund(s State, now Instant, h Hits) (next State, r Result) {
 }
 
 func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
-	if l.isAround(s) {
-		return l.refundAround(r, s, now, h.clean())
+	var p part
+	l.open(&p, s, now)
+	noted := p.ban != banState{}
+	if h.N == All {
+		p.ban = banState{}
 	}
-	now, h = l.clock(s, now), h.clean()
-	before, _ := l.algorithm.look(s, now, Hits{})
-	used := before
-	if h.N > 0 && len(s) > 0 {
-		if h.N > MaxHits && l.Measure != Distinct && l.Window.Kind != KindHeld {
-			s = s[:0]
-		} else {
-			s = l.algorithm.sub(s, now, h)
-		}
-		used, _ = l.algorithm.look(s, now, Hits{})
+	if p.banned() {
+		l.answerBanned(r, &p, noQuestion)
+		return s
 	}
-	l.result(r, s, now, before, used, now)
-	return s
+	h = h.clean()
+	before, _ := p.algo.look(p.in, p.now, Hits{})
+	switch {
+	case h.N == 0:
+		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
+		return s
+	case len(p.in) == 0:
+	case h.N > MaxHits && l.Measure != Distinct && !isHeld(p.in) && l.Window.Kind != KindHeld:
+		p.in = p.in[:0]
+	default:
+		p.in = p.algo.sub(p.in, p.now, h.countable())
+	}
+	if noted && l.undated && p.ban.strikes == 0 {
+		p.ban = notedAt(p.now + 1) // whose hits were refunded cannot be told
+	}
+	return l.done(r, s, &p, before)
 }
 
 // Expires returns the instant from which s is as good as an empty state. It
@@ -200,6 +234,14 @@ func (l *Compiled) clock(s State, now Instant) Instant {
 	return max(now, l.algorithm.seen(s))
 }
 
+// orZero returns a.expires(s), and 0 for an empty state.
+func orZero(a algorithm, s State) Instant {
+	if len(s) == 0 {
+		return 0
+	}
+	return a.expires(s)
+}
+
 // clean returns h without negative hits.
 func (h Hits) clean() Hits {
 	h.N = max(h.N, 0)
@@ -210,29 +252,6 @@ func (h Hits) clean() Hits {
 func (h Hits) countable() Hits {
 	h.N = min(h.N, MaxHits)
 	return h
-}
-
-// result fills in r, which is empty. The hits in question fit from fits on. It
-// fills in the caller's result because a copy of a Result costs several
-// nanoseconds.
-func (l *Compiled) result(r *Result, s State, now Instant, before, used int64, fits Instant) {
-	r.Quota, r.Used, r.Before, r.Remaining = l.Capacity(), used, before, Unlimited
-	if r.Quota != Unlimited {
-		r.Remaining = max(0, r.Quota-used)
-	}
-	switch {
-	case fits == never:
-		r.RetryAfter = Never
-	case fits > now:
-		r.RetryAfter = fits.Sub(now)
-	default:
-		r.Allowed = true
-	}
-	if len(s) > 0 {
-		if e := l.algorithm.expires(s); e > now {
-			r.ResetAfter = resetAfter(e, now)
-		}
-	}
 }
 
 // addHits returns a+b, at most MaxHits.

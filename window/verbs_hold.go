@@ -25,25 +25,6 @@ func (l Compiled) end(v verb.Verb, s State, now Instant, h Hits, hold Hold) (_ S
 	return s, r
 }
 
-// recordHold records h under hold if held is set, which is otherwise ignored and can be
-// nil.
-func (l *Compiled) recordHold(r *Result, s State, now Instant, h Hits, hold *Hold, held, quiet bool) State {
-	switch {
-	case held:
-		return l.recordAround(r, s, now, h.clean(), hold, quiet)
-	case quiet && l.isAround(s): // otherwise nothing is a strike
-		return l.recordAround(r, s, now, h.clean(), nil, true)
-	}
-	return l.record(r, s, now, h)
-}
-
-func (l *Compiled) recordDenied(r *Result, s State, now Instant, h Hits) State {
-	if !l.isAround(s) {
-		return l.record(r, s, now, h)
-	}
-	return l.deniedAround(r, s, now, h.clean())
-}
-
 func (l *Compiled) settle(r *Result, s State, now Instant, id [12]byte, n int64) State {
 	return l.change(r, s, now, func(in State, now Instant, _ banState) (State, bool) {
 		if w := l.holder(in); w != nil {

@@ -1,5 +1,5 @@
 // Package keep_test has benchmarks of keeping counters on a disk: package durable, and the same counters in pebble,
-// bbolt and SQLite. It is a module of its own, because SQLite and pebble are large.
+// bbolt and SQLite. It is a separate module, because SQLite and pebble are large.
 package keep_test
 
 import (
@@ -49,7 +49,7 @@ const interval = 200 * time.Millisecond
 type entry struct{ key, used, ends uint64 }
 
 // engine keeps counters. Each has its fairest settings: keys of 8 bytes in their order, one
-// batch for an interval, one sync for a batch, and no sync for what the engine does beside.
+// batch for an interval, one sync for a batch, and no sync for other work of the engine.
 type engine struct {
 	commit func([]entry) error // synced
 	read   func() (keys int, err error)
@@ -66,8 +66,8 @@ var engines = []struct {
 	}},
 	// A file that gets and syncs about as many bytes as durable writes: what the system takes
 	// for the writing itself.
-	{"floor", func(dir string) (engine, error) {
-		file, err := os.Create(filepath.Join(dir, "floor"))
+	{"baseline", func(dir string) (engine, error) {
+		file, err := os.Create(filepath.Join(dir, "baseline"))
 		bytes := make([]byte, 1_700_000)
 		return engine{func([]entry) error {
 			_, err := file.Write(bytes)
@@ -282,7 +282,7 @@ func BenchmarkWrite(b *testing.B) {
 			}
 			time.Sleep(2 * time.Second) // all of it is on the disk
 			r, calls, worst := rand.New(rand.NewPCG(1, 2)), []time.Duration(nil), time.Duration(0)
-			cpu, wrote, begun, updates := processor(), written(), time.Now(), 0
+			cpu, wrote, begun, updates := cpuTime(), written(), time.Now(), 0
 			for time.Since(begun) < *length {
 				for due := int(time.Since(begun).Seconds() * float64(*rate)); updates < due; updates++ {
 					at := time.Now()
@@ -296,7 +296,7 @@ func BenchmarkWrite(b *testing.B) {
 			took := time.Since(begun).Seconds()
 			slices.Sort(calls)
 			b.ReportMetric(float64(updates)/took, "updates/s")
-			b.ReportMetric(100*(processor()-cpu).Seconds()/took, "%processor")
+			b.ReportMetric(100*(cpuTime()-cpu).Seconds()/took, "%CPU")
 			b.ReportMetric((written()-wrote)/took/1e6, "written-MB/s")
 			b.ReportMetric(size(dir)/1e6, "size-MB")
 			b.ReportMetric(float64(worst.Milliseconds()), "lag-ms")
@@ -324,7 +324,7 @@ func BenchmarkLoad(b *testing.B) {
 			}
 			b.ReportMetric(time.Since(begun).Seconds(), "s-to-write")
 			b.ReportMetric(size(dir)/1e6, "size-MB")
-			cpu, begun := processor(), time.Now()
+			cpu, begun := cpuTime(), time.Now()
 			var n int
 			var err error
 			if e.open == nil {
@@ -340,7 +340,7 @@ func BenchmarkLoad(b *testing.B) {
 				b.Fatalf("got %d keys, error %v, want %d", n, err, len(c.names))
 			}
 			b.ReportMetric(time.Since(begun).Seconds(), "s-to-load")
-			b.ReportMetric((processor() - cpu).Seconds(), "processor-s-to-load")
+			b.ReportMetric((cpuTime() - cpu).Seconds(), "CPU-s-to-load")
 		})
 	}
 }
@@ -401,8 +401,8 @@ func BenchmarkTake(b *testing.B) {
 	}
 }
 
-// processor returns the processor time of this process.
-func processor() time.Duration {
+// cpuTime returns the CPU time of this process.
+func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err)

@@ -1,5 +1,5 @@
-// Package ratelimit reads what an HTTP answer states about limits, and waits as long as
-// a server asks for.
+// Package ratelimit reads the limits that an HTTP answer states, and waits as long as a server asks
+// for.
 //
 // [Parse] returns the limits of an answer of weir's service and middleware, and of other
 // servers, in the types of package headers, which writes them. A [Transport] sends a

@@ -2,8 +2,8 @@ package ratelimit
 
 import "github.com/dunglas/httpsfv"
 
-// maxField is the size of the longest field that is read, in bytes: room for about a
-// hundred policies. Servers state a few.
+// maxField is the maximum size of a field, in bytes: about a hundred policies. Servers state a
+// few.
 const maxField = 8 << 10
 
 // parseList returns the members of a List of RFC 9651 that are single items. A field that

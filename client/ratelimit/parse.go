@@ -22,10 +22,10 @@ import (
 //     in seconds from now, or a Unix time in seconds or milliseconds;
 //   - Retry-After, in seconds or as a date.
 //
-// Of several forms in one answer the first in this list counts. Retry-After always
-// counts. Quota and Remaining of a policy are -1 if the server does not state them.
-// Fields that are malformed, or longer than 8 KiB, are ignored. Dates count from the header's Date,
-// the server's clock, or from now if it has none. Dates in the past are no wait.
+// If an answer has several forms, the first in this list counts. Retry-After always counts. Quota
+// and Remaining of a policy are -1 if the server does not state them. Fields that are malformed or
+// longer than 8 KiB are ignored. Dates are relative to the header's Date, the server's clock, or to
+// now if there is none. A date in the past means no wait.
 func Parse(h http.Header, now time.Time) headers.Limits {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
@@ -106,7 +106,7 @@ func find(policies *[]headers.Policy, name string) *headers.Policy {
 	return &(*policies)[len(*policies)-1]
 }
 
-// parseDraft07 reads RateLimit as draft-07 has it, a Dictionary.
+// parseDraft07 reads RateLimit in the form of draft-07, a Dictionary.
 func parseDraft07(h http.Header) []headers.Policy {
 	numbers := parseDictionary(h[nameRateLimit])
 	p := headers.Policy{Quota: -1, Remaining: -1, ResetAfter: seconds(numbers["reset"])}

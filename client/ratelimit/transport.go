@@ -130,7 +130,7 @@ func endsBefore(r *http.Request, wait time.Duration) bool {
 	return ends && time.Until(end) < wait
 }
 
-// again returns r for another attempt, and whether there can be one.
+// again returns r for another attempt, and reports whether there can be one.
 func again(r *http.Request) (*http.Request, bool) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r, true

@@ -78,7 +78,7 @@ func jsonAttacks() (rows []attackRow) {
 	return rows
 }
 
-// post makes calls in JSON, on a connection of its own. It counts those that get the status
+// post makes calls in JSON, on a separate connection. It counts those that get the status
 // want, and stops at one that gets neither that nor 503.
 func (a *target) post(want int, body string) {
 	client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
@@ -100,7 +100,7 @@ func (a *target) post(want int, body string) {
 	}
 }
 
-// call makes calls in turn, on a connection of its own. It counts those that end with the
+// call makes calls one after another, on a separate connection. It counts those that end with the
 // code want, and stops at one that does not.
 func (a *target) call(want codes.Code, calls []*rls.RateLimitRequest) {
 	c, err := grpc.NewClient(a.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -154,24 +153,6 @@ var attacks = append([]attackRow{
 			_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 6), `"user":"`, fmt.Sprintf(`"user":"%d/`, n)))
 		}
 	}},
-	{"rewrites that name a pipe and a device", 20, setting{koala: true}, func(a *target) {
-		for a.on() {
-			for _, list := range []string{"pipe", "zero", "/dev/zero", "../../../../../../dev/zero", "/proc/self/mem"} {
-				rules := "[dicts]\nlist : " + list + "\n\n[rules]\nrule : [direct] [uid @ list] [time=1; count=0;] [result=2; return=101]\n" + koalaResults
-				req, _ := http.NewRequest(http.MethodPost, "http://"+a.addr+"/rule/rewrite", strings.NewReader(url.Values{"rule_stream": {rules}}.Encode()))
-				req.Header.Set("Authorization", "Bearer "+attackToken)
-				resp, err := http.DefaultClient.Do(req)
-				if err != nil {
-					continue
-				}
-				if resp.StatusCode == http.StatusBadRequest {
-					a.made.Add(1)
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
-			}
-		}
-	}},
 	{"HTTP/2 rapid reset", 20, setting{}, func(a *target) {
 		for a.on() {
 			a.rapidReset(append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, 9}, "/v1/rules"...))
@@ -215,7 +196,6 @@ type setting struct {
 	shell, args string
 	rules       int           // limits for each user; 0: 50
 	token       bool          // the service has a token
-	koala       bool          // it serves koala's calls, which are attacked
 	grpc        bool          // it serves gRPC, which is attacked
 	redis       bool          // it serves Redis clients, and that listener is attacked
 	envoy       bool          // its other client makes Envoy's calls
@@ -225,12 +205,6 @@ type setting struct {
 	longest     time.Duration // 0: attackFor
 }
 
-// attackToken is the token of koala's rewrite. The attackers have it.
-const attackToken = "a-token-of-twenty-characters"
-
-const koalaResults = "\n[result]\n2 : { \"Ret_type\":2, \"Ret_code\":0, \"Err_no\":10, \"Err_msg\":\"\", \"Str_reason\":\"Deny\", " +
-	"\"Need_vcode\":0, \"Vcode_len\":0, \"Vcode_type\":0, \"Other\":\"\", \"Version\":0 }\n"
-
 // attacked starts the service of an attack.
 func (how setting) attacked(t *testing.T, token string) *target {
 	t.Helper()
@@ -239,17 +213,6 @@ func (how setting) attacked(t *testing.T, token string) *target {
 		shell += "export WEIR_TOKEN=" + token + ";"
 	}
 	a := &target{until: time.Now().Add(cmp.Or(how.longest, attackFor)), done: make(chan struct{})}
-	if how.koala {
-		dir := t.TempDir()
-		file := filepath.Join(dir, "koala_rule.conf")
-		text := "[rules]\nrule : [count] [user=+] [time=3600; count=1000;] [result=2; return=501]\n" + koalaResults
-		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600),
-			os.Symlink("/dev/zero", filepath.Join(dir, "zero"))); err != nil {
-			t.Fatal(err)
-		}
-		shell += "export WEIR_KOALA_TOKEN=" + attackToken + ";"
-		rules, args = "", append(args, "--koala", file, "--koala-listen 127.0.0.1:0")
-	}
 	if how.files {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "edge.yaml"), []byte("domain: edge\ndescriptors:\n  - key: user\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"), 0o600); err != nil {
@@ -265,12 +228,9 @@ func (how setting) attacked(t *testing.T, token string) *target {
 	}
 	a.process = startProcess(t, shell, rules, args...)
 	a.addr = strings.TrimPrefix(a.api, "http://")
-	if how.koala || how.grpc || how.redis {
-		pattern := regexp.MustCompile(`koala's calls: http://(\S+)`)
-		switch {
-		case how.grpc:
-			pattern = regexp.MustCompile(`gRPC.*: http://(\S+)`)
-		case how.redis:
+	if how.grpc || how.redis {
+		pattern := regexp.MustCompile(`gRPC.*: http://(\S+)`)
+		if how.redis {
 			pattern = regexp.MustCompile(`Redis protocol: redis://(\S+)`)
 		}
 		for !pattern.MatchString(a.out.String()) {
@@ -381,7 +341,7 @@ func (a *target) rapidStreams(open func(b []byte, stream uint32) []byte) {
 	}
 }
 
-// attackers is a program that attacks a service. It has a process of its own, so that
+// attackers is a program that attacks a service. It runs in a separate process, so that
 // the client that measures does not wait for the attackers. It prints what they have
 // done.
 func attackers() {
@@ -425,7 +385,7 @@ func TestAttack(t *testing.T) {
 				t.Fatal("got no answer during the attack")
 			}
 			p99, peak := took[len(took)*99/100], p.peak(t)
-			t.Logf("%-38s %5d answers, p50 %v, p99 %v, %d refused, %d failed, peak %d MiB, %.0f %% of a processor, in %v; %s done",
+			t.Logf("%-38s %5d answers, p50 %v, p99 %v, %d refused, %d failed, peak %d MiB, %.0f %% of a CPU, in %v; %s done",
 				tc.name, len(took), took[len(took)/2].Round(10*time.Microsecond), p99.Round(10*time.Microsecond), refused, failed, peak>>20,
 				cpu, time.Since(began).Round(100*time.Millisecond), done.String())
 			slowest, most := 2*time.Second, int64(400<<20)
@@ -483,7 +443,7 @@ func (a *target) neighbour(t *testing.T, token string, how setting) (took []time
 	return took, refused, failed
 }
 
-// busy returns the time, in seconds, that processors have worked for the process.
+// busy returns the CPU time of the process, in seconds.
 func (p *process) busy(t *testing.T) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))

@@ -91,7 +91,7 @@ type checked struct {
 	Warnings []finding `json:"warnings"`
 
 	text string // faults as text
-	is   string // what the file holds, if it has no faults
+	is   string // what the file contains, if it has no faults
 	warn func(io.Writer)
 }
 
@@ -180,7 +180,7 @@ func checkAll(cmd *cobra.Command, files []string) (all []checked) {
 	return all
 }
 
-// failed returns what is known of a file that could not be read.
+// failed returns the result for a file that could not be read.
 func failed(name string, err error) checked {
 	c := checked{File: name, Faults: []finding{}, Warnings: []finding{}}
 	c.fail(err)
@@ -239,7 +239,7 @@ func (c *checked) koala(in source) {
 	c.is = plural(c.Rules, "koala rule") + ", " + plural(len(site.Warnings), "warning")
 }
 
-// fail notes the faults in err.
+// fail records the faults in err.
 func (c *checked) fail(err error) {
 	c.text = err.Error()
 	for _, f := range fault.Of(err) {
@@ -271,7 +271,7 @@ func printWarnings(w io.Writer, warnings fault.List) {
 	}
 }
 
-// also returns a note of further lines, of the first ten when there are more.
+// also returns text about further lines, at most ten of them.
 func also(lines []string) string {
 	const most = 10
 	switch n := len(lines); {

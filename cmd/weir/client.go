@@ -153,8 +153,8 @@ func (c *client) transport() (base string, via *http.Transport, err error) {
 	return base, via, nil
 }
 
-// plainToTLS is how net/http begins its answer to a request without TLS at a listener
-// with TLS.
+// plainToTLS is the beginning of net/http's answer to a request without TLS at a listener with
+// TLS.
 const plainToTLS = "Client sent an HTTP request to an HTTPS server"
 
 // problem returns the error that a service reports in an answer.

@@ -16,7 +16,7 @@ func newCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare OLD NEW [LOG…]",
 		Short: "Compare two rules files on a log, decision by decision",
-		Long: longLogs(`Replay logs through two rules files, each with counters of its own, and report the
+		Long: longLogs(`Replay logs through two rules files, each with its own counters, and report the
 requests that are newly denied and newly allowed: by rule, by key, with examples.
 
 Exit status: 0, or 1 if more than --max-newly-denied of all requests are newly

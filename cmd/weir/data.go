@@ -27,9 +27,9 @@ while a service uses it. compact needs it for itself.`,
 	return cmd
 }
 
-// onData calls work with a directory, which must exist: a command that only reads must not
-// make it. Errors get the directory's name. What work tells is printed as it comes, and
-// damage becomes an error when work is done.
+// onData calls work with a directory, which must exist, because a command that only reads must
+// not create it. It adds the directory's name to errors, prints events at once, and returns an
+// error at the end if there was damage.
 func onData(cmd *cobra.Command, dir string, work func(told func(datadir.Event)) error) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -111,7 +111,7 @@ func printReport(cmd *cobra.Command, r *datadir.Report) error {
 	return nil
 }
 
-// limitText returns a limit in short.
+// limitText returns a short text for a limit.
 func limitText(l window.Limit) string {
 	quota := "unlimited"
 	if l.Quota != window.Unlimited {

@@ -107,7 +107,7 @@ func TestReportsSurviveAKill(t *testing.T) {
 }
 
 // degraded takes a hit of user u1, and reports whether the answer is degraded: memory
-// has counted the hit, in place of Redis.
+// has counted the hit, instead of Redis.
 func degraded(t *testing.T, api string) bool {
 	t.Helper()
 	resp, err := http.Post(api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"user": "u1"}}`))

@@ -508,7 +508,7 @@ func (p *process) waitFor(t *testing.T, name string, wanted func(float64) bool) 
 	}
 }
 
-// With a shared store that is out of reach, the directory keeps what this instance
+// With a shared store that is unavailable, the directory keeps what this instance
 // counts by itself.
 func TestDataKeepsOutages(t *testing.T) {
 	t.Parallel()

@@ -65,6 +65,6 @@ func (d *denialsAnswer) print(w io.Writer) {
 		fmt.Fprintln(w, "not kept, because they were too many at a time: at most", d.Dropped)
 	}
 	if d.Degraded {
-		fmt.Fprintln(w, "the store does not answer: these are the denials of this instance alone")
+		fmt.Fprintln(w, "the store does not answer: these are the denials of this instance only")
 	}
 }

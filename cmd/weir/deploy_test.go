@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/needtest"
 )
 
-// TestUnit lets systemd check the unit, alone and with the addition of
+// TestUnit lets systemd check the unit, by itself and with the addition of
 // docs/operate.md: that it knows every line, and how exposed the service is. The unit
 // itself does not run here.
 func TestUnit(t *testing.T) {

@@ -16,8 +16,8 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether a Redis server fits, before the service counts on it",
 		Long: `Check whether the servers of a shared store fit: the engine and its version,
-whether its programs exclude each other, the user's rights, what can lose counts,
-room for connections, the round trip, the clock. Each check is one line: ok,
+whether its programs exclude each other, the user's permissions, what can lose counts,
+the number of connections, the round trip, the clock. Each check is one line: ok,
 unknown (the server does not show it to this user), warn or refuse, what was
 seen, what it means for limits, and how to fix it. weir serve makes the same
 checks when it starts.

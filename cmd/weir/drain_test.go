@@ -45,7 +45,7 @@ func TestDrainUnderLoad(t *testing.T) {
 
 func testDrain(t *testing.T, secret bool) {
 	node := redistest.Server(t)
-	const rules = "rules: [{name: hits, per: [door], limit: 1000000000, window: {fixed: 1h}}]"
+	const rules = "rules: [{name: hits, per: [listener], limit: 1000000000, window: {fixed: 1h}}]"
 	store := "--store redis://" + node.Addr() + " --store-timeout 20s --nodes 1"
 	listen := "--listen h2c://127.0.0.1:0 --koala-listen 127.0.0.1:0 --grpc-listen h2c://127.0.0.1:0 --resp-listen 127.0.0.1:0"
 	trust := new(tls.Config)
@@ -67,23 +67,23 @@ func testDrain(t *testing.T, secret bool) {
 	http2 := &http.Transport{TLSClientConfig: trust.Clone(), Protocols: new(http.Protocols)}
 	http2.Protocols.SetHTTP2(secret)
 	http2.Protocols.SetUnencryptedHTTP2(!secret)
-	scheme, lock := "http://", insecure.NewCredentials()
+	scheme, creds := "http://", insecure.NewCredentials()
 	if secret {
-		scheme, lock = "https://", credentials.NewTLS(trust.Clone())
+		scheme, creds = "https://", credentials.NewTLS(trust.Clone())
 	}
-	conn, err := grpc.NewClient(remote, grpc.WithTransportCredentials(lock))
+	conn, err := grpc.NewClient(remote, grpc.WithTransportCredentials(creds))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// Each client makes calls with a function of its own, which returns the number of
+	// Each client makes calls with its own function, which returns the number of
 	// answers.
-	post := func(via *http.Transport, door, want string) func() func() (int64, error) {
+	post := func(via *http.Transport, listener, want string) func() func() (int64, error) {
 		return shared(func() error {
-			return visitOver(via, http.MethodPost, p.api+"/v1/take", `{"attributes":{"door":"`+door+`"}}`, want)
+			return visitOver(via, http.MethodPost, p.api+"/v1/take", `{"attributes":{"listener":"`+listener+`"}}`, want)
 		})
 	}
-	commands := func(door string, n int) func() func() (int64, error) {
+	commands := func(listener string, n int) func() func() (int64, error) {
 		return func() func() (int64, error) {
 			dial := net.Dial
 			if secret {
@@ -95,10 +95,10 @@ func testDrain(t *testing.T, secret bool) {
 			}
 			t.Cleanup(func() { _ = c.Close() })
 			r := bufio.NewReader(c)
-			return func() (int64, error) { return takeRESP(c, r, door, n) }
+			return func() (int64, error) { return takeRESP(c, r, listener, n) }
 		}
 	}
-	v1 := func(door string, streams int) func() func() (int64, error) {
+	v1 := func(listener string, streams int) func() func() (int64, error) {
 		options := []grpcclient.Option{grpcclient.WithStreams(streams), grpcclient.WithTimeout(time.Minute)}
 		if secret {
 			options = append(options, grpcclient.WithTLS(trust.Clone()))
@@ -109,25 +109,25 @@ func testDrain(t *testing.T, secret bool) {
 		}
 		t.Cleanup(func() { _ = c.Close() })
 		return shared(func() error {
-			_, err := c.Take(context.Background(), weir.Request{Attributes: weir.Attributes("door", door)})
+			_, err := c.Take(context.Background(), weir.Request{Attributes: weir.Attributes("listener", listener)})
 			if err != nil && !grpcclient.Uncounted(err) {
-				t.Errorf("%s: got %v, want an answer, or that nothing was counted", door, err)
+				t.Errorf("%s: got %v, want an answer, or that nothing was counted", listener, err)
 			}
 			return err
 		})
 	}
-	doors := map[string]func() func() (int64, error){
+	listeners := map[string]func() func() (int64, error){
 		"v1":     v1("v1", 0),
 		"stream": v1("stream", 1),
 		"http1":  post(http1, "http1", "HTTP/1.1"),
 		"http2":  post(http2, "http2", "HTTP/2.0"),
 		"koala": shared(func() error {
-			return visitOver(http1, http.MethodGet, scheme+koala+"/rule/browse?door=koala&_writeThrough=yes", "", "HTTP/1.1")
+			return visitOver(http1, http.MethodGet, scheme+koala+"/rule/browse?listener=koala&_writeThrough=yes", "", "HTTP/1.1")
 		}),
 		"envoy": shared(func() error {
 			_, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(context.Background(), &rls.RateLimitRequest{
 				Domain:      "x",
-				Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: "door", Value: "envoy"}}}},
+				Descriptors: []*common.RateLimitDescriptor{{Entries: []*common.RateLimitDescriptor_Entry{{Key: "listener", Value: "envoy"}}}},
 			})
 			return err
 		}),
@@ -138,9 +138,9 @@ func testDrain(t *testing.T, secret bool) {
 	last := map[string]error{}
 	var mu sync.Mutex
 	var clients sync.WaitGroup
-	for door, client := range doors {
+	for listener, client := range listeners {
 		count := new(atomic.Int64)
-		answers[door] = count
+		answers[listener] = count
 		for range 4 {
 			take := client()
 			clients.Go(func() {
@@ -149,7 +149,7 @@ func testDrain(t *testing.T, secret bool) {
 					count.Add(n)
 					if err != nil {
 						mu.Lock()
-						last[door] = err
+						last[listener] = err
 						mu.Unlock()
 						return
 					}
@@ -177,15 +177,15 @@ func testDrain(t *testing.T, secret bool) {
 	http2.CloseIdleConnections()
 
 	after := startProcess(t, "", rules, store)
-	for door, count := range answers {
-		resp, err := http.Get(after.api + "/v1/usage?rule=hits&door=" + door)
+	for listener, count := range answers {
+		resp, err := http.Get(after.api + "/v1/usage?rule=hits&listener=" + listener)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if want := fmt.Sprintf(`"used":%d,`, count.Load()); err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s: got %d answers, and counted %s; the last error was %v", door, count.Load(), text, last[door])
+			t.Errorf("%s: got %d answers, and counted %s; the last error was %v", listener, count.Load(), text, last[listener])
 		}
 	}
 }
@@ -204,8 +204,8 @@ func shared(call func() error) func() func() (int64, error) {
 
 // takeRESP sends n takes to a service at once, in the Redis protocol, and returns the number of
 // answers.
-func takeRESP(c net.Conn, r *bufio.Reader, door string, n int) (answers int64, err error) {
-	command := fmt.Sprintf("*3\r\n$9\r\nWEIR.TAKE\r\n$4\r\ndoor\r\n$%d\r\n%s\r\n", len(door), door)
+func takeRESP(c net.Conn, r *bufio.Reader, listener string, n int) (answers int64, err error) {
+	command := fmt.Sprintf("*3\r\n$9\r\nWEIR.TAKE\r\n$8\r\nlistener\r\n$%d\r\n%s\r\n", len(listener), listener)
 	if _, err := io.WriteString(c, strings.Repeat(command, n)); err != nil {
 		// The service may have decided some of them before it closed the connection.
 		defer func(sent error) { err = sent }(err)

@@ -72,8 +72,8 @@ func wordIn(field func(*config.Config) *string) func(*config.Config, string) err
 	}
 }
 
-// read sets the fields of cfg that e has and no flag sets. paths reports whether the
-// rule files are where e says.
+// read sets the fields of cfg that e has and that no flag sets. paths reports whether e names
+// the rule files.
 func (e envoyEnvironment) read(cmd *cobra.Command, cfg *config.Config, paths bool) error {
 	given := cmd.Flags().Changed
 	if paths && !given("envoy-config") {
@@ -244,15 +244,15 @@ func (e envoyEnvironment) store(at string) (string, error) {
 // envoyOther is a variable of envoyproxy/ratelimit, or several, that weir does not
 // follow.
 type envoyOther struct {
-	// name is the variable. With a star at its end it stands for all whose names
-	// begin like this, but for those that another row names.
+	// name is the variable. A star at its end matches all variables with this prefix
+	// that no other row names.
 	name string
 
-	// why says what weir does instead.
+	// why states what weir does instead.
 	why string
 
-	// same are the values that mean what weir does. The values 0 and false, which
-	// turn something off, are always among them.
+	// same are the values with the same meaning as weir's behaviour. The values 0 and
+	// false, which turn something off, always belong to them.
 	same []string
 
 	// refused reports that weir does not start with another value. Otherwise it
@@ -300,7 +300,7 @@ var envoyOthers = []envoyOther{
 }
 
 // others returns a warning for each variable of e that weir does not follow. The error
-// says which one it refuses.
+// names the one that it refuses.
 func (e envoyEnvironment) others() (warnings []string, err error) {
 	for _, name := range e.names {
 		o := otherOf(name)

@@ -101,7 +101,7 @@ func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples
 		if e.Bad != nil {
 			continue
 		}
-		matched = rules.Compiled().Match(e.Values, matched[:0])
+		matched = rules.Compiled().Match(e.Values, matched[:0], false)
 		for _, s := range samples {
 			if e.Time > s.denied || !slices.Contains(matched, s.rule) || rules.Compiled().Key(s.rule, e.Values) != s.key {
 				continue
@@ -153,8 +153,8 @@ func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
 	return nil
 }
 
-// recent keeps the last requests of s. It returns how many hits a record stands for
-// that takes the place of the others, as far as they can be inside the window.
+// recent drops all but the last requests of s. It returns the hits of a record that replaces the
+// others, without those that cannot be inside the window.
 func (s *sample) recent(r *rule.Rule) (before int64) {
 	length := window.Instant(r.Window.Length.Microseconds())
 	first := 0

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Programs that hold places of a service, each a process of its own. The test
+// Programs that hold slots of a service, each in a separate process. The test
 // program runs as one of them when it is called by that name: see TestMain.
 
 // caller calls a service from a program.

@@ -121,7 +121,7 @@ func TestImage(t *testing.T) {
 	if config.OS != "linux" || config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"/weir"}) {
 		t.Errorf("got %+v", config)
 	}
-	acceptsServe(t, append(config.Config.Cmd, "--insecure")) // the image has no locks
+	acceptsServe(t, append(config.Config.Cmd, "--insecure")) // the image has no authentication
 	docker, err := os.ReadFile("../../deploy/docker/Dockerfile")
 	if err != nil {
 		t.Fatal(err)
@@ -135,12 +135,23 @@ func TestImage(t *testing.T) {
 	if program.Header == nil || program.Mode != 0o755 {
 		t.Fatalf("got program %+v", program.Header)
 	}
+	notices := filepath.Join(dir, "notices")
+	if err := os.WriteFile(notices, root["licenses/THIRD_PARTY_NOTICES"].data, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	jail := filepath.Join(dir, "root")
 	if err := os.Mkdir(jail, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(jail, "weir"), program.data, 0o755); err != nil {
 		t.Fatal(err)
+	}
+	check := exec.Command("go", "run", "../../scripts/notices", "-check", notices, filepath.Join(jail, "weir"))
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("the image lacks notices: %v\n%s", err, out)
+	}
+	if len(root["licenses/LICENSE"].data) == 0 {
+		t.Error("the image lacks weir's licence")
 	}
 	if got, err := runIn(jail, "version"); err != nil || !strings.HasPrefix(got, "weir ") {
 		t.Errorf("weir version: %v: %s", err, got)

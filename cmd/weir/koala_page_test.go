@@ -57,7 +57,7 @@ func TestKoalaPages(t *testing.T) {
 	}
 }
 
-// mover follows a page, in a directory of its own.
+// mover follows a page in a temporary directory.
 type mover struct {
 	t       *testing.T
 	home    string

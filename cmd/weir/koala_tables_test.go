@@ -156,7 +156,7 @@ func TestKoalaPageConditions(t *testing.T) {
 		if len(f.Warnings) > 0 {
 			t.Errorf("%s: got %v, want no warnings", tt.rule, f.Warnings)
 		}
-		if got := len(f.Set.Compiled().Match([]string{tt.value}, nil)) == 1; got != tt.want {
+		if got := len(f.Set.Compiled().Match([]string{tt.value}, nil, false)) == 1; got != tt.want {
 			t.Errorf("%s with %q: got %t, want %t", tt.rule, tt.value, got, tt.want)
 		}
 	}

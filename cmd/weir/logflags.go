@@ -123,7 +123,7 @@ func namesOf(logs []replay.Log) (names []string) {
 	return names
 }
 
-// ordered returns err, with the flag that helps if the lines of the logs are out of order.
+// ordered returns err. If the lines of the logs are out of order, it adds the flag that helps.
 func (l *logFlags) ordered(err error, files int) error {
 	bad, ok := errors.AsType[*replay.OrderError](err)
 	if !ok {
@@ -197,8 +197,7 @@ func (l *logFlags) checkBad(lines, bad int64, list []replay.BadLine) error {
 	return fmt.Errorf("%d of %d lines cannot be read: more than --max-bad %s; %s", bad, lines, l.maxBad, hint)
 }
 
-// looks returns the format that a bad line looks like, if that is another one than
-// the stated one.
+// looks returns the format that a bad line seems to have, if it differs from the stated one.
 func (l *logFlags) looks(line *replay.BadLine) string {
 	switch format := l.format; {
 	case strings.HasPrefix(line.Text, "{") && format == "":

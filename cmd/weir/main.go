@@ -31,7 +31,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	// Errors before a command begins come from cobra's checks of the command line.
+	// Errors before a command begins are from cobra's checks of the command line.
 	began := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
 
@@ -59,8 +59,8 @@ func withoutPassword(arg string) string {
 	return arg
 }
 
-// message returns the text of err with "weir: " in front. Errors of the library already
-// start with it.
+// message returns the text of err with the prefix "weir: ", which errors of the library already
+// have.
 func message(err error) string {
 	return "weir: " + strings.TrimPrefix(err.Error(), "weir: ")
 }

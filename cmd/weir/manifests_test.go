@@ -70,7 +70,7 @@ func TestManifests(t *testing.T) {
 			}
 			for _, args := range commandLines(document) {
 				lines++
-				acceptsServe(t, append(args, "--insecure")) // locks are secrets, which the manifests lack
+				acceptsServe(t, append(args, "--insecure")) // tokens are secrets, which the manifests lack
 			}
 			if data, ok := document["data"].(map[string]any); ok {
 				rules := filepath.Join(t.TempDir(), "rules.yaml")
@@ -113,7 +113,7 @@ func TestManifests(t *testing.T) {
 	if code := run([]string{"check", "--strict", "../../deploy/compose/rules.yaml"}, strings.NewReader(""), &out, &out); code != 0 {
 		t.Errorf("got %s", out.String())
 	}
-	// promtool looks for the alerts beside the configuration, as in the container.
+	// promtool looks for the alerts next to the configuration, as in the container.
 	dir := t.TempDir()
 	for _, file := range []string{"../../deploy/compose/prometheus.yml", alertsFile} {
 		data, err := os.ReadFile(file)

@@ -96,7 +96,7 @@ func (o *operator) run(text string) string {
 
 var listens = regexp.MustCompile(`weir listens on (\S+), its admin on (\S+)`)
 
-// serve starts the service on free ports in place of those of the page.
+// serve starts the service on free ports instead of those of the page.
 func (o *operator) serve(text string) {
 	o.t.Helper()
 	for _, port := range regexp.MustCompile(`:(\d{4})\b`).FindAllStringSubmatch(text, -1) {
@@ -140,7 +140,7 @@ func (o *operator) serve(text string) {
 }
 
 // TestOperateInstalls runs the commands of docs/operate.md that install files, below a
-// directory of its own. It checks that the unit finds its files where they go, that
+// temporary directory. It checks that the unit finds its files where they go, that
 // others can read what they must, and Prometheus' configuration with promtool.
 func TestOperateInstalls(t *testing.T) {
 	t.Parallel()
@@ -189,7 +189,7 @@ func TestOperateInstalls(t *testing.T) {
 				}
 				installed++
 			case "go":
-				// The unit names the program alone, which systemd looks for in /usr/local/bin
+				// The unit has only the program's name, which systemd looks for in /usr/local/bin
 				// and in /usr/bin, where packages have it.
 				if line != "go build -o /usr/local/bin/weir ./cmd/weir" || !strings.Contains(string(unit), "\nExecStart=weir serve") {
 					t.Errorf("%s: the unit starts another program", line)

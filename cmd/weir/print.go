@@ -84,8 +84,8 @@ func (s seconds) String() string {
 	return time.Duration(float64(s) * float64(time.Second)).Round(time.Millisecond).String()
 }
 
-// ask calls the service and prints the answer, which into parses: unchanged with --json,
-// else as tables.
+// ask calls the service and prints the answer: unchanged with --json, and otherwise parsed into
+// into and as tables.
 func (c *client) ask(cmd *cobra.Command, method, path string, body any, into interface{ print(io.Writer) }) error {
 	answer, err := c.call(cmd.Context(), method, path, body)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *client) ask(cmd *cobra.Command, method, path string, body any, into int
 	return w.Flush()
 }
 
-// notWeir returns the error of an answer that is not what the API answers.
+// notWeir returns the error of an answer that is not one of the API.
 func notWeir(err error) error {
 	return fmt.Errorf("the answer does not come from a weir service: %w", err)
 }
@@ -113,7 +113,7 @@ func (d *decision) held() bool {
 	return slices.ContainsFunc(d.Limits, func(u usage) bool { return u.Held })
 }
 
-// done is what is printed for each verb about holds.
+// done has the word that is printed for each verb about holds.
 var done = map[string]string{"settle": "settled", "cancel": "cancelled", "renew": "renewed"}
 
 func (d *decision) print(w io.Writer) {
@@ -163,8 +163,8 @@ func verdict(outcome string) string {
 	return outcome
 }
 
-// wait returns when to try again, with the rule that asks for it where that is
-// not the one that denied.
+// wait returns the time until the next attempt, with the rule that requires it unless that is the
+// one that denied.
 func (d *decision) wait() string {
 	text := "retry after " + d.RetryAfter.String()
 	if d.RetryAfter <= 0 {
@@ -176,8 +176,8 @@ func (d *decision) wait() string {
 	return text
 }
 
-// printUsages prints a table of list. Held is the word for what a take holds, or
-// held until this call.
+// printUsages prints a table of list. held is the word for an amount that a take holds, or that
+// it held until this call.
 func printUsages(w io.Writer, list []usage, held string) {
 	if len(list) == 0 {
 		return
@@ -218,7 +218,7 @@ func number(n *int64) string {
 
 func (u *usage) print(w io.Writer) {
 	if u.Degraded {
-		fmt.Fprintln(w, "degraded: the store did not answer; these are the counts of this instance alone")
+		fmt.Fprintln(w, "degraded: the store did not answer; these are the counts of this instance only")
 	}
 	printUsages(w, []usage{*u}, "held")
 	if u.Holds > 0 {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// process is the real program in a process of its own.
+// process is the real program in a separate process.
 type process struct {
 	*exec.Cmd
 	api, admin string

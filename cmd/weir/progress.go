@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
 )
 
-// progress shows a bar with the lines a second and the time left, where the output
-// is a terminal.
+// progress shows a bar with the lines per second and the time left, if the output is a
+// terminal.
 type progress struct {
 	out   io.Writer
 	total int64 // bytes of all logs; -1 is unknown

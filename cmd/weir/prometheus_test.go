@@ -166,7 +166,7 @@ func TestPrometheus(t *testing.T) {
 			shown[panel.Title] = p.query(variables.Replace(q.Expr)) > 0 || shown[panel.Title]
 		}
 	}
-	// The panels that a service in memory, without locks, has something to show for.
+	// The panels that have data for a service in memory without authentication.
 	for _, title := range []string{
 		"Decisions by outcome", "Time of a decision", "Over the limit", "Near the limit", "Rules in force",
 		"Memory of counters", "Keys in memory", "Processor", "Memory", "Versions",

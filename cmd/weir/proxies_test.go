@@ -45,7 +45,7 @@ type proxy struct {
 var proxies = []proxy{
 	{"nginx", startNginx, 500, 500, "nginx", "error_page 403 = @limited;", "error_page 403 = @limited; error_page 500 = @app;"},
 	{"Caddy", startCaddy, 502, 504, "caddyfile", "}\n}\n", "}\n}\nhandle_errors {\n    reverse_proxy app\n}\n"},
-	{"HAProxy", startHAProxy, 503, 504, "lua", "answer.status < 300", "answer.status < 300 or answer.status >= 503"},
+	{"HAProxy", startHAProxy, 503, 504, "lua", "status < 300", "status < 300 or status >= 503"},
 	{"Apache", startApache, 503, 503, "lua", "return 503", "return apache2.DECLINED"},
 }
 
@@ -110,7 +110,7 @@ func TestProxies(t *testing.T) {
 }
 
 // TestNginxOutcome follows docs/proxies.md about an outcome that nginx answers with a
-// status and a body of its own, beside denials that it answers with 429.
+// status and body, in addition to denials that it answers with 429.
 func TestNginxOutcome(t *testing.T) {
 	t.Parallel()
 	recipe, page := recipes(t, "nginx")
@@ -145,7 +145,7 @@ rules:
 	}
 }
 
-// TestProxiesWithoutWeir holds docs/proxies.md to what it says about a weir that does
+// TestProxiesWithoutWeir checks what docs/proxies.md says about a weir that does
 // not answer.
 func TestProxiesWithoutWeir(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func TestReadmeStore(t *testing.T) {
 	}
 }
 
-// newcomer runs what the README shows, in a directory of its own.
+// newcomer runs the commands of the README in a temporary directory.
 type newcomer struct {
 	t       *testing.T
 	dir     string

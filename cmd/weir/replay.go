@@ -54,7 +54,7 @@ much time again; --alone=false leaves it out.`),
 	}
 	cmd.Flags().StringVar(&rules, "rules", "", "rules `file`")
 	f.add(cmd)
-	cmd.Flags().BoolVar(&alone, "alone", alone, "measure what each limit denies alone")
+	cmd.Flags().BoolVar(&alone, "alone", alone, "measure what each limit denies by itself")
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 }
 
 // measure calls run with the logs called names, among the arguments args, and prints its
-// result, also where run ends early. Beside JSON, bad lines are printed as errors, too.
+// result, even if run ends early. With JSON, bad lines are also printed as errors.
 func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string, run func(context.Context, replay.Source, []replay.Option) (R, error)) (R, error) {
 	var none R
 	bar := newProgress(cmd.ErrOrStderr())
@@ -154,7 +154,7 @@ func writePage(name, command string, r any) (err error) {
 	return os.WriteFile(name, b.Bytes(), 0o644)
 }
 
-// commandLine returns how a command was called, without where it writes.
+// commandLine returns the command line without the flags that name output files.
 func commandLine(cmd *cobra.Command, args []string) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {

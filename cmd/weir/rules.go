@@ -50,7 +50,7 @@ func loadRules(name string) (*rulefile.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
 	}
-	return rulefile.Parse(name, text, func(list string) ([]byte, error) { return files.List(files.Beside(name, list)) })
+	return rulefile.Parse(name, text, func(list string) ([]byte, error) { return files.List(files.RelativeTo(name, list)) })
 }
 
 func plural(n int, noun string) string {
@@ -77,7 +77,7 @@ func newInit() *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a commented rules file to start from",
 		Long: `Write a commented rules file to start from. Without FILE, write rules.yaml. The
-schema for editors, weir.schema.json, is written beside it, if there is none yet.`,
+schema for editors, weir.schema.json, is written to the same directory, if there is none yet.`,
 		Example: "  weir init            # writes rules.yaml\n  weir init limits.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -81,8 +81,6 @@ func TestNoSecretsInErrors(t *testing.T) {
 		{"a token that is short", "WEIR_TOKEN=" + core, serve},
 		{"a token with a blank", "WEIR_TOKEN=" + strings.Repeat(core+" ", 4), serve},
 		{"a secret of hashes without use", "WEIR_LOG_KEYS_SECRET=" + core, serve},
-		{"a token of koala without use", "", serve + "--koala-token=" + core + core + core},
-		{"a token of koala that is short", "WEIR_KOALA_TOKEN=" + core, "serve --koala " + koalaRules},
 		{"a key as certificate", "", serve + "--listen https://127.0.0.1:0 --tls-cert " + key + " --tls-key " + key},
 		{"a key as authority", "", serve + "--listen https://127.0.0.1:0 --tls-cert " + key + " --tls-key " + key + " --tls-client-ca " + key},
 		{"a key as tokens", "", serve + "--tokens " + key},

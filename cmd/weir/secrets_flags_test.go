@@ -26,7 +26,6 @@ func TestNoSecretsOfFlags(t *testing.T) {
 		return path
 	}
 	secrets := map[string]string{
-		"the token of koala":      access.NewToken(),
 		"a wrong token":           access.NewToken(),
 		"the Redis password":      "redis-swordfish",
 		"the Sentinels' password": "sentinel-swordfish",
@@ -37,12 +36,12 @@ func TestNoSecretsOfFlags(t *testing.T) {
 	store := "redis+sentinel://weir:" + secrets["the Redis password"] + "@127.0.0.1:1/primary?sentinel_password=" + secrets["the Sentinels' password"]
 	w := &witness{}
 	p := startProcess(t, exports(map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "x-token=" + secrets["the OTLP header"], "OTEL_METRIC_EXPORT_INTERVAL": "100"}), "",
-		"--koala", rules, "--koala-listen 127.0.0.1:0 --koala-token", secrets["the token of koala"], "--store", "'"+store+"'", "--nodes 1 --log-level debug",
+		"--koala", rules, "--koala-listen 127.0.0.1:0 --store", "'"+store+"'", "--nodes 1 --log-level debug",
 		"--otlp-endpoint http://weir:"+secrets["the OTLP password"]+"@127.0.0.1:1")
 	v := &visitor{t: t, w: w, p: p, secrets: secrets}
 	v.debug("of flags", "")
-	for _, token := range []string{secrets["the token of koala"], secrets["a wrong token"], ""} {
-		for _, path := range []string{"/rule/rewrite", "/rule/browse?uid=1", "/rule/update?uid=1", "/rule/feedback?uid=1", "/nope"} {
+	for _, token := range []string{secrets["a wrong token"], ""} {
+		for _, path := range []string{"/rule/browse?uid=1", "/rule/update?uid=1", "/rule/feedback?uid=1", "/nope"} {
 			v.http("of koala", http.MethodPost, "http://"+p.printed(t, "koala's calls:")+path, "[rules]\nrule : x\n", token)
 		}
 	}

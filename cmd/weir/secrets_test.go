@@ -245,11 +245,11 @@ func testNoSecrets(t *testing.T, logKeys string) {
 	}
 	secrets["the secret of receipts"] = node.Must("GET", "weir:secret").(string) // of takes that hold
 	for what, text := range map[string]string{
-		"a token in place of a hash":  "ops " + secrets["the token of ops"] + " scopes=read",
-		"a token in place of a name":  secrets["the token of ops"] + " " + access.Hash(secrets["the token of ops"]) + " scopes=read",
-		"a token alone":               secrets["the token of ops"],
-		"a hash in place of a name":   access.Hash(secrets["the token of ops"]) + " scopes=read",
-		"a hash alone":                access.Hash(secrets["the token of ops"]),
+		"a token instead of a hash":   "ops " + secrets["the token of ops"] + " scopes=read",
+		"a token instead of a name":   secrets["the token of ops"] + " " + access.Hash(secrets["the token of ops"]) + " scopes=read",
+		"only a token":                secrets["the token of ops"],
+		"a hash instead of a name":    access.Hash(secrets["the token of ops"]) + " scopes=read",
+		"only a hash":                 access.Hash(secrets["the token of ops"]),
 		"a token behind the hash":     access.Line("ops", secrets["the token of ops"], access.Read, "") + " " + secrets["the token of ops"],
 		"a token as an option":        access.Line("ops", secrets["the token of ops"], access.Read, "") + " token=" + secrets["the token of ops"],
 		"a token as a scope":          "ops " + access.Hash(secrets["the token of ops"]) + " scopes=" + secrets["the token of ops"],

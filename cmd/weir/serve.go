@@ -27,10 +27,10 @@ func newServe() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve rules over HTTP",
 		Long: `Serve the rules of a file over HTTP. Without a file, serve a demo rule. Of a
-directory, serve each file NAME.yaml as the namespace NAME, with rules and counters
-of its own: calls name it as /ns/NAME/v1/… or in the header Weir-Namespace, or their
-token does; otherwise they are for the namespace default. A fault in one file leaves
-the others alone.
+directory, serve each file NAME.yaml as the namespace NAME, with its own rules
+and counters: calls name it as /ns/NAME/v1/… or in the header Weir-Namespace, or their
+token does; otherwise they are for the namespace default. A fault in one file does
+not affect the others.
 
 The rules are read again when the file or one of its list files changes, on
 SIGHUP, and on POST /-/reload to the admin address. Counters survive a reload. If
@@ -38,12 +38,12 @@ the file has faults, the old rules stay in force. On SIGTERM and SIGINT the
 service finishes the requests in flight, then ends.
 
 Programs on the same machine need no token. Before it listens on any other
-address, weir serve needs a lock: --tokens FILE, the variable WEIR_TOKEN, or
-https:// addresses with --tls-client-ca FILE. Without one it ends with status 2;
---insecure serves without a lock.
+address, weir serve needs authentication: --tokens FILE, the variable WEIR_TOKEN, or
+https:// addresses with --tls-client-ca FILE. Without it weir ends with status
+2; --insecure serves without authentication.
 
 Counts are in memory. With --data DIR they are also written to a directory, 200 ms
-later, and the next process goes on with them: a deploy loses nothing, a kill at
+later, and the next process continues with them: a deploy loses nothing, a kill at
 most what was counted in those 200 ms. With --store, all instances that name the same Redis or
 Valkey count together. weir serve makes the checks of weir doctor: it does not
 start if one fails, and logs warnings about what can lose counts. If the URL has a
@@ -52,8 +52,7 @@ command lines.
 
 To replace koala: --koala reads koala's rule file and answers koala's calls at
 --koala-listen. --koala-config reads the address, the rule file and Redis from
-koala's main file; flags take precedence. A client with the token in
-WEIR_KOALA_TOKEN can rewrite the rules with POST /rule/rewrite.
+koala's main file; flags take precedence.
 
 For Envoy: --grpc-listen answers Envoy's rate limit protocol by the rules. To
 replace envoyproxy/ratelimit: --envoy-config reads the *.yaml files of a directory as
@@ -94,14 +93,8 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 					return err
 				}
 			}
-			if cfg.KoalaToken == "" && cfg.Koala != "" {
-				cfg.KoalaToken = os.Getenv("WEIR_KOALA_TOKEN")
-			}
 			cfg.Access.Token = os.Getenv("WEIR_TOKEN")
 			cfg.LogKeysSecret = os.Getenv("WEIR_LOG_KEYS_SECRET")
-			if cmd.Flags().Changed("koala-token") {
-				cfg.Warnings = append(cfg.Warnings, "--koala-token shows the token to other users of the machine: set WEIR_KOALA_TOKEN instead")
-			}
 			if err := cfg.Exposed(); err != nil {
 				return &usageError{strings.ReplaceAll(err.Error(), "\nweir: ", "\n")}
 			}
@@ -109,7 +102,7 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 		},
 	}
 	cmd.Flags().StringVar(&koalaConfig, "koala-config", "", "koala's main `file`; flags take precedence")
-	cmd.Flags().BoolVar(&envoyEnv, "envoy-env", false, "take the place of envoyproxy/ratelimit: its rule files are where its environment says")
+	cmd.Flags().BoolVar(&envoyEnv, "envoy-env", false, "replace envoyproxy/ratelimit: its rule files are where its environment says")
 	serveFlags(cmd, &cfg)
 	return cmd
 }
@@ -130,7 +123,6 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	resourceFlags(cmd, &cfg.Resources)
 	f.StringVar(&cfg.Koala, "koala", cfg.Koala, "koala's rule `file`, instead of --rules")
 	f.StringVar(&cfg.KoalaListen, "koala-listen", cfg.KoalaListen, "`address` for koala's calls (default 127.0.0.1:9981 with --koala)")
-	f.StringVar(&cfg.KoalaToken, "koala-token", cfg.KoalaToken, "`token` that allows rewriting koala's rules; prefer WEIR_KOALA_TOKEN")
 	f.BoolVar(&cfg.Watch, "watch", cfg.Watch, "read the rules again when their files change")
 	f.DurationVar(&cfg.WatchEvery, "watch-every", cfg.WatchEvery, "also check the files at this interval, for changes made by other machines")
 	storeFlag(cmd, &cfg.Store)
@@ -140,10 +132,10 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.BoolVar(&cfg.ServeWhileLoading, "serve-while-loading", cfg.ServeWhileLoading, "while counters are loaded from --data, let rules follow their on_outage instead of answering 503")
 	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest time that a decision waits for the store (default 50ms)")
 	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each admits its share of a quota during an outage (not set: the whole quota)")
-	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is out of reach")
+	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is unavailable")
 	f.IntVar(&cfg.TopKeys, "top-keys", cfg.TopKeys, "`number` of keys that are kept for each rule for weir top; 0 keeps none, and no denials")
 	f.Float64Var(&cfg.NearLimit, "near-limit", cfg.NearLimit, "`share` of a quota from which on the metric weir_rule_near_limit_total counts a take")
-	f.IntVar(&cfg.MetricNamespaces, "metric-namespaces", cfg.MetricNamespaces, "`number` of namespaces with a label of their own in metrics; others are counted together")
+	f.IntVar(&cfg.MetricNamespaces, "metric-namespaces", cfg.MetricNamespaces, "`number` of namespaces with their own label in metrics; others are counted together")
 	f.DurationVar(&cfg.DrainDelay, "drain-delay", cfg.DrainDelay, "how long to keep serving, not ready, after a signal to stop")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cfg.DrainTimeout, "how long requests in flight may take after --drain-delay")
 	f.StringVar(&cfg.LogFormat, "log-format", cfg.LogFormat, "log `format`: text or json")
@@ -157,28 +149,28 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	complete(cmd, "log-level", config.LogLevels())
 }
 
-// accessFlags adds the flags that say who may call.
+// accessFlags adds the flags about authentication.
 func accessFlags(cmd *cobra.Command, a *config.Access) {
 	f := cmd.Flags()
 	f.StringVar(&a.Tokens, "tokens", a.Tokens, "tokens `file`; with it, callers need a token (see weir token)")
 	f.StringVar(&a.TLSCert, "tls-cert", a.TLSCert, "`file` with the certificate chain of https:// addresses")
 	f.StringVar(&a.TLSKey, "tls-key", a.TLSKey, "`file` with the key of the certificate")
 	f.StringVar(&a.TLSClientCA, "tls-client-ca", a.TLSClientCA, "`file` with authorities; clients of https:// addresses need a certificate of theirs")
-	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without a lock: http, admin, grpc, resp, koala or all")
+	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without authentication: http, admin, grpc, resp, koala or all")
 	f.Lookup("insecure").NoOptDefVal = "all"
-	f.StringSliceVar(&a.Hosts, "hosts", a.Hosts, "further `names` of the service; on loopback without a lock, requests for other names are refused")
+	f.StringSliceVar(&a.Hosts, "hosts", a.Hosts, "further `names` of the service; on loopback without authentication, requests for other names are refused")
 	f.StringSliceVar(&a.Proxies, "trusted-proxies", a.Proxies, "`networks` of proxies; the gate's ip is the last address in its header that is not theirs")
 	complete(cmd, "insecure", config.InsecureNames())
 }
 
-// boundFlags adds the flags that bound what the service does.
+// resourceFlags adds the flags of resource limits.
 func resourceFlags(cmd *cobra.Command, b *config.ResourceLimits) {
 	f := cmd.Flags()
-	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, of gRPC, of Redis clients, and of koala's calls, for each of them; 0: no bound")
-	f.Int64Var(&b.Requests, "max-requests", b.Requests, "most requests that are decided at the same time; 0: no bound")
-	f.Var(&b.RequestMemory, "max-request-memory", "most memory of large requests and their answers together; 0: no bound")
-	f.Var(&b.Answer, "max-answer", "largest answer; 0: no bound")
-	f.Var(&b.Memory, "memory", "most memory of all counters in memory; auto: half of what there is; 0: no bound")
+	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, of gRPC, of Redis clients, and of koala's calls, for each of them; 0: no limit")
+	f.Int64Var(&b.Requests, "max-requests", b.Requests, "most requests that are decided at the same time; 0: no limit")
+	f.Var(&b.RequestMemory, "max-request-memory", "most memory of large requests and their answers together; 0: no limit")
+	f.Var(&b.Answer, "max-answer", "largest answer; 0: no limit")
+	f.Var(&b.Memory, "memory", "most memory of all counters in memory; auto: half of what there is; 0: no limit")
 }
 
 // readKoalaConfig sets the fields of cfg that koala's main file has and no flag sets.
@@ -243,7 +235,7 @@ func version() string {
 // nodesFlag is the value of --nodes.
 type nodesFlag struct{ nodes *int }
 
-// String returns the value as the flag has it, empty when it is not set.
+// String returns the value of the flag. It is empty if the flag is not set.
 func (f nodesFlag) String() string {
 	switch {
 	case f.nodes == nil || *f.nodes == 0:
@@ -268,5 +260,5 @@ func (f nodesFlag) Set(text string) error {
 	return nil
 }
 
-// Type returns what a value is, for the help.
+// Type returns the type of a value, for the help.
 func (nodesFlag) Type() string { return "number" }

@@ -31,7 +31,7 @@ measured in one pass. The suggested quota is the smallest of --quotas that denie
 at most --keys of the keys, or one key if there are 50 or more.
 
 The tests and the key are those of the rule. Its own limit does not matter. All
-numbers are those of a rules file with this rule alone.`),
+numbers are those of a rules file with only this rule.`),
 		Example: `  weir suggest --rules rules.yaml --rule logins access.log
   weir suggest --rules rules.yaml --rule logins --windows 1m,1h,day --quotas 5,10,20 access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {

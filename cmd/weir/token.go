@@ -32,7 +32,7 @@ as metrics and reload. Without one it can use all.
 
 Scopes: decide (take, check, gate, settle, cancel, renew), record (record, refund),
 read (usage, explain, rules, top, denials, metrics), admin (forget, reload,
-profiles, koala's rewrite).`,
+profiles).`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newTokenNew())

@@ -64,7 +64,7 @@ count can be too high. It is missing if all counts are exact.`,
 	return cmd
 }
 
-// topWatch looks at the top keys of a service.
+// topWatch polls the top keys of a service.
 type topWatch struct {
 	client *client
 	rule   string // empty: all rules
@@ -82,8 +82,8 @@ func (w *topWatch) query() string {
 	return "?n=100&rule=" + url.QueryEscape(w.rule)
 }
 
-// look asks the service.
-func (w *topWatch) look(ctx context.Context) error {
+// poll asks the service.
+func (w *topWatch) poll(ctx context.Context) error {
 	next := topView{before: w.view.top, zone: time.Local}
 	top, err := w.client.call(ctx, http.MethodGet, "/v1/top"+w.query(), nil)
 	if err != nil {
@@ -111,7 +111,7 @@ func (w *topWatch) look(ctx context.Context) error {
 
 // print prints the numbers once.
 func (w *topWatch) print(ctx context.Context, out io.Writer) error {
-	if err := w.look(ctx); err != nil {
+	if err := w.poll(ctx); err != nil {
 		return err
 	}
 	w.view.denials = w.view.denials[:min(len(w.view.denials), 10)]
@@ -119,7 +119,7 @@ func (w *topWatch) print(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// Codes that terminals obey.
+// Control sequences of terminals.
 const (
 	screenOpen  = "\x1b[?1049h\x1b[?25l" // the other screen, without a cursor
 	screenClose = "\x1b[?25h\x1b[?1049l"
@@ -134,7 +134,7 @@ const (
 func (w *topWatch) live(ctx context.Context, out *os.File) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := w.look(ctx); err != nil {
+	if err := w.poll(ctx); err != nil {
 		return err
 	}
 	var keys chan rune
@@ -177,7 +177,7 @@ func (w *topWatch) live(ctx context.Context, out *os.File) error {
 			continue
 		}
 		problem = ""
-		if err := w.look(ctx); err != nil {
+		if err := w.poll(ctx); err != nil {
 			problem = message(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 )
 
-// TestTopInATerminal runs weir top in a terminal of its own: it shows what the
+// TestTopInATerminal runs weir top in its own terminal: it shows what the
 // service decides meanwhile, stops and goes on, and leaves the terminal as it
 // was.
 func TestTopInATerminal(t *testing.T) {

@@ -80,7 +80,7 @@ func (v *topView) clock(t time.Time) string {
 	return t.In(v.zone).Format(cmp.Or(v.layout, time.TimeOnly))
 }
 
-// size is the size of a terminal in characters. 0 means that there is no bound.
+// size is the size of a terminal in characters. 0 means unlimited.
 type size struct{ width, height int }
 
 // lines returns the text of v. It has at most s.height lines, each of at most
@@ -89,8 +89,8 @@ func (v *topView) lines(s size) []string {
 	denials := v.denials
 	rows := 10 // of each rule
 	if s.height > 0 {
-		room := s.height - min(len(denials), s.height/4) - 2
-		rows = max(room/max(len(v.top.Rules), 1)-3, 1)
+		height := s.height - min(len(denials), s.height/4) - 2
+		rows = max(height/max(len(v.top.Rules), 1)-3, 1)
 	}
 	var all []string
 	for i := range v.top.Rules {
@@ -252,7 +252,7 @@ func (d *denial) why() string {
 	return d.Reason + "; " + wait
 }
 
-// cut returns the first characters of text. A width of 0 has no bound.
+// cut returns the first characters of text. A width of 0 is unlimited.
 func cut(text string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(text) <= width {
 		return text

@@ -33,8 +33,8 @@ type Call struct {
 	// Context is that of the call.
 	Context context.Context
 
-	// Spec has the name of the procedure, and says whether the call is a stream and
-	// whether it is made by a client.
+	// Spec has the name of the procedure, and states whether the call is a stream and
+	// whether a client makes it.
 	Spec connect.Spec
 
 	// Peer is the other side. Its Addr is empty on a client of a stream.
@@ -48,7 +48,7 @@ type Call struct {
 }
 
 // Options are the options of a [Limit]. Denied and Failed return the error of the call;
-// if they return nil, the call goes on.
+// if they return nil, the call continues.
 type Options = guard.Options[Call]
 
 // Limit is a [connect.Interceptor] that limits calls. Make one with [Keys] or [Rules]. It
@@ -57,11 +57,11 @@ type Limit struct{ guard *guard.Middleware[Call] }
 
 var _ connect.Interceptor = (*Limit)(nil)
 
-// Keys returns an interceptor that holds each key to the limit of l. A call with an empty
+// Keys returns an interceptor that applies the limit of l to each key. A call with an empty
 // key ends with the code invalid_argument. At most one Options counts. The error is about
 // a nil argument.
 func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, error) {
-	g, err := guard.Keys(l, key, first(options))
+	g, err := guard.Keys(l, key, options...)
 	return newLimit(g, err)
 }
 
@@ -69,15 +69,8 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 // service. A call with an empty value ends with the code invalid_argument. At most one
 // Options counts. The error is about a nil argument.
 func Rules(d guard.Decider, attributes func(Call, []weir.Attribute) []weir.Attribute, options ...Options) (*Limit, error) {
-	g, err := guard.Rules(d, attributes, first(options))
+	g, err := guard.Rules(d, attributes, options...)
 	return newLimit(g, err)
-}
-
-func first(options []Options) (o Options) {
-	if len(options) > 0 {
-		o = options[0]
-	}
-	return o
 }
 
 func newLimit(g *guard.Middleware[Call], err error) (*Limit, error) {
@@ -95,21 +88,21 @@ func Must(l *Limit, err error) *Limit {
 	return l
 }
 
-// PeerIP is a key: the address from which the connection of a call comes. An IPv6 address
-// counts by its first 64 bits. Calls over a Unix socket have no address and thus no key.
+// PeerIP returns the address from which the connection of a call comes, as a key for [Keys]. An
+// IPv6 address counts by its first 64 bits. Calls over a Unix socket have no address and thus no key.
 func PeerIP(c Call) string { return guard.AddressKey(c.Peer.Addr) }
 
-// Procedure is a key: the name of the procedure. It suits clients that limit what they
-// send.
+// Procedure returns the name of the procedure, as a key for [Keys]. It is useful for clients that
+// limit what they send.
 func Procedure(c Call) string { return c.Spec.Procedure }
 
-// Header returns a key: the value of a field that the caller sent. A call without it is an
+// Header returns a function that returns a key: the value of a field that the caller sent. A call without it is an
 // error. Anyone can send any value: verify it before.
 func Header(name string) func(Call) string {
 	return func(c Call) string { return c.Header.Get(name) }
 }
 
-// begin decides c. The function ends what the call holds. It writes the limits into
+// begin decides c. The returned function ends the holds of the call. It writes the limits into
 // header, unless that is nil.
 func (l *Limit) begin(c Call, header http.Header) (end func(), err error) {
 	o := l.guard.Options()
@@ -223,7 +216,7 @@ func (l *Limit) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 	}
 }
 
-// clientStream ends what it holds.
+// clientStream is a stream that ends its holds.
 type clientStream struct {
 	connect.StreamingClientConn
 	end func()

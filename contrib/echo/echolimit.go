@@ -19,24 +19,17 @@ import (
 // the answer or return an error for echo's error handler.
 type Options = guard.Options[*echo.Context]
 
-// Keys returns middleware that holds each key to the limit of l. An empty key is
+// Keys returns middleware that applies the limit of l to each key. An empty key is
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*echo.Context) string, options ...Options) echo.MiddlewareFunc {
-	return middleware(guard.Keys(l, key, first(options)))
+	return middleware(guard.Keys(l, key, options...))
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
 // service. An attribute with an empty value is answered with 400. Rules panics if an
 // argument is nil. At most one Options counts.
 func Rules(d guard.Decider, attributes func(*echo.Context, []weir.Attribute) []weir.Attribute, options ...Options) echo.MiddlewareFunc {
-	return middleware(guard.Rules(d, attributes, first(options)))
-}
-
-func first(options []Options) (o Options) {
-	if len(options) > 0 {
-		o = options[0]
-	}
-	return o
+	return middleware(guard.Rules(d, attributes, options...))
 }
 
 func middleware(m *guard.Middleware[*echo.Context], err error) echo.MiddlewareFunc {

@@ -22,10 +22,10 @@ import (
 // the answer or return an error for fiber's error handler.
 type Options = guard.Options[fiber.Ctx]
 
-// Keys returns middleware that holds each key to the limit of l. An empty key is
+// Keys returns middleware that applies the limit of l to each key. An empty key is
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(fiber.Ctx) string, options ...Options) fiber.Handler {
-	return handler(guard.Keys(l, key, first(options)))
+	return handler(guard.Keys(l, key, options...))
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
@@ -34,7 +34,7 @@ func Keys(l *weir.Limiter, key func(fiber.Ctx) string, options ...Options) fiber
 // are valid during the request only: Rules copies them.
 func Rules(d guard.Decider, attributes func(fiber.Ctx, []weir.Attribute) []weir.Attribute, options ...Options) fiber.Handler {
 	if attributes == nil {
-		return handler(guard.Rules[fiber.Ctx](d, nil, first(options)))
+		return handler(guard.Rules[fiber.Ctx](d, nil, options...))
 	}
 	copied := func(c fiber.Ctx, list []weir.Attribute) []weir.Attribute {
 		list = attributes(c, list)
@@ -43,14 +43,7 @@ func Rules(d guard.Decider, attributes func(fiber.Ctx, []weir.Attribute) []weir.
 		}
 		return list
 	}
-	return handler(guard.Rules(d, copied, first(options)))
-}
-
-func first(options []Options) (o Options) {
-	if len(options) > 0 {
-		o = options[0]
-	}
-	return o
+	return handler(guard.Rules(d, copied, options...))
 }
 
 func handler(m *guard.Middleware[fiber.Ctx], err error) fiber.Handler {

@@ -19,24 +19,17 @@ import (
 // write the answer. The handlers behind the middleware are not called then.
 type Options = guard.Options[*gin.Context]
 
-// Keys returns middleware that holds each key to the limit of l. An empty key is
+// Keys returns middleware that applies the limit of l to each key. An empty key is
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*gin.Context) string, options ...Options) gin.HandlerFunc {
-	return handler(guard.Keys(l, key, first(options)))
+	return handler(guard.Keys(l, key, options...))
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
 // service. An attribute with an empty value is answered with 400. Rules panics if an
 // argument is nil. At most one Options counts.
 func Rules(d guard.Decider, attributes func(*gin.Context, []weir.Attribute) []weir.Attribute, options ...Options) gin.HandlerFunc {
-	return handler(guard.Rules(d, attributes, first(options)))
-}
-
-func first(options []Options) (o Options) {
-	if len(options) > 0 {
-		o = options[0]
-	}
-	return o
+	return handler(guard.Rules(d, attributes, options...))
 }
 
 func handler(m *guard.Middleware[*gin.Context], err error) gin.HandlerFunc {

@@ -23,10 +23,10 @@ import (
 // write the answer. The handlers behind the middleware are not called then.
 type Options = guard.Options[*app.RequestContext]
 
-// Keys returns middleware that holds each key to the limit of l. An empty key is
+// Keys returns middleware that applies the limit of l to each key. An empty key is
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*app.RequestContext) string, options ...Options) app.HandlerFunc {
-	return handler(guard.Keys(l, key, first(options)))
+	return handler(guard.Keys(l, key, options...))
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a
@@ -35,7 +35,7 @@ func Keys(l *weir.Limiter, key func(*app.RequestContext) string, options ...Opti
 // are valid during the request only: Rules copies them.
 func Rules(d guard.Decider, attributes func(*app.RequestContext, []weir.Attribute) []weir.Attribute, options ...Options) app.HandlerFunc {
 	if attributes == nil {
-		return handler(guard.Rules[*app.RequestContext](d, nil, first(options)))
+		return handler(guard.Rules[*app.RequestContext](d, nil, options...))
 	}
 	copied := func(c *app.RequestContext, list []weir.Attribute) []weir.Attribute {
 		list = attributes(c, list)
@@ -44,14 +44,7 @@ func Rules(d guard.Decider, attributes func(*app.RequestContext, []weir.Attribut
 		}
 		return list
 	}
-	return handler(guard.Rules(d, copied, first(options)))
-}
-
-func first(options []Options) (o Options) {
-	if len(options) > 0 {
-		o = options[0]
-	}
-	return o
+	return handler(guard.Rules(d, copied, options...))
 }
 
 func handler(m *guard.Middleware[*app.RequestContext], err error) app.HandlerFunc {

@@ -9,9 +9,8 @@ import (
 // Canonical returns the canonical spelling of the IP address in text, and
 // reports whether text holds one. All spellings of an address have the same: blanks
 // around it, a port, brackets and a zone are dropped, an IPv4 address written as
-// IPv6 becomes IPv4, and the rest is as RFC 5952 has it. Text that only some
-// programs read as an address, such as 009.9.9.9, is none. It allocates nothing
-// for text that is canonical already.
+// IPv6 becomes IPv4, and the rest follows RFC 5952. Text that only some programs read as an
+// address, such as 009.9.9.9, is not one. It allocates nothing for text that is canonical already.
 func Canonical(text string) (canonical string, ok bool) {
 	if isPlainIPv4(text) {
 		return text, true
@@ -28,8 +27,8 @@ func Canonical(text string) (canonical string, ok bool) {
 }
 
 // isPlainIPv4 reports whether text is the canonical spelling of an IPv4 address: four
-// numbers up to 255 without leading zeros. Most addresses are, and finding that out takes
-// a quarter of the time of parsing and writing them.
+// numbers up to 255 without leading zeros. Most addresses are, and this check takes a quarter of the
+// time of parsing and writing them.
 func isPlainIPv4(text string) bool {
 	if len(text) > len("255.255.255.255") {
 		return false
@@ -92,7 +91,7 @@ func isPort(text string) bool {
 
 // NetworkOf returns the network of the address in text, such as 2001:db8::/64, by its
 // first v4 or v6 bits; the canonical address where the bits for its family are 0; and
-// text itself if it is no address.
+// text itself if it is not an address.
 func NetworkOf(text string, v4, v6 int) string {
 	addr, ok := anyAddress(text)
 	if !ok {
@@ -116,7 +115,7 @@ func NetworkOf(text string, v4, v6 int) string {
 // Parse returns the address that s spells, without a zone, and as IPv4
 // where it is an IPv4 address.
 func Parse(s string) (netip.Addr, bool) {
-	// netip allocates an error for other text; this test sorts out most of it.
+	// netip allocates an error for other text, most of which this test excludes.
 	if len(s) < len("::") || !strings.ContainsAny(s[:min(len(s), len("ffff:"))], ".:") {
 		return netip.Addr{}, false
 	}

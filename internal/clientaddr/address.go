@@ -20,15 +20,15 @@ func WithoutPort(address string) string {
 // PeerGroup returns the [Group] of an address with a port.
 func PeerGroup(address string) (group string, ok bool) { return Group(WithoutPort(address)) }
 
-// Group returns what stands for the network of one client: an IPv4 address, or the
-// first 64 bits of an IPv6 address. It reports whether host is an address.
+// Group returns the network of one client: an IPv4 address, or the first 64 bits of an IPv6 address. It
+// reports whether host is an address.
 func Group(host string) (group string, ok bool) {
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		return "", false
 	}
 	if addr.Is4() {
-		return host, true // there is one spelling
+		return host, true // an IPv4 address has one spelling
 	}
 	if addr = addr.Unmap().WithZone(""); addr.Is6() {
 		if p, err := addr.Prefix(64); err == nil {

@@ -8,8 +8,7 @@ import (
 	ipaddr "github.com/weirhq/weir/internal/address"
 )
 
-// Proxies are the networks of proxies whose headers are believed. A nil *Proxies
-// believes the nearest proxy, and no other.
+// Proxies are the networks of trusted proxies. A nil *Proxies trusts only the nearest proxy.
 type Proxies struct{ trusted []netip.Prefix }
 
 // NewProxies reads addresses and CIDR blocks. Without any it returns nil.
@@ -35,9 +34,9 @@ func NewProxies(networks []string) (*Proxies, error) {
 // Client returns the address of the client of a request that proxies forward: of
 // the lists of addresses in lines, which the header has in this order, the last one
 // that is not a trusted proxy's. peer is the address that the connection comes
-// from, with a port. If that is not trusted, it is the client: its header may be
-// forged. Behind an entry that is no address nothing is believed; the proxy that
-// wrote it is the client then. Without a header, peer is the client.
+// from, with a port. If that is not trusted, it is the client, because its header may be forged. Entries before
+// one that is not an address are not trusted; the proxy that wrote it is the client then. Without a
+// header, peer is the client.
 func (p *Proxies) Client(peer string, lines []string) string {
 	if p == nil {
 		return last(lines)
@@ -78,8 +77,8 @@ func last(lines []string) string {
 	return strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
 }
 
-// trusts reports whether an address is that of a trusted proxy. So is the peer of a
-// Unix socket, which has none.
+// trusts reports whether an address is that of a trusted proxy, or empty, as that of the peer of a
+// Unix socket.
 func (p *Proxies) trusts(address string) bool {
 	if address == "" || address == "@" {
 		return true

@@ -60,7 +60,7 @@ func BenchmarkEngine(b *testing.B) {
 					take(name)
 				}
 				if kept, ok := s.(*datadir.Store); ok {
-					for kept.Stats().Rounds == 0 { // until the keys are on the disk
+					for kept.Stats().Compactions == 0 { // until the keys are on the disk
 						if err := kept.Flush(b.Context()); err != nil {
 							b.Fatal(err)
 						}

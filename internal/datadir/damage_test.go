@@ -377,7 +377,7 @@ func TestEarlierFiles(t *testing.T) {
 			b = format.AppendSpace(b, &spaces[0])
 		}
 		if seq == 2 {
-			b = format.AppendNote(b, "large", make([]byte, 20<<20))
+			b = format.AppendBlob(b, "large", make([]byte, 20<<20))
 		}
 		fr := format.Frame{File: 1, Seq: uint64(seq + 1), Flags: uint32(seq / 2 * (format.Whole | format.End))}
 		format.Seal(b, &fr)
@@ -390,21 +390,21 @@ func TestEarlierFiles(t *testing.T) {
 	}
 }
 
-// A note that is too large is refused and told; all else is written. Notes do not make
+// A blob that is too large is refused and reported; all else is written. Blobs do not make
 // frames large together.
-func TestLargeNotes(t *testing.T) {
+func TestLargeBlobs(t *testing.T) {
 	t.Parallel()
 	disk := datadir.NewDisk()
 	s := mustOpen(t, disk, datadir.WithInterval(time.Hour))
 	take(t, s, 10)
 	for i := range 40 {
-		s.Keep(fmt.Sprint(i), make([]byte, 1<<20))
+		s.PutBlob(fmt.Sprint(i), make([]byte, 1<<20))
 	}
-	s.Keep("large", make([]byte, format.MaxPayload))
+	s.PutBlob("large", make([]byte, format.MaxPayload))
 	if err := s.Flush(t.Context()); err == nil {
 		t.Error("got no error")
 	}
-	s.Keep("large", nil)
+	s.PutBlob("large", nil)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -415,8 +415,8 @@ func TestLargeNotes(t *testing.T) {
 	}
 	s = mustOpen(t, disk)
 	defer s.Close()
-	if got := usedOf(t, s, 3); got != 1 || len(s.Note("39")) != 1<<20 || len(s.Note("large")) != 0 {
-		t.Errorf("got %d used, notes of %d and %d bytes", got, len(s.Note("39")), len(s.Note("large")))
+	if got := usedOf(t, s, 3); got != 1 || len(s.Blob("39")) != 1<<20 || len(s.Blob("large")) != 0 {
+		t.Errorf("got %d used, blobs of %d and %d bytes", got, len(s.Blob("39")), len(s.Blob("large")))
 	}
 }
 

@@ -33,7 +33,7 @@ type Store struct {
 	loaded  chan struct{} // closed when loading has ended
 
 	writer *writer
-	notes  notes
+	blobs  blobs
 	queue  queue
 	stop   chan struct{} // closed by Close
 	ended  chan struct{} // closed when the goroutine has ended
@@ -101,40 +101,40 @@ func lockFolder(dir string) (*os.File, error) {
 
 // open opens dir, which is locked.
 func open(dir string, c config, held *os.File) (*Store, error) {
-	pieces, err := list(c.disk)
+	segments, err := list(c.disk)
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(dir, c, held, pieces)
+	s := newStore(dir, c, held, segments)
 	if s.background {
 		go func() {
-			s.run(s.load(pieces))
+			s.run(s.load(segments))
 		}()
 		return s, nil
 	}
-	ok := s.load(pieces)
+	ok := s.load(segments)
 	go s.run(ok)
 	return s, nil
 }
 
-// newStore returns the store of dir, which has pieces, before they are loaded.
-func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
+// newStore returns the store of dir, whose segments are not loaded yet.
+func newStore(dir string, c config, held *os.File, segments []*segment) *Store {
 	var header format.Header
 	known := false
-	for _, p := range pieces {
+	for _, p := range segments {
 		if p.valid {
 			header, known = p.header, true
 		}
 	}
 	if !known {
-		// Never fails, or the program ends: see package crypto/rand.
+		// Never fails; see package crypto/rand.
 		_, _ = rand.Read(header.Secret[:])
 		_, _ = rand.Read(header.Receipts[0][:])
 	}
 	s := &Store{
 		config: c, dir: dir, disk: c.disk, held: held,
 		memory: memstore.New(append(c.memory, memstore.WithJournal(header.Secret))...),
-		notes:  newNotes(),
+		blobs:  newBlobs(),
 		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.memory.Journal().UseSecrets(seal.Secrets{List: header.Receipts, Until: window.Instant(header.Until)})
@@ -146,18 +146,18 @@ func newStore(dir string, c config, held *os.File, pieces []*piece) *Store {
 }
 
 // Loaded returns a channel that is closed when the counters are loaded. It implements
-// [hook.Notebook].
+// [hook.SideStore].
 func (s *Store) Loaded() <-chan struct{} { return s.loaded }
 
 // Memory returns the memory that answers the calls. Calls to it count, and are
-// written to the directory, but do not wait for the disk with [Always]. Its calls meet
-// an outage until the counters are loaded. It must not be closed.
+// written to the directory, but do not wait for the disk with [Always]. They return an outage
+// error until the counters are loaded. The caller must not close it.
 func (s *Store) Memory() *memstore.Store { return s.memory }
 
 // Hooks implements [hook.Hooked]. The memory answers the calls itself, unless they wait
 // for the disk.
 func (s *Store) Hooks(of store.Store) hook.Hooks {
-	h := hook.Hooks{Keyed: s, Notebook: s}
+	h := hook.Hooks{Keyed: s, SideStore: s}
 	if of == store.Store(s) && s.sync != Always {
 		h.Memory = s.memory
 	}
@@ -171,8 +171,8 @@ func (s *Store) IsLoaded() bool { return !s.loading.Load() }
 // another, have the same secrets.
 func (s *Store) Secrets(again bool) [][16]byte { return s.memory.Secrets(again) }
 
-// RotateSecret implements [hook.Keyed]. It returns when the new secret, which is in use
-// at once, was written to a new file.
+// RotateSecret implements [hook.Keyed]. The new secret is used at once. RotateSecret returns
+// when it was written to a new file.
 func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
 	if s.loading.Load() {
 		return errLoading
@@ -233,9 +233,9 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	return err
 }
 
-// Close implements [store.Store]. It writes what changed last, and syncs it, so that
-// nothing is lost. The error is the one with which that failed. If the counters are
-// still being loaded, Close ends the loading.
+// Close implements [store.Store]. It writes and syncs the last changes, so that nothing is
+// lost, and returns the error if that fails. If the counters are still being loaded, Close
+// ends the loading.
 func (s *Store) Close() error {
 	s.closed.Do(func() { close(s.stop) })
 	<-s.ended

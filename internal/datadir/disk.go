@@ -10,8 +10,7 @@ import (
 	"syscall"
 )
 
-// disk is a directory. Tests have one that fails, and one that forgets what was not
-// synced.
+// disk is a directory. Tests use one that fails, and one that loses what was not synced.
 type disk interface {
 	names() ([]string, error)
 
@@ -25,7 +24,7 @@ type disk interface {
 	remove(name string) error
 	rename(name, to string) error
 
-	// sync makes what was created, removed and renamed last.
+	// sync makes files that were created, removed or renamed survive a power loss.
 	sync() error
 }
 
@@ -124,9 +123,9 @@ func syncFolder(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// makeFolder makes the directory dir, which only this user can read: its files have
-// the secret of the fingerprints. It calls sync for the parent of each directory that it
-// has made: else a loss of power can take the directory with all that was synced in it.
+// makeFolder makes the directory dir, which only this user can read, because its files have
+// the secret of the fingerprints. It calls sync for the parent of each directory that it makes.
+// Otherwise a power loss could remove the directory with everything that was synced in it.
 func makeFolder(dir string, sync func(dir string) error) error {
 	var parents []string
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// EventKind is what an [Event] is about.
+// EventKind is the kind of an [Event].
 type EventKind uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	Writing
 )
 
-// Event is something that the operator of a data directory wants to know.
+// Event is something that the operator of a data directory should know.
 type Event struct {
 	Kind   EventKind
 	File   string
@@ -41,8 +41,8 @@ type Event struct {
 	Err    error
 }
 
-// Level returns how grave the event is: an error where a restart would lose counters, and
-// a warning where some are lost.
+// Level returns the severity of the event: an error if a restart would lose counters, and a
+// warning if some are lost.
 func (e Event) Level() slog.Level {
 	switch e.Kind {
 	case Failing:

@@ -212,7 +212,7 @@ func TestHangingDisk(t *testing.T) {
 }
 
 // Files take at most four times what the keys need, and 16 MiB, also while all keys
-// change all the time; and the files of rounds that have ended are removed.
+// change all the time; and the files that a compaction has made superfluous are removed.
 func TestFilesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,11 +230,11 @@ func TestFilesAreBounded(t *testing.T) {
 		if most > 4*live+16<<20 || live > 30*keys {
 			t.Errorf("got %d bytes at most, with %d for the keys, want at most four times as many and 16 MiB", most, live)
 		}
-		if st.Rounds < 3 {
-			t.Errorf("got %d rounds, want more", st.Rounds)
+		if st.Compactions < 3 {
+			t.Errorf("got %d compactions, want more", st.Compactions)
 		}
-		t.Logf("%d keys: %d bytes live, %d at most, %d rounds, %d bytes written for %d keys",
-			keys, live, most, st.Rounds, st.WrittenBytes, st.WrittenKeys)
+		t.Logf("%d keys: %d bytes live, %d at most, %d compactions, %d bytes written for %d keys",
+			keys, live, most, st.Compactions, st.WrittenBytes, st.WrittenKeys)
 		s.Close()
 		wants(t, disk, keys, 60)
 	})

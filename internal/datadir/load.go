@@ -14,14 +14,14 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// load puts what the files have into memory, and makes the writer continue the last
-// one or begin another.
+// load loads the files into memory, and makes the writer continue the last one or begin
+// another.
 //
-// It reports false when the store was closed meanwhile. Then memory does not have all
-// keys, and must not be written.
-func (s *Store) load(pieces []*piece) (ok bool) {
+// It reports false if the store was closed meanwhile. Then memory does not have all keys,
+// and must not be written.
+func (s *Store) load(segments []*segment) (ok bool) {
 	begun, bytes := time.Now(), int64(0)
-	for _, p := range pieces {
+	for _, p := range segments {
 		if s.stopped() {
 			return false
 		}
@@ -29,8 +29,8 @@ func (s *Store) load(pieces []*piece) (ok bool) {
 		s.writer.stats.fileMade(p.name, p.size)
 		bytes += p.size
 	}
-	needed, superfluous := split(pieces)
-	s.resume(pieces)
+	needed, superfluous := split(segments)
+	s.resume(segments)
 	l := newLoader(s)
 	for _, p := range needed {
 		l.read(p)
@@ -41,12 +41,12 @@ func (s *Store) load(pieces []*piece) (ok bool) {
 	}
 	damage := s.report(needed, l)
 	if !s.readOnly {
-		s.writer.follow(pieces, needed, superfluous)
+		s.writer.follow(segments, needed, superfluous)
 	}
 	s.writer.stats.loadEnded(l.keys(), damage, s.writer.live)
 	s.loading.Store(false)
 	s.memory.Journal().Refuse(nil)
-	s.told(Event{Kind: Loaded, Keys: l.keys(), Bytes: bytes, Took: time.Since(begun)}) // calls are decided now
+	s.told(Event{Kind: Loaded, Keys: l.keys(), Bytes: bytes, Took: time.Since(begun)}) // from here on calls are decided
 	close(s.loaded)
 	return true
 }
@@ -62,22 +62,22 @@ func (s *Store) stopped() bool {
 
 // split returns the files that have to be loaded, and those before them that a whole
 // one has made superfluous.
-func split(pieces []*piece) (needed, superfluous []*piece) {
-	for i := len(pieces) - 1; i > 0; i-- {
-		if pieces[i].whole > 0 && !pieces[i].damaged() {
-			return pieces[i:], pieces[:i]
+func split(segments []*segment) (needed, superfluous []*segment) {
+	for i := len(segments) - 1; i > 0; i-- {
+		if segments[i].whole > 0 && !segments[i].damaged() {
+			return segments[i:], segments[:i]
 		}
 	}
-	return pieces, nil
+	return segments, nil
 }
 
-// resume sets the clocks of the memory to go on where the last frame ended.
-func (s *Store) resume(pieces []*piece) {
+// resume sets the clocks of the memory to continue where the last frame ended.
+func (s *Store) resume(segments []*segment) {
 	if s.given {
 		return
 	}
 	var last *format.Frame
-	for _, p := range pieces {
+	for _, p := range segments {
 		if p.frames > 0 && (last == nil || p.last.Steady >= last.Steady) {
 			last = &p.last
 		}
@@ -94,7 +94,7 @@ func (s *Store) resume(pieces []*piece) {
 }
 
 // damageOf returns what scans found in the files.
-func damageOf(needed []*piece) (found []Event) {
+func damageOf(needed []*segment) (found []Event) {
 	if len(needed) > 0 && needed[0].valid && needed[0].whole == 0 && needed[0].number > 1 {
 		found = append(found, Event{Kind: Missing, File: needed[0].name})
 	}
@@ -105,7 +105,7 @@ func damageOf(needed []*piece) (found []Event) {
 		case !p.valid && p.damaged():
 			found = append(found, Event{Kind: Damaged, File: p.name, Err: format.ErrHeader})
 		}
-		for _, h := range p.holes {
+		for _, h := range p.gaps {
 			found = append(found, Event{Kind: Damaged, File: p.name, Offset: h.from, Bytes: h.to - h.from, Lost: h.lost})
 		}
 		if torn := p.torn(); torn > 0 && p.valid && p.trouble == nil {
@@ -115,8 +115,8 @@ func damageOf(needed []*piece) (found []Event) {
 	return found
 }
 
-// report tells what was found in the files, and returns how much of it is damage.
-func (s *Store) report(needed []*piece, l *loader) (damage int64) {
+// report reports what was found in the files, and returns how many parts are damaged.
+func (s *Store) report(needed []*segment, l *loader) (damage int64) {
 	for _, e := range damageOf(needed) {
 		if e.Kind != Torn {
 			damage++
@@ -133,28 +133,28 @@ func (s *Store) report(needed []*piece, l *loader) (damage int64) {
 	return damage
 }
 
-// follow makes w append to the last file if it is sound, and else begin another one
-// with a round.
-func (w *writer) follow(pieces, needed, superfluous []*piece) {
-	if len(pieces) == 0 {
+// follow makes w append to the last file if it is intact, and otherwise begin another one
+// with a compaction.
+func (w *writer) follow(segments, needed, superfluous []*segment) {
+	if len(segments) == 0 {
 		w.broken = true
 		return
 	}
-	last := pieces[len(pieces)-1]
+	last := segments[len(segments)-1]
 	w.header.File = last.number
 	sound := true
 	for _, p := range needed {
 		sound = sound && !p.damaged()
 	}
-	w.hurry = len(needed) > 1 // rounds that did not end must not pile up
+	w.hurry = len(needed) > 1 // incomplete compactions must not accumulate
 	if !sound || last.whole == 0 || last.frames == 0 {
-		w.old, w.broken = pieces, true
+		w.old, w.broken = segments, true
 		return
 	}
 	w.old = superfluous
 	f, err := w.disk.extend(last.name, last.good)
 	if err != nil {
-		w.old, w.broken = pieces, true
+		w.old, w.broken = segments, true
 		return
 	}
 	w.file, w.name, w.seq, w.size = f, last.name, last.last.Seq, last.good
@@ -192,7 +192,7 @@ type batch struct {
 	users   atomic.Int32
 }
 
-// batches are kept for the next frame.
+// batches is a pool of batches.
 var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func newLoader(s *Store) *loader {
@@ -210,7 +210,7 @@ func newLoader(s *Store) *loader {
 }
 
 // read loads the frames of p.
-func (l *loader) read(p *piece) {
+func (l *loader) read(p *segment) {
 	p.scan(l.store.disk, func(fr *format.Frame, payload []byte) {
 		if l.store.stopped() {
 			return
@@ -243,7 +243,7 @@ func (l *loader) keys() (n int64) {
 func (w *worker) run() {
 	v := format.Visitor{Space: w.space, Keys: w.keys, Key: w.key}
 	if w.from == 0 {
-		v.Note = w.loader.store.setNote
+		v.Blob = w.loader.store.restoreBlob
 	}
 	for b := range w.work {
 		if err := format.Read(b.payload, b.base, &v); err != nil && w.from == 0 {
@@ -255,7 +255,7 @@ func (w *worker) run() {
 	}
 }
 
-// space notes a space.
+// space stores a space.
 func (w *worker) space(id format.SpaceID, sp format.Space) {
 	if old, ok := w.spaces[id]; !ok || !slices.Equal(old.Limit, sp.Limit) {
 		w.spaces[id] = sp
@@ -277,7 +277,7 @@ func (w *worker) keys(id format.SpaceID) bool {
 	return true
 }
 
-// restore returns what puts keys into the space id, or nil if that is not known.
+// restore returns a writer of keys into the space id, or nil if that is unknown.
 func (w *worker) restore(id format.SpaceID) journal.Writer {
 	sp, ok := w.spaces[id]
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// errSharing is what Windows answers when another process has the file.
+// errSharing is the error of Windows for a file that another process has open.
 const errSharing = syscall.Errno(32)
 
 // lock opens the file at path, which it makes if need be, so that no other process

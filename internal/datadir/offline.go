@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Report is what a directory has.
+// Report describes the content of a directory.
 type Report struct {
 	// Version is the version of the layout, 0 for a directory without a file.
 	Version uint32
@@ -23,13 +23,13 @@ type Report struct {
 	Bytes  int64         // of all files
 
 	// Damage are the events of the files, other than Loaded. Damaged is the number
-	// of batches and parts of files that cannot be read; a last batch that is torn
-	// is none of them.
+	// of batches and parts of files that cannot be read, without a last batch that
+	// is torn.
 	Damage  []Event
 	Damaged int64
 }
 
-// FileReport is what a file has.
+// FileReport describes a file.
 type FileReport struct {
 	Name    string
 	Bytes   int64
@@ -37,26 +37,26 @@ type FileReport struct {
 	Whole   bool // the file has all keys, so older ones are not needed
 }
 
-// SpaceReport is what a space has.
+// SpaceReport describes a space.
 type SpaceReport struct {
 	Namespace, Name string
 	Keys            int64
 	Limit           window.Limit
 }
 
-// Check reads a directory, and changes nothing in it. The directory may be in use: then
-// the last batch may be unfinished. Check fails where [Open] fails, except that it
-// needs no lock.
+// Check reads a directory, and changes nothing in it. The directory may be in use, in which
+// case the last batch may be incomplete. Check fails where [Open] fails, except that it needs
+// no lock.
 func Check(dir string) (Report, error) { return check(folder(dir)) }
 
 func check(d disk) (Report, error) {
 	var r Report
-	s, pieces, err := look(d, func(e Event) { r.Damage = append(r.Damage, e) })
+	s, segments, err := look(d, func(e Event) { r.Damage = append(r.Damage, e) })
 	if err != nil {
 		return r, err
 	}
 	defer s.memory.Close()
-	for _, p := range pieces {
+	for _, p := range segments {
 		r.Files = append(r.Files, FileReport{p.name, p.size, p.frames, p.whole > 0})
 		r.Bytes += p.size
 		r.Version = max(r.Version, p.header.Version)
@@ -83,9 +83,9 @@ func check(d disk) (Report, error) {
 }
 
 // look loads a directory and writes nothing. The caller closes the memory.
-func look(d disk, told func(Event)) (*Store, []*piece, error) {
+func look(d disk, told func(Event)) (*Store, []*segment, error) {
 	for try := 1; ; try++ {
-		pieces, err := list(d)
+		segments, err := list(d)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -97,9 +97,9 @@ func look(d disk, told func(Event)) (*Store, []*piece, error) {
 				found = append(found, e)
 			}
 		}
-		s := newStore("", c, nil, pieces)
-		s.load(pieces)
-		gone := slices.ContainsFunc(pieces, func(p *piece) bool { return errors.Is(p.trouble, fs.ErrNotExist) })
+		s := newStore("", c, nil, segments)
+		s.load(segments)
+		gone := slices.ContainsFunc(segments, func(p *segment) bool { return errors.Is(p.trouble, fs.ErrNotExist) })
 		if gone && try < removedTries { // by the process that uses the directory
 			_ = s.memory.Close()
 			continue
@@ -107,7 +107,7 @@ func look(d disk, told func(Event)) (*Store, []*piece, error) {
 		for _, e := range found {
 			told(e)
 		}
-		return s, pieces, nil
+		return s, segments, nil
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *Store) walk(visit func(p journal.Part, key uint64, state []uint64) erro
 	return nil
 }
 
-// Entry is a key of a directory. Its name is not there: Key is its fingerprint.
+// Entry is a key of a directory. The directory does not have its name: Key is its fingerprint.
 type Entry struct {
 	Namespace, Space string
 	Key              uint64
@@ -143,7 +143,7 @@ type Entry struct {
 // Dump calls visit for each key in a directory, in no particular order, with what it
 // has used now under the limit with which it was last written. It changes nothing,
 // needs no lock, and stops at the first error of visit, which it returns. It calls told
-// for what is damaged, whose keys it lacks or has in an older state.
+// for each damaged part, whose keys are missing or in an older state.
 func Dump(dir string, visit func(Entry) error, told func(Event)) error {
 	return dump(folder(dir), visit, told)
 }
@@ -166,7 +166,7 @@ func dump(d disk, visit func(Entry) error, told func(Event)) error {
 
 // Compact writes the keys of a directory that have not expired to one file, and
 // removes the others. Damaged files are kept under another name. It returns how many
-// bytes the files had before and have now, and calls told for what was damaged. No
+// bytes the files had before and have now, and calls told for each damaged part. No
 // process may use the directory.
 func Compact(dir string, told func(Event)) (before, after int64, err error) {
 	held, err := lockFolder(dir)
@@ -178,18 +178,18 @@ func Compact(dir string, told func(Event)) (before, after int64, err error) {
 }
 
 func compact(d disk, told func(Event)) (before, after int64, err error) {
-	s, pieces, err := look(d, told)
+	s, segments, err := look(d, told)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer s.memory.Close()
 	w := s.writer
-	for _, p := range pieces {
+	for _, p := range segments {
 		before += p.size
 		w.header.File = max(w.header.File, p.number)
 	}
-	w.old, w.broken, w.hurry = pieces, true, true
-	for rounds := s.Stats().Rounds; s.Stats().Rounds == rounds; {
+	w.old, w.broken, w.hurry = segments, true, true
+	for n := s.Stats().Compactions; s.Stats().Compactions == n; {
 		if err := w.flush(false); err != nil {
 			return before, 0, errors.Join(err, w.close())
 		}
@@ -205,8 +205,8 @@ func compact(d disk, told func(Event)) (before, after int64, err error) {
 // written at some instant during the call. To restore it, [Open] the copy. Backup
 // returns how many bytes it has copied.
 //
-// What is damaged is copied as it is, and told is called for it: a backup of all that
-// can be read is worth most when a disk fails, and the copy is loaded like the original.
+// Damaged parts are copied as they are, and told is called for each: when a disk fails, a
+// backup of all that can be read is most useful, and the copy is loaded like the original.
 func Backup(dir, to string, told func(Event)) (bytes int64, err error) {
 	if err := makeFolder(to, syncFolder); err != nil {
 		return 0, err
@@ -223,29 +223,29 @@ const removedTries = 100
 
 func backup(d, to disk, told func(Event)) (bytes int64, err error) {
 	for range removedTries {
-		pieces, err := list(d)
+		segments, err := list(d)
 		if err != nil {
 			return 0, err
 		}
-		if len(pieces) == 0 {
+		if len(segments) == 0 {
 			return 0, errors.New("has no counters")
 		}
-		// Files are removed when a later one is whole. Those that are open stay, so
-		// all of them are opened before any is copied.
-		sources, err := openAll(d, pieces)
+		// A file is removed when a later one is complete. Open files stay readable, so all
+		// of them are opened before any is copied.
+		sources, err := openAll(d, segments)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return 0, err
 		}
-		for i, p := range pieces {
-			n, err := copyPiece(p, sources[i], to)
+		for i, p := range segments {
+			n, err := copySegment(p, sources[i], to)
 			if bytes += n; err != nil {
 				return bytes, errors.Join(err, closeAll(sources))
 			}
 		}
-		needed, _ := split(pieces)
+		needed, _ := split(segments)
 		for _, e := range damageOf(needed) {
 			if e.Kind != Torn { // a batch that a process is writing
 				told(e)
@@ -256,9 +256,9 @@ func backup(d, to disk, told func(Event)) (bytes int64, err error) {
 	return 0, errors.New("files are removed faster than they can be opened")
 }
 
-func openAll(d disk, pieces []*piece) ([]source, error) {
+func openAll(d disk, segments []*segment) ([]source, error) {
 	var sources []source
-	for _, p := range pieces {
+	for _, p := range segments {
 		src, err := d.open(p.name)
 		if err != nil {
 			return nil, errors.Join(err, closeAll(sources))
@@ -275,8 +275,8 @@ func closeAll(sources []source) (err error) {
 	return err
 }
 
-// copyPiece copies p up to the end of its last batch.
-func copyPiece(p *piece, src source, to disk) (bytes int64, err error) {
+// copySegment copies p up to the end of its last batch.
+func copySegment(p *segment, src source, to disk) (bytes int64, err error) {
 	p.scanSource(src, nil)
 	if p.trouble != nil {
 		return 0, fmt.Errorf("%s: %w", p.name, p.trouble)

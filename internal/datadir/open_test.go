@@ -189,18 +189,18 @@ func TestExpiredKeys(t *testing.T) {
 	}
 }
 
-// Notes are kept, the last one of a name, through restarts and new files.
-func TestNotes(t *testing.T) {
+// Blobs are kept, the last one of a name, through restarts and new files.
+func TestBlobs(t *testing.T) {
 	t.Parallel()
 	disk := datadir.NewDisk()
 	s := mustOpen(t, disk)
-	s.Keep("a", []byte("1"))
-	s.Keep("b", []byte("2"))
-	s.Keep("a", []byte("3"))
+	s.PutBlob("a", []byte("1"))
+	s.PutBlob("b", []byte("2"))
+	s.PutBlob("a", []byte("3"))
 	s.Close()
 	for range 3 {
 		s = mustOpen(t, disk)
-		if got := string(s.Note("a")) + string(s.Note("b")); got != "32" {
+		if got := string(s.Blob("a")) + string(s.Blob("b")); got != "32" {
 			t.Errorf("got %q, want 32", got)
 		}
 		secret := s.Secrets(false)[0]
@@ -214,7 +214,7 @@ func TestNotes(t *testing.T) {
 }
 
 // A new secret of receipts, and the one before it, outlive the process, a loss of power
-// and the round that drops the older files.
+// and the compaction that drops the older files.
 func TestRotatedSecret(t *testing.T) {
 	t.Parallel()
 	disk := datadir.NewDisk()

@@ -9,17 +9,17 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Sync is when what was written is synced, so that it survives a loss of power.
+// Sync states when writes are synced, so that they survive a power loss.
 type Sync string
 
 const (
-	// Always answers a call that changed something after the change was written
+	// Always answers a call that changed something only after the change was written
 	// and synced. Calls that wait at the same time are synced together.
 	Always Sync = "always"
 	// Interval syncs what changed after each interval.
 	Interval Sync = "interval"
-	// OS writes after each interval and leaves it to the operating system when
-	// that reaches the disk, for Linux about 30 seconds.
+	// OS writes after each interval and leaves syncing to the operating system, which
+	// takes about 30 seconds on Linux.
 	OS Sync = "os"
 )
 
@@ -80,8 +80,8 @@ func WithSync(s Sync) Option { return func(c *config) { c.sync = Sync(strings.To
 // [DefaultInterval].
 func WithInterval(d time.Duration) Option { return func(c *config) { c.interval = d } }
 
-// WithMaxBytes bounds the memory of the counters, as [memstore.WithMaxBytes] does.
-// Counters that are loaded may exceed it. Default: no bound.
+// WithMaxBytes limits the memory of the counters, as [memstore.WithMaxBytes] does. Counters that are
+// loaded may exceed it. Default: no limit.
 func WithMaxBytes(n int64) Option {
 	return func(c *config) { c.memory = append(c.memory, memstore.WithMaxBytes(n)) }
 }
@@ -100,11 +100,10 @@ func WithClock(tell func() window.Instant) Option {
 	}
 }
 
-// WithEvents makes the store call told when the counters are loaded, when it found
-// damage, and when writing fails or works again. Calls come one at a time, and from
-// within [Open]. told must not call the store. Default: no calls.
+// WithEvents makes the store call told when the counters are loaded, when it finds damage,
+// and when writing fails or works again. Calls are sequential, and start within [Open]. told must not call the store. Default: no calls.
 func WithEvents(told func(Event)) Option { return func(c *config) { c.told = told } }
 
 // InBackground makes [Open] return before the counters are loaded. Until
-// [Store.Loaded] is closed, all calls meet an outage for the reason "loading".
+// [Store.Loaded] is closed, all calls return an outage error with the reason "loading".
 func InBackground() Option { return func(c *config) { c.background = true } }

@@ -3,19 +3,17 @@ package datadir
 import "time"
 
 const (
-	// A flush works for workTime, rests for restTime, and so on.
+	// A flush works for workTime and rests for restTime in turn.
 	workTime = 200 * time.Microsecond
 	restTime = time.Millisecond
 
-	// restShare is the part of the interval, one in restShare, that the rests of one
-	// flush take at most.
+	// The rests of one flush take at most 1/restShare of the interval.
 	restShare = 2
 )
 
-// pace makes a flush rest now and then. The writing of 60,000 keys takes about ten
-// milliseconds. Without rests the goroutine would keep a processor for as long, and
-// calls that need the same processor would wait. When the system then gives the
-// processor to another thread, the goroutine may hold the lock of a shard, and calls
+// pace makes a flush rest regularly. Writing 60,000 keys takes about ten milliseconds.
+// Without rests the goroutine would occupy a CPU for that time, and calls that need the same
+// CPU would wait. If the system then preempts it while it holds the lock of a shard, calls
 // wait for both.
 //
 // The zero pace never rests.
@@ -26,7 +24,7 @@ type pace struct {
 	timer *time.Timer
 }
 
-// begin begins a flush of s that may rest for most in all.
+// begin begins a flush of s that may rest for at most most in total.
 func (p *pace) begin(s *Store, most time.Duration) {
 	if p.store = s; p.timer == nil {
 		p.timer = time.NewTimer(restTime)
@@ -34,8 +32,8 @@ func (p *pace) begin(s *Store, most time.Duration) {
 	p.left, p.since = most, time.Now()
 }
 
-// rest rests if it is time to. A flush that somebody waits for does not rest any more.
-// rest must not be called under a lock.
+// rest sleeps if a rest is due and no call waits for the flush. It must not be called under a
+// lock.
 func (p *pace) rest() {
 	if p.left <= 0 {
 		return

@@ -5,18 +5,18 @@ import (
 	"sync"
 )
 
-// queue is where calls wait until what they changed is synced. A flush that begins
-// takes all that wait, so they are synced together.
+// queue holds the calls that wait until their changes are synced. A flush takes all that wait
+// when it begins, so they are synced together.
 type queue struct {
-	wake chan struct{} // tells the writer that somebody waits; has room for one
+	wake chan struct{} // wakes the writer when a call waits; buffered, with a capacity of one
 
 	mu     sync.Mutex
 	next   chan struct{} // guarded by mu; closed when the next flush has ended
-	failed bool          // guarded by mu; the last flush failed: nobody waits
+	failed bool          // guarded by mu; the last flush failed, so calls do not wait
 }
 
-// wait waits until a flush has ended that began after the call of wait. It returns at
-// once when the disk fails: counting goes on in memory.
+// wait waits for the end of a flush that began after the call of wait. It returns at once if
+// the disk fails, because counting continues in memory.
 func (q *queue) wait(ctx context.Context) {
 	q.mu.Lock()
 	if q.failed {
@@ -30,11 +30,11 @@ func (q *queue) wait(ctx context.Context) {
 	q.mu.Unlock()
 	select {
 	case q.wake <- struct{}{}:
-	default: // somebody else has told
+	default: // the writer is woken already
 	}
 	select {
 	case <-next:
-	case <-ctx.Done(): // the call is counted all the same
+	case <-ctx.Done(): // the call is counted nevertheless
 	}
 }
 
@@ -47,7 +47,7 @@ func (q *queue) take() chan struct{} {
 	return next
 }
 
-// done ends the waiting for a flush.
+// done wakes the calls that wait for a flush.
 func (q *queue) done(waited chan struct{}, failed bool) {
 	q.mu.Lock()
 	q.failed = failed

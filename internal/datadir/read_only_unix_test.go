@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/datadir"
 )
 
-// asUser makes TestAsUser open this directory, in a process of its own.
+// asUser makes TestAsUser open this directory, in a separate process.
 const asUser = "WEIR_TEST_OPEN"
 
 // nobody is a user that is not root, for whom modes of files count.

@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// far is a shared store that can be out of reach of a process, and that a process
+// far is a shared store that can be unavailable to a process, and that a process
 // which was killed cannot reach any more.
 type far struct {
 	storetest.Opened
@@ -34,7 +34,7 @@ func (l *link) Do(ctx context.Context, calls []store.Call) error {
 	l.Set(window.At(time.Now()))
 	if l.away.Load() || l.killed.Load() {
 		for i := range calls {
-			calls[i].Err = &store.OutageError{Reason: "cut-off", Err: errors.New("away"), Uncounted: true}
+			calls[i].Err = &store.OutageError{Reason: "circuit-open", Err: errors.New("away"), Uncounted: true}
 		}
 		return nil
 	}
@@ -44,7 +44,7 @@ func (l *link) Do(ctx context.Context, calls []store.Call) error {
 func (l *link) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 	l.Set(window.At(time.Now()))
 	if l.away.Load() || l.killed.Load() {
-		return window.Reading{}, &store.OutageError{Reason: "cut-off", Err: errors.New("away"), Uncounted: true}
+		return window.Reading{}, &store.OutageError{Reason: "circuit-open", Err: errors.New("away"), Uncounted: true}
 	}
 	return l.Store.Read(ctx, op)
 }

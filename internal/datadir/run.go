@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// run writes until the store is closed. It is the goroutine of the store. Without
-// all keys in memory (loaded) it writes nothing.
+// run writes until the store is closed, in the store's goroutine. It writes nothing unless all
+// keys are in memory (loaded).
 func (s *Store) run(loaded bool) {
 	defer close(s.ended)
 	if loaded {
 		s.write()
 	}
-	s.queue.done(nil, true) // nobody waits any more
+	s.queue.done(nil, true) // no call waits from now on
 	s.result = errors.Join(s.result, s.writer.close(), s.memory.Close())
 	if s.held != nil {
 		s.result = errors.Join(s.result, s.held.Close())

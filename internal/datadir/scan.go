@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/internal/datadir/internal/format"
 )
 
-// Files are called by their numbers, so that their names sort by age. A file of
-// which a part could not be read is renamed when it is not needed any more, and kept.
+// Files are named by their numbers, so that their names sort by age. A file with a damaged
+// part is renamed and kept when it is no longer needed.
 const (
 	suffix  = ".log"
 	damaged = ".damaged"
@@ -30,64 +30,64 @@ func numberOf(name string) (number uint64, ok bool) {
 	return number, err == nil && number > 0
 }
 
-// piece is one file of a directory.
-type piece struct {
+// segment is one file of a directory, as a scan finds it.
+type segment struct {
 	name   string
 	number uint64
 	header format.Header
-	valid  bool // the header is
+	valid  bool // the header is valid
 	size   int64
 
 	// What a scan found:
 	first   format.Frame // of the file; Seq is 0 if there is none
 	last    format.Frame
-	good    int64  // the end of the last frame
-	whole   int64  // the end of the last frame that is marked so; 0: none
-	ended   bool   // the last frame is the end of an orderly program
-	frames  int64  // read
-	holes   []hole // what is no frame, between frames
-	trouble error  // that ended the scan early
+	good    int64 // the end of the last frame
+	whole   int64 // the end of the last frame with the flag Whole; 0: none
+	ended   bool  // the last frame has the flag End
+	frames  int64 // read
+	gaps    []gap // bytes between frames that are not a frame
+	trouble error // that ended the scan early
 }
 
-// hole is a part of a file that is no frame of it, and the number of frames that are
-// missing there. A part that was cut out whole has a hole without bytes.
-type hole struct{ from, to, lost int64 }
+// gap is a part of a file that is not a frame, and the number of frames that are missing
+// there. A gap has no bytes if a part of the file was cut out.
+type gap struct{ from, to, lost int64 }
 
 // damaged reports whether a part of p that other frames follow could not be read, or
 // the system failed to read p. A file that ends with its header is not damaged: the
 // header is synced before a frame is written.
-func (p *piece) damaged() bool {
-	return len(p.holes) > 0 || p.trouble != nil || !p.valid && p.size > format.HeaderSize
+func (p *segment) damaged() bool {
+	return len(p.gaps) > 0 || p.trouble != nil || !p.valid && p.size > format.HeaderSize
 }
 
-// torn returns how many bytes at the end of p are no frame.
-func (p *piece) torn() int64 { return p.size - max(p.good, min(p.size, format.HeaderSize)) }
+// torn returns how many bytes at the end of p are not a frame.
+func (p *segment) torn() int64 { return p.size - max(p.good, min(p.size, format.HeaderSize)) }
 
 // list returns the files of d, the oldest first, with their headers. The error is one of
 // the directory, or a [*format.NewerError] in a text that names the file.
-func list(d disk) ([]*piece, error) {
+func list(d disk) ([]*segment, error) {
 	names, err := d.names()
 	if err != nil {
 		return nil, err
 	}
-	var pieces []*piece
+	var segments []*segment
 	for _, name := range names {
 		number, ok := numberOf(name)
 		if !ok {
 			continue
 		}
-		p := &piece{name: name, number: number}
+		p := &segment{name: name, number: number}
 		if err := p.readHeader(d); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		pieces = append(pieces, p)
+		segments = append(segments, p)
 	}
-	slices.SortFunc(pieces, func(p, q *piece) int { return strings.Compare(p.name, q.name) })
-	return pieces, nil
+	slices.SortFunc(segments, func(p, q *segment) int { return strings.Compare(p.name, q.name) })
+	return segments, nil
 }
 
 // readHeader reads the header of p. Its error is one of a later version.
-func (p *piece) readHeader(d disk) error {
+func (p *segment) readHeader(d disk) error {
 	src, err := d.open(p.name)
 	if err != nil {
 		p.trouble = err
@@ -110,9 +110,9 @@ func (p *piece) readHeader(d disk) error {
 }
 
 // scan calls f for each frame of p, in order, with its payload, which f must not keep.
-func (p *piece) scan(d disk, f func(fr *format.Frame, payload []byte)) {
+func (p *segment) scan(d disk, f func(fr *format.Frame, payload []byte)) {
 	p.first, p.last, p.good, p.whole, p.ended = format.Frame{}, format.Frame{}, 0, 0, false
-	p.frames, p.holes = 0, nil
+	p.frames, p.gaps = 0, nil
 	if !p.valid || p.trouble != nil {
 		return
 	}
@@ -125,8 +125,8 @@ func (p *piece) scan(d disk, f func(fr *format.Frame, payload []byte)) {
 	p.scanSource(src, f)
 }
 
-// scanSource does so where p is open already.
-func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte)) {
+// scanSource is scan for a segment that is already open as src.
+func (p *segment) scanSource(src source, f func(fr *format.Frame, payload []byte)) {
 	p.size = src.Size()
 	r := reader{src: src, size: p.size}
 	for at := int64(format.HeaderSize); at < p.size; {
@@ -137,8 +137,8 @@ func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte))
 				break
 			}
 		}
-		if gap := int64(fr.Seq - p.last.Seq - 1); gap > 0 || at > from {
-			p.holes = append(p.holes, hole{from, at, gap})
+		if lost := int64(fr.Seq - p.last.Seq - 1); lost > 0 || at > from {
+			p.gaps = append(p.gaps, gap{from, at, lost})
 		}
 		at += int64(format.FrameSize + fr.Length)
 		if p.frames++; p.first.Seq == 0 {
@@ -158,13 +158,13 @@ func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte))
 }
 
 // frameAt reads the frame at offset at.
-func (p *piece) frameAt(r *reader, at int64) (fr format.Frame, payload []byte, ok bool) {
+func (p *segment) frameAt(r *reader, at int64) (fr format.Frame, payload []byte, ok bool) {
 	b := r.bytes(at, format.FrameSize)
 	if fr, ok = format.ReadFrame(b); !ok || fr.File != p.number || fr.Seq <= p.last.Seq {
 		return fr, nil, false
 	}
 	size := format.FrameSize + fr.Length
-	if int64(size) > r.size-at { // before there is memory for it
+	if int64(size) > r.size-at { // before memory is allocated for it
 		return fr, nil, false
 	}
 	if b = r.bytes(at, size); len(b) < size {
@@ -175,8 +175,8 @@ func (p *piece) frameAt(r *reader, at int64) (fr format.Frame, payload []byte, o
 	return fr, payload, ok
 }
 
-// search looks for the next frame behind offset at, where there is none.
-func (p *piece) search(r *reader, at int64) (found int64, fr format.Frame, payload []byte, ok bool) {
+// search searches for the next frame after offset at, where there is none.
+func (p *segment) search(r *reader, at int64) (found int64, fr format.Frame, payload []byte, ok bool) {
 	for r.err == nil {
 		b := r.bytes(at, 64<<10)
 		next := format.Next(b)

@@ -15,21 +15,21 @@ type Stats struct {
 	Loaded   int64
 	LoadTime time.Duration
 
-	// Lag is the time since the beginning of the last flush that succeeded: what
-	// changed since may not be on the disk.
+	// Lag is the time since the start of the last flush that succeeded. Later changes may
+	// not be on the disk yet.
 	Lag time.Duration
 
-	// Bytes is the size of the files. Live is about what the keys alone need, and
-	// 0 if that is not known yet.
+	// Bytes is the size of the files. Live is about what the keys without their
+	// history need, and 0 if that is not known yet.
 	Bytes, Live int64
 
 	// Since the store was opened: flushes that succeeded and that failed, the time
 	// that all of them took, the bytes and the keys that were written, and the
-	// rounds, each of which wrote all keys.
+	// compactions, each of which wrote all keys.
 	Flushes, Failures         int64
 	FlushTime, LongestFlush   time.Duration
 	WrittenBytes, WrittenKeys int64
-	Rounds                    int64
+	Compactions               int64
 
 	// Damaged is the number of batches and parts of files that could not be
 	// loaded, without the last, torn one.
@@ -74,11 +74,11 @@ func (s *stats) wrote(name string, size int64, n int) {
 	s.WrittenBytes += int64(n)
 }
 
-func (s *stats) roundEnded(live int64) {
+func (s *stats) compactionEnded(live int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Live = live
-	s.Rounds++
+	s.Compactions++
 }
 
 func (s *stats) flushed(begun time.Time, err error) {

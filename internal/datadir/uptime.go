@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// startOf returns a number that stands for the start of the machine, or 0 where the
-// system does not tell.
+// startOf returns a number that identifies the boot of the machine, or 0 if the system does
+// not provide one.
 func startOf() uint64 {
 	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -22,9 +22,9 @@ func startOf() uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// uptime returns the time since the machine was started, in microseconds, or 0 where
-// the system does not tell. The wall clock may be set between two processes; this
-// clock cannot.
+// uptime returns the time since the machine was started, in microseconds, or 0 if
+// the system does not provide it. Unlike the wall clock, it cannot be set between two
+// processes.
 func uptime() int64 {
 	text, err := os.ReadFile("/proc/uptime")
 	if err != nil {
@@ -38,16 +38,16 @@ func uptime() int64 {
 	return int64(up * 1e6)
 }
 
-// grain is how exact uptime is.
+// grain is the resolution of uptime.
 const grain = 10 * time.Millisecond
 
-// resumed returns what the steady clock shows now, where it showed last when the
-// uptime was then, and the machine's wall clock shows wall.
+// resumed returns the steady clock of now, given that it showed last at the uptime then, and
+// that the machine's wall clock shows wall.
 //
-// While the machine runs, its uptime says how much time has passed. After another
-// start only the wall clock can tell; one that was set back since then shows an
-// earlier instant than last, and the steady clock goes on from there. So the time
-// never runs backwards, and quota comes back late rather than early.
+// While the machine runs, its uptime gives the time that has passed. After a reboot only the
+// wall clock can give it. If it was set back since then, it shows an earlier instant than
+// last, and the steady clock continues from last. Time thus never runs backwards, and quota
+// becomes available late instead of early.
 func resumed(last window.Instant, then int64, thenBoot uint64, now int64, boot uint64, wall window.Instant) window.Instant {
 	if boot != 0 && boot == thenBoot && then > 0 && now >= then {
 		return last.Add(max(0, time.Duration(now-then)*time.Microsecond-grain))

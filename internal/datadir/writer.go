@@ -16,17 +16,17 @@ import (
 
 const (
 	// frameTarget is how large the payload of a frame becomes before the next frame
-	// begins. A frame exceeds it by one key or note at most, and its spaces.
+	// begins. A frame exceeds it by one key or blob at most, and its spaces.
 	frameTarget = 128 << 10
 
-	// leastGrowth is how much a file grows at least before a round begins.
+	// leastGrowth is how much a file grows at least before a compaction begins.
 	leastGrowth = 4 << 20
 
-	// A round writes roundShare bytes for each byte of changes, and at least
-	// roundLeast in each flush, or roundMost.
-	roundShare = 4
-	roundLeast = 1 << 20
-	roundMost  = 32 << 20
+	// A flush writes compactionShare bytes of the compaction for each byte of changes, and
+	// at least minCompaction, or maxCompaction if there is a hurry.
+	compactionShare = 4
+	minCompaction   = 1 << 20
+	maxCompaction   = 32 << 20
 )
 
 // writer appends to the files. It belongs to the goroutine of its store.
@@ -46,29 +46,29 @@ type writer struct {
 	saved  bool   // some of file was synced
 
 	// broken is set when file cannot be continued. Then a new file begins, with a
-	// round.
+	// compaction.
 	broken bool
 	unsure bool // a sync of file has failed
 
-	postponed time.Time // a round that is due waits until then
+	postponed time.Time // a compaction that is due waits until then
 
-	buf     []byte // the frames that are being made, each with room for its header
+	buf     []byte // the frames that are being made, each with space for its header
 	starts  []int  // where in buf they begin
 	base    int64  // of these frames
 	pending bool   // buf is sealed and not written yet
 
 	changes journal.Reader
 	spaces  map[*store.Space]*known
-	notes   map[string]*note
-	refused error // of a note that is too large
+	blobs   map[string]*blob
+	refused error // of a blob that is too large
 
-	walk   journal.Reader // of the round; nil: none
-	hurry  bool           // the round writes roundMost in each flush
-	live   int64          // about what all keys take in a file
-	walked int64          // what the round has written
-	grown  int64          // what was written since the last round ended
-	round  int64          // changes that were written since this round began
-	old    []*piece       // files that are not needed when the round has ended
+	walk    journal.Reader // of the compaction; nil: none
+	hurry   bool           // the compaction writes maxCompaction in each flush
+	live    int64          // about what all keys take in a file
+	walked  int64          // what the compaction has written
+	grown   int64          // what was written since the last compaction ended
+	changed int64          // changes that were written since this compaction began
+	old     []*segment     // files that are not needed after the compaction
 }
 
 // known is a space as it was last written.
@@ -82,11 +82,11 @@ type known struct {
 func newWriter(s *Store, h format.Header) *writer {
 	return &writer{
 		store: s, disk: s.disk, header: h, boot: s.startOf(), stats: newStats(),
-		changes: s.memory.Journal().Changes(), spaces: make(map[*store.Space]*known), notes: make(map[string]*note),
+		changes: s.memory.Journal().Changes(), spaces: make(map[*store.Space]*known), blobs: make(map[string]*blob),
 	}
 }
 
-// flush writes what has changed, and a part of the round. ended is set for the last
+// flush writes what has changed, and a part of the compaction. ended is set for the last
 // flush.
 func (w *writer) flush(ended bool) error {
 	if w.store.memory.Journal().Overflowed() {
@@ -104,11 +104,11 @@ func (w *writer) flush(ended bool) error {
 	if err := w.writeChanges(); err != nil {
 		return err
 	}
-	if err := w.writeNotes(); err != nil {
+	if err := w.writeBlobs(); err != nil {
 		return err
 	}
-	w.round += w.grown - before
-	whole, err := w.writeRound(roundShare*(w.grown-before) + roundLeast)
+	w.changed += w.grown - before
+	whole, err := w.writeCompaction(compactionShare*(w.grown-before) + minCompaction)
 	if err != nil {
 		return err
 	}
@@ -130,13 +130,13 @@ func (w *writer) flush(ended bool) error {
 		}
 	}
 	if whole {
-		w.endRound()
+		w.endCompaction()
 	}
 	return w.refused
 }
 
-// begin makes sure that there is a file to append to, and begins a round when it is
-// time to.
+// begin makes sure that there is a file to append to, and begins a compaction when one is
+// due.
 func (w *writer) begin() error {
 	due := w.walk == nil && !w.pending && w.grown >= max(w.live, leastGrowth) && time.Now().After(w.postponed)
 	needed := w.file == nil || w.broken || w.secrets() != w.store.memory.Journal().AllSecrets()
@@ -144,7 +144,7 @@ func (w *writer) begin() error {
 		return nil
 	}
 	err := w.beginFile()
-	if err != nil && !needed { // the file that is open may have room
+	if err != nil && !needed { // the open file may have space left
 		w.postponed = time.Now().Add(10 * retry)
 		return nil
 	}
@@ -156,7 +156,7 @@ func (w *writer) secrets() seal.Secrets {
 	return seal.Secrets{List: w.header.Receipts, Until: window.Instant(w.header.Until)}
 }
 
-// beginFile begins a file with a round.
+// beginFile begins a file with a compaction.
 func (w *writer) beginFile() error {
 	header, secrets := w.header, w.store.memory.Journal().AllSecrets()
 	header.File++
@@ -177,37 +177,37 @@ func (w *writer) beginFile() error {
 		err = w.disk.sync()
 	}
 	if err != nil {
-		// The name is free again for the next attempt, or that takes the next one.
+		// The next attempt uses this name again, or the next one if it still exists.
 		w.header = header
 		return errors.Join(fmt.Errorf("begin a file: %w", err), f.Close(), w.disk.remove(nameOf(header.File)))
 	}
-	lost := w.broken // some of what was written to the file
+	lost := w.broken // some of what was written to the old file
 	w.retire()
 	w.header, w.file, w.name = header, f, nameOf(header.File)
 	w.seq, w.size, w.synced, w.saved, w.broken, w.unsure = 0, int64(len(text)), true, false, false, false
 	w.stats.fileMade(w.name, w.size)
 	w.reset()
-	w.beginRound(lost)
+	w.beginCompaction(lost)
 	return nil
 }
 
-// retire ends the file that is open: the round that follows makes it superfluous.
+// retire closes the open file: the compaction that follows makes it superfluous.
 func (w *writer) retire() {
 	if w.file == nil {
 		return
 	}
 	_ = w.file.Close() // what is in it is written again
 	if w.unsure && !w.saved && w.walk != nil && len(w.old) > 0 {
-		// Nothing that was promised to be in it is. Files that fail must not pile up.
+		// It has nothing that was promised to be synced. Failing files must not accumulate.
 		if w.disk.remove(w.name) == nil {
 			w.stats.fileGone(w.name)
 			return
 		}
 	}
-	w.old = append(w.old, &piece{name: w.name, valid: true, number: w.header.File})
+	w.old = append(w.old, &segment{name: w.name, valid: true, number: w.header.File})
 }
 
-// reset begins an empty frame. What was in buf is lost to the file.
+// reset begins an empty frame. What was in buf is not written to the file.
 func (w *writer) reset() {
 	w.buf, w.starts = w.buf[:0], w.starts[:0]
 	w.base, w.pending = int64(w.store.memory.Journal().Times().Steady), false
@@ -240,8 +240,8 @@ func (w *writer) writeChanges() error {
 	}
 }
 
-// section adds keys that next visits to the frame, and to more frames if that becomes
-// large. It writes large frames, and reports what next does.
+// section adds the keys that next visits to the frame, and starts another frame when it is
+// large. It writes large frames, and returns what next reports.
 func (w *writer) section(next func(visit func(journal.Part, uint64, []uint64)) bool) (more bool, err error) {
 	var part journal.Part
 	at := 0
@@ -339,8 +339,8 @@ func (w *writer) write() error {
 	return nil
 }
 
-// sync syncs the file. After an error it is not known what the file has, even if a
-// later sync succeeds, so the file is not continued.
+// sync syncs the file. After an error the content of the file is unknown, even if a later
+// sync succeeds, so nothing is appended to it any more.
 func (w *writer) sync() error {
 	if w.synced {
 		return nil

@@ -1,6 +1,6 @@
 // Package datatest runs tests that are written as scripts, in testdata/*.txt. It has the
-// file format and the names of github.com/cockroachdb/datadriven, as far as the tests of
-// this module need them, because the module requires no other, in its tests neither.
+// file format and the names of github.com/cockroachdb/datadriven, as far as the tests of this module need
+// them, because the module requires no other modules, not even in its tests.
 //
 // A script consists of blocks, with blank lines and comments between them:
 //
@@ -84,8 +84,8 @@ func RunTest(t *testing.T, path string, f func(*testing.T, *TestData) string) {
 	}
 }
 
-// RunTestFromString is like [RunTest] for a script that was read already; name stands for
-// the file in messages. It returns the script with the output that it got.
+// RunTestFromString is like [RunTest] for a script that was read already. name is the name of the file in
+// messages. It returns the script with the actual output.
 func RunTestFromString(t *testing.T, name, script string, f func(*testing.T, *TestData) string) string {
 	t.Helper()
 	rewritten, differences, err := run(name, script, func(d *TestData) string { return f(t, d) })
@@ -137,7 +137,7 @@ func run(name, script string, f func(*TestData) string) (rewritten string, diffe
 	return strings.Join(out, "\n") + "\n", differences, nil
 }
 
-// until returns the lines before the first one that is end, or all.
+// until returns the lines before the first one that equals end, or all.
 func until(lines []string, end string) []string {
 	if at := slices.Index(lines, end); at >= 0 {
 		return lines[:at]

@@ -1,21 +1,19 @@
-// Package drive has a store decide the ops of requests, and applies the
-// outage policies where the store cannot. It is the second of the three parts
-// of the engine, between internal/plan and the verdict in package weir.
+// Package drive makes a store decide the ops of requests, and applies the outage policies if the
+// store cannot. It is the second of the three parts of the engine, between internal/plan and the
+// verdict in package weir.
 //
 // # Outages
 //
-// A store that cannot answer names the ops concerned. They leave their call
-// and follow their policies: local memory decides, or the policy alone denies
-// or allows. Then the store is asked for the rest of the call, at most once
-// more. Local memory is asked first because it can always give back what it
-// counted, where the store may be out of reach by then. So a take stays all or
-// nothing across both.
+// A store that cannot answer names the ops concerned. They are removed from their call and follow
+// their policies: local memory decides, or the policy itself denies or allows. Then the store is
+// asked for the rest of the call, at most once more. Local memory is asked first because it can
+// always give back what it counted, while the store may be unavailable by then. A take is therefore
+// all or nothing across both.
 //
 // What local memory counted is given to a [report.Reporter], which records it in
 // the store when that answers again.
 //
-// Memory without room for a new key ([store.ErrFull]) has no local place to
-// turn to, so the local policy denies there: a full table never hands out
+// If memory is full ([store.ErrFull]), the local policy denies new keys instead of giving them a
 // fresh quota.
 package drive
 
@@ -24,107 +22,142 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/weirhq/weir/internal/hook"
+	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
-// Run decides tasks, which are independent of each other: each in one atomic
-// step, in order where two share a key, unless one of them meets an outage.
-// What became of a task is in its fields.
-func (d *Driver) Run(ctx context.Context, tasks ...*Task) {
+// Driver drives tasks. Its fields are set once, before its first use; it is
+// safe for concurrent use then.
+type Driver struct {
+	Store store.Store
+
+	// Timed is Store, if it bounds the time of a decision, and nil otherwise.
+	Timed hook.Timed
+
+	// Local decides in an outage for ops whose policy is local. Nil: they deny.
+	Local Fallback
+
+	// Told, when not nil, is called with the cause of each outage of a decision.
+	Told func(ctx context.Context, verb store.Verb, err error)
+}
+
+// Fallback is a [Local]. It is an interface so that programs without a local store do
+// not link what only a local store needs.
+type Fallback interface {
+	// share returns the part of limit that this process may admit.
+	share(limit *window.Compiled) *window.Compiled
+	// ask answers the local ops of t, from the one numbered from on.
+	ask(ctx context.Context, t *Task, from int) error
+	// end ends a task after an outage.
+	end(ctx context.Context, t *Task)
+	// giveBack gives back what the local ops that pick selects have counted.
+	giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool)
+	// endHolds ends or renews the holds of t in local memory, if they may be there.
+	endHolds(ctx context.Context, t *Task)
+
+	read(ctx context.Context, op *store.Op) (window.Reading, error)
+	// forget drops the state of the key of op, here and in the far store.
+	forget(ctx context.Context, op *store.Op, far store.Store) error
+
+	// answered is called when the store has answered.
+	answered()
+	// renew drops what was computed for limits.
+	renew()
+	stats() report.Stats
+	close()
+}
+
+// Run decides t in one atomic step, unless there is an outage. answer is the store's answer if the
+// caller has asked it for t already: an error, or nil. The fields of t have its result.
+func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
+	d.begin(ctx, t)
+	within := ctx // with the deadline of the decision, for the store only: local memory may answer later
+	if d.Timed != nil {
+		var cancel context.CancelFunc
+		within, cancel = d.Timed.Within(ctx)
+		defer cancel()
+	}
+	err := answer
+	if err == nil {
+		err = do(within, d.Store, &t.call, t.Verb, t.Ops)
+	}
+	if err == nil {
+		d.answered()
+	}
+	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
+		err = do(within, d.Store, &t.call, t.Verb, t.Ops)
+	}
+	d.end(ctx, t)
+}
+
+// RunAll decides tasks, which are independent of each other: each as Run does, in order if two share
+// a key, but all in one call of the store. Those with an outage are asked again in one call.
+func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	if len(tasks) == 1 {
-		t := tasks[0]
-		t.Denied = -1
-		if d.Local != nil {
-			d.Local.endHere(ctx, t)
-		}
-		if d.Timed == nil {
-			d.resume(ctx, ctx, t, d.ask(ctx, t))
-			return
-		}
-		within, cancel := d.Timed.Within(ctx)
-		d.resume(ctx, within, t, d.ask(within, t))
-		cancel()
+		d.Run(ctx, tasks[0], nil)
 		return
 	}
 	for _, t := range tasks {
-		t.Denied = -1
-		if d.Local != nil {
-			d.Local.endHere(ctx, t)
-		}
+		d.begin(ctx, t)
 	}
-	open := tasks
-	for again := false; len(open) > 0; again = true {
-		open = d.round(ctx, open, again)
+	for open, again := tasks, false; len(open) > 0; again = true {
+		calls := make([]store.Call, len(open))
+		for i, t := range open {
+			calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops}
+		}
+		all := d.Store.Do(ctx, calls)
+		var left []*Task
+		for i, t := range open {
+			err := calls[i].Err
+			if all != nil {
+				err = all
+			}
+			if err == nil {
+				d.answered()
+			} else if d.unanswered(ctx, t, err, again) {
+				left = append(left, t)
+			}
+		}
+		open = left
 	}
 	for _, t := range tasks {
 		d.end(ctx, t)
 	}
 }
 
-// Recover decides t, for which the caller has asked the store itself: err,
-// which is not nil, is the store's answer. It does what Run does after that.
-func (d *Driver) Recover(ctx context.Context, t *Task, err error) {
-	t.Denied = -1
-	if d.Timed == nil {
-		d.resume(ctx, ctx, t, err)
-		return
-	}
-	within, cancel := d.Timed.Within(ctx)
-	d.resume(ctx, within, t, err)
-	cancel()
-}
-
-// resume goes on with t, to which the store has answered err: it asks the store for the rest,
-// in what is left of its time. within is ctx with the end of the decision. It is for the
-// store: local memory may answer later.
-func (d *Driver) resume(ctx, within context.Context, t *Task, err error) {
-	if err == nil {
-		d.answered()
-	}
-	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
-		err = d.ask(within, t)
-	}
-	d.end(ctx, t)
-}
-
-// ask asks the store for t alone.
-func (d *Driver) ask(ctx context.Context, t *Task) error {
-	call := &t.call[0]
-	call.Verb, call.Ops, call.Err = t.Verb, t.Ops, nil
-	if err := d.Store.Do(ctx, t.call[:]); err != nil {
+// do makes s decide ops as one call. room is the memory for the call.
+func do(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op) error {
+	room[0] = store.Call{Verb: verb, Ops: ops}
+	if err := s.Do(ctx, room[:]); err != nil {
 		return err
 	}
-	return call.Err
+	return room[0].Err
 }
 
-// round asks the store for all tasks at once, and returns those that it has to
-// be asked for again.
-func (d *Driver) round(ctx context.Context, tasks []*Task, again bool) (open []*Task) {
-	calls := make([]store.Call, len(tasks))
-	for i, t := range tasks {
-		calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops}
+func (d *Driver) begin(ctx context.Context, t *Task) {
+	t.Denied = -1
+	if d.Local != nil {
+		d.Local.endHolds(ctx, t)
 	}
-	all := d.Store.Do(ctx, calls)
-	for i, t := range tasks {
-		err := calls[i].Err
-		if all != nil {
-			err = all
-		}
-		switch {
-		case err == nil:
-			d.answered()
-		case d.unanswered(ctx, t, err, again):
-			open = append(open, t)
-		}
-	}
-	return open
 }
 
-// unanswered does what follows when the store answered t with err. It reports
-// whether the store has to be asked for the rest of t.
+// answered reports to the local store that the store has answered.
+func (d *Driver) answered() {
+	if d.Local != nil {
+		d.Local.answered()
+	}
+}
+
+// unanswered handles err, the answer of the store to t. It reports whether the store has to be asked for
+// the rest of t.
 func (d *Driver) unanswered(ctx context.Context, t *Task, err error, again bool) bool {
-	if err := d.drop(ctx, t, err, again); err != nil {
+	if out, ok := errors.AsType[*store.OutageError](err); ok {
+		err = d.drop(ctx, t, out, again)
+	}
+	if err != nil {
 		if d.Local != nil {
 			d.Local.giveBack(ctx, t, func(*store.Op) bool { return true })
 		}
@@ -134,14 +167,9 @@ func (d *Driver) unanswered(ctx context.Context, t *Task, err error, again bool)
 	return len(t.Ops) > 0
 }
 
-// drop takes the ops that the store could not answer out of t, all of them
-// when it failed again, and applies their policies. It returns err when it is
-// no outage.
-func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error {
-	out, ok := errors.AsType[*store.OutageError](err)
-	if !ok {
-		return err
-	}
+// drop removes the ops that the store could not answer from t, or all of them if it failed again,
+// and applies their policies.
+func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, again bool) (err error) {
 	if t.Outage == nil {
 		if t.Reason = out.Reason; t.Reason == "" {
 			t.Reason = Unknown
@@ -161,16 +189,81 @@ func (d *Driver) drop(ctx context.Context, t *Task, err error, again bool) error
 		case t.Policies.OnOutage(t.Of[i]) == rule.OutageLocal && d.Local != nil && !full:
 			t.inLocal.add(t.Ops[i], t.Of[i], d.Local.share(t.Ops[i].Limit))
 		default:
-			t.decideAlone(&t.Ops[i], t.Of[i])
+			t.decideByPolicy(&t.Ops[i], t.Of[i])
 		}
 	}
 	clear(t.Ops[left:])
 	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
-	if err = nil; from < len(t.inLocal.ops) {
+	if from < len(t.inLocal.ops) {
 		err = d.Local.ask(ctx, t, from)
 	}
 	if t.deniedAlready() {
 		readOnly(t.Ops)
 	}
 	return err
+}
+
+// end ends t, which is decided or has an error.
+func (d *Driver) end(ctx context.Context, t *Task) {
+	if t.Outage != nil && t.Err == nil && d.Local != nil {
+		d.Local.end(ctx, t)
+	}
+	for i, of := range t.Of {
+		if slices.Contains(t.found, of) {
+			t.Ops[i].Result.Held = true
+		}
+	}
+}
+
+func (d *Driver) tell(ctx context.Context, verb store.Verb, err error) {
+	if d.Told != nil {
+		d.Told(ctx, verb, err)
+	}
+}
+
+// Read returns the numbers of op's key. When the store cannot answer and there
+// is a local store, it returns those of local memory for an op whose policy is
+// local, and degraded is true.
+func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r window.Reading, degraded bool, err error) {
+	r, err = d.Store.Read(ctx, op)
+	if err == nil || d.Local == nil || policy != rule.OutageLocal {
+		return r, false, err
+	}
+	if _, ok := errors.AsType[*store.OutageError](err); !ok {
+		return r, false, err
+	}
+	d.tell(ctx, store.Check, err)
+	r, err = d.Local.read(ctx, op)
+	return r, true, err
+}
+
+// Forget drops the state of op's key, in the store and in local memory.
+func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
+	if d.Local == nil {
+		return d.Store.Forget(ctx, op)
+	}
+	return d.Local.forget(ctx, op, d.Store)
+}
+
+// Renew drops what d has computed for limits. The caller calls it when it
+// replaces them.
+func (d *Driver) Renew() {
+	if d.Local != nil {
+		d.Local.renew()
+	}
+}
+
+// Reports returns the numbers of what local memory counted and reports.
+func (d *Driver) Reports() (s report.Stats) {
+	if d.Local != nil {
+		s = d.Local.stats()
+	}
+	return s
+}
+
+// Close ends the reports. It does not close the stores.
+func (d *Driver) Close() {
+	if d.Local != nil {
+		d.Local.close()
+	}
 }

@@ -31,7 +31,7 @@ func (f *failing) Do(ctx context.Context, calls []store.Call) error {
 	f.at++
 	for i := range calls {
 		c := &calls[i]
-		out := &store.OutageError{Err: errors.New("out of reach")}
+		out := &store.OutageError{Err: errors.New("unavailable")}
 		if f.full {
 			out.Err = store.ErrFull
 		}
@@ -52,7 +52,7 @@ type policies []rule.Outage
 
 func (p policies) OnOutage(of int) rule.Outage { return p[of] }
 
-// op returns an op of one hit that belongs to of, with a quota of its own.
+// op returns an op of one hit that belongs to of, with a quota.
 func op(of int, quota int64, role store.Role) store.Op {
 	limit := window.MustCompile(window.Limit{Quota: quota, Window: window.Fixed(time.Hour)})
 	name := fmt.Sprint("rule", of)
@@ -91,7 +91,7 @@ func TestTakesAreAllOrNothing(t *testing.T) {
 		chance := r.Float64()
 		s.fail = func(int, int) bool { return r.Float64() < chance }
 		task.Verb, task.Policies = store.Take, policy
-		d.Run(t.Context(), &task)
+		d.Run(t.Context(), &task, nil)
 		if task.Err != nil {
 			t.Fatalf("seed %d: got error %v", seed, task.Err)
 		}
@@ -134,7 +134,7 @@ func TestLocalMemoryWithoutRoom(t *testing.T) {
 		var task drive.Task
 		task.Verb, task.Policies, task.Of = store.Take, policies{rule.OutageLocal, rule.OutageLocal}, []int{0, 1}
 		task.Ops = []store.Op{{Space: space, Limit: limit, Key: fmt.Append(nil, i), N: 1}, op(1, 9, store.Enforce)}
-		d.Run(t.Context(), &task)
+		d.Run(t.Context(), &task, nil)
 		if task.Err != nil || task.IsDenied() == want || (task.Denied == 0) == want {
 			t.Errorf("key %d: got denied %v by %d, %v, want %v", i, task.IsDenied(), task.Denied, task.Err, !want)
 		}
@@ -159,7 +159,7 @@ func TestGiveBackThatFails(t *testing.T) {
 	d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 1, Told: tell}, Told: tell}
 	task := drive.Task{Verb: store.Take, Policies: policies{rule.OutageLocal, rule.OutageLocal}, Of: []int{0, 1}}
 	task.Ops = []store.Op{op(0, 5, store.Enforce), op(1, 0, store.Enforce)}
-	d.Run(t.Context(), &task)
+	d.Run(t.Context(), &task, nil)
 	if task.Err != nil || !task.IsDenied() {
 		t.Errorf("got denied %v, %v, want denied", task.IsDenied(), task.Err)
 	}
@@ -179,7 +179,7 @@ func TestErrorsEndATask(t *testing.T) {
 	task := drive.Task{Verb: store.Take, Policies: policies{0, 0, 0}, Of: []int{0, 1, 2}, Ops: slices.Clone(ops)}
 	other := drive.Task{Verb: store.Take, Policies: policies{3: 0}, Of: []int{3}, Ops: []store.Op{op(3, 5, store.Shadow)}}
 	s.fail = func(round, op int) bool { return round == 0 && op == 0 }
-	d.Run(t.Context(), &task, &other)
+	d.RunAll(t.Context(), []*drive.Task{&task, &other})
 	if !errors.Is(task.Err, store.ErrRepeated) || other.Err != nil || len(other.Ops) != 1 {
 		t.Errorf("got %v and %v, want %v and none", task.Err, other.Err, store.ErrRepeated)
 	}

@@ -23,7 +23,7 @@ type Local struct {
 	// Nodes is how many processes share each quota in an outage. At least 1.
 	Nodes int64
 
-	// NodesNow, when not nil, returns what takes the place of Nodes.
+	// NodesNow, when not nil, returns the number that replaces Nodes.
 	NodesNow func() int
 
 	// Told, when not nil, is called with the cause of each give-back that failed.
@@ -71,24 +71,15 @@ func (l *Local) tell(ctx context.Context, verb store.Verb, err error) {
 	}
 }
 
-// do runs verb for ops in memory.
-func (l *Local) do(ctx context.Context, part *localOps, verb store.Verb, ops []store.Op) error {
-	part.call[0] = store.Call{Verb: verb, Ops: ops}
-	if err := l.Store.Do(ctx, part.call[:]); err != nil {
-		return err
-	}
-	return part.call[0].Err
-}
-
 // ask answers the local ops, from the one numbered from on, from memory.
-// Ops for which memory has no room are answered by their policies alone.
+// Ops for which memory is full are decided by their policies.
 func (l *Local) ask(ctx context.Context, t *Task, from int) error {
 	part := &t.inLocal
 	for from < len(part.ops) {
 		if t.deniedAlready() {
 			readOnly(part.ops[from:])
 		}
-		err := l.do(ctx, part, t.Verb, part.ops[from:])
+		err := do(ctx, l.Store, &part.call, t.Verb, part.ops[from:])
 		if err == nil {
 			break
 		}
@@ -101,7 +92,7 @@ func (l *Local) ask(ctx context.Context, t *Task, from int) error {
 		left := from
 		for i := from; i < len(part.ops); i++ {
 			if out.Ops == nil || slices.Contains(out.Ops, i-from) {
-				t.decideAlone(&part.ops[i], part.of[i])
+				t.decideByPolicy(&part.ops[i], part.of[i])
 				continue
 			}
 			part.ops[left], part.of[left], part.limits[left] = part.ops[i], part.of[i], part.limits[i]
@@ -121,14 +112,13 @@ func (l *Local) ask(ctx context.Context, t *Task, from int) error {
 	return nil
 }
 
-// end ends a task that met an outage: it merges the local ops into the
-// others, after giving back what they counted when another op has denied the
-// take since.
+// end ends a task after an outage: it merges the local ops into the others, after giving back what
+// they counted if another op has denied the take since.
 func (l *Local) end(ctx context.Context, t *Task) {
 	if t.Verb == store.Take && t.IsDenied() {
 		l.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
-	l.note(ctx, t)
+	l.report(ctx, t)
 	for n, of := range t.inLocal.of {
 		t.Local = t.Local || t.inLocal.ops[n].Result.Held
 		at, _ := slices.BinarySearch(t.Of, of)
@@ -137,8 +127,8 @@ func (l *Local) end(ctx context.Context, t *Task) {
 	}
 }
 
-// giveBack takes back what the local ops that pick picks have counted. Memory
-// forgets it as if it had not been.
+// giveBack gives back what the local ops that pick selects have counted, as if it had not been
+// counted.
 func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool) {
 	if t.Verb != store.Take && t.Verb != store.Record {
 		return
@@ -154,10 +144,15 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 		return
 	}
 	verb := store.Refund
-	if cancels(ops) {
-		verb = store.Cancel
+	if !slices.ContainsFunc(ops, func(op store.Op) bool { return op.Hold == nil || op.Hold.ID == [12]byte{} }) {
+		verb = store.Cancel // which ends the holds, too
+		for i := range ops {
+			h := *ops[i].Hold
+			h.At, h.Sure = h.Decided, true
+			ops[i].Hold = &h
+		}
 	}
-	if err := l.do(context.WithoutCancel(ctx), &t.inLocal, verb, ops); err != nil {
+	if err := do(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
 		return
 	}
@@ -168,26 +163,9 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	}
 }
 
-// cancels prepares ops, which one call has counted, to be cancelled. It reports
-// false when the call held nothing, so that they are refunded.
-func cancels(ops []store.Op) bool {
-	for i := range ops {
-		if ops[i].Hold == nil || (ops[i].Hold.ID == [12]byte{}) {
-			return false
-		}
-	}
-	for i := range ops {
-		h := *ops[i].Hold
-		h.At, h.Sure = h.Decided, true
-		ops[i].Hold = &h
-	}
-	return true
-}
-
-// note gives the reporter what memory has counted for t, which is decided and
-// has given back what it had to. If the reporter keeps it on a disk for which calls
-// wait, note waits for it, too.
-func (l *Local) note(ctx context.Context, t *Task) {
+// report gives the reporter the hits that memory has counted for t, which is decided and has given
+// back what it had to. If the reporter saves them to a disk for which calls wait, report waits, too.
+func (l *Local) report(ctx context.Context, t *Task) {
 	if l.Reports == nil || t.Verb == store.Check || t.Verb.Ends() {
 		return
 	}
@@ -228,4 +206,53 @@ func counts(op *store.Op, denied bool) bool {
 		return op.Result.Allowed
 	}
 	return op.Role == store.Enforce && !denied && op.Result.Allowed
+}
+
+// endHolds ends or renews the holds of t in local memory, if t is about a take that was
+// decided there. After a report, a hold from an outage is both in local memory and in the
+// store, so both are asked to end it: memory first, because it cannot be unavailable.
+func (l *Local) endHolds(ctx context.Context, t *Task) {
+	if !t.HeldLocally {
+		return
+	}
+	ops := slices.Clone(t.Ops)
+	for i := range ops {
+		hold := *ops[i].Hold
+		ops[i].Hold, ops[i].Limit = &hold, l.share(ops[i].Limit)
+	}
+	if err := store.Do(context.WithoutCancel(ctx), l.Store, t.Verb, ops); err != nil {
+		l.tell(ctx, t.Verb, fmt.Errorf("holds in local memory: %w", err))
+		return
+	}
+	for i := range ops {
+		op := &ops[i]
+		if t.Verb == store.Cancel && op.Limit.HoldLength() == 0 {
+			t.Ops[i].N = 0 // what was reported to the store stays there
+		}
+		switch {
+		case !op.Result.Held && t.Verb == store.Cancel:
+			l.Reports.Sub(op, op.Result.Before-op.Result.Used)
+			continue
+		case !op.Result.Held:
+			continue
+		case t.Verb == store.Settle:
+			l.Reports.End(op, max(op.N, -1))
+		case t.Verb == store.Cancel:
+			l.Reports.End(op, 0)
+		default:
+			l.Reports.Renew(op)
+		}
+		t.found = append(t.found, t.Of[i])
+	}
+}
+
+func (l *Local) read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	here := *op
+	here.Limit = l.share(op.Limit)
+	return l.Store.Read(ctx, &here)
+}
+
+func (l *Local) forget(ctx context.Context, op *store.Op, far store.Store) error {
+	l.Reports.Forget(op)
+	return errors.Join(far.Forget(ctx, op), l.Store.Forget(ctx, op))
 }

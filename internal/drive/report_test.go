@@ -19,7 +19,7 @@ import (
 // its place: what memory counted joins what it has, and nothing joins twice.
 func TestReportedOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, reportedOnce) // without time passing, reports are sent at the end alone
+	synctest.Test(t, reportedOnce) // without time passing, reports are sent only at the end
 }
 
 func reportedOnce(t *testing.T) {
@@ -76,7 +76,7 @@ func reportedOnce(t *testing.T) {
 				policy = append(policy, []rule.Outage{rule.OutageLocal, rule.OutageLocal, rule.OutageAllow, rule.OutageDeny}[r.IntN(4)])
 			}
 			task.Policies, task.Refused = policy, refused
-			d.Run(t.Context(), &task)
+			d.Run(t.Context(), &task, nil)
 			if task.Err != nil {
 				t.Fatalf("seed %d: got error %v", seed, task.Err)
 			}

@@ -13,9 +13,8 @@ type Policies interface {
 	OnOutage(of int) rule.Outage
 }
 
-// Task is the ops of one request on their way through the store. Its zero
-// value is ready for use. A Task can be used again after Reset; it then reuses
-// its memory.
+// Task has the ops of one request while the store decides them. Its zero value is ready for use. A Task
+// can be used again after Reset; it then reuses its memory.
 type Task struct {
 	Verb store.Verb
 
@@ -28,13 +27,12 @@ type Task struct {
 	// Policies are the outage policies of what the ops belong to.
 	Policies Policies
 
-	// Refused is set by the caller for a request that is denied whatever the
-	// ops answer.
+	// Refused is set by the caller for a request that is denied regardless of its ops.
 	Refused bool
 
-	// Here is set by the caller for a call about the holds of a take that local
+	// HeldLocally is set by the caller for a call about the holds of a take that local
 	// memory decided.
-	Here bool
+	HeldLocally bool
 
 	// Denied is set by Run to what the first op belongs to whose policy denied
 	// the request, or to -1.
@@ -52,8 +50,8 @@ type Task struct {
 	Local bool
 
 	// RetryAfter is set by Run with Outage: how long to wait at least, if a
-	// policy denies. It is the length of the longest lack of room, or a second
-	// where the length of the outage is not known.
+	// policy denies. It is the longest time until a full memory admits new keys, or a second
+	// if the length of the outage is unknown.
 	RetryAfter time.Duration
 
 	// Err is set by Run when the task was not decided. Nothing was counted.
@@ -61,12 +59,12 @@ type Task struct {
 
 	call    [1]store.Call
 	inLocal localOps
-	found   []int // of Of: holds that endHere found
+	found   []int // of Of: holds that were found in local memory
 }
 
 // Reset drops what t refers to, but for Ops and Of, which are the caller's.
 func (t *Task) Reset() {
-	t.Policies, t.Here, t.found = nil, false, t.found[:0]
+	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
 	if t.Outage != nil || t.Err != nil {
 		t.inLocal.reset()
 		t.Outage, t.Reason, t.RetryAfter, t.Err, t.Local = nil, "", 0, nil, false
@@ -80,20 +78,19 @@ const Unknown store.Reason = "unknown"
 // unknown.
 const outageRetry = time.Second
 
-// wait makes t.RetryAfter cover out.
+// wait extends t.RetryAfter to cover out.
 func (t *Task) wait(out *store.OutageError) {
 	t.RetryAfter = max(t.RetryAfter, out.RetryAfter, outageRetry)
 }
 
-// decideAlone answers op by its policy and nothing else.
-func (t *Task) decideAlone(op *store.Op, of int) {
+// decideByPolicy answers op by its policy.
+func (t *Task) decideByPolicy(op *store.Op, of int) {
 	if op.Role == store.Enforce && t.Policies.OnOutage(of) != rule.OutageAllow && t.Denied < 0 {
 		t.Denied = of
 	}
 }
 
-// deniedAlready reports whether the request is denied already, whatever the store
-// answers.
+// deniedAlready reports whether the request is denied already, regardless of the store's answer.
 func (t *Task) deniedAlready() bool {
 	decides := t.Verb == store.Take || t.Verb == store.Check
 	return t.Refused || decides && (t.Denied >= 0 || t.inLocal.denied)

@@ -1,5 +1,5 @@
-// Package journal is what package memstore and a program that writes its counters
-// elsewhere, such as package durable, have to say to each other.
+// Package journal is the interface between package memstore and packages that write its counters
+// elsewhere, such as durable.
 package journal
 
 import (
@@ -50,10 +50,10 @@ type Journal interface {
 	UseSecrets(seal.Secrets)
 
 	// Changes returns a reader of the keys that have changed. A store has only one. A
-	// round ends where Next reports false: all keys were visited that had changed when
-	// the round began. The next call of Next begins another one. A key is visited once
-	// after each change, or after several. Its state is empty if it was dropped before
-	// it expired. Keys that were not visited are kept for later calls.
+	// pass ends when Next reports false: all keys that had changed when the pass began were
+	// visited. The next call of Next begins another pass. A key is visited once after each
+	// change, or after several. Its state is empty if it was dropped before it expired. Keys
+	// that were not visited are kept for later calls.
 	Changes() Reader
 
 	// Overflowed reports whether so many keys have changed since Changes last visited
@@ -66,7 +66,7 @@ type Journal interface {
 	// change meanwhile are visited with their state before or after the change.
 	Walk() Reader
 
-	// Restore returns what puts keys into the space of p. It makes the space if need
+	// Restore returns a writer of keys into the space of p. It makes the space if need
 	// be. It returns nil if the store is closed. Restored keys are not marked as
 	// changed.
 	Restore(p Part) Writer

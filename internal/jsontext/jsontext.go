@@ -1,5 +1,4 @@
-// Package jsontext appends text and durations as JSON. It allocates nothing but
-// the room for what it appends.
+// Package jsontext appends text and durations as JSON. It allocates only to grow the slice.
 package jsontext
 
 import (
@@ -39,7 +38,7 @@ func AppendTexts(b []byte, texts []string) []byte {
 	return append(b, ']')
 }
 
-// AppendText appends s as a JSON string, with U+FFFD in place of each byte that
+// AppendText appends s as a JSON string, with U+FFFD instead of each byte that
 // is not UTF-8.
 func AppendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"

@@ -14,7 +14,7 @@ import (
 // and, for zones that are not known by a name, its distance from UTC.
 type limit struct {
 	window.Limit
-	Unsettled int      // 1 for Limit.Release, in whose place it is written
+	Unsettled int      // 1 for Limit.Release, which it replaces
 	Release   struct{} `json:",omitzero"`
 	Zones     [2]*zone `json:",omitempty"` // of Window and of After.Window
 }

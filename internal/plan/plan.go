@@ -1,5 +1,5 @@
-// Package plan turns a request into what a store is asked: the rules that
-// match, and one op for each of them that counts. It is the first of the three
+// Package plan turns a request into calls of a store: it finds the rules that match, and makes one
+// op for each of them that counts. It is the first of the three
 // parts of the engine, before internal/drive and the verdict in package weir.
 // It is pure: no clock, no lock, no IO.
 package plan
@@ -8,42 +8,87 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// Make fills in p from its Rules and its Request. The error is a [*fault.Fault].
+// Request is one action, with its attributes where the rules look for them.
+type Request struct {
+	Verb store.Verb
+	Hits int64 // at least 1
+
+	// Feedback, in a refund, selects the hits that each rule gives back.
+	// Empty: Hits.
+	Feedback string
+
+	// Values are the attributes, indexed as [ruleset.Compiled] describes.
+	Values []string
+
+	// ID is the id of the holds of a take. Zero: the take holds nothing, and does
+	// not match rules whose windows are held.
+	ID [12]byte
+
+	// Receipt names the take that a settle, a cancel or a renewal is about, and is zero in
+	// other requests. Exact reports whether Hits is what a settle costs, and not a default.
+	Receipt seal.Take
+	Exact   bool
+
+	// Key is the key of the receipt that the take gets, or has. It is kept between
+	// requests.
+	Key seal.Key
+}
+
+// Plan is what one request asks of a store. Its zero value is ready for use.
+// A Plan can be used again; it then reuses its memory.
+type Plan struct {
+	// Rules, Request and Matched are set before Make. Matched are the indexes of the rules
+	// that match the request, ascending.
+	Rules   *Rules
+	Request Request
+	Matched []int
+
+	// Verdict is the first verdict among Matched that is enforced, or -1. It is set to -1
+	// before Make.
+	Verdict int
+
+	// Now are the ops to be decided in one step, and Later those that wait for
+	// the outcome of that step: rules behind a verdict that allows, where a
+	// limit before it may deny.
+	Now, Later Ops
+
+	keys  []byte       // keys and members of ops, one behind the other; they stay where they are when keys grows
+	holds []store.Hold // of the ops
+}
+
+// Make sets Verdict, Now and Later. The error is a [*fault.Fault].
 func (p *Plan) Make() error {
-	p.Verdict = -1
-	if p.Request.Verb.Ends() {
-		p.Matched = p.Rules.MatchHeld(p.Request.Values, p.Matched[:0])
-	} else {
-		p.Matched = p.Rules.Match(p.Request.Values, p.Matched[:0])
-	}
+	takes := p.Request.Verb == store.Take
 	for _, i := range p.Matched {
 		common := &p.Rules.prepared[i]
 		if common.Kind == rule.KindVerdict {
-			if p.Rules.Rule(i).Mode != rule.Shadow && p.Verdict < 0 {
+			if !common.Shadow && p.Verdict < 0 {
 				p.setVerdict(i)
 			}
 			continue
 		}
-		if common.Held && p.Request.Verb == store.Take && (p.Request.ID == [12]byte{}) {
-			continue // without a receipt the place could not be released
+		if common.Held && takes && (p.Request.ID == [12]byte{}) {
+			continue // without a receipt the hits in flight could not be released
 		}
 		ops := &p.Now
 		if p.waits() {
 			ops = &p.Later
 		}
 		op := ops.add(i)
-		if common.Limit != nil && p.Request.Verb <= store.Record {
-			p.fillHits(op, i)
-		} else if err := p.fill(op, i); err != nil {
+		if err := p.fill(op, i); err != nil {
 			return err
 		}
-		if p.Verdict >= 0 {
-			p.follow(op)
+		if p.Verdict >= 0 { // behind the verdict no rule decides; it counts a record, and a take that the verdict allows
+			op.Role, op.CountDenied = store.Always, false
+			if takes && !p.Rules.Allows(p.Verdict) {
+				op.N = 0
+			}
 		}
 	}
 	if p.Rules.holds || p.Rules.bans || p.Request.Verb.Ends() {
@@ -52,8 +97,8 @@ func (p *Plan) Make() error {
 	return nil
 }
 
-// setVerdict makes rule i the verdict. Where it denies a take, the limits before
-// it are evaluated and not charged.
+// setVerdict makes rule i the verdict. If it denies a take, the limits before it are evaluated and not
+// charged.
 func (p *Plan) setVerdict(i int) {
 	p.Verdict = i
 	if p.Request.Verb != store.Take || p.Rules.Allows(i) {
@@ -73,44 +118,28 @@ func (p *Plan) waits() bool {
 		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
 }
 
-// follow makes op, of a rule behind the verdict, one that never decides. It
-// counts in a record, and in a take that the verdict allows.
-func (p *Plan) follow(op *store.Op) {
-	op.Role, op.CountDenied = store.Always, false
-	if p.Request.Verb == store.Take && !p.Rules.Allows(p.Verdict) {
-		op.N = 0
-	}
-}
-
-// fillHits fills op, as fill does, for a check, a take or a record under a prepared
-// limit. Most ops are such, and it takes half the time of fill.
-func (p *Plan) fillHits(op *store.Op, i int) {
-	common := &p.Rules.prepared[i]
-	op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits
-	op.Role, op.CountDenied = common.Role, p.Rules.Rule(i).CountDenied
-	p.fillKey(op, i)
-}
-
-// fillKey sets the key of op. A slice of keys stays valid when keys itself moves on
-// to grow.
-func (p *Plan) fillKey(op *store.Op, i int) {
-	from := len(p.keys)
-	p.keys = p.Rules.AppendKey(p.keys, i, p.Request.Values)
-	op.Key = p.keys[from:len(p.keys):len(p.keys)]
-}
-
 // fill makes op, which is empty, the op of rule i.
 func (p *Plan) fill(op *store.Op, i int) error {
-	r, values := p.Rules.Rule(i), p.Request.Values
-	op.Space, op.Limit, op.N = p.Rules.spaces[i], p.Rules.LimitOf(i, values), p.Request.Hits
-	op.Role, op.CountDenied = p.Rules.prepared[i].Role, r.CountDenied
+	common, verb, values := &p.Rules.prepared[i], p.Request.Verb, p.Request.Values
+	op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits
+	op.Role, op.CountDenied = common.Role, common.CountDenied
+	op.Key = p.Key(i)
+	if op.Limit != nil && verb <= store.Record {
+		return nil // as most ops
+	}
+	op.Limit = p.Rules.LimitOf(i, values)
+	r := p.Rules.Rule(i)
+	amount := "" // that the rule sums
+	if r.Measure == window.Sum {
+		amount = p.Rules.Member(i, values)
+	}
 	switch {
-	case p.Request.Verb == store.Settle && !p.costs(i):
-		op.N = -1 // what the hold has
-	case (p.Request.Verb == store.Cancel || p.Request.Verb == store.Renew) && r.Measure == window.Sum && p.Rules.Member(i, values) == "":
+	case verb == store.Settle && amount == "":
+		if !p.Request.Exact {
+			op.N = -1 // what the hold has
+		}
+	case verb.Ends() && r.Measure == window.Sum && amount == "":
 		op.N = 0 // what is held is known
-	case p.Request.Verb == store.Settle && r.Measure == window.Sum && p.Request.Exact && p.Rules.Member(i, values) == "":
-		// the hits of the request are the cost
 	case p.Request.Feedback != "":
 		op.N = r.Feedback[p.Request.Feedback]
 	case r.Measure == window.Sum:
@@ -120,7 +149,6 @@ func (p *Plan) fill(op *store.Op, i int) error {
 		}
 		op.N = n
 	}
-	p.fillKey(op, i)
 	if r.Together != "" {
 		op.Together = p.keep(p.Rules.Together(i, values))
 	}
@@ -130,20 +158,192 @@ func (p *Plan) fill(op *store.Op, i int) error {
 	return nil
 }
 
-// keep copies text behind the keys.
+// Key returns the key of the request under rule i. It is good until Reset.
+func (p *Plan) Key(i int) []byte {
+	from := len(p.keys)
+	p.keys = p.Rules.AppendKey(p.keys, i, p.Request.Values)
+	return p.keys[from:len(p.keys):len(p.keys)]
+}
+
+// keep appends a copy of text to the keys.
 func (p *Plan) keep(text string) []byte {
 	from := len(p.keys)
 	p.keys = append(p.keys, text...)
 	return p.keys[from:len(p.keys):len(p.keys)]
 }
 
-// Decides reports whether the request asks for an outcome: a take and a check
-// do, a record and a refund only count.
-func (p *Plan) Decides() bool {
-	return p.Request.Verb == store.Take || p.Request.Verb == store.Check
+// Refused reports whether a verdict denies the request, which is a check or a take.
+func (p *Plan) Refused() bool {
+	return p.Request.Verb <= store.Take && p.Verdict >= 0 && !p.Rules.Allows(p.Verdict)
 }
 
-// Refused reports whether a verdict denies the request.
-func (p *Plan) Refused() bool {
-	return p.Decides() && p.Verdict >= 0 && !p.Rules.Allows(p.Verdict)
+// hold gives ops their part in holds: those of a take that holds, those about the
+// holds of an earlier take, and those under limits that ban.
+func (p *Plan) hold() {
+	r := &p.Request
+	id, ends := r.ID, r.Verb.Ends()
+	if ends {
+		id = r.Receipt.ID
+	} else if r.Verb != store.Take || !p.holdsAny() {
+		id = [12]byte{}
+	}
+	// Ops point into the slice, so it must not move.
+	p.holds = p.holds[:0]
+	if most := len(p.Now.List) + len(p.Later.List); cap(p.holds) < most {
+		p.holds = make([]store.Hold, 0, most)
+	}
+	for _, ops := range []*Ops{&p.Now, &p.Later} {
+		for n := range ops.List {
+			op := &ops.List[n]
+			if (id == [12]byte{}) && op.Limit.Ban.For == 0 {
+				continue
+			}
+			p.holds = append(p.holds, store.Hold{Hold: window.Hold{ID: id}})
+			op.Hold = &p.holds[len(p.holds)-1]
+			switch {
+			case r.Verb == store.Cancel:
+				p.giveBack(op)
+			case ends:
+				op.Hold.At = instantOf(&r.Receipt, op)
+			}
+		}
+	}
+}
+
+// holdsAny reports whether the take holds under one of its limits.
+func (p *Plan) holdsAny() bool {
+	for _, ops := range []*Ops{&p.Now, &p.Later} {
+		for n := range ops.List {
+			if op := &ops.List[n]; op.N > 0 && op.Limit.HoldLength() > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// instantOf returns the instant of the take t, by the clock of op.
+func instantOf(t *seal.Take, op *store.Op) window.Instant {
+	if op.Limit.OnCalendar() {
+		return t.Wall
+	}
+	return t.At
+}
+
+// giveBack leaves op, of a cancel, its hits only if the take has counted them without a
+// hold, and sets the instant at which it did.
+func (p *Plan) giveBack(op *store.Op) {
+	r := &p.Request.Receipt
+	op.Hold.At = instantOf(r, op)
+	switch {
+	case op.N <= 0 || op.Limit.HoldLength() > 0:
+	case r.Has(p.digest(op, op.Hold.At)):
+		return
+	case r.Later > 0 && r.Has(p.digest(op, op.Hold.At+r.Later)):
+		op.Hold.At += r.Later
+		return
+	}
+	op.N = 0
+}
+
+// Receipt fills in r, the receipt of the request, which was admitted, after ops were
+// decided: the instants, and a digest for each op that was counted without a hold.
+func (p *Plan) Receipt(r *seal.Take, ops []store.Op) {
+	for i := range ops {
+		if op := &ops[i]; op.Hold != nil {
+			first := &r.At
+			if op.Limit.OnCalendar() {
+				first = &r.Wall
+			}
+			if *first == 0 {
+				*first = op.Hold.Decided
+			}
+			if r.Later == 0 {
+				r.Later = max(0, op.Hold.Decided-*first)
+			}
+		}
+	}
+	if r.Wall == 0 {
+		r.Wall = r.At
+	} else if r.At == 0 {
+		r.At = r.Wall
+	}
+	n := 0
+	for i := range ops {
+		op := &ops[i]
+		if op.Hold == nil || n == seal.MostCounted || !counted(op) {
+			continue
+		}
+		if at := instantOf(r, op); op.Hold.Decided == at || op.Hold.Decided == at+r.Later {
+			r.Counted[n] = p.digest(op, op.Hold.Decided)
+			n++
+		}
+	}
+}
+
+// counted reports whether an admitted take has counted op, without a hold.
+func counted(op *store.Op) bool {
+	if op.N <= 0 || op.Limit.HoldLength() > 0 || op.Result.Banned {
+		return false
+	}
+	return op.Role != store.Shadow || op.Result.Allowed || op.CountDenied
+}
+
+// digest returns the digest, under the request's key, of what the request counts for op at
+// an instant.
+func (p *Plan) digest(op *store.Op, at window.Instant) uint32 {
+	h := p.Request.Key.Digest()
+	h.Bytes(op.Hold.ID[:])
+	h.Text(op.Space.Namespace())
+	h.Text(op.Space.ID())
+	h.Bytes(op.Key)
+	h.Bytes(op.Member)
+	h.Number(uint64(op.N))
+	h.Number(uint64(at))
+	return h.Sum()
+}
+
+// Reset drops what p refers to and keeps its memory.
+func (p *Plan) Reset() {
+	for i := range p.Request.Values {
+		value := &p.Request.Values[i] // as in Ops.reset
+		*value = ""
+	}
+	if p.Request.Verb.Ends() {
+		p.Request.Receipt = seal.Take{}
+	}
+	p.Request.Feedback, p.Request.ID = "", [12]byte{}
+	p.Now.reset()
+	p.Later.reset()
+	p.Rules, p.keys = nil, p.keys[:0]
+}
+
+// Ops are ops and the rules that they belong to.
+type Ops struct {
+	// List holds the ops. Invariant: what lies between its length and its
+	// capacity is zero, so that an op is not cleared twice.
+	List []store.Op
+
+	Of []int // List[i] belongs to rule Of[i]; ascending
+}
+
+// add adds an empty op of rule i.
+func (o *Ops) add(i int) *store.Op {
+	n := len(o.List)
+	o.Of = append(o.Of, i)
+	if n < cap(o.List) {
+		o.List = o.List[:n+1]
+	} else {
+		o.List = append(o.List, store.Op{})
+	}
+	return &o.List[n]
+}
+
+// reset empties o and keeps its memory.
+func (o *Ops) reset() {
+	for i := range o.List {
+		op := &o.List[i] // clear would ask the garbage collector for each op
+		*op = store.Op{}
+	}
+	o.List, o.Of = o.List[:0], o.Of[:0]
 }

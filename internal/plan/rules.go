@@ -14,8 +14,7 @@ type Rules struct {
 	*rule.Set
 	*ruleset.Compiled
 	namespace string
-	spaces    []*store.Space // by rule
-	prepared  []Prepared     // by rule
+	prepared  []Prepared // by rule
 
 	holds, bans bool // some rule does
 }
@@ -23,27 +22,26 @@ type Rules struct {
 // Holds reports whether takes under some rule can hold.
 func (r *Rules) Holds() bool { return r.holds }
 
-// NewRules returns set with a space for each of its rules, in namespace. A
-// rule whose identity ([ruleset.Compiled.ID]) and bound on keys are those of a rule in
-// old keeps that rule's space. old may be nil.
+// NewRules returns set with a space for each of its rules, in namespace. A rule with the same identity
+// ([ruleset.Compiled.ID]) and maximum number of keys as a rule in old keeps that rule's space. old may be nil.
 func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 	known := map[string]*store.Space{}
 	if old != nil && old.namespace == namespace {
-		for _, s := range old.spaces {
+		for i := range old.prepared {
+			s := old.prepared[i].Space
 			known[s.ID()] = s
 		}
 	}
 	rules := &Rules{
-		Set: set, Compiled: set.Compiled(), namespace: namespace,
-		spaces: make([]*store.Space, set.Len()), prepared: make([]Prepared, set.Len()),
+		Set: set, Compiled: set.Compiled(), namespace: namespace, prepared: make([]Prepared, set.Len()),
 	}
-	for i := range rules.spaces {
+	for i := range rules.prepared {
 		r := set.Rule(i)
 		s := store.NewSpace(namespace, set.Compiled().ID(i), r.Name, r.MaxKeys)
 		if old := known[s.ID()]; old != nil && old.MaxKeys() == s.MaxKeys() {
 			s = old
 		}
-		rules.spaces[i], rules.prepared[i] = s, prepare(set, i, s)
+		rules.prepared[i] = prepare(set, i, s)
 		rules.holds = rules.holds || r.Holds()
 		rules.bans = rules.bans || r.Ban != window.Ban{}
 	}
@@ -70,7 +68,7 @@ func (r *Rules) Locate(name string, values []string) (op store.Op, i int, ok boo
 		}
 	}
 	op = store.Op{
-		Space: r.spaces[i], Limit: r.LimitOf(i, values), Key: r.AppendKey(nil, i, values),
+		Space: r.prepared[i].Space, Limit: r.LimitOf(i, values), Key: r.AppendKey(nil, i, values),
 		Together: []byte(r.Together(i, values)),
 	}
 	if op.Limit == nil {
@@ -83,3 +81,60 @@ func (r *Rules) Locate(name string, values []string) (op store.Op, i int, ok boo
 
 // OnOutage returns the outage policy of rule i.
 func (r *Rules) OnOutage(i int) rule.Outage { return r.Rule(i).OnOutage }
+
+// Prepared is what the ops of one rule share, and what decisions say of the rule. It
+// saves cache misses: a [rule.Rule] has the same, spread over 400 bytes.
+type Prepared struct {
+	Kind  rule.Kind
+	Role  store.Role
+	Space *store.Space
+
+	// Limit is set for a rule that counts hits under one limit, and has no
+	// Together: its ops need nothing else from the request but the key.
+	Limit *window.Compiled
+
+	// Plain reports whether Limit is set and alone decides a check, a take or a record:
+	// the op is neither about holds nor about bans, and is not counted when it is denied.
+	Plain bool
+
+	// SameKey reports whether keys are equal to those of the rule before it.
+	SameKey bool
+
+	Name        string
+	Outcome     string // of a request that the rule denies
+	Shadow      bool
+	CountDenied bool
+	Held        bool // the window counts only what is held
+}
+
+// prepare returns what the ops of rule i share.
+func prepare(set *rule.Set, i int, space *store.Space) Prepared {
+	r := set.Rule(i)
+	p := Prepared{
+		Kind: r.Kind(), Role: role(r), Space: space,
+		SameKey: i > 0 && set.Compiled().SameKey(i, i-1),
+		Name:    r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow,
+		CountDenied: r.CountDenied, Held: r.Window.Kind == window.KindHeld,
+	}
+	if p.Outcome == "" {
+		p.Outcome = rule.Deny
+	}
+	fixed := p.Kind != rule.KindVerdict && (r.Quota == nil || r.Quota.By == "")
+	if fixed && r.Measure == window.Count && r.Together == "" {
+		p.Limit = set.Compiled().LimitOf(i, nil)
+	}
+	p.Plain = p.Limit != nil && !r.CountDenied && !r.Holds() && r.Ban == (window.Ban{})
+	return p
+}
+
+func role(r *rule.Rule) store.Role {
+	switch {
+	case r.Kind() == rule.KindVerdict && r.Mode == rule.Enforce:
+		return store.Enforce // it has no op
+	case r.Kind() != rule.KindLimit:
+		return store.Always
+	case r.Mode == rule.Shadow:
+		return store.Shadow
+	}
+	return store.Enforce
+}

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Text returns text with U+FFFD in place of each character that is neither printable
+// Text returns text with U+FFFD instead of each character that is neither printable
 // nor a tab, so that it cannot send control sequences to a terminal.
 func Text(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -10,9 +10,9 @@ import (
 // Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// Nodes is a cluster. It goes on serving the slots of others when a node is dead. With
-// replicas it counts a node as dead after a second, so that failovers are quick. Without
-// them that takes ten seconds: on a busy machine a living node may not run for one.
+// Nodes is a cluster. If a node is dead it continues to serve the slots of the others. With replicas
+// it considers a node dead after a second, so that failovers are quick. Without replicas it takes
+// ten seconds, because on a busy machine a node may not run for a second.
 type Nodes struct {
 	Masters  []*Node // as started; a failover changes roles
 	Replicas []*Node // Replicas[i] copies Masters[i%len(Masters)]

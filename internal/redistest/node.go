@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// Node is one Redis process. Its methods are safe for concurrent use, as far
-// as they make sense at the same time.
+// Node is one Redis process. Its methods are safe for concurrent use.
 type Node struct {
 	t        testing.TB
 	program  string
@@ -46,7 +45,7 @@ func (n *Node) Replica(args ...string) *Node {
 	}
 	r := Server(n.t, append(own, args...)...)
 	r.waitSynced()
-	// A primary sends nothing on until its replica has confirmed something.
+	// A primary replicates nothing until its replica has confirmed something.
 	n.Must("SET", "probe", "")
 	Eventually(n.t, r.Addr()+" confirms", func() bool {
 		confirmed, err := n.Do("WAIT", "1", "100")
@@ -108,14 +107,14 @@ func (n *Node) run() {
 	})
 	cmd := exec.Command(n.program, args...)
 	cmd.Dir = n.dir
-	// Should the test process die without cleaning up, so does this one.
+	// If the test process dies without cleaning up, this process dies, too.
 	cmd.SysProcAttr = diesWithParent()
 	if err := cmd.Start(); err != nil {
 		n.t.Fatal(err)
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // its log has the reason
 		close(ended)
 	}()
 	n.cmd, n.ended = cmd, ended
@@ -163,8 +162,8 @@ func (n *Node) Restart() {
 	}
 }
 
-// Stop makes the process stand still with all its connections open, as a
-// machine that hangs does. Where the system cannot do that, Stop skips the test.
+// Stop suspends the process with all its connections open, like a machine that hangs. If the system
+// does not support that, Stop skips the test.
 func (n *Node) Stop() {
 	if stopSignal == nil {
 		n.t.Skip("only Unix can stop a process and continue it")
@@ -175,7 +174,7 @@ func (n *Node) Stop() {
 // Continue ends a Stop.
 func (n *Node) Continue() { n.signal(continueSignal) }
 
-// Pause does what Stop does, for d. It returns at once.
+// Pause suspends the process for d, like Stop. It returns at once.
 func (n *Node) Pause(d time.Duration) {
 	n.Stop()
 	timer := time.AfterFunc(d, n.Continue)
@@ -229,7 +228,7 @@ func (n *Node) Do(args ...string) (any, error) {
 	return reply, nil
 }
 
-// Must does what Do does. The test ends when the command fails.
+// Must calls Do, and ends the test if the command fails.
 func (n *Node) Must(args ...string) any {
 	n.t.Helper()
 	reply, err := n.Do(args...)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Ports that a process gets stay its own when it is killed and started again,
-// so they lie below those that systems give to outgoing connections.
+// A process keeps its port when it is killed and restarted, so ports are below those that systems give
+// to outgoing connections.
 const lowestPort, highestPort = 15000, 32000
 
 // given are the ports that this process has handed out.

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// diesWithParent makes the kernel kill the process when the test process ends: a
-// panic in one test skips the cleanup of all others.
+// diesWithParent makes the kernel kill the process when the test process ends, because a panic in one
+// test skips the cleanup of all others.
 func diesWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
 // Waited returns how long each thread of a process has been ready to run and had
 // no core, so far: of this process all threads, of another one the main thread.
-// There is none where the system does not tell.
+// It returns nil if the system does not provide that.
 func Waited(pid int) map[string]time.Duration {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if pid != os.Getpid() && len(threads) > 0 {

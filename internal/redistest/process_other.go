@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// diesWithParent does nothing: only Linux can do it. Processes then end when the
-// test ends, but not when it panics.
+// diesWithParent returns nil, because only Linux supports it. Processes then end when the test ends, but
+// not when it panics.
 func diesWithParent() *syscall.SysProcAttr { return nil }
 
-// Waited returns nothing: only Linux tells.
+// Waited returns nil, because only Linux provides it.
 func Waited(int) map[string]time.Duration { return nil }
 
-// Children returns nothing: only Linux tells.
+// Children returns nil, because only Linux provides it.
 func Children() []int { return nil }

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Proxy carries the bytes between a client and a server, and breaks connections on
-// demand. Its methods are safe for concurrent use.
+// Proxy forwards bytes between a client and a server, and breaks connections on demand. Its methods are safe for concurrent use.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -56,8 +55,8 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.delay = d
 }
 
-// Tear breaks connections in the middle of what they carry: of this share of all
-// chunks, only a part of random length arrives, and the connection is closed.
+// Tear breaks connections in the middle of a transfer: for this share of all chunks, only a part of random
+// length arrives, and the connection is closed.
 func (p *Proxy) Tear(share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +69,7 @@ func (p *Proxy) Reset() {
 	defer p.mu.Unlock()
 	for c := range p.conns {
 		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset in place of an orderly end
+			_ = tcp.SetLinger(0) // a reset instead of an orderly close
 		}
 		c.Close()
 	}
@@ -85,8 +84,8 @@ func (p *Proxy) Cut() {
 	p.Reset()
 }
 
-// Hold lets no byte through until Heal, while connections stay open and new ones
-// are made, as in a network that loses every packet. The bytes arrive after Heal.
+// Hold holds all bytes back until Heal, while connections stay open and new ones are accepted, as in a
+// network that loses every packet. The bytes arrive after Heal.
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +127,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// add keeps the two ends of a connection, or closes them.
+// add registers the two ends of a connection, or closes them.
 func (p *Proxy) add(ends ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,13 +141,13 @@ func (p *Proxy) add(ends ...net.Conn) bool {
 	return !p.cut
 }
 
-// chunk is bytes that were read at once, and when they arrive at the other end.
+// chunk is the bytes of one read, with the time at which they arrive at the other end.
 type chunk struct {
 	bytes []byte
 	due   time.Time
 }
 
-// pump carries bytes from one end to the other until either closes.
+// pump forwards bytes from one end to the other until either closes.
 func (p *Proxy) pump(from, to net.Conn) {
 	chunks := make(chan chunk, 1024)
 	p.pumps.Go(func() {
@@ -162,7 +161,7 @@ func (p *Proxy) pump(from, to net.Conn) {
 			}
 		}
 		from.Close()
-		for range chunks { // until the reader has noticed
+		for range chunks { // until the reader has ended
 		}
 	})
 	defer close(chunks)

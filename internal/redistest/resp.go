@@ -55,7 +55,7 @@ func (c *conn) do(args ...string) (any, error) {
 	return c.read()
 }
 
-// read reads one reply. An error of the server is a reply, too.
+// read reads one reply, which may be an error of the server.
 func (c *conn) read() (any, error) {
 	line, err := c.r.ReadString('\n')
 	if err != nil {

@@ -68,7 +68,7 @@ func (g *Guarded) Master() string {
 	return ""
 }
 
-// pair returns the value behind name in a flat list of names and values.
+// pair returns the value after name in a flat list of names and values.
 func pair(list []any, name string) string {
 	for i := 0; i+1 < len(list); i += 2 {
 		if list[i] == name {

@@ -13,7 +13,7 @@ func BenchmarkAdd(b *testing.B) {
 	for _, keys := range []int{1, 10_000} {
 		b.Run("keys="+strconv.Itoa(keys), func(b *testing.B) {
 			f := newFar()
-			f.gone("cut-off")
+			f.gone("circuit-open")
 			r := report.New(f, nil)
 			defer r.Close()
 			ops := make([]store.Op, keys)

@@ -2,12 +2,12 @@ package report
 
 import "github.com/weirhq/weir/window"
 
-// Again decodes a note and encodes it again. It returns nil for a note that cannot be
+// Again decodes a blob and encodes it again. It returns nil for a blob that cannot be
 // read.
 func Again(data []byte) []byte {
 	e := decode(data)
 	if e == nil {
 		return nil
 	}
-	return (&book{limits: make(map[*window.Compiled][]byte)}).encode(e)
+	return (&saver{limits: make(map[*window.Compiled][]byte)}).encode(e)
 }

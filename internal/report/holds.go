@@ -7,23 +7,23 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// What local memory holds is pending as a hold, with its id and its end, so that
-// its receipt ends it in the store, too. A hold that ends before it was reported
-// becomes hits, or nothing.
+// A hold of local memory is pending as a hold, with its id and its end, so that its receipt
+// also ends it in the store. A hold that ends before it was reported becomes hits, or
+// nothing.
 
 // held is a hold that is pending.
 type held struct {
 	window.Hold
 	n int64
 
-	over  bool  // it has ended while its entry was out; see settle
-	final int64 // then: how many hits are final
+	over  bool  // it has ended while its entry was in flight; see settle
+	final int64 // how many hits are final if it is over
 }
 
-// heldWords is what a hold takes of the table's room.
+// heldWords is the size of a hold, in words.
 const heldWords = 5
 
-// Hold notes that local memory holds n hits for op's key, as the hold of the op.
+// Hold adds a hold of n hits that local memory made for op's key, as the hold of the op.
 // limit is the limit of the store.
 func (r *Reporter) Hold(op *store.Op, limit *window.Compiled, n int64) {
 	if r == nil || n <= 0 {
@@ -35,8 +35,8 @@ func (r *Reporter) Hold(op *store.Op, limit *window.Compiled, n int64) {
 	r.started(!r.closed && r.table.hold(op, limit, hold, n), n)
 }
 
-// End notes that local memory has ended the hold of op, of which n hits are final:
-// all of them for a negative n.
+// End ends the hold of op, as local memory has done. n hits of it are final, or all of them for
+// a negative n.
 func (r *Reporter) End(op *store.Op, n int64) {
 	if r == nil {
 		return
@@ -46,7 +46,7 @@ func (r *Reporter) End(op *store.Op, n int64) {
 	r.table.end(op, n, now())
 }
 
-// Renew notes that local memory has renewed the hold of op.
+// Renew renews the hold of op, as local memory has done.
 func (r *Reporter) Renew(op *store.Op) {
 	if r == nil {
 		return
@@ -56,12 +56,12 @@ func (r *Reporter) Renew(op *store.Op) {
 	for _, e := range r.table.pair(idOf(op)) {
 		if i := e.find(op); i >= 0 {
 			e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
-			r.table.book.touch(e)
+			r.table.saver.touch(e)
 		}
 	}
 }
 
-// hold adds a hold of n hits. It returns false when there is no room.
+// hold adds a hold of n hits. It returns false if the table is full.
 func (t *table) hold(op *store.Op, limit *window.Compiled, h window.Hold, n int64) bool {
 	e := t.entry(op, limit)
 	if e == nil {
@@ -80,8 +80,8 @@ func (e *entry) find(op *store.Op) int {
 	return slices.IndexFunc(e.holds, func(h held) bool { return h.ID == op.Hold.ID && !h.over })
 }
 
-// end makes n hits of the hold of op final, if it is pending. If its entry is out, they
-// are final when the entry comes back.
+// end makes n hits of the hold of op final, if it is pending. If its entry is in flight, they
+// become final when the entry is pending again.
 func (t *table) end(op *store.Op, n int64, now window.Instant) {
 	for _, e := range t.pair(idOf(op)) {
 		i := e.find(op)
@@ -99,8 +99,7 @@ func (t *table) end(op *store.Op, n int64, now window.Instant) {
 	}
 }
 
-// settle makes the hits of holds final that are over, and returns by how many words e
-// grows.
+// settle makes the hits of holds that are over final. It returns by how many words e grows.
 func (e *entry) settle(now window.Instant) (words int) {
 	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
 		if !h.over {
@@ -114,8 +113,7 @@ func (e *entry) settle(now window.Instant) (words int) {
 	return words
 }
 
-// mature makes the holds final that have ended at now, and returns by how many
-// words e grows.
+// mature makes the holds that have ended at now final. It returns by how many words e grows.
 func (e *entry) mature(now window.Instant) (words int) {
 	limit := e.limit.Limit
 	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
@@ -149,7 +147,7 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 	return ops
 }
 
-// reported drops what op, which ops returned, has reported, or what is lost.
+// reported drops what op, which ops returned, has reported or lost.
 func (e *entry) reported(op *store.Op) {
 	if op.Hold == nil || (op.Hold.ID == [12]byte{}) {
 		e.hits, e.state = 0, nil

@@ -10,33 +10,32 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A Reporter with a [hook.Notebook] keeps each pending entry there as a note, so that
-// the next process reports it. Before an entry is sent, its note is dropped, and the
-// Reporter waits until that is written. So no entry is sent by two processes. What a
-// process was about to send when it was killed is lost, like a report without an
-// answer.
+// A Reporter with a [hook.SideStore] saves each pending entry there as a blob, so that the
+// next process reports it. Before it sends an entry, the Reporter drops its blob and waits
+// until that is written, so no two processes send the same entry. What a process was about to
+// send when it was killed is lost, like a report without an answer.
 
-// notePrefix is how the names of notes begin.
-const notePrefix = "report/"
+// blobPrefix is the prefix of the names of blobs.
+const blobPrefix = "report/"
 
-// book is where a table keeps its entries. It is guarded by the lock of the table.
-type book struct {
-	notes   hook.Notebook
-	prefix  string   // of the names of this Reporter's notes, which no other one has
-	last    int64    // of the names
-	changed []*entry // since they were last kept
+// saver saves the entries of a table in a side store. It is guarded by the lock of the table.
+type saver struct {
+	side    hook.SideStore
+	prefix  string   // of the names of blobs, unique to this Reporter
+	last    int64    // the number of the last name
+	changed []*entry // since they were last saved
 	limits  map[*window.Compiled][]byte
 }
 
-func newBook(notes hook.Notebook) *book {
-	if notes == nil {
+func newSaver(side hook.SideStore) *saver {
+	if side == nil {
 		return nil
 	}
-	return &book{notes: notes, prefix: notePrefix + rand.Text() + "/", limits: make(map[*window.Compiled][]byte)}
+	return &saver{side: side, prefix: blobPrefix + rand.Text() + "/", limits: make(map[*window.Compiled][]byte)}
 }
 
-// touch notes that e has changed, or that it is to be kept no more.
-func (b *book) touch(e *entry) {
+// touch marks e as changed, or as one whose blob is to be dropped.
+func (b *saver) touch(e *entry) {
 	if b == nil || e.touched {
 		return
 	}
@@ -44,33 +43,33 @@ func (b *book) touch(e *entry) {
 	b.changed = append(b.changed, e)
 }
 
-// name returns a name for a note.
-func (b *book) name() string {
+// name returns a name for a new blob.
+func (b *saver) name() string {
 	b.last++
 	return b.prefix + strconv.FormatInt(b.last, 10)
 }
 
-// keptAtOnce is how many entries are kept under one lock.
-const keptAtOnce = 32
+// savedAtOnce is how many entries are saved under one lock.
+const savedAtOnce = 32
 
-// keep calls put for the entries that have changed. It is what the notebook calls
-// before it writes.
-func (r *Reporter) keep(put func(name string, data []byte)) {
-	b := r.table.book
+// save calls put for the entries that have changed. The side store calls it before it
+// writes.
+func (r *Reporter) save(put func(name string, data []byte)) {
+	b := r.table.saver
 	r.mu.Lock()
 	entries := b.changed
 	b.changed = nil
 	r.mu.Unlock()
-	for some := range slices.Chunk(entries, keptAtOnce) {
+	for some := range slices.Chunk(entries, savedAtOnce) {
 		r.mu.Lock()
 		for _, e := range some {
-			b.keep(e, put)
+			b.save(e, put)
 		}
 		r.mu.Unlock()
 	}
 }
 
-func (b *book) keep(e *entry, put func(name string, data []byte)) {
+func (b *saver) save(e *entry, put func(name string, data []byte)) {
 	e.touched = false
 	switch {
 	case !e.gone:
@@ -84,27 +83,27 @@ func (b *book) keep(e *entry, put func(name string, data []byte)) {
 	}
 }
 
-// restore adds what the last process has kept to the table.
+// restore adds what the last process has saved to the table.
 func (r *Reporter) restore() {
-	notes := r.table.book.notes
+	side := r.table.saver.side
 	select {
 	case <-r.stop:
 		return
-	case <-notes.Loaded():
+	case <-side.Loaded():
 	}
 	type found struct {
 		entry *entry
 		name  string
 	}
 	var all []found
-	whole := notes.Claim(notePrefix, func(name string, data []byte) { all = append(all, found{decode(data), name}) })
+	whole := side.Claim(blobPrefix, func(name string, data []byte) { all = append(all, found{decode(data), name}) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := now()
 	for _, f := range all {
 		e := f.entry
 		switch {
-		case e == nil: // of a program that writes more than this one reads
+		case e == nil: // of a later version of the program
 			e = &entry{name: f.name, gone: true}
 		case !whole: // it may have been sent
 			e.name, e.gone = f.name, true
@@ -115,7 +114,7 @@ func (r *Reporter) restore() {
 			r.table.join(e, at)
 			continue
 		}
-		r.table.book.touch(e)
+		r.table.saver.touch(e)
 	}
 	r.awake()
 }
@@ -129,10 +128,10 @@ func (e *entry) all(now window.Instant) int64 {
 	return n
 }
 
-// dropNotes drops the notes of batch, which is about to be sent. It returns false if
-// that fails; then batch must not be sent.
-func (r *Reporter) dropNotes(batch []*entry) bool {
-	b := r.table.book
+// dropBlobs drops the blobs of batch, which is about to be sent. If it returns false, that has
+// failed and batch must not be sent.
+func (r *Reporter) dropBlobs(batch []*entry) bool {
+	b := r.table.saver
 	if b == nil {
 		return true
 	}
@@ -144,13 +143,13 @@ func (r *Reporter) dropNotes(batch []*entry) bool {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return b.notes.Flush(ctx) == nil
+	return b.side.Flush(ctx) == nil
 }
 
-// Wait returns when what is pending is kept as securely as the notebook's own
-// counters, where calls wait for that.
+// Wait returns when what is pending is saved as durably as the counters of the side store, if
+// its calls wait for that.
 func (r *Reporter) Wait(ctx context.Context) {
-	if r != nil && r.table.book != nil && r.table.book.notes.Waits() {
-		_ = r.table.book.notes.Flush(ctx) // counting goes on without the disk
+	if r != nil && r.table.saver != nil && r.table.saver.side.Waits() {
+		_ = r.table.saver.side.Flush(ctx) // counting continues without the disk
 	}
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// paper is a notebook in memory, which writes when a test asks it to.
-type paper struct {
-	notes   map[string][]byte
+// sideStore is a side store in memory, which writes when a test asks it to.
+type sideStore struct {
+	blobs   map[string][]byte
 	changed func(func(string, []byte))
 }
 
-func (p *paper) Loaded() <-chan struct{} {
+func (p *sideStore) Loaded() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }
 
-func (p *paper) Claim(prefix string, found func(string, []byte)) bool {
-	for name, data := range maps.Clone(p.notes) {
+func (p *sideStore) Claim(prefix string, found func(string, []byte)) bool {
+	for name, data := range maps.Clone(p.blobs) {
 		if strings.HasPrefix(name, prefix) {
 			found(name, data)
 		}
@@ -35,29 +35,29 @@ func (p *paper) Claim(prefix string, found func(string, []byte)) bool {
 	return true
 }
 
-func (p *paper) Follow(changed func(func(string, []byte))) (end func()) {
+func (p *sideStore) Follow(changed func(func(string, []byte))) (end func()) {
 	p.changed = changed
 	return p.write
 }
 
-func (p *paper) write() {
+func (p *sideStore) write() {
 	p.changed(func(name string, data []byte) {
 		if len(data) == 0 {
-			delete(p.notes, name)
+			delete(p.blobs, name)
 			return
 		}
-		p.notes[name] = bytes.Clone(data)
+		p.blobs[name] = bytes.Clone(data)
 	})
 }
 
-func (p *paper) Flush(context.Context) error { p.write(); return nil }
-func (p *paper) Waits() bool                 { return false }
+func (p *sideStore) Flush(context.Context) error { p.write(); return nil }
+func (p *sideStore) Waits() bool                 { return false }
 
-// pendingNotes returns notes of entries of several kinds.
-func pendingNotes() [][]byte {
-	p := &paper{notes: map[string][]byte{}}
+// pendingBlobs returns blobs of entries of several kinds.
+func pendingBlobs() [][]byte {
+	p := &sideStore{blobs: map[string][]byte{}}
 	f := newFar()
-	f.gone("cut-off")
+	f.gone("circuit-open")
 	r := report.New(f, p)
 	berlin := time.FixedZone("Berlin", 3600)
 	for i, l := range []window.Limit{
@@ -76,20 +76,20 @@ func pendingNotes() [][]byte {
 	r.Hold(op, holding, 7)
 	r.Close()
 	var all [][]byte
-	for _, data := range p.notes {
+	for _, data := range p.blobs {
 		all = append(all, data)
 	}
 	return all
 }
 
-// Every note of this program can be read again, and says the same.
-func TestNotesComeBack(t *testing.T) {
+// Every blob of this program can be read again, and has the same content then.
+func TestBlobsComeBack(t *testing.T) {
 	t.Parallel()
-	notes := pendingNotes()
-	if len(notes) != 5 {
-		t.Fatalf("got %d notes, want 5", len(notes))
+	blobs := pendingBlobs()
+	if len(blobs) != 5 {
+		t.Fatalf("got %d blobs, want 5", len(blobs))
 	}
-	for _, data := range notes {
+	for _, data := range blobs {
 		if got := report.Again(data); !bytes.Equal(got, data) {
 			t.Errorf("got  %q\nwant %q", got, data)
 		}
@@ -101,15 +101,15 @@ func TestNotesComeBack(t *testing.T) {
 	}
 }
 
-// A note with any content is read or refused, and what is read says the same when it
+// A blob with any content is read or refused, and what is read has the same content when it
 // is written again.
-func FuzzNote(f *testing.F) {
-	for _, data := range pendingNotes() {
+func FuzzBlob(f *testing.F) {
+	for _, data := range pendingBlobs() {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if again := report.Again(data); again != nil && !bytes.Equal(report.Again(again), again) {
-			t.Errorf("got another note for %q", data)
+			t.Errorf("got another blob for %q", data)
 		}
 	})
 }

@@ -1,34 +1,32 @@
-// Package report records in a shared store what local memory counted while the
-// store was out of reach, so that a window that is still open includes it.
+// Package report records in a shared store what local memory counted while the store was
+// unavailable, so that windows that are still open include it.
 //
 // # What is pending
 //
-// A [Reporter] merges what it is given per key and member: a window state of
-// the key's own limit, which holds the hits since the last report. What local
-// memory holds is pending one by one. Hits that
-// leave the window before the store answers are not reported, and a refund
-// takes pending hits away, never below zero, also those of a report under way that the
-// store then refuses. Pending keys are bounded; the hits
-// of a key without room are counted in [Stats] and dropped.
+// A [Reporter] merges what it is given per key and member into a window state of the key's
+// limit, which has the hits since the last report. Each hold of local memory is pending
+// separately. Hits that leave the window before the store answers are not reported. A refund
+// subtracts pending hits, never below zero, including those of a report in flight that the
+// store then refuses. The number of pending keys is limited; the hits of further keys are
+// counted in [Stats] and dropped.
 //
 // # When it is reported
 //
-// A goroutine runs while something is pending. It waits until another call
-// reports that the store answers ([Reporter.Answered]), and without one looks
-// by itself, at most once a second. Then it reads one key to see whether the
-// store answers, and records what is pending in batches, dated at the report.
+// A goroutine runs while something is pending. It waits until another call reports that the
+// store answers ([Reporter.Answered]), and polls the store at most once a second. It reads one
+// key to find out whether the store answers, and then records what is pending in batches, dated
+// at the report.
 //
 // # Nothing is counted twice
 //
-// An entry leaves the pending ones before it is sent. It returns only when the
-// store's reason means that the call was not sent or was refused. After any
-// other outage the call may have counted, so that its hits are counted in
-// [Stats] as lost and are not sent again.
+// An entry is not pending any more once it is sent. It becomes pending again only if the
+// store's reason means that the call was not sent or was refused. After any other outage the
+// call may have counted, so its hits are counted in [Stats] as lost and are not sent again.
 //
 // # Restarts
 //
-// With a [hook.Notebook], the next process reports what is pending. An entry leaves
-// the notebook before it is sent, so this holds for two processes, too.
+// With a [hook.SideStore], the next process reports what is pending. An entry is
+// dropped from the side store before it is sent, so two processes never send the same entry.
 package report
 
 import (
@@ -42,15 +40,15 @@ import (
 )
 
 const (
-	// MaxKeys is the most keys and members that wait for a report.
+	// MaxKeys is the maximum number of keys and members that wait for a report.
 	MaxKeys = 100_000
 	// maxWords bounds the words of their states.
 	maxWords = 20 * MaxKeys
 
-	pause     = 10 * time.Millisecond  // after the first answer, to gather
-	firstLook = 100 * time.Millisecond // then twice as long each time, up to:
-	lastLook  = time.Second
-	patience  = time.Second // for one call of a store without time-out, and for Close
+	pause     = 10 * time.Millisecond  // after the first answer, to collect more
+	firstPoll = 100 * time.Millisecond // then twice as long each time, up to:
+	lastPoll  = time.Second
+	patience  = time.Second // for one call of a store without a time-out, and for Close
 )
 
 // Reporter reports to one store. Make one with [New]. Its methods are safe for
@@ -69,7 +67,7 @@ type Reporter struct {
 	answered chan struct{} // wakes the goroutine
 	stop     chan struct{} // closed by Close
 	tasks    sync.WaitGroup
-	end      func() // ends the keeping
+	end      func() // ends the saving
 }
 
 // Stats are the numbers of a [Reporter]. All but Pending are hits since its
@@ -82,21 +80,21 @@ type Stats struct {
 }
 
 // New returns a Reporter to s. It starts no goroutine until something is
-// pending. notes, when not nil, keeps what is pending for the next process; Close is
-// called before notes is closed.
-func New(s store.Store, notes hook.Notebook) *Reporter {
+// pending. side, when not nil, keeps what is pending for the next process; Close is called
+// before side is closed.
+func New(s store.Store, side hook.SideStore) *Reporter {
 	r := &Reporter{
-		store: s, table: newTable(MaxKeys, maxWords, newBook(notes)),
+		store: s, table: newTable(MaxKeys, maxWords, newSaver(side)),
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {},
 	}
-	if notes != nil {
-		r.end = notes.Follow(r.keep)
+	if side != nil {
+		r.end = side.Follow(r.save)
 		r.tasks.Go(r.restore)
 	}
 	return r
 }
 
-// Add notes n hits that local memory counted for op's key. limit is the limit
+// Add adds n hits that local memory counted for op's key. limit is the limit
 // of the store, which op may have a share of. Add does not keep op's slices.
 func (r *Reporter) Add(op *store.Op, limit *window.Compiled, n int64) {
 	if r == nil || n <= 0 {
@@ -125,8 +123,8 @@ func (r *Reporter) awake() {
 	}
 }
 
-// Sub notes n hits that local memory gave back for op's key. What has been reported
-// stays counted in the store, and so does what a report under way brings there.
+// Sub subtracts n hits that local memory gave back for op's key. Hits that were reported, or
+// that a report in flight records, stay counted in the store.
 func (r *Reporter) Sub(op *store.Op, n int64) {
 	if r == nil || n <= 0 {
 		return
@@ -146,7 +144,7 @@ func (r *Reporter) Forget(op *store.Op) {
 	r.table.forget(op)
 }
 
-// Answered notes that the store has answered a call. It costs an atomic load.
+// Answered tells r that the store has answered a call. It costs an atomic load.
 func (r *Reporter) Answered() {
 	if r != nil && r.waiting.Load() && r.waiting.CompareAndSwap(true, false) {
 		select {
@@ -167,8 +165,8 @@ func (r *Reporter) Stats() Stats {
 }
 
 // Close reports what is pending, if the store answers within a second, and
-// waits for the goroutine. What is pending then is kept, or dropped if there is no
-// notebook. The caller closes the store and the notebook afterwards.
+// waits for the goroutine. What is pending then stays in the side store, or is dropped if there
+// is none. The caller closes the store and the side store afterwards.
 func (r *Reporter) Close() {
 	if r == nil {
 		return

@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// far is a store that can be out of reach.
+// far is a store that can be unavailable.
 type far struct {
 	store.Store
 	set   func(window.Instant)
@@ -32,7 +32,7 @@ type far struct {
 }
 
 // uncounted are the reasons after which far has certainly not counted.
-var uncounted = []store.Reason{"cut-off", "busy", "refused", "loading", "read-only", "full"}
+var uncounted = []store.Reason{"circuit-open", "busy", "refused", "loading", "read-only", "full"}
 
 func newFar() *far {
 	m := storetest.NewModel()
@@ -112,7 +112,7 @@ func TestReports(t *testing.T) {
 		f := newFar()
 		r := report.New(f, nil)
 		defer r.Close()
-		f.gone("cut-off")
+		f.gone("circuit-open")
 		for range 3 {
 			r.Add(of(hourly, "ann", ""), hourly, 2)
 			r.Add(of(hourly, "bob", ""), hourly, 1)
@@ -142,7 +142,7 @@ func TestSubWhileAsked(t *testing.T) {
 		f := newFar()
 		r := report.New(f, nil)
 		defer r.Close()
-		f.gone("cut-off")
+		f.gone("circuit-open")
 		ann, bob := of(hourly, "ann", ""), of(hourly, "bob", "")
 		f.asked = sync.OnceFunc(func() {
 			r.Sub(ann, 2)
@@ -266,7 +266,7 @@ func TestHitsThatLeftTheWindow(t *testing.T) {
 		f := newFar()
 		r := report.New(f, nil)
 		defer r.Close()
-		f.gone("cut-off")
+		f.gone("circuit-open")
 		r.Add(of(minute, "ann", ""), minute, 5)
 		r.Add(of(members, "tags", "a"), members, 1)
 		r.Add(of(members, "gone", "a"), members, 1)
@@ -320,7 +320,7 @@ func TestMaxKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		f.gone("cut-off")
+		f.gone("circuit-open")
 		r := report.New(f, nil)
 		defer r.Close()
 		for i := range report.MaxKeys + 5 {

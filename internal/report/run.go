@@ -8,23 +8,23 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// batchSize is how many records travel together.
+// batchSize is how many entries are sent in one batch.
 const batchSize = 128
 
-// foreign is the reason of a store that has something else than a counter under one key.
-// It answers for other keys.
+// foreign is the reason of a store in which something other than a counter has the name of the
+// key. Calls for other keys are answered.
 const foreign store.Reason = "foreign"
 
 // run reports until nothing is pending. After Close it reports once more.
 func (r *Reporter) run() {
-	look := firstLook
+	poll := firstPoll
 	listen := true // Answered ends the wait early
 	for open := true; open; {
-		open = r.wait(look, listen)
-		reached, kept := r.round()
-		listen = !reached || kept == 0 // what is kept waits for another node than answered
-		if look = min(2*look, lastLook); reached {
-			look = firstLook
+		open = r.wait(poll, listen)
+		reached, unsent := r.flush()
+		listen = !reached || unsent == 0 // unsent entries wait for another node than the one that answered
+		if poll = min(2*poll, lastPoll); reached {
+			poll = firstPoll
 		}
 		if r.rest(!open) {
 			return
@@ -32,13 +32,13 @@ func (r *Reporter) run() {
 	}
 }
 
-// rest reports whether the goroutine ends: when nothing is pending, or at the
-// end. What is pending then is dropped unless it is kept.
+// rest reports whether the goroutine ends, because nothing is pending or r is closed. At the
+// end it drops what is pending, unless that is in a side store.
 func (r *Reporter) rest(end bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if end {
-		if at := now(); r.table.book == nil {
+		if at := now(); r.table.saver == nil {
 			for _, e := range r.table.entries {
 				r.dropped.Add(e.amount(at))
 			}
@@ -50,16 +50,16 @@ func (r *Reporter) rest(end bool) bool {
 	return !r.running
 }
 
-// wait waits until the store has answered a call or look has passed. It returns
-// false when r is closed.
-func (r *Reporter) wait(look time.Duration, listen bool) bool {
+// wait waits until the store has answered a call or poll has passed. It returns false if r is
+// closed.
+func (r *Reporter) wait(poll time.Duration, listen bool) bool {
 	select {
 	case <-r.answered: // from an earlier wait
 	default:
 	}
 	r.waiting.Store(listen)
 	defer r.waiting.Store(false)
-	timer := time.NewTimer(look)
+	timer := time.NewTimer(poll)
 	defer timer.Stop()
 	select {
 	case <-r.stop:
@@ -77,16 +77,15 @@ func (r *Reporter) wait(look time.Duration, listen bool) bool {
 	}
 }
 
-// round reports what is pending, as long as the store answers and for a second
-// at most. It returns
-// whether the store was reached, and how many entries stay pending because they
-// were not sent.
-func (r *Reporter) round() (reached bool, kept int) {
+// flush reports what is pending, as long as the store answers and for at most a second. It
+// returns whether the store was reached, and how many entries stay pending because they were
+// not sent.
+func (r *Reporter) flush() (reached bool, unsent int) {
 	var keep []*entry
 	end := time.Now().Add(patience)
 	for goOn := true; goOn && time.Now().Before(end); {
-		// Entries stay in the table until the store answers, so that hits can be given
-		// back meanwhile.
+		// Entries stay in the table until the store answers, so that their hits can still be
+		// given back.
 		if reached = reached || r.probe(); !reached {
 			break
 		}
@@ -96,7 +95,7 @@ func (r *Reporter) round() (reached bool, kept int) {
 		if len(batch) == 0 {
 			break
 		}
-		if !r.dropNotes(batch) {
+		if !r.dropBlobs(batch) {
 			keep = append(keep, batch...)
 			break
 		}
@@ -119,10 +118,10 @@ func (e *entry) op(n int64) store.Op {
 	}
 }
 
-// probe reports whether something is pending and the store answers a question about it.
+// probe reports whether something is pending and the store answers a read of one of its keys.
 func (r *Reporter) probe() bool {
 	r.mu.Lock()
-	pending := r.table.live(batchSize, now()) // many, so that more of what left its window is dropped
+	pending := r.table.live(batchSize, now()) // many, so that more entries that left their windows are dropped
 	if len(pending) == 0 {
 		r.mu.Unlock()
 		return false
@@ -135,8 +134,8 @@ func (r *Reporter) probe() bool {
 	return err == nil
 }
 
-// send records batch, and returns the entries that were not sent. It returns
-// false when a call went unanswered, so that the next ones may be lost as well.
+// send records batch, and returns the entries that were not sent. It returns false if a call
+// was not answered, because the next ones may be lost as well.
 func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	at := now()
 	var calls []store.Call

@@ -9,11 +9,11 @@ import (
 // table holds what is pending. Its callers hold the lock.
 type table struct {
 	entries           map[id]*entry
-	out               map[id]*entry // those that a round has taken and not settled
-	words             int           // of all states, those that are out included
+	inFlight          map[id]*entry // those that a flush has taken and not settled
+	words             int           // of all states, including those in flight
 	maxKeys, maxWords int
 
-	book *book // nil: entries are not kept
+	saver *saver // nil: entries are not saved
 }
 
 // id identifies a key, or a member of it.
@@ -38,22 +38,22 @@ type entry struct {
 	state window.State // of limit, with these hits and their dates
 	holds []held       // what is not final yet
 
-	name    string // of the note that keeps e; empty: none does
-	touched bool   // the book knows that e has changed
-	gone    bool   // e is to be kept no more
+	name    string // of the blob of e; empty: there is none
+	touched bool   // e is in the saver's list of changes
+	gone    bool   // the blob of e is to be dropped
 }
 
-func newTable(maxKeys, maxWords int, b *book) table {
-	return table{entries: map[id]*entry{}, out: map[id]*entry{}, maxKeys: maxKeys, maxWords: maxWords, book: b}
+func newTable(maxKeys, maxWords int, b *saver) table {
+	return table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: maxKeys, maxWords: maxWords, saver: b}
 }
 
-func (t *table) len() int { return len(t.entries) + len(t.out) }
+func (t *table) len() int { return len(t.entries) + len(t.inFlight) }
 
-// pair returns the entries of an id: one that waits, and one that is out, which has older
+// pair returns the entries of an id: one that waits, and one that is in flight, which has older
 // hits. Either can be nil.
-func (t *table) pair(i id) [2]*entry { return [2]*entry{t.entries[i], t.out[i]} }
+func (t *table) pair(i id) [2]*entry { return [2]*entry{t.entries[i], t.inFlight[i]} }
 
-// add adds n hits at now to op's key. It returns false when there is no room.
+// add adds n hits at now to op's key. It returns false if the table is full.
 func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.Instant) bool {
 	e := t.entry(op, limit)
 	if e == nil {
@@ -63,7 +63,7 @@ func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.In
 	return true
 }
 
-// entry returns the entry of op's key, or nil when there is no room for one.
+// entry returns the entry of op's key, or nil if the table is full.
 func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 	e := t.entries[idOf(op)]
 	if e == nil {
@@ -74,7 +74,7 @@ func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 		t.entries[e.id] = e
 	}
 	e.limit = limit
-	t.book.touch(e)
+	t.saver.touch(e)
 	return e
 }
 
@@ -90,8 +90,8 @@ func (e *entry) add(n int64, now window.Instant) int {
 // size returns how many words e takes.
 func (e *entry) size() int { return cap(e.state) + heldWords*len(e.holds) }
 
-// sub takes n hits back from op's key, at most those that are pending. Those of an entry
-// that is out matter only if it comes back.
+// sub subtracts n hits from op's key, at most those that are pending. For an entry in flight
+// this matters only if it becomes pending again.
 func (t *table) sub(op *store.Op, n int64, now window.Instant) {
 	for _, e := range t.pair(idOf(op)) {
 		if e == nil || n <= 0 {
@@ -110,10 +110,10 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) {
 	}
 }
 
-// changed notes that something of e is not pending any more. It drops e if nothing is,
-// unless e is out: then e is dropped when it comes back.
+// changed marks e as changed after something of it was dropped. It drops e if nothing of it is
+// pending. An e in flight is dropped when it comes back.
 func (t *table) changed(e *entry, now window.Instant) {
-	if t.book.touch(e); t.entries[e.id] == e && e.empty(now) {
+	if t.saver.touch(e); t.entries[e.id] == e && e.empty(now) {
 		t.drop(e)
 	}
 }
@@ -136,7 +136,7 @@ func (t *table) drop(e *entry) {
 	delete(t.entries, e.id)
 	t.words -= e.size()
 	e.gone = true
-	t.book.touch(e)
+	t.saver.touch(e)
 }
 
 // forget drops op's key with all its members.
@@ -148,7 +148,7 @@ func (t *table) forget(op *store.Op) {
 			t.drop(e)
 		}
 	}
-	for at, e := range t.out {
+	for at, e := range t.inFlight {
 		if at.member = ""; at == want {
 			t.words -= e.size()
 			e.hits, e.state, e.holds = 0, nil, nil
@@ -156,8 +156,8 @@ func (t *table) forget(op *store.Op) {
 	}
 }
 
-// live returns up to n entries, none with the id of one that is out. It drops those that
-// it meets without a hit in the window.
+// live returns up to n entries, without those whose id is in flight. It drops entries that it
+// finds without a hit in the window.
 func (t *table) live(n int, now window.Instant) []*entry {
 	var found []*entry
 	for _, e := range t.entries {
@@ -166,37 +166,37 @@ func (t *table) live(n int, now window.Instant) []*entry {
 		}
 		if t.words += e.mature(now); e.empty(now) {
 			t.drop(e)
-		} else if t.out[e.id] == nil {
+		} else if t.inFlight[e.id] == nil {
 			found = append(found, e)
 		}
 	}
 	return found
 }
 
-// take takes up to n live entries out.
+// take removes up to n live entries and makes them entries in flight.
 func (t *table) take(n int, now window.Instant) []*entry {
 	taken := t.live(n, now)
 	for _, e := range taken {
 		delete(t.entries, e.id)
-		t.out[e.id] = e
+		t.inFlight[e.id] = e
 	}
 	return taken
 }
 
-// done settles an entry that was taken.
+// done drops an entry that was taken.
 func (t *table) done(e *entry) {
-	delete(t.out, e.id)
+	delete(t.inFlight, e.id)
 	t.words -= e.size()
 }
 
-// back returns an entry that was taken.
+// back makes an entry that was taken pending again.
 func (t *table) back(e *entry, now window.Instant) {
-	delete(t.out, e.id)
+	delete(t.inFlight, e.id)
 	t.words += e.settle(now)
 	t.join(e, now)
 }
 
-// join adds an entry, whose words are counted. Newer hits of its id join it.
+// join adds an entry whose words are already counted, and merges newer hits of its id into it.
 func (t *table) join(e *entry, now window.Instant) {
 	if newer := t.entries[e.id]; newer != nil {
 		n, holds := newer.amount(now), newer.holds

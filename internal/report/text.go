@@ -9,18 +9,18 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The layout of an entry as a note: a version, and then numbers as varints and texts
-// behind their lengths, in the order of encode.
+// The layout of an entry as a blob: a version, and then numbers as varints and texts
+// after their lengths, in the order of encode.
 const layout = 1
 
-// mostLimits bounds the texts of limits that are remembered.
-const mostLimits = 1000
+// maxLimits is the maximum number of texts of limits in the cache.
+const maxLimits = 1000
 
-// encode returns e as a note.
-func (b *book) encode(e *entry) []byte {
+// encode returns e as a blob.
+func (b *saver) encode(e *entry) []byte {
 	limit, ok := b.limits[e.limit]
 	if !ok {
-		if len(b.limits) >= mostLimits {
+		if len(b.limits) >= maxLimits {
 			clear(b.limits)
 		}
 		limit, _ = limittext.Append(nil, *e.limit.Limit) // a Limit has nothing that JSON cannot express
@@ -49,7 +49,7 @@ func (b *book) encode(e *entry) []byte {
 	return out
 }
 
-// decode returns the entry of a note, or nil if this program cannot read it.
+// decode returns the entry of a blob, or nil if this program cannot read it.
 func decode(data []byte) *entry {
 	if len(data) == 0 || data[0] != layout {
 		return nil
@@ -82,7 +82,7 @@ func decode(data []byte) *entry {
 	return e
 }
 
-// reader reads a note. After a fault ok is false, and all that it reads is zero.
+// reader reads a blob. After an error ok is false, and all that it reads is zero.
 type reader struct {
 	rest []byte
 	ok   bool

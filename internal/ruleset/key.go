@@ -29,9 +29,6 @@ func appendPart(dst []byte, p string) []byte {
 	return append(dst, p...)
 }
 
-// KeyOverhead is the most bytes by which a key is longer than [Compiled.KeyLen].
-const KeyOverhead = binary.MaxVarintLen64
-
 // AppendKey appends the key of a request under rule i to dst: the values of the
 // rule's `per` attributes. Two requests have the same key exactly when these
 // values are equal.

@@ -1,4 +1,4 @@
-// Package ruleset holds the compiled form of a list of rules: it finds the rules that
+// Package ruleset has the compiled form of a list of rules: it finds the rules that
 // match a request, and makes their keys. Package rule makes it. The package is pure: it
 // has no clock, no lock and no IO.
 package ruleset
@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Rule is what matching and keys need of a rule.
+// Rule has the parts of a rule that matching and keys need.
 type Rule struct {
 	ID   string // see [Compiled.ID]
 	When []Condition
@@ -35,7 +35,7 @@ type Rule struct {
 }
 
 // Part is one attribute of a key. Addresses in it count by their first V4 or V6 bits; 0
-// bits stand for the whole address, and for other attributes both are 0.
+// bits mean the whole address, and for other attributes both are 0.
 type Part struct {
 	Attribute string
 	V4, V6    int
@@ -62,10 +62,10 @@ type Test interface {
 //
 // Its methods take a request as a vector of values, and a rule as its index.
 // values[i] is the value of the attribute Names()[i], or "" if the request does not
-// have it. Behind them are the networks of addresses that keys count by. The vector has
-// the length [Compiled.Width].
+// have it. The networks of addresses by which keys count follow them. The vector has the length
+// [Compiled.Width].
 type Compiled struct {
-	rules     []compiled
+	rules     []compiledRule
 	names     []string
 	position  map[string]int // in names
 	addresses []int          // positions of attributes that are addresses
@@ -79,8 +79,8 @@ type Compiled struct {
 // IsZero reports whether s is the zero value, which [New] did not make.
 func (s *Compiled) IsZero() bool { return s.position == nil }
 
-// compiled is a rule whose attributes are positions in a vector.
-type compiled struct {
+// compiledRule is a rule whose attributes are positions in a vector.
+type compiledRule struct {
 	Rule
 	when             []condition
 	per              []part
@@ -99,7 +99,7 @@ type condition struct {
 	Condition
 }
 
-// network is a value of a vector that is made of another one.
+// network is a value of a vector that is computed from another one.
 type network struct {
 	from   int // the position of the address
 	v4, v6 int
@@ -119,7 +119,7 @@ func (p part) value(values []string) string {
 // New compiles rules. Requests that no rule matches get the outcome unmatched, and are
 // allowed if allows is set. New keeps its arguments.
 func New(rules []Rule, unmatched string, allows bool) *Compiled {
-	s := &Compiled{rules: make([]compiled, len(rules)), unmatched: unmatched, allows: allows}
+	s := &Compiled{rules: make([]compiledRule, len(rules)), unmatched: unmatched, allows: allows}
 	s.collect(rules)
 	for i := range rules {
 		s.rules[i] = s.compile(rules[i])
@@ -151,8 +151,8 @@ func (s *Compiled) collect(rules []Rule) {
 
 // compile turns r into its compiled form. An attribute that one condition trims is
 // trimmed wherever the rule uses its value: in the key, the member, the sum and the quota.
-func (s *Compiled) compile(r Rule) compiled {
-	c := compiled{Rule: r}
+func (s *Compiled) compile(r Rule) compiledRule {
+	c := compiledRule{Rule: r}
 	trimmed := func(name string) bool {
 		return slices.ContainsFunc(r.When, func(c Condition) bool { return c.Attribute == name && c.Trim })
 	}
@@ -261,20 +261,14 @@ func (s *Compiled) Attribute(name string) (int, bool) {
 // most names differ in length.
 const fewNames = 8
 
-// Width returns the length of a vector of values: one place for each attribute, and
-// one for each network.
+// Width returns the length of a vector of values: one element for each attribute, and one for each
+// network.
 func (s *Compiled) Width() int { return len(s.names) + len(s.networks) }
 
 // Complete makes the addresses in values canonical, and fills in their networks.
 // values has the length [Compiled.Width] and the attributes at the positions of
 // [Compiled.Attribute].
 func (s *Compiled) Complete(values []string) {
-	if len(s.addresses)+len(s.networks) > 0 { // so that the call is inlined for other sets
-		s.complete(values)
-	}
-}
-
-func (s *Compiled) complete(values []string) {
 	for _, at := range s.addresses {
 		if values[at] != "" {
 			values[at], _ = address.Canonical(values[at])
@@ -296,7 +290,7 @@ func (s *Compiled) LimitOf(i int, values []string) *window.Compiled {
 }
 
 // limitOf returns the limit of c for a request; see [Compiled.LimitOf].
-func (c *compiled) limitOf(values []string) *window.Compiled {
+func (c *compiledRule) limitOf(values []string) *window.Compiled {
 	if c.by.at < 0 {
 		return c.Limit
 	}

@@ -1,27 +1,27 @@
-// Package run says how weir's service has an engine decide requests, by weir.Engine.Run:
-// as one action or each by itself, and how large the decisions may be.
+// Package run has the options of weir.Engine.Run, by which weir's service calls an engine: whether
+// requests are decided as one action or each by itself, and how large the decisions may be.
 package run
 
 import "errors"
 
 // Options are options of weir.Engine.Run. The zero value decides each request by itself,
-// without a bound.
+// without a limit.
 type Options struct {
 	// Together takes the requests as one action, in one atomic step.
 	Together bool
 
-	// MaxSize is the most bytes ([Size.Bytes]) of the decisions together. 0 means no
-	// bound. It protects a service from requests that match thousands of rules.
+	// MaxSize is the maximum size ([Size.Bytes]) of the decisions together. 0 means no
+	// limit. It protects a service from requests that match thousands of rules.
 	MaxSize int64
 
 	// Admit, if it is not nil, is called with the size of the decisions before anything
 	// is counted. If it returns an error, nothing is counted.
 	Admit func(Size) error
 
-	refusal error // what Check has returned
+	refusal error // the error that Check has returned
 }
 
-// IsBounded reports whether o bounds the size of decisions.
+// IsBounded reports whether o limits the size of decisions.
 func (o *Options) IsBounded() bool { return o.MaxSize > 0 || o.Admit != nil }
 
 // IsTooLarge reports whether decisions of the size s are larger than MaxSize allows.
@@ -51,8 +51,7 @@ type Size struct {
 	Text   int64
 }
 
-// usageBytes is about what a usage takes beside its rule and its key, written as
-// JSON.
+// usageBytes is about the size of a usage as JSON, without its rule and its key.
 const usageBytes = 160
 
 // Bytes returns about how many bytes the decisions take as text, without escapes.

@@ -11,9 +11,8 @@ import (
 type Secret = [16]byte
 
 // Key seals receipts, and digests what takes count, by HMAC-SHA256 under a [Secret].
-// Whoever does not know the secret cannot make a receipt, and cannot change one. A Key
-// keeps its memory between uses, so it is not safe for concurrent use. The zero Key has
-// the zero Secret, which is as good as none.
+// Without the secret nobody can make or change a receipt. A Key reuses its memory, so it is not
+// safe for concurrent use. The zero Key has the zero Secret, which protects nothing.
 type Key struct {
 	secret Secret
 	mac    hash.Hash // under secret; nil: not made yet
@@ -21,8 +20,8 @@ type Key struct {
 	sum    []byte
 }
 
-// The first byte of what is authenticated says what it is, so that a digest is never
-// taken for a seal.
+// The first byte of what is authenticated distinguishes digests from seals, so that a digest is
+// never a valid seal.
 const (
 	ofDigest = 'd'
 	ofSeal   = 's'
@@ -53,7 +52,7 @@ func (k *Key) Seal(r Take) Take {
 	return r
 }
 
-// Sealed reports whether r has a seal under k, and was not changed since.
+// Sealed reports whether r has a valid seal under k.
 func (k *Key) Sealed(r *Take) bool {
 	want := k.Seal(*r).Seal
 	return hmac.Equal(want[:], r.Seal[:])

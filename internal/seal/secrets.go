@@ -18,8 +18,8 @@ func (s *Secrets) Valid(now window.Instant) []Secret {
 	return s.List[:1]
 }
 
-// Rotated returns s with next for new receipts. The secret of before is valid until an
-// instant, and one before that no more.
+// Rotated returns s with next for new receipts. The previous secret stays valid until an instant, and
+// older ones become invalid.
 func (s *Secrets) Rotated(next Secret, until window.Instant) *Secrets {
 	return &Secrets{[2]Secret{next, s.List[0]}, until}
 }

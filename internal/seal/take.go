@@ -1,5 +1,5 @@
-// Package seal defines what a receipt says about the take that it names, its text, and
-// the seal that callers can neither make nor change without the secret [Key]. The
+// Package seal defines the content of a receipt, its text, and the seal that callers can neither make
+// nor change without the secret [Key]. The
 // package is pure: it has no clock, no lock and no IO.
 package seal
 
@@ -19,24 +19,24 @@ type Take struct {
 	// At is the instant of the take, and Wall the instant of its ops on calendar
 	// windows. They can differ if a store in memory decided: calendar windows
 	// follow the wall clock of the machine, which can be set. Later is how much later
-	// the rules behind a verdict were counted, if they had to wait for the others.
+	// the rules after a verdict were counted, if they had to wait for the others.
 	At, Wall, Later window.Instant
 
 	// Place is where the take was decided.
 	Place Place
 
 	// Counted has a digest for each rule in which the take was counted without a hold,
-	// so that a cancel can give it back, and is 0 behind them. See [Key.Digest]. If a
+	// so that a cancel can give it back, followed by zeros. See [Key.Digest]. If a
 	// take is counted in more rules than fit, a cancel gives nothing back in the rest.
 	Counted [MostCounted]uint32
 
 	// Seal is the seal of the other fields. See [Key.Seal].
 	Seal [sealSize]byte
 
-	old bool // of the version before
+	old bool // of the previous version
 }
 
-// MostCounted is the most rules without a hold that a receipt can name.
+// MostCounted is the maximum number of rules without a hold in a receipt.
 const MostCounted = 16
 
 // Place is where a take was decided.
@@ -44,10 +44,10 @@ type Place uint8
 
 const (
 	Store Place = iota // the engine's store
-	Local              // the memory of one process, while the store was out of reach
+	Local              // the memory of one process, while the store was unavailable
 )
 
-// MaxLen is the most bytes of a receipt's text.
+// MaxLen is the maximum size of a receipt's text, in bytes.
 const MaxLen = 162
 
 const (
@@ -59,16 +59,16 @@ const (
 	// The second byte has the number of digests, and these flags.
 	hasWall, hasLater = 1 << 6, 1 << 7
 
-	// Receipts of the version before have no second byte and no Later, and one digest of
-	// 64 bits of all rules, which gives nothing back. Their holds can be ended.
+	// Receipts of the previous version have no second byte and no Later, and one digest of 64
+	// bits for all rules, which gives nothing back. Their holds can be ended.
 	oldVersion = 3
 
-	// Those before had a seal of 64 bits that is no more valid.
+	// Older receipts have a seal of 64 bits that is no longer valid.
 	unsealedVersion = 2
 	unsealedSize    = 1 + 12 + 7 + 8 + 8
 )
 
-// strict refuses text that another text stands for.
+// strict refuses text with a second spelling.
 var strict = base64.RawURLEncoding.Strict()
 
 // IsZero reports whether r names no take.
@@ -130,8 +130,8 @@ func (r *Take) appendFields(b []byte) []byte {
 }
 
 // Parse reports whether text is that of a receipt, and returns its take. It checks only
-// the format: it does not know the key of the seal. A receipt of a version without a valid
-// seal has none: it is a receipt, but no key has sealed it.
+// the format: it does not know the key of the seal. A receipt of an unsealed version has an
+// invalid seal.
 func Parse(text string) (r Take, ok bool) {
 	var in, again [MaxLen]byte
 	var room [MaxLen * 3 / 4]byte

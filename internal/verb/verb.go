@@ -1,5 +1,5 @@
-// Package verb lists what weir's own packages do to the state of a key by
-// [window.Compiled.Do]. Programs use the methods of package window.
+// Package verb has the verbs of [window.Compiled.Do], by which weir's own packages change the state of a
+// key. Programs use the methods of package window.
 //
 // A store.Verb is what a whole call does, and a store makes these verbs of it for each op:
 // a take of several ops is a Look and then a Take.

@@ -12,14 +12,14 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// answer is what a request got: a decision or an error.
+// answer is the answer to a request: a decision or an error.
 type answer struct {
 	d   *weir.Decision
 	err error
 }
 
-// compare returns the expectations of s that a does not meet. An error that is
-// not expected is a difference, too.
+// compare returns the expectations of s that a does not meet. An unexpected error is also a
+// difference.
 func (r *runner) compare(s *testfile.Step, a answer) (different []difference) {
 	expectsError := false
 	for _, want := range s.Expect {

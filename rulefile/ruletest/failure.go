@@ -48,7 +48,7 @@ func (f Failure) Error() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// or returns text, or a word for an empty text.
+// or returns text, or a placeholder for an empty text.
 func or(text string) string {
 	if text == "" {
 		return "none"

@@ -31,8 +31,8 @@ type Case struct {
 	Covers   time.Duration // virtual time from the start of the case to its last request
 }
 
-// Test runs the cases of tests, which [rulefile.ParseTests] has read, each with counters
-// of its own, and calls done after each case. It returns an error if ctx is done.
+// Test runs the cases of tests, which [rulefile.ParseTests] has read, each with its own
+// counters, and calls done after each case. It returns an error if ctx is done.
 func Test(ctx context.Context, tests *testfile.File, done func(*Case)) error {
 	for i := range tests.Cases {
 		c, err := run(ctx, tests, &tests.Cases[i])
@@ -98,7 +98,7 @@ type runner struct {
 	receipts map[string]weir.Receipt
 }
 
-// run runs one case. Its error is that of a done context.
+// run runs one case. It returns an error only if ctx is done.
 func run(ctx context.Context, tests *testfile.File, test *testfile.Case) (*Case, error) {
 	r := runner{tests: tests, test: test, result: Case{Name: test.Name}, receipts: map[string]weir.Receipt{}}
 	s := memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(r.now.UnixMicro()) }))

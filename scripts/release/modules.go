@@ -83,7 +83,7 @@ func (r *release) copyWorkingTree() error {
 	return err
 }
 
-// date writes today's date behind the version in the changelog.
+// date writes today's date after the version in the changelog.
 func (r *release) date(version string) error {
 	file := filepath.Join(r.dir, "CHANGELOG.md")
 	text, err := os.ReadFile(file)
@@ -181,7 +181,7 @@ func ours(path string) bool { return path == root || strings.HasPrefix(path, roo
 
 var replaced = regexp.MustCompile(`(?m)^(\s*` + regexp.QuoteMeta(root) + `\S*) (v\S+) =>`)
 
-// setVersions has every go.mod and go.work name the version of the release.
+// setVersions writes the version of the release to every go.mod and go.work.
 func (r *release) setVersions() error {
 	for _, m := range slices.Concat(r.modules, r.others) {
 		args := []string{"mod", "edit"}
@@ -226,7 +226,7 @@ func (r *release) tidyModule(m *module) error {
 	return err
 }
 
-// tidyCache is a module cache for go commands that get the released modules.
+// tidyCache returns the path of a module cache for go commands that get the released modules.
 func (r *release) tidyCache() string { return filepath.Join(r.tmp, "modules") }
 
 // withoutOurs returns a go.sum without the sums of the repository's modules. A go.mod
@@ -243,8 +243,8 @@ func (r *release) proxyEnv(more ...string) []string {
 	}, more...)
 }
 
-// makeTidyCache makes a module cache that links to what the user's cache has of others,
-// so that nothing is downloaded and unpacked twice, but has none of weir's modules.
+// makeTidyCache makes a module cache that links to other projects' modules in the user's cache, so that nothing
+// is downloaded and unpacked twice, and that has none of weir's modules.
 func (r *release) makeTidyCache() error {
 	usual, err := output(".", nil, "go", "env", "GOMODCACHE", "GOPROXY")
 	if err != nil {
@@ -272,8 +272,8 @@ func (r *release) makeTidyCache() error {
 	return nil
 }
 
-// download has the go command download modules from their tags in the clone to a module
-// cache, and returns their sums.
+// download makes the go command download modules from their tags in the clone to a module cache. It returns
+// their sums.
 func (r *release) download(cache, version string, modules ...*module) ([]string, error) {
 	args := []string{"mod", "download", "-json"}
 	for _, m := range modules {

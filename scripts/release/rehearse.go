@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"errors"
 	"fmt"
 	"os"
@@ -10,7 +11,7 @@ import (
 )
 
 // rehearse prepares a release and uses its modules as their users will: in empty folders,
-// with a module cache of their own, from a file proxy.
+// with a separate module cache, from a file proxy.
 func rehearse(tmp, version string) error {
 	start := time.Now()
 	r, err := prepare(filepath.Join(tmp, "weir"), tmp, version)
@@ -27,15 +28,16 @@ func rehearse(tmp, version string) error {
 		do   func() error
 	}
 	checks := []check{
+		{"no module has a file of more than 1 MB", u.isSmall},
 		{"every module loads from the tagged commit without go.work", u.loadsTagged},
 		{"go get " + root + " adds one line to go.mod and no other module to go.sum; its program runs", u.getsRoot},
 		{"go get " + root + " raises no version of gRPC, client_golang, x/net and protobuf", u.raisesNothing},
 		{"store/redisstore " + version + " builds with the library of the next version", u.mixes},
-		{"go install " + root + "/cmd/weir: the program says its version", u.installs},
+		{"go install " + root + "/cmd/weir: the program says its version, and notices names all that it contains", u.installs},
 	}
 	for _, m := range r.modules {
 		if m.path != root && m.path != root+"/cmd/weir" && !strings.HasPrefix(m.dir, "internal/") {
-			checks = append(checks, check{"go get " + m.path + " alone: its program builds", func() error { return u.getsAlone(m) }})
+			checks = append(checks, check{"go get " + m.path + " by itself: its program builds", func() error { return u.getsAlone(m) }})
 		}
 	}
 	for _, c := range checks {
@@ -62,7 +64,7 @@ func (u *users) forgetOurs() error {
 		os.RemoveAll(filepath.Join(u.tidyCache(), "cache", "download", "github.com", "weirhq")))
 }
 
-// program is one user's program, in a folder of its own.
+// program is one user's program, in a separate folder.
 type program struct {
 	*users
 	dir string
@@ -94,15 +96,34 @@ func (p *program) read(file string) string {
 	return string(text)
 }
 
-// goes runs the go command. With -trimpath, what was built once stays in the build cache
-// for the next rehearsal, although the module cache is new. With gin's tag nomsgpack its
-// users do not compile a codec that takes a minute.
+// goes runs the go command. With -trimpath the next rehearsal reuses the build cache, although the module cache
+// is new. With gin's tag nomsgpack its users do not compile a codec that takes a minute.
 func (p *program) goes(args ...string) (string, error) {
 	return output(p.dir, p.env(), "go", args...)
 }
 
 func (u *users) env() []string {
 	return u.proxyEnv("GOBIN="+filepath.Join(u.tmp, "bin"), "GOFLAGS=-modcacherw -trimpath -tags=nomsgpack")
+}
+
+// isSmall looks for large files in what users download: a program that was committed by
+// mistake is one.
+func (u *users) isSmall() error {
+	for _, m := range u.modules {
+		z, err := zip.OpenReader(filepath.Join(u.cache, "cache", "download", m.path, "@v", u.version+".zip"))
+		if err != nil {
+			return err
+		}
+		for _, f := range z.File {
+			if f.UncompressedSize64 > 1_000_000 {
+				err = errors.Join(err, fmt.Errorf("%s has %d bytes", f.Name, f.UncompressedSize64))
+			}
+		}
+		if err = errors.Join(err, z.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // loadsTagged loads the packages and tests of each module from the clone. It needs every
@@ -238,10 +259,19 @@ func (u *users) installs() error {
 	if _, err := output(u.tmp, u.env(), "go", "install", root+"/cmd/weir@"+u.version); err != nil {
 		return err
 	}
-	printed, err := output(u.tmp, nil, filepath.Join(u.tmp, "bin", "weir"), "version")
-	if err == nil && !strings.Contains(printed, " "+u.version) {
-		err = fmt.Errorf("weir version prints %q, want %s in it", printed, u.version)
+	program := filepath.Join(u.tmp, "bin", "weir")
+	printed, err := output(u.tmp, nil, program, "version")
+	if err != nil {
+		return err
 	}
+	if !strings.HasPrefix(printed, "weir "+u.version+",") {
+		return fmt.Errorf("weir version prints %q, want %s", printed, u.version)
+	}
+	notices := filepath.Join(u.tmp, "notices")
+	if _, err := output(u.dir, nil, "go", "run", "./scripts/notices", notices); err != nil {
+		return err
+	}
+	_, err = output(u.dir, nil, "go", "run", "./scripts/notices", "-check", notices, program)
 	return err
 }
 

@@ -7,8 +7,8 @@
 //	go run ./scripts/surface -names rule  # the identifiers of one package
 //	go run ./scripts/surface -most 700    # fails if there are more in all
 //
-// The sum leaves out the modules below contrib and cmd/weir, which have users of
-// their own.
+// The sum leaves out the modules below contrib and cmd/weir, which have other
+// users.
 package main
 
 import (

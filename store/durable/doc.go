@@ -22,6 +22,6 @@
 // only.
 //
 // The files take at most four times what the keys need, plus 16 MiB. The commands of
-// weir data check, show, compact and back up a directory. Package internal/datadir has
-// the layout of the files, and what follows a failure.
+// weir data check, show, compact and back up a directory. Package internal/datadir documents the
+// layout of the files and the handling of failures.
 package durable

@@ -35,7 +35,7 @@ func TestEngine(t *testing.T) {
 			if len(events) != 1 || s.Stats().Loaded != process {
 				t.Errorf("%s: got events %v and %+v, want %d loaded", sync, events, s.Stats(), process)
 			}
-			if h := hook.Of(s); (h.Memory != nil) != (sync != durable.Always) || h.Keyed == nil || h.Notebook == nil {
+			if h := hook.Of(s); (h.Memory != nil) != (sync != durable.Always) || h.Keyed == nil || h.SideStore == nil {
 				t.Errorf("%s: got hooks %+v", sync, h)
 			}
 			if h := hook.Of(struct{ *durable.Store }{s}); h.Memory != (*memstore.Store)(nil) || h.Keyed == nil {

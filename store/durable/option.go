@@ -14,17 +14,17 @@ type config []datadir.Option
 
 func set(o datadir.Option) Option { return func(c *config) { *c = append(*c, o) } }
 
-// Sync is when what was written is synced, so that it survives a loss of power.
+// Sync states when writes are synced, so that they survive a power loss.
 type Sync string
 
 const (
-	// Always answers a call that changed something after the change was written
+	// Always answers a call that changed something only after the change was written
 	// and synced. Calls that wait at the same time are synced together.
 	Always = Sync(datadir.Always)
 	// Interval syncs what changed after each interval.
 	Interval = Sync(datadir.Interval)
-	// OS writes after each interval and leaves it to the operating system when
-	// that reaches the disk, for Linux about 30 seconds.
+	// OS writes after each interval and leaves syncing to the operating system, which
+	// takes about 30 seconds on Linux.
 	OS = Sync(datadir.OS)
 )
 
@@ -36,19 +36,18 @@ func WithSync(s Sync) Option { return set(datadir.WithSync(datadir.Sync(s))) }
 // 200 ms.
 func WithInterval(d time.Duration) Option { return set(datadir.WithInterval(d)) }
 
-// WithMaxBytes bounds the memory of the counters, as memstore.WithMaxBytes does.
-// Counters that are loaded may exceed it. Default: no bound.
+// WithMaxBytes limits the memory of the counters, as memstore.WithMaxBytes does. Counters that are loaded
+// may exceed it. Default: no limit.
 func WithMaxBytes(n int64) Option { return set(datadir.WithMaxBytes(n)) }
 
 // InBackground makes [Open] return before the counters are loaded. Until
-// [Store.Loaded] is closed, all calls meet an outage for the reason "loading".
+// [Store.Loaded] is closed, all calls return an outage error with the reason "loading".
 func InBackground() Option { return set(datadir.InBackground()) }
 
-// WithEvents makes the store call told when the counters are loaded, when it found
-// damage, and when writing fails or works again. The level is [slog.LevelWarn] where
-// counters are lost, [slog.LevelError] where they would be lost by a restart, and
-// otherwise [slog.LevelInfo]. Calls come one at a time, and from within [Open]. told must
-// not call the store. Default: no calls.
+// WithEvents makes the store call told when the counters are loaded, when it finds damage, and when
+// writing fails or works again. The level is [slog.LevelWarn] if counters are lost, [slog.LevelError] if
+// a restart would lose them, and otherwise [slog.LevelInfo]. Calls are sequential, and start within
+// [Open]. told must not call the store. Default: no calls.
 func WithEvents(told func(level slog.Level, text string)) Option {
 	return set(datadir.WithEvents(func(e datadir.Event) { told(e.Level(), e.String()) }))
 }

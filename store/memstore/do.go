@@ -8,7 +8,6 @@ import (
 	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
-	"github.com/weirhq/weir/window"
 )
 
 // fewOps is the most ops of a call whose places are on the stack.
@@ -37,10 +36,10 @@ func (s *Store) Call(ctx context.Context, v store.Verb, ops []store.Op) error {
 	case n == 0:
 		return nil
 	case n == 1:
-		var room [1]place
-		return s.decide(v, ops, room[:])
+		return s.decideOne(v, ops)
 	case n <= fewOps:
-		return s.decideFew(v, ops)
+		var places [fewOps]place
+		return s.decide(v, ops, places[:n])
 	}
 	room, ok := s.places.Get().(*[]place)
 	if !ok {
@@ -56,29 +55,69 @@ func (s *Store) Call(ctx context.Context, v store.Verb, ops []store.Op) error {
 	return err
 }
 
-// decideFew decides ops whose places are on the stack. It is not inlined so that calls
-// with one op need not clear these places.
-//
-//go:noinline
-func (s *Store) decideFew(v store.Verb, ops []store.Op) error {
-	var places [fewOps]place
-	return s.decide(v, ops, places[:len(ops)])
+// decideOne decides a call of one op: it takes the steps of decide without their loops.
+func (s *Store) decideOne(v store.Verb, ops []store.Op) error {
+	var places [1]place
+	p, op := &places[0], &ops[0]
+	for {
+		if !p.locate(s, op) {
+			return store.ErrClosed
+		}
+		if v <= store.Take && s.takeHot(p, op) { // a check or a take
+			return nil
+		}
+		m := s.clock.now(p.keyspace.onWall)
+		st := p.shard.stripe
+		st.lock()
+		var full []int
+		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, p.keyspace.onWall)))
+		if v <= store.Record && (isNew || s.memory.taken() != roomForAll) {
+			full = s.reserve(v, ops, places[:])
+			if p.keyspace.dead.Load() {
+				p.release()
+				st.mu.Unlock()
+				continue
+			}
+		}
+		switch {
+		case full != nil:
+		case v == store.Take:
+			if s.takeOp(p, op, true); !op.Result.Allowed {
+				p.promote(op)
+			}
+		default:
+			s.evaluate(v, ops, places[:])
+		}
+		p.release()
+		due := !p.shard.rests(p.read.steady) && p.sweepIfDue(s)
+		st.mu.Unlock()
+		if due {
+			s.sweepNext()
+		}
+		if full != nil {
+			return s.outage(places[:], full)
+		}
+		return nil
+	}
 }
 
 // decide decides the ops of one call in one step. places are as many, and empty. The
 // package comment describes the steps.
 func (s *Store) decide(v store.Verb, ops []store.Op, places []place) error {
 	for {
-		onWall, ok := s.locate(ops, places)
-		if !ok {
-			return store.ErrClosed
-		}
-		if len(places) > 1 {
-			if order(places) && overlap(places) {
-				return store.ErrRepeated
+		onWall := false
+		for i := range places {
+			p := &places[i]
+			if p.index = i; i > 0 && isSame(ops[i].Key, ops[i-1].Key) {
+				p.key = places[i-1].key
 			}
-		} else if v <= store.Take && s.takeHot(&places[0], &ops[0]) { // a check or a take
-			return nil
+			if !p.locate(s, &ops[i]) {
+				return store.ErrClosed
+			}
+			onWall = onWall || p.keyspace.onWall
+		}
+		if order(places) && overlap(places) {
+			return store.ErrRepeated
 		}
 		m := s.clock.now(onWall)
 		if latest := s.lockAll(places); m.steady < latest {
@@ -86,7 +125,7 @@ func (s *Store) decide(v store.Verb, ops []store.Op, places []place) error {
 			m = s.clock.again(m, onWall)
 		}
 		var full []int
-		if s.findAll(v, ops, places, m) {
+		if s.enterAll(v, ops, places, m) {
 			full = s.reserve(v, ops, places)
 			if dead(places) {
 				release(places)
@@ -109,30 +148,6 @@ func (s *Store) decide(v store.Verb, ops []store.Op, places []place) error {
 		}
 		return nil
 	}
-}
-
-// locate sets the place of each op. It reports whether one of them needs the time of
-// day, and false when the store is closed.
-func (s *Store) locate(ops []store.Op, places []place) (onWall, ok bool) {
-	for i := range places {
-		op, p := &ops[i], &places[i]
-		ks := s.keyspaces.of(op.Space, op.Limit)
-		if ks == nil {
-			return false, false
-		}
-		onWall = onWall || ks.onWall
-		p.index, p.keyspace, p.hits.N = i, ks, max(op.N, 0)
-		if i > 0 && isSame(op.Key, ops[i-1].Key) {
-			p.key = places[i-1].key
-		} else {
-			p.key = s.hash(op.Key)
-		}
-		if op.Limit.Measure == window.Distinct {
-			p.hits.Member = s.member(op.Member)
-		}
-		p.shard = ks.shard(s.numberOf(p.key))
-	}
-	return onWall, true
 }
 
 // isSame reports whether two slices are the same memory. The ops of several rules
@@ -200,24 +215,16 @@ func overlap(places []place) (repeated bool) {
 	return repeated
 }
 
-// findAll dates the ops, whose stripes are locked, with m, finds their keys, and drops
-// the answers of hot keys that v may change: a take of a hot key must not see a part
-// of the call. It reports whether keys have to be reserved. A check adds no key, but
-// is refused for want of room as the take would be.
-func (s *Store) findAll(v store.Verb, ops []store.Op, places []place, m moment) (needs bool) {
-	read, roomy := s.clock.floored(m), s.memory.taken() == roomForAll
+// enterAll enters all places, whose stripes are locked, at m, and reports whether keys have to
+// be reserved.
+func (s *Store) enterAll(v store.Verb, ops []store.Op, places []place, m moment) (needs bool) {
+	read, needs := s.clock.floored(m), s.memory.taken() != roomForAll
 	for i := range places {
 		p := &places[i]
 		p.shard.stripe.latest = m.steady
-		p.read, p.now = read, read.of(p.keyspace.onWall)
-		if hold := ops[p.index].Hold; hold != nil {
-			hold.Decided = p.now
+		if p.enter(v, &ops[p.index], read) || p.shared {
+			needs = true
 		}
-		p.find()
-		if v != store.Check {
-			p.shard.changes(p.key)
-		}
-		needs = needs || p.shared || !roomy || !p.at.Known()
 	}
 	return needs && v <= store.Record // other verbs add no key
 }

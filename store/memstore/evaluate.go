@@ -42,42 +42,41 @@ func (p *place) look(op *store.Op, r *window.Result) {
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
-// the enforcing ops of several first.
+// the enforcing ops first.
 func (s *Store) take(ops []store.Op, places []place) {
 	admitted := true
-	if len(places) > 1 {
-		for i := range places {
-			p := &places[i]
-			if op := &ops[p.index]; op.Role == store.Enforce {
-				p.findAgain()
-				p.look(op, &op.Result)
-				admitted = admitted && op.Result.Allowed
-			}
+	for i := range places {
+		p := &places[i]
+		if op := &ops[p.index]; op.Role == store.Enforce {
+			p.findAgain()
+			p.look(op, &op.Result)
+			admitted = admitted && op.Result.Allowed
 		}
 	}
 	for i := range places {
-		p := &places[i]
-		op := &ops[p.index]
-		p.findAgain()
-		if op.Role == store.Always {
-			s.count(p, op, verb.RecordNow, p.hits)
-			continue
-		}
-		denied := op.Role == store.Enforce && !admitted
-		if op.Role == store.Look { // evaluated as if it were denied
-			p.look(op, &op.Result)
-			denied = true
-		}
-		if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a denial of its own under a limit that bans is a strike
-			s.count(p, op, verb.Take, p.hits)
-			denied = denied || !op.Result.Allowed
-		}
-		if denied && op.CountDenied {
-			s.recordDenied(p, op)
-		}
+		places[i].findAgain()
+		s.takeOp(&places[i], &ops[places[i].index], admitted)
 	}
-	if op := &ops[0]; len(places) == 1 && !op.Result.Allowed {
-		places[0].promote(op)
+}
+
+// takeOp takes op, which follows find. admitted reports whether all enforcing ops of the
+// call fit; a call of one op has not looked.
+func (s *Store) takeOp(p *place, op *store.Op, admitted bool) {
+	if op.Role == store.Always {
+		s.count(p, op, verb.RecordNow, p.hits)
+		return
+	}
+	denied := op.Role == store.Enforce && !admitted
+	if op.Role == store.Look { // evaluated as if it were denied
+		p.look(op, &op.Result)
+		denied = true
+	}
+	if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a denial of its own under a limit that bans is a strike
+		s.count(p, op, verb.Take, p.hits)
+		denied = denied || !op.Result.Allowed
+	}
+	if denied && op.CountDenied {
+		s.recordDenied(p, op)
 	}
 }
 

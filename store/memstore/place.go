@@ -43,6 +43,39 @@ func (s *Store) lookup(op *store.Op) (*keyspace, *shard, table.Hash) {
 	return ks, ks.shards[s.numberOf(h)].Load(), h
 }
 
+// locate sets where the key of op is, and its hits. It reports false when the store is
+// closed.
+func (p *place) locate(s *Store, op *store.Op) bool {
+	ks := s.keyspaces.of(op.Space, op.Limit)
+	if ks == nil {
+		return false
+	}
+	if p.key == 0 {
+		p.key = s.hash(op.Key)
+	}
+	p.keyspace, p.shard, p.hits.N = ks, ks.shard(s.numberOf(p.key)), max(op.N, 0)
+	if op.Limit.Measure == window.Distinct {
+		p.hits.Member = s.member(op.Member)
+	}
+	return true
+}
+
+// enter dates the op with m, finds its key, and drops the answer of a hot key that v may
+// change: a take of a hot key must not see a part of the call. It reports whether the key is
+// new, so that it may have to be reserved. A check adds no key, but is refused for want of
+// room as the take would be.
+func (p *place) enter(v store.Verb, op *store.Op, m moment) (isNew bool) {
+	p.read, p.now = m, m.of(p.keyspace.onWall)
+	if op.Hold != nil {
+		op.Hold.Decided = p.now
+	}
+	p.find()
+	if v != store.Check {
+		p.shard.changes(p.key)
+	}
+	return !p.at.Known()
+}
+
 // find looks the key up.
 func (p *place) find() { p.at = p.shard.table.Find(p.key) }
 

@@ -114,12 +114,6 @@ const mostTried = 16
 // wait for each other in a circle. If one of them is taken, it begins again in the order of
 // their numbers. Calls seldom meet, so that few calls have to order their stripes.
 func (s *Store) lockAll(places []place) (latest window.Instant) {
-	if len(places) == 1 {
-		p := &places[0]
-		p.locks = true
-		p.shard.stripe.lock()
-		return p.shard.stripe.latest
-	}
 	if len(places) > mostTried {
 		return s.lockInOrder(places)
 	}

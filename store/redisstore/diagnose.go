@@ -25,7 +25,7 @@ type Finding = doctor.Finding
 // Diagnose checks whether the servers fit the store, and returns its findings on
 // each primary. It counts nothing. It writes scratch keys under the store's prefix
 // and deletes them. A check whose facts the user may not see has the level unknown.
-// If some servers are out of reach, Diagnose returns an error and the findings on
+// If some servers are unavailable, Diagnose returns an error and the findings on
 // the others. It returns an error for a store of [New].
 func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	if err := s.ready(ctx); err != nil {

@@ -56,7 +56,7 @@ func level(t *testing.T, url, check string, want doctor.Level, words ...string) 
 
 const patiently = "?timeout=10s"
 
-// A server as it comes is fit, and the checks leave nothing behind.
+// A server with its defaults is suitable, and the checks leave no keys.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t, "--appendonly", "yes")
@@ -69,7 +69,7 @@ func TestDiagnose(t *testing.T) {
 		}
 	}
 	if size := n.Must("DBSIZE"); size != int64(0) {
-		t.Errorf("keys behind the checks: got %v, want none", size)
+		t.Errorf("keys left by the checks: got %v, want none", size)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestDiagnoseDeadShard(t *testing.T) {
 	c.Masters[0].Kill()
 	all, err := s.Diagnose(t.Context())
 	if err == nil || !strings.Contains(err.Error(), c.Masters[0].Addr()) {
-		t.Errorf("got error %v, want that %s is out of reach", err, c.Masters[0].Addr())
+		t.Errorf("got error %v, want that %s is unavailable", err, c.Masters[0].Addr())
 	}
 	for _, n := range c.Masters {
 		seen := slices.ContainsFunc(all, func(f redisstore.Finding) bool { return f.Node == n.Addr() })
@@ -210,7 +210,7 @@ func TestDiagnosePrimary(t *testing.T) {
 	level(t, url+"&wait_replicas=1", "rights", doctor.OK, "22 commands")
 }
 
-// A server out of reach is an error, soon enough.
+// An unavailable server is an error, soon enough.
 func TestDiagnoseOutOfReach(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)

@@ -13,18 +13,18 @@
 // The [store.OutageError] of a call has one of these reasons, which metrics, logs and
 // answers have, too. Calls with the marked ones were certainly not counted.
 //
-//	late         no answer before the deadline, or the call reached the server after it
-//	refused   *  the server refuses the connection or the login: no program listens
-//	             there, or a password, a certificate or a permission is wrong
-//	cut-off   *  not sent, because the last calls to the server got no answer, or the
-//	             server is not known yet
-//	busy      *  not sent, because too many calls wait for the server already; or the
-//	             server is busy with a long script
-//	full      *  the server is out of memory
-//	foreign      the value of the key is not a counter
-//	loading   *  the server is still loading its data, or its part of a cluster has no
-//	             primary
-//	read-only *  the server accepts no writes
-//	closed       the connection broke before the answer
-//	unknown      all other causes
+//	late            no answer before the deadline, or the call reached the server after it
+//	refused      *  the server refuses the connection or the login: no program listens
+//	                there, or a password, a certificate or a permission is wrong
+//	circuit-open *  not sent, because the circuit breaker of the server is open, or the
+//	                server is not known yet
+//	busy         *  not sent, because too many calls wait for the server already; or the
+//	                server is busy with a long script
+//	full         *  the server is out of memory
+//	foreign         the value of the key is not a counter
+//	loading      *  the server is still loading its data, or its part of a cluster has no
+//	                primary
+//	read-only    *  the server accepts no writes
+//	closed          the connection broke before the answer
+//	unknown         all other causes
 package redisstore

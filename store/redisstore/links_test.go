@@ -130,7 +130,7 @@ func TestIdleStoreNoticesWithALongTimeout(t *testing.T) {
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
 	n.Stop()
 	began := time.Now()
-	redistest.Eventually(t, "the store is cut off", func() bool { return s.Nodes()[0].Unavailable })
+	redistest.Eventually(t, "the circuit breaker is open", func() bool { return s.Nodes()[0].Unavailable })
 	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("noticed after %v, want 2s", took)
 	}

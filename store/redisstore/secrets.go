@@ -18,7 +18,7 @@ import (
 
 // secrets are what receipts are sealed under. The secret of a prefix is at a key in
 // Redis, which the first store that needs it makes. An engine asks for it when it
-// gets rules that hold and, if Redis was out of reach then, before takes that hold.
+// gets rules that hold and, if Redis was unavailable then, before takes that hold.
 // The store reads it again from time to time, and when a receipt is sealed under
 // another one: a store learns of a rotation, and a server that has lost its keys gets
 // the secret from a store that knows it.

@@ -18,14 +18,14 @@ func TestNodes(t *testing.T) {
 		t.Errorf("in order: got %+v", got)
 	}
 	n.Kill()
-	redistest.Eventually(t, "the node is cut off", func() bool {
+	redistest.Eventually(t, "the circuit breaker is open", func() bool {
 		_ = store.Do(t.Context(), s, store.Check, []store.Op{op})
 		return s.Nodes()[0].Unavailable && s.Nodes()[0].Interruptions == 1
 	})
 	_ = store.Do(t.Context(), s, store.Check, []store.Op{op})
 	got := s.Nodes()[0]
 	if outages(got) < 1 || got.Interruptions != 1 {
-		t.Errorf("a dead node: got %+v, want it cut off once, and outages by reason", got)
+		t.Errorf("a dead node: got %+v, want one opening of the circuit breaker, and outages by reason", got)
 	}
 }
 

@@ -64,7 +64,7 @@ func manyCalls(s *stage) {
 	}
 }
 
-// Spaces with one ID in several namespaces have counters of their own.
+// Spaces with one ID in several namespaces have their own counters.
 func namespaces(s *stage) {
 	limit := hourly(5)
 	for i, namespace := range []string{"", "a", "b", "a:", "s"} {

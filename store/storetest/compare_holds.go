@@ -17,8 +17,8 @@ import (
 const perSchedule = 10
 
 // compareHolds compares the stores under limits of all kinds, from now on: in one
-// schedule of steps, and in short ones. Each has takes and keys of its own; a short one
-// has four of the limits, so that its calls meet.
+// schedule of steps, and in short ones. Each has its own takes and keys. A short one has
+// four of the limits, so that its calls share keys.
 func compareHolds(t testing.TB, a, b Opened, seed uint64, now window.Instant, steps int) {
 	t.Helper()
 	r := newHolder(seed, now)
@@ -76,11 +76,11 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 				r.banned++
 			}
 		}
-		r.note(calls[n])
+		r.remember(calls[n])
 	}
 }
 
-// cloned returns a copy of ops with holds of its own.
+// cloned returns a deep copy of ops, including their holds.
 func cloned(ops []store.Op) []store.Op {
 	ops = slices.Clone(ops)
 	for i := range ops {
@@ -176,7 +176,7 @@ func (r *holder) call() store.Call {
 	binary.BigEndian.PutUint64(id[:], r.made)
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		op.Key = fmt.Append(nil, r.schedule, "key", r.IntN(3)) // few, so that takes meet
+		op.Key = fmt.Append(nil, r.schedule, "key", r.IntN(3)) // few, so that takes share keys
 		if op.Limit.HoldLength() > 0 {
 			op.CountDenied = false
 		}
@@ -196,8 +196,8 @@ func (r *holder) call() store.Call {
 	return c
 }
 
-// later returns a call about the holds of an earlier take: most often of all its
-// ops, at times of others too.
+// later returns a call about the holds of an earlier take: usually of all its ops, sometimes also of
+// others.
 func (r *holder) later() store.Call {
 	take := r.takes[r.IntN(len(r.takes))]
 	c := store.Call{Verb: store.Settle + store.Verb(r.IntN(3)), Ops: cloned(take.Ops)}
@@ -229,8 +229,8 @@ func (r *holder) later() store.Call {
 	return c
 }
 
-// note remembers a take for later calls.
-func (r *holder) note(c store.Call) {
+// remember stores a take for later calls.
+func (r *holder) remember(c store.Call) {
 	if c.Verb != store.Take || c.Err != nil {
 		return
 	}

@@ -14,7 +14,7 @@ func holding(quota int64) *window.Compiled {
 	return window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Hour), Hold: 10 * time.Minute})
 }
 
-// inFlight returns a limit of quota places, each held for a minute.
+// inFlight returns a limit of quota hits in flight, each held for a minute.
 func inFlight(quota int64) *window.Compiled {
 	return window.MustCompile(window.Limit{Quota: quota, Window: window.Held(time.Minute)})
 }
@@ -154,7 +154,7 @@ func renewals(s *stage) {
 	}
 }
 
-// Holds of another store, which are recorded afterwards.
+// The holds of another store can be recorded afterwards.
 func recordedHolds(s *stage) {
 	op := named("a", times(3, hit("s", holding(2), "k")))
 	s.at(time.Minute)
@@ -259,8 +259,8 @@ func countDeniedWhileBanned(s *stage) {
 	}
 }
 
-// holdsOutliveBans checks that what is in flight stays so when its key is banned:
-// also when one take asks for more than the quota.
+// holdsOutliveBans checks that a ban of a key does not end its holds, even if one take asks for more than the
+// quota.
 func holdsOutliveBans(s *stage) {
 	limit := window.MustCompile(window.Limit{Quota: 2, Window: window.Held(time.Hour), Ban: window.Ban{For: time.Minute}})
 	op := hit("s", limit, "k")
@@ -291,8 +291,8 @@ func holdsOutliveBans(s *stage) {
 	}
 }
 
-// lostOnReload checks what a rule leaves behind that had hold or ban before a
-// reload: live holds run out, and can be settled, and a ban ends at once.
+// lostOnReload checks a reload that removes hold or ban from a rule: live holds expire, and can be settled, and
+// a ban ends at once.
 func lostOnReload(s *stage) {
 	plain := hourly(10)
 	op := hit("hold", holding(10), "k")
@@ -369,7 +369,7 @@ func inFlightUnderLoad(s *stage) {
 	const most = 5
 	op := hit("s", inFlight(most), "k")
 	var flying, highest, took atomic.Int64
-	crowd(func(i int) {
+	concurrently(func(i int) {
 		for n := range 200 {
 			ops := []store.Op{named(fmt.Sprint(i, ".", n), op)}
 			if err := store.Do(s.Context(), s.Store, store.Take, ops); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// crowd calls f in 64 goroutines that start together, and waits for them.
-func crowd(f func(i int)) {
+// concurrently calls f in 64 goroutines that start together, and waits for them.
+func concurrently(f func(i int)) {
 	var wg sync.WaitGroup
 	gate := make(chan struct{})
 	for i := range 64 {
@@ -40,7 +40,7 @@ func oneKeyUnderLoad(s *stage) {
 		}
 		op := hit(w.ID(), window.MustCompile(window.Limit{Quota: 1000, Window: w}), "k")
 		var admitted atomic.Int64
-		crowd(func(int) {
+		concurrently(func(int) {
 			for range 20 {
 				ops := []store.Op{op}
 				if err := store.Do(s.Context(), s.Store, store.Take, ops); err != nil {
@@ -69,7 +69,7 @@ func severalKeysUnderLoad(s *stage) {
 	for i := range ops {
 		ops[i] = hit(fmt.Sprint("space", i%3), hourly(int64(60+20*i)), fmt.Sprint("k", i))
 	}
-	crowd(func(i int) {
+	concurrently(func(i int) {
 		rng := rand.New(rand.NewPCG(uint64(i), 0))
 		for range 15 {
 			three := rng.Perm(keys)[:3]

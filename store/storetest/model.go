@@ -20,10 +20,10 @@ type model struct {
 	seed   maphash.Seed
 }
 
-// address is what makes two keys the same.
+// address identifies a key.
 type address struct{ namespace, space, key string }
 
-// NewModel returns an empty model, whose clock stands at the instant 0.
+// NewModel returns an empty model, whose clock shows the instant 0.
 func NewModel() Opened {
 	m := &model{states: make(map[address]window.State), seed: maphash.MakeSeed()}
 	return Opened{Store: m, Set: m.set}
@@ -111,7 +111,7 @@ func (m *model) take(op *store.Op, admitted bool) {
 	}
 }
 
-// What apply runs besides the verbs of [store.Verb].
+// Further verbs of apply, in addition to those of [store.Verb].
 const (
 	always   store.Verb = 64 + iota // a take of an always op
 	denied                          // a take that was denied, with CountDenied

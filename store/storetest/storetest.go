@@ -1,4 +1,4 @@
-// Package storetest is the contract of [store.Store] as a test suite. The tests of
+// Package storetest has the contract of [store.Store] as a test suite. The tests of
 // a store call [Run], and also [Compare] with a [NewModel]:
 //
 //	func TestContract(t *testing.T) {
@@ -24,8 +24,8 @@ type Opened struct {
 	// with t.Cleanup.
 	Store store.Store
 
-	// Set sets the store's clock, also for calendar windows. The clock then
-	// stands still. Set is not called during other calls to the store.
+	// Set sets the store's clock, including that of calendar windows. The clock then
+	// does not advance. Set is not called during other calls to the store.
 	Set func(window.Instant)
 }
 

@@ -99,8 +99,7 @@ func unusedAfterResetAfter(s *stage) {
 	})
 }
 
-// At an earlier instant a full key is still full, and it then goes on where it
-// was.
+// At an earlier instant a full key is still full, and later it continues where it was.
 func timeGoesBack(s *stage) {
 	s.each(func(s *stage, l *window.Compiled) {
 		op, denied, ok := s.fill(l, "k")

@@ -7,8 +7,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Which ops are counted when several are in one take. In all tests here tight has
-// room for one hit, and wide for ten.
+// Tests of takes with several ops. In all of them tight admits one hit, and wide ten.
 
 var (
 	tight = hit("tight", hourly(1), "k")
@@ -53,7 +52,7 @@ func shadowNeverDecides(s *stage) {
 	}
 	full := hit("full", hourly(0), "k")
 	if r := s.do(store.Take, as(store.Shadow, wide), full)[0]; !r.Allowed || r.Used != 3 {
-		s.Errorf("shadow op beside one that denies: got %+v, want allowed with 3 used", r)
+		s.Errorf("shadow op with one that denies: got %+v, want allowed with 3 used", r)
 	}
 }
 
@@ -114,7 +113,7 @@ func countDenied(s *stage) {
 	}
 }
 
-// Record, refund and check treat all roles alike.
+// Record, refund and check treat all roles in the same way.
 func rolesInTakeOnly(s *stage) {
 	ops := []store.Op{tight, as(store.Shadow, wide), as(store.Always, hit("always", hourly(10), "k"))}
 	s.do(store.Record, ops...)

@@ -124,7 +124,7 @@ func membersOnce(s *stage) {
 		}
 	}
 	op := hit("s", limit, "other")
-	op.Member = []byte("eve") // known elsewhere, or not: keys are apart
+	op.Member = []byte("eve") // known for another key, or not: keys are separate
 	if r := s.one(store.Take, op); !r.Allowed || r.Used != 1 {
 		s.Errorf("other key: got %+v, want allowed with 1 used", r)
 	}

@@ -60,8 +60,8 @@ func Callers(allow func(string) bool, keys Keys, n int, d time.Duration) Load {
 }
 
 // Open calls allow at a fixed rate, one call each interval, and returns how long after its turn each call ended. A
-// call that comes late, because the program was stopped or the call before took long, counts with its delay:
-// callers in the world do not wait for each other either.
+// call that is late, because the program was stopped or the call before took long, counts with its delay, because
+// real callers do not wait for each other either.
 func Open(allow func(string) bool, keys Keys, draw Draw, interval, d time.Duration) *hdrhistogram.Histogram {
 	h, start := NewHistogram(), time.Now()
 	turn := start
@@ -75,8 +75,8 @@ func Open(allow func(string) bool, keys Keys, draw Draw, interval, d time.Durati
 	return h
 }
 
-// Begin begins calls at a fixed rate, whatever became of those before, for the time d. It returns how long after
-// its turn each call ended, after all have ended.
+// Begin begins calls at a fixed rate, regardless of earlier calls, for the time d. After all calls have ended it returns
+// how long after its turn each of them ended.
 func Begin(rate int, d time.Duration, call func(i int)) *hdrhistogram.Histogram {
 	var mu sync.Mutex
 	var calls sync.WaitGroup
@@ -105,13 +105,13 @@ func Begin(rate int, d time.Duration, call func(i int)) *hdrhistogram.Histogram 
 
 // Process is a running program that accepts connections.
 type Process struct {
-	Addrs [3]string     // free addresses that it was told, host:port
+	Addrs [3]string     // the free addresses among its arguments, host:port
 	Ready time.Duration // from its start to the first connection
 	cmd   *exec.Cmd
 	dir   string
 }
 
-// Start runs a program in a folder of its own and waits until it accepts connections at the first address.
+// Start runs a program in a separate folder and waits until it accepts connections at the first address.
 // arguments gets three free addresses and returns the program's arguments.
 func Start(path string, env []string, arguments func(a, b, c string) []string) *Process {
 	var p Process
@@ -197,8 +197,8 @@ func (s *Redis) Stop() {
 // Flush empties the server.
 func (s *Redis) Flush() { Check(s.client.FlushAll(context.Background()).Err()) }
 
-// Apart gives the server the first core, and this process the others, until the function that it returns is
-// called. A system may otherwise run both on one core, because each wakes the other.
+// Apart pins the server to the first core, and this process to the others, until the returned function is called. The
+// system may otherwise run both on one core, because each wakes the other.
 func (s *Redis) Apart() (together func()) {
 	last := runtime.NumCPU() - 1
 	pin := func(pid int, cores string) { // all threads; new ones follow those that make them
@@ -212,8 +212,8 @@ func (s *Redis) Apart() (together func()) {
 	}
 }
 
-// CPU returns the seconds of processor time that the threads of a process have used. It is NaN where the system
-// does not tell, which is everywhere but on Linux.
+// CPU returns the CPU seconds that the threads of a process have used. It is NaN if the system does
+// not provide it, as on all systems but Linux.
 func CPU(pid int) float64 {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is right
 	if len(threads) == 0 {
@@ -229,8 +229,8 @@ func CPU(pid int) float64 {
 	return sum
 }
 
-// Resident returns the bytes of memory that a process has, and the most that it has had. Both are NaN where the
-// system does not tell.
+// Resident returns the resident memory of a process, and its maximum, in bytes. Both are NaN if the system does not
+// provide them.
 func Resident(pid int) (now, most float64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	field := func(name string) float64 {

@@ -17,11 +17,11 @@ import (
 	"github.com/weirhq/weir/benchmarks/internal/measure"
 )
 
-// Every goroutine of a crowd calls, and all calls count.
-func TestCrowd(t *testing.T) {
+// Every goroutine calls, and all calls count.
+func TestMeasureGoroutines(t *testing.T) {
 	const goroutines = 5
 	var calls atomic.Int64
-	s := measure.Crowd(func(string) bool { return calls.Add(1)%2 == 0 }, measure.NewKeys(1), measure.One(), 2, goroutines, 5*time.Millisecond)
+	s := measure.MeasureGoroutines(func(string) bool { return calls.Add(1)%2 == 0 }, measure.NewKeys(1), measure.One(), 2, goroutines, 5*time.Millisecond)
 	if n := calls.Load(); n == 0 || n%512 != 0 {
 		t.Errorf("got %d calls, want whole batches", n)
 	}
@@ -49,10 +49,10 @@ func TestOpenCountsDelays(t *testing.T) {
 	}
 }
 
-// The heap beside calls makes the garbage collector work.
-func TestBeside(t *testing.T) {
+// Allocation in the background makes the garbage collector work.
+func TestAllocateInBackground(t *testing.T) {
 	before := measure.Collections()
-	stop := measure.Beside(10_000, 1<<30)
+	stop := measure.AllocateInBackground(10_000, 1<<30)
 	for end := time.Now().Add(10 * time.Second); measure.Collections() < before+3 && time.Now().Before(end); {
 		runtime.Gosched()
 	}

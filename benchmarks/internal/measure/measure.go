@@ -1,5 +1,5 @@
 // Package measure calls limiters and measures time, memory and what they admit. Every number is the median of
-// rounds in which all rows take turns, so that a noisy minute of the machine affects all rows alike.
+// rounds in which all rows take turns, so that a noisy minute of the machine affects all rows equally.
 package measure
 
 import (
@@ -20,7 +20,7 @@ import (
 // Numbers are the results of one turn of a row, by column. NaN is "none".
 type Numbers []float64
 
-// None returns NaN, which stands for no number.
+// None returns NaN, which means no number.
 func None() float64 { return math.NaN() }
 
 // failure is an error that ends what Try runs.
@@ -39,8 +39,8 @@ func Check(err error) {
 	}
 }
 
-// Try runs f, and returns the error that has ended it. Errors of a benchmark end the whole table, so that no step
-// between has anything to do about them.
+// Try runs f, and returns the error that has ended it. An error of a benchmark ends the whole table, so intermediate
+// functions need not handle it.
 func Try(f func()) (err error) {
 	defer func() {
 		r := recover()
@@ -97,8 +97,8 @@ func Share(h *hdrhistogram.Histogram, share float64) float64 {
 
 const keyLength = 24
 
-// Keys are strings in one piece of memory. The garbage collector has nothing to scan, and a call pays nothing to
-// make a key.
+// Keys are strings in one block of memory, so that the garbage collector has nothing to scan, and calls need not make
+// keys.
 type Keys struct{ text string }
 
 // NewKeys returns n keys.
@@ -164,14 +164,14 @@ type Speed struct {
 // batch is the number of calls between two reads of the clock.
 const batch = 512
 
-// Measure calls allow for about the time d, from as many goroutines as cores. The program uses no more cores
-// meanwhile. Each goroutine starts at another place in the series of keys.
+// Measure calls allow for about the time d, from as many goroutines as cores. The program uses no more cores during
+// that time. Each goroutine starts at a different position in the series of keys.
 func Measure(allow func(string) bool, keys Keys, draw Draw, cores int, d time.Duration) Speed {
-	return Crowd(allow, keys, draw, cores, cores, d)
+	return MeasureGoroutines(allow, keys, draw, cores, cores, d)
 }
 
-// Crowd is like Measure, with a given number of goroutines.
-func Crowd(allow func(string) bool, keys Keys, draw Draw, cores, goroutines int, d time.Duration) Speed {
+// MeasureGoroutines calls allow like Measure, from a given number of goroutines.
+func MeasureGoroutines(allow func(string) bool, keys Keys, draw Draw, cores, goroutines int, d time.Duration) Speed {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	var (
 		before, after   runtime.MemStats
@@ -217,8 +217,8 @@ func mutexWait() float64 {
 	return s[0].Value.Float64()
 }
 
-// Fill calls allow hits times for every key. Each key has memory of its own, as keys of requests do, so a limiter
-// that keeps the key pays for it.
+// Fill calls allow hits times for every key. Each key has separate memory, as keys of requests do, so a limiter that
+// keeps the key pays for it.
 func Fill(allow func(string) bool, keys Keys, hits int) {
 	for range max(1, hits) {
 		for i := range keys.Len() {
@@ -296,9 +296,9 @@ type node struct {
 	_    [7]uint64
 }
 
-// Beside allocates n nodes, and replaces some of them all the time until stop is called: at most the given bytes a
-// second. So the garbage collector scans a heap of pointers again and again, as it does in the rest of a program.
-func Beside(n, bytes int) (stop func()) {
+// AllocateInBackground allocates n nodes, and replaces some of them continuously until stop is called: at most the given
+// bytes a second. The garbage collector therefore scans a heap of pointers repeatedly, as in the rest of a program.
+func AllocateInBackground(n, bytes int) (stop func()) {
 	nodes, first, done := make([]*node, n), new(node), make(chan struct{})
 	for i := range nodes {
 		nodes[i] = &node{next: first}

@@ -46,9 +46,8 @@ func Grow(s Subject, keys Keys) (grow, shrink Calls, left float64) {
 	return grow, shrink, left
 }
 
-// timed times n calls, each from the end of the call before. It reads the clock once per call, so the times
-// include what the machine does to the loop. It reads the thread's time only every 64 calls, because that costs
-// more.
+// timed times n calls, each from the end of the call before. It reads the clock once per call, so the times include
+// interruptions of the loop. It reads the thread's time only every 64 calls, because that is more expensive.
 func timed(n int, call func(i int)) Calls {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -75,8 +74,8 @@ func timed(n int, call func(i int)) Calls {
 	return c
 }
 
-// threadTime returns how long the calling thread has been running. Where the system does not tell, it counts as
-// running all the time.
+// threadTime returns how long the calling thread has been running, or the elapsed time if the system does not provide
+// it.
 func threadTime() time.Duration {
 	const thread = 1 // RUSAGE_THREAD, which only Linux has
 	var u unix.Rusage
@@ -213,8 +212,8 @@ func (o *Oracle) See(now time.Duration, admitted bool) {
 	}
 }
 
-// Over returns the most hits admitted in any window, divided by the quota; Admitted the admitted hits, divided by
-// those that an exact limiter would have admitted. 1 is right.
+// Over returns the maximum number of hits admitted in any window, divided by the quota. Admitted returns the admitted
+// hits, divided by those that an exact limiter would have admitted. 1 is ideal.
 func (o *Oracle) Over() float64     { return o.worst / float64(o.quota) }
 func (o *Oracle) Admitted() float64 { return o.admitted / o.ideally }
 

@@ -235,7 +235,7 @@ func Windows() []Rolling {
 			return func() { n.Add(1 + min(0, int64(time.Since(start)))) }, func() int64 { return max(n.Load(), -int64(time.Since(start))) }
 		}},
 		// What the count, the sum, the least and the greatest value of one bucket need.
-		{"floor: time.Since + two atomic adds + two loads; two loads", func() (func(), func() int64) {
+		{"baseline: time.Since + two atomic adds + two loads; two loads", func() (func(), func() int64) {
 			start, c := time.Now(), new(struct{ count, sum, least, most atomic.Int64 })
 			return func() {
 				c.sum.Add(1 + min(0, int64(time.Since(start))))

@@ -1,5 +1,5 @@
-// Package peer has the limiters that are measured: weir, other limiters for Go, and the raw costs that bound them
-// all. To add one, write an adapter and name it in a list below.
+// Package peer has the limiters that are measured: weir, other limiters for Go, and the raw costs that bound all of
+// them. To add one, write an adapter and name it in a list below.
 package peer
 
 import (
@@ -108,26 +108,26 @@ func Accuracy() []Peer {
 	return only(append(weirAccuracy(), inMemory()...), func(p Peer) bool { return p.Kind == Limits && p.Keys && p.NoTrace == "" })
 }
 
-// CrowdedHot returns the limiters that several cores ask about one key.
-func CrowdedHot() []Peer { return slices.Concat([]Peer{rawXsync(true)}, weirHot(), crowded()) }
+// ContendedHot returns the limiters that several cores call for one key.
+func ContendedHot() []Peer { return slices.Concat([]Peer{rawXsync(true)}, weirHot(), contended()) }
 
-// CrowdedMillion returns the limiters that several cores ask about many keys.
-func CrowdedMillion() []Peer {
+// ContendedMillion returns the limiters that several cores call for many keys.
+func ContendedMillion() []Peer {
 	ours := only(weirMillion(), func(p Peer) bool { return p.Hits == 0 })
-	return slices.Concat([]Peer{rawShards, rawXsync(false)}, ours, crowded())
+	return slices.Concat([]Peer{rawShards, rawXsync(false)}, ours, contended())
 }
 
-// Cold returns CrowdedMillion after an empty call, none of them as a reference.
+// Cold returns ContendedMillion after an empty call, none of them as a reference.
 func Cold() []Peer {
-	peers := append(rawCosts()[:1:1], CrowdedMillion()...)
+	peers := append(rawCosts()[:1:1], ContendedMillion()...)
 	for i := range peers {
 		peers[i].Reference = false
 	}
 	return peers
 }
 
-// crowded returns the other limiters whose gain from several cores is measured.
-func crowded() []Peer {
+// contended returns the other limiters whose gain from several cores is measured.
+func contended() []Peer {
 	names := []string{
 		"x/time/rate in a sync.Map", "sethvargo/go-limiter", "throttled, map", "RussellLuo/slidingwindow in a sync.Map",
 		"juju/ratelimit in a sync.Map", "failsafe-go bursty in a sync.Map",
@@ -144,12 +144,12 @@ func Modules() []string {
 	return modules
 }
 
-// only returns the peers that keep wants.
+// only returns the peers for which keep returns true.
 func only(peers []Peer, keep func(Peer) bool) []Peer {
 	return slices.DeleteFunc(peers, func(p Peer) bool { return !keep(p) })
 }
 
-// each keeps one limiter per key in a sync.Map, as programs do with a limiter that has no keys. It never removes
+// each returns a limiter with one limiter per key in a sync.Map, as programs use a limiter without keys. It never removes
 // one.
 func each[T any](make func(key string) T, allow func(T) bool) Limiter {
 	var limiters sync.Map

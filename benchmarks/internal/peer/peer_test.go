@@ -31,7 +31,7 @@ func TestPeersLimitOverRedis(t *testing.T) {
 		t.Skipf("needs a Redis server: %v", err)
 	}
 	defer server.Stop()
-	for _, p := range append(peer.Redis(), peer.Company()...) {
+	for _, p := range append(peer.Redis(), peer.Batched()...) {
 		server.Flush()
 		t.Run(p.Name, func(t *testing.T) {
 			// A minute, because go-zero's bucket has no rate below one hit a second.

@@ -27,7 +27,7 @@ import (
 const (
 	rueidisModule = "github.com/redis/rueidis"
 	incrLua       = `return redis.call("INCR", KEYS[1])`
-	hour          = "3600000" // in ms, the expiry of keys of the floors
+	hour          = "3600000" // in ms, the expiry of keys of the baselines
 )
 
 // Redis returns three raw costs and the peers that count in a Redis server.
@@ -40,21 +40,20 @@ func Redis() []Peer {
 	}, weirRedis(), othersOverRedis())
 }
 
-// Company returns the rows for callers whose calls share script runs: the raw costs of a Redis server, floors, and
+// Batched returns the rows for callers whose calls share script runs: the raw costs of a Redis server, baselines, and
 // weir.
-func Company() []Peer {
+func Batched() []Peer {
 	return slices.Concat(rawRueidis(0), []Peer{
-		floorOfSixteen(),
-		batched("raw: floor in company", countLua, "f", false),
-		batched("raw: floor in company, three keys each", threeLua, "fgh", false),
-		batched("raw: floor in company, with deadlines and answers", fixedLua, "f", true),
-	}, weirRedis(), []Peer{engineDoor("weir sliding, three rules", 3, Config.store)})
+		baselineOfSixteen(),
+		batched("raw: baseline, batched", countLua, "f", false),
+		batched("raw: baseline, batched, three keys each", threeLua, "fgh", false),
+		batched("raw: baseline, batched, with deadlines and answers", fixedLua, "f", true),
+	}, weirRedis(), []Peer{engineOver("weir sliding, three rules", 3, Config.store)})
 }
 
-// Apart returns rows for a server that decides each call by itself: on a cluster nearly every key is in a slot of
-// its own.
-func Apart() []Peer {
-	return slices.Concat(rawRueidis(0), []Peer{floorAlone()}, weirRedis(), []Peer{engineDoor("weir sliding, three rules", 3, Config.store)})
+// Unbatched returns rows for a server that decides each call by itself: on a cluster nearly every key has its own slot.
+func Unbatched() []Peer {
+	return slices.Concat(rawRueidis(0), []Peer{baselineUnbatched()}, weirRedis(), []Peer{engineOver("weir sliding, three rules", 3, Config.store)})
 }
 
 // Decides returns how many keys a call decides.
@@ -90,15 +89,15 @@ func script(lua string, arguments func(key string) (keys, args []string)) func(r
 	}
 }
 
-// floorOfSixteen returns what a script that decides 16 keys costs at least.
-func floorOfSixteen() Peer {
+// baselineOfSixteen returns the minimum cost of a script that decides 16 keys.
+func baselineOfSixteen() Peer {
 	const atOnce = 16
 	var next atomic.Uint64
-	p := onRueidis("raw: floor, a script for 16 keys", script(countLua, func(string) ([]string, []string) {
+	p := onRueidis("raw: baseline, a script for 16 keys", script(countLua, func(string) ([]string, []string) {
 		keys, first := make([]string, atOnce), next.Add(atOnce)
 		for i := range keys {
 			// Neighbours are far from each other in the server's memory.
-			keys[i] = "floor" + strconv.FormatUint((first+uint64(i))*7919%10_000, 10)
+			keys[i] = "baseline" + strconv.FormatUint((first+uint64(i))*7919%10_000, 10)
 		}
 		return keys, []string{hour}
 	}))
@@ -106,15 +105,15 @@ func floorOfSixteen() Peer {
 	return p
 }
 
-// floorAlone returns the least that a decision of its own costs: a script that asks for the server's time,
+// baselineUnbatched returns the least that its own decision costs: a script that asks for the server's time,
 // compares it with a deadline, reads a key and writes it with an expiry.
-func floorAlone() Peer {
-	return onRueidis("raw: floor, one key with a deadline", script(deadlineLua, func(key string) ([]string, []string) {
-		return []string{"floor:" + key}, []string{hour, strconv.FormatInt(time.Now().Add(time.Second).UnixMicro(), 10)}
+func baselineUnbatched() Peer {
+	return onRueidis("raw: baseline, one key with a deadline", script(deadlineLua, func(key string) ([]string, []string) {
+		return []string{"baseline:" + key}, []string{hour, strconv.FormatInt(time.Now().Add(time.Second).UnixMicro(), 10)}
 	}))
 }
 
-// The scripts of the floors.
+// The scripts of the baselines.
 var (
 	//go:embed lua/count.lua
 	countLua string
@@ -135,8 +134,8 @@ type caller struct {
 	back          chan bool
 }
 
-// batched returns the least that callers cost whose calls are batched: two goroutines send the keys of all who
-// wait in one script run, and wake the callers. A caller has a key for each byte of prefixes. With deadlines, each
+// batched returns the minimum cost of callers whose calls are batched: two goroutines send the keys of all who wait in
+// one script run, and wake the callers. A caller has a key for each byte of prefixes. With deadlines, each
 // caller also gets what weir promises: a deadline after which nothing is counted, and the hits used, the wait and
 // the time until the key is unused.
 func batched(name, lua, prefixes string, deadlines bool) Peer {
@@ -151,7 +150,7 @@ func batched(name, lua, prefixes string, deadlines bool) Peer {
 			flushers.Go(func() {
 				for first := range waiting {
 					callers, keys, args := []caller{first}, []string(nil), slices.Clone(fixed)
-					runtime.Gosched() // others may come
+					runtime.Gosched() // more callers may arrive
 					for len(waiting) > 0 && len(callers) < mostCallers {
 						callers = append(callers, <-waiting)
 					}
@@ -176,7 +175,7 @@ func batched(name, lua, prefixes string, deadlines bool) Peer {
 			back, deadline := backs.Get().(chan bool), ""
 			defer backs.Put(back)
 			if deadlines {
-				key, deadline = "floor:contract:"+key, strconv.FormatInt(time.Now().Add(time.Second).UnixMicro(), 10)
+				key, deadline = "baseline:contract:"+key, strconv.FormatInt(time.Now().Add(time.Second).UnixMicro(), 10)
 			}
 			waiting <- caller{key, deadline, back}
 			return <-back
@@ -243,7 +242,7 @@ func openRueidis(c Config) rueidis.Client {
 	return measure.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.Redis}, DisableCache: true}))
 }
 
-// openGoRedis has the defaults of go-redis: ten connections per core.
+// openGoRedis returns a client with the defaults of go-redis: ten connections per core.
 func openGoRedis(c Config) *redis.Client { return redis.NewClient(&redis.Options{Addr: c.Redis}) }
 
 func closing(client *redis.Client) func() { return func() { _ = client.Close() } } // nothing is lost

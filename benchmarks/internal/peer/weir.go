@@ -23,8 +23,8 @@ func bucket(c Config) weir.Limit   { return weir.Bucket(c.Quota, c.Window, 0) }
 func fixed(c Config) weir.Limit    { return weir.Fixed(c.Quota, c.Window) }
 func calendar(c Config) weir.Limit { return weir.Calendar(c.Quota, window.Day, nil) }
 
-// weirHot returns the windows for one key. With a quota that is never used up, a sliding window counts in groups.
-// The exact one has a quota of 100, and a window so short that hits leave as fast as they come.
+// weirHot returns the windows for one key. With a quota that is never exhausted, a sliding window counts in groups. The
+// exact one has a quota of 100, and a window so short that hits leave as fast as they arrive.
 func weirHot() []Peer {
 	exact := weirPeer("weir sliding, exact, in motion", "100 in 5 µs, so that a log of up to 100 instants turns over while it is measured; "+
 		"two cores exceed it, and are denied part of the time", func(c Config) weir.Limit { return sliding(exact(c)) })
@@ -61,7 +61,7 @@ func weirAccuracy() []Peer {
 	}
 }
 
-// weirPeer returns a Limiter with a store of its own. The store has the given clock, if there is one.
+// weirPeer returns a Limiter with a separate store. The store has the given clock, if there is one.
 func weirPeer(name, note string, limit limitOf) Peer {
 	return Peer{Name: name, Note: note, Keys: true, Clock: true, New: func(c Config) Limiter {
 		var options []weir.LimiterOption
@@ -102,17 +102,17 @@ func (c Config) store() store.Store {
 	return measure.Must(redisstore.Open(context.Background(), scheme+"://"+c.Redis+"?timeout=1s"))
 }
 
-// Doors returns the ways to a decision in weir's library: in memory, or over Redis.
-func Doors(redis bool) []Peer {
+// Library returns the rows of weir's library: in memory, or over Redis.
+func Library(redis bool) []Peer {
 	if redis {
-		return []Peer{engineDoor("library, Engine with one rule, over Redis", 1, Config.store)}
+		return []Peer{engineOver("library, Engine with one rule, over Redis", 1, Config.store)}
 	}
 	memory := func(Config) store.Store { return memstore.New() }
-	return []Peer{weirPeer("library, Limiter", "", sliding), engineDoor("library, Engine with one rule", 1, memory)}
+	return []Peer{weirPeer("library, Limiter", "", sliding), engineOver("library, Engine with one rule", 1, memory)}
 }
 
-// engineDoor returns an engine with n sliding rules per user. open opens its store.
-func engineDoor(name string, n int, open func(Config) store.Store) Peer {
+// engineOver returns an engine with n sliding rules per user. open opens its store.
+func engineOver(name string, n int, open func(Config) store.Store) Peer {
 	return Peer{Name: name, Keys: true, New: func(c Config) Limiter {
 		s, ctx := open(c), context.Background()
 		e := engine(perUser(c, n), weir.WithStore(s))
@@ -136,8 +136,8 @@ func Engine() []Peer {
 	peers := []Peer{
 		limiters("Limiter.Allow", 1),
 		limiters("3 × Limiter.Allow", 3),
-		engineFloor("floor: one rule written in the program", "attributes, key, the same call of the same store, Decision", 1),
-		engineFloor("floor: 3 rules written in the program", "", 3),
+		engineBaseline("baseline: one rule written in the program", "attributes, key, the same call of the same store, Decision", 1),
+		engineBaseline("baseline: 3 rules written in the program", "", 3),
 		one,
 		engineOf("Engine, 3 rules, all match", func(c Config) []rule.Rule { return perUser(exact(c), 3) }),
 		// With the quota of the section, which is so large that hits are counted in groups.
@@ -212,9 +212,9 @@ func engineOf(name string, rules func(Config) []rule.Rule) Peer {
 	}}
 }
 
-// engineFloor returns the least that a decision by n rules needs: it finds the attributes, builds the key, asks
+// engineBaseline returns the minimum work of a decision by n rules: it finds the attributes, builds the key, asks
 // the same store and fills in a Decision. The rules are written in the program.
-func engineFloor(name, note string, n int) Peer {
+func engineBaseline(name, note string, n int) Peer {
 	return Peer{Name: name, Note: note, New: func(c Config) Limiter {
 		c = exact(c)
 		memory, attrs, key := memstore.New(), weir.Attributes("action", "post", "user", "42"), make([]byte, 0, 64)
@@ -295,7 +295,7 @@ func Matcher(layout string, n int) func(string) bool {
 	found, k := make([]int, 0, 8), 0
 	return func(string) bool {
 		k++
-		found = set.Compiled().Match(requests[k%len(requests)], found[:0])
+		found = set.Compiled().Match(requests[k%len(requests)], found[:0], false)
 		return len(found) == 2
 	}
 }

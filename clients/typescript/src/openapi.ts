@@ -560,7 +560,7 @@ export interface components {
          * @description Why the store did not answer. Later versions can add reasons.
          * @example late
          * @example refused
-         * @example cut-off
+         * @example circuit-open
          * @example busy
          * @example full
          * @example foreign
@@ -1058,7 +1058,7 @@ export interface components {
         };
         /**
          * @description The service is at one of its bounds or loads its counters, and `Retry-After` has the wait; it is stopping; the
-         *     call was cancelled; the namespace has no rules in force; or a call about one key found the store out of reach.
+         *     call was cancelled; the namespace has no rules in force; or a call about one key found the store unavailable.
          */
         Unavailable: {
             headers: {
@@ -1854,7 +1854,7 @@ export interface operations {
                 };
             };
             /**
-             * @description The service is stopping, or loads counters, or --ready-needs-store is set and the store is out of reach. The
+             * @description The service is stopping, or loads counters, or --ready-needs-store is set and the store is unavailable. The
              *     text says which.
              */
             503: {
@@ -1959,7 +1959,7 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["WrongTokens"];
-            /** @description The secret is not rotated, because the store is out of reach or loading */
+            /** @description The secret is not rotated, because the store is unavailable or loading */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -1,5 +1,5 @@
-// Package testfile has the content of a test file as package rulefile reads them and
-// package ruletest runs them.
+// Package testfile defines the content of a test file, which package rulefile reads and
+// package ruletest runs.
 package testfile
 
 import (

@@ -41,7 +41,7 @@ func (a *Authenticator) Proxied() *Authenticator {
 	return &p
 }
 
-// everyone is the holder where no token is needed.
+// everyone is the holder without authentication.
 var everyone = &Holder{Scopes: All}
 
 // Authenticate returns the caller that shows c if it may make a call that needs scopes.
@@ -94,7 +94,7 @@ func (h *Holder) lacks(need Scope) *Refusal {
 	}
 }
 
-// Credentials are what a caller shows, over any protocol.
+// Credentials are the credentials of a caller, over any protocol.
 type Credentials struct {
 	// Token is the token that the caller shows, and Shown reports whether there is
 	// one.
@@ -143,7 +143,7 @@ func (a *Authenticator) refuse(no *Refusal) error {
 // DefaultNamespace is the namespace of calls that name none.
 const DefaultNamespace = "default"
 
-// Reach says which holders an authenticator admits, by the namespace that they are bound to.
+// Reach states which holders an authenticator admits, by the namespace that they are bound to.
 type Reach uint8
 
 const (
@@ -198,7 +198,7 @@ func elsewhere(h *Holder, asked string) *Refusal {
 	}
 }
 
-// Reason says why a caller was refused. It is a label of metrics.
+// Reason is the reason of a refusal. It is a label of metrics.
 type Reason string
 
 // Reasons.
@@ -206,13 +206,13 @@ const (
 	Missing   Reason = "missing"   // no token and no certificate that is known
 	Unknown   Reason = "unknown"   // a token that is not in force
 	Slowed    Reason = "slowed"    // too many wrong tokens from the address
-	NoScope   Reason = "scope"     // the holder lacks a right
+	NoScope   Reason = "scope"     // the holder lacks a scope
 	Elsewhere Reason = "namespace" // the holder belongs to another namespace
 	Host      Reason = "host"      // the request names a host that is not this one
 	Origin    Reason = "origin"    // the request comes from a web page of another origin
 )
 
-// Refusal is the error for a caller that may not do what it asks for. Nothing
+// Refusal is the error for a caller that lacks the permission for its call. Nothing
 // was counted. It holds no secret.
 type Refusal struct {
 	Reason Reason
@@ -228,8 +228,8 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Detail }
 
 // Hosts are the names under which callers reach the service. A web page can point
-// a name of its own at a loopback address, and then call the service as if it were
-// of the same origin; the header Host tells such calls from others.
+// its own name at a loopback address, and then call the service as if it were
+// of the same origin; the header Host distinguishes such calls.
 //
 // IP addresses, localhost, names without a dot and an empty name always belong to
 // Hosts: nobody can register a name without a dot.

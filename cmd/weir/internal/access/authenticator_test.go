@@ -35,7 +35,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-func TestLock(t *testing.T) {
+func TestAuthentication(t *testing.T) {
 	t.Parallel()
 	var reasons []access.Reason
 	auth := &access.Authenticator{
@@ -70,11 +70,11 @@ func TestLock(t *testing.T) {
 		t.Errorf("got reasons %v, want %v", reasons, want)
 	}
 	if h, err := (*access.Authenticator)(nil).Authenticate(access.Credentials{}, access.All); err != nil || h.Scopes != access.All {
-		t.Errorf("no lock: got %v %v, want everyone", h, err)
+		t.Errorf("no authentication: got %v %v, want everyone", h, err)
 	}
 }
 
-// An authenticator admits holders by the namespace that they are bound to, as its reach says.
+// An authenticator admits holders by the namespace that they are bound to, as its reach states.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -168,12 +168,12 @@ func TestCheckName(t *testing.T) {
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	got := access.Redact([]string{
-		"weir", "serve", "--koala-token", "s3cret", "--koala-token=s3cret", "--store", "redis://u:s3cret@h/0", "--store=redis://:s3cret@h",
+		"weir", "serve", "--store", "redis://u:s3cret@h/0", "--store=redis://:s3cret@h",
 		"redis://u:s3%cret@h", "--rules", "rules.yaml", "--listen=https://:8443",
 		"redis+sentinel://h/primary?db=1&sentinel_password=s3cret", "redis://h?password_file=f", "redis://h?x=%zz", "https://s3cret@h", "redis://u@h",
 	})
 	want := []string{
-		"weir", "serve", "--koala-token", "…", "--koala-token=…", "--store", "redis://u@h/0", "--store=redis://@h",
+		"weir", "serve", "--store", "redis://u@h/0", "--store=redis://@h",
 		"…", "--rules", "rules.yaml", "--listen=https://:8443",
 		"redis+sentinel://h/primary?db=1", "redis://h?password_file=f", "…", "https://h", "redis://u@h",
 	}

@@ -61,7 +61,7 @@ type Own struct {
 // for good. There must be at least one token.
 func OpenKeys(path string, own ...Own) (*Keys, error) {
 	// Once the table of addresses is full, further addresses are not slowed:
-	// strangers cannot lock out those who have a token.
+	// unauthenticated callers cannot lock out those who have a token.
 	wrong, err := weir.NewLimiter(weir.Sliding(WrongTokens, WrongWindow),
 		weir.WithMaxKeys(wrongAddresses), weir.WithOutage(rule.OutageAllow))
 	if err != nil {
@@ -147,7 +147,7 @@ func (k *Keys) find(d digest) (found *Holder) {
 	return found
 }
 
-// Holder returns who shows c: the holder of the token or, without one, of the first name
+// Holder returns the holder of c: of the token or, without one, of the first name
 // of the certificate that is in the tokens file. An address that has shown too many wrong
 // tokens must wait, unless it has shown this one before.
 func (k *Keys) Holder(c Credentials) (*Holder, *Refusal) {
@@ -156,13 +156,13 @@ func (k *Keys) Holder(c Credentials) (*Holder, *Refusal) {
 	}
 	h := k.find(digestOf(c.Token))
 	host := clientaddr.WithoutPort(c.Address)
-	at := maphash.String(k.seed, host) | 1 // 0 is an empty place of h.known
+	at := maphash.String(k.seed, host) | 1 // 0 is an empty slot of h.known
 	if h != nil && h.known[at%uint64(len(h.known))].Load() == at {
 		return h, nil
 	}
 	group, ok := clientaddr.Group(host)
 	if !ok {
-		group = host // text that is no address is a group of its own
+		group = host // text that is not an address is its own group
 	}
 	if h != nil {
 		seen, err := k.wrong.Check(context.Background(), group)
@@ -223,13 +223,13 @@ func certificateNames(c *x509.Certificate) []string {
 }
 
 // Holder is a caller that has shown a token or a certificate. A Holder is
-// immutable but for the addresses from which it came, and safe for concurrent
+// immutable except for the addresses from which it came, and safe for concurrent
 // use.
 type Holder struct {
 	// Name is the name in the tokens file, or the source of the token.
 	Name string
 
-	// Scopes are the rights of the holder.
+	// Scopes are the scopes of the holder.
 	Scopes Scope
 
 	// Namespace is the only namespace that the holder may use. Empty: it may use
@@ -237,7 +237,7 @@ type Holder struct {
 	Namespace string
 
 	// known holds hashes of addresses from which the token was shown before.
-	// Each address has one place, which a later address may take over.
+	// Each address has one slot, which a later address may take over.
 	known [64]atomic.Uint64
 }
 

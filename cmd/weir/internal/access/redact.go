@@ -5,34 +5,22 @@ import (
 	"strings"
 )
 
-// secretFlags are the flags whose values are secrets.
-var secretFlags = map[string]bool{"--koala-token": true}
-
-// Redact returns a command line with dots in place of secrets: the values of
-// flags that hold one, and the passwords of URLs.
+// Redact returns a command line without secrets: the passwords of URLs.
 func Redact(args []string) []string {
 	out := make([]string, len(args))
-	secret := false
 	for i, arg := range args {
-		flag, value, ok := strings.Cut(arg, "=")
-		switch {
-		case secret:
-			out[i] = "…"
-		case ok && secretFlags[flag]:
-			out[i] = flag + "=…"
-		case ok && strings.HasPrefix(flag, "--"):
+		if flag, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(flag, "--") {
 			out[i] = flag + "=" + redactURL(value)
-		default:
+		} else {
 			out[i] = redactURL(arg)
 		}
-		secret = !secret && secretFlags[arg]
 	}
 	return out
 }
 
 // redactURL returns text without the passwords, if text is a URL with some: the one of its
 // user, and those in options such as sentinel_password. A user of http or https without a
-// password is left out, too, because it may be a token. A text with :// that is no URL is
+// password is left out, too, because it may be a token. A text with :// that is not a URL is
 // not shown at all.
 func redactURL(text string) string {
 	if !strings.Contains(text, "://") {

@@ -35,7 +35,7 @@ func ReadBody(r *http.Request, b []byte, reserve func(n int64) error) ([]byte, e
 		if len(b) > sizes.Message {
 			return b, tooLarge
 		}
-		if len(b) > smallBody && !reserved { // the length was not told
+		if len(b) > smallBody && !reserved { // the request has no Content-Length
 			reserved = true
 			if err := reserve(sizes.Message); err != nil {
 				return b, err
@@ -52,9 +52,9 @@ func ReadBody(r *http.Request, b []byte, reserve func(n int64) error) ([]byte, e
 	}
 }
 
-// Refuse answers r with the problem that err becomes. Before, it reads what is left of the
-// body, up to the largest one. Otherwise the connection would be reset while the client
-// still sends, and the client would not see the answer.
+// Refuse answers r with the problem of err. It first reads the rest of the body, up to the maximum
+// size. Otherwise the connection would be reset while the client still sends, and the client would
+// not see the answer.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Body != nil && r.Body != http.NoBody && r.Header["Expect"] == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, sizes.Message))

@@ -87,9 +87,8 @@ func (p *Problem) Append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// statuses maps errors to status codes. When several match, the last one counts.
-// Any other error
-// is an internal server error.
+// statuses maps errors to status codes. If several match, the last one counts. Any other error is an
+// internal server error.
 var statuses = []struct {
 	err    error
 	status int
@@ -114,10 +113,10 @@ var refusals = map[access.Reason]int{
 	access.Origin:    http.StatusForbidden,
 }
 
-// ProblemOf returns the answer to a request that ended in err: the [Problem]
-// that err wraps, 401, 403 or 429 for an [access.Refusal], 400 for a
-// [fault.Fault], 413 for [run.ErrLarge], 503 for an [access.Overload], an outage of the store and
-// for a request that was given up, 404 for an unknown rule or namespace, else 500.
+// ProblemOf returns the answer to a request that ended in err: the [Problem] that err wraps, 401,
+// 403 or 429 for an [access.Refusal], 400 for a [fault.Fault], 413 for [run.ErrLarge], 503 for an
+// [access.Overload], an outage of the store or a cancelled request, 404 for an unknown rule or
+// namespace, and otherwise 500.
 func ProblemOf(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// TestProblemOf holds each kind of error to its status and its text, bare and
+// TestProblemOf checks the status and the text of each kind of error, bare and
 // wrapped.
 func TestProblemOf(t *testing.T) {
 	t.Parallel()

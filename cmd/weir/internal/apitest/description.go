@@ -1,4 +1,4 @@
-// Package apitest holds calls over HTTP, and their answers, to the description in
+// Package apitest checks calls over HTTP, and their answers, against the description in
 // api/openapi.yaml. Only tests import it.
 package apitest
 
@@ -16,9 +16,9 @@ import (
 	"github.com/weirhq/weir/api"
 )
 
-// A Description is the OpenAPI document, and what of it a test has seen. Its
-// schemas are stricter than those of the document: an answer may have no member
-// that the document does not describe, and the laws hold. Make one with [Load]. It
+// A Description is the OpenAPI document, and the set of its parts that a test has seen. Its schemas
+// are stricter than those of the document: an answer may have no member that the document does not
+// describe, and must satisfy the constraints. Make one with [Load]. It
 // is safe for concurrent use.
 type Description struct {
 	*document
@@ -43,7 +43,7 @@ const resource = "openapi.json"
 // served is the document that the service serves, read once for all tests.
 var served = sync.OnceValues(func() (*document, error) { return parse(api.OpenAPI()) })
 
-// Load returns the description that the service serves, of which nothing was seen.
+// Load returns the description that the service serves, with nothing seen yet.
 func Load(t testing.TB) *Description {
 	t.Helper()
 	doc, err := served()
@@ -167,7 +167,7 @@ func (d *document) schema(t testing.TB, pointer string) *jsonschema.Schema {
 	return s
 }
 
-// fragment escapes what a pointer of the document may have and a URL may not.
+// fragment escapes characters that a pointer of the document may have and a URL may not.
 var fragment = strings.NewReplacer("{", "%7B", "}", "%7D", "+", "%2B")
 
 func (d *Description) mark(pointer string) {

@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// An Example is a call that the description has an example of.
+// An Example is a call from the examples of the description.
 type Example struct {
 	Name   string // that of the example
 	Method string

@@ -47,23 +47,23 @@ func Send(h http.Handler, r *http.Request) *Exchange {
 	}
 }
 
-// Serve sends a call to h, and holds the exchange to d.
+// Serve sends a call to h, and checks the exchange against d.
 func (d *Description) Serve(t testing.TB, h http.Handler, r *http.Request) *Exchange {
 	t.Helper()
 	x := Send(h, r)
-	d.Hold(t, x)
+	d.Check(t, x)
 	return x
 }
 
-// Hold fails t where x is not as d describes it.
-func (d *Description) Hold(t testing.TB, x *Exchange) {
+// Check fails t if x is not as d describes it.
+func (d *Description) Check(t testing.TB, x *Exchange) {
 	t.Helper()
 	for _, fault := range d.faults(t, x) {
 		t.Errorf("%s\n%s", fault, x)
 	}
 }
 
-// faults returns what in x is not as d describes it.
+// faults returns the differences between x and its description in d.
 func (d *Description) faults(t testing.TB, x *Exchange) []string {
 	t.Helper()
 	at, err := url.Parse(x.URL)

@@ -7,9 +7,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// laws are constraints between the members of an object. The document states them
+// constraints are constraints between the members of an object. The document states them
 // in words, because many generators and linters do not read such schemas.
-var laws = map[string]string{
+var constraints = map[string]string{
 	"Decision": `{
 		"dependentRequired": {"degraded": ["degraded_reason"], "degraded_reason": ["degraded"]},
 		"if": {"properties": {"allowed": {"const": false}}},
@@ -26,27 +26,27 @@ var laws = map[string]string{
 		"if": {"properties": {"reason": {"enum": ["limit", "ban", "holds"]}}},
 		"then": {"required": ["key", "hits", "used", "quota"], "properties": {"degraded_reason": false}},
 		"else": {"properties": {"key": false, "hits": false, "used": false, "quota": false}}}`,
-	"Reason": `{"enum": ["late", "refused", "cut-off", "busy", "full", "foreign", "loading", "read-only", "closed", "unknown"]}`,
+	"Reason": `{"enum": ["late", "refused", "circuit-open", "busy", "full", "foreign", "loading", "read-only", "closed", "unknown"]}`,
 }
 
-// tighten adds the laws to the schemas of a document, and closes its objects to
+// tighten adds the constraints to the schemas of a document, and closes its objects to
 // members that it does not describe.
 func tighten(root map[string]any) error {
 	bases := map[string]bool{}
 	findBases(root, bases)
 	closeObjects(root, bases, "", false)
 	schemas := root["components"].(map[string]any)["schemas"].(map[string]any)
-	for name, text := range laws {
-		law, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	for name, text := range constraints {
+		constraint, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 		if err != nil {
-			return fmt.Errorf("law of %s: %w", name, err)
+			return fmt.Errorf("constraint of %s: %w", name, err)
 		}
 		schema, ok := schemas[name].(map[string]any)
 		if !ok {
-			return fmt.Errorf("law of %s: no such schema", name)
+			return fmt.Errorf("constraint of %s: no such schema", name)
 		}
 		all, _ := schema["allOf"].([]any)
-		schema["allOf"] = append(all, law)
+		schema["allOf"] = append(all, constraint)
 	}
 	return nil
 }

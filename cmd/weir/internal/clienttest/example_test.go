@@ -162,7 +162,7 @@ func ExampleUncounted() {
 	// Output: nothing was counted: the call may be made again
 }
 
-// Middleware can ask a service in place of an engine.
+// Middleware can use a service instead of an engine.
 func Example_middleware() {
 	address, stop := service()
 	defer stop()

@@ -83,7 +83,7 @@ func TestGuardHolds(t *testing.T) {
 	}
 }
 
-// A service out of reach is no denial: the call could not be decided.
+// An unavailable service does not deny: the call could not be decided.
 func TestMiddlewareWithoutService(t *testing.T) {
 	t.Parallel()
 	s, target := serve(t, grpcserver.Config{}, newPair(t).plain)

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/internal/clientaddr"
 )
 
-// Access is the part of the configuration that says who may call, and how. The
-// zero value suits listeners on loopback.
+// Access is the part of the configuration about authentication. The zero value is for listeners on
+// loopback.
 type Access struct {
 	// Tokens is the path of the tokens file. Token is one more token, with all
 	// scopes. With either, callers need a token, except on the listeners in
@@ -24,8 +24,8 @@ type Access struct {
 	// of these listeners needs one.
 	TLSCert, TLSKey, TLSClientCA string
 
-	// Insecure lists listeners that strangers may reach without authentication, by name:
-	// http, admin, grpc, resp, koala. The name all stands for every listener.
+	// Insecure lists listeners that anyone may reach without authentication, by name:
+	// http, admin, grpc, resp, koala. The name all means every listener.
 	Insecure []string
 
 	// Hosts are names of the service. A listener on loopback without authentication
@@ -37,8 +37,8 @@ type Access struct {
 	Proxies []string
 }
 
-// Locked reports whether callers need a token.
-func (a *Access) Locked() bool { return a.Tokens != "" || a.Token != "" }
+// NeedsToken reports whether callers need a token.
+func (a *Access) NeedsToken() bool { return a.Tokens != "" || a.Token != "" }
 
 // Open reports whether a listener may be reached without authentication.
 func (a *Access) Open(listener string) bool {
@@ -83,25 +83,24 @@ type Listener struct {
 // InsecureNames returns what Insecure can contain.
 func InsecureNames() []string { return []string{"http", "admin", "grpc", "resp", "koala", "all"} }
 
-// Exposed returns a [fault.List] of the listeners that strangers can reach and
-// that have no authentication: no tokens, no certificates of clients, and no permission in
-// Insecure.
+// Exposed returns a [fault.List] of the listeners that other machines can reach and that have no
+// authentication: no tokens, no certificates of clients, and no permission in Insecure.
 func (c *Config) Exposed() error {
 	var faults fault.List
 	for _, l := range c.Listeners() {
 		switch {
-		case l.err != nil, l.Address.Local(), c.Access.Locked(), c.Access.Open(l.Name):
+		case l.err != nil, l.Address.Local(), c.Access.NeedsToken(), c.Access.Open(l.Name):
 		case l.Address.TLS() && c.Access.TLSClientCA != "":
 		default:
-			faults.Addf(l.Flag, "%s: anyone who reaches this address can %s; %s, or --insecure=%s to serve without a lock",
-				l.text, could[l.Name], locks[l.Name], l.Name)
+			faults.Addf(l.Flag, "%s: anyone who reaches this address can %s; %s, or --insecure=%s to serve without authentication",
+				l.text, could[l.Name], suitable[l.Name], l.Name)
 		}
 	}
 	return faults.Err()
 }
 
-// could says what strangers can do at each listener, and locks which authentication suits
-// it.
+// could has what anyone could do at each listener, and suitable the authentication that it
+// accepts.
 var (
 	could = map[string]string{
 		"http":  "count and forget",
@@ -110,7 +109,7 @@ var (
 		"resp":  "count",
 		"koala": "count",
 	}
-	locks = map[string]string{
+	suitable = map[string]string{
 		"http":  tokensOrTLS,
 		"admin": tokensOrTLS,
 		"grpc":  tokensOrTLS,

@@ -38,7 +38,7 @@ func TestParseAddress(t *testing.T) {
 	}
 }
 
-// A listener that strangers can reach has authentication, or a permission.
+// A listener that other machines can reach has authentication, or a permission.
 func TestExposed(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Address is where a listener listens, and what it speaks there.
+// Address is the address and the protocol of a listener.
 type Address struct {
-	// Scheme is "http"; "https", for TLS; "h2c", for HTTP/2 without TLS beside
+	// Scheme is "http"; "https", for TLS; "h2c", for HTTP/2 without TLS and
 	// HTTP/1.1; or "unix", for HTTP on a Unix socket.
 	Scheme string
 
@@ -19,7 +19,7 @@ type Address struct {
 }
 
 // ParseAddress reads an address: host:port, http://host:port, https://host:port,
-// h2c://host:port or unix:PATH. An empty host stands for all interfaces.
+// h2c://host:port or unix:PATH. An empty host means all interfaces.
 func ParseAddress(text string) (Address, error) {
 	if path, ok := strings.CutPrefix(text, "unix:"); ok {
 		path = strings.TrimPrefix(path, "//")

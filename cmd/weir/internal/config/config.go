@@ -29,10 +29,6 @@ type Config struct {
 	// [Config.KoalaAddr].
 	KoalaListen string
 
-	// KoalaToken is the secret that a call must show to rewrite the file Koala.
-	// Empty: no call can.
-	KoalaToken string
-
 	// KoalaTimeout is the maximum duration of a decision for koala's calls. 0
 	// means StoreTimeout, or 500 ms if that is 0, too.
 	KoalaTimeout time.Duration
@@ -54,7 +50,7 @@ type Config struct {
 	// Admin is the address of health, metrics, reload and profiles.
 	Admin string
 
-	// Access says who may call the listeners.
+	// Access is about authentication.
 	Access Access
 
 	// Headers is the dialect in which /v1/gate states the limits of a decision; see
@@ -63,7 +59,7 @@ type Config struct {
 	Headers       string
 	HeadersJitter float64
 
-	// Resources limits what the service does at the same time.
+	// Resources limits the concurrent work of the service.
 	Resources ResourceLimits
 
 	// Watch reloads the rules when the file, or a list it reads, changes.
@@ -93,26 +89,25 @@ type Config struct {
 	ServeWhileLoading bool
 
 	// Nodes is the number of instances that share the store, or AutoNodes to
-	// count them. While the store is out of reach, each instance admits its
+	// count them. While the store is unavailable, each instance admits its
 	// share of a quota: a Nodes-th of it. 0 means that the number is not set:
 	// each admits the whole quota.
 	Nodes int
 
-	// ReadyNeedsStore makes /readyz fail while the store is out of reach.
+	// ReadyNeedsStore makes /readyz fail while the store is unavailable.
 	// Without it the service stays ready, and rules follow their on_outage.
 	ReadyNeedsStore bool
 
-	// TopKeys is the number of keys that are kept for each rule, of those that
-	// use it most and of those that it denies most. 0 keeps none, and no recent
-	// denials either.
+	// TopKeys is the number of keys that are kept for each rule: of those that use it most,
+	// and of those that it denies most. 0 keeps none, and no recent denials.
 	TopKeys int
 
 	// NearLimit is the share of a quota, above 0 and below 1, from which on metrics
 	// count a key as near its limit.
 	NearLimit float64
 
-	// MetricNamespaces is the most namespaces that have a label of their own in
-	// metrics, at least 1. Others are counted together.
+	// MetricNamespaces is the maximum number of namespaces with their own label in metrics,
+	// at least 1. Others are counted together.
 	MetricNamespaces int
 
 	// DrainDelay is how long the service accepts connections after it was told
@@ -128,7 +123,7 @@ type Config struct {
 	LogFormat string
 	LogLevel  string
 
-	// LogKeys says how keys are shown in top keys, denials, logs and traces: "plain",
+	// LogKeys states how keys are shown in top keys, denials, logs and traces: "plain",
 	// "hashed" or "none". Empty: plain in top keys and denials, none elsewhere.
 	// LogKeysSecret is the secret of hashes. Empty: a random one.
 	LogKeys       string
@@ -177,8 +172,8 @@ func (c *Config) KoalaAddr() string {
 }
 
 // KoalaWait returns the maximum time that a decision for koala's calls waits for
-// the store. It is koala's own, 500 ms, unless one is set: koala's clients are
-// used to wait, and koala lets pass what it cannot count.
+// the store. The default is koala's own, 500 ms, because koala's clients expect to wait that long,
+// and koala lets requests pass that it cannot count.
 func (c *Config) KoalaWait() time.Duration {
 	return cmp.Or(c.KoalaTimeout, c.StoreTimeout, 500*time.Millisecond)
 }
@@ -265,7 +260,7 @@ func (f *faults) listeners(c *Config) {
 		}
 		for _, other := range all[:i] {
 			if at := l.Address.Host; at == other.Address.Host && !strings.HasSuffix(at, ":0") {
-				f.Addf(l.Flag, "%q: the same as %s; give it a port of its own", l.text, other.Flag)
+				f.Addf(l.Flag, "%q: the same as %s; give it its own port", l.text, other.Flag)
 			}
 		}
 	}
@@ -275,9 +270,6 @@ func (f *faults) listeners(c *Config) {
 func (f *faults) koala(c *Config) {
 	if c.Koala != "" && c.Rules != "" {
 		f.Addf("koala", "not with rules: all rules come from one file; weir import koala converts koala's")
-	}
-	if c.KoalaToken != "" && c.Koala == "" {
-		f.Addf("koala-token", "only with koala: it allows rewriting koala's rule file")
 	}
 }
 
@@ -348,29 +340,28 @@ func (f *faults) oneOf(field, value string, allowed []string) {
 	}
 }
 
-// ResourceLimits limits what the service does at the same time. 0 in a field means no
-// bound.
+// ResourceLimits limits the concurrent work of the service. 0 in a field means no limit.
 type ResourceLimits struct {
-	// Connections is the most connections of the API, of gRPC and of koala's
-	// calls, for each of the three. The admin address has some of its own.
+	// Connections is the maximum number of connections of the API, of gRPC and of koala's
+	// calls, for each of the three. The admin address has a separate, fixed limit.
 	Connections int
 
-	// Requests is the most requests that are decided at the same time.
+	// Requests is the maximum number of requests that are decided at the same time.
 	Requests int64
 
-	// RequestMemory is the most bytes that large bodies, batches and their
-	// answers take at the same time.
+	// RequestMemory is the maximum memory of large bodies, batches and their answers at
+	// the same time.
 	RequestMemory Bytes
 
-	// Answer is the most bytes of an answer.
+	// Answer is the maximum size of an answer.
 	Answer Bytes
 
-	// Memory is the most bytes of all counters in memory. Negative: half of the
+	// Memory is the maximum memory of all counters. Negative: half of the
 	// memory that this process may use.
 	Memory Bytes
 }
 
-// AutoMemory is the value of [ResourceLimits.Memory] that stands for half of the memory.
+// AutoMemory is the value of [ResourceLimits.Memory] that means half of the memory.
 const AutoMemory Bytes = -1
 
 // defaultResources returns the resource limits of [Default].
@@ -393,8 +384,8 @@ func (f *faults) resources(c *Config) {
 	if b.Requests < 0 {
 		f.Addf("max-requests", "%d: negative", b.Requests)
 	}
-	// The largest answer takes about eight times its size: with the structures
-	// from which it is written.
+	// The largest answer takes about eight times its size, including the structures from
+	// which it is written.
 	if b.RequestMemory != 0 && (b.Answer == 0 || b.RequestMemory < 8*b.Answer) {
 		f.Addf("max-request-memory", "%v: want at least eight times max-answer, %v, so that the largest answer fits", b.RequestMemory, 8*b.Answer)
 	}

@@ -92,7 +92,7 @@ func TestValidateAddresses(t *testing.T) {
 		{"127.0.0.1:0", "[::1]:0", ""},
 		{"[::1]:8080", "localhost:8081", ""},
 		{":http", "127.0.0.1:8081", `listen: ":http": port is not a number`},
-		{"localhost:8080", "localhost:8080", `admin: "localhost:8080": the same as listen; give it a port of its own`},
+		{"localhost:8080", "localhost:8080", `admin: "localhost:8080": the same as listen; give it its own port`},
 	} {
 		c := config.Default()
 		c.Listen, c.Admin = tc.listen, tc.admin
@@ -111,11 +111,10 @@ func TestValidateKoala(t *testing.T) {
 	}{
 		{func(*config.Config) {}, "", ""},
 		{func(c *config.Config) { c.Koala = "koala_rule.conf" }, "127.0.0.1:9981", ""},
-		{func(c *config.Config) { c.Koala, c.KoalaListen, c.KoalaToken = "koala_rule.conf", "[::1]:9982", "x" }, "[::1]:9982", ""},
+		{func(c *config.Config) { c.Koala, c.KoalaListen = "koala_rule.conf", "[::1]:9982" }, "[::1]:9982", ""},
 		{func(c *config.Config) { c.Rules, c.KoalaListen = "rules.yaml", "localhost:9981" }, "localhost:9981", ""},
-		{func(c *config.Config) { c.KoalaToken = "x" }, "", "koala-token: only with koala: it allows rewriting koala's rule file"},
 		{func(c *config.Config) { c.KoalaListen = "127.0.0.1:8080" }, "127.0.0.1:8080",
-			`koala-listen: "127.0.0.1:8080": the same as listen; give it a port of its own`},
+			`koala-listen: "127.0.0.1:8080": the same as listen; give it its own port`},
 	} {
 		c := config.Default()
 		tc.change(&c)

@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Config is the rule files of a directory. It is immutable and safe for concurrent
+// Config has the rule files of a directory. It is immutable and safe for concurrent
 // use.
 type Config struct {
 	// Set has a rule for each limit. A request that it decides has the name of the
@@ -66,7 +66,7 @@ type Limit struct {
 	// is over all of them.
 	Shadow, Quota bool
 
-	// Metadata is what answers carry if the limit is not exceeded.
+	// Metadata is the metadata of answers if the limit is not exceeded.
 	Metadata map[string]any
 
 	// Path is the keys and values on the way to the limit, KEY or KEY_VALUE, with
@@ -79,7 +79,7 @@ type Limit struct {
 	keys []string // of the path, without the domain and values
 }
 
-// level is the descriptors below a domain or a descriptor.
+// level has the descriptors below a domain or a descriptor.
 type level struct {
 	exact map[[2]string]*descriptor // by key and value, which is "" for any
 	wild  []*descriptor             // with *, in the order of the files
@@ -191,7 +191,7 @@ func (c *Config) OverrideRule(domain string, l *Limit, w window.Window) string {
 	return nameOf([]string{domain, "override", w.Length.String()}, true)
 }
 
-// OverrideSet returns a rule as those of the files, with a name of
+// OverrideSet returns a rule like those of the files, with a name from
 // [Config.OverrideRule].
 func (c *Config) OverrideSet(name string, quota uint32, w window.Window) (*rule.Set, error) {
 	own := Limit{Rule: name, Requests: quota}
@@ -201,7 +201,7 @@ func (c *Config) OverrideSet(name string, quota uint32, w window.Window) (*rule.
 }
 
 // names gives each limit the name of its rule: its path, in characters that names
-// can have. Where that is not enough to tell it from others, a hash follows.
+// can have. If that is not unique, a hash follows.
 func names(limits []*Limit) {
 	taken := map[string]int{}
 	for _, l := range limits {
@@ -212,11 +212,11 @@ func names(limits []*Limit) {
 	}
 }
 
-// mostName is the length of a name without a hash.
-const mostName = 80
+// maxName is the maximum length of a name without a hash.
+const maxName = 80
 
-// nameOf returns a name for a path. It adds a hash if the name does not have all
-// that the path has, or on request.
+// nameOf returns a name for a path. It adds a hash if the name lacks a part of the path, or if
+// hashed is set.
 func nameOf(path []string, hashed bool) string {
 	text := strings.Join(path, ".")
 	name := strings.Map(func(r rune) rune {
@@ -226,8 +226,8 @@ func nameOf(path []string, hashed bool) string {
 		}
 		return '-'
 	}, text)
-	if len(name) > mostName {
-		name = name[:mostName]
+	if len(name) > maxName {
+		name = name[:maxName]
 	}
 	if first := name[0]; first == '.' || first == '_' || first == '-' {
 		name = "d" + name

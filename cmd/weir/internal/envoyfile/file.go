@@ -51,7 +51,7 @@ type descriptor struct {
 	valueMetric, share bool
 }
 
-// id returns what no other descriptor of the same level has.
+// id returns the identity of d within its level.
 func (d *descriptor) id() [2]string { return [2]string{d.key, d.value} }
 
 // file is one file without faults.
@@ -63,7 +63,7 @@ type file struct {
 	warnings    fault.List
 }
 
-// pass is one run over a file. Its methods note faults and go on.
+// pass is one run over a file. Its methods record faults and continue.
 type pass struct {
 	name     string
 	lines    []string
@@ -79,7 +79,7 @@ func (p *pass) place(line, column int) fault.Place {
 	return at
 }
 
-// mostFaults is the number of faults of a file that are reported.
+// mostFaults is the maximum number of faults of a file that are reported.
 const mostFaults = 100
 
 func (p *pass) at(line, column int, format string, args ...any) {
@@ -190,7 +190,7 @@ func (p *pass) descriptors(n *node) (all []*descriptor) {
 	first := map[string]int{}
 	for _, item := range list.items {
 		if item.kind != aTable {
-			continue // known has noted it
+			continue // known has reported it
 		}
 		d := p.descriptor(item)
 		if d.key != "" {
@@ -301,8 +301,8 @@ func (p *pass) get(n *node, key string, of kind, want string) *node {
 	return v
 }
 
-// text returns the text of a key, "" if there is none. Numbers and truths are
-// texts, too.
+// text returns the text of a key, or "" if there is none. Numbers and booleans are also
+// texts.
 func (p *pass) text(n *node, key string) string {
 	v := n.get(key)
 	switch {
@@ -321,7 +321,7 @@ func (p *pass) truth(n *node, key string) bool {
 	return v != nil && v.truth()
 }
 
-// value returns n as JSON has it: maps, lists, text, numbers and truths.
+// value returns n as a JSON value: maps, lists, text, numbers and booleans.
 func (n *node) value() any {
 	switch n.kind {
 	case aText:

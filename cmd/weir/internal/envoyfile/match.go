@@ -10,16 +10,16 @@ type Found struct {
 	// Limit is the limit, or nil. Descriptors without one are allowed.
 	Limit *Limit
 
-	// Patterns has, for the entries that share their counter with others, the
-	// pattern that stands for their value, and otherwise "". Nil: there is none.
+	// Patterns has the pattern that replaces the value of each entry that shares its
+	// counter with others, and otherwise "". Nil: there is none.
 	Patterns []string
 }
 
 // Match finds the limit of a descriptor with n entries, of which entry returns the
 // key and the value. At each entry the descriptor of the files with the same key
 // and value comes first, then the first one with * that matches, then the one with
-// the key alone. The limit is that of the last entry: a descriptor matches none
-// with more or fewer entries.
+// only the key. The limit is that of the last entry, so a descriptor does not match one with
+// more or fewer entries.
 func (c *Config) Match(domain string, n int, entry func(i int) (key, value string)) (f Found) {
 	l := c.domains[domain]
 	f.Domain = l != nil

@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Native returns a file with weir's own rules for the limits of c, and the limits
-// that mean something else there. from names where the files are.
+// Native returns a file with weir's own rules for the limits of c, and the limits that have
+// another meaning there. from is the location of the files.
 //
 // Native rules test the attributes of a descriptor, which are its domain and its
 // entries. Calls that are denied cost nothing, and all descriptors of a call are one
@@ -22,7 +22,7 @@ import (
 func (c *Config) Native(from string) (text []byte, differs fault.List, err error) {
 	n := native{draft: rulewriter.Draft{
 		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
-			"Written by weir import envoy from " + printable(from) + ". The manual is docs/rules.md;\n" +
+			"Written by weir import envoy from " + from + ". The manual is docs/rules.md;\n" +
 			"docs/envoy.md says how descriptors become requests.",
 		Comments: map[string]string{},
 	}}
@@ -44,16 +44,6 @@ func (c *Config) Native(from string) (text []byte, differs fault.List, err error
 // domainKey is the attribute that has the domain.
 const domainKey = "domain"
 
-// printable returns text as a comment can have it.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(text, "?"))
-}
-
 // native writes weir's own rules.
 type native struct {
 	file    *file
@@ -62,11 +52,11 @@ type native struct {
 	differs fault.List
 }
 
-// way is what leads to a descriptor.
+// way is the path to a descriptor.
 type way struct {
 	conditions []rule.Condition
 	keys       []string // of all entries
-	per        []string // of those whose values have counters of their own
+	per        []string // of those whose values have their own counters
 }
 
 // ways returns the keys on the way to each descriptor below l.
@@ -82,11 +72,11 @@ func ways(l *level, all [][]string) [][]string {
 
 func (n *native) differ(d *descriptor, format string, args ...any) {
 	n.differs = append(n.differs, &fault.Fault{
-		Place: fault.Place{File: n.file.name, Line: d.line, Column: 1}, Problem: printable(d.joined()) + ": " + fmt.Sprintf(format, args...),
+		Place: fault.Place{File: n.file.name, Line: d.line, Column: 1}, Problem: d.joined() + ": " + fmt.Sprintf(format, args...),
 	})
 }
 
-// level adds the rules of descriptors, to which a way leads.
+// level adds the rules of the descriptors at the end of a way.
 func (n *native) level(l *level, all []*descriptor, to way) {
 	for _, d := range all {
 		next := way{slices.Clone(to.conditions), append(slices.Clone(to.keys), d.key), slices.Clone(to.per)}
@@ -116,8 +106,8 @@ func (n *native) level(l *level, all []*descriptor, to way) {
 	}
 }
 
-// tests returns the tests for the value of d. A descriptor with another value of
-// the same key that is more specific keeps its values for itself.
+// tests returns the tests for the value of d. They exclude the values of more specific
+// descriptors with the same key.
 func (n *native) tests(l *level, d *descriptor) (tests []rule.Test) {
 	wild := strings.Contains(d.value, "*")
 	switch {
@@ -140,7 +130,7 @@ func (n *native) tests(l *level, d *descriptor) (tests []rule.Test) {
 		case moreSpecific(other, d) && overlap(other.value, d.value):
 			patterns = append(patterns, rule.Not(globTest(other.value)))
 			if other.line > d.line {
-				n.differ(d, "a value that %s matches, too, now counts there: the most specific pattern wins, before it was the first one", printable(other.value))
+				n.differ(d, "a value that %s matches, too, now counts there: the most specific pattern wins, before it was the first one", other.value)
 			}
 		}
 	}
@@ -157,8 +147,8 @@ func moreSpecific(a, b *descriptor) bool {
 	return la > lb || la == lb && a.line < b.line
 }
 
-// overlap reports whether two patterns may match the same value. Its answer may be
-// wrong only where it is true.
+// overlap reports whether two patterns may match the same value. It may report true for
+// patterns that do not.
 func overlap(a, b string) bool {
 	startA, _, _ := strings.Cut(a, "*")
 	startB, _, _ := strings.Cut(b, "*")
@@ -192,7 +182,7 @@ func (n *native) rule(d *descriptor, to way) {
 		n.differ(d, "quota_mode has no counterpart: the limit denies on its own")
 	}
 	if len(d.Replaces) > 0 {
-		n.differ(d, "replaces has no counterpart: the limits called %s count, too", printable(strings.Join(d.Replaces, ", ")))
+		n.differ(d, "replaces has no counterpart: the limits called %s count, too", strings.Join(d.Replaces, ", "))
 	}
 	if d.Metadata != nil {
 		n.differ(d, "metadata is not passed on")
@@ -213,9 +203,9 @@ func (n *native) rule(d *descriptor, to way) {
 		r.When = append(r.When, rule.Condition{Attribute: key, Test: rule.Absent()})
 	}
 	n.draft.Rules = append(n.draft.Rules, r)
-	comment := printable(strings.Join(d.Path[1:], " / "))
+	comment := strings.Join(d.Path[1:], " / ")
 	if d.Name != "" {
-		comment += " (" + printable(d.Name) + ")"
+		comment += " (" + d.Name + ")"
 	}
 	n.draft.Comments[r.Name] = comment
 }
@@ -228,8 +218,7 @@ func (n *native) otherOrder(keys []string) bool {
 	})
 }
 
-// absent returns the keys that descriptors with the same keys and more have: those
-// are other descriptors.
+// absent returns the further keys of descriptors that have these keys and more.
 func (n *native) absent(keys []string) (more []string) {
 	for _, w := range n.ways {
 		if len(w) <= len(keys) || slices.ContainsFunc(keys, func(k string) bool { return !slices.Contains(w, k) }) {

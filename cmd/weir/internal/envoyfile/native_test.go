@@ -78,7 +78,7 @@ func TestNativeAgrees(t *testing.T) {
 				}
 			}
 			var got []string
-			for _, i := range file.Set.Compiled().Match(values, nil) {
+			for _, i := range file.Set.Compiled().Match(values, nil, false) {
 				got = append(got, file.Set.Rule(i).Name)
 			}
 			want := ""

@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds of one file.
+// Resource limits of one file.
 const (
 	maxSource = 16 << 20 // bytes
 	maxDepth  = 64       // of brackets, of tables in tables, and of descriptors
@@ -47,7 +47,7 @@ const (
 
 var kindNames = [...]string{"empty", "text", "a number", "a number with a fraction", "true or false", "a list", "a table"}
 
-// String returns n as a fault calls it.
+// String returns the description of n in faults.
 func (n *node) String() string {
 	if n.kind == aNumber || n.kind == aFraction || n.kind == aBoolean {
 		return n.text
@@ -98,7 +98,7 @@ func (p *pass) source(src []byte) *node {
 	return nil
 }
 
-// deep notes nesting that the YAML parser, which recurses, should not see.
+// deep reports nesting that is too deep for the YAML parser, which recurses.
 func (p *pass) deep(tokens token.Tokens) bool {
 	depth := 0
 	for _, t := range tokens {
@@ -120,7 +120,7 @@ func (p *pass) deep(tokens token.Tokens) bool {
 	return false
 }
 
-// syntax notes the fault at which the YAML parser stopped.
+// syntax records the fault at which the YAML parser stopped.
 func (p *pass) syntax(err error) {
 	var e yaml.Error
 	if !errors.As(err, &e) || e.GetToken() == nil {
@@ -195,7 +195,7 @@ func (t *tree) of(n ast.Node, depth int) *node {
 	return to
 }
 
-// alias returns what an alias stands for.
+// alias returns the value of an alias.
 func (t *tree) alias(v *ast.AliasNode, depth int) *node {
 	at := v.GetToken().Position
 	name := v.Value.GetToken().Value

@@ -28,10 +28,10 @@ type Engine interface {
 	Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error)
 }
 
-// Config says how calls are answered.
+// Config configures an [API].
 type Config struct {
-	// Headers writes the header fields about limits that answers carry for the
-	// proxy to add to its own. The dialect [headers.None] adds none.
+	// Headers writes the header fields about limits in answers, which the proxy adds to
+	// its own. The dialect [headers.None] adds none.
 	Headers headers.Format
 
 	// Reference, if it is not nil, makes the API answer as envoyproxy/ratelimit
@@ -46,7 +46,7 @@ type API struct {
 	config    Config
 	exchanges sync.Pool // of *exchange
 	overrides overrides
-	parsing   chan struct{} // has a place for each large body in JSON that is read
+	parsing   chan struct{} // a semaphore for reading large bodies in JSON
 }
 
 // New returns the API of the namespaces in spaces.

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Bounds of one call.
+// Resource limits of one call.
 const (
 	maxDescriptors = 1000
 	maxEntries     = 64
@@ -16,7 +16,7 @@ const (
 	maxValue       = 8 << 10 // bytes
 )
 
-// check returns what is wrong with a call, as a [*fault.Fault] with the place.
+// check returns the fault of a call, as a [*fault.Fault] with its path.
 func check(in *request) error {
 	switch n := len(in.descriptors); {
 	case in.domain == "":
@@ -72,7 +72,7 @@ func hitsOf(in *request, d *descriptor) (hits int64, check bool) {
 	return max(int64(in.hits), 1), false
 }
 
-// tooMany and tooLong return the fault of a path with n things or bytes, more than most.
+// tooMany and tooLong return the fault of a path with more than most elements or bytes.
 func tooMany(path string, n, most int) error {
 	return fault.Newf(path, "are %d: want at most %d", n, most)
 }
@@ -87,13 +87,13 @@ const (
 	entriesField     = 1 // of a descriptor
 )
 
-// smallest is the size, in bytes, of the smallest message that can have too much for the
-// memory that it takes: too many empty descriptors.
+// smallest is the size, in bytes, of the smallest message that can exceed a limit: one with too
+// many empty descriptors.
 const smallest = 2 * maxDescriptors
 
-// excess returns what a message has too many of, as [check] does, before it is decoded, and
-// how many objects it has otherwise: decoding ten thousand descriptors takes milliseconds,
-// and counting them does not.
+// excess returns the fault of a message that exceeds a limit, as [check] does, and otherwise the
+// number of its objects. It runs before decoding, because decoding ten thousand descriptors takes
+// milliseconds, and counting them does not.
 func excess(b []byte) (objects int, err error) {
 	if len(b) < smallest {
 		return 0, nil

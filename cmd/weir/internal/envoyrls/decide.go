@@ -31,7 +31,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 		}
 	}
 	if len(x.takes) > 0 {
-		if !allowed { // takes are not counted, but their statuses are told
+		if !allowed { // takes are not counted, but the answer has their statuses
 			for i := range x.takes {
 				x.takes[i].Verb = store.Check
 			}
@@ -49,7 +49,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 	for i := range x.answers {
 		x.answers[i].fill()
 	}
-	return a.beside(x)
+	return a.addExtras(x)
 }
 
 // run decides items, as one action or each by itself. It returns the first error.

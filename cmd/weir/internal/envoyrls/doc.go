@@ -3,7 +3,7 @@
 // it to its users.
 //
 // With weir's own rules each descriptor is a request: the domain and the entries
-// are its attributes. All takes of a call are one decision. In place of
-// envoyproxy/ratelimit ([Reference]), package envoyfile finds the limits, and each
-// descriptor is counted on its own, unless Reference.Together is set.
+// are its attributes. All takes of a call are one decision. As a replacement of
+// envoyproxy/ratelimit ([Reference]), package envoyfile finds the limits, and each descriptor is
+// counted by itself, unless Reference.Together is set.
 package envoyrls

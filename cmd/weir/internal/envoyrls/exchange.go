@@ -11,14 +11,14 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// An exchange is the memory of one call. Later calls use it again.
+// An exchange has the memory of one call. Later calls reuse it.
 type exchange struct {
 	engine  Engine
 	call    grpcserver.Received // of message
 	message rls.RateLimitRequest
 	in      request // message, as it is decided
 
-	attributes []weir.Attribute // of requests that ask about something else
+	attributes []weir.Attribute // of requests other than those of the descriptors
 	takes      []weir.Item      // of takeOf
 	others     []weir.Item      // checks and refunds, of otherOf
 	takeOf     []int            // the descriptors of takes
@@ -39,7 +39,7 @@ func newExchange() *exchange {
 }
 
 // smallAnswer is the size, in bytes, up to which decisions are not counted as
-// memory. times is how much memory a byte of a decision takes here, about.
+// memory. times is about how much memory a byte of a decision takes here.
 const (
 	smallAnswer = 64 << 10
 	times       = 4
@@ -57,7 +57,8 @@ func (x *exchange) reserve(s run.Size) error {
 // smallMessage is the size, in bytes, of the largest message whose memory is not reserved.
 const smallMessage = 64 << 10
 
-// admitCall returns what a message has too many of, and reserves the memory of a large one.
+// admitCall returns the fault of a message that exceeds a limit, and reserves the memory of a
+// large one.
 func (x *exchange) admitCall(b []byte) error {
 	objects, err := excess(b)
 	if err != nil || len(b) <= smallMessage {
@@ -66,15 +67,15 @@ func (x *exchange) admitCall(b []byte) error {
 	return x.Reserve(textTimes*int64(len(b)) + objectBytes*int64(objects))
 }
 
-// mostKept is the number of descriptors above which the memory of an exchange is
+// maxKept is the number of descriptors above which the memory of an exchange is
 // dropped after the call.
-const mostKept = 64
+const maxKept = 64
 
 // free returns x to the pool.
 func (a *API) free(x *exchange) {
 	x.Free()
 	x.Resources, x.engine = nil, nil
-	if cap(x.answers) > mostKept || cap(x.in.descriptors) > mostKept || cap(x.attributes)+cap(x.in.attributes) > 16*mostKept {
+	if cap(x.answers) > maxKept || cap(x.in.descriptors) > maxKept || cap(x.attributes)+cap(x.in.attributes) > 16*maxKept {
 		return
 	}
 	proto.Reset(&x.message)
@@ -90,7 +91,7 @@ func (a *API) free(x *exchange) {
 	a.exchanges.Put(x)
 }
 
-// begin makes room for the answers to n descriptors.
+// begin allocates the answers to n descriptors.
 func (x *exchange) begin(n int) {
 	x.attributes = x.attributes[:0]
 	x.takes, x.others, x.takeOf, x.otherOf = x.takes[:0], x.others[:0], x.takeOf[:0], x.otherOf[:0]

@@ -76,8 +76,8 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	return http.StatusOK, body, nil
 }
 
-// parse reads a call in JSON. Large bodies wait for their turn, so that they leave processors
-// to other calls: one takes up to 50 ms.
+// parse reads a call in JSON. Only some large bodies are parsed at the same time, so that CPUs
+// are left for other calls: one takes up to 50 ms.
 func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 	if len(text) > smallMessage {
 		select {
@@ -97,24 +97,24 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 		}
 	}
 	if err := protojson.Unmarshal(text, &x.message); err != nil {
-		return fault.Newf("body", "not a RateLimitRequest in JSON: %.200s", err) // it can have all of the text
+		return fault.Newf("body", "not a RateLimitRequest in JSON: %.200s", err) // the error may repeat the whole text
 	}
 	x.in.set(&x.message)
 	return nil
 }
 
-// What reading a body or a message takes in memory. textTimes is for each byte: the body,
-// and the texts in it. objectBytes is for each object: an entry is one of 80 bytes, a pointer to it, and
-// an attribute, and slices have room to grow.
+// The memory that reading a body or a message takes. textTimes is for each byte: the body, and
+// the texts in it. objectBytes is for each object: an entry is one of 80 bytes, a pointer to it,
+// and an attribute, and slices have spare capacity.
 const (
 	textTimes   = 2
 	objectBytes = 256
 )
 
-// excessJSON returns what a body has too many of, as [check] does, before memory is made for
-// it, and how many objects it has. It counts the objects of a call by their depth:
-// descriptors at the third level of brackets, and entries at the fifth. Text that is no
-// JSON may get either error.
+// excessJSON returns the fault of a body that exceeds a limit, as [check] does, and the number of
+// its objects, before memory is allocated for them. It counts the objects of a call by their depth:
+// descriptors at the third level of brackets, and entries at the fifth. Text that is not JSON may
+// get either error.
 func excessJSON(text []byte) (objects int, err error) {
 	if len(text) < smallest {
 		return 0, nil

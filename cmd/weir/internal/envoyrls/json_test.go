@@ -84,7 +84,7 @@ func TestHostileJSON(t *testing.T) {
 	}
 }
 
-// What is found before a body is read is found afterwards, too. A body has no more messages
+// Faults that are found before a body is read are also found afterwards. A body has no more messages
 // than objects.
 func FuzzJSON(f *testing.F) {
 	api, engine := newAPI(f, perUser)
@@ -150,7 +150,7 @@ func TestJSONBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ask(small); got != 503 {
-		t.Errorf("beside as many as are allowed: got %d, want 503", got)
+		t.Errorf("with as many as are allowed: got %d, want 503", got)
 	}
 }
 
@@ -192,7 +192,7 @@ func TestLargeJSONTakesTurns(t *testing.T) {
 			t.Fatalf("got %d and %d before their turn, want both to wait", impatient(), patient())
 		}
 		if got := other(); got != http.StatusOK {
-			t.Errorf("a small body beside them: got %d, want 200", got)
+			t.Errorf("a small body with them: got %d, want 200", got)
 		}
 		if giveUp(); impatient() < 400 {
 			t.Errorf("a caller that gave up: got %d, want an error", impatient())

@@ -13,21 +13,21 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// request is a RateLimitRequest. Its memory is used again.
+// request is a RateLimitRequest. Its memory is reused.
 type request struct {
 	domain      string
 	hits        uint32
 	descriptors []descriptor
 
-	// attributes are the entries of all descriptors, and the domain behind those of
-	// each descriptor.
+	// attributes are the entries of all descriptors, with the domain after those of each
+	// descriptor.
 	attributes []weir.Attribute
 }
 
 // descriptor is a RateLimitDescriptor.
 type descriptor struct {
-	// entries are the keys and values. In the memory behind them is the domain, so that
-	// asks needs no copy.
+	// entries are the keys and values. The domain follows them in memory, so that asks
+	// needs no copy.
 	entries []weir.Attribute
 
 	limit    *common.RateLimitDescriptor_RateLimitOverride // nil: none
@@ -36,7 +36,7 @@ type descriptor struct {
 	negative bool
 }
 
-// asks returns the attributes of the request that d is: its entries and the domain.
+// asks returns the attributes of the request of d: its entries and the domain.
 func (d *descriptor) asks() []weir.Attribute { return d.entries[:len(d.entries)+1] }
 
 // set sets r to in.
@@ -70,7 +70,7 @@ type answer struct {
 	decision *weir.Decision
 }
 
-// setLimit sets the current limit. A multiplier of 0 is not told.
+// setLimit sets the current limit. A multiplier of 0 is left out.
 func (a *answer) setLimit(name string, quota uint32, unit rls.RateLimitResponse_RateLimit_Unit, times uint32) {
 	a.limit.Name, a.limit.RequestsPerUnit, a.limit.Unit = name, quota, unit
 	if times > 0 {
@@ -88,8 +88,8 @@ func (a *answer) setReset(wait time.Duration) {
 }
 
 // textOf returns entries as KEY=VALUE, separated by commas. Different entries have
-// different texts: in keys and values, %, =, ~ and commas are %XX. A pattern that is
-// not empty stands for the value of its entry, behind a tilde.
+// different texts: in keys and values, %, =, ~ and commas are %XX. A pattern that is not
+// empty replaces the value of its entry, after a tilde.
 func textOf(entries []weir.Attribute, patterns []string) string {
 	n := 0
 	for _, e := range entries {

@@ -12,17 +12,17 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A descriptor with a limit of its own is decided by that limit alone. Its counter
-// belongs to the domain, the entries and the length of the window.
+// A descriptor with its own limit is decided by that limit only. Its counter belongs to the
+// domain, the entries and the length of the window.
 
-// OverrideRule is the name of the rule that a descriptor's own limit makes.
+// OverrideRule is the name of the rule of a descriptor's own limit.
 const OverrideRule = "envoy-override"
 
 // descriptorAttribute is the attribute of such a rule that has the entries.
 const descriptorAttribute = "descriptor"
 
-// lengths are the lengths of the units. Those of a month and a year are the
-// protocol's reference service's.
+// lengths are the lengths of the units. A month and a year are as long as in the protocol's
+// reference service.
 var lengths = map[types.RateLimitUnit]time.Duration{
 	types.RateLimitUnit_SECOND: time.Second,
 	types.RateLimitUnit_MINUTE: time.Minute,
@@ -46,9 +46,8 @@ type override struct {
 	length time.Duration
 }
 
-// mostOverrides is how many are remembered. When there are more, all are made
-// again.
-const mostOverrides = 4096
+// maxOverrides is the maximum number of cached limits. If there are more, the cache is cleared.
+const maxOverrides = 4096
 
 // overrideOf returns the limit of descriptor i.
 func overrideOf(i int, l *common.RateLimitDescriptor_RateLimitOverride) (override, error) {
@@ -66,7 +65,7 @@ func overrideOf(i int, l *common.RateLimitDescriptor_RateLimitOverride) (overrid
 	return o, nil
 }
 
-// native returns the rules of o beside weir's own.
+// native returns the rules of o for use with weir's own rules.
 func (o override) native() (*rule.Set, error) {
 	return rule.New([]rule.Rule{{
 		Name: o.rule, Per: []string{domainAttribute, descriptorAttribute},
@@ -74,7 +73,7 @@ func (o override) native() (*rule.Set, error) {
 	}}, nil)
 }
 
-// rules returns the rules of o, which make makes if they are not known.
+// rules returns the rules of o. It calls make if they are not cached.
 func (s *overrides) rules(o override, make func() (*rule.Set, error)) (*rule.Set, error) {
 	s.mu.RLock()
 	set := s.known[o]
@@ -91,7 +90,7 @@ func (s *overrides) rules(o override, make func() (*rule.Set, error)) (*rule.Set
 	if known := s.known[o]; known != nil {
 		return known, nil
 	}
-	if s.known == nil || len(s.known) >= mostOverrides {
+	if s.known == nil || len(s.known) >= maxOverrides {
 		s.known = map[override]*rule.Set{}
 	}
 	s.known[o] = set

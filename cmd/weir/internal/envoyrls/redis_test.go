@@ -30,7 +30,7 @@ descriptors:
   - {key: quiet, shadow_mode: true, rate_limit: {unit: year, requests_per_unit: 1}}
 `
 
-// In place of envoyproxy/ratelimit, Redis gives the same answers as memory, and each call
+// As a replacement of envoyproxy/ratelimit, Redis gives the same answers as memory, and each call
 // asks it once.
 func TestFilesOnRedis(t *testing.T) {
 	t.Parallel()

@@ -28,11 +28,11 @@ type Reference struct {
 	Now func() window.Instant
 
 	// Shadow makes every call OK. Quota treats every descriptor as one with quota_mode,
-	// also those without a limit that counts, which are never over one.
+	// including those without a limit that counts, which are never over a limit.
 	Shadow, Quota bool
 
 	// Together counts a call under all its limits or under none. Otherwise each
-	// descriptor is counted on its own.
+	// descriptor is counted by itself.
 	Together bool
 
 	// Headers are the names of the header fields for the limit, for what remains,
@@ -47,12 +47,12 @@ type Reference struct {
 	Observe func(o Observed)
 }
 
-// Observed is what became of one descriptor.
+// Observed has the result of one descriptor.
 type Observed struct {
 	Limit  *envoyfile.Limit
 	Values []string // of the entries, if metrics name them
 	Hits   int64
-	Over   bool  // over the limit, also in shadow mode
+	Over   bool  // over the limit, even in shadow mode
 	Used   int64 // after the call
 }
 
@@ -69,7 +69,7 @@ type found struct {
 }
 
 // decideByFiles decides a call as envoyproxy/ratelimit does: each descriptor is a
-// request of its own, in their order.
+// separate request, in their order.
 func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
 	x.begin(len(x.in.descriptors))
 	files := a.config.Reference.Files()
@@ -96,7 +96,7 @@ func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
 	}
 	over = over || quotas > 0 && left == 0
 	x.out.OverallCode = codeOf(!over || a.config.Reference.Shadow)
-	a.besideByFiles(x, limits)
+	a.addExtrasByFiles(x, limits)
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		}
 		set, name := files.Set, ""
 		if f.override {
-			patterns[i] = nil // a limit of its own is not shared by share_threshold
+			patterns[i] = nil // share_threshold does not share a descriptor's own limit
 			w := window.Aligned(f.length)
 			o := override{files.OverrideRule(x.in.domain, f.limit, w), f.requests, f.length}
 			var err error
@@ -261,9 +261,8 @@ var unitsOfFiles = [...]rls.RateLimitResponse_RateLimit_Unit{
 	envoyfile.Year:   rls.RateLimitResponse_RateLimit_YEAR,
 }
 
-// besideByFiles adds what an answer of envoyproxy/ratelimit carries beside its
-// statuses.
-func (a *API) besideByFiles(x *exchange, limits []found) {
+// addExtrasByFiles adds what an answer of envoyproxy/ratelimit has in addition to its statuses.
+func (a *API) addExtrasByFiles(x *exchange, limits []found) {
 	r := a.config.Reference
 	if r.Headers != [3]string{} {
 		if s := strictest(x.answers, limits); s != nil {
@@ -277,9 +276,9 @@ func (a *API) besideByFiles(x *exchange, limits []found) {
 	}
 }
 
-// strictest returns the status that the header fields tell: the last one that is
-// over a limit without quota_mode or, if there is none, the first with the fewest
-// hits left. It returns nil if there is no limit.
+// strictest returns the status for the header fields: the last one that is over a limit without
+// quota_mode or, if there is none, the first with the fewest hits left. It returns nil if there is
+// no limit.
 func strictest(answers []answer, limits []found) (best *rls.RateLimitResponse_DescriptorStatus) {
 	for i := range answers {
 		if s := &answers[i].status; s.CurrentLimit != nil && (best == nil || s.LimitRemaining < best.LimitRemaining) {
@@ -323,7 +322,7 @@ func metadataOf(in *request, limits []found) *structpb.Struct {
 	return &structpb.Struct{Fields: fields}
 }
 
-// merge adds what from has and to has not, in tables within tables, too.
+// merge adds the values of from that to lacks, recursively.
 func merge(to, from map[string]any) {
 	for key, value := range from {
 		there, ok := to[key]

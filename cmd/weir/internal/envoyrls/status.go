@@ -31,10 +31,9 @@ func (a *answer) fill() {
 	}
 }
 
-// closest returns the limit that a status tells about: the one with the longest
-// wait of those that deny, otherwise the one with the fewest hits left. A limit in
-// shadow mode is told about only if there is no other. Without limits closest
-// returns nil.
+// closest returns the limit for a status: of those that deny the one with the longest wait, and
+// otherwise the one with the fewest hits left. It returns a limit in shadow mode only if there is
+// no other, and nil if there is no limit.
 func closest(d *weir.Decision) (best *weir.Usage) {
 	for i := range d.Usages {
 		u := &d.Usages[i]
@@ -45,7 +44,7 @@ func closest(d *weir.Decision) (best *weir.Usage) {
 	return best
 }
 
-// before reports whether a status rather tells about a than about b.
+// before reports whether a is closer than b.
 func before(a, b *weir.Usage) bool {
 	switch {
 	case a.Shadow != b.Shadow:
@@ -69,8 +68,8 @@ func (a *answer) describe(name string, quota int64, w *window.Window) {
 	a.setLimit(name, uint32(min(max(quota, 0), math.MaxUint32)), unit, times)
 }
 
-// units are the units of the protocol with a length of their own, the longest
-// first. Months and years vary, so that only those of a calendar have them.
+// units are the units of the protocol with a fixed length, the longest first. Months and years
+// vary, so only calendar windows have them.
 var units = [...]struct {
 	length time.Duration
 	unit   rls.RateLimitResponse_RateLimit_Unit
@@ -93,7 +92,7 @@ var periods = map[window.Period]rls.RateLimitResponse_RateLimit_Unit{
 }
 
 // unitOf returns the length of w as a unit and a number of times. It returns no
-// unit for windows without a length, and for lengths that are no whole seconds.
+// unit for windows without a length, and for lengths that are not whole seconds.
 func unitOf(w *window.Window) (unit rls.RateLimitResponse_RateLimit_Unit, times uint32) {
 	if w.Kind == window.KindCalendar {
 		return periods[w.Period], 1

@@ -4,9 +4,9 @@ package files
 
 import "path/filepath"
 
-// Beside returns where path, as written in the file name, leads to: a relative
-// path starts in that file's directory.
-func Beside(name, path string) string {
+// RelativeTo resolves path, as it is written in the file called name: a relative path starts
+// in that file's directory.
+func RelativeTo(name, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}

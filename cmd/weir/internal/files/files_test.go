@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/files"
 )
 
-func TestBeside(t *testing.T) {
+func TestRelativeTo(t *testing.T) {
 	t.Parallel()
 	absolute, err := filepath.Abs("staff.txt")
 	if err != nil {
@@ -19,7 +19,7 @@ func TestBeside(t *testing.T) {
 		{"rules.yaml", "staff.txt", "staff.txt"},
 		{"conf/rules.yaml", absolute, absolute},
 	} {
-		if got, want := files.Beside(tt.name, tt.path), filepath.FromSlash(tt.want); got != want {
+		if got, want := files.RelativeTo(tt.name, tt.path), filepath.FromSlash(tt.want); got != want {
 			t.Errorf("%s in %s: got %s, want %s", tt.path, tt.name, got, want)
 		}
 	}

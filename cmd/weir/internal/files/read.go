@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// patience is how long a file may take to be read. A mount whose server has gone
-// can take forever.
+// patience is the time-out for reading a file, because a mount whose server has gone can block
+// forever.
 const patience = 10 * time.Second
 
-// Bounds of files, in bytes.
+// Maximum sizes of files, in bytes.
 const (
 	maxRules = 8 << 20  // of a rules file; it holds about ten thousand rules
 	maxList  = 64 << 20 // of a list or a dictionary
@@ -33,7 +33,7 @@ func Rules(path string) ([]byte, error) {
 	return text, err
 }
 
-// HoldsSecrets reports whether text is that of a PEM file or of a file of tokens.
+// HoldsSecrets reports whether text is a PEM file or a tokens file.
 func HoldsSecrets(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if bytes.HasPrefix(line, []byte("-----BEGIN ")) {
@@ -55,12 +55,12 @@ func Read(path string, most int64) ([]byte, error) {
 	return within(patience, path, func() ([]byte, error) { return read(path, most) })
 }
 
-// Stat is [os.Stat], but never waits for longer than ten seconds.
+// Stat returns [os.Stat] of path. It never waits for longer than ten seconds.
 func Stat(path string) (fs.FileInfo, error) {
 	return within(patience, path, func() (fs.FileInfo, error) { return os.Stat(path) })
 }
 
-// Dir returns the names of what a directory holds, sorted. It never waits for longer
+// Dir returns the sorted names of the entries of a directory. It never waits for longer
 // than ten seconds.
 func Dir(path string) ([]string, error) {
 	return within(patience, path, func() ([]string, error) {
@@ -73,8 +73,8 @@ func Dir(path string) ([]string, error) {
 	})
 }
 
-// within returns what f returns, or an error when f takes longer than most.
-// The goroutine of f then stays until f returns.
+// within returns what f returns, or an error if f takes longer than most. The goroutine of f then
+// remains until f returns.
 func within[T any](most time.Duration, path string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -96,8 +96,8 @@ func within[T any](most time.Duration, path string, f func() (T, error)) (T, err
 	}
 }
 
-// read reads a regular file. Opening with O_NONBLOCK does not wait for somebody
-// to write into a pipe.
+// read reads a regular file. It opens the file with O_NONBLOCK, which does not wait for a writer if
+// it is a pipe.
 func read(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
@@ -122,7 +122,7 @@ func read(path string, most int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	// The file has grown since, or it is one of those whose size is not told.
+	// The file has grown since, or it is one without a size.
 	rest, err := io.ReadAll(io.LimitReader(f, most-int64(n)+1))
 	if b = append(b, rest...); int64(len(b)) > most {
 		return nil, tooLarge(path, most)
@@ -137,7 +137,7 @@ func tooLarge(path string, most int64) error {
 	return fmt.Errorf("%s: larger than %d bytes", path, most)
 }
 
-// kindName names what is not a regular file.
+// kindName returns the name of a kind of file that is not regular.
 func kindName(kind fs.FileMode) string {
 	switch {
 	case kind&fs.ModeDir != 0:

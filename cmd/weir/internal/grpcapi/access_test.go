@@ -165,7 +165,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// Messages of a stream that are large have memory reserved, beside that of the stream. The
+// Large messages of a stream have memory reserved in addition to that of the stream. The
 // stream goes on after one that was refused.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
@@ -197,7 +197,7 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
-// A message whose answer is too large costs those that wait beside it nothing.
+// A message whose answer is too large does not affect those that wait with it.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, rules, memory(t))

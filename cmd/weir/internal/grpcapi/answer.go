@@ -14,8 +14,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The functions below set all fields of a message that may have been used before. What they
-// set refers to the decision.
+// The functions below set all fields of a reused message. The fields refer to the decision.
 
 func setDecision(m *weirv1.Decision, d *weir.Decision) {
 	m.Allowed, m.Outcome, m.Rule, m.RetryRule = d.Allowed, d.Outcome, d.Rule, d.RetryRule
@@ -26,7 +25,7 @@ func setDecision(m *weirv1.Decision, d *weir.Decision) {
 	if m.Receipt = ""; !d.Receipt.IsZero() {
 		m.Receipt = d.Receipt.String()
 	}
-	m.Limits = slices.Grow(m.Limits[:0], len(d.Usages))[:len(d.Usages)] // what is behind its length was used before
+	m.Limits = slices.Grow(m.Limits[:0], len(d.Usages))[:len(d.Usages)] // elements after its length were used before
 	for i := range d.Usages {
 		if m.Limits[i] == nil {
 			m.Limits[i] = new(weirv1.RuleUsage)
@@ -85,13 +84,13 @@ func durationOf(d time.Duration) (m *durationpb.Duration) {
 	return m
 }
 
-// problemOf returns err as it is told beside other answers.
+// problemOf returns the problem of err, for a batch or a stream with other answers.
 func problemOf(err error) *weirv1.Problem {
 	f := grpcserver.FailureOf(err)
 	return &weirv1.Problem{Code: int32(f.Code), Detail: f.Detail, Field: f.Field, Reason: f.Reason, RetryAfter: durationOf(f.RetryAfter)} //nolint:gosec // codes are small
 }
 
-// reply is a [weirv1.Answer] whose memory is used again.
+// reply is a [weirv1.Answer] whose memory is reused.
 type reply struct {
 	weirv1.Answer
 	kind     weirv1.Answer_Decision

@@ -22,9 +22,9 @@ type API struct {
 	shared    bool
 	exchanges sync.Pool // of *exchange
 
-	// planning has a place for each large batch whose size is being found out. Until
-	// then its memory is not reserved. One for each processor is enough, because
-	// this waits for nothing.
+	// planning is a semaphore for large batches whose size is being computed, because their
+	// memory is not reserved yet. Its capacity is the number of CPUs, which is enough because
+	// the computation does not wait.
 	planning chan struct{}
 }
 

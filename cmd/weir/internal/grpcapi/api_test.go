@@ -60,7 +60,7 @@ func serve(t *testing.T, c grpcserver.Config, spaces *namespace.Set) (*grpcserve
 	return serveAs(t, c, spaces, false)
 }
 
-// serveAs is serve. shared reports whether requests are decided together.
+// serveAs is like serve. shared reports whether requests are decided together.
 func serveAs(t *testing.T, c grpcserver.Config, spaces *namespace.Set, shared bool) (*grpcserver.Server, weirv1.WeirServiceClient) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")

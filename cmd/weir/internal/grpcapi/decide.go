@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// exchange is the memory of one call about one request. Later calls use it again.
+// exchange is the memory of one call about one request. Later calls reuse it.
 type exchange struct {
 	in      grpcserver.Received // of request
 	request weirv1.Request
@@ -50,7 +50,7 @@ func tooManyAttributes(path string) error {
 	return fault.Newf(path, "more than %d attributes", sizes.Attributes)
 }
 
-// decide returns what serves the method for a verb.
+// decide returns the handler of the method for a verb.
 func (a *API) decide(verb store.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
 		x := a.exchanges.Get().(*exchange)
@@ -104,7 +104,7 @@ func (a *API) free(x *exchange) {
 	a.exchanges.Put(x)
 }
 
-// memory is what a call has reserved of the memory of the service.
+// memory is the part of the service's memory that a call has reserved.
 type memory struct {
 	access.Reservation
 	answers int64 // bytes of decisions
@@ -116,8 +116,8 @@ func (m *memory) decoded(n, attributes int) error {
 	return m.Reserve(textTimes*int64(n) + attributeBytes*int64(attributes))
 }
 
-// admit reserves the memory of decisions, if they are large, alone or with those
-// before.
+// admit reserves the memory of decisions, if they are large by themselves or together with earlier
+// ones.
 func (m *memory) admit(s run.Size) error {
 	n := int64(s.Usages)*usageBytes + s.Bytes()
 	if m.answers += n; m.answers > smallAnswer {
@@ -126,10 +126,10 @@ func (m *memory) admit(s run.Size) error {
 	return nil
 }
 
-// usageBytes is about what a usage takes in memory, in bytes.
+// usageBytes is about the memory of a usage, in bytes.
 const usageBytes = 512
 
-// free gives back what was reserved.
+// free releases the reservation.
 func (m *memory) free() {
 	m.Free()
 	*m = memory{}

@@ -19,8 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/run"
 )
 
-// group is one message with several requests, and its answers. Streams use its memory
-// again.
+// group is one message with several requests, and its answers. Streams reuse its memory.
 type group struct {
 	batch    bool // of the method Batch, not of a stream
 	in       grpcserver.Received
@@ -84,8 +83,8 @@ const (
 
 func tooManyRequests() error { return fault.Newf("requests", "more than %d", sizes.Batch) }
 
-// receive receives a message. What is wrong with the whole message is g.err; the error is
-// that of the call.
+// receive receives a message. It sets g.err to the error of the whole message, and returns the error
+// of the call.
 func (g *group) receive(c *grpcserver.Call) error {
 	g.memory.Resources = c.Resources()
 	g.id, g.attrs, g.asks, g.errs, g.deadline = 0, g.attrs[:0], g.asks[:0], g.errs[:0], time.Time{}
@@ -120,24 +119,23 @@ func (g *group) receive(c *grpcserver.Call) error {
 	return nil
 }
 
-// shed drops the requests of g, which has an error: nothing is reserved for them.
+// shed drops the requests of g, which has an error, because no memory is reserved for them.
 func (g *group) shed() {
 	g.memory.free()
 	proto.Reset(g.in.Message)
 	g.requests, g.attrs, g.asks = nil, nil, nil
 }
 
-// What a batch takes in memory. itemBytes is for each request, beside its body and the
-// text of its answer. A batch of up to fewRequests takes no more than the standing
-// reservation of a stream.
+// The memory of a batch. itemBytes is for each request, without its body and the text of its answer.
+// A batch of up to fewRequests fits into the reservation of a stream.
 const (
 	itemBytes   = 2 << 10
 	fewRequests = 32
 )
 
-// mostAlone is the most requests that are decided one by one where nothing waits for a
-// store. With more, the size of all answers is known before the first is counted.
-const mostAlone = 128
+// maxOneByOne is the maximum number of requests that are decided one by one if nothing waits for a
+// store. For more, the size of all answers is computed before the first is counted.
+const maxOneByOne = 128
 
 // admitted finds the requests of g that its caller may not make, or that are wrong.
 // The others are appended to items.
@@ -165,7 +163,7 @@ func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 	return items
 }
 
-// given takes the answers of g from the front of items, and returns the rest.
+// given takes the answers of g from the start of items, and returns the rest.
 func (g *group) given(items []weir.Item) []weir.Item {
 	n := 0
 	for i := range g.errs {
@@ -218,8 +216,8 @@ func (g *group) free() {
 	g.items, g.requests = nil, nil
 }
 
-// isSmall reports whether the memory of g may be used for later messages. What a stream
-// keeps stays within its reservation.
+// isSmall reports whether the memory of g may be reused for later messages. The spare memory of a
+// stream stays within its reservation.
 func (g *group) isSmall() bool {
 	return max(cap(g.asks), cap(g.errs), len(g.replies)) <= 2*fewRequests && cap(g.attrs) <= 8*fewRequests
 }
@@ -229,7 +227,7 @@ func (a *API) run(ctx context.Context, space *namespace.Namespace, items []weir.
 	switch n := len(items); {
 	case n == 0:
 		return nil
-	case n == 1 || !a.shared && n <= mostAlone:
+	case n == 1 || !a.shared && n <= maxOneByOne:
 		for i := range items {
 			_, items[i].Err = space.Run(ctx, items[i:i+1], run.Options{Admit: admit})
 		}

@@ -17,17 +17,17 @@ type ask struct {
 	// verb is what to do: that of the request, or a check for a request of 0 hits.
 	verb store.Verb
 
-	// sent is the verb before that, which says what the caller must be allowed to do.
+	// sent is the verb of the request, which determines the scope that the caller needs.
 	sent store.Verb
 
 	request weir.Request
 
-	// fault is what is wrong with the request. It must not be decided then.
+	// fault is the fault of the request, or nil. A request with a fault must not be decided.
 	fault *fault.Fault
 }
 
-// read reads a request, which a method for one verb may receive in place of its own
-// message: their fields have the same numbers. It appends the attributes to attrs.
+// read reads a request. A method for one verb receives it instead of its own message, whose fields
+// have the same numbers. read appends the attributes to attrs.
 func (a *ask) read(in *weirv1.Request, verb store.Verb, attrs []weir.Attribute) []weir.Attribute {
 	*a = ask{verb: verb, sent: verb}
 	r := &a.request
@@ -48,7 +48,7 @@ func (a *ask) read(in *weirv1.Request, verb store.Verb, attrs []weir.Attribute) 
 	return attrs
 }
 
-// readAny is read for a request that names its verb.
+// readAny calls read for a request that names its verb.
 func (a *ask) readAny(in *weirv1.Request, attrs []weir.Attribute) []weir.Attribute {
 	if in.Verb < 0 || int(in.Verb) >= len(verbs) {
 		attrs = a.read(in, store.Take, attrs)
@@ -88,8 +88,8 @@ func attributesOf(from map[string]string) ([]weir.Attribute, error) {
 	return attrs, nil
 }
 
-// complete turns a request of 0 hits into a check, and finds what does not go
-// together. The engine finds the rest.
+// complete turns a request of 0 hits into a check, and reports fields that exclude each other. The
+// engine reports other faults.
 func (a *ask) complete(given bool) {
 	r := &a.request
 	switch {
@@ -105,7 +105,7 @@ func (a *ask) complete(given bool) {
 	}
 }
 
-// wrong notes the first fault of a request.
+// wrong records the first fault of a request.
 func (a *ask) wrong(path, format string, args ...any) {
 	if a.fault == nil {
 		a.fault = fault.Newf(path, format, args...)

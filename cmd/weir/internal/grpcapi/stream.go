@@ -14,19 +14,19 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
-// Limits of one stream. It reserves streamBytes of the memory for requests as long as
-// it is open: for messages that wait, and for the memory that it uses again.
+// Resource limits of one stream. While it is open it reserves streamBytes of the memory for requests,
+// for messages that wait and for the memory that it reuses.
 const (
 	streamBytes = 64 << 10
 	waiting     = 8 // messages
 
-	// smallWaiting is the size of a message, in bytes, up to which the reservation of
-	// the stream is enough.
+	// smallWaiting is the maximum size, in bytes, of a message within the reservation of the
+	// stream.
 	smallWaiting = streamBytes / waiting
 )
 
-// stream serves the method Decide. It decides messages in their order, and every message
-// that was decided is answered before the stream ends.
+// stream serves the method Decide. It decides messages in their order, and answers every message that
+// it has decided before the stream ends.
 func (a *API) stream(c *grpcserver.Call) error {
 	resources := c.Resources()
 	if err := resources.Reserve(streamBytes); err != nil {
@@ -45,22 +45,21 @@ type stream struct {
 	api    *API
 	call   *grpcserver.Call
 	groups sync.Pool // of *group
-	now    []*group  // that are decided
+	now    []*group  // being decided
 	items  []weir.Item
 	memory memory
 
-	// of messages that are decided in turn
+	// For messages that are decided in turn:
 	mu   sync.Mutex // is held while a message is decided and answered
 	left bool       // guarded by mu; no more messages are decided
 
-	// of messages that are decided together
+	// For messages that are decided together:
 	in   chan *group   // received; receive closes it
 	over chan struct{} // closed when nothing more is read from in
 }
 
 // inTurn receives, decides and answers one message after the other in one goroutine.
-// To hand each message to a second goroutine takes longer than to decide a few requests
-// in memory.
+// Passing each message to a second goroutine takes longer than deciding a few requests in memory.
 func (s *stream) inTurn() error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.serve() }() // it ends soon after the call has ended, at the latest
@@ -172,7 +171,7 @@ func (s *stream) receive() error {
 	}
 }
 
-// leave makes receive end. What was received and not decided is dropped.
+// leave makes receive end. It drops messages that were received and not decided.
 func (s *stream) leave() {
 	close(s.over)
 	s.discard()
@@ -192,7 +191,7 @@ func (s *stream) discard() {
 	}
 }
 
-// answer decides first and the messages that wait behind it, and sends the answers.
+// answer decides first and the messages that wait after it, and sends the answers.
 func (s *stream) answer(first *group) error {
 	s.now = append(s.now[:0], first)
 	for n := max(len(first.asks), 1); ; {
@@ -259,8 +258,8 @@ func (s *stream) decide() error {
 	return nil
 }
 
-// oneByOne decides each message by itself, after they could not be decided together:
-// a message whose answer is too large costs the others nothing.
+// oneByOne decides each message by itself after they could not be decided together, so that a message
+// whose answer is too large does not affect the others.
 func (s *stream) oneByOne(space *namespace.Namespace) error {
 	items := s.items
 	for _, g := range s.now {

@@ -12,18 +12,17 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// Received is what [Call.RecvMsg] receives a message into. It differs from a generated
-// message in that bytes which are no such message are a fault of the caller, where gRPC
-// itself would answer with the code Internal.
+// Received is the argument of [Call.RecvMsg]. Unlike with a generated message, bytes that are not such
+// a message are a fault of the caller; gRPC itself would answer with the code Internal.
 type Received struct {
-	// Message is overwritten. It keeps nothing of the bytes.
+	// Message is overwritten. It does not refer to the bytes.
 	Message proto.Message
 
 	// Admit, if it is not nil, is called with the bytes before they are decoded. If it
 	// returns an error, they are not.
 	Admit func(b []byte) error
 
-	// Err is what is wrong with the message: the error of Admit, a [*fault.Fault], or nil.
+	// Err is the error of the message: that of Admit, a [*fault.Fault], or nil.
 	Err error
 
 	size int // of the message, in bytes
@@ -55,8 +54,8 @@ func outgoing(m any, c *connection) any {
 	return m
 }
 
-// Sizes of buffers, in bytes: grpc-go gives back those of more than 1 KiB when they are
-// written, and those of more than 32 KiB would be 1 MiB large.
+// Sizes of buffers, in bytes: grpc-go returns buffers of more than 1 KiB when they are written, and
+// buffers of more than 32 KiB would have 1 MiB.
 const (
 	smallestBuffer = 1<<10 + 1
 	largestBuffer  = 32 << 10
@@ -81,8 +80,8 @@ func (s sending) encode() (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(b, s.conn)}, nil
 }
 
-// codec is gRPC's codec of generated messages, which decodes into a [*Received] and encodes
-// what a connection counts, too.
+// codec is gRPC's codec of generated messages, extended to decode into a [*Received] and to encode
+// messages that a connection counts.
 type codec struct{ encoding.CodecV2 }
 
 // Marshal implements [encoding.CodecV2].
@@ -107,9 +106,9 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// Count returns how many messages are in the field of b with a number. Front ends ask
-// before a large message is decoded, because an empty message within it takes two bytes,
-// and many times as many when it is decoded.
+// Count returns how many messages are in the field of b with a number. Front ends call it
+// before a large message is decoded, because an empty message within it takes two bytes, and many times
+// as many when it is decoded.
 func Count(b []byte, number protowire.Number) (n int) {
 	for range Submessages(b, number) {
 		n++
@@ -117,8 +116,8 @@ func Count(b []byte, number protowire.Number) (n int) {
 	return n
 }
 
-// Submessages iterates over the messages in the field of b with a number, up to the place
-// where b is no message.
+// Submessages iterates over the messages in the field of b with a number, up to the point at which b is
+// not a message.
 func Submessages(b []byte, number protowire.Number) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for value := range fields(b, number, protowire.BytesType) {

@@ -39,12 +39,12 @@ var code = map[int]codes.Code{
 	http.StatusServiceUnavailable:    codes.Unavailable,
 }
 
-// ErrStopping ends calls that last long when the server shuts down. What such a call
-// has not answered was not counted.
+// ErrStopping ends long calls when the server shuts down. Requests that such a call has not answered were
+// not counted.
 var ErrStopping = errors.New("the service is stopping; what it has not answered was not counted")
 
-// reasons is the table of reasons, by which programs tell errors with one code apart.
-// The last row that matches counts.
+// reasons is the table of reasons, by which programs distinguish errors with the same code. The last row
+// that matches counts.
 var reasons = []struct {
 	err    error
 	reason string
@@ -68,7 +68,7 @@ type Failure struct {
 	// Reason is one of those of package weirv1, or empty.
 	Reason string
 
-	// Quota is what was exceeded, or empty: the bound of the service, the tokens
+	// Quota is the limit that was exceeded, or empty: a resource limit of the service, the tokens
 	// that an address may try, or the size of an answer.
 	Quota string
 
@@ -77,9 +77,8 @@ type Failure struct {
 }
 
 // FailureOf returns err, which is not a status and not nil, as a Failure. The code
-// follows from [answer.ProblemOf], so that a call over gRPC and one over HTTP fail
-// alike; a call that its caller gave up is Canceled or DeadlineExceeded. The code is
-// never Unknown.
+// follows from [answer.ProblemOf], so that calls over gRPC and over HTTP fail in the same way; a call that
+// its caller gave up is Canceled or DeadlineExceeded. The code is never Unknown.
 func FailureOf(err error) Failure {
 	switch {
 	case errors.Is(err, context.Canceled):

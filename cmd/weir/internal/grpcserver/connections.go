@@ -15,13 +15,13 @@ import (
 
 // connections are the open connections of a server. grpc-go keeps the parts of a message
 // until it is complete, and an answer until its client takes it. It limits both for each
-// stream, but not for all of them, and it has no time-outs for them. So a connection
-// counts what it reads and subtracts what its calls have received, counts answers until
-// grpc-go has written them, and counts the calls that were given up. It is closed if all
-// connections together have too much and it has the most, if nothing of what it has makes
-// progress, or if most of its calls are given up.
+// stream, but not for all of them, and it has no time-outs for them. A connection therefore
+// counts what it reads and subtracts what its calls have received, counts answers until grpc-go
+// has written them, and counts the calls that were given up. It is closed if all connections
+// together have too much and it has the most, if none of its messages makes progress, or if most
+// of its calls are given up.
 type connections struct {
-	most int64  // bytes of all connections; 0: no limit
+	max  int64  // bytes of all connections; 0: no limit
 	shed func() // is called for each connection that is closed; may be nil
 
 	total atomic.Int64
@@ -30,17 +30,17 @@ type connections struct {
 }
 
 const (
-	// callBytes is about what a call takes that waits for its message, or whose answer
-	// waits for the client: with its goroutine and its headers.
+	// callBytes is about the memory of a call that waits for its message, or whose answer waits
+	// for the client, with its goroutine and its headers.
 	callBytes = 16 << 10
 
-	// overhead is about what a message takes on the wire beside its bytes, in frames, and
-	// headers is what a call takes there.
+	// overhead is about the size of a message on the wire in addition to its bytes, in frames, and
+	// headers is about the size of a call's headers.
 	overhead = 64
 	headers  = 512
 
-	// little is what a connection may have without progress, beside calls that wait for
-	// their only message: its other frames are counted, too.
+	// little is what a connection may have without progress, apart from calls that wait for their
+	// only message, because its other frames are counted as well.
 	little = 64 << 10
 
 	// ample is what a connection may have while closed ones have too much: a few calls.
@@ -49,26 +49,24 @@ const (
 	// stalled is how long a connection may make no progress.
 	stalled = 10 * time.Second
 
-	// interval is how often connections are looked at for that, and pings is how many
-	// bytes may come meanwhile that belong to no message.
+	// interval is how often connections are checked for that, and pings is how many bytes that
+	// belong to no message may arrive in this time.
 	interval = 2 * time.Second
 	pings    = 256
 
-	// hasty is how soon a call is given up that its client did not want. A client that has
-	// waited as long may have a deadline, which a slow store has not met.
+	// hasty is the time within which an abusive client gives up a call. A client that has waited
+	// longer may have had a deadline, which a slow store has missed.
 	hasty = 5 * time.Millisecond
 
-	// mostGivenUp is how many calls of a connection may be given up as soon as that, by
-	// the client or because of its wrong frames (CVE-2023-44487, CVE-2025-8671). Beyond
-	// it the connection is closed, unless more of its calls were answered. Such calls
-	// cost a client nothing. If the service itself has been held up, it may see the
-	// beginnings and the ends of maxStreams calls together.
-	mostGivenUp = 2 * maxStreams
+	// maxGivenUp is how many calls of a connection may be given up within hasty, by the client or
+	// because of its wrong frames (CVE-2023-44487, CVE-2025-8671). Beyond it the connection is
+	// closed, unless more of its calls were answered, because such calls cost a client nothing. A
+	// service that was delayed may see the starts and the ends of maxStreams calls together.
+	maxGivenUp = 2 * maxStreams
 )
 
-// connection is a connection, as the calls on it see it. It implements
-// [credentials.AuthInfo], because this is what gRPC hands from a connection to its calls,
-// and [mem.BufferPool], to learn when an answer was written.
+// connection is a connection with its counts. It implements [credentials.AuthInfo], which gRPC passes
+// from a connection to its calls, and [mem.BufferPool], to be called when an answer was written.
 type connection struct {
 	net.Conn
 	credentials.CommonAuthInfo
@@ -77,12 +75,12 @@ type connection struct {
 	all     *connections
 
 	arriving atomic.Int64 // bytes of messages that are not complete
-	received atomic.Int64 // when one was completed, or the first bytes of one came; in Unix nanoseconds
+	received atomic.Int64 // when one was completed, or the first bytes of one arrived; in Unix nanoseconds
 	unsent   atomic.Int64 // bytes of answers that are not written
 	written  atomic.Int64 // when one was written, or the first one was to be sent; in Unix nanoseconds
-	reads    atomic.Int64 // how often something has come
-	seen     int64        // reads, when it was looked at last; guarded by all.mu
-	calls    atomic.Int64 // under way
+	reads    atomic.Int64 // the number of reads
+	seen     int64        // reads at the last check; guarded by all.mu
+	calls    atomic.Int64 // in flight
 	waiting  atomic.Int64 // calls that wait for their only message
 	closed   atomic.Bool
 
@@ -114,7 +112,7 @@ func (c *connection) Close() error {
 	return err
 }
 
-// arrive counts n bytes that have come.
+// arrive counts n bytes that have arrived.
 func (c *connection) arrive(n int64) {
 	if n == 0 {
 		return
@@ -157,14 +155,14 @@ func (c *connection) begin() {
 	c.arrive(callBytes)
 }
 
-// end counts the end of a call that began at began. givenUp reports whether nobody waits
-// for its answer.
+// end counts the end of a call that began at began. givenUp reports whether its client has given it
+// up.
 func (c *connection) end(began time.Time, givenUp bool) {
 	switch {
 	case !givenUp:
 		c.kept.Add(1)
 	case time.Since(began) < hasty:
-		if n := c.givenUp.Add(1); n > mostGivenUp && n > c.kept.Load() {
+		if n := c.givenUp.Add(1); n > maxGivenUp && n > c.kept.Load() {
 			c.all.close(c)
 		}
 	}
@@ -174,13 +172,13 @@ func (c *connection) end(began time.Time, givenUp bool) {
 	}
 }
 
-// clear subtracts all that c has.
+// clear subtracts everything that c has counted.
 func (c *connection) clear() { c.all.total.Add(-c.arriving.Swap(0) - c.unsent.Swap(0)) }
 
-// size returns what c has, in bytes.
+// size returns the bytes that c has.
 func (c *connection) size() int64 { return c.arriving.Load() + c.unsent.Load() }
 
-// isStalled reports whether what c has makes no progress at now.
+// isStalled reports whether the messages of c make no progress at now.
 func (c *connection) isStalled(now time.Time) bool {
 	since := func(at *atomic.Int64) time.Duration { return time.Duration(now.UnixNano() - at.Load()) }
 	return (c.waiting.Load() > 0 || c.arriving.Load() > little) && since(&c.received) > stalled ||
@@ -193,7 +191,7 @@ func (s *connections) add(c *connection, n int64) {
 		if c.calls.Load() == 0 {
 			c.clear()
 		}
-	} else if s.most > 0 && total > s.most {
+	} else if s.max > 0 && total > s.max {
 		s.relieve()
 	}
 }
@@ -214,9 +212,9 @@ func (s *connections) subtract(from *atomic.Int64, n int64) {
 	}
 }
 
-// relieve closes the connection with the most. If closed connections have what is too
-// much, until their calls have ended, it closes only a connection that has more than a few
-// calls: others are not to blame.
+// relieve closes the connection with the most bytes. If closed connections have the excess, until their
+// calls have ended, it closes only a connection with more than a few calls, because others are not
+// responsible.
 func (s *connections) relieve() {
 	var worst *connection
 	var most, sum int64
@@ -228,7 +226,7 @@ func (s *connections) relieve() {
 		}
 	}
 	s.mu.Unlock()
-	if worst != nil && (sum > s.most || most > ample) {
+	if worst != nil && (sum > s.max || most > ample) {
 		s.close(worst)
 	}
 }
@@ -249,8 +247,8 @@ func (s *connections) closeStalled(now time.Time) {
 	}
 }
 
-// settleLocked subtracts what came and belongs to no message. Without calls, and some time
-// after something has come, that is all: the calls that came have begun by then.
+// settleLocked subtracts bytes that belong to no message. For a connection without calls these are all its
+// bytes, some time after its last read, because calls that have arrived have begun by then.
 func (s *connections) settleLocked(c *connection) {
 	n := int64(pings)
 	if reads := c.reads.Load(); reads != c.seen {
@@ -261,7 +259,7 @@ func (s *connections) settleLocked(c *connection) {
 	s.subtract(&c.arriving, n)
 }
 
-// watch calls closeStalled from time to time, until ctx is done.
+// watch calls closeStalled every interval, until ctx is done.
 func (s *connections) watch(ctx context.Context) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -280,7 +278,7 @@ func (s *connections) close(c *connection) {
 	if c.closed.CompareAndSwap(false, true) && s.shed != nil {
 		s.shed()
 	}
-	_ = c.Close() // its transport notices
+	_ = c.Close() // its transport gets an error
 }
 
 // remove removes c, which is closed.
@@ -289,7 +287,7 @@ func (s *connections) remove(c *connection) {
 	delete(s.open, c)
 	s.mu.Unlock()
 	c.closed.Store(true)
-	if c.calls.Load() == 0 { // otherwise the last of them has its memory until it ends
+	if c.calls.Load() == 0 { // otherwise its memory is in use until the last of them ends
 		c.clear()
 	}
 }
@@ -316,7 +314,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// transportCredentials hands each [connection] to its calls, with TLS or without.
+// transportCredentials passes each [connection] to its calls, with TLS or without.
 type transportCredentials struct {
 	credentials.TransportCredentials
 	working func(net.Conn) func(by int32) // may be nil

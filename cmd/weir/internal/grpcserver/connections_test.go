@@ -80,7 +80,7 @@ func pipe(t *testing.T, most int64) (s *grpcserver.Server, path string, conn *gr
 	return s, path, conn, shed
 }
 
-// attack sends text on a connection of its own. The channel that it returns is closed when
+// attack sends text on a separate connection. The channel that it returns is closed when
 // the server has closed the connection.
 func attack(t *testing.T, path string, text []byte) (ended chan struct{}) {
 	t.Helper()
@@ -122,7 +122,7 @@ func TestHalfMessages(t *testing.T) {
 		t.Errorf("got %d connections shed, want 3", shed.Load())
 	}
 	if _, err := say(t.Context(), conn, "hello"); err != nil {
-		t.Errorf("beside the attack: %v", err)
+		t.Errorf("during the attack: %v", err)
 	}
 	empty(t, s)
 }

@@ -34,7 +34,7 @@ type Method struct {
 type Call struct {
 	grpc.ServerStream
 
-	// Caller is who calls. Nil: everyone, with all scopes.
+	// Caller is the authenticated caller. Nil: there is no authentication, and all scopes are granted.
 	Caller *access.Holder
 
 	server *Server
@@ -45,8 +45,8 @@ type Call struct {
 // Context implements [grpc.ServerStream].
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Begin begins to decide what the call has received, which [Call.End] must end. It
-// returns an [*access.Overload] if the service has too much to do.
+// Begin begins a decision, which [Call.End] must end. It returns an [*access.Overload] if the service is
+// overloaded.
 func (c *Call) Begin() error {
 	if err := c.server.config.Resources.Begin(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (c *Call) Begin() error {
 	return nil
 }
 
-// End ends what Begin began, before the answer is sent.
+// End ends the decision that Begin began, before the answer is sent.
 func (c *Call) End() {
 	if c.conn != nil && c.conn.work != nil {
 		c.conn.work(-1)
@@ -79,21 +79,21 @@ func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
 // Resources returns the resource limits of the listener. It may be nil.
 func (c *Call) Resources() *access.ResourceLimits { return c.server.config.Resources }
 
-// Reservation returns what reserves memory within them.
+// Reservation returns an empty reservation of memory within them.
 func (c *Call) Reservation() access.Reservation { return access.Reservation{Resources: c.Resources()} }
 
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
 func (c *Call) Leaving() <-chan struct{} { return c.server.leaving }
 
-// Again finds out again who calls, as at the beginning of the call, for a call that
-// lasts long. Tokens may have changed meanwhile. The error is an [*access.Refusal].
+// Again authenticates the caller of a long call again, because tokens may have changed. The error is an
+// [*access.Refusal].
 func (c *Call) Again(need access.Scope) (err error) {
 	c.Caller, err = c.server.authorize(c.ctx, c.conn, need)
 	return err
 }
 
-// handler returns what serves m.
+// handler returns the gRPC handler of m.
 func (s *Server) handler(m *Method) grpc.StreamHandler {
 	return func(_ any, stream grpc.ServerStream) error {
 		ctx := stream.Context()
@@ -182,9 +182,9 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 	return s.config.Auth.Authenticate(shown, need)
 }
 
-// intercept asks callers of the services that this package adds itself for a
-// token: of reflection, but not of health. It counts their messages. gRPC does not call it
-// for methods that are registered as streams and stream neither way.
+// intercept authenticates the callers of reflection, but not of health, which this package adds itself. It
+// counts their messages. gRPC does not call it for methods that are registered as streams and stream
+// neither way.
 func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
 		ctx := stream.Context()

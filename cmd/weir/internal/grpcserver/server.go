@@ -18,16 +18,15 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
-// Config holds what a [Server] needs. The zero value serves everyone, without
-// TLS and without resource limits.
+// Config configures a [Server]. The zero value serves everyone, without TLS and without resource limits.
 type Config struct {
-	// Auth says who may call. Nil admits everyone.
+	// Auth authenticates callers. Nil admits everyone.
 	Auth *access.Authenticator
 
 	// Certs are for TLS. Nil: the listener has none.
 	Certs *access.Certificates
 
-	// Resources limits what is done at the same time. Nil has no limits.
+	// Resources limits concurrent work. Nil has no limits.
 	Resources *access.ResourceLimits
 
 	// Trace returns ctx with the trace of a caller, whose metadata get returns. Nil:
@@ -48,12 +47,11 @@ const (
 	connWindow   = 1 << 20
 	handshake    = 5 * time.Second
 	idle         = 10 * time.Minute
-	ping, pong   = time.Minute, 20 * time.Second // a client that answers no ping is gone
+	ping, pong   = time.Minute, 20 * time.Second // a client that does not answer a ping is gone
 )
 
-// workers is how many goroutines serve one call after the other. Calls beyond these have
-// a goroutine of their own, whose stack has to grow first: that takes a quarter of the
-// time of a call.
+// workers is how many goroutines serve one call after the other. Further calls have separate goroutines,
+// whose stacks have to grow first, which takes a quarter of the time of a call.
 const workers = 64
 
 // Server is a gRPC server on one listener. Make one with [New], add services with
@@ -78,7 +76,7 @@ func New(c Config) *Server {
 		s.config.Auth = nil
 	}
 	if c.Resources != nil {
-		s.conns.most = c.Resources.Memory
+		s.conns.max = c.Resources.Memory
 		s.conns.shed = c.Resources.ShedConnection
 	}
 	s.grpc = grpc.NewServer(
@@ -99,7 +97,7 @@ func New(c Config) *Server {
 		grpc.NumStreamWorkers(workers),
 	)
 	healthpb.RegisterHealthServer(s.grpc, s.health)
-	reflection.Register(s.grpc) // also the older version, which ghz uses
+	reflection.Register(s.grpc) // includes the older version, which ghz uses
 	s.SetReady(true)
 	return s
 }
@@ -158,8 +156,8 @@ func (s *Server) isLeaving() bool {
 	}
 }
 
-// Shutdown accepts no more connections and calls, and lets calls under way
-// finish. Calls that can last learn of it from [Call.Leaving]. When ctx is done first, Shutdown ends them and returns its error.
+// Shutdown accepts no more connections and calls, and lets calls in flight finish. Long calls are notified
+// by [Call.Leaving]. If ctx is done first, Shutdown ends them and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leave.Do(func() { close(s.leaving) })
 	s.health.Shutdown()

@@ -20,8 +20,8 @@ type tracked struct {
 	compressed bool
 }
 
-// track returns stream with its messages counted, and what ends the call. many reports
-// whether the client may send several messages.
+// track returns stream with its messages counted, and a function that ends the call. many reports whether the
+// client may send several messages.
 func track(stream grpc.ServerStream, many bool) (_ grpc.ServerStream, end func()) {
 	c := connectionOf(stream.Context())
 	if c == nil {
@@ -48,9 +48,8 @@ func (t *tracked) RecvMsg(m any) error {
 	return err
 }
 
-// wireSize returns how many bytes have come for m, or fewer. A compressed message is at most
-// 1100 times as large, which is what gzip can do; the rest is counted until the connection
-// has no calls.
+// wireSize returns how many bytes have arrived for m, or fewer. A compressed message is at most 1100 times as
+// large, the maximum of gzip; the rest is counted until the connection has no calls.
 func (t *tracked) wireSize(m any) (n int64) {
 	switch m := m.(type) {
 	case *Received:
@@ -88,14 +87,13 @@ func isGivenUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.C
 // SendMsg implements [grpc.ServerStream].
 func (t *tracked) SendMsg(m any) error { return t.ServerStream.SendMsg(outgoing(m, t.conn)) }
 
-// isCompressed reports whether messages of a call are compressed. How many bytes came for
-// them is not known.
+// isCompressed reports whether messages of a call are compressed, so that their size on the wire is unknown.
 func isCompressed(ctx context.Context) bool {
 	t, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
 	return ok && t.RecvCompress() != "" && t.RecvCompress() != "identity"
 }
 
-// interceptUnary counts calls of the services that gRPC itself brings.
+// interceptUnary counts calls of gRPC's own services.
 func interceptUnary(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	c := connectionOf(ctx)
 	if c == nil {

@@ -70,7 +70,7 @@ func (b *bench) call(t *testing.T, text string) string {
 	req.Header = headers
 	got := apitest.Send(b.api, req)
 	if b.described != nil {
-		b.described.Hold(t, got)
+		b.described.Check(t, got)
 	}
 
 	var out strings.Builder

@@ -6,12 +6,15 @@ package koalaapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/fault"
 )
 
 // API answers koala's calls, and any other path with `not found`. [New] makes
@@ -19,52 +22,34 @@ import (
 type API struct {
 	spaces *namespace.Set
 	config Config
-	tally  *tally
-	tables tables
 }
 
-// Config holds what an API needs beside its namespaces. The zero value is valid.
+// Config configures an [API]. The zero value is valid.
 type Config struct {
-	// Context is the context of all decisions, whose time-out a store can have in
-	// it. That of an HTTP request does not matter: a client may close its side of
-	// the connection after the request and wait for the answer, and net/http
-	// reports such a client as gone. Default: context.Background().
+	// Context is the context of all decisions, which can have the time-out of a
+	// store. The context of an HTTP request is not used: a client may close its side of
+	// the connection after the request and wait for the answer, and net/http reports
+	// such a client as gone. Default: context.Background().
 	Context context.Context
 
-	// Ping returns an error if the store cannot be reached. A nil Ping stands
-	// for a store that always can.
+	// Ping returns an error if the store is unavailable. A nil Ping means that the
+	// store is always available.
 	Ping func(context.Context) error
 
-	// Rewrite puts the text of another rule file in force. It returns a
-	// [*RulesError] if the text is wrong; any other error is a failure of this
-	// program. The call rule/rewrite exists only with Rewrite and Rewriters.
-	Rewrite func(text []byte) error
-
-	// Auth says who may call. Nil admits everyone.
+	// Auth authenticates callers. Nil admits everyone.
 	Auth *access.Authenticator
 
-	// Resources limits what is done at the same time. Nil has no limits.
+	// Resources limits concurrent work. Nil has no limits.
 	Resources *access.ResourceLimits
-
-	// Rewriters says who may rewrite the rules, whatever Auth says. Nil: no
-	// caller may.
-	Rewriters *access.Authenticator
 }
 
-// New returns koala's API of the namespaces in spaces. Close frees its statistics.
-func New(spaces *namespace.Set, config Config) (*API, error) {
+// New returns koala's API of the namespaces in spaces.
+func New(spaces *namespace.Set, config Config) *API {
 	if config.Context == nil {
 		config.Context = context.Background()
 	}
-	t, err := newTally()
-	if err != nil {
-		return nil, err
-	}
-	return &API{spaces: spaces, config: config, tally: t}, nil
+	return &API{spaces: spaces, config: config}
 }
-
-// Close frees the statistics. It must follow the last call.
-func (a *API) Close() error { return a.tally.close() }
 
 // reply is the answer to a call. All answers are text.
 type reply struct {
@@ -75,82 +60,86 @@ type reply struct {
 // call answers one path. The reply is valid until x is used again.
 type call func(a *API, x *exchange, r *http.Request) reply
 
-// route is a call, and the scopes that a caller needs for it.
+// route is a call, the scopes that a caller needs for it, and the form of its answer to a
+// request that is not decided.
 type route struct {
-	need access.Scope
-	call call
+	need   access.Scope
+	call   call
+	failed func(out []byte, r row) []byte
 }
 
-// routes lists the calls by path, but for rule/rewrite. As in koala, the method
-// does not matter.
+// routes lists the calls of a namespace by path. As in koala, the method does not
+// matter.
 var routes = map[string]route{
-	"rule/browse":          {access.Decide, (*API).browse},
-	"rule/update":          {access.Record, (*API).update},
-	"rule/browse_complete": {access.Decide, (*API).complete},
-	"multi/browse":         {access.Decide, (*API).multi},
-	"rule/feedback":        {access.Record, (*API).feedback},
-	"rule/value":           {access.Read, (*API).value},
-	"dump/counter":         {access.Read, (*API).dumpCounter},
-	"dump/policy":          {access.Read, (*API).dumpPolicy},
+	"rule/browse":          {access.Decide, (*API).browse, oneRow},
+	"rule/update":          {access.Record, (*API).update, noRow},
+	"rule/browse_complete": {access.Decide, (*API).complete, listOfRows},
+	"multi/browse":         {access.Decide, (*API).multi, oneRow},
+	"rule/feedback":        {access.Record, (*API).feedback, noRow},
+	"monitor/alive":        {0, (*API).alive, oneRow}, // a health check
 }
 
-// route returns the call at path, or nil if there is none, and sets the namespace
-// of x. It asks a's authenticators whether the caller may make the call, and otherwise
-// returns the error.
-func (a *API) route(x *exchange, path string, r *http.Request) (call, error) {
-	asked, path, err := namespace.Cut(path)
-	if err != nil {
-		return nil, err
+// enter sets the namespace of x, which its caller or the path names. It returns an error if
+// the authenticator refuses the caller.
+func (a *API) enter(x *exchange, to *route, asked string, r *http.Request) (err error) {
+	if to.need == 0 {
+		return nil
 	}
-	path = strings.Trim(path, "/")
-	if to, ok := routes[path]; ok {
-		if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
-			return nil, err
-		}
-		var caller *access.Holder
-		if a.config.Auth != nil {
-			if caller, err = a.config.Auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
-				return nil, err
-			}
-		}
-		x.space, err = a.spaces.Choose(a.config.Auth, caller, asked)
-		return to.call, err
+	if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
+		return err
 	}
+	var caller *access.Holder
+	if a.config.Auth != nil {
+		if caller, err = a.config.Auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
+			return err
+		}
+	}
+	x.space, err = a.spaces.Choose(a.config.Auth, caller, asked)
+	return err
+}
+
+// refused returns the status and the row for a caller that an authenticator refuses, or that
+// names an unknown namespace.
+func refused(h http.Header, err error) (int, row) {
+	var no *access.Refusal
 	switch {
-	case path == "monitor/alive":
-		return (*API).alive, nil // a health check
-	case path == "rule/rewrite" && a.config.Rewrite != nil && a.config.Rewriters != nil:
-		caller, err := a.config.Rewriters.Authenticate(access.CredentialsOf(r), access.Admin)
-		if err != nil {
-			return nil, err
-		}
-		if x.space, err = a.spaces.Choose(a.config.Rewriters, caller, asked); err == nil && x.space.Name() != namespace.Default {
-			err = fault.Newf("namespace", "calls rewrite the rules of the namespace default only")
-		}
-		return (*API).rewrite, err
+	case !errors.As(err, &no):
+		return answer.ProblemOf(err).Status, failure(-3, err.Error())
+	case no.RetryAfter > 0:
+		h.Set("Retry-After", strconv.FormatInt(int64((no.RetryAfter+time.Second-1)/time.Second), 10))
+		return http.StatusTooManyRequests, failure(-3, no.Detail)
+	case no.Reason == access.Missing, no.Reason == access.Unknown:
+		return http.StatusForbidden, failure(-3, "wrong token")
 	}
-	return nil, nil
+	return http.StatusForbidden, failure(-3, no.Detail)
 }
 
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := exchanges.Get().(*exchange)
-	defer x.free()
+	x := &exchange{}
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	x.read(query)
-	c, err := a.route(x, path, r)
+	asked, path, err := namespace.Cut(path)
+	to, ok := routes[strings.Trim(path, "/")]
 	switch {
 	case err != nil:
-		x.write(w, r, refused(x, w.Header(), err))
-	case c != nil:
-		if err := a.config.Resources.Begin(); err != nil {
-			w.Header().Set("Retry-After", "1")
-			x.write(w, r, reply{http.StatusServiceUnavailable, problem(x.out, `{"errno": -5, "errmsg": `, err.Error())})
-			return
-		}
-		defer a.config.Resources.End()
-		x.write(w, r, c(a, x, r))
-	default:
+		to.failed = oneRow
+	case !ok:
 		x.write(w, r, reply{http.StatusNotFound, []byte("not found")})
+		return
+	default:
+		err = a.enter(x, &to, asked, r)
 	}
+	if err != nil {
+		status, told := refused(w.Header(), err)
+		x.write(w, r, reply{status, to.failed(x.out[:0], told)})
+		return
+	}
+	if err := a.config.Resources.Begin(); err != nil {
+		w.Header().Set("Retry-After", "1")
+		x.write(w, r, reply{http.StatusServiceUnavailable, to.failed(x.out[:0], failure(-5, err.Error()))})
+		return
+	}
+	defer a.config.Resources.End()
+	x.write(w, r, to.call(a, x, r))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 )
@@ -13,11 +14,10 @@ import (
 func (a *API) browse(x *exchange, _ *http.Request) reply {
 	d := &x.item[0].Decision
 	if err := a.ask(x, verbOf(x)); err != nil {
-		return reply{statusOf(err), failed(err).appendTo(x.out[:0])}
+		return reply{statusOf(err), oneRow(x.out[:0], failure(-1, err.Error()))}
 	}
-	t := a.tables.of(x.space, d.Rules)
-	a.count(t, d, false)
-	return reply{body: t.answer(d, t.rows)}
+	r, _ := answerTo(d)
+	return reply{body: r.appendTo(x.out[:0])}
 }
 
 func verbOf(x *exchange) store.Verb {
@@ -32,25 +32,21 @@ func verbOf(x *exchange) store.Verb {
 func (a *API) complete(x *exchange, _ *http.Request) reply {
 	d := &x.item[0].Decision
 	if err := a.ask(x, verbOf(x)); err != nil {
-		return reply{statusOf(err), append(failed(err).appendTo(append(x.out[:0], '[')), ']')}
+		return reply{statusOf(err), listOfRows(x.out[:0], failure(-1, err.Error()))}
 	}
-	t := a.tables.of(x.space, d.Rules)
-	a.count(t, d, true)
 	out, told := append(x.out[:0], '['), d.Rule == ""
-	t.visit(d, func(i int, over bool) bool {
-		if over {
-			out = append(append(out, t.lines[i].row...), ',')
-			told = told || t.set.Rule(i).Name == d.Rule
-		}
-		return true
-	})
+	for _, i := range over(d) {
+		out = append(rowOfRule(d.Rules, i).appendTo(out), ',')
+		told = told || d.Rules.Rule(i).Name == d.Rule
+	}
 	switch {
 	case !told: // a rule that denies in an outage has no numbers
-		out = append(out, t.answer(d, t.rows)...)
+		r, _ := answerTo(d)
+		out = r.appendTo(out)
 	case len(out) > 1:
-		out = out[:len(out)-1] // the last comma
+		out = out[:len(out)-1] // without the last comma
 	default:
-		out = append(out, t.rows.none...)
+		out = rowOf(d.Rules, koalafile.OutcomeName(rowNone)).appendTo(out)
 	}
 	x.out = append(out, ']')
 	return reply{body: x.out}
@@ -71,14 +67,14 @@ func (a *API) feedback(x *exchange, _ *http.Request) reply {
 	}
 	r := a.write(x, store.Refund)
 	if x.item[0].Decision.Degraded {
-		return reply{http.StatusInternalServerError, problem(x.out, `{"err_no":-1, "err_msg":`, "the store is out of reach: nothing was given back")}
+		return reply{http.StatusInternalServerError, noRow(x.out[:0], failure(-1, "the store is unavailable: nothing was given back"))}
 	}
 	return r
 }
 
 func (a *API) write(x *exchange, verb store.Verb) reply {
 	if err := a.ask(x, verb); err != nil {
-		return reply{statusOf(err), problem(x.out, `{"err_no":-1, "err_msg":`, err.Error())}
+		return reply{statusOf(err), noRow(x.out[:0], failure(-1, err.Error()))}
 	}
 	return reply{body: written}
 }

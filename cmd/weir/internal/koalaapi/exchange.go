@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -12,31 +11,11 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// An exchange holds the memory of one call. Later calls reuse it.
+// An exchange holds the memory of one call.
 type exchange struct {
 	space *namespace.Namespace
 	item  [1]weir.Item
 	out   []byte
-}
-
-var exchanges = sync.Pool{New: func() any { return new(exchange) }}
-
-// maxKept is the size in bytes up to which the memory of an exchange is reused.
-const maxKept = 64 << 10
-
-// attributeBytes is the size of an attribute: two strings.
-const attributeBytes = 32
-
-// free makes x available to later calls, without references to the request.
-func (x *exchange) free() {
-	attributes := x.item[0].Request.Attributes[:cap(x.item[0].Request.Attributes)]
-	if len(attributes)*attributeBytes+cap(x.out) > maxKept {
-		return
-	}
-	clear(attributes)
-	clear(x.item[0].Decision.Usages[:cap(x.item[0].Decision.Usages)]) // their keys refer to the request
-	x.space, x.item[0].Request = nil, weir.Request{Attributes: attributes[:0]}
-	exchanges.Put(x)
 }
 
 // read sets the attributes of the request from a query.
@@ -64,33 +43,29 @@ func (x *exchange) parameter(name string) string {
 	return ""
 }
 
-// These header values are shared by all answers, which saves an allocation
-// each.
-var (
-	serverName  = []string{"Koala-Server"}
-	contentType = []string{"text/html; charset=utf-8"}
-	connClose   = []string{"close"}
-	connKeep    = []string{"keep-alive"}
+// What koala says in the header of each answer.
+const (
+	serverName  = "Koala-Server"
+	contentType = "text/html; charset=utf-8"
 )
 
-// computed is the longest body, in bytes, whose length net/http computes by
-// itself.
+// computed is the size of the longest body, in bytes, whose length net/http computes.
 const computed = 2000
 
 func (x *exchange) write(w http.ResponseWriter, r *http.Request, answer reply) {
 	h := w.Header()
-	h["Server"] = serverName
-	h["Content-Type"] = contentType
+	h.Set("Server", serverName)
+	h.Set("Content-Type", contentType)
 	h["Date"] = nil // koala sends no date
 	switch {
 	case h["Connection"] != nil: // the service is ending
 	case r.Close || !asksToStay(r.Header["Connection"]):
-		h["Connection"] = connClose
+		h.Set("Connection", "close")
 	default:
-		h["Connection"] = connKeep
+		h.Set("Connection", "keep-alive")
 	}
 	if len(answer.body) > computed {
-		h["Content-Length"] = []string{strconv.Itoa(len(answer.body))}
+		h.Set("Content-Length", strconv.Itoa(len(answer.body)))
 	}
 	if answer.status != 0 {
 		w.WriteHeader(answer.status)

@@ -2,5 +2,5 @@ package koalaapi
 
 import "github.com/weirhq/weir"
 
-// Parameters are the parameters of a query.
+// Parameters returns the parameters of a query.
 func Parameters(query string) []weir.Attribute { return appendParameters(nil, query) }

@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 )
 
-// FuzzQuery holds the reading of queries to net/url, where that reads them.
+// FuzzQuery compares the reading of queries with net/url, if that reads them.
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{"a=1&b=2", "flag&a=1", "a=%E4%B8%AD+b", "a=%zz&b=%", "a=1&a=2&&=x&=", "a==b"} {
 		f.Add(query)
@@ -43,7 +43,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzCalls has every call answer whatever it is asked.
+// FuzzCalls checks that every call answers any request.
 func FuzzCalls(f *testing.F) {
 	f.Add("act=ask&uid=1")
 	f.Add("act=buy&uid=1&cents=x&_writeThrough=yes")
@@ -58,15 +58,14 @@ func FuzzCalls(f *testing.F) {
 `)
 	f.Fuzz(func(t *testing.T, query string) {
 		for _, path := range []string{
-			"/rule/browse", "/rule/browse_complete", "/rule/update", "/rule/feedback", "/rule/value",
-			"/multi/browse", "/dump/counter", "/dump/policy", "/rule/rewrite",
+			"/rule/browse", "/rule/browse_complete", "/rule/update", "/rule/feedback", "/multi/browse",
 		} {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)
 			r.RequestURI = path + "?" + query
 			w := httptest.NewRecorder()
 			b.api.ServeHTTP(w, r)
 			switch w.Code {
-			case http.StatusOK, http.StatusBadRequest, http.StatusForbidden:
+			case http.StatusOK, http.StatusBadRequest:
 			default:
 				t.Errorf("%s?%s: got %d %s", path, query, w.Code, w.Body)
 			}

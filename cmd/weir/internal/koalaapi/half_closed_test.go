@@ -20,8 +20,6 @@ func TestHalfClosed(t *testing.T) {
 		{"/rule/update?act=ask&uid=7", `"err_no":0,`},
 		{"/rule/browse_complete?act=ask&uid=7", `"Err_no":10,`},
 		{"/multi/browse?argsJson=[{%22Id%22:%220%22,%22Arg%22:%22act=ask%26uid=7%22}]", `"Err_no":10,`},
-		{"/rule/value?rule_no=1&uid=7", `"cache_val":2`},
-		{"/dump/counter", "deny:2"},
 		{"/monitor/alive", `"errno": 0,`},
 	} {
 		w := httptest.NewRecorder()

@@ -2,12 +2,14 @@ package koalaapi
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"net"
 	"slices"
 )
 
-// MaxHead is the longest head of a request, in bytes. A multi/browse has all of
-// its requests in the first line.
+// MaxHead is the maximum size of the request line and headers of a request, in bytes. A
+// multi/browse has all of its requests in the request line.
 const MaxHead = 256 << 10
 
 // Listen returns a listener for koala's clients. One of them, written in PHP, sends
@@ -39,8 +41,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	for !c.whole && len(p) > 0 {
 		n, err := c.Conn.Read(p)
 		c.add(p[:n])
-		if err != nil {
-			return 0, err // a head that breaks off is no request
+		switch {
+		case err != nil:
+			return 0, err // incomplete headers are not a request
+		case !c.whole && len(c.head) > MaxHead:
+			c.refuse()
+			return 0, io.EOF
 		}
 	}
 	if len(c.head) == 0 {
@@ -53,6 +59,17 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// refuse answers a head that is too long, as net/http would, but with the row of a failure. It
+// reads a little more, so that the client gets the answer although it is still writing.
+func (c *conn) refuse() {
+	body := oneRow(nil, failure(-1, "request line and headers are longer than 256 KiB"))
+	_, _ = fmt.Fprintf(c.Conn, "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n"+
+		"Content-Type: %s\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s", contentType, serverName, len(body), body)
+	_ = c.CloseWrite()
+	c.head = nil
+	_, _ = io.CopyN(io.Discard, c.Conn, 4*MaxHead)
+}
+
 // add adds what was read to the head.
 func (c *conn) add(in []byte) {
 	end := len(c.head)
@@ -60,7 +77,6 @@ func (c *conn) add(in []byte) {
 	for !c.whole {
 		i := bytes.IndexByte(c.head[end:], '\n')
 		if i < 0 {
-			c.whole = len(c.head) > MaxHead // net/http refuses it
 			return
 		}
 		end += i + 1

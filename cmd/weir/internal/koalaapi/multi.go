@@ -8,21 +8,27 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// job is one of the requests of a multi/browse.
-type job struct {
+// subrequest is one of the requests of a multi/browse.
+type subrequest struct {
 	ID  string `json:"Id"`
 	Arg string
 }
 
-// maxJobs is the most requests in a multi/browse, as in a batch of the JSON
+// maxSubrequests is the maximum number of requests in a multi/browse, as in a batch of the JSON
 // API.
-const maxJobs = 1000
+const maxSubrequests = 1000
 
-// multi answers browse for several requests. Each is held to every rule.
+// multi answers browse for several requests. Every rule applies to each of them. If there are
+// too many, none is decided and each gets the row of a failure, because koala's client for PHP
+// takes an answer that it cannot read for permission.
 func (a *API) multi(x *exchange, _ *http.Request) reply {
-	var jobs []job
-	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil || len(jobs) > maxJobs {
+	var jobs []subrequest
+	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil {
 		return reply{status: http.StatusBadRequest}
+	}
+	status := 0
+	if len(jobs) > maxSubrequests {
+		status = http.StatusBadRequest
 	}
 	if len(jobs) == 0 {
 		return reply{body: []byte("null")} // as koala writes an empty list
@@ -35,24 +41,28 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 		out = appendText(append(out, `{"Id":`...), jobs[i].ID)
 		out = append(out, `,"Result":`...)
 		x.read(jobs[i].query())
-		if err := a.ask(x, store.Check); err != nil {
-			out = failed(err).appendTo(out)
+		if status != 0 {
+			out = oneRow(out, failure(-1, "more than 1000 requests"))
+		} else if err := a.ask(x, store.Check); err != nil {
+			out = oneRow(out, failure(-1, err.Error()))
 		} else {
-			t := a.tables.of(x.space, x.item[0].Decision.Rules)
-			a.count(t, &x.item[0].Decision, false)
-			out = append(out, t.answer(&x.item[0].Decision, t.multi)...)
+			r, ruled := answerTo(&x.item[0].Decision)
+			if !ruled {
+				r.RetCode = 0 // as koala has it
+			}
+			out = r.appendTo(out)
 		}
 		out = append(out, '}')
 	}
 	x.out = append(out, ']')
-	return reply{body: x.out}
+	return reply{status, x.out}
 }
 
 // query returns the query of j. koala's clients escape the whole query once
 // more, and koala unescapes Arg once, as a whole; other clients send the query
 // as it is. query unescapes Arg only if a separator in it is escaped, one of
 // two parameters or of a name and its value.
-func (j *job) query() string {
+func (j *subrequest) query() string {
 	for parameter := range strings.SplitSeq(j.Arg, "&") {
 		switch strings.Count(parameter, "=") {
 		case 0:
@@ -60,7 +70,7 @@ func (j *job) query() string {
 				return unescape(j.Arg)
 			}
 		case 1: // name=value
-		default: // a value has no plain =, so this one belongs to another parameter
+		default: // a value has no unescaped =, so this one belongs to another parameter
 			if hasEscape(parameter, "%26") {
 				return unescape(j.Arg)
 			}

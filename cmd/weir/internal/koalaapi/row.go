@@ -1,8 +1,11 @@
 package koalaapi
 
 import (
+	"cmp"
 	"encoding/json"
+	"strconv"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/rule"
 )
@@ -21,7 +24,7 @@ type row struct {
 	Version   int64
 }
 
-// These rows answer for no rule.
+// The rows of requests that no rule decides.
 const (
 	rowNone   = 0 // no rule matched
 	rowWithin = 1 // rules matched, and none was over its limit
@@ -48,19 +51,40 @@ func rowOf(set *rule.Set, name string) row {
 	return r
 }
 
-// by returns r as the answer of a rule with a return code. A code of 0 means
-// that the rule has none: the row keeps its own.
-func (r row) by(code int64) row {
-	if code > 0 {
-		r.RetCode = code
-	}
+// rowOfRule returns the row of rule i of set, with its return code. A rule without one
+// leaves that of the row.
+func rowOfRule(set *rule.Set, i int) row {
+	of := set.Rule(i)
+	r := rowOf(set, cmp.Or(of.Then, rule.Deny))
+	r.RetCode = cmp.Or(of.Code, r.RetCode)
 	return r
 }
 
-// failed returns the row for a request that could not be decided. Its Err_no is
-// not 0, so that clients do not take it for permission.
-func failed(err error) row {
-	return row{RetType: -1, ErrNo: -1, ErrMsg: err.Error(), Reason: "Error"}
+// answerTo returns the row for a decision, and whether it is that of a rule.
+func answerTo(d *weir.Decision) (r row, ruled bool) {
+	switch i, ok := d.Rules.Find(d.Rule); {
+	case ok:
+		return rowOfRule(d.Rules, i), true
+	case len(d.Usages)+len(d.Verdicts) > 0, d.Degraded: // a degraded rule has matched
+		return rowOf(d.Rules, koalafile.OutcomeName(rowWithin)), false
+	}
+	return rowOf(d.Rules, koalafile.OutcomeName(rowNone)), false
+}
+
+// failure returns the row for a request that was not decided. code is its Err_no. It is not 0,
+// so that clients do not treat the row as permission.
+func failure(code int64, text string) row {
+	return row{RetType: -1, ErrNo: code, ErrMsg: text, Reason: "Error"}
+}
+
+// oneRow, listOfRows and noRow append the answer of a call that r tells has failed. The calls
+// that count have no rows in their answers.
+func oneRow(out []byte, r row) []byte { return r.appendTo(out) }
+
+func listOfRows(out []byte, r row) []byte { return append(r.appendTo(append(out, '[')), ']') }
+
+func noRow(out []byte, r row) []byte {
+	return problem(out, `{"err_no":`+strconv.FormatInt(r.ErrNo, 10)+`, "err_msg":`, r.ErrMsg)
 }
 
 func (r row) appendTo(out []byte) []byte {

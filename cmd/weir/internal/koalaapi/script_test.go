@@ -17,7 +17,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
@@ -32,24 +31,15 @@ type bench struct {
 	addr   string
 	micros atomic.Int64 // the time
 	gone   atomic.Bool  // the store
-	given  atomic.Value // string: the rules that were rewritten
 }
 
-// newBench is an API over the rules of a YAML text.
+// newBench returns an API over the rules of a YAML text.
 func newBench(t testing.TB, rules string) *bench {
 	t.Helper()
 	b := &bench{}
 	b.micros.Store(scripttest.Start.UnixMicro())
 	b.engine, _ = scripttest.NewEngine(t, rules, func() window.Instant { return window.Instant(b.micros.Load()) })
-	keys, err := access.OpenKeys("", access.Own{Name: "token", Token: "secret", Scopes: access.Admin})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keys.Close() })
-	if b.api, err = koalaapi.New(namespace.Only(b.engine), koalaapi.Config{Ping: b.ping, Rewrite: b.rewrite, Rewriters: &access.Authenticator{Keys: keys}}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.api.Close() })
+	b.api = koalaapi.New(namespace.Only(b.engine), koalaapi.Config{Ping: b.ping})
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -69,15 +59,19 @@ func (b *bench) ping(context.Context) error {
 	return nil
 }
 
-func (b *bench) rewrite(text []byte) error {
-	switch string(text) {
-	case "bad":
-		return &koalaapi.RulesError{Err: errors.New("koala_rule.conf:1:1: no sections\nwant <rules>")}
-	case "unwritable":
-		return errors.New("koala_rule.conf: read-only file system")
+// used is what a rule has counted for the key of attributes.
+func (b *bench) used(t testing.TB, rule string, attributes ...string) int64 {
+	t.Helper()
+	var all []weir.Attribute
+	for _, a := range attributes {
+		name, value, _ := strings.Cut(a, "=")
+		all = append(all, weir.Attribute{Name: name, Value: value})
 	}
-	b.given.Store(string(text))
-	return nil
+	u, err := b.engine.Usage(t.Context(), rule, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Used
 }
 
 // send sends bytes and is all that comes back until the service closes the
@@ -114,7 +108,7 @@ func (b *bench) send(t testing.TB, text string, n int) string {
 	return all.String()
 }
 
-// get is the body of a GET.
+// get returns the body of a GET.
 func (b *bench) get(t testing.TB, url string) string {
 	t.Helper()
 	answer := b.send(t, "GET "+url+" HTTP/1.1\r\nHost: koala\r\n\r\n", 1)
@@ -128,6 +122,7 @@ func (b *bench) get(t testing.TB, url string) string {
 //	send n=2  a request, or several; n is how many answers are read. Lines end
 //	          with CRLF, and the last one is a head's unless it is a `body`
 //	get       URLs, one a line; prints the bodies of the answers
+//	used      rules and the attributes of a key, one rule a line; prints their hits
 //	wait 5s   moves the clock
 //	store     gone or back
 func TestScripts(t *testing.T) {
@@ -152,6 +147,13 @@ func TestScripts(t *testing.T) {
 				var all strings.Builder
 				for url := range strings.SplitSeq(d.Input, "\n") {
 					fmt.Fprintf(&all, "%s\n", b.get(t, url))
+				}
+				return all.String()
+			case "used":
+				var all strings.Builder
+				for line := range strings.SplitSeq(d.Input, "\n") {
+					words := strings.Fields(line)
+					fmt.Fprintln(&all, b.used(t, words[0], words[1:]...))
 				}
 				return all.String()
 			case "wait":

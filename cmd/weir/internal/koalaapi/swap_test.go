@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/store/memstore"
 )
 
-// scripted is a store that does something in place of answering, or before.
+// scripted is a store that calls a function instead of answering, or before.
 type scripted struct {
 	store.Store
 	do func() error
@@ -40,7 +40,7 @@ func parse(t *testing.T, src string) *rule.Set {
 	return f.Set
 }
 
-// ask is the answer to uri under rules, with a store that does do; do is given
+// ask returns the answer to uri under rules, with a store that calls do; do is given
 // the engine.
 func ask(t *testing.T, rules, uri string, do func(*weir.Engine) error) string {
 	t.Helper()
@@ -51,11 +51,7 @@ func ask(t *testing.T, rules, uri string, do func(*weir.Engine) error) string {
 		t.Fatal(err)
 	}
 	counts.do = func() error { return do(e) }
-	a, err := koalaapi.New(namespace.Only(e), koalaapi.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := koalaapi.New(namespace.Only(e), koalaapi.Config{})
 	w := httptest.NewRecorder()
 	a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, uri, nil))
 	return w.Body.String()
@@ -95,7 +91,7 @@ func TestFeedbackWithoutStore(t *testing.T) {
 	rules := `rules: [{name: koala-1, code: 1, when: {act: ask}, per: [uid], limit: 5, window: 1h, on_outage: allow, feedback: {erase1: 2}}]`
 	got := ask(t, rules, "/rule/feedback?act=ask&uid=ann&_feedbackType=erase1",
 		func(*weir.Engine) error { return &store.OutageError{Err: errors.New("gone")} })
-	if want := `{"err_no":-1, "err_msg":"the store is out of reach: nothing was given back"}`; got != want {
+	if want := `{"err_no":-1, "err_msg":"the store is unavailable: nothing was given back"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

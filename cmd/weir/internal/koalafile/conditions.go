@@ -17,11 +17,11 @@ type condition struct {
 	op       string // "@", "<", ">" or "="
 	value    piece
 	not      bool // ! before the operator
-	combined bool // {~} behind the value
+	combined bool // {~} after the value
 }
 
-// conditions reads the keys of a rule. It returns what must hold, and the keys
-// whose values get separate counters.
+// conditions reads the keys of a rule. It returns the conditions, and the keys whose values
+// get separate counters.
 func (p *pass) conditions(s piece) (when []rule.Condition, per []string) {
 	apart := map[string]bool{}
 	for _, part := range s.split(";") {
@@ -55,7 +55,7 @@ func (p *pass) condition(s piece) (c condition, ok bool) {
 	c.name, c.op, c.value = s.to(i), s.text[i:i+1], s.from(i+1).trim()
 	if name := c.name.trim(); strings.HasSuffix(name.text, "!") {
 		if !strings.HasSuffix(c.name.text, "!") {
-			p.warn(s, "koala lost the ! because of the blank behind it, and read %q without it; weir reads it as not", s.text)
+			p.warn(s, "koala lost the ! because of the blank after it, and read %q without it; weir reads it as not", s.text)
 		}
 		c.not = true
 		c.name = name.to(len(name.text) - 1)
@@ -101,7 +101,7 @@ func (p *pass) combine(c condition) (condition, bool) {
 		c.value = c.value.without("{~}") // as koala does for a list of texts
 	}
 	if strings.Contains(c.value.text, "{~}") || strings.Contains(c.value.text, "{*}") {
-		p.fault(c.value, "{~} in the middle: want it once, behind the last value")
+		p.fault(c.value, "{~} in the middle: want it once, after the last value")
 		return c, false
 	}
 	if c.value.text == "" {
@@ -146,7 +146,7 @@ func (p *pass) inDict(c condition) rule.Test {
 		}
 		p.fault(c.value, "unknown dict %q: want one of [dicts]%s", c.value.text, names)
 		return nil
-	case list == nil: // it has a fault of its own
+	case list == nil: // it has a fault, which is reported there
 		return nil
 	}
 	return negate(list, c.not)
@@ -205,7 +205,7 @@ func (p *pass) values(c condition) rule.Test {
 	return negate(rule.Equal(texts...), c.not)
 }
 
-// strange explains a value that koala refused, too.
+// strange explains a value that koala also refused.
 func strange(text string) string {
 	switch {
 	case text == "*":
@@ -215,7 +215,7 @@ func strange(text string) string {
 	case strings.Contains(text, "*"):
 		return "a * stands for one of the four numbers of an IPv4 address, as in 10.0.*.*"
 	case strings.Contains(text, "+"):
-		return "a + stands for any value and must stand alone"
+		return "a + stands for any value and must be the only value"
 	}
 	return "- is for ranges of whole numbers from 0 on, or of addresses: put text with - into a dict, key @ dict"
 }
@@ -264,8 +264,8 @@ var anyAddress = must(rule.LooseAddress("0.0.0.0/0", "::/0"))
 
 // starInside reports whether a * in pattern stands before a number.
 func starInside(pattern string) bool {
-	_, behind, found := strings.Cut(pattern, "*")
-	return found && strings.ContainsAny(behind, "0123456789")
+	_, after, found := strings.Cut(pattern, "*")
+	return found && strings.ContainsAny(after, "0123456789")
 }
 
 // span is a range of whole numbers. Both ends are part of it.
@@ -274,11 +274,11 @@ type span struct{ from, to int64 }
 const (
 	lowest, highest = math.MinInt64, math.MaxInt64
 
-	// exactly is the limit of bounds: values are compared as 64-bit floats,
-	// which is exact for a bound below it.
+	// exactly is the limit of range bounds: values are compared as 64-bit floats, which
+	// is exact for a bound below it.
 	exactly = 1 << 53
 
-	// maxSpans is the most separate ranges in one condition.
+	// maxSpans is the maximum number of separate ranges in one condition.
 	maxSpans = 100
 )
 

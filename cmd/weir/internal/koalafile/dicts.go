@@ -74,12 +74,11 @@ func (p *pass) items(text, file string) []string {
 	return items
 }
 
-// oddLines collects warnings about lines of a dict file that are odd in the
-// same way.
+// oddLines collects warnings of one kind about lines of a dict file.
 type oddLines struct {
 	pass *pass
 	file string
-	most int // the most that are shown
+	most int // the maximum number that is shown
 	seen int
 	last int // the index of the last warning
 }
@@ -118,8 +117,7 @@ func severalAddresses(text string) bool {
 	return meantAsAddress(head) && meantAsAddress(tail)
 }
 
-// meantAsAddress reports whether text is an address, or looks like one, such as
-// 10.0.0.256.
+// meantAsAddress reports whether text is an address or resembles one, such as 10.0.0.256.
 func meantAsAddress(text string) bool { return isAddress(text) || dotted(text, "0123456789.") }
 
 // dotted reports whether text has four parts with dots between, all made of

@@ -78,8 +78,8 @@ func zone(load func(name string) (*time.Location, error)) *time.Location {
 	return time.FixedZone(name, 8*60*60)
 }
 
-// pass is one run over a file. Its methods note faults and continue, so that
-// one run finds all.
+// pass is one run over a file. Its methods record faults and continue, so that one run finds
+// all of them.
 type pass struct {
 	name string
 	read func(path string) ([]byte, error)
@@ -122,27 +122,27 @@ func (p *pass) readFile(src []byte) {
 	}
 }
 
-// The numbers of faults and of warnings after which the reader stops to note more.
+// The maximum numbers of faults and of warnings that the reader records.
 const (
 	maxFaults   = 1000
 	maxWarnings = 10_000
 )
 
-// fault notes that something is wrong at s, in the current line.
+// fault records a fault at s, in the current line.
 func (p *pass) fault(s piece, format string, args ...any) {
 	if len(p.faults) < maxFaults {
 		p.faults = append(p.faults, p.note(s, format, args...))
 	}
 }
 
-// warn notes that weir reads what is at s differently from koala.
+// warn records that weir reads the text at s differently from koala.
 func (p *pass) warn(s piece, format string, args ...any) {
 	if len(p.warnings) < maxWarnings {
 		p.warnings = append(p.warnings, p.note(s, format, args...))
 	}
 }
 
-// note returns a fault at s, in the line that is being read.
+// note returns a fault at s, in the current line.
 func (p *pass) note(s piece, format string, args ...any) *fault.Fault {
 	return &fault.Fault{
 		Rule: p.rule, Problem: fmt.Sprintf(format, args...),

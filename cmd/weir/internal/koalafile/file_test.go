@@ -44,13 +44,13 @@ func load(path string) (*koalafile.File, error) {
 	return koalafile.Parse(path, src, os.ReadFile)
 }
 
-// A dict is beside the rule file, or beside its directory, where koala was
-// started; what is beside the rule file comes first.
+// A dict is in the directory of the rule file or in the parent directory, where koala was
+// started; the directory of the rule file comes first.
 func TestLoadFindsDicts(t *testing.T) {
 	t.Parallel()
 	for name, files := range map[string][2]string{
-		"above":  {"conf/near.dat", "conf/home.dat"},
-		"beside": {"conf/near.dat", "conf/conf/home.dat"},
+		"above":   {"conf/near.dat", "conf/home.dat"},
+		"in both": {"conf/near.dat", "conf/conf/home.dat"},
 	} {
 		dir := write(t, map[string]string{
 			"conf/koala_rule.conf": twoDicts, "near.dat": "far", "conf/home.dat": "far", files[0]: "x", files[1]: "192.0.2.1",

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// FuzzParse holds reading to what it promises for any bytes: a whole file, or
-// faults with a place in the source. Run it with -fuzzminimizetime=20x: the
+// FuzzParse checks that reading any bytes gives a whole file, or faults with a place in the
+// source. Run it with -fuzzminimizetime=20x: the
 // inputs are long.
 func FuzzParse(f *testing.F) {
 	src, err := os.ReadFile("testdata/site/conf/koala_rule.conf")
@@ -36,14 +36,14 @@ func FuzzParse(f *testing.F) {
 		for i := range values {
 			values[i] = string(dict)
 		}
-		file.Set.Compiled().Match(values, nil)
+		file.Set.Compiled().Match(values, nil, false)
 		for _, w := range file.Warnings {
 			places(t, w, src, dict)
 		}
 	})
 }
 
-// FuzzParseMain holds the main file to the same.
+// FuzzParseMain checks the same for the main file.
 func FuzzParseMain(f *testing.F) {
 	f.Add([]byte("listen = :9981\nrule_file = conf/a.conf\nredis_server = 127.0.0.1:6379\nredis_auth = x\npolicy_loader_frequency = 30\nlog_level = 7\n"))
 	f.Add([]byte("\ufeff#\r\ninclude b.conf\nlisten=[::1]:0\nredis_server=a%zz:1\nrule_file==\n\xff"))
@@ -62,7 +62,7 @@ func FuzzParseMain(f *testing.F) {
 	})
 }
 
-// sound holds err to faults that a person can find in src.
+// sound checks that err has only faults that a person can find in src.
 func sound(t *testing.T, err error, src []byte) {
 	t.Helper()
 	var faults fault.List
@@ -74,7 +74,7 @@ func sound(t *testing.T, err error, src []byte) {
 	}
 }
 
-// places holds a fault to a place in one of files.
+// places checks that the place of a fault is in one of files.
 func places(t *testing.T, f *fault.Fault, files ...[]byte) {
 	t.Helper()
 	lines := 1

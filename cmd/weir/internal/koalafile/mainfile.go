@@ -78,7 +78,7 @@ func LoadMain(path string) (Main, fault.List, error) {
 // conf/koala_rule.conf in conf/koala.conf. With a nil read, src comes from no file:
 // an include is a fault, and the path of the rule file stays as written.
 //
-// Faults call the file name. The warnings are about keys without effect. The error
+// name is the name of the file in faults. The warnings are about keys without effect. The error
 // is a [fault.List].
 func ParseMain(name string, src []byte, read func(path string) ([]byte, error)) (Main, fault.List, error) {
 	f := mainFile{pass: pass{name: name}, read: read}
@@ -105,8 +105,8 @@ func ParseMain(name string, src []byte, read func(path string) ([]byte, error)) 
 	return f.main, f.warnings, nil
 }
 
-// holdsSecret reports whether a line may have a password, also under a key that koala
-// does not know.
+// holdsSecret reports whether a line may have a password, even under a key that koala does
+// not know.
 func holdsSecret(line string) bool {
 	line = strings.ToLower(line)
 	return strings.Contains(line, "auth") || strings.Contains(line, "pass") || strings.Contains(line, "@")
@@ -138,13 +138,13 @@ func (f *mainFile) lines(src []byte, depth int) {
 	}
 }
 
-// include reads another file at the place of the line that names it.
+// include reads another file at the position of the line that names it.
 func (f *mainFile) include(s piece, path string, depth int) {
 	if f.read == nil || depth == maxIncludes {
 		f.fault(s, "include: the file cannot be read here: want its lines instead of this one")
 		return
 	}
-	path = files.Beside(f.name, path)
+	path = files.RelativeTo(f.name, path)
 	src, err := f.read(path)
 	if err != nil {
 		f.fault(s, "include: %v", err)
@@ -220,7 +220,7 @@ func (f *mainFile) meaningless(key piece) {
 // nearby resolves a path in the file name: from the file's directory or, if
 // nothing is there, from the directory above.
 func nearby(name, path string) string {
-	found := files.Beside(name, path)
+	found := files.RelativeTo(name, path)
 	if _, err := os.Stat(found); !errors.Is(err, fs.ErrNotExist) || filepath.IsAbs(path) {
 		return found
 	}

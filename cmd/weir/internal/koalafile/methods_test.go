@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// direct decides at once; the rules behind it go on counting.
+// direct decides at once; the rules after it go on counting.
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	s := open(t, `
@@ -18,12 +18,12 @@ rule : [count] [uid=+] [time=5; count=1;] [result=2; return=501]`)
 	s.want("koala-1 by koala-101", store.Take, "uid", "1")
 	s.want("koala-1 by koala-101", store.Take, "uid", "1")
 	if _, d := s.ask(store.Check, "uid", "1"); len(d.Usages) != 1 || d.Usages[0].Used != 2 {
-		t.Errorf("count behind a white list: got %+v, want 2 used", d.Usages)
+		t.Errorf("count after a white list: got %+v, want 2 used", d.Usages)
 	}
 	s.want("koala-2 by koala-103", store.Take, "uid", "9")
 	s.ask(store.Record, "uid", "9")
 	if _, d := s.ask(store.Check, "uid", "9"); len(d.Usages) != 1 || d.Usages[0].Used != 1 {
-		t.Errorf("count behind a black list, of an update and a denied take: got %+v, want 1 used", d.Usages)
+		t.Errorf("count after a black list, of an update and a denied take: got %+v, want 1 used", d.Usages)
 	}
 	s.want("allow", store.Take, "uid", "7")
 }

@@ -149,7 +149,7 @@ func TestFault06EmptyPasswordIsNone(t *testing.T) {
 	}
 }
 
-// A blank behind a value matched in koala, but was counted apart.
+// A blank after a value matched in koala, but was counted separately.
 func TestFault07BlanksCountTogether(t *testing.T) {
 	t.Parallel()
 	s := open(t, `
@@ -238,7 +238,7 @@ func TestFault11ChangedMethodCounts(t *testing.T) {
 	}
 }
 
-// Koala let everything pass while its store was out of reach. So does a rule
+// Koala let everything pass while its store was unavailable. So does a rule
 // of its file, and says so; and black lists go on.
 func TestFault12OutageIsSaid(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,7 @@ func (r *row) outcome() rule.Outcome {
 	return rule.Outcome{Allow: r.ErrNo == 0 && r.NeedVcode == 0, Body: body}
 }
 
-// OutcomeName returns the name of the outcome that stands for result row n.
+// OutcomeName returns the name of the outcome of result row n.
 func OutcomeName(n int64) string { return "koala-" + strconv.FormatInt(n, 10) }
 
 // defaultRows adds rows 0 (no rule matched) and 1 (no rule over its limit) to a

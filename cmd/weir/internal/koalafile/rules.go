@@ -60,7 +60,7 @@ func (p *pass) groups(s piece) (groups []piece, ok bool) {
 	line := s
 	for s = s.trim(); s.text != ""; s = s.trim() {
 		if s.text[0] != '[' {
-			p.fault(s, "want [ here; a comment needs a line of its own")
+			p.fault(s, "want [ here; a comment needs its own line")
 			return nil, false
 		}
 		end := closing(s.text)
@@ -78,8 +78,7 @@ func (p *pass) groups(s piece) (groups []piece, ok bool) {
 	return groups, true
 }
 
-// closing returns the index at which the bracket at the start of text ends, or
-// -1.
+// closing returns the index of the end of the bracket at the start of text, or -1.
 func closing(text string) int {
 	last := -1
 	for i := range len(text) {
@@ -179,7 +178,7 @@ func (p *pass) settings(s piece, known ...string) map[string]setting {
 }
 
 const (
-	// day is the `time` that stands for the natural day.
+	// day is the `time` that means the natural day.
 	day = 24 * 60 * 60
 
 	// exact is the largest count up to which a leak rule is exact.
@@ -238,7 +237,7 @@ func admitted(count int64) string {
 	if count <= exact {
 		return fmt.Sprintf("exactly %d", count)
 	}
-	group := (count + exact - 1) / exact // hits that age together
+	group := (count + exact - 1) / exact // hits that share a date
 	return fmt.Sprintf("at most %d, and at least %d", count, count-group+1)
 }
 

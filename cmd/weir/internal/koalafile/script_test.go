@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// around is a whole file with some rules, which begin in line 5.
+// around returns a whole file with some rules, which begin in line 5.
 func around(rules string) string {
 	return `[dicts]
 black : black.dat
@@ -71,7 +71,7 @@ func read(src string, dicts scripttest.Files) string {
 	return dump(f)
 }
 
-// dump is what is in f, a line each: no dicts that are always there, and the
+// dump returns the content of f, a line each: no dicts that are always there, and the
 // outcomes that rules name.
 func dump(f *koalafile.File) string {
 	var b strings.Builder

@@ -51,7 +51,7 @@ func (p *pass) sections(src []byte) map[section][]entry {
 		case known:
 			in, seen[head] = head, number
 			if in < last {
-				p.warn(s, "koala needed [dicts], [rules] and [result] in this order, and found no rules behind [result]; weir accepts any order")
+				p.warn(s, "koala needed [dicts], [rules] and [result] in this order, and found no rules after [result]; weir accepts any order")
 			}
 			last = max(last, in)
 		case s.text[0] == '[' && strings.IndexByte(s.text, ']') == len(s.text)-1:
@@ -89,7 +89,7 @@ type piece struct {
 	at   int // in the line, in bytes
 }
 
-// from and to return the parts of s behind and before byte i.
+// from and to return the parts of s after and before byte i.
 func (s piece) from(i int) piece { return piece{s.text[i:], s.at + i} }
 func (s piece) to(i int) piece   { return piece{s.text[:i], s.at} }
 
@@ -110,7 +110,7 @@ func (s piece) without(cutset string) piece {
 	return piece{strings.TrimRight(left, cutset), s.at + len(s.text) - len(left)}.trim()
 }
 
-// cut returns the parts of s before and behind the first sep, trimmed.
+// cut returns the parts of s before and after the first sep, trimmed.
 func (s piece) cut(sep string) (before, after piece, found bool) {
 	i := strings.Index(s.text, sep)
 	if i < 0 {

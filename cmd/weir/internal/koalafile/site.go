@@ -32,10 +32,10 @@ type Site struct {
 	Warnings fault.List
 }
 
-// Read reads text, which is a rule file, or a main file that names one. Faults
-// call it name. A text that does not come from the file name, such as the
-// standard input, is loose: its main file cannot include others, and its paths
-// start in the current directory. With an error the Warnings are set, too.
+// Read reads text, which is a rule file, or a main file that names one. name is its name in
+// faults. A text that is not from a file, such as the standard input, is loose: its main file
+// cannot include others, and its paths are relative to the current directory. The Warnings
+// are also set if there is an error.
 func Read(name string, text []byte, loose bool) (s Site, err error) {
 	s = Site{Name: name, Text: text}
 	if isMain(text) {

@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// site is an engine that decides by a rule file, on a clock of its own.
+// site is an engine that decides by a rule file, with a fake clock.
 type site struct {
 	t      *testing.T
 	engine *weir.Engine
@@ -25,7 +25,7 @@ type site struct {
 	now    atomic.Int64 // a window.Instant
 }
 
-// broken is a store that is out of reach when it should be.
+// broken is a store that is unavailable when it should be.
 type broken struct {
 	store.Store
 	out bool
@@ -36,7 +36,7 @@ func (b *broken) Do(ctx context.Context, calls []store.Call) error {
 		return b.Store.Do(ctx, calls)
 	}
 	for i := range calls {
-		calls[i].Err = &store.OutageError{Err: errors.New("out of reach")}
+		calls[i].Err = &store.OutageError{Err: errors.New("unavailable")}
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (s *site) at(clock string) {
 
 func (s *site) pass(d time.Duration) { s.now.Add(d.Microseconds()) }
 
-// ask is what the engine says, as outcome and the rule that gave it:
+// ask returns the answer of the engine, as the outcome and the rule that gave it:
 // "koala-2 by koala-501", or "allow".
 func (s *site) ask(verb store.Verb, attributes ...string) (answer string, d weir.Decision) {
 	s.t.Helper()
@@ -105,7 +105,7 @@ func (s *site) want(want string, verb store.Verb, attributes ...string) {
 	}
 }
 
-// matches says whether the first rule of a file matches a request.
+// matches reports whether the first rule of a file matches a request.
 func matches(set *rule.Set, attributes ...string) bool {
 	values := make([]string, len(set.Attributes()))
 	for i := 0; i < len(attributes); i += 2 {
@@ -113,5 +113,5 @@ func matches(set *rule.Set, attributes ...string) bool {
 			values[at] = attributes[i+1]
 		}
 	}
-	return slices.Contains(set.Compiled().Match(values, nil), 0)
+	return slices.Contains(set.Compiled().Match(values, nil, false), 0)
 }

@@ -17,7 +17,7 @@ import (
 type csvLine struct {
 	comma  string
 	fields []string // wanted
-	mapped []string // those that have to be there
+	mapped []string // those that are required
 	at     []int    // the column of each wanted field, or -1
 	header bool     // the next record is the header
 	width  int      // number of columns
@@ -31,8 +31,8 @@ type csvLine struct {
 	wholes int64  // how many
 }
 
-// longestRecord is the most bytes of a record with newlines. It bounds how much a
-// quotation mark that is not closed takes with it.
+// longestRecord is the maximum size of a record with newlines, in bytes. It bounds how much text
+// an unclosed quotation mark affects.
 const longestRecord = 64 << 10
 
 var (
@@ -56,7 +56,7 @@ func newCSV(f *format, fields []string) extractor {
 	return c
 }
 
-// columns notes the names of the columns.
+// columns stores the names of the columns.
 func (c *csvLine) columns(names []string) {
 	c.width = len(names)
 	c.at = make([]int, len(c.fields))
@@ -108,8 +108,8 @@ func (c *csvLine) extract(line string, values []string) error {
 	return nil
 }
 
-// join returns the record that line ends. It returns ErrSkip if the record goes on
-// in the next line.
+// join returns the record that ends with line. It returns ErrSkip if the record continues in the
+// next line.
 func (c *csvLine) join(line string) (record string, err error) {
 	inside := len(c.record) > 0
 	if !inside && strings.IndexByte(line, '"') < 0 {
@@ -139,8 +139,8 @@ func (c *csvLine) finish() {
 	c.record, c.lines = c.record[:0], 0
 }
 
-// several returns the number of lines and the text of the last record, which ended
-// with line.
+// several returns the number of lines and the text of the last record, whose last line is
+// line.
 func (c *csvLine) several(line string) (lines int64, text string) {
 	if c.wholes == 0 {
 		return 0, line
@@ -168,7 +168,7 @@ func endsInQuotes(text, comma string, inside bool) bool {
 			return true
 		}
 		text = text[end+1:]
-		if inside = strings.HasPrefix(text, `"`); inside { // a quotation mark of the text
+		if inside = strings.HasPrefix(text, `"`); inside { // a quotation mark within the text
 			text = text[1:]
 			continue
 		}
@@ -209,22 +209,22 @@ func (c *csvLine) split(line string) error {
 }
 
 // logfmtLine reads key=value pairs.
-type logfmtLine struct{ places places }
+type logfmtLine struct{ indexes indexes }
 
-func newLogfmt(_ *format, fields []string) extractor { return &logfmtLine{placesOf(fields)} }
+func newLogfmt(_ *format, fields []string) extractor { return &logfmtLine{indexesOf(fields)} }
 
-// places has the indexes to which the values of fields go.
-type places map[string][]int
+// indexes has, by the name of a field, the indexes of its value.
+type indexes map[string][]int
 
-func placesOf(fields []string) places {
-	p := places{}
+func indexesOf(fields []string) indexes {
+	p := indexes{}
 	for i, name := range fields {
 		p[name] = append(p[name], i)
 	}
 	return p
 }
 
-func (p places) set(values []string, name, value string) {
+func (p indexes) set(values []string, name, value string) {
 	for _, i := range p[name] {
 		values[i] = value
 	}
@@ -248,7 +248,7 @@ func (l *logfmtLine) extract(line string, values []string) error {
 			}
 			found = true
 		}
-		l.places.set(values, key, value)
+		l.indexes.set(values, key, value)
 	}
 	if !found {
 		return errors.New("no key=value pair")
@@ -291,9 +291,9 @@ func unescaped(text string) string {
 // The fields are time, cip (the caller's address), intf (the call) and koala's
 // arguments. koala does not escape the values, so a value can have blanks, and text
 // that looks like another argument is one. Other lines of koala's log hold no call.
-type koalaLine struct{ places places }
+type koalaLine struct{ indexes indexes }
 
-func newKoala(_ *format, fields []string) extractor { return &koalaLine{placesOf(fields)} }
+func newKoala(_ *format, fields []string) extractor { return &koalaLine{indexesOf(fields)} }
 
 const (
 	koalaStart = "] [ cip="
@@ -313,7 +313,7 @@ func (k *koalaLine) extract(line string, values []string) error {
 	if at < 0 {
 		return replay.ErrSkip
 	}
-	k.places.set(values, "time", rest[:koalaTime])
+	k.indexes.set(values, "time", rest[:koalaTime])
 	call := rest[at+len("] [ "):]
 	if end := strings.LastIndex(call, koalaEnd); end >= 0 {
 		call = call[:end]
@@ -334,7 +334,7 @@ func (k *koalaLine) extract(line string, values []string) error {
 			}
 			from = blank + 1
 		}
-		k.places.set(values, name, value)
+		k.indexes.set(values, name, value)
 	}
 	return nil
 }

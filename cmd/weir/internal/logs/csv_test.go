@@ -56,7 +56,7 @@ func FuzzCSV(f *testing.F) {
 }
 
 // TestOpenQuotes: all lines that a missing quotation mark takes with it are bad,
-// wherever that ends, and the reading goes on behind them.
+// wherever that ends, and reading continues after them.
 func TestOpenQuotes(t *testing.T) {
 	t.Parallel()
 	long := "1,\"x\n" + strings.Repeat("2,lost\n", 10_000) // 70 KB

@@ -12,8 +12,8 @@ import (
 
 // keys is a tree of the keys to find in an object or an array, whose keys are numbers.
 type keys struct {
-	at    []int            // where the value goes
-	under []int            // where the values below go
+	at    []int            // indexes of the value
+	under []int            // indexes of the values below
 	below map[string]*keys // nil: nothing below is wanted
 }
 
@@ -64,8 +64,8 @@ func splitPath(path string) (keys []string) {
 var errNotObject = errors.New("not a JSON object")
 
 // extract sets values from an object. A value is the text of an attribute: a
-// number in its shortest form, "" for null, objects and arrays. Of keys that are
-// there twice the last one counts.
+// number in its shortest form, "" for null, objects and arrays. If a key
+// occurs twice, the last one counts.
 func (j *jsonLine) extract(line string, values []string) error {
 	clear(values)
 	if !strings.HasPrefix(strings.TrimLeft(line, " \t\r\n"), "{") {
@@ -78,7 +78,7 @@ func (j *jsonLine) extract(line string, values []string) error {
 	return nil
 }
 
-// faultOf returns what is wrong with a line that is not JSON.
+// faultOf returns the error of a line that is not JSON.
 func faultOf(line string) error {
 	var syntax *json.SyntaxError
 	err := json.Unmarshal([]byte(line), new(json.RawMessage))
@@ -103,7 +103,7 @@ func pick(from gjson.Result, wanted *keys, values []string) {
 			return true
 		}
 		for _, at := range next.under {
-			values[at] = "" // the key was there before
+			values[at] = "" // the key occurs again
 		}
 		if len(next.at) > 0 {
 			text := textOf(value)

@@ -19,7 +19,7 @@ var wantedFields = map[string][]string{
 }
 
 // FuzzJSON: the lines that are read are those that encoding/json decodes as objects,
-// and each value is the one that encoding/json gives. Bytes that are no UTF-8 stay
+// and each value is the one that encoding/json gives. Bytes that are not UTF-8 stay
 // as they are, where encoding/json writes U+FFFD.
 func FuzzJSON(f *testing.F) {
 	for _, line := range []string{
@@ -107,5 +107,5 @@ func asText(v any) string {
 	return ""
 }
 
-// replaced returns text with U+FFFD for each byte that is no UTF-8.
+// replaced returns text with U+FFFD for each byte that is not UTF-8.
 func replaced(text string) string { return string(bytes.Runes([]byte(text))) }

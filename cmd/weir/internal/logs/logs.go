@@ -71,7 +71,7 @@ var nginx = Spec{Map: map[string]string{
 	"bytes": "body_bytes_sent", "agent": "http_user_agent", "referer": "http_referer", "host": "host|host",
 }}
 
-// koala has the name of the time that its reader gives.
+// koala has the name of the time in the output of koalaLine.
 var koala = Spec{Time: "time", TimeFormat: "2006-01-02 15:04:05"}
 
 // Formats returns the names of the formats.
@@ -133,7 +133,7 @@ func (s Spec) Compile() (replay.Format, error) {
 	access := k.new == nil
 	for name, set := range map[string]bool{"time": s.Time != "", "time_format": s.TimeFormat != ""} {
 		if access && set {
-			faults.Addf(name, "does not go with combined, whose times are in a fixed place and form")
+			faults.Addf(name, "does not go with combined, whose times have a fixed position and form")
 		}
 	}
 	if s.Format != "csv" && (len(s.Columns) > 0 || s.Comma != 0) {
@@ -218,14 +218,14 @@ type parser struct {
 	constants []constant
 	times     timeReader
 	timeNames []string
-	times0    int // the index in timeNames that this log uses, or -1
+	times0    int // the index in timeNames of the name that this log uses, or -1
 
 	// several returns the number of lines of the record that ends with line, and its
 	// text. It is nil if each record is a line.
 	several func(line string) (lines int64, text string)
 }
 
-// target is where a field goes.
+// target is the destination of a field.
 type target struct {
 	at        int // in replay.Entry.Values
 	functions []function
@@ -236,7 +236,7 @@ type constant struct {
 	value string
 }
 
-// copies reports whether each attribute is a field as it is in the line.
+// copies reports whether each attribute is an unchanged field of the line.
 func (p *parser) copies() bool {
 	return len(p.constants) == 0 && !slices.ContainsFunc(p.fields, func(f target) bool { return len(f.functions) > 0 })
 }

@@ -72,7 +72,7 @@ func placed(name string, src []byte, err error) *fault.Fault {
 	return f
 }
 
-// Separator returns the separator of columns that text states: one character, or
+// Separator returns the separator of columns that text means: one character, or
 // tab. It returns 0 for an empty text.
 func Separator(text string) (rune, error) {
 	switch text {
@@ -100,7 +100,7 @@ func Zone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// field is a field of a line and what is made of it.
+// field is a field of a line, with the functions that are applied to it.
 type field struct {
 	path      string
 	functions []function

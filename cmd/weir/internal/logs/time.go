@@ -61,7 +61,7 @@ func (r *timeReader) read(text string) (window.Instant, error) {
 			return at, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no time that is recognised: state its form with --time-format", shorten(text))
+	return 0, fmt.Errorf("%q is not a time in a known form: state its form with --time-format", shorten(text))
 }
 
 func (r *timeReader) parse(text, layout string) (window.Instant, error) {
@@ -84,7 +84,7 @@ func (r *timeReader) parse(text, layout string) (window.Instant, error) {
 func number(text string, unit float64) (window.Instant, error) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(n) || n < 0 {
-		return 0, fmt.Errorf("%q is no number since 1970", shorten(text))
+		return 0, fmt.Errorf("%q is not a number since 1970", shorten(text))
 	}
 	if unit == 0 {
 		switch { // each form means a time from 1973 to 5138

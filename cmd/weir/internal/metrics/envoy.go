@@ -9,20 +9,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Envoy counts what envoyproxy/ratelimit counts. It is safe for concurrent use.
+// Envoy has the counters of envoyproxy/ratelimit. It is safe for concurrent use.
 type Envoy struct {
 	counters [len(envoyNames)]*prometheus.CounterVec
 	own      *prometheus.Registry
 	ratio    float64
 }
 
-// EnvoyLimit is what Envoy has counted under one limit.
+// EnvoyLimit has the counters of one limit.
 type EnvoyLimit struct {
 	counters [len(envoyNames)]prometheus.Counter
 	ratio    float64
 }
 
-// What is counted, as the index of envoyNames.
+// The counters, as indexes of envoyNames.
 const (
 	envoyTotal = iota
 	envoyWithin
@@ -31,7 +31,7 @@ const (
 	envoyShadow
 )
 
-// envoyNames has the names behind envoyPrefix, and the help.
+// envoyNames has the names after envoyPrefix, and the help.
 var envoyNames = [...]struct{ name, help string }{
 	envoyTotal:  {"total_hits", "Hits under a limit of envoyproxy/ratelimit's files, by domain and keys."},
 	envoyWithin: {"within_limit", "Hits within the limit."},
@@ -40,25 +40,24 @@ var envoyNames = [...]struct{ name, help string }{
 	envoyShadow: {"shadow_mode", "Hits over a limit in shadow mode."},
 }
 
-// Hit is what became of one descriptor.
+// Hit has the result of one descriptor.
 type Hit struct {
 	Hits, Quota, Used int64
 	Shadow            bool // a limit in shadow mode was exceeded
 }
 
-// mostKeys is how many keys of a limit are labels; those of deeper ones are joined
-// in the last.
-const mostKeys = 4
+// maxKeys is how many keys of a limit are labels; deeper ones are joined in the last.
+const maxKeys = 4
 
-// envoyPrefix begins the names of these metrics.
+// envoyPrefix is the prefix of the names of these metrics.
 const envoyPrefix = "ratelimit_service_rate_limit_"
 
-// Envoy returns counters of what envoyproxy/ratelimit counts. near is the part of a
-// limit from which a call is near it. If shown, m has them under the names that the
-// Prometheus endpoint of that service has.
+// Envoy returns the counters of envoyproxy/ratelimit. near is the share of a limit from which on
+// a call is near it. If shown, m exports them under the names of the Prometheus endpoint of that
+// service.
 func (m *Metrics) Envoy(near float64, shown bool) *Envoy {
 	labels := []string{"domain"}
-	for i := range mostKeys {
+	for i := range maxKeys {
 		labels = append(labels, "key"+strconv.Itoa(i+1))
 	}
 	e := &Envoy{ratio: near, own: prometheus.NewRegistry()}
@@ -73,12 +72,12 @@ func (m *Metrics) Envoy(near float64, shown bool) *Envoy {
 
 // Limit returns the counters of a limit. keys are the domain, and the keys of the limit.
 func (e *Envoy) Limit(keys []string) *EnvoyLimit {
-	values := make([]string, 1+mostKeys)
+	values := make([]string, 1+maxKeys)
 	for i, key := range keys {
 		if i < len(values) {
 			values[i] = key
 		} else {
-			values[mostKeys] += "." + key
+			values[maxKeys] += "." + key
 		}
 	}
 	l := &EnvoyLimit{ratio: e.ratio}

@@ -9,9 +9,8 @@ func (m *Metrics) AccessRefused(listener, reason string) {
 	m.refused.WithLabelValues(listener, reason).Inc()
 }
 
-// Shed counts a request or a connection that a listener refused because of a
-// bound.
-func (m *Metrics) Shed(listener, bound string) { m.shed.WithLabelValues(listener, bound).Inc() }
+// Shed counts a request or a connection that a listener refused because of a resource limit.
+func (m *Metrics) Shed(listener, limit string) { m.shed.WithLabelValues(listener, limit).Inc() }
 
 // AccessReloaded records whether the tokens or the certificate could be loaded.
 func (m *Metrics) AccessReloaded(what string, ok bool) {
@@ -51,7 +50,7 @@ type RESPStats struct {
 	Connections int
 	Calls       map[string]int64 // by command
 	Failed      map[string]int64 // calls that were answered with an error
-	Protocol    int64            // connections that an error of the protocol ended
+	Protocol    int64            // connections that ended because of a protocol error
 }
 
 // WatchRESP exports what stats returns, each time the metrics are read. Commands that were
@@ -70,6 +69,6 @@ func (m *Metrics) WatchRESP(stats func() RESPStats) {
 		number("weir_resp_connections", "Open connections of Redis clients.", func(s RESPStats) float64 { return float64(s.Connections) }),
 		byCommand("weir_resp_commands_total", "Commands of Redis clients, by the command.", func(s RESPStats) map[string]int64 { return s.Calls }),
 		byCommand("weir_resp_commands_failed_total", "Commands of Redis clients that were answered with an error.", func(s RESPStats) map[string]int64 { return s.Failed }),
-		number("weir_resp_protocol_errors_total", "Connections of Redis clients that ended because they sent no valid command.", func(s RESPStats) float64 { return float64(s.Protocol) }),
+		number("weir_resp_protocol_errors_total", "Connections of Redis clients that ended because of a protocol error.", func(s RESPStats) float64 { return float64(s.Protocol) }),
 	)
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics holds the metrics of one service, in a registry of their own. Make
-// one with [New]. It is safe for concurrent use.
+// Metrics has the metrics of one service, in a separate registry. Make one with
+// [New]. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	near     float64 // share of a quota
-	bound    int     // the most namespaces with a label of their own
+	bound    int     // the maximum number of namespaces with their own label
 
 	decisions, matched, over, nearLimit, triggered *prometheus.CounterVec
 	holds, debts, bans                             *prometheus.CounterVec
@@ -37,7 +37,7 @@ type Metrics struct {
 
 	mu     sync.Mutex
 	served map[string]*Namespace // guarded by mu
-	labels int                   // guarded by mu; those in served with a label of their own
+	labels int                   // guarded by mu; those in served with their own label
 }
 
 // Config configures [Metrics]. The zero value has the defaults.
@@ -50,7 +50,7 @@ type Config struct {
 	// 0 means 0.8.
 	NearLimit float64
 
-	// Namespaces is the most namespaces that have a label of their own. Others are
+	// Namespaces is the maximum number of namespaces with their own label. Others are
 	// counted together. 0 means 100.
 	Namespaces int
 }
@@ -83,7 +83,7 @@ func New(c Config) *Metrics {
 		triggered: vec("weir_rule_triggered_total",
 			"Takes and records for which a trigger reported.", "rule"),
 		holds: vec("weir_holds_total",
-			"Holds by what became of them: held, settled, cancelled, renewed, or late, which a receipt did not find.", "rule", "event"),
+			"Holds by event: held, settled, cancelled, renewed, or late for calls whose receipt found no hold.", "rule", "event"),
 		debts: vec("weir_debts_total",
 			"Settles after which the key had used more than its quota.", "rule"),
 		bans: vec("weir_bans_total",
@@ -102,9 +102,9 @@ func New(c Config) *Metrics {
 		sent: counters(r, "weir_telemetry_sent_total",
 			"Attempts to send telemetry to a collector, by signal and result.", "signal", "result"),
 		refused: counters(r, "weir_access_refused_total",
-			"Calls that were refused for lack of a right, by listener and reason.", "listener", "reason"),
+			"Calls that authentication refused, by listener and reason.", "listener", "reason"),
 		shed: counters(r, "weir_shed_total",
-			"Requests and connections that were refused because of a bound, by listener and bound.", "listener", "bound"),
+			"Requests and connections that were refused because of a resource limit, by listener and limit.", "listener", "limit"),
 		accessLoaded: gauges(r, "weir_access_reload_success",
 			"Whether the last attempt to load the tokens or the certificate succeeded.", "what"),
 	}
@@ -139,7 +139,7 @@ func gauges(r prometheus.Registerer, name, help string, labels ...string) *prome
 	return g
 }
 
-// Gatherer returns what gathers the metrics.
+// Gatherer returns the gatherer of the metrics.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
 // Sent counts an attempt to send traces or metrics to a collector.

@@ -176,8 +176,8 @@ func TestWatchNodes(t *testing.T) {
 	got := read(m)
 	for _, want := range []string{
 		`weir_store_outages_total{node="a:1",reason="late"} 5`, `weir_store_outages_total{node="b:2",reason="late"} 0`,
-		`weir_store_cut_off{node="a:1"} 1`,
-		`weir_store_cut_off{node="b:2"} 0`, `weir_store_in_flight{node="b:2"} 7`,
+		`weir_store_circuit_open{node="a:1"} 1`,
+		`weir_store_circuit_open{node="b:2"} 0`, `weir_store_in_flight{node="b:2"} 7`,
 	} {
 		if !got[want] {
 			t.Errorf("got no line %s", want)

@@ -39,12 +39,12 @@ type Namespace struct {
 
 var _ weir.Observer = (*Namespace)(nil)
 
-// rest is the label for namespaces that have none of their own, and for their
-// rules. It is the name of no namespace.
+// rest is the label for namespaces without their own label, and for their rules. No namespace has
+// this name.
 const rest = "_other"
 
-// Namespace returns the metrics of the namespace called name. The bound on
-// namespaces with a label of their own does not hold for the one called default.
+// Namespace returns the metrics of the namespace called name. The namespace called default always
+// has its own label.
 func (m *Metrics) Namespace(name string) *Namespace {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,7 @@ func (m *Metrics) Namespace(name string) *Namespace {
 	})
 	n.degraded = m.degraded.WithLabelValues(n.label)
 	for _, result := range []string{"success", "failure"} {
-		m.reloads.WithLabelValues(n.label, result) // so that both exist from the start
+		m.reloads.WithLabelValues(n.label, result) // so that both series exist from the start
 	}
 	return n
 }
@@ -150,9 +150,8 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 	}
 }
 
-// isNear reports whether the key of u, which is within its limit, has used so much
-// of it that it is near the limit. A limit that is too small to be near it before it is
-// used up, such as one code a minute, has no such range: ordinary use takes all of it.
+// isNear reports whether the key of u is within its limit and near it. A small limit, such as one
+// code a minute, has no such range, because ordinary use takes all of it.
 func (m *Metrics) isNear(u *weir.Usage) bool {
 	if u.Kind != rule.KindLimit || u.Quota == window.Unlimited {
 		return false
@@ -208,9 +207,8 @@ func (n *Namespace) total() {
 	n.m.success.WithLabelValues(n.label).Set(one(!n.bad))
 }
 
-// totalRest sets the gauges of the namespaces that have no label of their own: the
-// number of all their rules, and whether the last attempts for all succeeded. It
-// needs m.mu.
+// totalRest sets the gauges of the namespaces without their own label: the number of all their
+// rules, and whether the last attempts for all succeeded. It needs m.mu.
 func (m *Metrics) totalRest() {
 	rules, good, some := 0, true, false
 	for _, n := range m.served {
@@ -235,7 +233,7 @@ func one(ok bool) float64 {
 	return 0
 }
 
-// holdEvent is the labels of a hold.
+// holdEvent has the labels of a hold.
 type holdEvent struct{ rule, event string }
 
 // began counts a hold or a ban of a take or a record.
@@ -248,7 +246,7 @@ func (n *Namespace) began(u *weir.Usage) {
 	}
 }
 
-// ended counts what became of the holds of a take.
+// ended counts the ends and renewals of the holds of a take.
 func (n *Namespace) ended(verb store.Verb, d *weir.Decision) {
 	event := map[store.Verb]string{store.Settle: "settled", store.Cancel: "cancelled", store.Renew: "renewed"}[verb]
 	for i := range d.Usages {
@@ -275,7 +273,7 @@ func holds(rules *rule.Set, name string) bool {
 }
 
 // cache finds counters by their labels. A Prometheus vector hashes each label and
-// takes a lock for every lookup; a cache does so only for labels that are new to it.
+// takes a lock for every lookup; a cache does so only for labels that it lacks.
 // It is safe for concurrent use.
 type cache[K comparable] struct {
 	make func(K) prometheus.Counter
@@ -284,7 +282,7 @@ type cache[K comparable] struct {
 
 	mu     sync.Mutex
 	all    map[K]prometheus.Counter // guarded by mu; those in known, and newer ones
-	missed int                      // guarded by mu; lookups that known did not answer
+	missed int                      // guarded by mu; lookups that known has missed
 }
 
 func newCache[K comparable](make func(K) prometheus.Counter) *cache[K] {
@@ -305,8 +303,8 @@ func (c *cache[K]) get(k K) prometheus.Counter {
 		counter = c.make(k)
 		c.all[k] = counter
 	}
-	// A copy for each new counter would cost the square of their number. So there
-	// is one when as many lookups have missed as it has counters.
+	// A copy for each new counter would take quadratic time, so known is copied only
+	// when as many lookups have missed as it has counters.
 	if c.missed++; c.missed >= len(c.all) {
 		known := maps.Clone(c.all)
 		c.known.Store(&known)

@@ -24,7 +24,7 @@ func wantLines(t *testing.T, got map[string]bool, want ...string) {
 }
 
 // Namespaces past the bound are counted together, and so are their rules. The one
-// called default has always a label of its own.
+// called default always has its own label.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{Namespaces: 2})

@@ -13,14 +13,15 @@ type StoreStats struct {
 	// Rules has the numbers of each rule.
 	Rules []RuleStats
 
-	// Full is the number of new keys that found no room since the start.
+	// Full is the number of new keys that were refused since the start because of a full
+	// table.
 	Full int64
 
-	// Bytes is the memory of all keys, and MaxBytes its bound, or 0.
+	// Bytes is the memory of all keys, and MaxBytes its limit, or 0.
 	Bytes, MaxBytes int64
 }
 
-// RuleStats is what one rule keeps in memory.
+// RuleStats has the numbers of one rule in memory.
 type RuleStats struct {
 	Namespace, Rule string
 
@@ -50,10 +51,10 @@ func (m *Metrics) Watch(stats func() StoreStats) {
 		byRule("weir_store_keys", "Keys in memory, by rule.", func(r *RuleStats) int64 { return r.Keys }),
 		byRule("weir_store_holds", "Holds that are alive in memory, by rule.", func(r *RuleStats) int64 { return r.Holds }),
 		byRule("weir_store_banned_keys", "Keys in memory that are banned, by rule.", func(r *RuleStats) int64 { return r.Banned }),
-		number("weir_store_full_total", "Calls that found no room: their rule had max_keys keys, or all counters took the memory that they may take.",
+		number("weir_store_full_total", "Calls for new keys that were refused because their rule had max_keys keys, or because all counters had reached the memory limit.",
 			func(s StoreStats) float64 { return float64(s.Full) }),
 		number("weir_store_memory_bytes", "Memory of all counters in memory.", func(s StoreStats) float64 { return float64(s.Bytes) }),
-		number("weir_store_memory_limit_bytes", "Memory that all counters in memory may take; 0 without a bound.", func(s StoreStats) float64 { return float64(s.MaxBytes) }),
+		number("weir_store_memory_limit_bytes", "Limit of the memory of all counters; 0 without a limit.", func(s StoreStats) float64 { return float64(s.MaxBytes) }),
 	)
 }
 
@@ -64,7 +65,7 @@ func (m *Metrics) WatchDenials(dropped func() int64) {
 		func(n int64) float64 { return float64(n) }))
 }
 
-// ofRule is the labels of a rule.
+// ofRule has the labels of a rule.
 type ofRule struct{ namespace, rule string }
 
 // label returns the labels of a rule.
@@ -82,7 +83,7 @@ func (m *Metrics) WatchReports(reports func() weir.Reports) {
 	watch(m, reports,
 		number("weir_store_report_pending", "Keys with hits that were counted in an outage and are not recorded in the store yet.",
 			func(r weir.Reports) float64 { return float64(r.Pending) }),
-		row[weir.Reports]{"weir_store_report_hits_total", "Hits that were counted in an outage, by what became of their report to the store.", []string{"result"},
+		row[weir.Reports]{"weir_store_report_hits_total", "Hits that were counted in an outage, by the result of their report to the store.", []string{"result"},
 			func(r weir.Reports, send send) {
 				send(float64(r.Recorded), "recorded")
 				send(float64(r.Lost), "lost")
@@ -120,8 +121,8 @@ func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
 					}
 				}
 			}},
-		byNode("weir_store_cut_off", "Whether a node of the store is cut off: it gets no calls, because it did not answer.", func(n *NodeStats) float64 { return one(n.Unavailable) }),
-		byNode("weir_store_cut_offs_total", "How often a node of the store was cut off.", func(n *NodeStats) float64 { return float64(n.Interruptions) }),
+		byNode("weir_store_circuit_open", "Whether the circuit breaker of a node of the store is open: the node gets no calls, because it did not answer.", func(n *NodeStats) float64 { return one(n.Unavailable) }),
+		byNode("weir_store_circuit_opens_total", "How often the circuit breaker of a node of the store opened.", func(n *NodeStats) float64 { return float64(n.Interruptions) }),
 		byNode("weir_store_in_flight", "Calls that wait for an answer of a node of the store.", func(n *NodeStats) float64 { return float64(n.InFlight) }),
 	)
 }
@@ -139,9 +140,9 @@ func (m *Metrics) WatchData(stats func() datadir.Stats) {
 		number("weir_data_loading", "Whether counters are still being loaded from the data directory.", func(s S) float64 { return one(s.Loading) }),
 		count("weir_data_loaded_keys", "Keys that were loaded at the start.", func(s S) int64 { return s.Loaded }),
 		seconds("weir_data_load_seconds", "How long loading took, or has taken.", func(s S) time.Duration { return s.LoadTime }),
-		seconds("weir_data_lag_seconds", "Time since the begin of the last flush that succeeded; a kill loses what was counted since.", func(s S) time.Duration { return s.Lag }),
+		seconds("weir_data_lag_seconds", "Time since the start of the last successful flush; a kill loses what was counted since.", func(s S) time.Duration { return s.Lag }),
 		count("weir_data_bytes", "Size of the files in the data directory.", func(s S) int64 { return s.Bytes }),
-		count("weir_data_live_bytes", "What the keys alone need in the files, about; 0 until that is known.", func(s S) int64 { return s.Live }),
+		count("weir_data_live_bytes", "About how many bytes of the files the current keys need; 0 until that is known.", func(s S) int64 { return s.Live }),
 		row[S]{"weir_data_flushes_total", "Flushes to the data directory, by result.", []string{"result"}, func(s S, send send) {
 			send(float64(s.Flushes), "ok")
 			send(float64(s.Failures), "failed")
@@ -150,7 +151,7 @@ func (m *Metrics) WatchData(stats func() datadir.Stats) {
 		number("weir_data_failing", "Whether the last flush failed. Counting goes on in memory.", func(s S) float64 { return one(s.Failing) }),
 		count("weir_data_written_bytes_total", "Bytes that were written to the data directory.", func(s S) int64 { return s.WrittenBytes }),
 		count("weir_data_written_keys_total", "Keys that were written to the data directory.", func(s S) int64 { return s.WrittenKeys }),
-		count("weir_data_rounds_total", "Rounds, each of which wrote all keys to a new file.", func(s S) int64 { return s.Rounds }),
+		count("weir_data_compactions_total", "Compactions, each of which wrote all keys to a new file.", func(s S) int64 { return s.Compactions }),
 		count("weir_data_damaged", "Batches and parts of files that could not be read at the start.", func(s S) int64 { return s.Damaged }),
 	)
 }

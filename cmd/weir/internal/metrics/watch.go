@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// row is a metric that is computed from a state S when the metrics are read. A name that
-// ends in _total is that of a counter, any other that of a gauge.
+// row is a metric that is computed from a state S when the metrics are read. If its name ends in
+// _total it is a counter, and otherwise a gauge.
 type row[S any] struct {
 	name, help string
 	labels     []string
@@ -17,13 +17,13 @@ type row[S any] struct {
 // send sends a value, with one label value for each label of its row.
 type send func(value float64, labels ...string)
 
-// number is a row without labels.
+// number returns a row without labels.
 func number[S any](name, help string, value func(s S) float64) row[S] {
 	return row[S]{name, help, nil, func(s S, send send) { send(value(s)) }}
 }
 
-// watch exports what rows make of the state that read returns, each time the metrics are
-// read.
+// watch exports the values of rows, computed from the state that read returns each time the metrics
+// are read.
 func watch[S any](m *Metrics, read func() S, rows ...row[S]) {
 	c := &watched[S]{read: read, rows: rows}
 	for _, r := range rows {

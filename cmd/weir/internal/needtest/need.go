@@ -12,7 +12,7 @@ import (
 // WEIR_REQUIRE_PROGRAMS=1, which make test sets, and is skipped otherwise.
 func Program(t testing.TB, name string) string {
 	t.Helper()
-	// Servers are often in /usr/sbin, which is not in everybody's PATH.
+	// Servers are often in /usr/sbin, which PATH may lack.
 	for _, path := range []string{name, "/usr/sbin/" + name, "/usr/local/sbin/" + name} {
 		if found, err := exec.LookPath(path); err == nil {
 			return found

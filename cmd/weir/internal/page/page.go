@@ -39,7 +39,7 @@ type document struct {
 	Command string // how the report was made
 	Tiles   []tile
 	Charts  []chart
-	Heats   []heat
+	Heats   []heatMap
 
 	Report     *replay.Report
 	Comparison *replay.Comparison
@@ -76,7 +76,7 @@ type plot struct {
 	Marks  []mark    `json:"marks"`
 }
 
-// mark is a line to draw at a point of x, or behind the bar there.
+// mark is a line at a point of x, or after the bar there.
 type mark struct {
 	At   int    `json:"at"` // index in plot.X
 	Text string `json:"text"`
@@ -200,7 +200,7 @@ func (d *document) timeline(title, note string, t *replay.Timeline, allowed, den
 }
 
 // peaks adds a chart of peaks: keys[i] keys have a peak of at most bounds[i], and above
-// a higher one. unit stands behind the bounds.
+// a higher one. unit follows the bounds.
 func (d *document) peaks(title, note, unit string, bounds, keys []int64, above int64, marks []mark) {
 	p := plot{Kind: "bars", X0: "Highest use up to", Marks: marks}
 	c := chart{Title: title, Note: note, Head: []string{"highest use up to", "keys"}}
@@ -251,8 +251,8 @@ func boundAt(p *replay.Distribution, quota int64) int {
 	return len(p.Bounds) - 1
 }
 
-// comparedPeaks adds the charts of the peaks of a limit: one with both limits where
-// the peaks are the same.
+// comparedPeaks adds the charts of the peaks of a limit: one chart with both limits if the peaks
+// are the same.
 func (d *document) comparedPeaks(p *replay.ComparedPeaks) {
 	title := "Peaks of keys under " + p.Rule
 	old, current := p.Old, p.New
@@ -311,8 +311,7 @@ func count(n int64) string {
 	return text
 }
 
-// compact returns a number with k, M or G for thousands, millions and so on where
-// nothing is lost.
+// compact returns a number with k, M or G for thousands, millions and so on if that is exact.
 func compact(n int64) string {
 	switch {
 	case n < 10_000 || n%1e3 != 0:
@@ -384,8 +383,8 @@ func length(seconds int64) string {
 	return ""
 }
 
-// heat is a table of hours by days.
-type heat struct {
+// heatMap is a table of hours by days.
+type heatMap struct {
 	Title string
 	Hours []string // the heads of the columns
 	Days  []heatDay
@@ -397,7 +396,7 @@ type heatDay struct {
 	Cells []int64
 }
 
-// maxDays is the most days of a heat map. Of a longer log, the last ones are shown.
+// maxDays is the maximum number of days in a heat map. For a longer log, it shows the last ones.
 const maxDays = 62
 
 // heat adds a heat map of the denied requests of t, or of all.
@@ -405,7 +404,7 @@ func (d *document) heat(title string, t *replay.Timeline, denied bool) {
 	if t == nil || t.Seconds != 3600 {
 		return
 	}
-	h := heat{Title: title}
+	h := heatMap{Title: title}
 	for hour := range 24 {
 		h.Hours = append(h.Hours, strconv.Itoa(hour))
 	}

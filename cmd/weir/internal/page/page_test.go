@@ -29,7 +29,7 @@ func limit(t *testing.T, quota int64) *rule.Set {
 	return set
 }
 
-// source is a log of two days with a hostile agent and a bad line.
+// source returns a log of two days with a hostile agent and a bad line.
 func source() replay.Source {
 	var b strings.Builder
 	for i := range 400 {

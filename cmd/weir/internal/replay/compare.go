@@ -65,7 +65,7 @@ type Comparison struct {
 // Read returns the number of lines, of the bad ones among them, and the first of these.
 func (c *Comparison) Read() (lines, bad int64, first []BadLine) { return c.Lines, c.Bad, c.BadLines }
 
-// Change is the requests that one rule denies and the other set of rules allows.
+// Change has the requests that one rule denies and the other set of rules allows.
 type Change struct {
 	Rule     string `json:"rule"`
 	Requests int64  `json:"requests"`
@@ -89,7 +89,7 @@ type Example struct {
 }
 
 // Compare sends every request of source through the old rules and through the new
-// ones, each with counters of its own, and returns the differences. Its errors are
+// ones, each with its own counters, and returns the differences. Its errors are
 // those of [Run].
 func Compare(ctx context.Context, before, after *rule.Set, source Source, list ...Option) (*Comparison, error) {
 	o := apply(list)

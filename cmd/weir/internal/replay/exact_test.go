@@ -64,7 +64,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// only returns the set of rule i alone.
+// only returns the set with only rule i.
 func only(t *testing.T, rules *rule.Set, i int) *rule.Set {
 	t.Helper()
 	set, err := rule.New([]rule.Rule{*rules.Rule(i)}, nil)

@@ -26,9 +26,9 @@ type Logs struct {
 	// Merge reads all logs at the same time, in the order of the times in them.
 	Merge bool
 
-	// Sort is how much lines can be out of order: they are sorted by time. The lines of
-	// this length of time are kept in memory. The error is an [OrderError] if a line is
-	// out of order by more. 0: DefaultSort.
+	// Sort is the time by which lines can be out of order. Lines are sorted by time, and
+	// the lines of this length of time are kept in memory. The error is an [OrderError] if
+	// a line is out of order by more. 0: DefaultSort.
 	Sort time.Duration
 }
 
@@ -51,9 +51,9 @@ func (l Logs) Open(ctx context.Context, attributes []string) (Reader, error) {
 }
 
 // ByTime returns the files in the order of their first times. A shell lists rotated logs
-// with the newest first. A file whose time is not known stays behind the one
-// before it. If a file can be opened only once, all stay where they are, and so they do
-// if they are merged.
+// with the newest first. A file whose time is unknown stays after the one
+// before it. The order does not change if a file can be opened only once, or if the files are
+// merged.
 func (l Logs) ByTime(ctx context.Context) []Log {
 	if len(l.Files) < 2 || l.Merge || slices.ContainsFunc(l.Files, func(f Log) bool { return f.Once }) {
 		return l.Files
@@ -92,7 +92,7 @@ func (l Logs) firstTime(ctx context.Context, file Log) (first window.Instant, ok
 	e := Entry{}
 	for range headLines {
 		if r.Next(&e) != nil {
-			return 0, false // whoever reads the log meets the error, too
+			return 0, false // reading the log returns the error again
 		}
 		if e.Bad == nil {
 			return e.Time, true
@@ -109,14 +109,14 @@ func (l Logs) lines(ctx context.Context, logs []Log, attributes []string) *lineR
 	return r
 }
 
-// lineReader makes requests of the lines that a [reader] reads.
+// lineReader turns the lines that a [reader] reads into requests.
 type lineReader struct {
 	format     Format
 	attributes []string
 	in         *reader
 	stop       context.CancelFunc
 
-	// waiting is the block behind the end of a log, if waits is set.
+	// waiting is the block after the end of a log, if waits is set.
 	waiting block
 	waits   bool
 	rest    string // of the text of the block

@@ -38,7 +38,7 @@ func File(name string, in io.Reader, told func(n int)) Log {
 	return Log{Name: name, Open: func() (io.ReadCloser, error) { return os.Open(name) }, Once: err == nil && !info.Mode().IsRegular() && !info.IsDir(), Told: told}
 }
 
-// counted tells of the bytes that were read.
+// counted reports the number of bytes that were read.
 type counted struct {
 	io.ReadCloser
 	told func(n int)
@@ -72,7 +72,7 @@ type block struct {
 // ahead is the number of blocks that the reader may be ahead of the replay.
 const ahead = 2
 
-// reader reads logs beside the engine, so that a second core can unpack.
+// reader reads logs in a separate goroutine, so that a second core can unpack.
 type reader struct {
 	ctx    context.Context // a reader lives as long as one call of Run
 	blocks chan block

@@ -70,7 +70,7 @@ func (m *merger) advance(in *input) {
 		return
 	}
 	if in.entry.Bad != nil {
-		in.entry.Time = before // a bad line stays in its place
+		in.entry.Time = before // a bad line keeps its position
 	}
 	heap.Push(&m.heap, in)
 }
@@ -91,9 +91,8 @@ func (in *input) before(other *input) bool {
 	return in.index < other.index
 }
 
-// sorter sorts entries by time that are out of order by at most a bound. If one is
-// out of order by more, it reads all entries to tell how many are, and by how much, and
-// returns an [OrderError].
+// sorter sorts entries by time that are out of order by at most a bound. If one is out of order
+// by more, it reads all entries to count those that are, and returns an [OrderError].
 type sorter struct {
 	from   Reader
 	bound  window.Instant
@@ -101,8 +100,8 @@ type sorter struct {
 	newest window.Instant
 	count  int64 // of entries read; keeps the order of equal times
 
-	// Invariant: the entries of inOrder[first:] are in order. An entry that is earlier
-	// than one before it is in late.
+	// Invariant: the entries of inOrder[first:] are in order. late has the entries that
+	// are earlier than one before them.
 	inOrder []sorted
 	first   int
 	late    queue[sorted]
@@ -124,7 +123,7 @@ func (s *sorter) Next(e *Entry) error {
 			break
 		}
 		if s.read.Bad != nil {
-			s.read.Time = s.newest // a bad line stays in its place
+			s.read.Time = s.newest // a bad line keeps its position
 		}
 		if s.read.Time < s.newest-s.bound {
 			s.err = s.outOfOrder()
@@ -142,7 +141,7 @@ func (s *sorter) Next(e *Entry) error {
 		heap.Pop(&s.late)
 		return nil
 	}
-	*next = sorted{} // lets go of its texts
+	*next = sorted{} // frees its texts
 	if s.first++; s.first == len(s.inOrder) {
 		s.inOrder, s.first = s.inOrder[:0], 0
 	} else if s.first > 1024 && s.first > len(s.inOrder)/2 {
@@ -180,8 +179,8 @@ func (s *sorter) keep() {
 	s.inOrder = append(s.inOrder, kept)
 }
 
-// outOfOrder reads all further entries after one that is too late, and returns how many
-// are. It returns the error of the reader instead if there is one.
+// outOfOrder reads all entries after one that is too late, and returns an error with the number
+// of those that are. If reading fails, it returns that error instead.
 func (s *sorter) outOfOrder() error {
 	e := &OrderError{Log: s.read.Log, Line: s.read.Line, Time: s.read.Time.Time(), After: s.newest.Time(), Bound: time.Duration(s.bound) * time.Microsecond}
 	back := window.Instant(0)
@@ -213,7 +212,7 @@ type OrderError struct {
 	Time, After time.Time // of that line, and the latest before it
 
 	Lines int64         // how many there are
-	Back  time.Duration // the most that one is out of order by
+	Back  time.Duration // the maximum time by which one is out of order
 	Bound time.Duration // as in Logs.Sort
 }
 
@@ -252,6 +251,6 @@ func (q *queue[T]) Push(x any)         { q.values = append(q.values, x.(T)) }
 func (q *queue[T]) Pop() any {
 	n := len(q.values) - 1
 	last := q.values[n]
-	q.values = slices.Delete(q.values, n, n+1) // clears the place
+	q.values = slices.Delete(q.values, n, n+1) // clears the slot
 	return last
 }

@@ -30,11 +30,11 @@ type Distribution struct {
 }
 
 // WithPeaks makes [Run] and [Compare] also measure the peaks of keys, for
-// [Tally.Peaks] and [Comparison.Peaks]. It takes about as much time again for each
-// set of rules. The memory for a key is bounded.
+// [Tally.Peaks] and [Comparison.Peaks]. It about doubles the time for each set
+// of rules. The memory for a key is bounded.
 func WithPeaks() Option { return func(o *options) { o.peaks = true } }
 
-// beyond is how many times the limit the peaks are measured up to.
+// beyond is the multiple of the limit up to which peaks are measured.
 const beyond = 10
 
 // measuring measures the peaks of the keys of all limits of a set of rules.
@@ -49,7 +49,7 @@ type measuring struct {
 type measured struct {
 	Distribution
 	name   string
-	factor int64            // the loose quota is this many times the limit
+	factor int64            // the multiplied quota divided by the limit
 	keys   map[uint64]uint8 // by the hash of a key: the index of its range
 }
 
@@ -75,7 +75,7 @@ func newMeasuring(rules, other *rule.Set, f *feed) (*measuring, error) {
 	return m, err
 }
 
-// newMeasured makes r measure instead of limit, and returns what it measures.
+// newMeasured changes r to measure instead of limit, and returns the measurement.
 // quotas[0] is the quota of r, if that is one number.
 func newMeasured(r *rule.Rule, quotas []int64) *measured {
 	t := &measured{name: r.Name, keys: map[uint64]uint8{}}
@@ -100,8 +100,8 @@ func newMeasured(r *rule.Rule, quotas []int64) *measured {
 	return t
 }
 
-// loosen replaces the limit of r, whose highest quota is base, by one that is so
-// many times as high, and returns the factor. Conditions and bans are left out.
+// loosen multiplies the limit of r, whose highest quota is base, by a factor, and returns the
+// factor. It drops conditions and bans.
 func loosen(r *rule.Rule, base int64) (factor int64) {
 	most := window.MaxHits
 	switch {
@@ -126,7 +126,7 @@ func loosen(r *rule.Rule, base int64) (factor int64) {
 	}
 	if r.Window.Kind == window.KindSliding && r.Measure != window.Distinct {
 		precision := int64(window.Limit{Window: r.Window}.WithDefaults().Window.Precision)
-		r.Window.Precision = int(min(precision*factor, window.MaxEntries)) // groups stay as large as they are
+		r.Window.Precision = int(min(precision*factor, window.MaxEntries)) // the size of groups does not change
 	}
 	loose := rule.Quota{By: r.Quota.By, Value: r.Quota.Value, Cases: map[string]int64{}}
 	for value, q := range r.Quota.Cases {
@@ -184,7 +184,7 @@ func (m *measuring) add(d *weir.Decision) {
 	}
 }
 
-// scale returns a use as the bounds count it. quota is the loose one.
+// scale returns a use in the unit of the bounds. quota is the multiplied one.
 func (t *measured) scale(used, quota int64) int64 {
 	if !t.Percent {
 		return used

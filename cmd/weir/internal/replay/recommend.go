@@ -68,8 +68,7 @@ func peaksOf(all []peaked, bounds []int64, top int) Peaks {
 	return p
 }
 
-// fewKeys is the number of keys from which on one key may be denied, whatever the
-// share.
+// fewKeys is the number of keys from which on one key may be denied, regardless of the share.
 const fewKeys = 50
 
 // percentile returns the smallest peak that thousandths of the keys do not exceed.

@@ -12,15 +12,15 @@
 // A line of an access log, in the common or the combined format, is one request
 // that costs one hit. Its attributes are
 //
-//	ip       the client's address, or its name where the server looked it up
+//	ip       the client's address, or its name if the server looked it up
 //	method   such as GET; empty when the line holds no HTTP request
 //	path     without the query; empty when the line holds no HTTP request
 //	query    without its question mark
 //	status   three digits
-//	bytes    the size of the response, 0 where the line has "-"
+//	bytes    the size of the response, 0 if the line has "-"
 //	referer  the Referer header
 //	agent    the User-Agent header
-//	host     the virtual host without its port, where the line has one
+//	host     the virtual host without its port, if the line has one
 //
 // Attributes that a line leaves out or gives as "-" are empty. Text that a
 // server escaped with backslashes stays escaped.
@@ -51,8 +51,8 @@ import (
 // source cannot be read to its end, or if ctx is done, Run returns an error
 // and a report on the lines before.
 //
-// Run returns only when its reads have ended. So a read that blocks, for
-// example from a terminal, delays the return after ctx is done.
+// Run returns only after its reads have ended, so a read that blocks, for example from a
+// terminal, delays the return after ctx is done.
 func Run(ctx context.Context, rules *rule.Set, source Source, options ...Option) (*Report, error) {
 	o := apply(options)
 	f, err := newFeed(ctx, source, rules.Attributes(), &o)
@@ -116,7 +116,7 @@ func WithKeepBad(n int) Option { return func(o *options) { o.keepBad = n } }
 func WithExamples(n int) Option { return func(o *options) { o.examples = n } }
 
 // WithAlone makes [Run] also decide each request by each limit as if no other
-// limit denied, for [Tally.Alone]. It takes about as much time again.
+// limit denied, for [Tally.Alone]. It about doubles the time.
 func WithAlone() Option { return func(o *options) { o.alone = true } }
 
 // WithProgress calls tell every few thousand lines, on the goroutine of [Run], so
@@ -182,7 +182,7 @@ func (f *feed) span() (from, to time.Time) {
 	return f.first.Time(), f.last.Time()
 }
 
-func (f *feed) close() { _ = f.reader.Close() } // what matters was read
+func (f *feed) close() { _ = f.reader.Close() } // all data was read
 
 // progressEvery is the number of lines between two reports of progress.
 const progressEvery = 4096
@@ -263,8 +263,7 @@ func newDecider(rules *rule.Set, f *feed) (*decider, error) {
 	return d, nil
 }
 
-// positions returns where the attributes of rules are in names, which has all of
-// them.
+// positions returns the indexes in names of the attributes of rules. names has all of them.
 func positions(rules *rule.Set, names []string) []int {
 	from := make([]int, len(rules.Attributes()))
 	for i, name := range rules.Attributes() {

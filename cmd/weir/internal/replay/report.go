@@ -25,7 +25,7 @@ type Report struct {
 	From      time.Time        `json:"from,omitzero"`
 	To        time.Time        `json:"to,omitzero"`
 
-	// Degraded is the number of requests that met a rule with no room in memory for
+	// Degraded is the number of requests under a rule that had no memory left for
 	// another key ([rule.Rule.MaxKeys]). The rule's outage policy decided them, and
 	// the rule's numbers do not include them.
 	Degraded int64 `json:"degraded"`
@@ -81,7 +81,7 @@ type Tally struct {
 	// Alone is the number of requests that a limit would deny if no other limit
 	// denied any. MaskedBy has the rules that denied some of these requests
 	// before this rule's limit was exceeded. Both are nil without [WithAlone], and
-	// for rules that are no limits.
+	// for rules that are not limits.
 	Alone    *int64 `json:"alone,omitempty"`
 	MaskedBy []Mask `json:"masked_by,omitempty"`
 
@@ -106,7 +106,7 @@ type Tally struct {
 	Timeline *Timeline `json:"timeline,omitempty"`
 
 	// Peaks describes the peaks of the keys of a limit. It is nil without
-	// [WithPeaks], and for rules that are no limits.
+	// [WithPeaks], and for rules that are not limits.
 	Peaks *Distribution `json:"peaks,omitempty"`
 }
 

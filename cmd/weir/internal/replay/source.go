@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Source is a place that requests come from, such as logs. [Logs] returns one.
+// Source is a source of requests, such as logs. [Logs] returns one.
 type Source interface {
 	// Open prepares the source to be read once from its start. attributes are the
 	// attributes that the rules use.
@@ -17,7 +17,7 @@ type Source interface {
 
 // Reader reads the requests of a source, one after the other.
 type Reader interface {
-	// Next sets e to the next request, or to a line that is no request (e.Bad).
+	// Next sets e to the next request, or to a line that is not a request (e.Bad).
 	// The texts in e are valid until the next call of Next or Close; Next reuses
 	// e.Values. The error is [io.EOF] after the last request. After an error,
 	// Next returns it again.
@@ -44,7 +44,7 @@ type Entry struct {
 	Lines int64
 	Text  string
 
-	// Bad is the reason why the line is no request. If it is set, Time and Values
+	// Bad is the reason why the line is not a request. If it is set, Time and Values
 	// have no meaning.
 	Bad error
 }
@@ -59,9 +59,9 @@ type Format interface {
 // Parser parses the lines of one log, in order.
 type Parser interface {
 	// Parse sets e.Time and e.Values from a line without its newline. e.Values
-	// has a place for each attribute, and its texts are those of the line before. For
-	// a request or a fault that takes several lines it also sets e.Lines and e.Text,
-	// with the last line; it returns ErrSkip for the others.
+	// has an element for each attribute, with the text of the line before. For the last
+	// line of a request or a fault that takes several lines, Parse also sets e.Lines and
+	// e.Text; it returns ErrSkip for the others.
 	// Parse returns [ErrSkip] for a line that is part of the format and holds no
 	// request, such as a header, and another error for a bad line.
 	Parse(line string, e *Entry) error

@@ -95,7 +95,7 @@ func TestOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestByTime: a log whose time is not known stays behind the one before it.
+// TestByTime checks that a log whose time is unknown stays after the one before it.
 func TestByTime(t *testing.T) {
 	t.Parallel()
 	pipe := at("pipe", 1)
@@ -225,8 +225,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestAlone: what a limit denies alone is what a replay of a file with this rule
-// alone denies.
+// TestAlone checks that what a limit denies alone is what a replay of a file with only this rule
+// denies.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	source := replay.Logs{Files: []replay.Log{text("visits", visits())}}

@@ -52,9 +52,9 @@ func DefaultQuotas(r *rule.Rule) []int64 {
 	return slices.Compact(quotas)
 }
 
-// Suggestion holds what a limit with each candidate would have denied. Its JSON form
+// Suggestion has the requests that a limit with each candidate would have denied. Its JSON form
 // is the output of `weir suggest --json`. All numbers are those of a rules file with
-// this rule alone.
+// only this rule.
 type Suggestion struct {
 	// Lines, Bad, BadLines, From and To are as in [Report].
 	Lines    int64     `json:"lines"`
@@ -130,7 +130,7 @@ type Peak struct {
 	Requests int64     `json:"requests"`
 }
 
-// Candidate is what a quota would have denied.
+// Candidate has the numbers of what a quota would have denied.
 type Candidate struct {
 	Quota      int64 `json:"quota"`
 	Denied     int64 `json:"denied"` // requests
@@ -192,16 +192,16 @@ type sweptWindow struct {
 	quotas []int64
 	limits []*window.Compiled // by candidate
 
-	// byLevel reports of each candidate whether its state follows from the hits
-	// that are inside the window. The state of others follows from all hits of a
-	// run, as that of a window in groups; then needsRun is set.
+	// byLevel reports for each candidate whether its state follows from the hits
+	// inside the window. The state of others, such as windows in groups, follows from all
+	// hits of a run; then needsRun is set.
 	byLevel  []bool
 	needsRun bool
 
-	// always reports that candidates have a state from the first hit on. In a
-	// bucket, a hit that is out of order can take more room than one. wrapped
-	// reports that the limit has a condition, holds, bans, or counts denied hits, so
-	// that states depend on more than the hits that were admitted.
+	// always reports whether candidates have a state from the first hit on: in a
+	// bucket, a hit that is out of order can use more than one hit of quota. wrapped
+	// reports whether the limit has a condition, holds, bans, or counts denied hits, so
+	// that states depend on more than the admitted hits.
 	always, wrapped bool
 	countDenied     bool
 	holds           uint64 // the number of takes that hold, for their ids
@@ -210,7 +210,7 @@ type sweptWindow struct {
 	keys   []int64 // with a denied request, by candidate
 }
 
-// sweptKey is what is known about one key.
+// sweptKey is the state of one key.
 type sweptKey struct {
 	name     string
 	requests int64
@@ -313,7 +313,7 @@ func names(rules *rule.Set) []string {
 func (s *sweeping) take(_ context.Context, e *Entry) error {
 	copy(s.values, e.Values)
 	s.rules.Compiled().Complete(s.values)
-	s.match = s.rules.Compiled().Match(s.values, s.match[:0])
+	s.match = s.rules.Compiled().Match(s.values, s.match[:0], false)
 	if len(s.match) == 0 {
 		return nil
 	}

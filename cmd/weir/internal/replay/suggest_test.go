@@ -13,7 +13,7 @@ import (
 )
 
 // TestSuggestEqualsReplays compares each number of a sweep with that of a replay of
-// a file with this rule alone, for each kind of window and measure. The log has
+// a file with only this rule, for each kind of window and measure. The log has
 // lines out of order.
 func TestSuggestEqualsReplays(t *testing.T) {
 	t.Parallel()

@@ -10,11 +10,10 @@ import (
 
 // keyWindow is one key in one window.
 //
-// A candidate has no state for the key as long as it cannot deny: it has admitted
-// all hits, so its state follows from them. Once it may deny, it gets a state from
-// the hits that still matter, and decides every hit from then on. A run is a series
-// of hits without a pause after which all states are empty; then all candidates
-// start again without a state.
+// A candidate has no state for the key while it cannot deny, because it has admitted all hits,
+// so its state follows from them. Once it may deny, it gets a state from the hits that are
+// still counted, and decides every later hit. A run is a series of hits without a pause that
+// empties all states. After such a pause all candidates start again without a state.
 type keyWindow struct {
 	peak   int64
 	peakAt window.Instant
@@ -42,7 +41,7 @@ type use struct {
 	h  window.Hits
 }
 
-// maxCandidates is the most quotas of a [Sweep].
+// maxCandidates is the maximum number of quotas of a [Sweep].
 const maxCandidates = 64
 
 // take measures hits in the window of w.
@@ -51,7 +50,7 @@ func (k *keyWindow) take(w *sweptWindow, now window.Instant, h window.Hits) {
 		k.run, k.sum, k.active = k.run[:0], 0, 0
 	}
 	k.began = true
-	k.latest = max(k.latest, now) // for a key time does not go back
+	k.latest = max(k.latest, now) // the time of a key never goes back
 	if h.N == 0 && !w.wrapped {
 		return
 	}
@@ -141,7 +140,7 @@ var longest = [...]window.Instant{
 	window.Month: (31*24 + 1) * 3600e6, window.Year: (366*24 + 1) * 3600e6,
 }
 
-// maxGap is a pause that no log has.
+// maxGap is a pause longer than any log.
 const maxGap = window.Instant(1) << 60
 
 func newUsage(measure window.Measure, of window.Window) (u usageOf, err error) {

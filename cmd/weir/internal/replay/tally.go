@@ -217,9 +217,8 @@ func (r *run) report(f *feed, o *options) *Report {
 	return report
 }
 
-// newAlone returns a decider in which every limit is in shadow mode, so that it
-// counts what it admits itself, and no limit keeps requests from another one.
-// Verdicts stay.
+// newAlone returns a decider in which every limit is in shadow mode, so that it counts what it
+// admits, and no limit hides requests from another one. Verdicts stay.
 func newAlone(rules *rule.Set, f *feed) (*decider, error) {
 	return newChanged(rules, f, func(r *rule.Rule) {
 		if r.Kind() == rule.KindLimit && r.Mode == rule.Enforce {
@@ -228,7 +227,7 @@ func newAlone(rules *rule.Set, f *feed) (*decider, error) {
 	})
 }
 
-// newChanged returns a decider of rules with what change makes of each.
+// newChanged returns a decider of rules after applying change to each.
 func newChanged(rules *rule.Set, f *feed, change func(r *rule.Rule)) (*decider, error) {
 	list := make([]rule.Rule, rules.Len())
 	outcomes := map[string]rule.Outcome{}
@@ -247,7 +246,7 @@ func newChanged(rules *rule.Set, f *feed, change func(r *rule.Rule)) (*decider, 
 	return newDecider(set, f)
 }
 
-// like compiles list into a set with the addresses of rules.
+// like compiles list into a set with the address attributes of rules.
 func like(rules *rule.Set, list []rule.Rule, outcomes map[string]rule.Outcome) (*rule.Set, error) {
 	set, err := rule.New(list, outcomes)
 	if err != nil {
@@ -256,8 +255,8 @@ func like(rules *rule.Set, list []rule.Rule, outcomes map[string]rule.Outcome) (
 	return set.WithAddresses(rules.Compiled().Addresses()...)
 }
 
-// addAlone counts what each limit decides alone about a request that was decided
-// as real.
+// addAlone counts what each limit would decide without the others, for a request whose decision
+// is real.
 func (ts *tallies) addAlone(alone, real *weir.Decision) {
 	for i := range alone.Usages {
 		u := &alone.Usages[i]
@@ -276,7 +275,7 @@ func (ts *tallies) addAlone(alone, real *weir.Decision) {
 	}
 }
 
-// masks returns by which rules a rule is masked, the most important one first.
+// masks returns the rules that mask a rule, the most important one first.
 func (t *tally) masks() []Mask {
 	list := []Mask{} // not null in the JSON
 	for _, name := range slices.Sorted(maps.Keys(t.maskedBy)) {

@@ -89,7 +89,7 @@ func (r *Report) writeRules(out io.Writer) error {
 	return table.Flush()
 }
 
-// writeMasks writes which rules keep others from denying.
+// writeMasks writes the rules that prevent others from denying.
 func (r *Report) writeMasks(out io.Writer) error {
 	first := true
 	for i := range r.Rules {
@@ -214,8 +214,7 @@ func moment(t *time.Time) string {
 	return t.UTC().Format(time.DateTime)
 }
 
-// keyText returns a key as a line shows it. A rule without per has one key, which is
-// empty.
+// keyText returns the text of a key in a line. A rule without per has one key, which is empty.
 func keyText(key string) string {
 	if key == "" {
 		return "(all)"

@@ -18,9 +18,9 @@ type Timeline struct {
 }
 
 const (
-	// mostBuckets is the most buckets of a timeline. Above that they get longer.
+	// mostBuckets is the maximum number of buckets of a timeline. With more they get longer.
 	mostBuckets = 512
-	// mostHours is the most buckets of an hour: those of a year.
+	// mostHours is the maximum number of buckets of an hour: those of a year.
 	mostHours = 366 * 24
 )
 
@@ -36,8 +36,8 @@ type timeline struct {
 	buckets []bucket
 	last    *bucket // the bucket of the last request, or nil
 
-	// from and to bound the instants of last. Most requests are there, and need no
-	// division to find it.
+	// from and to bound the instants of last. Most requests are in this bucket, and need
+	// no division to find it.
 	from, to window.Instant
 }
 
@@ -64,7 +64,7 @@ func (l *timeline) add(now window.Instant, allowed bool) {
 func (l *timeline) at(now window.Instant) *bucket {
 	for {
 		width := widths[l.width] * 1e6
-		n := floor(int64(now), width)
+		n := floorDiv(int64(now), width)
 		if len(l.buckets) == 0 {
 			l.first, l.buckets = n, append(l.buckets, bucket{})
 		}
@@ -89,17 +89,17 @@ func (l *timeline) at(now window.Instant) *bucket {
 func (l *timeline) widen() {
 	old := l.buckets
 	ratio := widths[l.width+1] / widths[l.width]
-	first := floor(l.first, ratio)
-	buckets := make([]bucket, floor(l.first+int64(len(old))-1, ratio)-first+1)
+	first := floorDiv(l.first, ratio)
+	buckets := make([]bucket, floorDiv(l.first+int64(len(old))-1, ratio)-first+1)
 	for i, b := range old {
-		to := &buckets[floor(l.first+int64(i), ratio)-first]
+		to := &buckets[floorDiv(l.first+int64(i), ratio)-first]
 		to.allowed, to.denied = to.allowed+b.allowed, to.denied+b.denied
 	}
 	l.width, l.first, l.buckets, l.last = l.width+1, first, buckets, nil
 }
 
-// floor returns n/by, rounded down.
-func floor(n, by int64) int64 {
+// floorDiv returns n/by, rounded down.
+func floorDiv(n, by int64) int64 {
 	q := n / by
 	if n%by < 0 {
 		q--

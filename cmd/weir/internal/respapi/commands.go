@@ -19,9 +19,10 @@ type spec struct {
 	// arity is the number of arguments with the name; -n means at least n.
 	arity int
 
-	// locked says that the caller needs to be known, and need which scopes it needs.
-	locked bool
-	need   access.Scope
+	// needsAuth reports whether the caller must be authenticated, and need has the scopes that it
+	// needs.
+	needsAuth bool
+	need      access.Scope
 
 	flags string
 	key   int // position of the key, for clients of clusters; 0: none
@@ -39,7 +40,7 @@ const (
 	cmdUsage
 	cmdThrottle
 	cmdPing
-	cmdEcho // the last one that a transaction can have
+	cmdEcho // the last command that a transaction can have
 	cmdHello
 	cmdAuth
 	cmdSelect
@@ -129,7 +130,7 @@ func (c *conn) run(i int, args []string) error {
 	if s.arity > 0 && len(args) != s.arity || len(args) < -s.arity {
 		return fmt.Errorf("wrong number of arguments for '%s' command", strings.ToLower(s.name))
 	}
-	if s.locked {
+	if s.needsAuth {
 		if err := c.admit(s.need); err != nil {
 			return err
 		}
@@ -203,7 +204,7 @@ func (c *conn) now(i int, args []string) error {
 	return nil
 }
 
-// fail replies with an error to a command, behind the replies to those before it.
+// fail replies with an error to a command, after the replies to the commands before it.
 func (c *conn) fail(i int, err error) {
 	c.settle()
 	c.failed(i, err)
@@ -215,8 +216,7 @@ func (c *conn) failed(i int, err error) {
 	c.out.fail(errorText(err))
 }
 
-// errorText returns an error as clients of Redis know it: the kind in capitals, and the
-// text.
+// errorText returns an error in the form of Redis: the kind in capitals, and the text.
 func errorText(err error) string {
 	var no *access.Refusal
 	var busy *access.Overload
@@ -238,7 +238,7 @@ func errorText(err error) string {
 	return "ERR " + strings.TrimPrefix(err.Error(), "weir: ")
 }
 
-// forget drops who the caller is, but for its certificate and its address.
+// forget drops the caller's identity, except its certificate and its address.
 func (c *conn) forget() {
 	c.credentials.Token, c.credentials.Shown, c.user, c.name = "", false, "", ""
 	c.checked, c.known = time.Time{}, false

@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
 
-// conn is one connection. Its goroutine alone uses it, but for socket.
+// conn is one connection. Only its goroutine uses it, except socket.
 type conn struct {
 	server *Server
 	socket net.Conn
@@ -28,10 +28,10 @@ type conn struct {
 	caller      *access.Holder
 	space       *namespace.Namespace
 	checked     time.Time // when caller and space were found; zero: not found
-	known       bool      // they were found once since the last AUTH
+	known       bool      // they were found at least once since the last AUTH
 
 	in    []byte    // bytes that were read and not decided yet
-	due   time.Time // when the rest of a command, or a stranger's token, has to be there; zero: not set
+	due   time.Time // the deadline of the rest of a command, or of the token of an unauthenticated client; zero: none
 	spans []span    // of the arguments of one command
 	args  []string
 	out   replies
@@ -46,8 +46,8 @@ type conn struct {
 }
 
 const (
-	smallRead = 4 << 10  // bytes that a caller may send before it is known
-	keptRead  = 16 << 10 // bytes that a connection keeps for its next batch
+	smallRead    = 4 << 10  // bytes that a client may send before it is authenticated
+	maxSpareRead = 16 << 10 // bytes of the read buffer that a connection keeps for its next batch
 )
 
 func (s *Server) newConn(socket net.Conn) *conn {
@@ -80,7 +80,7 @@ func (c *conn) serve() {
 		}
 		if used > 0 {
 			c.in = c.in[:copy(c.in, c.in[used:])]
-			if !c.isStranger() && !c.transaction.open {
+			if !c.isUnauthenticated() && !c.transaction.open {
 				c.due = time.Time{}
 			}
 			if len(c.in) > 0 {
@@ -118,13 +118,13 @@ func (c *conn) handshake(t *tls.Conn) bool {
 // read reads more of what the client sends. It reports false at the end of the
 // connection.
 func (c *conn) read() bool {
-	if !c.room() {
+	if !c.grow() {
 		return false
 	}
-	// A client that has sent half a command, or half a transaction, has some time for the
-	// rest, and a stranger for its token, however often they send a little. Otherwise a
-	// client has all the time: clients keep connections.
-	if len(c.in) > 0 || c.transaction.open || c.isStranger() {
+	// A client that has sent a part of a command or of a transaction has a deadline for the
+	// rest, and an unauthenticated client has one for its token, however often they send a
+	// little. Other connections may be idle forever, because clients keep connections.
+	if len(c.in) > 0 || c.transaction.open || c.isUnauthenticated() {
 		if c.due.IsZero() {
 			c.due = time.Now().Add(c.server.c.Patience)
 		}
@@ -147,8 +147,8 @@ func (c *conn) read() bool {
 	return err == nil
 }
 
-// isStranger reports whether the caller has to show a token, and has shown none so far.
-func (c *conn) isStranger() bool {
+// isUnauthenticated reports whether the caller needs a token and has not sent one yet.
+func (c *conn) isUnauthenticated() bool {
 	l := c.server.c.Auth
 	return !c.known && l != nil && l.Keys != nil && c.credentials.Certificate == nil
 }
@@ -161,9 +161,9 @@ func (c *conn) end(text string) {
 	c.flush()
 }
 
-// readUntil sets the deadline of reads, if the server is not leaving. [Server.Shutdown]
-// first says that the server leaves, and then sets its own deadline: one of the two
-// comes last.
+// readUntil sets the deadline of reads, unless the server is shutting down. [Server.Shutdown]
+// first sets the flag, and then its own deadline, so that either readUntil sees the flag or
+// Shutdown's deadline is set last.
 func (c *conn) readUntil(t time.Time) {
 	_ = c.socket.SetReadDeadline(t)
 	if c.server.leaving.Load() {
@@ -171,16 +171,16 @@ func (c *conn) readUntil(t time.Time) {
 	}
 }
 
-// room makes room in c.in for what is read next. It reports false at the end of a
-// connection: a stranger has sent as much as it may, and no complete command.
-func (c *conn) room() bool {
-	if cap(c.in) > keptRead && len(c.in) == 0 {
+// grow grows c.in for the next read. It reports false if the connection must end, because an
+// unauthenticated client has sent as much as it may without a complete command.
+func (c *conn) grow() bool {
+	if cap(c.in) > maxSpareRead && len(c.in) == 0 {
 		c.in = nil
 	}
 	if len(c.in) < cap(c.in) {
 		return true
 	}
-	if len(c.in) >= smallRead && c.isStranger() {
+	if len(c.in) >= smallRead && c.isUnauthenticated() {
 		c.end("NOAUTH Authentication required: send AUTH and a token")
 		return false
 	}
@@ -198,8 +198,8 @@ func (c *conn) flush() bool {
 	return err == nil
 }
 
-// decide decides the complete commands in c.in, which it has got about now, up to a batch of
-// them, and appends their replies. It returns the bytes that the commands take.
+// decide decides the complete commands in c.in, up to a batch, and appends their replies. now is
+// about when they arrived. It returns the bytes that the commands take.
 func (c *conn) decide(now time.Time) (used int) {
 	if len(c.in) == 0 {
 		return 0
@@ -210,9 +210,9 @@ func (c *conn) decide(now time.Time) (used int) {
 	}
 	c.began = now
 	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
-		c.checked = time.Time{} // a token may be in force no more
+		c.checked = time.Time{} // a token may have been revoked
 	}
-	// All arguments are parts of one text, so that a batch takes one allocation.
+	// All arguments are parts of one string, so that a batch takes one allocation.
 	text := ""
 	for n := 0; n < maxBatch && !c.ended; n++ {
 		spans, took, err := scan(c.in[used:], c.spans[:0])
@@ -239,7 +239,7 @@ func (c *conn) decide(now time.Time) (used int) {
 			c.command(c.args)
 		}
 		if len(c.out.b) >= maxReplies {
-			break // the client takes these first
+			break // the client reads these first
 		}
 	}
 	c.settle()
@@ -247,5 +247,5 @@ func (c *conn) decide(now time.Time) (used int) {
 	return used
 }
 
-// maxReplies is the size, in bytes, of replies above which a batch ends.
+// maxReplies is the size of replies, in bytes, at which a batch ends.
 const maxReplies = 256 << 10

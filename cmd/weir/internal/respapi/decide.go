@@ -31,12 +31,12 @@ type pending struct {
 	at      int // in items or in throttles
 }
 
-// What a request takes in memory, in bytes, while it is decided with others.
+// The memory of a request, in bytes, while it is decided with others.
 const (
-	itemBytes  = 1 << 10 // for each request
-	usageBytes = 512     // for each rule that matches one
-	smallBatch = 64 << 10
-	keptItems  = 64 // commands whose memory a connection keeps for its next batch
+	itemBytes     = 1 << 10 // for each request
+	usageBytes    = 512     // for each rule that matches one
+	smallBatch    = 64 << 10
+	maxSpareItems = 64 // commands whose memory a connection keeps for its next batch
 )
 
 // verbs maps commands to verbs.
@@ -101,7 +101,7 @@ func (c *conn) add(command int, args []string) error {
 	return nil
 }
 
-// pairs appends the attributes in args, which are names and values in turn.
+// pairs appends the attributes in args, which alternate names and values.
 func (c *conn) pairs(args []string) error {
 	from := len(c.attributes)
 	if len(args)%2 != 0 {
@@ -169,7 +169,7 @@ func (c *conn) drop() {
 	}
 	clear(b.throttles)
 	b.pending, b.items, b.throttles, c.attributes = b.pending[:0], b.items[:0], b.throttles[:0], c.attributes[:0]
-	if max(cap(b.items), cap(b.throttles), cap(c.attributes)/4) > keptItems {
+	if max(cap(b.items), cap(b.throttles), cap(c.attributes)/4) > maxSpareItems {
 		*b, c.attributes = batch{}, nil
 	}
 }

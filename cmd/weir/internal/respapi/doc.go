@@ -3,7 +3,7 @@
 //
 // A [Server] reads what a client has sent, decides all commands that are complete as one
 // batch ([weir.Engine.DoAll]), and writes the replies. Each connection has a goroutine. The
-// pieces are
+// files are
 //
 //	scan.go         bytes → commands
 //	reply.go        replies → bytes, in RESP2 or RESP3
@@ -14,14 +14,14 @@
 //	throttle.go     CL.THROTTLE
 //	transaction.go  MULTI, EXEC and DISCARD
 //
-// # Bounds
+// # Resource limits
 //
 // A command has at most 256 arguments of 16 KiB, and 256 KiB in all. A batch has at most
-// 1000 commands. A command that exceeds its bounds ends the connection with an error.
-// Further commands wait for the next batch. A client that sends half a command has some
-// seconds for the rest, in all. The memory of a connection is at most a few times the bytes of
-// the largest command, and between commands at most 16 KiB of each buffer.
+// 1000 commands. A command that exceeds its limits ends the connection with an error. Further
+// commands wait for the next batch. A client that sends a part of a command has some seconds in
+// total for the rest. The memory of a connection is at most a few times the bytes of the largest
+// command, and between commands at most 16 KiB of each buffer.
 //
-// Where callers need a token, one that has shown none may send 4 KiB without a complete
-// command, and has some seconds for the token, in all: then the connection ends.
+// If clients need a token, an unauthenticated client may send 4 KiB without a complete command,
+// and has some seconds in total for the token. After that the connection ends.
 package respapi

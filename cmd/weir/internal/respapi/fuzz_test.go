@@ -48,7 +48,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// Whatever a client sends, the connection answers with replies or ends, and another
+// FuzzConnection checks that, whatever a client sends, the connection answers with replies or ends, and another
 // connection is served.
 func FuzzConnection(f *testing.F) {
 	for _, text := range []string{

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// hostiles are the ways in which clients misuse the port. Each function has a connection
-// of its own, and ends when the service ends the connection for good.
+// hostiles are the ways in which clients misuse the port. Each function has its own
+// connection, and ends when the service has closed it.
 var hostiles = []struct {
 	name    string
 	clients int
@@ -143,7 +143,7 @@ func child(b *testing.B, role string) io.Reader {
 }
 
 // BenchmarkBesideHostile measures what a client waits for a take, one each millisecond,
-// while another process misuses the port. The service is a process of its own.
+// while another process misuses the port. The service is a separate process.
 func BenchmarkBesideHostile(b *testing.B) {
 	for _, h := range hostiles {
 		b.Run(strings.ReplaceAll(h.name, " ", "_"), func(b *testing.B) {

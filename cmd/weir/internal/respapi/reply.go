@@ -16,7 +16,7 @@ type replies struct {
 
 // reuse empties r for the next batch. It keeps little memory.
 func (r *replies) reuse() {
-	if cap(r.b) > keptRead {
+	if cap(r.b) > maxSpareRead {
 		r.b = nil
 	}
 	r.b = r.b[:0]

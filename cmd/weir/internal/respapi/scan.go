@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Bounds of what a client may send.
+// Resource limits of what a client may send.
 const (
 	maxArguments = 256
 	maxArgument  = 16 << 10  // bytes
@@ -14,8 +14,8 @@ const (
 	maxBatch     = 1000      // commands
 )
 
-// Errors of bytes that are no command. The connection ends: the next command cannot be
-// found.
+// Errors of bytes that are not a command. They end the connection, because the next command
+// cannot be found.
 var (
 	errArguments = errors.New("ERR Protocol error: invalid multibulk length: want at most 256 arguments")
 	errArgument  = errors.New("ERR Protocol error: invalid bulk length: want at most 16384 bytes")
@@ -28,11 +28,12 @@ var (
 	errHTTP      = errors.New("ERR Protocol error: this port speaks the Redis protocol, not HTTP")
 )
 
-// span is a part of a text: from its first byte to the one behind its last.
+// span is a part of a text: from its first byte to the one after its last.
 type span struct{ from, to int }
 
-// scan finds the command at the start of b and appends its arguments to args. It returns the bytes that the command takes. 0 bytes without an error
-// mean that the command is not complete. A command without arguments is ignored.
+// scan finds the command at the start of b and appends its arguments to args. It returns the bytes
+// that the command takes. 0 bytes without an error mean that the command is not complete. A command
+// without arguments is ignored.
 func scan(b []byte, args []span) (_ []span, n int, err error) {
 	if len(b) == 0 {
 		return args, 0, nil
@@ -85,11 +86,11 @@ func tooLong(b []byte) error {
 	return nil
 }
 
-// maxLength is the most bytes of a line with a length, such as *3 or $-1.
+// maxLength is the maximum size of a line with a length, such as *3 or $-1, in bytes.
 const maxLength = 16
 
-// scanLength reads the number behind the first byte of a line. It returns the bytes of
-// the line with its end, or 0 if the line is not complete. -1 stands for null.
+// scanLength reads the number after the first byte of a line. It returns the bytes of the line with
+// its end, or 0 if the line is not complete. A number of -1 means null.
 func scanLength(b []byte, most int, beyond error) (value, n int, err error) {
 	i := 1
 	negative := i < len(b) && b[i] == '-'

@@ -15,7 +15,7 @@ import (
 
 // TestScripts runs testdata/*.txt:
 //
-//	rules [locked]   starts a service with the rules; locked: with two tokens
+//	rules [tokens]   starts a service with the rules; tokens: with two tokens
 //	client           opens another connection, and closes the one before
 //	send             sends commands, one a line, each after the reply to the one before
 //	type             sends commands as people type them
@@ -42,9 +42,9 @@ func TestScripts(t *testing.T) {
 				}
 				switch d.Cmd {
 				case "rules":
-					locked := d.HasArg("locked")
+					tokens := d.HasArg("tokens")
 					s := newServer(t, d.Input, func(to *respapi.Config) {
-						if locked {
+						if tokens {
 							to.Auth = auth(t)
 						}
 					})

@@ -13,30 +13,30 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
 
-// Config holds what a [Server] needs.
+// Config configures a [Server].
 type Config struct {
 	// Spaces are the namespaces that the service serves.
 	Spaces *namespace.Set
 
 	// Throttle returns a limiter for CL.THROTTLE in a namespace, which counts in the
-	// store of the service. Shared says that a decision can wait, for a network or a disk.
+	// store of the service. Shared reports whether a decision can wait for a network or a disk.
 	Throttle func(namespace string, l weir.Limit) (*weir.Limiter, error)
 	Shared   bool
 
-	// Auth says who may call. Nil admits everyone. Resources limits what is done at the
-	// same time. Nil has no limits.
+	// Auth authenticates callers. Nil admits everyone. Resources limits concurrent work.
+	// Nil has no limits.
 	Auth      *access.Authenticator
 	Resources *access.ResourceLimits
 
-	// Working returns what marks a connection while it is at work, or nil. Nil: no
+	// Working returns a function that marks a connection as busy, or nil. Nil: no
 	// connection is marked.
 	Working func(net.Conn) func(by int32)
 
 	// Version is the version of the service.
 	Version string
 
-	// Patience is how long a client may take for one command, for reading replies and, if
-	// callers need a token, for sending one. 0 means 10 seconds.
+	// Patience is the time-out for one command, for reading replies and, if clients need a
+	// token, for sending one. 0 means 10 seconds.
 	Patience time.Duration
 }
 
@@ -44,7 +44,7 @@ type Config struct {
 type Server struct {
 	c        Config
 	commands [len(specs)]commandCount
-	protocol atomic.Int64 // errors that ended a connection
+	protocol atomic.Int64 // protocol errors that ended a connection
 	ids      atomic.Int64 // of connections
 
 	leaving   atomic.Bool
@@ -86,7 +86,7 @@ func (s *Server) Serve(l net.Listener) error {
 		case s.leaving.Load() || errors.Is(err, net.ErrClosed):
 			return nil
 		default:
-			// Most such errors pass, such as too many open files.
+			// Most such errors are temporary, such as too many open files.
 			var passing interface{ Temporary() bool }
 			if !errors.As(err, &passing) || !passing.Temporary() {
 				return err
@@ -109,7 +109,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// grace is how long, at the end, a client has for commands that are on their way.
+// grace is how long Shutdown waits for commands that are on their way.
 const grace = 100 * time.Millisecond
 
 // Shutdown accepts no more connections, decides the commands that have arrived, and ends
@@ -131,7 +131,7 @@ func (s *Server) Close() error {
 	err := s.leave(func(c *conn) { _ = c.socket.Close() })
 	s.group.Wait()
 	var all sync.WaitGroup
-	for _, t := range s.throttles { // no connection is left that uses them
+	for _, t := range s.throttles { // no connection uses them any more
 		all.Go(t.close)
 	}
 	all.Wait()
@@ -166,7 +166,7 @@ type Stats struct {
 	Connections int
 	Calls       map[string]int64 // by command
 	Failed      map[string]int64 // calls that were answered with an error
-	Protocol    int64            // connections that an error of the protocol ended
+	Protocol    int64            // connections that ended because of a protocol error
 }
 
 // Stats returns the numbers of s.

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
 
-// checkEvery is how often a connection looks whether its token is still in force, and
-// which namespace it has.
+// checkEvery is how often a connection checks whether its token is still in force, and which
+// namespace it has.
 const checkEvery = time.Second
 
 // admit finds the caller and the namespace, and returns an error if the caller lacks the
@@ -33,8 +33,7 @@ func (c *conn) admit(need access.Scope) error {
 	return c.caller.May(need)
 }
 
-// auth answers AUTH [user] token. The user names a namespace; default stands for that of
-// the token.
+// auth answers AUTH [user] token. The user names a namespace; default means that of the token.
 func (c *conn) auth(args []string) error {
 	user := ""
 	switch {
@@ -50,7 +49,7 @@ func (c *conn) auth(args []string) error {
 	return nil
 }
 
-// identify sets who the caller is, and returns an error if the token is not in force.
+// identify sets the caller's identity, and returns an error if the token is not in force.
 func (c *conn) identify(user, token string) error {
 	c.forget()
 	c.user, c.credentials.Token, c.credentials.Shown = strings.Clone(user), strings.Clone(token), true // not the text of a batch
@@ -137,8 +136,8 @@ func (c *conn) client(args []string) error {
 	case "ID":
 		c.out.integer(c.id)
 	case "SETINFO", "NO-EVICT", "NO-TOUCH", "TRACKING":
-		// Tracking tells clients when keys that they have read change. Nothing is read
-		// here that a client keeps, so that there is nothing to tell.
+		// Tracking tells clients when keys that they have read change. Clients of weir cache
+		// nothing, so there is nothing to track.
 		c.out.simple("OK")
 	default:
 		return fmt.Errorf("unknown subcommand '%.32s': weir has CLIENT SETNAME, GETNAME, ID, SETINFO, NO-EVICT, NO-TOUCH and TRACKING", args[0])

@@ -23,15 +23,15 @@ type throttle struct{ burst, count, period int64 }
 type throttleCall struct {
 	limiter *weir.Limiter
 	key     string
-	n       int64   // 0: look only
+	n       int64   // 0: a check
 	whole   float64 // nanoseconds in which the whole burst drains
 
 	result weir.Result
 	err    error
 }
 
-// lastThrottle is the limiter of the last call of a connection: most clients send the
-// same limit again and again.
+// lastThrottle caches the limiter of the last call of a connection, because most clients always
+// send the same limit.
 type lastThrottle struct {
 	throttle throttle
 	limiter  *throttleLimiter
@@ -60,14 +60,13 @@ type throttleLimiter struct {
 // dropped is the time of a limiter that calls must not use any more.
 const dropped = -1
 
-// use notes that a call uses m, and reports whether it may.
+// use records that a call uses m, and reports whether it may.
 func (m *throttleLimiter) use(now int64) bool {
 	before := m.used.Load()
 	return before != dropped && (before >= now || m.used.CompareAndSwap(before, now) || m.used.Load() != dropped)
 }
 
-// Bounds of what is kept for the limits of one namespace. Each period has a table of keys
-// of its own.
+// Resource limits of the limits of one namespace. Each period has its own table of keys.
 const (
 	maxThrottles = 10_000
 	maxPeriods   = 256
@@ -76,8 +75,8 @@ const (
 // maxThrottle is the largest argument of CL.THROTTLE.
 const maxThrottle = 1 << 40
 
-// throttlesOf returns the limiters of a namespace. It drops those of namespaces that are
-// gone.
+// throttlesOf returns the limiters of a namespace. It drops those of namespaces that no
+// longer exist.
 func (s *Server) throttlesOf(n *namespace.Namespace) *throttles {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +167,7 @@ func (t *throttles) close() {
 	t.closing.Wait()
 }
 
-// runThrottles decides calls. Over a network, calls with different keys travel together.
+// runThrottles decides calls. Over a network, calls with different keys are batched.
 func runThrottles(calls []throttleCall, shared bool) {
 	if !shared || len(calls) == 1 {
 		for i := range calls {
@@ -194,7 +193,7 @@ func runThrottles(calls []throttleCall, shared bool) {
 func (c *throttleCall) run() {
 	if c.n == 0 {
 		c.result, c.err = c.limiter.Check(context.Background(), c.key)
-		// Nothing fits where more than the burst was admitted, by a limit that was higher.
+		// Nothing fits if an earlier, higher limit has admitted more than the burst.
 		over := time.Duration(float64(c.result.ResetAfter) - c.whole)
 		c.result.Allowed, c.result.RetryAfter = over < time.Microsecond, max(over, 0)
 		return

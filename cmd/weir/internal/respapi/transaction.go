@@ -24,15 +24,15 @@ type queued struct {
 	args    []string
 }
 
-// Bounds of a transaction. It has as many commands as a batch.
+// Resource limits of a transaction. It has as many commands as a batch.
 const (
 	maxTransaction = 1 << 20 // bytes
-	queuedBytes    = 64      // of a command, beside its arguments
-	argumentBytes  = 16      // of an argument, beside its text
+	queuedBytes    = 64      // of a command, without its arguments
+	argumentBytes  = 16      // of an argument, without its text
 )
 
-// isQueued reports whether a command waits for EXEC. Those about the connection do not:
-// one of them may change whom the others are for.
+// isQueued reports whether a command waits for EXEC. Those about the connection do not, because
+// they may change the caller or the namespace of the others.
 func isQueued(command int) bool { return command <= cmdEcho }
 
 // isOfTransactions reports whether a command is for an open transaction, or ends it.
@@ -47,7 +47,7 @@ func (c *conn) enqueue(command int, args []string) error {
 		return fmt.Errorf("%s inside MULTI is not allowed", specs[command].name)
 	}
 	if t.failed {
-		c.out.simple("QUEUED") // as Redis answers; EXEC says what is wrong
+		c.out.simple("QUEUED") // as Redis answers; EXEC returns the error
 		return nil
 	}
 	if len(t.queue) == maxBatch {
@@ -78,8 +78,8 @@ func (c *conn) multi() {
 	c.out.simple("OK")
 }
 
-// refuse marks the transaction, if there is one: EXEC will be refused. It frees what
-// waits.
+// refuse marks the transaction, if there is one, so that EXEC is refused. It frees the queued
+// commands.
 func (t *transaction) refuse() {
 	t.memory.Free()
 	t.failed, t.queue, t.bytes = true, nil, 0
@@ -154,7 +154,7 @@ func (c *conn) prepare() (at int, err error) {
 		}
 	}
 	for i, q := range queue {
-		err := c.admit(specs[q.command].need) // a token may be in force no more
+		err := c.admit(specs[q.command].need) // a token may have been revoked
 		switch {
 		case err != nil:
 		case q.command < cmdUsage:

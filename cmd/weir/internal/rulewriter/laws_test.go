@@ -108,8 +108,8 @@ func meaning(t *testing.T, src []byte) string {
 
 func sameAnswers(t *testing.T, got, want *rule.Set, values []string, src []byte) {
 	t.Helper()
-	matched := want.Compiled().Match(values, nil)
-	if m := got.Compiled().Match(values, nil); !slices.Equal(m, matched) {
+	matched := want.Compiled().Match(values, nil, false)
+	if m := got.Compiled().Match(values, nil, false); !slices.Equal(m, matched) {
 		t.Fatalf("%q for %q: got %v, want %v:\n%s", values, want.Attributes(), m, matched, src)
 	}
 	for _, i := range matched {
@@ -269,8 +269,8 @@ func (g generator) rule(list rule.Test) rule.Rule {
 	return r
 }
 
-// planned returns a value with a quota of its own. It is neither of the two
-// words that are keys beside such values.
+// planned returns a value with a separate quota. It is neither of the two
+// words that are keys in addition to such values.
 func (g generator) planned() string {
 	if w := g.word(); w != "by" && w != "else" {
 		return w

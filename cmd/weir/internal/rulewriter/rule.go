@@ -48,8 +48,8 @@ func (w *writer) ruleTable(r *rule.Rule) (t table) {
 	return t
 }
 
-// perOf returns the attributes of the key, with their networks where a file does not mean
-// them anyway: without one, addresses in ip count by their first 64 bits.
+// perOf returns the attributes of the key, with their networks unless they are the default of a
+// file: without a network, addresses in ip count by their first 64 bits.
 func (w *writer) perOf(r *rule.Rule) list {
 	all := texts(r.Per)
 	for i, name := range r.Per {

@@ -70,8 +70,8 @@ func short(of table) value {
 	return of
 }
 
-// looksLikeTest reports whether a text in v would stand for any value, or have a
-// warning, if it were written without equal.
+// looksLikeTest reports whether a text in v would match any value, or cause a warning, if it
+// were written without equal.
 func looksLikeTest(v value) bool {
 	if v == star {
 		return true
@@ -80,7 +80,7 @@ func looksLikeTest(v value) bool {
 	return err != nil || slices.ContainsFunc(file.Warnings(), func(w rulefile.Warning) bool { return strings.HasPrefix(w.Name, "literal-") })
 }
 
-// star stands for any value, except behind equal, where it stands for itself.
+// star matches any value, except after equal, where it is text.
 const star = scalar(`"*"`)
 
 // tests returns a test as a table that more tests can be added to. A rules file
@@ -160,7 +160,7 @@ func (w *writer) parts(field string, t rule.Test) (parts []table) {
 	return parts
 }
 
-// together returns several tests in one table where their keys allow it.
+// together returns several tests in one table if their keys allow it.
 func together(parts []table) table {
 	var one table
 	several := make(list, len(parts))
@@ -179,7 +179,7 @@ func together(parts []table) table {
 	return one
 }
 
-// within returns bounds, which are names and numbers in turns.
+// within returns bounds, which alternate names and numbers.
 func (w *writer) within(field string, bounds []string) (t table) {
 	for b := range slices.Chunk(bounds, 2) {
 		n, err := strconv.ParseFloat(b[1], 64)

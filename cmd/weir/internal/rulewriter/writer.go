@@ -99,8 +99,8 @@ func mentions(rules []rule.Rule, names []string) bool {
 	})
 }
 
-// writer is one run of Write. Its methods note what a rules file cannot express
-// and continue, so that one run finds all of it.
+// writer is one run of Write. Its methods record what a rules file cannot express and continue,
+// so that one run finds all of it.
 type writer struct {
 	layout
 	zone        *time.Location
@@ -110,7 +110,7 @@ type writer struct {
 	ipIsAddress bool            // in the file that is written
 }
 
-// cannot notes that a field of the rule cannot be expressed.
+// cannot records that a field of the rule cannot be expressed.
 func (w *writer) cannot(field, format string, args ...any) {
 	f := fault.Newf(field, format, args...)
 	f.Rule = w.rule

@@ -111,7 +111,7 @@ func (w *layout) pair(indent string, p pair) {
 	}
 }
 
-// item writes v behind a dash.
+// item writes v after a dash.
 func (w *layout) item(indent string, v value) {
 	var lines layout
 	if t, ok := v.(table); ok {
@@ -127,8 +127,8 @@ var (
 	// It still needs quotes if a reader takes it for something else.
 	harmless = regexp.MustCompile(`^[\pL\pN_./$^(+-][\pL\pN_./$^()+*=|@%&!? ~;<>-]*$`)
 
-	// numeric matches what some reader of YAML takes for a number, and canonical a
-	// number or a boolean that rules files read as the text that it is.
+	// numeric matches text that some YAML reader reads as a number, and canonical a number
+	// or a boolean that rules files read as this text.
 	numeric   = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?$|^0[xob]`)
 	canonical = regexp.MustCompile(`^(true|false|0|-?[1-9][0-9]*|-?(0|[1-9][0-9]{0,8})\.[0-9]{0,5}[1-9])$`)
 )
@@ -151,7 +151,7 @@ func jsonText(s string) scalar {
 	case harmless.MatchString(s) && !numeric.MatchString(s) && !token.IsNeedQuoted(s) && token.New(s, s, nil).Type == token.StringType:
 		return scalar(s)
 	case !utf8.ValidString(s):
-		return scalar(`"` + s + `"`) // which the reader refuses: YAML has no other bytes
+		return scalar(`"` + s + `"`) // which the reader refuses, because YAML has no other bytes
 	}
 	return scalar(strconv.Quote(s))
 }

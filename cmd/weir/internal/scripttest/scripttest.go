@@ -1,4 +1,4 @@
-// Package scripttest holds what several tests with scripts have in common: the
+// Package scripttest has what several tests with scripts share: the
 // input of a command, files that a script gives, and an engine whose clock the
 // script sets. Only tests import it.
 package scripttest

@@ -118,7 +118,7 @@ func (a *admin) reload(w http.ResponseWriter, _ *http.Request) {
 		}
 		b = append(b, "}}"...)
 	}
-	_, _ = w.Write(append(b, '\n')) // the caller has gone if this fails
+	_, _ = w.Write(append(b, '\n')) // an error means that the caller is gone
 }
 
 // appendLoaded appends what is in force in a namespace.

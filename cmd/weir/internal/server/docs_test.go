@@ -91,7 +91,7 @@ func receipt(answer string) string {
 // word is an argument in single quotes, or without quotes and blanks.
 var word = regexp.MustCompile(`'([^']*)'|([^'\s\\]+)`)
 
-// curl sends the request of a curl command, and holds the exchange to the
+// curl sends the request of a curl command, and checks the exchange against the
 // description of the API.
 func (s *service) curl(t *testing.T, command string) (int, http.Header, string) {
 	t.Helper()
@@ -134,7 +134,7 @@ func (s *service) curl(t *testing.T, command string) (int, http.Header, string) 
 	if err != nil {
 		t.Fatalf("%s%v", command, err)
 	}
-	apitest.Load(t).Hold(t, &apitest.Exchange{
+	apitest.Load(t).Check(t, &apitest.Exchange{
 		Method: method, URL: req.URL.RequestURI(), Header: headers, Body: data,
 		Status: resp.StatusCode, Got: resp.Header, Answer: string(body),
 	})

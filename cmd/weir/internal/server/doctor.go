@@ -111,7 +111,7 @@ func Inspect(ctx context.Context, store, key string, out io.Writer) error {
 // seen returns the text of an error on one line, without what the check says.
 func seen(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", ", ")
-	for _, said := range []string{"weir: ", "store out of reach: "} {
+	for _, said := range []string{"weir: ", "store unavailable: "} {
 		text = strings.TrimPrefix(text, said)
 	}
 	return text

@@ -47,7 +47,7 @@ func TestStartRefusesServer(t *testing.T) {
 	}
 }
 
-// A server that is out of reach is not checked, and delays the start by seconds
+// A server that is unavailable is not checked, and delays the start by seconds
 // at most.
 func TestStartWithoutServer(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestStartWithoutServer(t *testing.T) {
 	}
 }
 
-// A server that is out of reach is named once, with the reason.
+// A server that is unavailable is named once, with the reason.
 func TestDoctorNamesServersOnce(t *testing.T) {
 	t.Parallel()
 	a, b := freeAddr(t), freeAddr(t)

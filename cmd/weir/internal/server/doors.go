@@ -13,11 +13,10 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
 
-// doors holds what the authenticators of all listeners need: tokens and certificates.
+// doors has the tokens and certificates of the authenticators of all listeners.
 type doors struct {
 	cfg     config.Config
 	keys    *access.Keys         // nil: callers need no token
-	rewrite *access.Keys         // for koala's rewrite; nil: nobody may
 	certs   *access.Certificates // nil: no listener has TLS
 	numbers *metrics.Metrics
 	log     *slog.Logger
@@ -28,23 +27,18 @@ type doors struct {
 func openDoors(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) (*doors, error) {
 	d := &doors{cfg: cfg, numbers: numbers, log: log}
 	a := &cfg.Access
-	var own []access.Own
-	if a.Token != "" {
-		own = append(own, access.Own{Name: "WEIR_TOKEN", Token: a.Token, Scopes: access.All})
-	}
 	var err error
-	if a.Locked() {
-		if d.keys, err = d.openKeys(own); err != nil {
-			return nil, err
+	if a.NeedsToken() {
+		var own []access.Own
+		if a.Token != "" {
+			own = append(own, access.Own{Name: "WEIR_TOKEN", Token: a.Token, Scopes: access.All})
 		}
-	}
-	if cfg.KoalaToken != "" {
-		own = append(own, access.Own{Name: "koala-token", Token: cfg.KoalaToken, Scopes: access.Admin})
-		if d.rewrite, err = d.openKeys(own); err != nil {
-			return nil, errors.Join(err, d.close())
+		if d.keys, err = access.OpenKeys(a.Tokens, own...); err != nil {
+			return nil, fmt.Errorf("tokens: %w", err)
 		}
-	} else {
-		d.rewrite = d.keys
+		d.keys.Slow = func(address string) {
+			log.Warn("wrong tokens: the address must wait", "address", address, "tokens", access.WrongTokens, "within", access.WrongWindow.String())
+		}
 	}
 	if a.TLSCert != "" {
 		if d.certs, err = access.OpenCertificates(a.TLSCert, a.TLSKey, a.TLSClientCA); err != nil {
@@ -58,30 +52,15 @@ func openDoors(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) (*
 	return d, nil
 }
 
-func (d *doors) openKeys(own []access.Own) (*access.Keys, error) {
-	keys, err := access.OpenKeys(d.cfg.Access.Tokens, own...)
-	if err != nil {
-		return nil, fmt.Errorf("tokens: %w", err)
-	}
-	keys.Slow = func(address string) {
-		d.log.Warn("wrong tokens: the address must wait", "address", address, "tokens", access.WrongTokens, "within", access.WrongWindow.String())
-	}
-	return keys, nil
-}
-
 // close frees the memory of the tokens.
 func (d *doors) close() error {
-	var err error
-	if d.keys != nil {
-		err = d.keys.Close()
+	if d.keys == nil {
+		return nil
 	}
-	if d.rewrite != nil && d.rewrite != d.keys {
-		err = errors.Join(err, d.rewrite.Close())
-	}
-	return err
+	return d.keys.Close()
 }
 
-// auth returns the authenticator of a listener, or nil if it admits everyone. reach says
+// auth returns the authenticator of a listener, or nil if it admits everyone. reach states
 // which holders it admits, by their namespaces.
 func (d *doors) auth(of config.Listener, reach access.Reach) *access.Authenticator {
 	l := &access.Authenticator{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(of.Name, string(r)) }}
@@ -96,14 +75,6 @@ func (d *doors) auth(of config.Listener, reach access.Reach) *access.Authenticat
 		return nil // the file of a socket, or certificates, authenticate
 	}
 	return l
-}
-
-// rewriters returns the authenticator of koala's rewrite, or nil if nobody may rewrite.
-func (d *doors) rewriters() *access.Authenticator {
-	if d.rewrite == nil {
-		return nil
-	}
-	return &access.Authenticator{Keys: d.rewrite, Refused: func(r access.Reason) { d.numbers.AccessRefused("koala", string(r)) }}
 }
 
 // watch reads tokens and certificates again when their files change, until ctx
@@ -143,9 +114,6 @@ func (d *doors) reload(asked bool) error {
 	}
 	if d.cfg.Access.Tokens != "" && d.keys != nil {
 		changed, err := d.keys.Reload()
-		if err == nil && d.rewrite != d.keys && d.rewrite != nil {
-			_, err = d.rewrite.Reload()
-		}
 		reloaded("tokens", changed, err)
 	}
 	if d.certs != nil {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,49 +67,6 @@ func TestOddFiles(t *testing.T) {
 		}
 		if err := s.stop(); err != nil {
 			t.Errorf("list %s: %v", path, err)
-		}
-	}
-}
-
-// A rewrite reads dictionaries below the rule file's directory only, and does not
-// tell which other files there are.
-func TestRewriteReadsBelowOneFolder(t *testing.T) {
-	t.Parallel()
-	rules := koalaHome(t)
-	conf := filepath.Dir(rules)
-	secret := filepath.Join(filepath.Dir(conf), "secret.dat")
-	write(t, secret, "hunter2\n")
-	if err := os.Symlink(secret, filepath.Join(conf, "link.dat")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/zero", filepath.Join(conf, "zero.dat")); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(filepath.Join(conf, "pipe.dat"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(conf, "more.dat"), "5\n")
-	k := startKoala(t, rules, func(c *config.Config) { c.KoalaToken = "secret" })
-	for path, want := range map[string]string{
-		"/etc/passwd":            "not below ",
-		"/etc/there-is-no-such":  "not below ",
-		secret:                   "not below ",
-		"conf/../secret.dat":     "not below ",
-		"conf/link.dat":          "not below ",
-		"conf/zero.dat":          "not below ", // it leads elsewhere
-		"/dev/zero":              "not below ",
-		"conf/pipe.dat":          "a pipe, want a regular file",
-		"conf/more.dat":          "",
-		"conf/uid_whitelist.dat": "",
-	} {
-		text := strings.Replace(koalaRules, "conf/uid_whitelist.dat", path, 1)
-		form := "rule_stream=" + url.QueryEscape(text)
-		a := k.send(t, fmt.Sprintf("POST /rule/rewrite HTTP/1.1\r\nAuthorization: Bearer secret\r\nContent-Length: %d\r\n\r\n%s", len(form), form))
-		if want == "" && a.status == 200 {
-			continue
-		}
-		if a.status != 400 || !strings.Contains(a.text, want) || strings.Contains(a.text, "hunter2") {
-			t.Errorf("%s: got %d %s, want %q", path, a.status, a.text, want)
 		}
 	}
 }

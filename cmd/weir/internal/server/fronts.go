@@ -122,7 +122,7 @@ func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, count
 	return &socketFront{server, l.Address, socket, "redis"}, nil
 }
 
-// throttle returns what opens the limiters of CL.THROTTLE. They count where the rules
+// throttle returns a function that opens the limiters of CL.THROTTLE. They count where the rules
 // do, under a name that no rule has.
 func (c *counts) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
@@ -134,35 +134,21 @@ func (c *counts) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Lim
 	}
 }
 
-// koalaFront serves koala's calls.
-type koalaFront struct {
-	*listener
-	api *koalaapi.API
-}
-
 // openKoala opens the listener of koala's calls.
-func openKoala(at config.Listener, cfg config.Config, c *counts, rules *spaces, doors *doors, resources *resources, log *slog.Logger) (*koalaFront, error) {
+func openKoala(at config.Listener, cfg config.Config, c *counts, rules *spaces, doors *doors, resources *resources, log *slog.Logger) (*listener, error) {
 	wait := context.Background()
 	if c.shared != nil && c.shared.WithTimeout != nil {
 		wait = c.shared.WithTimeout(wait, cfg.KoalaWait())
 	}
-	to := koalaapi.Config{Ping: c.ping, Context: wait, Auth: doors.auth(at, access.ReachNamed), Resources: resources.requests(at.Name)}
-	if cfg.Koala != "" {
-		to.Rewrite, to.Rewriters = rules.rewrite, doors.rewriters()
-	}
-	api, err := koalaapi.New(rules.set, to)
-	if err != nil {
-		return nil, err
-	}
+	api := koalaapi.New(rules.set, koalaapi.Config{
+		Ping: c.ping, Context: wait, Auth: doors.auth(at, access.ReachNamed), Resources: resources.requests(at.Name),
+	})
 	l, err := listen(at, doors.certs, resources.connections, resources.shedding(at.Name), api, log)
 	if err != nil {
-		return nil, errors.Join(err, api.Close())
+		return nil, err
 	}
 	l.wrap(koalaapi.Listen)
 	l.MaxHeaderBytes = koalaapi.MaxHead
 	l.WriteTimeout = 10 * time.Second
-	return &koalaFront{l, api}, nil
+	return l, nil
 }
-
-// Close closes the listener, and then frees the API.
-func (k *koalaFront) Close() error { return errors.Join(k.listener.Close(), k.api.Close()) }

@@ -2,7 +2,6 @@ package server_test
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,41 +92,6 @@ func TestKoalaLooksAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.logs.await(t, 2, `msg="rules loaded" asked=file`)
-}
-
-func TestKoalaRewrite(t *testing.T) {
-	t.Parallel()
-	rules := koalaHome(t)
-	if err := os.Chmod(rules, 0o640); err != nil {
-		t.Fatal(err)
-	}
-	k := startKoala(t, rules, func(c *config.Config) { c.KoalaToken = "secret" })
-	rewrite := func(token, text string) answer {
-		form := "rule_stream=" + url.QueryEscape(text)
-		return k.send(t, fmt.Sprintf("POST /rule/rewrite HTTP/1.1\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", token, len(form), form))
-	}
-	other := strings.Replace(koalaRules, "act=mall_score", "act=sign", 1)
-	if a := rewrite("guess", other); a.status != 403 {
-		t.Errorf("got %d %s, want refused", a.status, a.text)
-	}
-	if a := rewrite("secret", "[rules]\nrule : x\n"); a.status != 400 || !strings.Contains(a.text, "koala_rule.conf:2:") {
-		t.Errorf("got %d %s, want the fault with its line", a.status, a.text)
-	}
-	if got, _ := os.ReadFile(rules); string(got) != koalaRules {
-		t.Errorf("got the file changed to %s", got)
-	}
-	if a := rewrite("secret", other); a.status != 200 || a.text != `{"errno": 0, "errmsg": "rule rewrite success!"}` {
-		t.Fatalf("got %d %s, want it rewritten", a.status, a.text)
-	}
-	if a := k.get(t, "/rule/browse?act=sign&uid=7"); a.text != within {
-		t.Errorf("got %s, want the new rules in force", a.text)
-	}
-	if got, _ := os.ReadFile(rules); string(got) != other {
-		t.Errorf("got file %s, want what was sent", got)
-	}
-	if info, err := os.Stat(rules); err != nil || info.Mode() != 0o640 {
-		t.Errorf("got %v %v, want the old permissions", info.Mode(), err)
-	}
 }
 
 // Rules that are native, as weir import koala makes them, answer koala's

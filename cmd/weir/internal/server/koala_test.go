@@ -164,7 +164,6 @@ func TestKoalaAnswers(t *testing.T) {
 			{"/nope", 404, "not found"},
 			{"/Rule/browse", 404, "not found"},
 			{"/rule/browse/x", 404, "not found"},
-			{"/rule/rewrite", 404, "not found"}, // there is no token
 			{"/multi/browse", 400, ""},
 			{"/multi/browse?argsJson=%5B", 400, ""},
 			{"/monitor/alive?", 200, `{"errno": 0, "errmsg": "OK!"}`},
@@ -179,7 +178,6 @@ func TestKoalaAnswers(t *testing.T) {
 			{jobs("act=mall_score"+uid, "uip=10.9.9.9", "act=base"+uid, "uid=2", "act=leak"+uid), 200, `[{"Id":"0","Result":` + denied(501) +
 				`},{"Id":"1","Result":` + denied(104) + `},{"Id":"2","Result":` + row(3, 504, 11, "Vcode", 1, 4) +
 				`},{"Id":"3","Result":` + row(1, 101, 0, "Allow", 0, 0) + `},{"Id":"4","Result":` + within + `}]`},
-			{"/rule/value?rule_no=501&act=mall_score" + uid, 200, `{"err_no":0, "err_msg":"", "cache_val":1}`},
 		} {
 			a := k.send(t, "GET "+tc.uri+" HTTP/1.1\r\n"+header+"Accept: */*\r\n\r\n")
 			if a.status != tc.status || a.text != tc.body {

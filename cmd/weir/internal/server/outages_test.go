@@ -20,7 +20,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// timed is a model of a store on the clock, which can be out of reach.
+// timed is a model of a store on the clock, which can be unavailable.
 type timed struct {
 	store.Store
 	set  func(window.Instant)
@@ -139,12 +139,12 @@ func TestEpisodes(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		wants("one call's end", "INFO msg=\"decisions with the store again\" after=0s decisions=1 reasons=\"late 1\"\n")
 		for i := range 30 {
-			meet([]store.Reason{"cut-off", "cut-off", ""}[i%3])
+			meet([]store.Reason{"circuit-open", "circuit-open", ""}[i%3])
 			time.Sleep(100 * time.Millisecond)
 		}
-		wants("a long one", begins+"cut-off error=why\n")
+		wants("a long one", begins+"circuit-open error=why\n")
 		time.Sleep(2 * time.Second)
-		wants("its end", "INFO msg=\"decisions with the store again\" after=2.9s decisions=30 reasons=\"cut-off 20, unknown 10\"\n")
+		wants("its end", "INFO msg=\"decisions with the store again\" after=2.9s decisions=30 reasons=\"circuit-open 20, unknown 10\"\n")
 		meet("busy")
 		synctest.Wait()
 		stop()

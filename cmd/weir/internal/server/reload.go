@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
@@ -33,7 +32,6 @@ type reloader struct {
 
 	tried string   // the hash of the last attempt
 	lists []string // files that the last attempt read
-	known []string // absolute paths of the lists of the rules in force
 }
 
 // isOpen reports whether there are rules in force.
@@ -53,7 +51,7 @@ func (r *reloader) swap(l loaded, err error, asked string) error {
 		var space *namespace.Namespace
 		if space, err = r.open(l.set); err == nil {
 			r.space = space
-			r.publish() // before the log says so
+			r.publish() // before the log has the line
 		}
 	default:
 		err = r.space.Engine().SetRules(l.set)
@@ -84,12 +82,6 @@ func (r *reloader) inForce(l loaded) {
 		name = "demo"
 	}
 	now := time.Now()
-	r.known = nil
-	for _, list := range l.lists {
-		if absolute, err := filepath.Abs(list); err == nil {
-			r.known = append(r.known, absolute)
-		}
-	}
 	r.space.SetSource(namespace.Source{File: name, Hash: l.hash, Loaded: now})
 	r.numbers.Loaded(l.set.Len(), now)
 	r.loaded(l.set)

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
@@ -63,14 +60,14 @@ func (r rulesAt) read() (loaded, error) {
 			return loaded{hash: err.Error()}, err
 		}
 	}
-	return r.parse(src, files.List)
+	return r.parse(src)
 }
 
 // hash returns what read would return as hash if the rules file names the lists that
 // it named before. It reads the files, and does not parse them.
 func (r rulesAt) hash(lists []string) string {
 	if r.envoy != nil {
-		l, _ := r.readEnvoy(false) // the hash says that there is an error
+		l, _ := r.readEnvoy(false) // the hash has the error
 		return l.hash
 	}
 	src, err := files.Rules(r.path)
@@ -79,7 +76,7 @@ func (r rulesAt) hash(lists []string) string {
 	}
 	sum := newSum(src)
 	for _, list := range lists {
-		sum.read(files.List, list) //nolint:errcheck // the hash says that there is an error
+		sum.read(list) //nolint:errcheck // the hash has the error
 	}
 	return sum.text()
 }
@@ -97,27 +94,32 @@ func newSum(src []byte) *sum {
 }
 
 // read returns the content of a list, and adds it to s.
-func (s *sum) read(read func(path string) ([]byte, error), list string) ([]byte, error) {
+func (s *sum) read(list string) ([]byte, error) {
 	b, err := []byte(nil), s.slow
 	if err == nil {
-		b, err = read(list)
+		b, err = files.List(list)
 	}
 	if errors.Is(err, files.ErrSlow) {
 		s.slow = err // the next list would take as long
 	}
+	s.add(b, err)
+	return b, err
+}
+
+// add adds what reading a file has given.
+func (s *sum) add(b []byte, err error) {
 	fmt.Fprintf(s.hash, "\n%t %d\n", err == nil, len(b)) // a value that moves to the next list is a change
 	s.hash.Write(b)
-	return b, err
 }
 
 func (s *sum) text() string { return hex.EncodeToString(s.hash.Sum(nil)) }
 
-// parse reads src as the content of the rules file, and its lists with readList.
-func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (l loaded, err error) {
+// parse reads src as the content of the rules file, and its lists.
+func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	sum := newSum(src)
 	read := func(list string) ([]byte, error) {
 		l.lists = append(l.lists, list)
-		return sum.read(readList, list)
+		return sum.read(list)
 	}
 	if r.koala {
 		file, faults := koalafile.Parse(r.path, src, read)
@@ -125,7 +127,7 @@ func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (
 			l.set, l.warnings = file.Set, file.Warnings
 		}
 	} else {
-		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.Beside(r.path, list)) })
+		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.RelativeTo(r.path, list)) })
 		if err = faults; err == nil {
 			l.set, l.lists = file.Set, file.Lists
 			l.warnings = r.lint(file)
@@ -135,47 +137,7 @@ func (r rulesAt) parse(src []byte, readList func(path string) ([]byte, error)) (
 	return l, err
 }
 
-// below returns a reader of lists that reads those in the directory of the rules
-// file, and in directories below it, and those in known, and no others. It is for
-// rules that come from another machine: their author must not read other files, nor
-// find out which there are.
-func (r rulesAt) below(known []string) func(path string) ([]byte, error) {
-	return func(path string) ([]byte, error) {
-		home, err := filepath.Abs(filepath.Dir(r.path))
-		if err != nil {
-			return nil, err
-		}
-		at, err := filepath.Abs(path)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(known, at) {
-			return files.List(path)
-		}
-		outside := fmt.Errorf("not below %s: a rewrite reads no other dictionaries, except those of the rules in force", home)
-		if !isBelow(home, at) {
-			return nil, outside
-		}
-		if home, err = filepath.EvalSymlinks(home); err != nil {
-			return nil, err
-		}
-		if at, err = filepath.EvalSymlinks(at); err != nil {
-			return nil, err
-		}
-		if !isBelow(home, at) {
-			return nil, outside
-		}
-		return files.List(at)
-	}
-}
-
-// isBelow reports whether the absolute path is in the directory dir or below it.
-func isBelow(dir, path string) bool {
-	within, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(within)
-}
-
-// mostLinted is the most rules of a file whose warnings are logged. Finding them takes
+// mostLinted is the maximum number of rules in a file whose warnings are logged. Finding them takes
 // time that grows with the square of this number: here a few milliseconds.
 const mostLinted = 1000
 
@@ -196,33 +158,7 @@ func (r rulesAt) lint(file *rulefile.File) (list fault.List) {
 	return list
 }
 
-// replace replaces the content of the rules file with text. Readers see the old
-// or the new content, never a part. The permissions stay the same.
-func (r rulesAt) replace(text []byte) error {
-	path, err := filepath.EvalSymlinks(r.path)
-	if err != nil {
-		return err
-	}
-	old, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".weir-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(old.Mode()), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // err is the fault to report
-	}
-	return err
-}
-
-// place is where the rules of all namespaces are: one file, or a directory with a
+// place is the location of the rules of all namespaces: one file, or a directory with a
 // file for each.
 type place struct {
 	dir  string  // empty: one file
@@ -289,7 +225,7 @@ func (p place) list() (all []attempt, bad fault.List, err error) {
 }
 
 // read reads the rules of all namespaces before they are served. The error is that of
-// a place where no rules can be read at all.
+// a location without any readable rules.
 func (p place) read() (all []attempt, bad fault.List, err error) {
 	all, bad, err = p.list()
 	if err != nil {

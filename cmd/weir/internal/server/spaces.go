@@ -13,7 +13,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/files"
-	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
@@ -23,8 +22,8 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// spaces serves the namespaces of a place, and reads their rules again. A fault in
-// the rules of one leaves the others alone.
+// spaces serves the namespaces of a location, and reloads their rules. A fault in the rules of one does
+// not affect the others.
 type spaces struct {
 	parts
 	place place
@@ -39,7 +38,7 @@ type spaces struct {
 	nodesOnce sync.Once // the warning about --nodes
 }
 
-// parts are what the namespaces have in common.
+// parts has what the namespaces share.
 type parts struct {
 	cfg      config.Config
 	counts   *counts
@@ -82,7 +81,7 @@ func (s *spaces) reloader(a attempt) *reloader {
 		s.counts.holds(rules)
 	}
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
-		tops := s.tops.Beside(a.name)
+		tops := s.tops.ForNamespace(a.name)
 		options := append(s.counts.options(s.cfg),
 			weir.WithNamespace(counted(a.name)), weir.WithObserver(s.observer(r, a.name, tops)))
 		engine, err := weir.NewEngine(rules, options...)
@@ -104,7 +103,7 @@ func (s *spaces) warnNodes(rules *rule.Set) {
 	for i := range rules.Len() {
 		if r := rules.Rule(i); r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.OnOutage == rule.OutageLocal {
 			s.nodesOnce.Do(func() {
-				s.log.Warn("--nodes is not set: while the store is out of reach, each instance admits the whole quota again; "+
+				s.log.Warn("--nodes is not set: while the store is unavailable, each instance admits the whole quota again; "+
 					"set the number of instances, or auto", "rule", r.Name)
 			})
 			return
@@ -204,7 +203,7 @@ func (s *spaces) scan(asked string, all bool) error {
 	gone := maps.Clone(s.all)
 	maps.DeleteFunc(gone, func(name string, _ *reloader) bool { return here[name] })
 	maps.DeleteFunc(s.all, func(name string, _ *reloader) bool { return !here[name] })
-	s.publish() // before the engines that are gone close: calls must not meet them
+	s.publish() // before old engines are closed, so that no call uses them
 	for _, name := range slices.Sorted(maps.Keys(gone)) {
 		s.retire(gone[name], asked)
 	}
@@ -228,8 +227,8 @@ func (s *spaces) logNames(bad fault.List) {
 	}
 }
 
-// retire ends the service of a namespace whose file is gone, and which is not
-// published any more. What it has counted stays in the store until it expires.
+// retire ends the service of a namespace whose file no longer exists, and which is not published any
+// more. What it has counted stays in the store until it expires.
 func (s *spaces) retire(r *reloader, asked string) {
 	r.numbers.Drop()
 	r.log.Info("namespace gone", "asked", asked)
@@ -238,7 +237,7 @@ func (s *spaces) retire(r *reloader, asked string) {
 	}
 	r.space.Tops().Drop()
 	s.closing.Go(func() {
-		_ = r.space.Engine().Close() // has no store of its own
+		_ = r.space.Engine().Close() // does not own its store
 		reports := r.space.Engine().Reports()
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -252,7 +251,7 @@ func (s *spaces) close() error {
 	var all sync.WaitGroup
 	for _, n := range s.set.All() {
 		if e := n.Engine(); e != nil {
-			all.Go(func() { _ = e.Close() }) // has no store of its own
+			all.Go(func() { _ = e.Close() }) // does not own its store
 		}
 	}
 	all.Wait()
@@ -277,23 +276,6 @@ func together(a, b weir.Reports) weir.Reports {
 	return weir.Reports{
 		Pending: a.Pending + b.Pending, Recorded: a.Recorded + b.Recorded, Lost: a.Lost + b.Lost, Dropped: a.Dropped + b.Dropped,
 	}
-}
-
-// rewrite replaces the rules file with text and puts it in force. Nothing
-// changes when text is wrong or the file cannot be written: rules in force
-// without a file would be lost with the process. It is for a place with one file.
-func (s *spaces) rewrite(text []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.all[namespace.Default]
-	l, err := r.rules.parse(text, r.rules.below(r.known))
-	if err != nil {
-		return &koalaapi.RulesError{Err: err}
-	}
-	if err := r.rules.replace(text); err != nil {
-		return err
-	}
-	return r.swap(l, nil, "rewrite")
 }
 
 // files implements watched.

@@ -112,15 +112,15 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 		t.Errorf("with the store: got %s", a.text)
 	}
 	n.Kill()
-	redistest.Eventually(t, "the store is cut off", func() bool {
+	redistest.Eventually(t, "the circuit breaker is open", func() bool {
 		a := take()
 		if a.json["allowed"] != true || a.json["degraded"] != true || !strings.Contains(a.text, `"quota":250`) {
 			t.Errorf("without the store: got %s, want a share of 250", a.text)
 		}
-		if reason, _ := a.json["degraded_reason"].(string); !slices.Contains([]string{"late", "refused", "cut-off", "closed"}, reason) {
+		if reason, _ := a.json["degraded_reason"].(string); !slices.Contains([]string{"late", "refused", "circuit-open", "closed"}, reason) {
 			t.Errorf("without the store: got reason %q, want one of Redis", reason)
 		}
-		return strings.Contains(call(t, "GET", s.admin+"/readyz", "").text, "store out of reach (1 of 1 nodes)")
+		return strings.Contains(call(t, "GET", s.admin+"/readyz", "").text, "store unavailable (1 of 1 nodes)")
 	})
 	if a := call(t, "GET", s.api+"/v1/usage?rule=hits&user=42", ""); a.json["degraded"] != true || a.json["quota"] != 250.0 {
 		t.Errorf("usage without the store: got %s, want a share of 250, degraded", a.text)
@@ -129,10 +129,10 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 		t.Errorf("readiness: got %d %q, want ready all the same", a.status, a.text)
 	}
 	metrics := call(t, "GET", s.admin+"/metrics", "").text
-	if want := fmt.Sprintf(`weir_store_cut_off{node=%q} 1`, n.Addr()); !strings.Contains(metrics, want+"\n") {
+	if want := fmt.Sprintf(`weir_store_circuit_open{node=%q} 1`, n.Addr()); !strings.Contains(metrics, want+"\n") {
 		t.Errorf("metrics: got no line %s", want)
 	}
-	s.logs.await(t, 1, "store out of reach")
+	s.logs.await(t, 1, "store unavailable")
 	n.Restart()
 	redistest.Eventually(t, "the store answers again", func() bool { return take().json["degraded"] != true })
 	s.logs.await(t, 1, "store answers again")
@@ -198,9 +198,9 @@ func TestIdleServiceWatchesItsStore(t *testing.T) {
 	redistest.Eventually(t, "ready again", func() bool { return ready() == 200 })
 	s.logs.await(t, 2, "store answers again")
 	// On a busy machine Redis may be late a third time. Then the log has a third line.
-	interruptions := fmt.Sprintf("weir_store_cut_offs_total{node=%q}", n.Addr())
-	redistest.Eventually(t, "a cut-off in the metrics for each one in the log", func() bool {
-		logged := s.logs.count("store out of reach, rules follow their on_outage")
+	interruptions := fmt.Sprintf("weir_store_circuit_opens_total{node=%q}", n.Addr())
+	redistest.Eventually(t, "an opening of the circuit breaker in the metrics for each one in the log", func() bool {
+		logged := s.logs.count("store unavailable, rules follow their on_outage")
 		return logged >= 2 && strings.Contains(call(t, "GET", s.admin+"/metrics", "").text, fmt.Sprintf("\n%s %d\n", interruptions, logged))
 	})
 }

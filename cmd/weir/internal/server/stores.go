@@ -17,8 +17,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// counts is where the service counts: in memory, or in a store that instances
-// share. While that is out of reach, it counts in memory.
+// counts has the stores of the service: in memory, or a store that instances
+// share. While that is unavailable, it counts in memory.
 type counts struct {
 	local  *stores.Local
 	shared *stores.Shared // nil: counts in memory only
@@ -29,7 +29,7 @@ type counts struct {
 }
 
 // openCounts opens the store that cfg names. It returns when a shared store is
-// ready, or out of reach, which it logs.
+// ready, or unavailable, which it logs.
 func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*counts, error) {
 	c := &counts{data: cfg.Data}
 	if cfg.Store != "" {
@@ -89,7 +89,7 @@ func (c *counts) options(cfg config.Config) []weir.Option {
 	return places
 }
 
-// location returns where the counts are, for the log.
+// location returns the location of the counts, for the log.
 func (c *counts) location() string {
 	if c.shared == nil {
 		if c.data != "" {
@@ -112,7 +112,7 @@ func (c *counts) canRefuse() bool {
 	return c.local.Kept != nil && c.shared == nil && c.local.Meanwhile == nil
 }
 
-// refusing returns refuses, or nil where it is always false.
+// refusing returns refuses, or nil if it is always false.
 func (c *counts) refusing() func() bool {
 	if !c.canRefuse() {
 		return nil
@@ -153,9 +153,9 @@ func (c *counts) away() string {
 	}
 	switch {
 	case len(nodes) == 0:
-		return "store out of reach: rules follow their on_outage\n"
+		return "store unavailable: rules follow their on_outage\n"
 	case out > 0:
-		return fmt.Sprintf("store out of reach (%d of %d nodes): rules follow their on_outage\n", out, len(nodes))
+		return fmt.Sprintf("store unavailable (%d of %d nodes): rules follow their on_outage\n", out, len(nodes))
 	}
 	return ""
 }
@@ -180,9 +180,9 @@ func logChange(log *slog.Logger) func(stores.Change) {
 	return func(c stores.Change) {
 		switch {
 		case c.Err != nil:
-			log.Warn("store out of reach, rules follow their on_outage", "node", c.Addr, "reason", string(c.Err.Reason), "error", c.Err.Err)
+			log.Warn("store unavailable, rules follow their on_outage", "node", c.Addr, "reason", string(c.Err.Reason), "error", c.Err.Err)
 		case c.Gone:
-			log.Info("node out of reach has left the store", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)
+			log.Info("unavailable node has left the store", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)
 		default:
 			log.Info("store answers again", "node", c.Addr, "after", c.Lasted.String(), "outages", c.Missed)
 		}

@@ -21,7 +21,7 @@ func TestLogOfNodes(t *testing.T) {
 	}{
 		{
 			stores.Change{Addr: "a:1", Err: &store.OutageError{Reason: "refused", Err: errors.New("connection refused")}},
-			[]string{"level=WARN", "store out of reach", "node=a:1", "reason=refused", `error="connection refused"`},
+			[]string{"level=WARN", "store unavailable", "node=a:1", "reason=refused", `error="connection refused"`},
 		},
 		{
 			stores.Change{Addr: "a:1", Lasted: 1500 * time.Millisecond, Missed: 7},
@@ -29,7 +29,7 @@ func TestLogOfNodes(t *testing.T) {
 		},
 		{
 			stores.Change{Addr: "a:1", Gone: true, Lasted: time.Minute},
-			[]string{"level=INFO", "node out of reach has left the store", "after=1m0s"},
+			[]string{"level=INFO", "unavailable node has left the store", "after=1m0s"},
 		},
 	} {
 		var said strings.Builder

@@ -14,7 +14,7 @@ func TestWarningsAreLogged(t *testing.T) {
 	path := rulesFile(t, "rules:\n  - {name: open, then: allow}\n  - {name: posts, per: [user], limit: 5, window: 1h}\n")
 	s := start(t, withRules(path, false))
 	s.logs.await(t, 1, "some rules may not mean what they say: run weir check")
-	s.logs.await(t, 1, `the rule matches every request: the rules behind it (1) never apply (dead-rule)`)
+	s.logs.await(t, 1, `the rule matches every request: the rules after it (1) never apply (dead-rule)`)
 }
 
 // A service whose counters outlive it does not warn that a restart forgets them.

@@ -1,17 +1,17 @@
-// Package sizes has the resource limits of a request, which are the same for every
-// listener that speaks weir's own terms.
+// Package sizes has the resource limits of a request, which all listeners of weir's own protocols
+// share.
 package sizes
 
 const (
-	// Attributes is the most attributes of a request.
+	// Attributes is the maximum number of attributes of a request.
 	Attributes = 64
 
-	// Text is the most bytes of the name or of the value of an attribute.
+	// Text is the maximum size of the name or the value of an attribute, in bytes.
 	Text = 1 << 10
 
-	// Message is the most bytes of a body or of a message.
+	// Message is the maximum size of a body or a message, in bytes.
 	Message = 1 << 20
 
-	// Batch is the most requests of a batch.
+	// Batch is the maximum number of requests of a batch.
 	Batch = 1000
 )

@@ -12,13 +12,13 @@ import (
 	"github.com/weirhq/weir/store/memstore"
 )
 
-// LocalOptions say how an instance counts in its own memory.
+// LocalOptions are the options of [OpenLocal].
 type LocalOptions struct {
-	MaxBytes int64 // of the counters; 0: no bound
+	MaxBytes int64 // of the counters; 0: no limit
 
-	// Dir is the data directory. Empty: counters end with the process. Sync and
-	// Interval say when it is written to, as package durable has it; empty and 0 mean
-	// its defaults.
+	// Dir is the data directory. Empty: counters are lost when the process ends. Sync and
+	// Interval state when it is written, as in package durable; empty and 0 mean its
+	// defaults.
 	Dir      string
 	Sync     string
 	Interval time.Duration
@@ -26,7 +26,7 @@ type LocalOptions struct {
 	// Meanwhile adds a second table, which counts while the directory is loaded.
 	Meanwhile bool
 
-	// Event is called with what happens to the data directory, and how grave it is.
+	// Event is called with each event of the data directory, and its severity.
 	Event func(level slog.Level, text string)
 }
 
@@ -64,8 +64,7 @@ func OpenLocal(o LocalOptions) (*Local, error) {
 	return l, nil
 }
 
-// Store returns what decides: it writes what it counts to the data directory, if there
-// is one.
+// Store returns the store that decides. It writes to the data directory, if there is one.
 func (l *Local) Store() store.Store {
 	if l.Kept != nil {
 		return l.Kept
@@ -89,8 +88,7 @@ func (l *Local) Await(ctx context.Context) bool {
 	}
 }
 
-// Close frees the memory. The error is that of writing what was counted last to the
-// data directory.
+// Close frees the memory. The error is that of the last write to the data directory.
 func (l *Local) Close() error {
 	if l.Kept == nil {
 		return l.Memory.Close()

@@ -1,7 +1,6 @@
-// Package stores has the table of the stores that the service can count in. A store
-// that instances share is one row of it: adding one touches the store's own package,
-// and that row. [Local] is the store in the memory of this process, which every
-// service has.
+// Package stores has the table of the shared stores that the service supports. Adding one needs the
+// store's own package and a row of the table. [Local] is the store in the memory of this process, which
+// every service has.
 package stores
 
 import (
@@ -21,7 +20,7 @@ type Row struct {
 	// one of them.
 	Schemes []string
 
-	// Example is how such a URL begins, for help.
+	// Example is the beginning of such a URL, for help.
 	Example string
 
 	// Parse reads a URL with one of the schemes. The error is about store and
@@ -35,7 +34,7 @@ var rows = []Row{redis}
 // Rows returns the table of stores.
 func Rows() []Row { return slices.Clone(rows) }
 
-// Examples returns how URLs of shared stores begin, for help.
+// Examples returns the beginnings of URLs of shared stores, for help.
 func Examples() string {
 	var all []string
 	for _, r := range rows {
@@ -44,44 +43,42 @@ func Examples() string {
 	return strings.Join(all, ", ")
 }
 
-// Source is where a shared store is. It has no faults, and was not opened.
+// Source is the location of a shared store, which is not open yet. It has no faults.
 type Source struct {
 	Location string // the URL, without secrets
 	Servers  string // the addresses of the servers
 
-	// Open opens the store. It returns when the store is ready, or out of reach,
-	// which is no error.
+	// Open opens the store. It returns when the store is ready, or unavailable, which is not
+	// an error.
 	Open func(context.Context, Options) (*Shared, error)
 }
 
 // Options are what the service sets for every shared store.
 type Options struct {
-	Timeout time.Duration // the longest wait of a decision; 0: that of the URL, or the store's default
-	Changed func(Change)  // is called when a node goes out of reach or returns, also before Open returns; nil: nothing is
+	Timeout time.Duration // the time-out of a decision; 0: that of the URL, or the store's default
+	Changed func(Change)  // is called when a node becomes unavailable or available, even before Open returns; or nil
 }
 
-// Shared is an open store that instances share. Fields that are functions may be nil
-// where the store has no such thing, but for Location.
+// Shared is an open store that instances share. Functions that the store does not support are nil.
 type Shared struct {
 	Store    store.Store
 	Location string // the URL, without secrets
 
-	// WithTimeout returns a context with another longest wait for its decisions.
+	// WithTimeout returns a context with another time-out for its decisions.
 	WithTimeout func(context.Context, time.Duration) context.Context
 
-	// Nodes returns the state of the servers in use. None are in use until one was
-	// reached.
+	// Nodes returns the state of the servers in use. There are none until one was available.
 	Nodes func() []Node
 
-	// Diagnose checks whether the servers fit, for weir doctor and at the start. The
-	// findings are those on the servers that were reached.
+	// Diagnose checks whether the servers are suitable, for weir doctor and at the start. It
+	// returns findings on the servers that were available.
 	Diagnose func(context.Context) ([]Finding, error)
 
 	// Log adds entries to a log that instances share, and returns its newest ones; see
 	// package redisstore.
 	Log func(ctx context.Context, name string, at []window.Instant, entries []string, n int) ([]string, error)
 
-	// Inspect returns what the store holds under the name of a key, in words.
+	// Inspect returns a description of what the store has under the name of a key.
 	Inspect func(ctx context.Context, key string) (string, error)
 }
 
@@ -94,7 +91,7 @@ type Node struct {
 	Outages       map[store.Reason]int64
 }
 
-// Change is the start or the end of a time in which a node gets no calls.
+// Change is the start or the end of a period in which a node is unavailable.
 type Change struct {
 	Addr string
 	Err  *store.OutageError // at the start: why; nil at the end
@@ -123,7 +120,7 @@ type Finding struct {
 	Level Level  `json:"level"`
 	Node  string `json:"node"`            // the node's address
 	Seen  string `json:"seen"`            // what the server answered
-	Means string `json:"means,omitempty"` // what follows for limits
+	Means string `json:"means,omitempty"` // the consequence for limits
 	Fix   string `json:"fix,omitempty"`   // what to do about it
 }
 
@@ -150,6 +147,6 @@ func Parse(url string) (Source, error) {
 		}
 		schemes = append(schemes, r.Schemes...)
 	}
-	// The scheme is not repeated: it may be a password, too.
+	// The error does not repeat the scheme, which may be a misplaced password.
 	return Source{}, fault.List{fault.Newf("scheme", "want one of %s%s", strings.Join(schemes, ", "), fault.DidYouMean(scheme, schemes)).In("store")}.Err()
 }

@@ -55,8 +55,8 @@ func (t *Telemetry) Decided(ctx context.Context, namespace string, verb store.Ve
 	span.SetAttributes(all...)
 }
 
-// Failed sends the span of a request that was not decided. It says of which kind the
-// error is. The text of the error can contain keys.
+// Failed sends the span of a request that was not decided, with the kind of the error. It leaves
+// out the text of the error, which can contain keys.
 func (t *Telemetry) Failed(ctx context.Context, namespace string, verb store.Verb, err error) {
 	span := t.begin(ctx, verb, 0)
 	defer span.End()
@@ -81,7 +81,7 @@ func usageOf(d *weir.Decision, rule string) *weir.Usage {
 	return nil
 }
 
-// kindOf says of which kind an error is.
+// kindOf returns the kind of an error.
 func kindOf(err error) string {
 	var input *fault.Fault
 	switch {

@@ -30,7 +30,7 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// Signal is what is sent: a label of metrics.
+// Signal is a kind of telemetry: a label of metrics.
 type Signal string
 
 // Signals.
@@ -51,7 +51,7 @@ type Config struct {
 	// Metrics returns the metrics to send.
 	Metrics prometheus.Gatherer
 
-	// Keys says how spans show keys.
+	// Keys states how spans show keys.
 	Keys top.KeyText
 
 	// Sent is called after each attempt to send, with its error. It may be called
@@ -68,15 +68,14 @@ type Telemetry struct {
 	stop   []func(context.Context) error
 }
 
-// The variables of the environment that matter here. The exporters read more of
-// them by themselves.
+// The environment variables that this package reads. The exporters read more of them.
 const (
 	envEndpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	envProtocol = "OTEL_EXPORTER_OTLP_PROTOCOL"
 	envDisabled = "OTEL_SDK_DISABLED"
 )
 
-// wanted returns what is to be sent.
+// wanted returns the signals to send.
 func wanted(endpoint string) (signals []Signal, err error) {
 	if strings.EqualFold(os.Getenv(envDisabled), "true") {
 		return nil, nil
@@ -93,7 +92,7 @@ func wanted(endpoint string) (signals []Signal, err error) {
 		case "none":
 			continue
 		case "prometheus":
-			if s == Metrics { // they are at /metrics
+			if s == Metrics { // they are available at /metrics
 				continue
 			}
 			fallthrough
@@ -113,8 +112,8 @@ func wanted(endpoint string) (signals []Signal, err error) {
 	return signals, nil
 }
 
-// Start begins to send. It returns nil if nothing is to be sent. It does not wait for
-// the collector.
+// Start starts sending. It returns nil if nothing is to be sent. It does not wait for the
+// collector.
 func Start(ctx context.Context, c Config) (*Telemetry, error) {
 	signals, err := wanted(c.Endpoint)
 	if err != nil || len(signals) == 0 {
@@ -224,7 +223,7 @@ func (t *Telemetry) Context(ctx context.Context, get func(name string) string) c
 	return t.spread.Extract(ctx, carrier(get))
 }
 
-// carrier is metadata that is only read.
+// carrier implements [propagation.TextMapCarrier] for metadata that is only read.
 type carrier func(name string) string
 
 // Get implements [propagation.TextMapCarrier].
@@ -236,11 +235,11 @@ func (carrier) Set(string, string) {}
 // Keys implements [propagation.TextMapCarrier].
 func (carrier) Keys() []string { return nil }
 
-// Timeout is how long [Telemetry.Close] should be given.
+// Timeout is the time-out for [Telemetry.Close].
 const Timeout = 5 * time.Second
 
-// spanExporter tells of each attempt to send spans. Without it, the error would only
-// reach the error handler of the library, which is one for the whole process.
+// spanExporter reports each attempt to send spans. Without it, only the error handler of the
+// library, which is global, would get the error.
 type spanExporter struct {
 	sdktrace.SpanExporter
 	sent func(Signal, error)
@@ -252,7 +251,7 @@ func (e spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnly
 	return nil
 }
 
-// metricExporter tells of each attempt to send metrics.
+// metricExporter reports each attempt to send metrics.
 type metricExporter struct {
 	sdkmetric.Exporter
 	sent func(Signal, error)

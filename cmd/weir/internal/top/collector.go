@@ -24,16 +24,16 @@ const (
 	// allListed is how many keys an answer about many rules lists of each kind.
 	allListed = 10_000
 
-	// period is how long counts are current.
+	// period is the length of a period of counts.
 	period = 5 * time.Minute
 
-	// allKeys is how many keys all rules of all engines together keep in one kind of list and
-	// one period. With more rules than have room there, each keeps less, but leastKeys at
-	// least.
+	// allKeys is how many keys the rules of all engines together keep in one kind of list and
+	// one period. If there are too many rules for that, each keeps fewer, but at least
+	// leastKeys.
 	allKeys, leastKeys = 50_000, 16
 
 	// tick is how long a lane may take to fill up before its sample is made
-	// smaller, and idle the time between two looks at lanes that are exact.
+	// smaller, and idle the interval at which exact lanes are emptied.
 	tick, idle = 100 * time.Millisecond, time.Second
 )
 
@@ -47,14 +47,14 @@ type Config struct {
 	// nothing.
 	Keys int
 
-	// Text says how keys are shown. Of keys that are not shown only the sums are
-	// kept.
+	// Text states how keys are shown. If they are not shown, only the sums of all
+	// keys are kept.
 	Text KeyText
 
-	// Notes keeps the denials for the next process, and Remote keeps them where other
-	// instances find them. At most one of them is set. With neither the denials end with
-	// the process.
-	Notes  hook.Notebook
+	// Side stores the denials for the next process, and Remote sends them to a log that
+	// instances share. At most one of them is set. If neither is, the denials are lost when
+	// the process ends.
+	Side   hook.SideStore
 	Remote Remote
 
 	// Now returns the time. Nil: time.Now.
@@ -62,7 +62,7 @@ type Config struct {
 }
 
 // Collector counts decisions of one engine by rule and key. Make one with [New] or
-// [Collector.Beside]. It is safe for concurrent use. The methods of a nil Collector
+// [Collector.ForNamespace]. It is safe for concurrent use. The methods of a nil Collector
 // return nothing.
 type Collector struct {
 	*shared
@@ -72,7 +72,7 @@ type Collector struct {
 	set    *rule.Set                // guarded by mu; rules has no other rules
 }
 
-// shared is what the collectors of several engines have in common.
+// shared is the state that the collectors of several engines share.
 type shared struct {
 	now   func() time.Time
 	keys  int
@@ -80,22 +80,22 @@ type shared struct {
 	lanes [2]lane // of decisions without and with a denial
 	wake  chan struct{}
 
-	notes    hook.Notebook // or nil
-	unfollow func()        // ends what notes calls; nil: nothing yet
-	remote   Remote        // or nil
-	sending  sync.Mutex    // held while denials are sent to remote
+	side     hook.SideStore // or nil
+	unfollow func()         // ends the calls by side; nil: there are none yet
+	remote   Remote         // or nil
+	sending  sync.Mutex     // held while denials are sent to remote
 
-	mu      sync.Mutex
-	journal journal                 // guarded by mu
-	kept    time.Time               // when changes went to notes; guarded by mu
-	ended   bool                    // guarded by mu
-	shown   []byte                  // guarded by mu; the text of a key, for a moment
-	encoded []byte                  // guarded by mu; that of a denial
-	members map[*Collector]struct{} // guarded by mu
-	room    int                     // guarded by mu; the keys of one list; a smaller one holds from the next period on
-	began   time.Time               // guarded by mu; of the current period
-	since   time.Time               // guarded by mu; of the period before
-	dropped int64                   // guarded by mu
+	mu       sync.Mutex
+	journal  journal                 // guarded by mu
+	savedAt  time.Time               // when changes were last written to side; guarded by mu
+	ended    bool                    // guarded by mu
+	shown    []byte                  // guarded by mu; scratch buffer for the text of a key
+	encoded  []byte                  // guarded by mu; scratch buffer for a denial
+	members  map[*Collector]struct{} // guarded by mu
+	capacity int                     // guarded by mu; the keys of one list; a smaller one applies from the next period on
+	began    time.Time               // guarded by mu; of the current period
+	since    time.Time               // guarded by mu; of the period before
+	dropped  int64                   // guarded by mu
 }
 
 var _ weir.Observer = (*Collector)(nil)
@@ -106,8 +106,8 @@ type ruleStats struct {
 }
 
 // New returns a collector for the engine of the namespace called space, or nil if c counts
-// nothing. A collector counts only while [Collector.Run] runs, except that each reading
-// counts what waits.
+// nothing. A collector counts only while [Collector.Run] runs, except that each read counts
+// the decisions that wait.
 func New(c Config, space string) *Collector {
 	if c.Keys <= 0 {
 		return nil
@@ -118,15 +118,15 @@ func New(c Config, space string) *Collector {
 	now := c.Now()
 	s := &shared{
 		now: c.Now, keys: c.Keys, text: c.Text, wake: make(chan struct{}, 1),
-		notes: c.Notes, remote: c.Remote, journal: newJournal(),
-		members: map[*Collector]struct{}{}, room: c.Keys, began: now, since: now,
+		side: c.Side, remote: c.Remote, journal: newJournal(),
+		members: map[*Collector]struct{}{}, capacity: c.Keys, began: now, since: now,
 	}
 	return s.join(space)
 }
 
-// Beside returns a collector for the engine of another namespace, which shares the memory
+// ForNamespace returns a collector for the engine of another namespace, which shares the memory
 // and the goroutine of c.
-func (c *Collector) Beside(space string) *Collector {
+func (c *Collector) ForNamespace(space string) *Collector {
 	if c == nil {
 		return nil
 	}
@@ -155,8 +155,7 @@ func (c *Collector) Drop() {
 	c.share()
 }
 
-// Decided implements [weir.Observer]. It keeps nothing of d, and never waits for
-// a reader.
+// Decided implements [weir.Observer]. It does not keep d, and never waits for a reader.
 func (c *Collector) Decided(_ context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
 	if c == nil || verb != store.Take && verb != store.Record {
 		return
@@ -175,7 +174,7 @@ func (c *Collector) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 	if l.read(c, verb, d, int64(mask)+1) {
 		select {
 		case c.wake <- struct{}{}:
-		default: // it wakes already
+		default: // it is woken already
 		}
 	}
 }
@@ -183,11 +182,11 @@ func (c *Collector) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 // Failed implements [weir.Observer]. It does nothing.
 func (c *Collector) Failed(context.Context, store.Verb, error) {}
 
-// Outage implements [weir.Observer]. It does nothing: the decisions say what
-// came of it.
+// Outage implements [weir.Observer]. It does nothing, because the decisions have the
+// effects.
 func (c *Collector) Outage(context.Context, store.Verb, error) {}
 
-// denies reports whether some rule of d denies, be it in shadow mode.
+// denies reports whether some rule of d denies, including rules in shadow mode.
 func denies(d *weir.Decision) bool {
 	if !d.Allowed {
 		return true
@@ -206,8 +205,8 @@ func (c *Collector) Run(ctx context.Context) {
 		return
 	}
 	var loaded <-chan struct{}
-	if c.notes != nil {
-		loaded = c.notes.Loaded()
+	if c.side != nil {
+		loaded = c.side.Loaded()
 	}
 	if c.remote != nil {
 		var sender sync.WaitGroup
@@ -238,8 +237,8 @@ func (c *Collector) Run(ctx context.Context) {
 	}
 }
 
-// Close keeps, or sends, the denials that wait. It must be called when Run has returned and
-// before the notebook or the remote log is closed.
+// Close saves or sends the denials that wait. It must be called after Run has returned and
+// before the side store or the remote log is closed.
 func (c *Collector) Close() {
 	if c == nil {
 		return
@@ -251,7 +250,7 @@ func (c *Collector) Close() {
 		c.unfollow()
 	}
 	if c.remote != nil {
-		_ = c.send(context.Background()) // what fails is lost with this process
+		_ = c.send(context.Background()) // denials that cannot be sent are lost
 	}
 }
 
@@ -271,7 +270,7 @@ func (s *shared) count() {
 }
 
 func (s *shared) countLocked() {
-	s.turn()
+	s.rotate()
 	for m := range s.members {
 		if rules := m.latest.Load(); rules != m.set {
 			m.renew(rules)
@@ -306,17 +305,17 @@ func (c *Collector) add(r *row, key []byte) {
 		c.rules[r.rule] = s
 	}
 	if r.counted > 0 {
-		s.used.add(key, r.counted, r.sample, c.room)
+		s.used.add(key, r.counted, r.sample, c.capacity)
 	}
 	if r.denial {
 		r.what.Rule = r.rule
-		s.denied.add(key, 1, r.sample, c.room)
+		s.denied.add(key, 1, r.sample, c.capacity)
 		c.addDenial(c.space, &r.what, key, r.sample)
 	}
 }
 
-// turn ends the periods that are over.
-func (s *shared) turn() {
+// rotate ends the periods that are over.
+func (s *shared) rotate() {
 	now, turns := s.now(), 0
 	switch lasted := now.Sub(s.began); {
 	case lasted < period:
@@ -330,14 +329,14 @@ func (s *shared) turn() {
 	for m := range s.members {
 		for _, r := range m.rules {
 			for range turns {
-				r.used.turn(s.room)
-				r.denied.turn(s.room)
+				r.used.rotate(s.capacity)
+				r.denied.rotate(s.capacity)
 			}
 		}
 	}
 }
 
-// renew makes rules the rules in force. It drops what is kept of others.
+// renew makes rules the rules in force, and drops the counts of other rules.
 func (c *Collector) renew(rules *rule.Set) {
 	c.set = rules
 	maps.DeleteFunc(c.rules, func(name string, _ *ruleStats) bool {
@@ -347,7 +346,7 @@ func (c *Collector) renew(rules *rule.Set) {
 	c.share()
 }
 
-// share computes how much one of all rules may keep.
+// share computes how many keys each rule may keep.
 func (s *shared) share() {
 	n := 0
 	for m := range s.members {
@@ -355,10 +354,10 @@ func (s *shared) share() {
 			n += m.set.Len()
 		}
 	}
-	s.room = min(s.keys, max(allKeys/max(n, 1), leastKeys))
+	s.capacity = min(s.keys, max(allKeys/max(n, 1), leastKeys))
 }
 
-// Rule is what was counted of one rule.
+// Rule has the counts of one rule.
 type Rule struct {
 	// Since is when the older of the two periods began.
 	Since time.Time
@@ -381,7 +380,7 @@ func (c *Collector) Top(name string, n int) Rule {
 		s = &ruleStats{}
 	}
 	r := Rule{Since: c.since, Used: s.used.list(n), Denied: s.denied.list(n)}
-	if c.text.form == KeyNone { // there is one key, which stands for all
+	if c.text.form == KeyNone { // one entry stands for all keys
 		r.Used.Entries, r.Denied.Entries = nil, nil
 	}
 	return r
@@ -399,8 +398,8 @@ func (c *Collector) Missed() int64 {
 	return c.dropped
 }
 
-// Dropped returns the number of denials that were left out of the journals: too many of a
-// key in a minute, or too many at a time, or a shared store did not take them.
+// Dropped returns the number of denials that the journals lack because there were too many of
+// one key in a minute, or too many at a time, or because a shared store refused them.
 func (c *Collector) Dropped() int64 {
 	if c == nil {
 		return 0

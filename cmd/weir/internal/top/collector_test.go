@@ -476,7 +476,7 @@ func BenchmarkTake(b *testing.B) {
 
 // Collectors of several engines share their room, and mix nothing. One that is
 // dropped frees its part.
-func TestBeside(t *testing.T) {
+func TestForNamespace(t *testing.T) {
 	t.Parallel()
 	rules := func(n int) string {
 		text := "rules: ["
@@ -487,7 +487,7 @@ func TestBeside(t *testing.T) {
 	}
 	now := time.Unix(1_000_000, 0)
 	a := top.New(top.Config{Keys: 1000, Now: func() time.Time { return now }}, "default")
-	b := a.Beside("other")
+	b := a.ForNamespace("other")
 	ofA, ofB := engine(t, rules(1), a), engine(t, rules(249), b)
 	do(t, ofA, store.Take, 1, "user", "ann")
 	do(t, ofA, store.Take, 1, "user", "ann") // is denied

@@ -15,7 +15,7 @@ type Reason string
 const (
 	ReasonLimit   Reason = "limit"   // the hits did not fit into the quota
 	ReasonBan     Reason = "ban"     // the key was banned before
-	ReasonHolds   Reason = "holds"   // the key had the most holds
+	ReasonHolds   Reason = "holds"   // the key had the maximum number of holds
 	ReasonVerdict Reason = "verdict" // the rule denies whatever matches it
 	ReasonOutage  Reason = "outage"  // the store did not answer; on_outage denied
 )
@@ -39,8 +39,8 @@ type Denial struct {
 	// take, and Quota are the rule's numbers. All are 0 without numbers.
 	Hits, Used, Quota int64
 
-	// BannedUntil is the end of the ban of a key that is banned, be it because of
-	// this take. Otherwise it is zero.
+	// BannedUntil is the end of the key's ban, which this take may have started. It is
+	// zero if the key is not banned.
 	BannedUntil time.Time
 
 	// RetryAfter is the wait until the same hits fit, or [window.Never].
@@ -54,7 +54,7 @@ type Denial struct {
 // big-endian order. Its first byte is 0 in this format.
 const timeSize = 8
 
-// appendDenial appends the text of d, without its rule, and with key in place of its own.
+// appendDenial appends the text of d, without its rule, and with key instead of its own.
 func appendDenial(b []byte, d *Denial, key []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(window.At(d.Time)))
 	code := byte(max(slices.Index(reasons[:], d.Reason), 0))
@@ -75,7 +75,7 @@ func appendDenial(b []byte, d *Denial, key []byte) []byte {
 	return b
 }
 
-// instantOf returns when the denial with a text was.
+// instantOf returns the instant of the denial with a text.
 func instantOf(text []byte) window.Instant {
 	if len(text) < timeSize || text[0] != 0 {
 		return 0
@@ -115,8 +115,8 @@ func readDenial(rule string, text []byte) (d Denial, ok bool) {
 	return d, ok && len(text) == 0
 }
 
-// cutText returns the text at the beginning of b, which is behind its length, and the
-// rest of b. The text is nil if b is damaged.
+// cutText returns the text at the beginning of b, which follows its length, and the rest of b.
+// The text is nil if b is damaged.
 func cutText(b []byte) (text, rest []byte) {
 	n, size := binary.Uvarint(b)
 	if size <= 0 || n > uint64(len(b)-size) {

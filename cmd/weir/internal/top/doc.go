@@ -4,10 +4,10 @@
 //
 // # Error
 //
-// The counts are exact until one of two bounds is reached.
+// The counts are exact until one of two limits is reached.
 //
-// A [Sketch] has room for k keys. When a further key arrives, it takes the place
-// of the key with the lowest count and inherits that count as its error. A count
+// A [Sketch] has a capacity of k keys. A further key replaces the key with the lowest
+// count, and inherits that count as its error. A count
 // is never too low and at most N/k too high, where N is the sum of all counts.
 // Every key with more than N/k is in the sketch. See A. Metwally, D. Agrawal and
 // A. El Abbadi, Efficient Computation of Frequent and Top-k Elements in Data
@@ -16,8 +16,8 @@
 // Above some 10,000 decisions a second a collector reads a sample: one decision
 // in 2, 4, 8, …, and counts each as that many. With one in s, a count of c that
 // consists of hits of one each has a standard deviation of √((s-1)·c). Decisions
-// that deny have a sample of their own, so that few denials among many decisions
-// stay exact.
+// that deny are sampled separately, so that few denials among many decisions stay
+// exact.
 //
 // # Time
 //
@@ -29,6 +29,6 @@
 //   - lane.mu guards the rows that decisions append to. It is held for one copy.
 //   - Collector.mu guards the sketches and rings. Decisions never take it.
 //
-// A collector that has no free rows, because the goroutine that reads them is
-// late, drops decisions and counts them in [Collector.Missed].
+// If the goroutine that reads rows falls behind and a collector has no free rows, it drops
+// decisions and counts them in [Collector.Missed].
 package top

@@ -18,27 +18,27 @@ const (
 	// journalSize and journalAge bound the denials of one rule in a journal.
 	journalSize, journalAge = 10_000, 24 * time.Hour
 
-	// allDenials bounds the denials of all rules in memory. With more rules than have
-	// room there, each keeps less, but leastDenials at least.
+	// allDenials bounds the denials of all rules in memory. If there are too many rules for
+	// that, each keeps fewer, but at least leastDenials.
 	allDenials, leastDenials = 100_000, 16
 
 	// keyDenials is how many denials of one key of a rule are kept in each minute, so
-	// that a key which is denied all the time leaves room for others.
+	// that a key which is denied constantly does not displace others.
 	keyDenials = 10
 
-	// maxChunk is the most denials of a chunk.
+	// maxChunk is the maximum number of denials of a chunk.
 	maxChunk = 32
 
-	// maxUnsent and allUnsent bound what waits to be sent to a shared store, of one
-	// rule and of all.
+	// maxUnsent and allUnsent bound the denials that wait to be sent to a shared store, of one
+	// rule and of all rules.
 	maxUnsent, allUnsent = 1000, 20_000
 
-	// keepPace is the least time between two times that changes are handed to the
-	// notebook. The last chunk of a rule is written again each time.
-	keepPace = time.Second
+	// savePace is the minimum time between two writes to the side store. Each of them writes
+	// the last chunk of a rule again.
+	savePace = time.Second
 )
 
-// journal has the denials of this process, and those that a notebook kept for it.
+// journal has the denials of this process, and those that a side store has for it.
 type journal struct {
 	logs    map[logName]*denialLog
 	seed    maphash.Seed
@@ -46,8 +46,8 @@ type journal struct {
 	dropped int64 // denials that were not kept, or not sent, in all
 	missed  int64 // those among them whose rule is not known
 
-	// With a notebook: the last number of a chunk, the chunks that have changed, and
-	// the notes that are to be dropped.
+	// With a side store: the last number of a chunk, the chunks that have changed, and
+	// the names of the blobs that are to be dropped.
 	numbered uint64
 	changed  []*chunk
 	gone     []string
@@ -66,16 +66,16 @@ type denialLog struct {
 	dropped int64
 
 	minute int64            // since the Unix epoch, of the newest denial
-	often  map[uint64]uint8 // how many denials each key has had in that minute, by hash
+	often  map[uint64]uint8 // the denials of each key in that minute, by the hash of the key
 
 	unsent []unsent // to the shared store
 }
 
 // chunk is some denials of a rule, one after another: the length of a text, and the
-// text. It is what the notebook keeps in one note.
+// text. The side store keeps it as one blob.
 type chunk struct {
 	of      *denialLog
-	number  uint64 // 0: the notebook does not have it
+	number  uint64 // 0: the side store does not have it
 	text    []byte // is appended to; nil: dropped
 	denials int
 	newest  window.Instant
@@ -101,8 +101,8 @@ func (j *journal) log(name logName) *denialLog {
 	return l
 }
 
-// room returns how many denials one log may have.
-func (j *journal) room() int {
+// logSize returns how many denials one log may have.
+func (j *journal) logSize() int {
 	return min(journalSize, max(allDenials/max(len(j.logs), 1), leastDenials))
 }
 
@@ -126,12 +126,12 @@ func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
 		l.often[hash] = n + 1
 	}
 
-	room := j.room()
+	size := j.logSize()
 	var last *chunk
 	if n := len(l.chunks); n > 0 {
 		last = l.chunks[n-1]
 	}
-	if last == nil || last.denials >= min(maxChunk, room/8) {
+	if last == nil || last.denials >= min(maxChunk, size/8) {
 		last = &chunk{of: l}
 		l.chunks = append(l.chunks, last)
 	}
@@ -141,14 +141,14 @@ func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
 	last.newest = max(last.newest, at)
 	l.denials++
 	j.denials++
-	if s.notes != nil && !last.changed {
+	if s.side != nil && !last.changed {
 		last.changed = true
 		j.changed = append(j.changed, last)
 	}
-	j.trim(l, room)
+	j.trim(l, size)
 	if j.denials > max(allDenials, leastDenials*len(j.logs)) { // there are more logs than before
 		for _, l := range j.logs {
-			j.trim(l, room)
+			j.trim(l, size)
 		}
 	}
 	switch {
@@ -161,15 +161,15 @@ func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
 	}
 }
 
-// drop counts n denials of l that the journal does not have.
+// drop counts n denials of l that the journal lacks.
 func (j *journal) drop(l *denialLog, n int64) {
 	l.dropped += n
 	j.dropped += n
 }
 
-// trim drops the oldest denials of l until there are at most room.
-func (j *journal) trim(l *denialLog, room int) {
-	for l.denials > room {
+// trim drops the oldest denials of l until there are at most size.
+func (j *journal) trim(l *denialLog, size int) {
+	for l.denials > size {
 		j.dropOldest(l)
 	}
 }
@@ -181,12 +181,12 @@ func (j *journal) dropOldest(l *denialLog) {
 	l.denials -= c.denials
 	j.denials -= c.denials
 	if c.number != 0 {
-		j.gone = append(j.gone, c.note())
+		j.gone = append(j.gone, c.blob())
 	}
 	c.text = nil
 }
 
-// expire drops what is older than a journal has it.
+// expire drops denials that are older than journalAge.
 func (j *journal) expire(now time.Time) {
 	oldest := window.At(now.Add(-journalAge))
 	for name, l := range j.logs {
@@ -213,19 +213,19 @@ func (j *journal) forget(space string) {
 	})
 }
 
-// notePrefix begins the names of the notes of journals. The number of the chunk, the
+// blobPrefix begins the names of the blobs of journals. The number of the chunk, the
 // namespace and the rule follow, with slashes between them.
-const notePrefix = "denials/"
+const blobPrefix = "denials/"
 
-func (c *chunk) note() string {
-	return fmt.Sprintf("%s%016x/%s/%s", notePrefix, c.number, c.of.name.space, c.of.name.rule)
+func (c *chunk) blob() string {
+	return fmt.Sprintf("%s%016x/%s/%s", blobPrefix, c.number, c.of.name.space, c.of.name.rule)
 }
 
-// load reads the notes of the last process, and follows the notebook from then on.
+// load reads the blobs of the last process, and follows the side store from then on.
 func (s *shared) load() {
 	s.mu.Lock()
 	j := &s.journal
-	s.notes.Claim(notePrefix, func(name string, text []byte) {
+	s.side.Claim(blobPrefix, func(name string, text []byte) {
 		parts := strings.SplitN(name, "/", 4)
 		if len(parts) < 4 {
 			return
@@ -249,22 +249,22 @@ func (s *shared) load() {
 		slices.SortStableFunc(l.chunks, func(c, d *chunk) int {
 			return cmp.Compare(c.number-1, d.number-1) // those of this process have no number yet, and come last
 		})
-		j.trim(l, j.room())
+		j.trim(l, j.logSize())
 	}
 	j.expire(s.now())
 	s.mu.Unlock()
-	s.unfollow = s.notes.Follow(s.keep)
+	s.unfollow = s.side.Follow(s.save)
 }
 
-// keep hands what has changed to the notebook.
-func (s *shared) keep(put func(name string, data []byte)) {
+// save puts the chunks that have changed into the side store.
+func (s *shared) save(put func(name string, data []byte)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	if !s.ended && now.Sub(s.kept) < keepPace {
+	if !s.ended && now.Sub(s.savedAt) < savePace {
 		return
 	}
-	s.kept = now
+	s.savedAt = now
 	s.countLocked()
 	j := &s.journal
 	for _, c := range j.changed {
@@ -275,7 +275,7 @@ func (s *shared) keep(put func(name string, data []byte)) {
 			j.numbered++
 			c.number = j.numbered
 		}
-		put(c.note(), c.text)
+		put(c.blob(), c.text)
 	}
 	for _, name := range j.gone {
 		put(name, nil)
@@ -283,7 +283,7 @@ func (s *shared) keep(put func(name string, data []byte)) {
 	j.changed, j.gone = j.changed[:0], nil
 }
 
-// all returns the texts of the denials in c, without those behind damage.
+// all returns the texts of the denials in c, up to the first damage.
 func (c *chunk) all() (texts [][]byte) {
 	for rest := c.text; len(rest) > 0; {
 		var text []byte

@@ -25,25 +25,25 @@ rules:
   - {name: bad, when: {ip: 192.0.2.9}, then: deny}
 `
 
-// notebook is a notebook in memory, which writes when a test asks it to.
-type notebook struct {
+// sideStore is a side store in memory, which writes when a test asks it to.
+type sideStore struct {
 	loaded  chan struct{}
 	follows chan struct{} // closed by Follow
-	notes   map[string]string
+	blobs   map[string]string
 	changed func(func(string, []byte))
 	written int // bytes
 }
 
-func newNotebook() *notebook {
-	n := &notebook{loaded: make(chan struct{}), notes: map[string]string{}}
+func newSideStore() *sideStore {
+	n := &sideStore{loaded: make(chan struct{}), blobs: map[string]string{}}
 	close(n.loaded)
 	return n
 }
 
-func (n *notebook) Loaded() <-chan struct{} { return n.loaded }
+func (n *sideStore) Loaded() <-chan struct{} { return n.loaded }
 
-func (n *notebook) Claim(prefix string, found func(string, []byte)) bool {
-	for name, data := range n.notes {
+func (n *sideStore) Claim(prefix string, found func(string, []byte)) bool {
+	for name, data := range n.blobs {
 		if strings.HasPrefix(name, prefix) {
 			found(name, []byte(data))
 		}
@@ -51,28 +51,28 @@ func (n *notebook) Claim(prefix string, found func(string, []byte)) bool {
 	return true
 }
 
-func (n *notebook) Follow(changed func(func(string, []byte))) (end func()) {
+func (n *sideStore) Follow(changed func(func(string, []byte))) (end func()) {
 	n.changed = changed
 	close(n.follows)
 	return n.write
 }
 
-func (n *notebook) write() { n.changed(n.put) }
+func (n *sideStore) write() { n.changed(n.put) }
 
-func (n *notebook) put(name string, data []byte) {
+func (n *sideStore) put(name string, data []byte) {
 	n.written += len(name) + len(data)
-	if n.notes[name] = string(data); len(data) == 0 {
-		delete(n.notes, name)
+	if n.blobs[name] = string(data); len(data) == 0 {
+		delete(n.blobs, name)
 	}
 }
 
-func (n *notebook) Flush(context.Context) error { return nil }
-func (n *notebook) Waits() bool                 { return false }
+func (n *sideStore) Flush(context.Context) error { return nil }
+func (n *sideStore) Waits() bool                 { return false }
 
-// opened returns a collector that has loaded its notebook, and that no goroutine runs.
+// opened returns a collector that has loaded its side store, and that no goroutine runs.
 func opened(t *testing.T, c top.Config) *top.Collector {
 	t.Helper()
-	n, _ := c.Notes.(*notebook)
+	n, _ := c.Side.(*sideStore)
 	n.follows = make(chan struct{})
 	tops := top.New(c, "default")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -115,17 +115,17 @@ func numbered(from, n int) (keys []string) {
 }
 
 // The next process has the denials of this one, in order, as many and as old as a journal
-// keeps. Damaged notes cost what is in them.
+// keeps. Damaged blobs lose what is in them.
 func TestNextProcess(t *testing.T) {
 	t.Parallel()
-	now, notes := time.Unix(1_000_020, 0), newNotebook()
-	config := top.Config{Keys: 10, Notes: notes, Now: func() time.Time { return now }}
+	now, side := time.Unix(1_000_020, 0), newSideStore()
+	config := top.Config{Keys: 10, Side: side, Now: func() time.Time { return now }}
 	c := opened(t, config)
 	deny(t, c, &now, "posts", numbered(0, 100)...)
 	deny(t, c, &now, "pairs", "user=a ip=b")
-	c.Beside("tenant/").Close() // of the shared goroutine
-	if len(notes.notes) != 5 {
-		t.Errorf("got notes %q, want four of a rule and one of another", slices.Sorted(maps.Keys(notes.notes)))
+	c.ForNamespace("tenant/").Close() // of the shared goroutine
+	if len(side.blobs) != 5 {
+		t.Errorf("got blobs %q, want four of a rule and one of another", slices.Sorted(maps.Keys(side.blobs)))
 	}
 
 	c = opened(t, config)
@@ -134,9 +134,9 @@ func TestNextProcess(t *testing.T) {
 	deny(t, c, &now, "posts", numbered(100, 50)...)
 	c.Close()
 
-	notes.notes["denials/0000000000000002/default/posts"] = "\x05dama"
-	notes.notes["denials/x/default/posts"], notes.notes["denials/9"] = "x", "y"
-	notes.notes["denials/0000000000000003/default/posts"] += "\xff"
+	side.blobs["denials/0000000000000002/default/posts"] = "\x05dama"
+	side.blobs["denials/x/default/posts"], side.blobs["denials/9"] = "x", "y"
+	side.blobs["denials/0000000000000003/default/posts"] += "\xff"
 	c = opened(t, config)
 	got := denials(t, c, 1000, "posts")
 	wants(t, "after damage", keysOf(got), strings.Join(append(numbered(0, 32), numbered(64, 86)...), " "))
@@ -147,23 +147,23 @@ func TestNextProcess(t *testing.T) {
 	now = now.Add(time.Hour)
 	c.Missed()
 	c.Close()
-	delete(notes.notes, "denials/x/default/posts")
-	delete(notes.notes, "denials/9")
-	if len(notes.notes) != 0 {
-		t.Errorf("got notes %q, want none of denials that are too old", notes.notes)
+	delete(side.blobs, "denials/x/default/posts")
+	delete(side.blobs, "denials/9")
+	if len(side.blobs) != 0 {
+		t.Errorf("got blobs %q, want none of denials that are too old", side.blobs)
 	}
 }
 
-// A journal has at most 10,000 denials of a rule, also in the notebook, and costs little to
+// A journal has at most 10,000 denials of a rule, also in the side store, and costs little to
 // write. A rule with many takes nothing from others.
 func TestJournalIsBounded(t *testing.T) {
 	t.Parallel()
-	now, notes := time.Unix(1_000_020, 0), newNotebook()
-	c := opened(t, top.Config{Keys: 10, Notes: notes, Now: func() time.Time { return now }})
+	now, side := time.Unix(1_000_020, 0), newSideStore()
+	c := opened(t, top.Config{Keys: 10, Side: side, Now: func() time.Time { return now }})
 	deny(t, c, &now, "pairs", "user=a ip=b")
 	for i := range 120 {
 		deny(t, c, &now, "posts", numbered(100*i, 100)...)
-		notes.write()
+		side.write()
 	}
 	got := denials(t, c, 20_000, "posts")
 	if len(got) > 10_000 || len(got) < 10_000-32 || got[0].Key != "11999" {
@@ -172,19 +172,19 @@ func TestJournalIsBounded(t *testing.T) {
 	wants(t, "of the other rule", keysOf(denials(t, c, 9, "pairs")), "user=a ip=b")
 	wants(t, "dropped", c.Dropped(), int64(0))
 	size := 0
-	for _, data := range notes.notes {
+	for _, data := range side.blobs {
 		size += len(data)
 	}
-	if len(notes.notes) > 10_000/32+2 {
-		t.Errorf("got %d notes", len(notes.notes))
+	if len(side.blobs) > 10_000/32+2 {
+		t.Errorf("got %d blobs", len(side.blobs))
 	}
-	t.Logf("%d bytes a denial, %d written, with keys of 5 bytes", size/len(got), notes.written/12_000)
+	t.Logf("%d bytes a denial, %d written, with keys of 5 bytes", size/len(got), side.written/12_000)
 
 	c.Drop()
 	now = now.Add(time.Second)
-	notes.write()
-	if len(notes.notes) != 0 {
-		t.Errorf("got %d notes of a namespace that is gone, want none", len(notes.notes))
+	side.write()
+	if len(side.blobs) != 0 {
+		t.Errorf("got %d blobs of a namespace that is gone, want none", len(side.blobs))
 	}
 }
 
@@ -208,8 +208,8 @@ func TestOneKeyAllTheTime(t *testing.T) {
 // Denials are as they were after their time in a journal.
 func TestDenialsAreKeptWhole(t *testing.T) {
 	t.Parallel()
-	now, notes := time.Unix(1_000_020, 123_456_000).UTC(), newNotebook()
-	config := top.Config{Keys: 10, Notes: notes, Now: func() time.Time { return now }}
+	now, side := time.Unix(1_000_020, 123_456_000).UTC(), newSideStore()
+	config := top.Config{Keys: 10, Side: side, Now: func() time.Time { return now }}
 	c := opened(t, config)
 	rules := set(t, twoRules)
 	until := window.At(now.Add(time.Hour))
@@ -332,14 +332,14 @@ func (r *remote) log(_ context.Context, name string, _ []window.Instant, entries
 	return r.added[name][max(len(r.added[name])-n, 0):], nil
 }
 
-// Instances that share a store have one journal. While it is out of reach, each has its own,
+// Instances that share a store have one journal. While it is unavailable, each has its own,
 // and sends what it can keep later.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	now, shared := time.Unix(1_000_020, 0), &remote{added: map[string][]string{}}
 	config := top.Config{Keys: 10, Remote: shared.log, Now: func() time.Time { return now }}
 	a, b := top.New(config, "default"), top.New(config, "default")
-	other := a.Beside("other")
+	other := a.ForNamespace("other")
 	deny(t, a, &now, "posts", "one")
 	deny(t, b, &now, "posts", "two")
 	deny(t, other, &now, "posts", "secret")
@@ -355,7 +355,7 @@ func TestRemote(t *testing.T) {
 	ask(a, "one two", false, 0)
 	ask(other, "secret", false, 0)
 
-	shared.err = errors.New("out of reach")
+	shared.err = errors.New("unavailable")
 	deny(t, a, &now, "posts", "three")
 	ask(a, "one three", true, 0)
 	deny(t, a, &now, "posts", numbered(0, 1010)...)

@@ -31,14 +31,14 @@ const (
 	KeyNone KeyForm = "none"
 )
 
-// Hides reports whether keys are not to be seen as they are.
+// Hides reports whether keys are not shown as they are.
 func (f KeyForm) Hides() bool { return f == KeyHashed || f == KeyNone }
 
 // KeyForms returns the names of all forms.
 func KeyForms() []string { return []string{string(KeyPlain), string(KeyHashed), string(KeyNone)} }
 
 // NewKeyText returns a KeyText of a form. secret is the secret of hashes. Without one
-// it is random, so that a key has another hash after a restart.
+// it is random, so that the hash of a key changes with a restart.
 func NewKeyText(form KeyForm, secret string) (KeyText, error) {
 	switch form {
 	case KeyPlain, KeyNone:
@@ -77,7 +77,7 @@ func (k KeyText) append(b, key []byte) []byte {
 const maxKey = 200
 
 // appendKey appends key, cut to maxKey bytes. A text that was cut ends in eight bytes
-// of the SHA-256 of the whole key, so that two long keys stay apart.
+// of the SHA-256 of the whole key, so that long keys remain distinct.
 func appendKey(b []byte, key string) []byte {
 	if len(key) <= maxKey {
 		return append(b, key...)

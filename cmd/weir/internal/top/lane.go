@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// maxRows is how many rows a lane has room for. A lane whose rows fill up
-	// within a tick reads a smaller sample.
+	// maxRows is the capacity of a lane. A lane that fills up within a tick reads a
+	// smaller sample.
 	maxRows = 4096
 
-	// maxText is how many bytes the keys of a lane's rows may have together.
+	// maxText is the total size of the keys of a lane's rows, in bytes.
 	maxText = 64 * maxRows
 
 	// maxMask bounds the sample: one decision in a million.
 	maxMask = 1<<20 - 1
 )
 
-// lane is where decisions wait until they are counted.
+// lane is a queue of decisions that are not counted yet.
 type lane struct {
 	// mask selects the decisions that are read: those for which a random number
 	// has a zero in each bit of mask. It is 2^n-1, and 0 reads all of them.
@@ -32,11 +32,11 @@ type lane struct {
 	rows    []row  // guarded by mu
 	text    []byte // guarded by mu; the keys of rows
 	ticked  int    // guarded by mu; rows since the last tick
-	dropped int64  // guarded by mu; decisions without room
+	dropped int64  // guarded by mu; decisions that did not fit
 	spare   batch  // guarded by shared.mu
 }
 
-// row is what one decision says of one rule.
+// row is the effect of one decision on one rule.
 type row struct {
 	of       *Collector
 	rule     string
@@ -112,7 +112,7 @@ func (l *lane) add(c *Collector, rule, key string, sample int64) *row {
 	return r
 }
 
-// take returns the rows that wait. The lane goes on with the spare batch.
+// take returns the rows that wait. The lane continues with the spare batch.
 func (l *lane) take() (b batch, dropped int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,7 +122,7 @@ func (l *lane) take() (b batch, dropped int64) {
 	return b, dropped
 }
 
-// relax ends a tick. It doubles the sample when the lane has room for that.
+// relax ends a tick. It doubles the sample if the lane is empty enough for that.
 func (l *lane) relax() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,8 +24,8 @@ type Query struct {
 type Selected struct {
 	Rule string
 
-	// Key, if not nil, is the text of the key that they have. Those after an outage,
-	// which have no key, may have concerned it, and are selected, too.
+	// Key, if not nil, is the text of their key. Denials after an outage have no key and
+	// may have concerned it, so they are selected, too.
 	Key *string
 }
 
@@ -45,11 +45,11 @@ func (c *Collector) ParseSince(text string) (time.Time, error) {
 type Denials struct {
 	List []Denial // the newest one first
 
-	// Oldest is when the oldest denial was that is kept of the rule, if there is one
-	// rule, which has denials. It is zero if not all of them were read.
+	// Oldest is the time of the oldest denial of the rule that is kept, if the query is
+	// about one rule that has denials. It is zero if not all of them were read.
 	Oldest time.Time
 
-	// Dropped is how many denials of the rules this instance has not kept, at most.
+	// Dropped is the maximum number of denials of the rules that this instance has dropped.
 	Dropped int64
 
 	// Degraded reports whether the log that instances share did not answer. The denials
@@ -121,7 +121,7 @@ func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 		return Denials{}, nil
 	}
 	if c.remote != nil {
-		_ = c.send(ctx) // what fails is still here
+		_ = c.send(ctx) // denials that were not sent are still here
 	}
 	c.count()
 	since := window.At(c.now().Add(-journalAge))
@@ -212,7 +212,7 @@ func (c *Collector) read(ctx context.Context, q *Query, s Selected, since window
 	return d
 }
 
-// oldest returns when the oldest denial of chunks was that is not before from.
+// oldest returns the time of the oldest denial of chunks that is not before from.
 func oldest(chunks []chunk, from window.Instant) time.Time {
 	for _, k := range chunks {
 		if k.newest < from {

@@ -15,7 +15,7 @@ type recent struct {
 // generation is what was counted in one period.
 type generation struct {
 	sketch *Sketch // nil: nothing was counted
-	sample int64   // the math.MaxInt64 number that one decision was counted as
+	sample int64   // the largest number of decisions that one was counted as
 }
 
 // List holds the most frequent keys of two periods.
@@ -24,15 +24,15 @@ type List struct {
 	// 1. Otherwise at least one decision in Sample was counted.
 	Total, Sample int64
 
-	// Error is the most that a key that is not in Entries was counted, unless the
-	// list was cut to fewer keys than there are.
+	// Error is the maximum count of a key that is not in Entries, unless the list was cut
+	// to fewer keys than there are.
 	Error int64
 
 	// Entries holds the keys, the most frequent one first.
 	Entries []Entry
 }
 
-// add counts n of key, as one decision in sample. The sketch has room for k keys.
+// add counts n of key, as one decision in sample. The sketch has a capacity of k keys.
 func (r *recent) add(key []byte, n, sample int64, k int) {
 	if r.now.sketch == nil {
 		r.now.sketch = NewSketch(k)
@@ -41,8 +41,8 @@ func (r *recent) add(key []byte, n, sample int64, k int) {
 	r.now.sketch.Add(key, times(n, sample))
 }
 
-// turn ends the current period. The next one has room for k keys.
-func (r *recent) turn(k int) {
+// rotate ends the current period. The next one has a capacity of k keys.
+func (r *recent) rotate(k int) {
 	r.now, r.before = r.before, r.now
 	if r.now.sketch != nil {
 		r.now.sketch.Reset(k)
@@ -50,8 +50,8 @@ func (r *recent) turn(k int) {
 	r.now.sample = 0
 }
 
-// list returns the n most frequent keys. A key that one of the periods does not
-// know counts there as the most that it can be, which is added to its error.
+// list returns the n most frequent keys. If one of the periods does not have a key, its
+// highest possible count there is added to the count and to the error.
 func (r *recent) list(n int) List {
 	l := List{Sample: max(r.now.sample, r.before.sample, 1)}
 	for _, g := range []generation{r.now, r.before} {
@@ -90,7 +90,7 @@ func (g generation) index() map[string]int32 {
 	return g.sketch.index
 }
 
-// times returns a · b, neither of which is negative, or the math.MaxInt64 number.
+// times returns a · b, neither of which is negative, or math.MaxInt64.
 func times(a, b int64) int64 {
 	if b > 1 && a > math.MaxInt64/b {
 		return math.MaxInt64

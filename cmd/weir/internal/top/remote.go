@@ -10,20 +10,20 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Remote is a function that adds entries to a log which other instances find, too, and
-// returns its newest n, the oldest one first. A log has as many entries as a journal has, and
-// as old as those in it. at has the instant of each entry. Entries that are there already are
-// not added again, so that a call that failed can be repeated.
+// Remote is a function that adds entries to a log that instances share, and returns its newest
+// n, the oldest one first. A log has as many entries as a journal, of the same age. at has the
+// instant of each entry. Entries that are already in the log are not added again, so a failed
+// call can be repeated.
 type Remote func(ctx context.Context, name string, at []window.Instant, entries []string, n int) ([]string, error)
 
 const (
-	sendPace = time.Second     // the time between two times that denials are sent
-	sendTime = 2 * time.Second // what one time may take
+	sendPace = time.Second     // the interval between two sends
+	sendTime = 2 * time.Second // the time-out of one send
 	sendMost = 128             // denials of one call
 )
 
 // remote returns the name of a journal in the log that instances share.
-func (n logName) remote() string { return notePrefix + n.space + "/" + n.rule }
+func (n logName) remote() string { return blobPrefix + n.space + "/" + n.rule }
 
 // sendAll sends denials until ctx is done.
 func (s *shared) sendAll(ctx context.Context) {
@@ -34,12 +34,12 @@ func (s *shared) sendAll(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = s.send(ctx) // is tried again, and counted if it is too much
+			_ = s.send(ctx) // retried; what exceeds the buffer is counted as dropped
 		}
 	}
 }
 
-// send sends the denials that wait. Those of rules for which it fails wait on.
+// send sends the denials that wait. If it fails for a rule, that rule's denials stay queued.
 func (s *shared) send(ctx context.Context) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()

@@ -66,7 +66,7 @@ func (s *Sketch) Add(key []byte, n int64) string {
 // Total returns the sum of all counts that were added.
 func (s *Sketch) Total() int64 { return s.total }
 
-// Min returns the most that a key that is not in s can have been counted.
+// Min returns the highest possible count of a key that is not in s.
 func (s *Sketch) Min() int64 {
 	if len(s.slots) < s.k {
 		return 0
@@ -87,7 +87,7 @@ func (s *Sketch) Of(key string) Entry {
 	return Entry{Key: key, Count: least, Error: least}
 }
 
-// Reset empties s, which has room for k keys afterwards.
+// Reset empties s, and sets its capacity to k keys.
 func (s *Sketch) Reset(k int) {
 	s.k = max(k, 1)
 	clear(s.slots) // so that no key is kept
@@ -95,7 +95,7 @@ func (s *Sketch) Reset(k int) {
 	clear(s.index)
 }
 
-// up moves the slot at a place of the heap towards the root.
+// up moves the slot at an index of the heap towards the root.
 func (s *Sketch) up(at int32) {
 	for at > 0 {
 		above := (at - 1) / 2
@@ -107,7 +107,7 @@ func (s *Sketch) up(at int32) {
 	}
 }
 
-// down moves the slot at a place of the heap away from the root.
+// down moves the slot at an index of the heap away from the root.
 func (s *Sketch) down(at int32) {
 	for {
 		least := at
@@ -124,7 +124,7 @@ func (s *Sketch) down(at int32) {
 	}
 }
 
-// count returns the count of the slot at a place of the heap.
+// count returns the count of the slot at an index of the heap.
 func (s *Sketch) count(at int32) int64 { return s.slots[s.heap[at]].Count }
 
 func (s *Sketch) swap(a, b int32) {

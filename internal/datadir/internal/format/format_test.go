@@ -20,16 +20,16 @@ type entry struct {
 }
 
 // readAll reads a payload.
-func readAll(payload []byte, base int64) (entries []entry, spaces []format.Space, notes map[string]string, err error) {
-	notes = map[string]string{}
+func readAll(payload []byte, base int64) (entries []entry, spaces []format.Space, blobs map[string]string, err error) {
+	blobs = map[string]string{}
 	var of format.SpaceID
 	err = format.Read(payload, base, &format.Visitor{
 		Space: func(_ format.SpaceID, s format.Space) { spaces = append(spaces, s) },
 		Keys:  func(id format.SpaceID) bool { of = id; return true },
 		Key:   func(key uint64, state []uint64) { entries = append(entries, entry{of, key, slices.Clone(state)}) },
-		Note:  func(name string, data []byte) { notes[name] = string(data) },
+		Blob:  func(name string, data []byte) { blobs[name] = string(data) },
 	})
-	return entries, spaces, notes, err
+	return entries, spaces, blobs, err
 }
 
 // Any words are read as they were written, relative to any base.
@@ -68,7 +68,7 @@ func FuzzRead(f *testing.F) {
 	b = format.AppendKey(b, 5, 1, []uint64{1 << 50, 3})
 	b = format.EndKeys(b, at, 7)
 	b = format.AppendSpace(b, &format.Space{Namespace: "n", ID: "i", Name: "m", MaxKeys: 9, Limit: []byte("{}")})
-	f.Add(format.AppendNote(b, "note", []byte("data")), int64(3))
+	f.Add(format.AppendBlob(b, "note", []byte("data")), int64(3))
 	f.Fuzz(func(t *testing.T, payload []byte, base int64) {
 		entries, _, _, _ := readAll(payload, base)
 		words := 0
@@ -92,10 +92,10 @@ func TestPayload(t *testing.T) {
 	b, at = format.BeginKeys(b)
 	b = format.AppendKey(b, 0, 1, []uint64{1})
 	b = format.EndKeys(b, at, format.IDOf("tenant", "i\x00d"))
-	b = format.AppendNote(b, "a", []byte("x"))
-	b = format.AppendNote(b, "b", nil)
+	b = format.AppendBlob(b, "a", []byte("x"))
+	b = format.AppendBlob(b, "b", nil)
 	b = format.AppendSpace(b, &space)
-	entries, spaces, notes, err := readAll(b, 0)
+	entries, spaces, blobs, err := readAll(b, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,8 +105,8 @@ func TestPayload(t *testing.T) {
 	if len(spaces) != 1 || !reflect.DeepEqual(spaces[0], space) {
 		t.Errorf("got %v, want %v", spaces, space)
 	}
-	if fmt.Sprint(notes) != fmt.Sprint(map[string]string{"a": "x", "b": ""}) {
-		t.Errorf("got %v", notes)
+	if fmt.Sprint(blobs) != fmt.Sprint(map[string]string{"a": "x", "b": ""}) {
+		t.Errorf("got %v", blobs)
 	}
 	if format.IDOf("a", "bc") == format.IDOf("ab", "c") {
 		t.Error("two spaces have one ID")

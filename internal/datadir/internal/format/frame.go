@@ -7,9 +7,9 @@ import (
 	"math"
 )
 
-// FrameSize is the size of a frame's header. MaxPayload is more than a payload has that
-// is written: a state has at most some 100,000 words. Earlier programs put up to 256
-// keys of any size into a frame, so a reader accepts larger ones.
+// FrameSize is the size of a frame's header. MaxPayload is more than any payload
+// that is written, because a state has at most about 100,000 words. Earlier versions put up
+// to 256 keys of any size into a frame, so a reader accepts larger payloads.
 const (
 	FrameSize  = 92
 	MaxPayload = 16 << 20

@@ -3,11 +3,11 @@
 //
 //	file    ──► header (twice) ──► frames
 //	frame   ──► frame header, payload
-//	payload ──► sections: a space, or keys of one space, or a note
+//	payload ──► sections: a space, or keys of one space, or a blob
 //
-// All numbers of a fixed size are little-endian. Each header and each payload has a
-// CRC-32 (Castagnoli) of its own. A reader that meets bytes that are no frame looks
-// for the next frame of the same file ([Next]), so a damaged byte costs one frame.
+// All numbers of a fixed size are little-endian. Each header and each payload has its
+// own CRC-32 (Castagnoli). A reader skips bytes that are not a frame and searches for the next
+// frame of the same file ([Next]), so a damaged byte loses one frame.
 package format
 
 import (
@@ -64,7 +64,7 @@ func AppendHeader(b []byte, h *Header) []byte {
 	one = binary.LittleEndian.AppendUint64(one, h.File)
 	one = append(one, h.Secret[:]...)
 	one = append(one, h.Receipts[0][:]...)
-	one = append(one, make([]byte, 16)...) // had random bytes in files of earlier programs
+	one = append(one, make([]byte, 16)...) // had random bytes in files of earlier versions
 	one = append(one, h.Receipts[1][:]...)
 	one = binary.LittleEndian.AppendUint64(one, uint64(h.Until))
 	one = one[:headerCopy-4]

@@ -12,7 +12,7 @@ const (
 
 	kindSpace = 1
 	kindKeys  = 2
-	kindNote  = 3
+	kindBlob  = 3
 )
 
 // SpaceID stands for a space in the files: part of a hash of its namespace and ID.
@@ -78,10 +78,10 @@ func AppendKey(b []byte, base int64, key uint64, state []uint64) []byte {
 	return appendWords(b, base, state)
 }
 
-// AppendNote appends a note: data of the program under a name, which replaces the
-// note of that name.
-func AppendNote(b []byte, name string, data []byte) []byte {
-	b, at := begin(b, kindNote)
+// AppendBlob appends a blob: data of the program under a name, which replaces the blob
+// of that name.
+func AppendBlob(b []byte, name string, data []byte) []byte {
+	b, at := begin(b, kindBlob)
 	b = binary.AppendUvarint(b, uint64(len(name)))
 	b = append(b, name...)
 	return end(append(b, data...), at)
@@ -96,8 +96,8 @@ type Visitor struct {
 	Keys func(SpaceID) bool
 	Key  func(key uint64, state []uint64)
 
-	// Note must not keep data.
-	Note func(name string, data []byte)
+	// Blob must not keep data.
+	Blob func(name string, data []byte)
 }
 
 // Read reads a payload: first its spaces, and then all else. base is the frame's
@@ -131,13 +131,13 @@ func section(kind byte, b []byte, base int64, v *Visitor) error {
 		return space(b, v)
 	case kindKeys:
 		return keys(b, base, v)
-	case kindNote:
+	case kindBlob:
 		name, data, ok := text(b)
 		if !ok {
 			return errPayload
 		}
-		if v.Note != nil {
-			v.Note(name, data)
+		if v.Blob != nil {
+			v.Blob(name, data)
 		}
 	}
 	return nil

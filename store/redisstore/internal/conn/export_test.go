@@ -92,7 +92,7 @@ func NewNode(client rueidis.Client) *Node {
 	return n
 }
 
-// Run has the node decide a step.
+// Run makes the node decide a step.
 func (n *Node) Run(ctx context.Context, s script.Call) error {
 	_, err := (&Servers{single: n, calls: sync.Pool{New: newCall}}).Run(ctx, 0, s)
 	return err

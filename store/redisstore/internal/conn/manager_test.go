@@ -62,12 +62,12 @@ func TestReportsShortOutages(t *testing.T) {
 	}
 }
 
-// A connection that takes the place of another one in use would leave it open for ever.
+// A connection that replaced another one in use would leave it open forever.
 func TestDedicatedIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	m := conn.NewManager(func(conn.Change) {})
 	if !m.KeepsDedicated(t.Context(), n.Addr()) {
-		t.Error("got a second connection in place of the first, want the first")
+		t.Error("got a second connection instead of the first, want the first")
 	}
 }

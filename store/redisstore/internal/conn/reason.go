@@ -19,20 +19,20 @@ import (
 
 // The reasons, which the documentation of redisstore explains.
 const (
-	reasonLate     store.Reason = "late"
-	reasonRefused  store.Reason = "refused"
-	reasonCutOff   store.Reason = "cut-off"
-	reasonBusy     store.Reason = "busy"
-	reasonFull     store.Reason = "full"
-	reasonForeign  store.Reason = "foreign"
-	reasonLoading  store.Reason = "loading"
-	reasonReadOnly store.Reason = "read-only"
-	reasonClosed   store.Reason = "closed"
-	reasonUnknown  store.Reason = "unknown"
+	reasonLate        store.Reason = "late"
+	reasonRefused     store.Reason = "refused"
+	reasonCircuitOpen store.Reason = "circuit-open"
+	reasonBusy        store.Reason = "busy"
+	reasonFull        store.Reason = "full"
+	reasonForeign     store.Reason = "foreign"
+	reasonLoading     store.Reason = "loading"
+	reasonReadOnly    store.Reason = "read-only"
+	reasonClosed      store.Reason = "closed"
+	reasonUnknown     store.Reason = "unknown"
 )
 
 var allReasons = [...]store.Reason{
-	reasonLate, reasonRefused, reasonCutOff, reasonBusy, reasonFull, reasonForeign,
+	reasonLate, reasonRefused, reasonCircuitOpen, reasonBusy, reasonFull, reasonForeign,
 	reasonLoading, reasonReadOnly, reasonClosed, reasonUnknown,
 }
 
@@ -40,7 +40,7 @@ var allReasons = [...]store.Reason{
 func Outage(err error) *store.OutageError {
 	out := &store.OutageError{Reason: ReasonOf(err), Err: err}
 	switch out.Reason {
-	case reasonCutOff, reasonBusy, reasonRefused, reasonLoading, reasonReadOnly, reasonFull:
+	case reasonCircuitOpen, reasonBusy, reasonRefused, reasonLoading, reasonReadOnly, reasonFull:
 		out.Uncounted = true
 	}
 	return out
@@ -81,8 +81,8 @@ var reasons = []struct {
 	err    error
 	reason store.Reason
 }{
-	{ErrUnavailable, reasonCutOff},
-	{errNoNode, reasonCutOff},
+	{ErrUnavailable, reasonCircuitOpen},
+	{errNoNode, reasonCircuitOpen},
 	{errBusy, reasonBusy},
 	{errReplicas, reasonLate},
 	{script.ErrStale, reasonLate},
@@ -122,7 +122,7 @@ func reasonSaid(text string) store.Reason {
 }
 
 // tooMany reports whether a server says that it has too many clients, which it does to a
-// new connection in place of an answer.
+// new connection instead of an answer.
 func tooMany(text string) bool { return strings.Contains(text, "max number of clients") }
 
 // tally counts outages by reason. The zero value is ready; it is safe for

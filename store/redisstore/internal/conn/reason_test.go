@@ -23,7 +23,7 @@ func TestReasons(t *testing.T) {
 		err  error
 		want store.Reason
 	}{
-		{conn.ErrUnavailable, "cut-off"},
+		{conn.ErrUnavailable, "circuit-open"},
 		{context.DeadlineExceeded, "late"},
 		{script.ErrStale, "late"},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "late"},

@@ -45,11 +45,8 @@ type Entry struct {
 	Referer, Agent string
 }
 
-// Parse parses one line as [Parser.Parse] does.
-func Parse(line string, e *Entry) error { return new(Parser).Parse(line, e) }
-
-// Parser parses lines. It is fastest for the lines of one log in their order, because
-// it remembers the minute of the line before. The zero Parser is ready for use. It is
+// Parser parses lines. It is fastest for the lines of one log in their order, because it caches
+// the minute of the last line. The zero Parser is ready for use. It is
 // not safe for concurrent use.
 type Parser struct{ minute minute }
 
@@ -135,13 +132,9 @@ func wrong(at int, want string) error {
 // always have a host. Without a host, the second word is the ident, which servers
 // have written as "-" for decades.
 func (e *Entry) origin(s string) bool {
-	if first, ok := strings.CutSuffix(s, " - -"); ok && first != "" && strings.IndexByte(first, ' ') < 0 {
-		e.IP = present(first) // most lines, which saves two searches
-		return true
-	}
-	first, rest, _ := cut(s, ' ')
-	second, rest, _ := cut(rest, ' ')
-	_, user, hasUser := cut(rest, ' ')
+	first, rest, _ := strings.Cut(s, " ")
+	second, rest, _ := strings.Cut(rest, " ")
+	_, user, hasUser := strings.Cut(rest, " ")
 	switch {
 	case first == "" || second == "" || rest == "":
 		return false
@@ -156,7 +149,7 @@ func (e *Entry) origin(s string) bool {
 // request parses a request line. The target can have blanks, because some clients
 // send them and servers log them.
 func (e *Entry) request(s string) {
-	method, target, _ := cut(s, ' ')
+	method, target, _ := strings.Cut(s, " ")
 	if !isMethod(method) {
 		return
 	}
@@ -167,11 +160,8 @@ func (e *Entry) request(s string) {
 		return
 	}
 	e.Method = method
-	e.Path, e.Query, _ = cut(target, '?')
-	if target[0] == '/' {
-		return // not absolute, which saves the search for a scheme
-	}
-	if scheme, rest, ok := strings.Cut(e.Path, "://"); ok && isHTTP(scheme) {
+	e.Path, e.Query, _ = strings.Cut(target, "?")
+	if scheme, rest, ok := strings.Cut(e.Path, "://"); ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
 		e.absolute(rest)
 	}
 }
@@ -190,19 +180,11 @@ func (e *Entry) absolute(rest string) {
 	}
 }
 
-// cut cuts s like [strings.Cut], at a separator of one byte, which is quicker to find.
-func cut(s string, sep byte) (before, after string, found bool) {
-	if at := strings.IndexByte(s, sep); at >= 0 {
-		return s[:at], s[at+1:], true
-	}
-	return s, "", false
-}
-
-// mostDigits is the most digits of a number of bytes. Such numbers are below the highest
-// count of a window.
+// mostDigits is the maximum number of digits of a number of bytes. Such numbers are below the
+// highest count of a window.
 const mostDigits = 15
 
-// digits returns the word behind the blank at line[at], and the index after it. The text
+// digits returns the word after the blank at line[at], and the index after the word. The text
 // is empty if the word is neither a number of one to most digits nor "-".
 func digits(line string, at, most int) (text string, end int) {
 	if at >= len(line) || line[at] != ' ' {
@@ -267,10 +249,6 @@ func withoutPort(host string) string {
 	return host[:at]
 }
 
-func isHTTP(scheme string) bool {
-	return strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")
-}
-
 // isMethod reports whether s can be a method, such as GET or M-SEARCH.
 func isMethod(s string) bool {
 	for i := range len(s) {
@@ -290,8 +268,8 @@ const (
 	secondAt, secondEnd = len("02/Jan/2006:15:04:"), len("02/Jan/2006:15:04:05")
 )
 
-// minute is the minute of a time that was parsed. Most lines of a log are in the minute
-// of the line before: then only the seconds are parsed, in a tenth of the time.
+// minute caches the minute of the last time. Most lines of a log are in the same minute as the
+// line before, so only their seconds are parsed, in a tenth of the time.
 type minute struct {
 	text  [timeLength]byte // with the seconds of that time
 	start window.Instant

@@ -79,7 +79,7 @@ func TestParse(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var got accesslog.Entry
-			if err := accesslog.Parse(tt.line, &got); err != nil {
+			if err := new(accesslog.Parser).Parse(tt.line, &got); err != nil {
 				t.Fatal(err)
 			}
 			if got != tt.want {
@@ -113,7 +113,7 @@ func TestParseFaults(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := accesslog.Parse(tt.line, new(accesslog.Entry))
+			err := new(accesslog.Parser).Parse(tt.line, new(accesslog.Entry))
 			if err == nil || err.Error() != tt.want {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
@@ -130,7 +130,7 @@ func TestParseTime(t *testing.T) {
 	for day := time.Date(1970, 1, 2, 23, 59, 58, 0, zone); day.Year() < 2105; day = day.AddDate(0, 0, 1) {
 		var e accesslog.Entry
 		line := `h - - [` + day.Format(layout) + `] "-" 200 0`
-		if err := accesslog.Parse(line, &e); err != nil {
+		if err := new(accesslog.Parser).Parse(line, &e); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
 		if e.Time != window.At(day) {
@@ -142,7 +142,7 @@ func TestParseTime(t *testing.T) {
 func TestParseAllocatesNothing(t *testing.T) {
 	var e accesslog.Entry
 	allocs := testing.AllocsPerRun(100, func() {
-		if err := accesslog.Parse(combined, &e); err != nil {
+		if err := new(accesslog.Parser).Parse(combined, &e); err != nil {
 			t.Fatal(err)
 		}
 	})

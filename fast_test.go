@@ -19,23 +19,23 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// FuzzShort compares the short form with the general way: two engines decide the same
+// FuzzFast compares the fast path with the general path: two engines decide the same
 // requests by the same rules, and one of them has its store in memory behind another
-// type, so that it has no short form.
-func FuzzShort(f *testing.F) {
+// type, so that it has no fast path.
+func FuzzFast(f *testing.F) {
 	for seed := range uint64(60) {
 		f.Add(seed)
 	}
 	f.Add(uint64(230)) // two rules whose waits are close, one of them full
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		synctest.Test(t, func(t *testing.T) { shortLikeGeneral(t, rand.New(rand.NewPCG(seed, 11))) })
+		synctest.Test(t, func(t *testing.T) { fastLikeGeneral(t, rand.New(rand.NewPCG(seed, 11))) })
 	})
 }
 
-func shortLikeGeneral(t *testing.T, r *rand.Rand) {
+func fastLikeGeneral(t *testing.T, r *rand.Rand) {
 	rules := make([]rule.Rule, 1+r.IntN(4))
 	for i := range rules {
-		rules[i] = shortRule(r, i)
+		rules[i] = fastRule(r, i)
 	}
 	set, err := rule.New(rules, map[string]rule.Outcome{"captcha": {}})
 	if err == nil && r.IntN(2) == 0 {
@@ -54,8 +54,8 @@ func shortLikeGeneral(t *testing.T, r *rand.Rand) {
 	}
 	inside := memstore.New()
 	defer inside.Close()
-	short, general := open(), open(weir.WithStore(struct{ *memstore.Store }{inside}))
-	defer short.Close()
+	fast, general := open(), open(weir.WithStore(struct{ *memstore.Store }{inside}))
+	defer fast.Close()
 	users := []string{"", "ann", "10.0.0.1", "::ffff:10.0.0.1", " ann", strings.Repeat("long", 40), strings.Repeat("x", 62), strings.Repeat("y", 63)}
 	var got, want [1]weir.Item
 	for range 100 {
@@ -84,7 +84,7 @@ func shortLikeGeneral(t *testing.T, r *rand.Rand) {
 			}
 		}
 		got[0].Verb, got[0].Request, want[0].Verb, want[0].Request = verb, req, verb, req
-		_, gotErr := short.Run(t.Context(), got[:], run.Options{MaxSize: most, Admit: admit})
+		_, gotErr := fast.Run(t.Context(), got[:], run.Options{MaxSize: most, Admit: admit})
 		_, wantErr := general.Run(t.Context(), want[:], run.Options{MaxSize: most, Admit: admit})
 		if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) || !reflect.DeepEqual(sizes[0], sizes[1]) {
 			t.Fatalf("%v %+v: got error %v and sizes %v, want %v and %v", verb, req, gotErr, sizes[0], wantErr, sizes[1])
@@ -108,8 +108,8 @@ func answerOf(d *weir.Decision) string {
 	return fmt.Sprintf("%+v %v %v", c, d.Receipt.IsZero(), d.Rules != nil)
 }
 
-// shortRule returns a rule that is often plain.
-func shortRule(r *rand.Rand, i int) rule.Rule {
+// fastRule returns a rule that is often plain.
+func fastRule(r *rand.Rand, i int) rule.Rule {
 	windows := []window.Window{
 		window.Sliding(time.Minute), window.Fixed(10 * time.Second), window.Bucket(20*time.Second, 3),
 		window.Cells(time.Minute, 4), window.Calendar(window.Minute, nil),

@@ -3,10 +3,58 @@ package rule
 import (
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/window"
 )
+
+// compile returns what the compiled set needs of r.
+func (r *Rule) compile() ruleset.Rule {
+	c := ruleset.Rule{
+		ID:       identity(r),
+		Together: r.Together, Of: r.Of, Sums: r.Measure == window.Sum,
+		Off:  r.Mode == Off,
+		Ends: r.Kind() == KindVerdict && r.Mode == Enforce && !r.CountRest,
+	}
+	for _, w := range r.When {
+		c.When = append(c.When, conditionOf(w.Attribute, w.Test, w.Trim))
+	}
+	for _, name := range r.Per {
+		n := r.Networks[name]
+		c.Per = append(c.Per, ruleset.Part{Attribute: name, V4: n.V4, V6: n.V6})
+	}
+	r.limits(&c)
+	return c
+}
+
+// conditionOf returns a condition with what the index needs to know of its test.
+func conditionOf(attribute string, t Test, trim bool) ruleset.Condition {
+	_, exact := t.(equal)
+	return ruleset.Condition{
+		Attribute: attribute, Test: t, Trim: trim,
+		Values: equals(t), Exact: exact, Presence: t == Present(),
+	}
+}
+
+// identity returns the ID of r; see [ruleset.Compiled.ID].
+func identity(r *Rule) string {
+	if r.Kind() == KindVerdict {
+		return string(ruleset.AppendKey(nil, r.Name))
+	}
+	after := ""
+	if r.After != (window.After{}) {
+		after = r.After.Window.ID()
+	}
+	id := ruleset.AppendKey(nil, r.Name, r.Measure.String(), r.Of, r.window().ID(), after)
+	id = ruleset.AppendKey(id, r.Per...)
+	for _, name := range r.Per {
+		if n, ok := r.Networks[name]; ok {
+			id = ruleset.AppendKey(id, "network", name, strconv.Itoa(n.V4), strconv.Itoa(n.V6))
+		}
+	}
+	return string(id)
+}
 
 // limits compiles the limits that r may need into c.
 func (r *Rule) limits(c *ruleset.Rule) {
@@ -69,5 +117,5 @@ func (r *Rule) window() window.Window {
 	return w
 }
 
-// caseNames returns the values that have a quota of their own, sorted.
+// caseNames returns the values with a separate quota, sorted.
 func (q *Quota) caseNames() []string { return slices.Sorted(maps.Keys(q.Cases)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Names of what an answer carries beside its statuses.
+// Names of what an answer has in addition to its statuses.
 const (
 	receiptHeader   = "x-weir-receipt" // of the request to the service behind the proxy
 	receiptMetadata = "weir.receipt"
@@ -22,9 +22,9 @@ const (
 	ruleMetadata    = "weir.rule"
 )
 
-// beside adds what an answer carries beside its statuses: receipts, the outcome
-// that the rules define, its body, and header fields.
-func (a *API) beside(x *exchange) error {
+// addExtras adds what an answer has in addition to its statuses: receipts, the outcome that the
+// rules define, its body, and header fields.
+func (a *API) addExtras(x *exchange) error {
 	var metadata map[string]*structpb.Value
 	set := func(name, value string) {
 		if metadata == nil {

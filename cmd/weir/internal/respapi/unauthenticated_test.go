@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
 )
 
-// lockedServer returns a server that wants a token, such as the token all.
-func lockedServer(t *testing.T) *respapi.Server {
+// tokenServer returns a server that needs a token, such as the token all.
+func tokenServer(t *testing.T) *respapi.Server {
 	t.Helper()
 	return newServer(t, postsRule, func(c *respapi.Config) { c.Auth = auth(t) })
 }
@@ -24,8 +24,8 @@ var large = "*16\r\n$4\r\nPING\r\n" + strings.Repeat("$16000\r\n"+strings.Repeat
 
 // A client that has shown no token cannot make the server keep what it sends: not in one
 // large command, and not in many small ones.
-func TestStrangersHoldNoMemory(t *testing.T) {
-	dial := local(t, lockedServer(t))
+func TestUnauthenticatedClientsHoldNoMemory(t *testing.T) {
+	dial := local(t, tokenServer(t))
 	const n = 300
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -48,14 +48,14 @@ func TestStrangersHoldNoMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	// The clients of this test take some of it: a buffer of 4 KiB for each.
 	if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
-		t.Errorf("got %d bytes more for each stranger, want at most 40 KiB", grown)
+		t.Errorf("got %d bytes more for each unauthenticated client, want at most 40 KiB", grown)
 	}
 	runtime.KeepAlive(clients)
 }
 
 // A client with a token may send large commands, and the memory for them is given back.
 func TestLargeCommandsAreGivenBack(t *testing.T) {
-	dial := local(t, lockedServer(t))
+	dial := local(t, tokenServer(t))
 	const n = 100
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -85,7 +85,7 @@ func TestLargeCommandsAreGivenBack(t *testing.T) {
 // with them: neither its name and its token, nor the arguments of a command before the
 // last one, nor attributes that were refused.
 func TestBatchesAreGivenBack(t *testing.T) {
-	dial := local(t, lockedServer(t))
+	dial := local(t, tokenServer(t))
 	padding := strings.Repeat("x", 15000)
 	for name, tc := range map[string]struct {
 		text    string
@@ -130,13 +130,13 @@ func TestBatchesAreGivenBack(t *testing.T) {
 	}
 }
 
-// A stranger has ten seconds for its token, and a client ten for a command, however often
+// An unauthenticated client has ten seconds for its token, and a client ten for a command, however often
 // they send a little.
 func TestSlowSenders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
-		serve(t, lockedServer(t), l)
+		serve(t, tokenServer(t), l)
 		stranger, known, busy := newClient(t, l.dial()), newClient(t, l.dial()), newClient(t, l.dial())
 		for _, c := range []*client{known, busy} {
 			if got := c.do("AUTH", "all"); got != "+OK" {
@@ -156,7 +156,7 @@ func TestSlowSenders(t *testing.T) {
 			}
 		}
 		if took := time.Since(begun); took > 15*time.Second {
-			t.Errorf("a stranger that keeps asking was served for %v, want about 10 s", took)
+			t.Errorf("an unauthenticated client that keeps asking was served for %v, want about 10 s", took)
 		}
 		stranger.Close()
 
@@ -202,11 +202,11 @@ func TestSlowSenders(t *testing.T) {
 }
 
 // A connection that shows no token ends; one that has shown one may be silent.
-func TestSilentStrangers(t *testing.T) {
+func TestSilentClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
-		serve(t, lockedServer(t), l)
+		serve(t, tokenServer(t), l)
 		known, stranger, silent := newClient(t, l.dial()), newClient(t, l.dial()), newClient(t, l.dial())
 		if got := known.do("AUTH", "all"); got != "+OK" {
 			t.Fatalf("got %s", got)

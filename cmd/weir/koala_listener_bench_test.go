@@ -21,21 +21,21 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 )
 
-// BenchmarkKoalaDoor has 64 callers ask koala's door of a real service on a real
+// BenchmarkKoalaListener makes 64 callers ask koala's listener of a real service on a real
 // Redis, in bursts for one user each, on a machine that does nothing else and on
 // one whose cores are busy. It fails when a burst is admitted more or less often
-// than the rule says, or when a decision was degraded. Run it alone:
+// than the rule says, or when a decision was degraded. Run it by itself:
 //
-//	go test ./cmd/weir -run '^$' -bench KoalaDoor -benchtime 1x
-func BenchmarkKoalaDoor(b *testing.B) {
+//	go test ./cmd/weir -run '^$' -bench KoalaListener -benchtime 1x
+func BenchmarkKoalaListener(b *testing.B) {
 	for _, busy := range []bool{false, true} {
 		b.Run(fmt.Sprintf("busy=%v", busy), func(b *testing.B) {
-			door, admin := serveKoala(b, redistest.Server(b).Addr())
+			addr, admin := serveKoala(b, redistest.Server(b).Addr())
 			if busy {
 				keepBusy(b)
 			}
 			for b.Loop() {
-				askInBursts(b, door)
+				askInBursts(b, addr)
 			}
 			if n := degradedDecisions(b, admin); n != "0" {
 				b.Errorf("degraded decisions: got %s, want 0", n)
@@ -45,27 +45,27 @@ func BenchmarkKoalaDoor(b *testing.B) {
 }
 
 const (
-	doorCallers = 64
-	doorBursts  = 200
-	doorQuota   = 2
+	burstCallers = 64
+	bursts       = 200
+	burstQuota   = 2
 )
 
-// askInBursts has all callers ask for one user after the other.
-func askInBursts(b *testing.B, door string) {
-	var admitted [doorBursts]atomic.Int64
+// askInBursts makes all callers ask for one user after the other.
+func askInBursts(b *testing.B, addr string) {
+	var admitted [bursts]atomic.Int64
 	var longest atomic.Int64
 	var next atomic.Int64
 	var callers sync.WaitGroup
-	for range doorCallers {
+	for range burstCallers {
 		callers.Go(func() {
 			for {
 				n := next.Add(1) - 1
-				if n >= doorBursts*doorCallers {
+				if n >= bursts*burstCallers {
 					return
 				}
-				burst := n / doorCallers
+				burst := n / burstCallers
 				began := time.Now()
-				row, err := askDoor(door, fmt.Sprintf("/rule/browse?act=pair&uid=%d&_writeThrough=yes", burst))
+				row, err := askListener(addr, fmt.Sprintf("/rule/browse?act=pair&uid=%d&_writeThrough=yes", burst))
 				took := int64(time.Since(began))
 				for most := longest.Load(); took > most && !longest.CompareAndSwap(most, took); {
 					most = longest.Load()
@@ -83,17 +83,17 @@ func askInBursts(b *testing.B, door string) {
 	}
 	callers.Wait()
 	for i := range admitted {
-		if n := admitted[i].Load(); n != doorQuota {
-			b.Errorf("burst %d: got %d admitted, want %d", i, n, doorQuota)
+		if n := admitted[i].Load(); n != burstQuota {
+			b.Errorf("burst %d: got %d admitted, want %d", i, n, burstQuota)
 		}
 	}
-	b.ReportMetric(doorBursts*doorCallers, "calls")
+	b.ReportMetric(bursts*burstCallers, "calls")
 	b.ReportMetric(float64(longest.Load())/1e6, "ms-longest")
 }
 
-// askDoor asks as koala's clients do, with a connection for each call.
-func askDoor(door, uri string) (row string, err error) {
-	conn, err := net.Dial("tcp", door)
+// askListener asks as koala's clients do, with a connection for each call.
+func askListener(addr, uri string) (row string, err error) {
+	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		return "", err
 	}
@@ -110,9 +110,9 @@ func askDoor(door, uri string) (row string, err error) {
 	return string(text), err
 }
 
-// serveKoala starts weir serve in a process of its own. It returns the address of
-// koala's door, and the URL for operators.
-func serveKoala(b *testing.B, redis string) (door, admin string) {
+// serveKoala starts weir serve in a separate process. It returns the address of
+// koala's listener, and the URL for operators.
+func serveKoala(b *testing.B, redis string) (addr, admin string) {
 	dir := b.TempDir()
 	program, rules := filepath.Join(dir, "weir"), filepath.Join(dir, "koala_rule.conf")
 	if err := os.Symlink(os.Args[0], program); err != nil { // TestMain runs main under this name
@@ -125,7 +125,7 @@ rule : [count] [act=pair;uid=+] [time=3600; count=%d;] [result=2; return=502]
 0 : { "Ret_type":0, "Ret_code":0, "Err_no":0, "Err_msg":"", "Str_reason":"Allow", "Need_vcode":0, "Vcode_len":0, "Vcode_type":0, "Other":"", "Version":0 }
 1 : { "Ret_type":1, "Ret_code":0, "Err_no":0, "Err_msg":"", "Str_reason":"Allow", "Need_vcode":0, "Vcode_len":0, "Vcode_type":0, "Other":"", "Version":0 }
 2 : { "Ret_type":2, "Ret_code":0, "Err_no":10, "Err_msg":"", "Str_reason":"Deny", "Need_vcode":0, "Vcode_len":0, "Vcode_type":0, "Other":"", "Version":0 }
-`, doorQuota)
+`, burstQuota)
 	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -144,22 +144,22 @@ rule : [count] [act=pair;uid=+] [time=3600; count=%d;] [result=2; return=502]
 	}
 	b.Cleanup(func() { _ = weir.Process.Kill(); _ = weir.Wait() })
 	greeting := bufio.NewScanner(said)
-	for (door == "" || admin == "") && greeting.Scan() {
+	for (addr == "" || admin == "") && greeting.Scan() {
 		if m := regexp.MustCompile(`its admin on (http://\S+)`).FindStringSubmatch(greeting.Text()); m != nil {
 			admin = strings.TrimRight(m[1], ",.;")
 		}
 		if m := regexp.MustCompile(`koala\D*http://([0-9.:]+)`).FindStringSubmatch(greeting.Text()); m != nil {
-			door = m[1]
+			addr = m[1]
 		}
 	}
-	if door == "" || admin == "" {
+	if addr == "" || admin == "" {
 		b.Fatal("the service has not told its addresses")
 	}
 	go func() { _, _ = io.Copy(io.Discard, said) }()
-	return door, admin
+	return addr, admin
 }
 
-// keepBusy keeps every core of the machine busy with processes of their own.
+// keepBusy keeps every core of the machine busy with separate processes.
 func keepBusy(b *testing.B) {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.Cleanup(cancel)
