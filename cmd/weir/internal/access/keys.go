@@ -156,8 +156,8 @@ func (k *Keys) Holder(c Credentials) (*Holder, *Refusal) {
 	}
 	h := k.find(digestOf(c.Token))
 	host := clientaddr.WithoutPort(c.Address)
-	at := maphash.String(k.seed, host) | 1 // 0 is an empty slot
-	if h != nil && h.knownFrom(at) {
+	at := maphash.String(k.seed, host) | 1 // 0 is an empty slot of h.known
+	if h != nil && h.known[at%uint64(len(h.known))].Load() == at {
 		return h, nil
 	}
 	group, ok := clientaddr.Group(host)
@@ -169,7 +169,7 @@ func (k *Keys) Holder(c Credentials) (*Holder, *Refusal) {
 		if err != nil || !seen.Allowed {
 			return nil, slowed(seen.RetryAfter)
 		}
-		h.know(at)
+		h.known[at%uint64(len(h.known))].Store(at)
 		return h, nil
 	}
 	seen, err := k.wrong.Allow(context.Background(), group)
@@ -240,15 +240,6 @@ type Holder struct {
 	// Each address has one slot, which a later address may take over.
 	known [64]atomic.Uint64
 }
-
-// knownFrom reports whether the token was shown from an address before, by the
-// hash of the address.
-func (h *Holder) knownFrom(hash uint64) bool {
-	return h.known[hash%uint64(len(h.known))].Load() == hash
-}
-
-// know remembers the hash of an address.
-func (h *Holder) know(hash uint64) { h.known[hash%uint64(len(h.known))].Store(hash) }
 
 // attempt is what the last attempt to read some files has read.
 type attempt [sha256.Size]byte

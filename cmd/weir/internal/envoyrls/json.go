@@ -37,7 +37,7 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	if http.NewCrossOriginProtection().Check(r) != nil {
 		return 0, nil, auth.Foreign()
 	}
-	caller, err := auth.Authenticate(r, access.Decide)
+	caller, err := auth.Authenticate(access.CredentialsOf(r), access.Decide)
 	if err != nil {
 		return 0, nil, err
 	}

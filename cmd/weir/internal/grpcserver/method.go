@@ -2,7 +2,6 @@ package grpcserver
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -172,15 +171,15 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 	if s.config.Auth == nil {
 		return nil, nil
 	}
-	// The authenticator reads these fields of a request over HTTP, and no others.
-	r := http.Request{Header: http.Header{}}
-	if t := tokens(ctx); t != nil {
-		r.Header["Authorization"] = t
-	}
+	var shown access.Credentials
+	shown.Token, shown.Shown = access.Bearer(tokens(ctx))
 	if c != nil {
-		r.RemoteAddr, r.TLS = c.RemoteAddr().String(), c.tlsState()
+		shown.Address = c.RemoteAddr().String()
+		if state := c.tlsState(); state != nil && len(state.VerifiedChains) > 0 {
+			shown.Certificate = state.VerifiedChains[0][0]
+		}
 	}
-	return s.config.Auth.Authenticate(&r, need)
+	return s.config.Auth.Authenticate(shown, need)
 }
 
 // intercept authenticates the callers of reflection, but not of health, which this package adds itself. It

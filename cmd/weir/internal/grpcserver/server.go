@@ -72,7 +72,6 @@ type Server struct {
 // New returns a server with the services for health and for reflection.
 func New(c Config) *Server {
 	s := &Server{config: c, health: health.NewServer(), names: []string{""}, leaving: make(chan struct{})}
-	s.config.Auth = c.Auth.Proxied() // browsers cannot call, so the host of a call is irrelevant
 	if s.config.Auth != nil && s.config.Auth.Keys == nil {
 		s.config.Auth = nil
 	}

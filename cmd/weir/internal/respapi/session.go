@@ -17,7 +17,7 @@ const checkEvery = time.Second
 // scopes in need.
 func (c *conn) admit(need access.Scope) error {
 	if c.checked.IsZero() {
-		caller, err := c.server.c.Auth.Verify(c.credentials, access.None)
+		caller, err := c.server.c.Auth.Authenticate(c.credentials, access.None)
 		if err != nil {
 			return err
 		}
