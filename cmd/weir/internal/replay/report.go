@@ -25,6 +25,11 @@ type Report struct {
 	From      time.Time        `json:"from,omitzero"`
 	To        time.Time        `json:"to,omitzero"`
 
+	// Records is the number of lines that report an action after it has happened, such as an
+	// update of koala's. Rules count them and do not decide them, so they are not among the
+	// requests.
+	Records int64 `json:"records,omitzero"`
+
 	// Degraded is the number of requests under a rule that had no memory left for
 	// another key ([rule.Rule.MaxKeys]). The rule's outage policy decided them, and
 	// the rule's numbers do not include them.
