@@ -257,7 +257,11 @@ type decider struct {
 }
 
 func newDecider(rules *rule.Set, f *feed) (*decider, error) {
-	s := memstore.New(memstore.WithClock(func() window.Instant { return f.entry.Time }))
+	memory := memstore.New(memstore.WithClock(func() window.Instant { return f.entry.Time }))
+	var s store.Store = memory
+	if countsRest(rules) {
+		s = &behindStore{Store: memory}
+	}
 	engine, err := weir.NewEngine(rules, weir.WithStore(s))
 	if err != nil {
 		return nil, err

@@ -64,8 +64,8 @@ type Tally struct {
 
 	// Matched is the number of requests that matched the rule: the sum of Allowed
 	// and Denied. Denied is the number of those that exceeded the rule's limit,
-	// even if an earlier rule decided them or the rule is in shadow mode. For a
-	// verdict, Matched is the number of requests that it decided.
+	// even if an earlier rule decided them, the rule is in shadow mode, or it counts
+	// behind a verdict, whatever its limit. For a verdict, Matched is the number of requests that it decided.
 	Matched int64 `json:"matched"`
 	Allowed int64 `json:"allowed"`
 	Denied  int64 `json:"denied"`

@@ -115,11 +115,12 @@ func (ts *tallies) add(d *weir.Decision, e *Entry) {
 			continue
 		}
 		t.Matched++
-		t.over.add(now, u.Allowed)
+		within := u.Allowed || u.Kind != rule.KindLimit // triggers and counters admit everything
+		t.over.add(now, within)
 		if u.Held {
 			t.Held++
 		}
-		if u.Allowed {
+		if within {
 			t.Allowed++
 			continue
 		}
