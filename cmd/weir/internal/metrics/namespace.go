@@ -141,7 +141,7 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 		switch {
 		case !u.Allowed:
 			n.over.get(ruleMode{u.Rule, mode(u)}).Inc()
-		case n.m.isNear(u):
+		case n.m.isNear(d, u):
 			n.near.get(ruleMode{u.Rule, mode(u)}).Inc()
 		}
 	}
@@ -152,12 +152,22 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 
 // isNear reports whether the key of u is within its limit and near it. A small limit, such as one
 // code a minute, has no such range, because ordinary use takes all of it.
-func (m *Metrics) isNear(u *weir.Usage) bool {
+func (m *Metrics) isNear(d *weir.Decision, u *weir.Usage) bool {
 	if u.Kind != rule.KindLimit || u.Quota == window.Unlimited {
 		return false
 	}
 	from := m.near * float64(u.Quota)
-	return float64(u.Used) >= from && float64(u.Quota-1) >= from
+	return float64(u.Used) >= from && float64(u.Quota-1) >= from && !passes(d, u)
+}
+
+// passes reports whether hits that were counted in u without asking its limit, by a record or behind
+// a verdict, have passed the limit.
+func passes(d *weir.Decision, u *weir.Usage) bool {
+	if u.Before+u.Hits <= u.Quota || d.Rules == nil {
+		return false
+	}
+	i, ok := d.Rules.Find(u.Rule)
+	return ok && d.Rules.Rule(i).Measure != window.Distinct // a member that is in the window is free
 }
 
 // Failed counts one request that was answered with an error.

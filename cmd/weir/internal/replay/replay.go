@@ -22,6 +22,9 @@
 //	agent    the User-Agent header
 //	host     the virtual host without its port, if the line has one
 //
+// In logs of other formats a request can also be a [Check], which counts nothing, or a
+// [Record], which counts and is not decided.
+//
 // Attributes that a line leaves out or gives as "-" are empty. Text that a
 // server escaped with backslashes stays escaped.
 //
@@ -141,6 +144,7 @@ type feed struct {
 	progress func(Progress)
 
 	lines, bad  int64
+	records     int64 // of the lines
 	badLines    []BadLine
 	unseen      []int          // attributes without a value so far
 	first, last window.Instant // of requests
@@ -220,6 +224,9 @@ func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) erro
 		if len(f.unseen) > 0 {
 			f.unseen = slices.DeleteFunc(f.unseen, func(i int) bool { return f.entry.Values[i] != "" })
 		}
+		if f.entry.Verb == Record {
+			f.records++
+		}
 		if now := f.entry.Time; f.lines-f.bad == 1 {
 			f.first, f.last = now, now
 		} else {
@@ -250,7 +257,11 @@ type decider struct {
 }
 
 func newDecider(rules *rule.Set, f *feed) (*decider, error) {
-	s := memstore.New(memstore.WithClock(func() window.Instant { return f.entry.Time }))
+	memory := memstore.New(memstore.WithClock(func() window.Instant { return f.entry.Time }))
+	var s store.Store = memory
+	if countsRest(rules) {
+		s = &behindStore{Store: memory}
+	}
 	engine, err := weir.NewEngine(rules, weir.WithStore(s))
 	if err != nil {
 		return nil, err
@@ -276,13 +287,14 @@ func positions(rules *rule.Set, names []string) []int {
 	return from
 }
 
-// take decides e. The decision is valid until the next call.
-func (d *decider) take(ctx context.Context, e *Entry) (*weir.Decision, error) {
+// do does what e asks, and returns the answer. That of a record decides nothing. The decision is
+// valid until the next call.
+func (d *decider) do(ctx context.Context, e *Entry, verb Verb) (*weir.Decision, error) {
 	d.read(e)
-	return &d.decision, d.engine.Do(ctx, store.Take, &d.request, &d.decision)
+	return &d.decision, d.engine.Do(ctx, verb.Store(), &d.request, &d.decision)
 }
 
-// check returns the error that take would return for e.
+// check returns the error that do would return for e.
 func (d *decider) check(ctx context.Context, e *Entry) error {
 	d.read(e)
 	return d.engine.Do(ctx, store.Check, &d.request, &d.decision)
@@ -304,22 +316,18 @@ type run struct {
 
 // take replays one request.
 func (r *run) take(ctx context.Context, e *Entry) error {
-	d, err := r.real.take(ctx, e)
+	d, err := r.real.do(ctx, e, e.Verb)
 	if err != nil {
 		return err
 	}
-	r.tallies.add(d, e.Time)
-	if r.peaks != nil {
-		use, err := r.peaks.decider.take(ctx, e)
-		if err != nil {
-			return err
-		}
-		r.peaks.add(use)
+	r.tallies.add(d, e)
+	if err := r.peaks.take(ctx, e); err != nil {
+		return err
 	}
 	if r.alone == nil {
 		return nil
 	}
-	alone, err := r.alone.take(ctx, e)
+	alone, err := r.alone.do(ctx, e, e.Verb)
 	if err != nil {
 		return err
 	}
