@@ -85,7 +85,7 @@ func (c *Call) Reservation() access.Reservation { return access.Reservation{Reso
 
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
-func (c *Call) Leaving() <-chan struct{} { return c.server.leaving }
+func (c *Call) Leaving() <-chan struct{} { return c.server.life.Done() }
 
 // Again finds out again who calls, as at the beginning of the call, for a call that
 // lasts long. Tokens may have changed meanwhile. The error is an [*access.Refusal].
