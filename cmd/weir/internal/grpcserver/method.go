@@ -84,7 +84,7 @@ func (c *Call) Reservation() access.Reservation { return access.Reservation{Reso
 
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
-func (c *Call) Leaving() <-chan struct{} { return c.server.leaving }
+func (c *Call) Leaving() <-chan struct{} { return c.server.life.Done() }
 
 // Again authenticates the caller of a long call again, because tokens may have changed. The error is an
 // [*access.Refusal].
