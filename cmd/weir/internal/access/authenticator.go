@@ -223,8 +223,8 @@ type Refusal struct {
 	// Detail states what is wrong and what to do.
 	Detail string
 
-	// RetryAfter is how long to wait before another token is read; 0 unless
-	// Reason is Slowed.
+	// RetryAfter is how long to wait before showing another token that may be wrong; 0
+	// unless Reason is Slowed.
 	RetryAfter time.Duration
 }
 
