@@ -74,6 +74,17 @@ func (a *Authenticator) Foreign() error {
 	return a.refuse(&Refusal{Reason: Origin, Detail: "calls from web pages of another origin are refused"})
 }
 
+// CrossOrigin reports whether a web page of another origin makes the request, whatever its
+// method: [http.CrossOriginProtection] accepts each GET, and some of ours count or are costly.
+func CrossOrigin(r *http.Request) bool {
+	if len(r.Header["Sec-Fetch-Site"]) == 0 && len(r.Header["Origin"]) == 0 {
+		return false // only browsers send these
+	}
+	asked := *r
+	asked.Method = http.MethodPost
+	return http.NewCrossOriginProtection().Check(&asked) != nil
+}
+
 // May returns a [*Refusal] unless the holder has the scopes in need. A nil Holder
 // has all.
 func (h *Holder) May(need Scope) error {
@@ -220,8 +231,8 @@ type Refusal struct {
 	// Detail states what is wrong and what to do.
 	Detail string
 
-	// RetryAfter is how long to wait before another token is read; 0 unless
-	// Reason is Slowed.
+	// RetryAfter is how long to wait before showing another token that may be wrong; 0
+	// unless Reason is Slowed.
 	RetryAfter time.Duration
 }
 

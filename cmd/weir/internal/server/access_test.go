@@ -116,21 +116,32 @@ func TestTokens(t *testing.T) {
 // Without authentication, a service on loopback refuses what a web page sends.
 func TestBrowsersAreRefused(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *config.Config) { c.Access.Hosts = []string{"weir.example"} })
+	s := startKoala(t, koalaHome(t), func(c *config.Config) { c.Access.Hosts = []string{"weir.example"} })
+	koala := "http://" + s.addr + "/rule/"
 	for _, tc := range []struct {
 		method, url, header, value string
 		want                       int
 	}{
-		{"POST", s.admin + "/-/reload", "", "", 409},
+		{"POST", s.admin + "/-/reload", "", "", 200},
 		{"POST", s.admin + "/-/reload", "Origin", "https://evil.example", 403},
 		{"POST", s.admin + "/-/reload", "Sec-Fetch-Site", "cross-site", 403},
 		{"GET", s.admin + "/debug/pprof/heap", "Sec-Fetch-Site", "cross-site", 403},
 		{"GET", s.admin + "/debug/pprof/heap", "Host", "evil.example:8081", 403},
 		{"GET", s.admin + "/metrics", "Host", "evil.example", 403},
+		{"GET", s.admin + "/metrics", "Origin", "https://evil.example", 403},
+		{"GET", s.admin + "/metrics", "Sec-Fetch-Site", "same-site", 403}, // another port of this machine
+		{"GET", s.admin + "/metrics", "Sec-Fetch-Site", "same-origin", 200},
 		{"GET", s.admin + "/metrics", "Host", "weir.example:8081", 200},
 		{"GET", s.admin + "/healthz", "Host", "evil.example", 200},
 		{"POST", s.api + "/v1/take", "Host", "evil.example", 403},
 		{"POST", s.api + "/v1/take", "Host", "localhost:8080", 200},
+		{"GET", koala + "update?act=post", "", "", 200},
+		{"GET", koala + "update?act=post", "Origin", "https://evil.example", 403},
+		{"GET", koala + "update?act=post", "Sec-Fetch-Site", "cross-site", 403},
+		{"GET", koala + "update?act=post", "Sec-Fetch-Site", "same-site", 403},
+		{"GET", koala + "update?act=post", "Sec-Fetch-Site", "none", 200}, // typed by a user
+		{"GET", koala + "update?act=post", "Host", "evil.example", 403},
+		{"GET", "http://" + s.addr + "/monitor/alive", "Origin", "https://evil.example", 200},
 		{"GET", s.api + "/v1/gate?action=x", "Host", "shop.example", 200}, // a proxy forwards its client's
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), tc.method, tc.url, strings.NewReader(takePost))

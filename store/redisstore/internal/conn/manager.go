@@ -32,7 +32,7 @@ type manager struct {
 	node *Node
 	find func(context.Context) (addr string, err error) // nil: the node stays where it is
 
-	ctx           context.Context // done when the node is closed
+	ctx           context.Context // done when the node or the servers are closed
 	cancel        context.CancelFunc
 	tasks         sync.WaitGroup
 	news          chan struct{} // has one when a connection was lost or the breaker has opened
@@ -58,7 +58,7 @@ func (n *Node) keep(find func(context.Context) (string, error)) {
 		node: n, find: find, at: n.addr,
 		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
 	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.ctx, m.cancel = context.WithCancel(n.config.life)
 	n.manager = m
 	m.tasks.Go(m.run)
 }
@@ -107,10 +107,12 @@ func (m *manager) refused() error {
 	return nil
 }
 
-// await waits until the first attempt to connect has ended, or ctx is done.
+// await waits until the first attempt to connect has ended, the node is closed, or ctx is
+// done.
 func (m *manager) await(ctx context.Context) {
 	select {
 	case <-m.tried:
+	case <-m.ctx.Done():
 	case <-ctx.Done():
 	}
 }
