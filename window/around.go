@@ -27,12 +27,13 @@ type part struct {
 	now  Instant
 }
 
-// open returns the parts of s at now. A state that has expired is an empty one.
+// open returns the parts of s at now. A state that has expired is an empty one, and under a
+// limit without bans no strikes are remembered.
 func (l *Compiled) open(s State, now Instant) (p part) {
 	p.ban, p.in = l.splitBan(s)
 	p.algo = l.below(p.in)
 	p.now = min(max(now, 0), lastInstant)
-	if p.ban.strikes > 0 {
+	if p.ban.strikes > 0 && l.Ban.For > 0 {
 		p.now = max(p.now, p.ban.since())
 	}
 	if len(p.in) > 0 {
@@ -41,6 +42,9 @@ func (l *Compiled) open(s State, now Instant) (p part) {
 			p.in = p.in[:0]
 			p.algo = l.below(p.in)
 		}
+	}
+	if p.ban.strikes > 0 && l.Ban.For == 0 {
+		p.ban = p.ban.forgotten(p.now)
 	}
 	if len(p.in) == 0 && p.ban.left(p.now, &l.Ban) == 0 && p.ban.end <= p.now {
 		p.ban = banState{}
@@ -272,8 +276,11 @@ func (l *Compiled) refundAround(r *Result, s State, now Instant, h Hits) State {
 	default:
 		p.in = p.algo.sub(p.in, p.now, h.countable())
 	}
-	if noted && l.undated && p.ban.strikes == 0 {
-		p.ban = notedAt(p.now + 1) // whose hits were refunded cannot be told
+	switch { // whose hits were refunded cannot be told
+	case p.ban.strikes > 0:
+		p.ban.refunded = p.ban.refunded || l.undated
+	case noted:
+		p.ban = notedAt(p.now + 1)
 	}
 	return l.done(r, s, &p, before)
 }
@@ -301,6 +308,9 @@ func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now 
 
 func (l *Compiled) expiresAround(s State) (at Instant) {
 	b, in := l.splitBan(s)
+	if b.strikes > 0 && l.Ban.For == 0 {
+		b = b.forgotten(0)
+	}
 	if len(in) > 0 {
 		at = l.below(in).expires(in)
 	} else if b.strikes == 0 {
