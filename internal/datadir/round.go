@@ -1,9 +1,12 @@
 package datadir
 
+import "time"
+
 // beginRound begins to write all keys to the file that has just begun. lost reports
 // whether the file before it may lack something that was written to it.
 func (w *writer) beginRound(lost bool) {
 	clear(w.spaces) // those of keyspaces that are no more, too
+	w.dropped = time.Time{}
 	for name, n := range w.notes {
 		if len(n.data) == 0 && n.written && !lost {
 			delete(w.notes, name) // the files before this one say that it was dropped

@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weirhq/weir/internal/datadir/internal/format"
 )
@@ -38,7 +39,9 @@ func (w *writer) writeNotes() error {
 				w.next()
 			}
 			w.buf = format.AppendNote(w.buf, name, n.data)
-			n.written = true
+			if n.written = true; dropped && w.dropped.IsZero() {
+				w.dropped = time.Now()
+			}
 			if len(w.buf) >= frameTarget {
 				if err := w.seal(0); err != nil {
 					return err

@@ -22,6 +22,10 @@ const (
 	// leastGrowth is how much a file grows at least before a round begins.
 	leastGrowth = 4 << 20
 
+	// mostDropped is how long a note that was dropped is in a file at most before a
+	// round begins, because notes can have what is personal.
+	mostDropped = 24 * time.Hour
+
 	// A round writes roundShare bytes for each byte of changes, and at least
 	// roundLeast in each flush, or roundMost.
 	roundShare = 4
@@ -60,7 +64,8 @@ type writer struct {
 	changes journal.Reader
 	spaces  map[*store.Space]*known
 	notes   map[string]*note
-	refused error // of a note that is too large
+	refused error     // of a note that is too large
+	dropped time.Time // when the first note was dropped that files have; zero: there is none
 
 	walk   journal.Reader // of the round; nil: none
 	hurry  bool           // the round writes roundMost in each flush
@@ -138,7 +143,9 @@ func (w *writer) flush(ended bool) error {
 // begin makes sure that there is a file to append to, and begins a round when it is
 // time to.
 func (w *writer) begin() error {
-	due := w.walk == nil && !w.pending && w.grown >= max(w.live, leastGrowth) && time.Now().After(w.postponed)
+	now := time.Now()
+	due := w.grown >= max(w.live, leastGrowth) || !w.dropped.IsZero() && now.Sub(w.dropped) >= mostDropped
+	due = due && w.walk == nil && !w.pending && now.After(w.postponed)
 	needed := w.file == nil || w.broken || w.secrets() != w.store.memory.Journal().AllSecrets()
 	if !needed && !due {
 		return nil
