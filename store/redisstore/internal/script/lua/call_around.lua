@@ -191,9 +191,12 @@ local function refund(o)
   local before = look(o, 0)
   if n == 0 then return answer(o, before, before, 0) end
   sub(o, o.held and math.min(n, MAX) or n)
-  o.refunded = o.refunded or is_undated(o)
+  if o.strikes > 0 then
+    o.refunded = o.refunded or is_undated(o)
+  elseif noted then
+    o.noted = o.now + 1
+  end
   done(o, before, false)
-  if noted and o.strikes == 0 then o.noted = o.now + 1 end
 end
 
 -- finish settles, cancels or renews.
