@@ -16,23 +16,34 @@ import (
 
 // countedHits are hits that one call has counted in a rule.
 type countedHits struct {
-	take int // its number; 0: not a take, or one that was denied
-	at   time.Time
-	n    int64
+	take   int // its number; 0: not a take, or one that was denied
+	at     time.Time
+	n      int64
+	member string
 }
 
-// cancelModel is what rules beside a hold have counted, by the definition: who has counted
-// each hit, and when.
+// countedRule is what one rule has counted, by the definition: who has counted each hit,
+// and when.
+type countedRule struct {
+	*rule.Rule
+	hits  []countedHits
+	began time.Time // of a fixed window
+	until time.Time // up to which a bucket has drained
+
+	vague bool  // a cancel may have to give back less
+	past  bool  // it has counted past its quota, so that a refund gives back others' hits first
+	least int64 // the smallest quota since it was empty: what it had past that may be forgotten
+}
+
+// cancelModel is the model of rules beside a hold.
 type cancelModel struct {
 	*rand.Rand
 	t     *testing.T
 	e     *weir.Engine
 	pool  []rule.Rule
 	now   []rule.Rule // in force
-	hits  map[string][]countedHits
-	vague map[string]bool // rules in which a cancel may have to give back less
-	past  map[string]bool // rules that have counted past their quota: see refund
-	takes []weir.Request  // which held, by number
+	rules map[string]*countedRule
+	takes []weir.Request // which held, by number
 	given []weir.Receipt
 
 	cancelled, behind, shadowed, reloads int
@@ -64,16 +75,19 @@ func TestCancelsLikeAModel(t *testing.T) {
 }
 
 func newCancelModel(t *testing.T, seed uint64) *cancelModel {
-	m := &cancelModel{Rand: rand.New(rand.NewPCG(seed, 28)), t: t, hits: map[string][]countedHits{}, vague: map[string]bool{}, past: map[string]bool{}}
+	m := &cancelModel{Rand: rand.New(rand.NewPCG(seed, 28)), t: t, rules: map[string]*countedRule{}}
 	m.pool = []rule.Rule{
 		{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 100}, Window: window.Held(10 * time.Minute)},
 		{Name: "vip", When: equals("plan", "vip"), Then: rule.Allow, CountRest: true},
 	}
+	groups := window.Sliding(time.Hour)
+	groups.Precision = 2
 	for i, w := range []window.Window{
-		window.Sliding(time.Hour), window.Sliding(time.Hour), window.Calendar(window.Day, nil), window.Aligned(time.Hour), window.Ever(), window.Cells(time.Hour, 6),
+		window.Sliding(time.Hour), groups, window.Calendar(window.Day, nil), window.Aligned(time.Hour), window.Ever(),
+		window.Cells(time.Hour, 6), window.Fixed(time.Hour), window.Bucket(time.Hour, 0),
 	} {
 		r := rule.Rule{
-			Name: fmt.Sprint("r", i), Per: []string{"user"}, Quota: &rule.Quota{Value: 2 + m.Int64N(8)}, Window: w,
+			Name: fmt.Sprint("r", i), Per: []string{"user"}, Window: w,
 			CountDenied: m.IntN(3) == 0, Feedback: map[string]int64{"solved": window.All, "one": 1},
 		}
 		if m.IntN(4) == 0 {
@@ -84,18 +98,33 @@ func newCancelModel(t *testing.T, seed uint64) *cancelModel {
 		}
 		m.pool = append(m.pool, r)
 	}
+	for i, w := range []window.Window{window.Sliding(time.Hour), window.Fixed(time.Hour)} {
+		m.pool = append(m.pool, rule.Rule{
+			Name: fmt.Sprint("peers", i), Per: []string{"user"}, Measure: window.Distinct, Of: "peer", Quota: &rule.Quota{Value: 9}, Window: w,
+		})
+	}
+	m.requota()
 	m.now = m.pool
 	m.e = engine(t, m.pool)
 	return m
 }
 
+// requota gives limits other quotas.
+func (m *cancelModel) requota() {
+	for i := range m.pool {
+		if r := &m.pool[i]; r.Name[0] == 'r' {
+			r.Quota = &rule.Quota{Value: 2 + m.Int64N(8)}
+		}
+	}
+}
+
 func (m *cancelModel) step() {
 	time.Sleep(time.Microsecond + time.Duration(m.Int64N(int64([]time.Duration{time.Second, time.Minute, 40 * time.Minute}[min(m.IntN(12), 11)/5]))))
-	r := weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 1 + m.Int64N(2)}
-	if m.IntN(3) == 0 {
-		r.Attributes = weir.Attributes("user", "ann", "plan", "vip")
+	for _, c := range m.rules {
+		c.drain()
 	}
-	switch m.IntN(16) {
+	r := weir.Request{Attributes: weir.Attributes("user", "ann", "peer", fmt.Sprint(m.IntN(4)), "plan", []string{"", "", "vip"}[m.IntN(3)]), Hits: 1 + m.Int64N(2)}
+	switch m.IntN(18) {
 	case 0:
 		m.do(store.Record, r)
 	case 1:
@@ -106,7 +135,9 @@ func (m *cancelModel) step() {
 	case 3:
 		r.Hits, r.Feedback = 0, "one"
 		m.do(store.Refund, r)
-	case 4, 5, 6, 7:
+	case 4:
+		m.do(store.Refund, r)
+	case 5, 6, 7, 8:
 		if n := len(m.takes); n > 0 {
 			m.cancel(max(0, n-1-m.IntN(6)))
 		}
@@ -118,6 +149,9 @@ func (m *cancelModel) step() {
 // reload puts some of the rules in force, in any order.
 func (m *cancelModel) reload() {
 	m.reloads++
+	if m.IntN(2) == 0 {
+		m.requota()
+	}
 	m.now = slices.Clone(m.pool[:1])
 	for _, i := range m.Perm(len(m.pool) - 1)[:m.IntN(len(m.pool))] {
 		m.now = append(m.now, m.pool[1+i])
@@ -129,10 +163,16 @@ func (m *cancelModel) reload() {
 }
 
 // ruleOf returns a rule in force, and whether r passes a verdict before it.
-func (m *cancelModel) ruleOf(name string, r *weir.Request) (ru *rule.Rule, behind bool) {
+func (m *cancelModel) ruleOf(name string, r *weir.Request) (c *countedRule, behind bool) {
 	at := slices.IndexFunc(m.now, func(ru rule.Rule) bool { return ru.Name == name })
+	if c = m.rules[name]; c == nil {
+		c = &countedRule{least: window.MaxHits, until: time.Now()}
+		m.rules[name] = c
+	}
+	c.Rule = &m.now[at]
+	c.least = min(c.least, c.Quota.Value)
 	verdict := slices.IndexFunc(m.now, func(ru rule.Rule) bool { return ru.Name == "vip" })
-	return &m.now[at], len(r.Attributes) > 1 && verdict >= 0 && verdict < at
+	return c, r != nil && r.Attributes[2].Value == "vip" && verdict >= 0 && verdict < at
 }
 
 func (m *cancelModel) do(verb store.Verb, r weir.Request) {
@@ -150,57 +190,81 @@ func (m *cancelModel) do(verb store.Verb, r weir.Request) {
 		if u.Rule == "flight" {
 			continue
 		}
-		ru, behind := m.ruleOf(u.Rule, &r)
+		c, behind := m.ruleOf(u.Rule, &r)
 		switch {
-		case u.Struck:
-			m.hits[u.Rule], m.vague[u.Rule], m.past[u.Rule] = nil, false, false
-		case verb == store.Refund && r.Feedback == "solved":
-			m.hits[u.Rule], m.vague[u.Rule], m.past[u.Rule] = nil, false, false
-		case verb == store.Refund:
-			m.refund(u, ru)
+		case r.Feedback != "" && c.Measure == window.Distinct: // which has none
+		case u.Struck, r.Feedback == "solved":
+			c.empty()
 		case u.Banned:
+		case verb == store.Refund:
+			c.refund(u, max(r.Hits, 1), &r)
 		case verb == store.Record:
-			m.count(u, 0, r.Hits)
+			c.count(u, 0, &r)
 		case behind:
 			if d.Allowed {
-				m.count(u, take, r.Hits)
+				c.count(u, take, &r)
 				m.behind++
 			}
-		case ru.Mode == rule.Shadow && u.Allowed:
-			m.count(u, take, r.Hits)
+		case c.Mode == rule.Shadow && u.Allowed:
+			c.count(u, take, &r)
 			m.shadowed++
-		case d.Allowed && ru.Mode != rule.Shadow:
-			m.count(u, take, r.Hits)
-		case ru.CountDenied && d.Allowed:
-			m.count(u, take, r.Hits)
-		case ru.CountDenied:
-			m.count(u, 0, r.Hits)
+		case d.Allowed && c.Mode != rule.Shadow:
+			c.count(u, take, &r)
+		case c.CountDenied && d.Allowed:
+			c.count(u, take, &r)
+		case c.CountDenied:
+			c.count(u, 0, &r)
 		}
 	}
 }
 
-func (m *cancelModel) count(u *weir.Usage, take int, n int64) {
-	m.hits[u.Rule] = append(m.hits[u.Rule], countedHits{take, time.Now(), n})
+func (c *countedRule) empty() { *c = countedRule{Rule: c.Rule, least: c.Quota.Value, until: c.until} }
+
+func (c *countedRule) count(u *weir.Usage, take int, r *weir.Request) {
+	now := time.Now()
+	if c.began.IsZero() || now.Sub(c.began) >= c.Window.Length {
+		c.began = now
+	}
+	h := countedHits{take, now, r.Hits, ""}
+	if c.Measure == window.Distinct {
+		h.n, h.member = 1, r.Attributes[1].Value
+	}
+	if c.Window.Kind == window.KindBucket {
+		h.n = c.drains(h.n)
+	}
+	c.hits = append(c.hits, h)
 	if u.Used >= u.Quota {
-		m.vague[u.Rule], m.past[u.Rule] = true, true // perhaps, where a window forgets the oldest
+		c.vague, c.past = true, true // perhaps, where a window forgets the oldest
 	}
 }
 
-// refund gives back the newest hit that counts. In a sliding window the hits past the quota
-// go first, and nobody can tell whose they are, so the refund gives back one that no take has.
-func (m *cancelModel) refund(u *weir.Usage, ru *rule.Rule) {
-	m.vague[u.Rule] = true
-	list := m.hits[u.Rule]
-	for i := len(list) - 1; i >= 0 && u.Before > 0; i-- {
-		if list[i].n == 0 || !inside(&ru.Window, list[i].at, time.Now()) {
-			continue
+// refund gives back the newest hits that count. In a sliding window the hits past the quota
+// go first, and nobody can tell whose they are, so the refund gives back ones that no take has.
+func (c *countedRule) refund(u *weir.Usage, n int64, r *weir.Request) {
+	c.vague = true
+	switch {
+	case u.Before == 0:
+	case c.Measure == window.Distinct:
+		for i := len(c.hits) - 1; i >= 0; i-- {
+			if h := &c.hits[i]; h.member == r.Attributes[1].Value && h.n > 0 && c.inside(h) {
+				h.n = 0
+				return
+			}
 		}
-		if m.past[u.Rule] && ru.Window.Kind == window.KindSliding {
-			m.hits[u.Rule] = append(list, countedHits{0, list[0].at, -1})
-		} else {
-			list[i].n--
+	case c.past && c.Window.Kind == window.KindSliding:
+		if len(c.hits) > 0 {
+			c.hits = append(c.hits, countedHits{at: c.hits[0].at, n: -n})
 		}
-		return
+	default:
+		if c.Window.Kind == window.KindBucket {
+			n = c.drains(n)
+		}
+		for i := len(c.hits) - 1; i >= 0; i-- {
+			if h := &c.hits[i]; c.inside(h) {
+				part := min(h.n, n)
+				h.n, n = h.n-part, n-part
+			}
+		}
 	}
 }
 
@@ -215,52 +279,95 @@ func (m *cancelModel) cancel(i int) {
 	}
 	m.cancelled++
 	for _, u := range d.Usages {
-		if !u.Banned { // where nothing is left, or nothing given back
-			m.hits[u.Rule] = slices.DeleteFunc(m.hits[u.Rule], func(h countedHits) bool { return h.take == i+1 })
+		if u.Banned || u.Rule == "flight" { // nothing is left, or nothing given back
+			continue
 		}
+		c, _ := m.ruleOf(u.Rule, nil)
+		c.hits = slices.DeleteFunc(c.hits, func(h countedHits) bool { return h.take == i+1 })
+		c.vague = c.vague || c.Measure == window.Distinct || c.Window.Kind == window.KindBucket
 	}
 }
 
 func (m *cancelModel) compare(when string) {
-	now := time.Now()
 	for i := range m.now {
-		ru := &m.now[i]
-		if ru.Name == "vip" || ru.Name == "flight" {
+		name := m.now[i].Name
+		if name == "vip" || name == "flight" {
 			continue
 		}
-		u, err := m.e.Usage(m.t.Context(), ru.Name, weir.Attributes("user", "ann"))
+		c, _ := m.ruleOf(name, nil)
+		u, err := m.e.Usage(m.t.Context(), name, weir.Attributes("user", "ann"))
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		var want int64
-		for _, h := range m.hits[ru.Name] {
-			if h.n < 0 || inside(&ru.Window, h.at, now) {
-				want += h.n
-			}
-		}
-		if want = max(0, want); want+u.Used == 0 {
-			m.hits[ru.Name] = nil
-			m.vague[ru.Name], m.past[ru.Name] = false, false
+		want := c.used()
+		if vague := c.vague && c.Ban.For > 0; want+u.Used == 0 {
+			c.empty()
+			c.vague = vague // a key with strikes does not note when its hits were refunded
 		}
 		least := want
-		if ru.Window.Kind == window.KindSliding {
-			least = min(want, ru.Quota.Value)
+		if c.Window.Kind == window.KindSliding || c.Window.Kind == window.KindBucket {
+			least = min(want, c.least)
 		}
-		exact := !m.vague[ru.Name] && ru.Window.Kind != window.KindCells
+		exact := !c.vague && c.Window.Kind != window.KindCells && c.Window.Precision == 0
 		if u.Used < least || exact && u.Used != want && !u.Banned {
-			m.t.Fatalf("%s: %+v: got %d used, want %d (exactly: %v) of %+v", when, *ru, u.Used, want, exact, m.hits[ru.Name])
+			m.t.Fatalf("%s: %+v: got %d used, want %d (exactly: %v) of %+v", when, *c.Rule, u.Used, want, exact, c.hits)
 		}
 	}
 }
 
-// inside reports whether a hit counts in a window.
-func inside(w *window.Window, at, now time.Time) bool {
-	switch w.Kind {
-	case window.KindSliding, window.KindCells:
-		return now.Sub(at) < w.Length
-	case window.KindEver:
-		return true
+// drains returns the microseconds in which hits drain from a bucket. They are what it holds.
+func (c *countedRule) drains(hits int64) int64 {
+	return hits * c.Window.Length.Microseconds() / c.Quota.Value
+}
+
+// drain takes out of a bucket what has drained, the oldest hits first.
+func (c *countedRule) drain() {
+	n := time.Since(c.until).Microseconds()
+	if c.until = time.Now(); c.Window.Kind != window.KindBucket {
+		return
 	}
-	start, _ := w.PeriodBounds(window.At(now))
-	return window.At(at) >= start
+	for i := range c.hits {
+		part := min(c.hits[i].n, n)
+		c.hits[i].n, n = c.hits[i].n-part, n-part
+	}
+}
+
+func (c *countedRule) used() (n int64) {
+	members := map[string]bool{}
+	for i := range c.hits {
+		h := &c.hits[i]
+		if h.n < 0 || c.inside(h) {
+			n += h.n
+			members[h.member] = members[h.member] || h.n > 0
+		}
+	}
+	switch {
+	case c.Measure == window.Distinct:
+		n = 0
+		for _, inside := range members {
+			if inside {
+				n++
+			}
+		}
+	case c.Window.Kind == window.KindBucket:
+		length := c.Window.Length.Microseconds()
+		n = (n*c.Quota.Value + length - 1) / length
+	}
+	return max(0, n)
+}
+
+// inside reports whether hits count now.
+func (c *countedRule) inside(h *countedHits) bool {
+	now := time.Now()
+	switch w := &c.Window; w.Kind {
+	case window.KindSliding, window.KindCells:
+		return now.Sub(h.at) < w.Length
+	case window.KindFixed:
+		return now.Sub(c.began) < w.Length && !h.at.Before(c.began)
+	case window.KindEver, window.KindBucket:
+		return true
+	default:
+		start, _ := w.PeriodBounds(window.At(now))
+		return window.At(h.at) >= start
+	}
 }

@@ -326,3 +326,57 @@ func TestHoldLength(t *testing.T) {
 		}
 	}
 }
+
+// A cancel gives back only its own hits: not after they were refunded already, nor after a
+// reload that makes them more of the quota or forgets their dates.
+func TestCancelGivesBackOwnHits(t *testing.T) {
+	flight := rule.Rule{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Held(time.Hour)}
+	groups := window.Sliding(time.Hour)
+	groups.Precision = 2
+	for name, tc := range map[string]struct {
+		rule   rule.Rule
+		quota  int64 // after the reload; 0: there is none
+		hits   []int64
+		refund int64
+		want   int64
+	}{
+		"members": {rule.Rule{Measure: window.Distinct, Of: "peer", Window: window.Sliding(time.Hour), Quota: &rule.Quota{Value: 5}}, 0, []int64{1, 1}, 1, 1},
+		"bucket":  {rule.Rule{Window: window.Bucket(time.Hour, 0), Quota: &rule.Quota{Value: 6}}, 3, []int64{2, 4}, 0, 3},
+		"groups":  {rule.Rule{Window: groups, Quota: &rule.Quota{Value: 4}}, 2, []int64{1, 2}, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := tc.rule
+				r.Name, r.Per = "r", []string{"user"}
+				e := engine(t, []rule.Rule{flight, r})
+				ann := weir.Request{Attributes: weir.Attributes("user", "ann", "peer", "bob")}
+				var last weir.Decision
+				for _, ann.Hits = range tc.hits {
+					var err error
+					if last, err = e.Take(t.Context(), ann); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Second)
+				}
+				if tc.quota > 0 {
+					r.Quota = &rule.Quota{Value: tc.quota}
+					if err := e.SetRules(compile(t, []rule.Rule{flight, r})); err != nil {
+						t.Fatal(err)
+					}
+				}
+				own := ann
+				if ann.Hits = tc.refund; tc.refund > 0 {
+					if _, err := e.Refund(t.Context(), ann); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := e.Cancel(t.Context(), last.Receipt, own); err != nil {
+					t.Fatal(err)
+				}
+				if got := usedBy(t, e, "r", "ann"); got != tc.want {
+					t.Errorf("got %d used after the cancel, want %d", got, tc.want)
+				}
+			})
+		})
+	}
+}

@@ -73,7 +73,7 @@ func relativeTo(name, path string) string {
 // Any error is a [fault.List] in the order of the file, with the faults in list
 // files last. Parse stops collecting faults after a thousand.
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
-	p := pass{name: name, smallest: "rules:, and under it " + smallest, read: read, zone: time.UTC, lists: map[string]rule.Test{}}
+	p := pass{name: name, smallest: "rules:, and under it " + smallest, read: read, zone: time.UTC, lists: map[string]rule.Test{}, blocks: map[*node]string{}}
 	root := p.source(src)
 	var file *File
 	if root != nil {
@@ -99,7 +99,8 @@ type pass struct {
 
 	zone     *time.Location
 	lists    map[string]rule.Test
-	paths    []string // of list files
+	blocks   map[*node]string // by the path of a list file: the first block in it with host bits
+	paths    []string         // of list files
 	outcomes map[string]rule.Outcome
 
 	ips []string // attributes that are IP addresses

@@ -114,9 +114,14 @@ func (p *pass) listFile(name string, n *node) {
 
 	lines := bytes.Split(bytes.TrimPrefix(src, []byte("\ufeff")), []byte("\n"))
 	values := make([]string, 0, len(lines))
-	for _, line := range lines {
-		if v := listLine(line); v != "" {
-			values = append(values, v)
+	for i, line := range lines {
+		v := listLine(line)
+		if v == "" {
+			continue
+		}
+		values = append(values, v)
+		if what := hostBits(v); what != "" && p.blocks[n] == "" {
+			p.blocks[n] = fmt.Sprintf("%s:%d: %s", path, i+1, what)
 		}
 	}
 	if list, err := rule.In(name, values); err == nil && utf8.Valid(src) {

@@ -99,7 +99,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		for _, e := range cmp.Or(l.nodes[i].get("when"), &node{}).entries {
 			l.wideText(i, e.key)
 			l.value(i, e.key.text, e.value)
-			l.repeated(i, e.value)
+			l.repeated(i, e.value, false)
 			l.decisions(i, e)
 		}
 		l.missingElse(i)
@@ -294,9 +294,10 @@ Remove one of them, or correct its numbers.`,
 stops, and then a trial or a voucher can be used again.
 
 Run the service with --data or --store, and silence the warning.`,
-	"similar-attribute": `The attribute occurs in one rule, and differs by a letter or by its case from one that
-several rules have, or that logs and gates give to requests. To weir it is another
-attribute. If no caller sends it, a rule with it in when or per matches nothing.
+	"similar-attribute": `The attribute differs by its case from one that other rules have, or that logs and gates
+give to requests. Or it occurs in one rule, and differs by a letter from one that several
+rules have. To weir it is another attribute. If no caller sends it, a rule with it in when
+or per matches nothing.
 
 Correct the name. If callers send both, silence the warning.`,
 	"state-too-large": `The rule's counters can take more than 256 GiB of memory: the largest state of a

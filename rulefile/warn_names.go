@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,8 +17,8 @@ var usualAttributes = []string{"ip", "user", "action", "method", "path", "query"
 // mostNames is the maximum number of names that are compared with each other.
 const mostNames = 1000
 
-// names warns of attributes that no other rule names, and that differ by a letter or by
-// their case from one that others do.
+// names warns of attributes that differ by their case from one that other rules or logs
+// have, and of those that one rule names, and that differ by a letter from one that several do.
 func (l *linter) names() {
 	type use struct {
 		at    *node // the first place
@@ -40,9 +41,14 @@ func (l *linter) names() {
 	}
 	var rare, known []string
 	for _, name := range sorted(uses) {
-		if uses[name].rules > 1 {
+		u, lower := uses[name], strings.ToLower(name)
+		on := l.rules[u.rule].Mode != rule.Off
+		switch {
+		case on && lower != name && (uses[lower] != nil || slices.Contains(usualAttributes, lower)):
+			l.warn(u.rule, "similar-attribute", u.at, "the attribute %q is not %q: case matters", name, lower)
+		case u.rules > 1:
 			known = append(known, name)
-		} else if l.rules[uses[name].rule].Mode != rule.Off {
+		case on && !slices.Contains(usualAttributes, name) && firstWide(name) == "":
 			rare = append(rare, name)
 		}
 	}
@@ -50,21 +56,34 @@ func (l *linter) names() {
 		return
 	}
 	for _, name := range rare {
-		u, lower := uses[name], strings.ToLower(name)
-		hint := ""
-		switch {
-		case lower != name && (uses[lower] != nil || slices.Contains(usualAttributes, lower)):
-			hint = fault.DidYouMean(lower, []string{lower}) + " Case matters"
-		case len(name) > 2 && firstWide(name) == "":
-			likely := slices.DeleteFunc(slices.Clone(known), func(other string) bool {
-				return lettersOf(name) == lettersOf(other) // such as key1 and key2
-			})
-			hint = fault.DidYouMean(name, likely)
-		}
-		if hint != "" {
+		likely := slices.DeleteFunc(slices.Clone(known), func(other string) bool { return !isTypo(name, other) })
+		if hint := fault.DidYouMean(name, likely); hint != "" {
+			u := uses[name]
 			l.warn(u.rule, "similar-attribute", u.at, "no other rule has the attribute %q%s", name, hint)
 		}
 	}
+}
+
+// isTypo reports whether a name can be another one with a wrong letter: not if a whole word
+// or a number differs, as in user_id and user_ip, or in key1 and key2. Words of three
+// letters often differ by one, as uid and gid do.
+func isTypo(name, other string) bool {
+	split := func(s string) []string {
+		return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("_-.", r) })
+	}
+	words, others := split(name), split(other)
+	if lettersOf(name) == lettersOf(other) {
+		return false
+	}
+	if len(words) != len(others) {
+		return true // such as userid and user_id
+	}
+	for i, w := range words {
+		if o := others[i]; w != o && (len(w) < 3 || len(w) == 3 && len(o) == 3 || fault.DidYouMean(w, []string{o}) == "") {
+			return false
+		}
+	}
+	return true
 }
 
 // attributesOf returns the places in a rule that name attributes.
@@ -102,8 +121,8 @@ func lettersOf(s string) string {
 }
 
 // repeated warns of values that are twice in a list, and of blocks of addresses that are
-// written with an address in them.
-func (l *linter) repeated(i int, n *node) {
+// written with an address in them, where text is read as addresses.
+func (l *linter) repeated(i int, n *node, addresses bool) {
 	if n == nil {
 		return
 	}
@@ -113,16 +132,24 @@ func (l *linter) repeated(i int, n *node) {
 			l.warn(i, "duplicate-value", item, "%s is in the list twice", item.text)
 		}
 		seen[item.text] = true
-		l.repeated(i, item)
+		l.repeated(i, item, addresses)
 	}
 	for _, e := range n.entries {
-		l.repeated(i, e.value)
+		l.repeated(i, e.value, addresses || e.key.text == "ip")
 	}
-	block, err := netip.ParsePrefix(n.text)
-	if n.kind != aText || err != nil || block == block.Masked() {
-		return
+	if what := hostBits(n.text); what != "" && n.kind == aText && addresses {
+		l.warn(i, "host-bits", n, "%s", what)
 	}
-	l.warn(i, "host-bits", n, "%s is the whole block %s: write %[2]s, or %s for the one address", n.text, block.Masked(), block.Addr())
+}
+
+// hostBits returns what a block of addresses with an address in it means, or "" for other
+// text.
+func hostBits(text string) string {
+	block, err := netip.ParsePrefix(text)
+	if err != nil || block == block.Masked() {
+		return ""
+	}
+	return fmt.Sprintf("%s is the whole block %s: write %[2]s, or %s for the one address", text, block.Masked(), block.Addr())
 }
 
 // whole warns of what the file says for all rules.
@@ -155,7 +182,10 @@ func (l *linter) whole() {
 	}
 	for _, e := range lists.entries {
 		values := e.value.get("values")
-		l.repeated(none, values)
+		l.repeated(none, values, true)
+		if file := e.value.get("file"); file != nil && l.pass.blocks[file] != "" {
+			l.warn(none, "host-bits", file, "%s", l.pass.blocks[file])
+		}
 		if values != nil && len(values.items) == 0 && values.text == "" {
 			l.warn(none, "empty-list", values, "the list %q has no values: no request is in it", e.key.text)
 		}

@@ -28,7 +28,8 @@ type part struct {
 }
 
 // open sets p, which is zero, to the parts of s at now, or at the latest instant that s
-// remembers. A state with holds, a ban or a note that has expired is an empty one.
+// remembers. A state with holds, a ban or a note that has expired is an empty one, and under a
+// limit without bans no strikes are remembered.
 func (l *Compiled) open(p *part, s State, now Instant) {
 	if !l.isAround(s) {
 		p.in, p.algo, p.now, p.bare = s, l.algorithm, l.clock(s, now), true
@@ -38,7 +39,7 @@ func (l *Compiled) open(p *part, s State, now Instant) {
 	p.bare = len(p.in) == len(s)
 	p.algo = l.below(p.in)
 	p.now = min(max(now, 0), lastInstant)
-	if p.ban.strikes > 0 {
+	if p.ban.strikes > 0 && l.Ban.For > 0 {
 		p.now = max(p.now, p.ban.since())
 	}
 	if len(p.in) > 0 {
@@ -47,6 +48,9 @@ func (l *Compiled) open(p *part, s State, now Instant) {
 			p.in = p.in[:0]
 			p.algo = l.below(p.in)
 		}
+	}
+	if p.ban.strikes > 0 && l.Ban.For == 0 {
+		p.ban = p.ban.forgotten(p.now)
 	}
 	if len(p.in) == 0 && p.ban.left(p.now, &l.Ban) == 0 && p.ban.end <= p.now {
 		p.ban = banState{}
@@ -244,6 +248,9 @@ func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now 
 
 func (l *Compiled) expiresAround(s State) (at Instant) {
 	b, in := l.splitBan(s)
+	if b.strikes > 0 && l.Ban.For == 0 {
+		b = b.forgotten(0)
+	}
 	if len(in) > 0 {
 		at = l.below(in).expires(in)
 	} else if b.strikes == 0 {

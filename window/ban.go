@@ -70,30 +70,30 @@ func (b *Ban) length(n int64) Instant {
 // receipt notes it. Otherwise a cancel could give back the hits of other takes after those of
 // its own were dropped: by a strike, by a refund, or because the key was forgotten.
 type banState struct {
-	strikes int64 // 0: there are none
-	end     Instant
-	length  Instant
+	strikes  int64 // 0: there are none
+	end      Instant
+	length   Instant
+	refunded bool // since the last strike, so that nothing can be noted; of an undated window
 }
 
 // banWords is odd, so that a state of members, which can begin with any word but
 // has an even number of them, is never taken for one with a ban.
 const banWords = 3
 
+// refundedFlag is set beside the strikes.
+const refundedFlag = 1 << 7
+
 // isBan reports whether s, a state under l, begins with a ban.
 func (l *Compiled) isBan(s State) bool {
 	return len(s) >= banWords && s[0] >= banMark && (len(s)%2 == 1 || !l.anyWord)
 }
 
-// splitBan returns what s remembers of bans, and the rest of it. Under a limit
-// without bans no strikes are remembered.
+// splitBan returns what s remembers of bans, and the rest of it.
 func (l *Compiled) splitBan(s State) (b banState, in State) {
 	if !l.isBan(s) {
 		return b, s
 	}
-	b = banState{int64(s[0] &^ banMark), Instant(s[1]), Instant(s[2])}
-	if l.Ban.For == 0 {
-		b = b.forgotten()
-	}
+	b = banState{int64(s[0] &^ (banMark | refundedFlag)), Instant(s[1]), Instant(s[2]), s[0]&refundedFlag != 0}
 	return b, s[banWords:]
 }
 
@@ -117,7 +117,7 @@ func (b *banState) expires(ban *Ban) Instant {
 func (b *banState) strike(now Instant, ban *Ban) banState {
 	n := min(b.left(now, ban)+1, maxStrikes)
 	length := ban.length(n)
-	return banState{n, min(now+length, lastInstant), length}
+	return banState{strikes: n, end: min(now+length, lastInstant), length: length}
 }
 
 // write returns the state of b and of in, which is a part of s or other words. It
@@ -131,16 +131,19 @@ func (b *banState) write(s, in State) State {
 	}
 	copy(out[banWords:], in)
 	out[0], out[1], out[2] = uint64(b.strikes)|banMark, uint64(b.end), uint64(b.length)
+	if b.refunded {
+		out[0] |= refundedFlag
+	}
 	return out
 }
 
 // since returns the instant of the last strike, or a later one.
 func (b *banState) since() Instant { return b.end - b.length }
 
-// forgotten returns what is left of b without strikes.
-func (b *banState) forgotten() banState {
-	if b.strikes == 0 {
-		return *b
+// forgotten returns what is left of b, which has strikes, when they are forgotten.
+func (b *banState) forgotten(now Instant) banState {
+	if b.refunded {
+		return notedAt(now + 1)
 	}
 	return notedAt(b.since() + 1)
 }
@@ -151,26 +154,25 @@ func notedAt(at Instant) banState { return banState{end: at, length: 1} }
 // from returns the first instant whose hits cannot have been dropped by now. named
 // reports whether a take with a receipt has counted them.
 func (l *Compiled) from(b *banState, now Instant, named bool) Instant {
-	noted := l.undated && named
 	switch {
-	case b.strikes > 0 && b.end > now, noted && *b == banState{}:
+	case b.strikes > 0 && b.end > now, named && l.undated && (b.refunded || *b == banState{}):
 		return forever
 	case b.strikes > 0:
 		return b.since() + 1
-	case noted:
+	case named: // also where a reload has made an undated window another one
 		return b.end
 	}
 	return 0
 }
 
 // join returns the state of the parts of p, which can be parts of s. Strikes that are
-// forgotten leave it, and so does a note that no take with a receipt needs.
+// forgotten leave it, and so does a note beside an empty state.
 func (l *Compiled) join(s State, p *part) State {
 	b := p.ban
 	if b.strikes > 0 && b.left(p.now, &l.Ban) == 0 {
-		b = b.forgotten()
+		b = b.forgotten(p.now)
 	}
-	if b.strikes == 0 && (!l.undated || len(p.in) == 0 && b.end <= p.now) {
+	if b.strikes == 0 && len(p.in) == 0 && b.end <= p.now {
 		b = banState{}
 	}
 	if b == (banState{}) {

@@ -85,7 +85,7 @@ func compile(l Limit, holds *holds) *Compiled {
 	kind := &kinds[l.Window.Kind]
 	if l.Measure == Distinct {
 		c.algorithm = kind.members(&l)
-		c.anyWord = l.Window.Kind == KindSliding
+		c.anyWord, c.undated = l.Window.Kind == KindSliding, true
 		return c
 	}
 	if kind.holds {

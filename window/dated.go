@@ -158,19 +158,18 @@ func (w *dated) sub(s State, now Instant, h Hits) State {
 	return w.orEmpty(s)
 }
 
-// subAt gives back hits that are dated at: none that were joined to newer ones. As many
-// of the excess count again, under the oldest date, because all of it is older.
+// subAt gives back hits that are dated at: none that were joined to newer ones. As long as
+// there is an excess it gives that back, and the hits stand for those that it has dropped.
 func (w *dated) subAt(s State, now, at Instant, h Hits) State {
 	s = w.expire(s, now)
 	for i := datedHeader; i < len(s); i += pairWords {
 		if Instant(s[i]) != at {
 			continue
 		}
-		part := uint64(min(h.N, int64(s[i+1])))
-		again := min(part, s[1])
-		s[i+1] -= part
-		s[datedHeader+1] += again
-		s[0], s[1] = s[0]-part+again, s[1]-again
+		part := min(uint64(h.N), s[i+1])
+		eaten := min(part, s[1])
+		part -= eaten
+		s[0], s[1], s[i+1] = s[0]-part, s[1]-eaten, s[i+1]-part
 		if s[i+1] == 0 {
 			s = append(s[:i], s[i+pairWords:]...)
 		}

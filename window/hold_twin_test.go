@@ -446,12 +446,10 @@ func (d *dates) giveBack(now, at window.Instant, n int64) {
 		if d.hits[i].at != d.date(at) {
 			continue
 		}
-		// As many of the excess, which is older than all others, stand in for them.
 		part := min(n, d.hits[i].n)
-		d.hits[i].n -= part
-		part = min(part, d.excess)
-		d.hits[0].n += part
-		d.excess -= part
+		eaten := min(part, d.excess) // the hits stand for those that were dropped
+		d.excess -= eaten
+		d.hits[i].n -= part - eaten
 	}
 	d.drop()
 }

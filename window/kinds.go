@@ -55,8 +55,8 @@ type row struct {
 	unlimited bool
 
 	// undated reports whether a state does not tell if the hits of a take are still in it,
-	// so that it notes from when on no hits were dropped or refunded ([banState]). So does
-	// a sliding window with groups of hits.
+	// so that it notes from when on no hits were dropped or refunded ([banState]). So do
+	// a sliding window with groups of hits, and one of members.
 	undated bool
 
 	// onWall reports whether the kind follows the wall clock, so that machines that

@@ -180,8 +180,11 @@ func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
 	default:
 		p.in = p.algo.sub(p.in, p.now, h.countable())
 	}
-	if noted && l.undated && p.ban.strikes == 0 {
-		p.ban = notedAt(p.now + 1) // whose hits were refunded cannot be told
+	switch { // whose hits were refunded cannot be told
+	case p.ban.strikes > 0:
+		p.ban.refunded = p.ban.refunded || l.undated
+	case noted:
+		p.ban = notedAt(p.now + 1)
 	}
 	return l.done(r, s, &p, before)
 }

@@ -109,8 +109,9 @@ func (l *logFlags) read(cmd *cobra.Command, args []string, bar *progress) (repla
 			bar.total += info.Size()
 		}
 	}
+	given := namesOf(source.Files)
 	source.Files = source.ByTime(cmd.Context())
-	if names := namesOf(source.Files); len(names) > 1 && !slices.Equal(names, args) {
+	if names := namesOf(source.Files); !slices.Equal(names, given) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "logs by the time of their first line:", strings.Join(names, ", "))
 	}
 	return source, nil

@@ -34,9 +34,9 @@ The column decided has the requests whose outcome the rule set: of the rules tha
 deny a request, that is the first one in the file. The column alone has the requests
 that a limit would deny if no other limit denied any. To measure it takes about as
 much time again; --alone=false leaves it out.`),
-		Example: `  weir replay --rules rules.yaml access.log.2.gz access.log
+		Example: `  weir replay --rules rules.yaml access.log*
   weir replay --rules rules.yaml --format json --map user=.auth.sub --set action=login app.log
-  zcat access.log.*.gz | weir replay --rules rules.yaml --json
+  docker logs web | weir replay --rules rules.yaml --json
   weir replay --rules rules.yaml --html report.html access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := requiredRules(rules)

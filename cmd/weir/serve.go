@@ -142,7 +142,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.LogLevel, "log-level", cfg.LogLevel, "lowest `level` to log: debug, info, warn or error")
 	complete(cmd, "headers", headers.Dialects())
 	complete(cmd, "sync", config.Syncs())
-	f.StringVar(&cfg.LogKeys, "log-keys", cfg.LogKeys, "how keys are shown: plain, hashed or none (not set: plain in top keys and denials, none in logs and traces)")
+	f.StringVar(&cfg.LogKeys, "log-keys", cfg.LogKeys, "how keys are shown: plain, hashed or none (not set: plain in top keys and in denials, which --data and --store keep for a day; none in logs and traces)")
 	f.StringVar(&cfg.OTLPEndpoint, "otlp-endpoint", cfg.OTLPEndpoint, "`URL` of an OpenTelemetry collector for traces and metrics, such as http://localhost:4318 (default: OTEL_EXPORTER_OTLP_ENDPOINT)")
 	complete(cmd, "log-format", config.LogFormats())
 	complete(cmd, "log-keys", top.KeyForms())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir/internal/datadir/internal/format"
 )
@@ -168,7 +169,9 @@ func (w *writer) writeBlobs() error {
 				w.next()
 			}
 			w.buf = format.AppendBlob(w.buf, name, b.data)
-			b.written = true
+			if b.written = true; dropped && w.dropped.IsZero() {
+				w.dropped = time.Now()
+			}
 			if len(w.buf) >= frameTarget {
 				if err := w.seal(0); err != nil {
 					return err

@@ -1,9 +1,12 @@
 package datadir
 
+import "time"
+
 // beginCompaction begins to write all keys to a new file. lost reports whether the file
 // before it may lack something that was written to it.
 func (w *writer) beginCompaction(lost bool) {
 	clear(w.spaces) // including those of keyspaces that no longer exist
+	w.dropped = time.Time{}
 	for name, n := range w.blobs {
 		if len(n.data) == 0 && n.written && !lost {
 			delete(w.blobs, name) // the files before this one record that it was dropped

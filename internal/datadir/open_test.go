@@ -1,6 +1,7 @@
 package datadir_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -343,4 +345,40 @@ func ExampleOpen() {
 	// true 1
 	// true 0
 	// false 0
+}
+
+// A blob that was dropped is in no file a day later, also if little else was written.
+func TestDroppedBlobsLeaveTheFiles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := datadir.NewDisk()
+		holds := func() (n int) {
+			for _, name := range disk.Names() {
+				n += bytes.Count(disk.Data(name), []byte("somebody"))
+			}
+			return n
+		}
+		s := mustOpen(t, disk, datadir.WithInterval(10*time.Second))
+		s.PutBlob("a", []byte("somebody"))
+		s.PutBlob("b", []byte("somebody else"))
+		take(t, s, 10)
+		time.Sleep(time.Minute)
+		s.PutBlob("a", nil)
+		s.Close()
+		s = mustOpen(t, disk, datadir.WithInterval(10*time.Second))
+		time.Sleep(time.Minute)
+		if got := holds(); got < 2 {
+			t.Fatalf("got %d blobs in the files, want two", got)
+		}
+		time.Sleep(24*time.Hour + time.Minute)
+		if got, compactions := holds(), s.Stats().Compactions; got != 1 || compactions != 1 {
+			t.Errorf("a day later: got %d blobs in the files after %d compactions, want one and one", got, compactions)
+		}
+		time.Sleep(72 * time.Hour)
+		if got := s.Stats().Compactions; got != 1 {
+			t.Errorf("got %d compactions, want no more", got)
+		}
+		s.Close()
+		wants(t, disk, 10, 1)
+	})
 }

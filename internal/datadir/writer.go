@@ -22,6 +22,10 @@ const (
 	// leastGrowth is how much a file grows at least before a compaction begins.
 	leastGrowth = 4 << 20
 
+	// maxDropped is the longest time that a dropped blob stays in a file before a compaction
+	// begins, because blobs can have personal data.
+	maxDropped = 24 * time.Hour
+
 	// A flush writes compactionShare bytes of the compaction for each byte of changes, and
 	// at least minCompaction, or maxCompaction if there is a hurry.
 	compactionShare = 4
@@ -60,7 +64,8 @@ type writer struct {
 	changes journal.Reader
 	spaces  map[*store.Space]*known
 	blobs   map[string]*blob
-	refused error // of a blob that is too large
+	refused error     // of a blob that is too large
+	dropped time.Time // when the first blob was dropped that files still have; zero: there is none
 
 	walk    journal.Reader // of the compaction; nil: none
 	hurry   bool           // the compaction writes maxCompaction in each flush
@@ -138,7 +143,9 @@ func (w *writer) flush(ended bool) error {
 // begin makes sure that there is a file to append to, and begins a compaction when one is
 // due.
 func (w *writer) begin() error {
-	due := w.walk == nil && !w.pending && w.grown >= max(w.live, leastGrowth) && time.Now().After(w.postponed)
+	now := time.Now()
+	due := w.grown >= max(w.live, leastGrowth) || !w.dropped.IsZero() && now.Sub(w.dropped) >= maxDropped
+	due = due && w.walk == nil && !w.pending && now.After(w.postponed)
 	needed := w.file == nil || w.broken || w.secrets() != w.store.memory.Journal().AllSecrets()
 	if !needed && !due {
 		return nil

@@ -300,6 +300,9 @@ func (p *Plan) digest(op *store.Op, at window.Instant) uint32 {
 	h.Bytes(op.Member)
 	h.Number(uint64(op.N))
 	h.Number(uint64(at))
+	if op.Limit.Window.Kind == window.KindBucket {
+		h.Number(uint64(op.Limit.Quota)) // under another one the hits drain in another time
+	}
 	return h.Sum()
 }
 

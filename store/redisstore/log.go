@@ -27,15 +27,11 @@ var addLog = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(sc
 // is in the log already is not added again, so that a call that failed can be repeated.
 func (s *Store) Log(ctx context.Context, name string, at []window.Instant, entries []string, n int) (newest []string, err error) {
 	key := s.codec.Names().Log(name)
-	args := make([]string, 3, 3+2*len(entries))
-	var last window.Instant
+	args := append(make([]string, 0, 3+2*len(entries)), strconv.FormatInt(logAge.Microseconds(), 10),
+		strconv.Itoa(logSize), strconv.FormatInt(logAge.Milliseconds(), 10))
 	for i, entry := range entries {
-		last = max(last, at[i])
 		args = append(args, strconv.FormatInt(int64(at[i]), 10), entry)
 	}
-	args[0] = strconv.FormatInt(int64(last.Add(-logAge)), 10)
-	args[1] = strconv.Itoa(logSize)
-	args[2] = strconv.FormatInt(logAge.Milliseconds(), 10)
 	err = s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (err error) {
 		if len(entries) > 0 {
 			if err := addLog().Exec(ctx, c, []string{key}, args).Error(); err != nil {

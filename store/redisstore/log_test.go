@@ -57,26 +57,28 @@ func TestLog(t *testing.T) {
 		t.Errorf("got %q of the other log", got)
 	}
 
-	// A day later the old entries go.
-	later := now.Add(24 * time.Hour)
-	add(0, "a", []window.Instant{later + 2}, "later")
-	if got, want := read("a", 10), []string{"three\x00\xff", "later"}; !slices.Equal(got, want) {
+	// What is older than a day goes, and an instance whose clock is ahead drops nothing else.
+	now = window.At(time.Now())
+	add(0, "c", []window.Instant{now.Add(-24*time.Hour) - 1, now.Add(-23 * time.Hour)}, "too old", "old")
+	add(1, "c", []window.Instant{now.Add(10_000 * time.Hour)}, "ahead")
+	add(0, "c", []window.Instant{window.At(time.Now())}, "new")
+	if got, want := read("c", 10), []string{"old", "ahead", "new"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for i := 0; i < 10_300; i += 100 {
 		var at []window.Instant
 		var entries []string
 		for k := range 100 {
-			at, entries = append(at, later+window.Instant(10+i+k)), append(entries, fmt.Sprint(i+k))
+			at, entries = append(at, now+window.Instant(i+k)-20_000), append(entries, fmt.Sprint(i+k))
 		}
-		add(i/100%2, "a", at, entries...)
+		add(i/100%2, "d", at, entries...)
 	}
-	got := read("a", 20_000)
+	got := read("d", 20_000)
 	if len(got) != 10_000 || got[0] != "300" || got[9999] != "10299" {
 		t.Errorf("got %d entries from %q on, want the newest 10000", len(got), got[0])
 	}
-	if ttl := n.Must("PTTL", "weir:log:a").(int64); ttl < 86_000_000 || ttl > 86_400_000 {
+	if ttl := n.Must("PTTL", "weir:log:d").(int64); ttl < 86_000_000 || ttl > 86_400_000 {
 		t.Errorf("got a time to live of %d ms, want a day", ttl)
 	}
-	t.Logf("%v bytes an entry of 5 bytes", n.Must("MEMORY", "USAGE", "weir:log:a", "SAMPLES", "0").(int64)/10_000)
+	t.Logf("%v bytes an entry of 5 bytes", n.Must("MEMORY", "USAGE", "weir:log:d", "SAMPLES", "0").(int64)/10_000)
 }

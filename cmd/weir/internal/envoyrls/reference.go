@@ -85,7 +85,7 @@ func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
 		f := &limits[i]
 		a.statusByFiles(x, i, f)
 		switch {
-		case a.config.Reference.Quota, f.item >= 0 && !f.override && f.limit.Quota:
+		case a.config.Reference.isQuota(f):
 			quotas++
 			if !f.over {
 				left++
@@ -98,6 +98,11 @@ func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
 	x.out.OverallCode = codeOf(!over || a.config.Reference.Shadow)
 	a.addExtrasByFiles(x, limits)
 	return nil
+}
+
+// isQuota reports whether a descriptor is one with quota_mode.
+func (r *Reference) isQuota(f *found) bool {
+	return r.Quota || f.item >= 0 && !f.override && f.limit.Quota
 }
 
 // planByFiles adds a request for each descriptor with a limit that counts.
@@ -137,7 +142,7 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 	for i := range x.in.descriptors {
 		d := &x.in.descriptors[i]
 		f := &limits[i]
-		if f.limit != nil && !f.override && f.limit.Name != "" && replaced[f.limit.Name] {
+		if f.limit != nil && !f.override && !f.limit.Unlimited && f.limit.Name != "" && replaced[f.limit.Name] {
 			f.limit = nil
 		}
 		if !f.override && (f.limit == nil || f.limit.Rule == "") {
@@ -255,7 +260,7 @@ var unitsOfFiles = [...]rls.RateLimitResponse_RateLimit_Unit{
 func (a *API) addExtrasByFiles(x *exchange, limits []found) {
 	r := a.config.Reference
 	if r.Headers != [3]string{} {
-		if s := strictest(x.answers, limits); s != nil {
+		if s := r.strictest(x.answers, limits); s != nil {
 			for i, value := range []int64{int64(s.CurrentLimit.RequestsPerUnit), int64(s.LimitRemaining), s.DurationUntilReset.GetSeconds()} {
 				x.out.ResponseHeadersToAdd = append(x.out.ResponseHeadersToAdd, &core.HeaderValue{Key: r.Headers[i], Value: strconv.FormatInt(value, 10)})
 			}
@@ -269,15 +274,14 @@ func (a *API) addExtrasByFiles(x *exchange, limits []found) {
 // strictest returns the status for the header fields: the last one that is over a limit without
 // quota_mode or, if there is none, the first with the fewest hits left. It returns nil if there is
 // no limit.
-func strictest(answers []answer, limits []found) (best *rls.RateLimitResponse_DescriptorStatus) {
+func (r *Reference) strictest(answers []answer, limits []found) (best *rls.RateLimitResponse_DescriptorStatus) {
 	for i := range answers {
 		if s := &answers[i].status; s.CurrentLimit != nil && (best == nil || s.LimitRemaining < best.LimitRemaining) {
 			best = s
 		}
 	}
 	for i := range answers {
-		f := &limits[i]
-		if f.over && (f.override || !f.limit.Quota) {
+		if f := &limits[i]; f.over && !r.isQuota(f) {
 			best = &answers[i].status
 		}
 	}

@@ -58,9 +58,9 @@ func (s *sending) sent(what telemetry.Signal, err error) {
 }
 
 // keyTexts returns how keys are shown in the lists of top keys and denials, and how in
-// logs and traces. The lists stay in the memory of the process, and only callers with
-// the scope read see them, so that they have keys unless cfg says otherwise. Logs and
-// traces leave the machine and are kept, so that they have none.
+// logs and traces. Only callers with the scope read see the lists, of which denials are
+// kept with the counters for a day, so that they have keys unless cfg says otherwise. Logs
+// and traces leave the machine, so that they have none.
 func keyTexts(cfg config.Config) (lists, outside top.KeyText, err error) {
 	form := top.KeyForm(cfg.LogKeys)
 	if form == "" {

@@ -84,6 +84,7 @@ type shared struct {
 	unfollow func()         // ends the calls by side; nil: there are none yet
 	remote   Remote         // or nil
 	sending  sync.Mutex     // held while denials are sent to remote
+	reading  chan struct{}  // a semaphore: one caller at a time reads from remote
 
 	mu       sync.Mutex
 	journal  journal                 // guarded by mu
@@ -118,7 +119,7 @@ func New(c Config, space string) *Collector {
 	now := c.Now()
 	s := &shared{
 		now: c.Now, keys: c.Keys, text: c.Text, wake: make(chan struct{}, 1),
-		side: c.Side, remote: c.Remote, journal: newJournal(),
+		side: c.Side, remote: c.Remote, reading: make(chan struct{}, 1), journal: newJournal(c.Text.form),
 		members: map[*Collector]struct{}{}, capacity: c.Keys, began: now, since: now,
 	}
 	return s.join(space)
@@ -318,9 +319,9 @@ func (c *Collector) add(r *row, key []byte) {
 func (s *shared) rotate() {
 	now, turns := s.now(), 0
 	switch lasted := now.Sub(s.began); {
-	case lasted < period:
+	case 0 <= lasted && lasted < period:
 		return
-	case lasted < 2*period:
+	case period <= lasted && lasted < 2*period:
 		turns, s.since, s.began = 1, s.began, s.began.Add(period)
 	default:
 		turns, s.since, s.began = 2, now, now

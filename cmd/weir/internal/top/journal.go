@@ -40,11 +40,17 @@ const (
 
 // journal has the denials of this process, and those that a side store has for it.
 type journal struct {
+	prefix  string // of the names of blobs and of logs that instances share
 	logs    map[logName]*denialLog
-	seed    maphash.Seed
 	denials int   // in all logs
 	dropped int64 // denials that were not kept, or not sent, in all
 	missed  int64 // those among them whose rule is not known
+
+	// often has the number of denials of each key in a minute since the Unix epoch, by the hash
+	// of the key. When it is full, further keys are not counted.
+	often  map[uint64]uint8
+	minute int64
+	seed   maphash.Seed
 
 	// With a side store: the last number of a chunk, the chunks that have changed, and
 	// the names of the blobs that are to be dropped.
@@ -64,11 +70,7 @@ type denialLog struct {
 	chunks  []*chunk // the oldest first
 	denials int
 	dropped int64
-
-	minute int64            // since the Unix epoch, of the newest denial
-	often  map[uint64]uint8 // the denials of each key in that minute, by the hash of the key
-
-	unsent []unsent // to the shared store
+	unsent  []unsent // to the shared store
 }
 
 // chunk is some denials of a rule, one after another: the length of a text, and the
@@ -88,14 +90,20 @@ type unsent struct {
 	text string
 }
 
-func newJournal() journal {
-	return journal{logs: map[logName]*denialLog{}, seed: maphash.MakeSeed()}
+// newJournal returns a journal of denials with keys of a form. Journals of other forms are
+// other journals, so that nobody sees keys who has chosen to hide them.
+func newJournal(form KeyForm) journal {
+	j := journal{prefix: journalName, logs: map[logName]*denialLog{}, often: map[uint64]uint8{}, seed: maphash.MakeSeed()}
+	if form.Hides() {
+		j.prefix += "-" + string(form)
+	}
+	return j
 }
 
 func (j *journal) log(name logName) *denialLog {
 	l := j.logs[name]
 	if l == nil {
-		l = &denialLog{name: name, often: map[uint64]uint8{}}
+		l = &denialLog{name: name}
 		j.logs[name] = l
 	}
 	return l
@@ -113,19 +121,10 @@ func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
 	l := j.log(logName{space, d.Rule})
 	j.drop(l, sample-1)
 	at := window.At(d.Time)
-	if minute := int64(at) / time.Minute.Microseconds(); minute != l.minute {
-		l.minute = minute
-		clear(l.often)
-	}
-	hash := maphash.Bytes(j.seed, key)
-	switch n := l.often[hash]; {
-	case n >= keyDenials:
+	if j.isLoud(l.name, key, at) {
 		j.drop(l, 1)
 		return
-	case n > 0 || len(l.often) < journalSize:
-		l.often[hash] = n + 1
 	}
-
 	size := j.logSize()
 	var last *chunk
 	if n := len(l.chunks); n > 0 {
@@ -161,6 +160,27 @@ func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
 	}
 }
 
+// isLoud reports whether a key of a rule has had keyDenials in this minute already.
+func (j *journal) isLoud(name logName, key []byte, at window.Instant) bool {
+	if minute := int64(at) / time.Minute.Microseconds(); minute != j.minute {
+		j.minute = minute
+		clear(j.often)
+	}
+	var h maphash.Hash
+	h.SetSeed(j.seed)
+	for _, text := range [...]string{name.space, name.rule} {
+		_, _ = h.WriteString(text)
+		_ = h.WriteByte(0)
+	}
+	_, _ = h.Write(key)
+	hash := h.Sum64()
+	n := j.often[hash]
+	if n < keyDenials && (n > 0 || len(j.often) < allDenials) {
+		j.often[hash] = n + 1
+	}
+	return n >= keyDenials
+}
+
 // drop counts n denials of l that the journal lacks.
 func (j *journal) drop(l *denialLog, n int64) {
 	l.dropped += n
@@ -181,15 +201,19 @@ func (j *journal) dropOldest(l *denialLog) {
 	l.denials -= c.denials
 	j.denials -= c.denials
 	if c.number != 0 {
-		j.gone = append(j.gone, c.blob())
+		j.gone = append(j.gone, j.blob(c))
 	}
 	c.text = nil
 }
 
-// expire drops denials that are older than journalAge.
+// expire drops denials that are older than journalAge. After a clock was set back, denials
+// that seem to be newer than now are as old as now.
 func (j *journal) expire(now time.Time) {
-	oldest := window.At(now.Add(-journalAge))
+	newest, oldest := window.At(now), window.At(now.Add(-journalAge))
 	for name, l := range j.logs {
+		for _, c := range l.chunks {
+			c.newest = min(c.newest, newest)
+		}
 		for len(l.chunks) > 0 && l.chunks[0].newest < oldest {
 			j.dropOldest(l)
 		}
@@ -213,25 +237,29 @@ func (j *journal) forget(space string) {
 	})
 }
 
-// blobPrefix begins the names of the blobs of journals. The number of the chunk, the
-// namespace and the rule follow, with slashes between them.
-const blobPrefix = "denials/"
+// journalName begins the names of the blobs of all journals.
+const journalName = "denials"
 
-func (c *chunk) blob() string {
-	return fmt.Sprintf("%s%016x/%s/%s", blobPrefix, c.number, c.of.name.space, c.of.name.rule)
+// blob returns the name of the blob of c: the prefix, the number of the chunk, the namespace
+// and the rule, with slashes between them.
+func (j *journal) blob(c *chunk) string {
+	return fmt.Sprintf("%s/%016x/%s/%s", j.prefix, c.number, c.of.name.space, c.of.name.rule)
 }
 
-// load reads the blobs of the last process, and follows the side store from then on.
+// load reads the blobs of the last process, and follows the side store from then on. It drops
+// the blobs of journals with another prefix.
 func (s *shared) load() {
 	s.mu.Lock()
 	j := &s.journal
-	s.side.Claim(blobPrefix, func(name string, text []byte) {
+	s.side.Claim(journalName, func(name string, text []byte) {
 		parts := strings.SplitN(name, "/", 4)
-		if len(parts) < 4 {
+		if len(parts) < 4 || parts[0] != j.prefix {
+			j.gone = append(j.gone, name)
 			return
 		}
 		number, err := strconv.ParseUint(parts[1], 16, 64)
 		if err != nil || number == 0 {
+			j.gone = append(j.gone, name)
 			return
 		}
 		l := j.log(logName{parts[2], parts[3]})
@@ -275,7 +303,7 @@ func (s *shared) save(put func(name string, data []byte)) {
 			j.numbered++
 			c.number = j.numbered
 		}
-		put(c.blob(), c.text)
+		put(j.blob(c), c.text)
 	}
 	for _, name := range j.gone {
 		put(name, nil)

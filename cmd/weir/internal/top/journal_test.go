@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -365,4 +368,131 @@ func TestRemote(t *testing.T) {
 	deny(t, b, &now, "posts", "last")
 	b.Close()
 	ask(a, "995 996 997 998 last", false, 11)
+}
+
+// Denials that an earlier process has kept with keys of another form are not shown any
+// more, and are dropped: who hides keys wants to see none.
+func TestFormOfKeysChanges(t *testing.T) {
+	t.Parallel()
+	now, side, shared := time.Unix(1_000_020, 0), newSideStore(), &remote{added: map[string][]string{}}
+	for _, form := range []top.KeyForm{top.KeyPlain, top.KeyHashed, top.KeyNone, top.KeyPlain} {
+		text, err := top.NewKeyText(form, "secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock := func() time.Time { return now }
+		kept := opened(t, top.Config{Keys: 10, Text: text, Side: side, Now: clock})
+		deny(t, kept, &now, "posts", "ann")
+		key, _ := text.Of("ann")
+		wants(t, string(form), keysOf(denials(t, kept, 9, "posts")), key)
+		kept.Close()
+		if all := fmt.Sprint(side.blobs); strings.Contains(all, "ann") != (form == top.KeyPlain) {
+			t.Errorf("%s: got blobs %q", form, all)
+		}
+		if form == top.KeyPlain {
+			continue
+		}
+		far := top.New(top.Config{Keys: 10, Text: text, Remote: shared.log, Now: clock}, "default")
+		deny(t, far, &now, "posts", "ann")
+		wants(t, string(form), keysOf(denials(t, far, 9, "posts")), key)
+	}
+}
+
+// Keys that are no UTF-8, such as the path of a URI, are shown as text that is, because
+// answers cannot have others.
+func TestKeysAreText(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_020, 0)
+	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
+	deny(t, c, &now, "posts", "/a\xff\xfeb")
+	wants(t, "denial", keysOf(denials(t, c, 9, "posts")), "/a\uFFFDb")
+	wants(t, "top", c.Top("posts", 1).Denied.Entries[0].Key, "/a\uFFFDb")
+	all, bad := c.Select(set(t, twoRules), []int{0}, weir.Attributes("user", "/a\xff\xfeb"))
+	if bad != nil || *all[0].Key != "/a\uFFFDb" {
+		t.Errorf("got %v, %v, want the text", all, bad)
+	}
+}
+
+// A clock that was ahead for a while keeps nothing longer than a day after it was set back.
+func TestClockWasAhead(t *testing.T) {
+	t.Parallel()
+	now, side := time.Unix(1_000_020, 0), newSideStore()
+	c := opened(t, top.Config{Keys: 10, Side: side, Now: func() time.Time { return now }})
+	right := now
+	now = now.Add(10 * 365 * 24 * time.Hour)
+	deny(t, c, &now, "posts", "ann")
+	now = right
+	for range 40 {
+		deny(t, c, &now, "posts", "bob")
+		now = now.Add(time.Minute)
+	}
+	for range 6 {
+		now = now.Add(6 * time.Hour)
+		c.Missed() // counts
+	}
+	c.Close()
+	if len(side.blobs) != 0 {
+		t.Errorf("got blobs %q two days later, want none", side.blobs)
+	}
+}
+
+// Rules that deny very many keys take no more memory for finding the loud ones than the
+// denials themselves.
+func TestLoudKeysAreBounded(t *testing.T) {
+	now := time.Unix(1_000_020, 0)
+	rules := set(t, twoRules)
+	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
+	before := heap()
+	names := make([]string, 100)
+	for i := range names {
+		names[i] = fmt.Sprint("rule", i)
+	}
+	for i := range 100 * 9000 {
+		d := decision(rules, false)
+		d.Rule = names[i%len(names)]
+		d.Usages[0].Rule, d.Usages[0].Key = d.Rule, fmt.Sprint(i)
+		c.Decided(t.Context(), store.Take, d, 0)
+		if i%1000 == 0 {
+			c.Missed() // counts
+		}
+	}
+	took := float64(heap()-before) / 1e6
+	t.Logf("%.1f MB", took)
+	if took > 14 {
+		t.Errorf("got %.1f MB, want at most 14 MB", took)
+	}
+	runtime.KeepAlive(c)
+}
+
+// However many callers ask for the denials of many rules, few journals are read from a
+// shared store at the same time: each can take megabytes.
+func TestFewReadersOfASharedStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int64
+		c := top.New(top.Config{Keys: 10, Remote: func(ctx context.Context, _ string, _ []window.Instant, _ []string, _ int) ([]string, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			time.Sleep(time.Second)
+			now.Add(-1)
+			return nil, ctx.Err()
+		}}, "default")
+		q := top.Query{N: 1, Rules: make([]top.Selected, 20)}
+		var group sync.WaitGroup
+		for range 10 {
+			group.Go(func() {
+				if _, err := c.Denials(t.Context(), q); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := c.Denials(ctx, q); err == nil {
+			t.Error("got an answer from behind the others, want the end of the context")
+		}
+		group.Wait()
+		if got := most.Load(); got > 8 {
+			t.Errorf("got %d readers, want at most 8", got)
+		}
+	})
 }

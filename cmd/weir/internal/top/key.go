@@ -1,6 +1,7 @@
 package top
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -70,7 +71,7 @@ func (k KeyText) append(b, key []byte) []byte {
 		h.Write(key)
 		return hex.AppendEncode(b, h.Sum(nil)[:8])
 	}
-	return append(b, key...)
+	return append(b, bytes.ToValidUTF8(key, []byte("\uFFFD"))...) // as answers need it
 }
 
 // maxKey is the longest text of a key in bytes.

@@ -112,8 +112,9 @@ func missing(set *rule.Set, i int, values []string) string {
 	return ""
 }
 
-// readers is how many rules are read from a remote log at the same time.
-const readers = 16
+// readers is how many rules are read from a remote log at the same time, by one caller at
+// a time: the denials of a rule can take megabytes.
+const readers = 8
 
 // Denials returns what q selects. The error is that of ctx.
 func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
@@ -121,6 +122,12 @@ func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 		return Denials{}, nil
 	}
 	if c.remote != nil {
+		select {
+		case c.reading <- struct{}{}:
+			defer func() { <-c.reading }()
+		case <-ctx.Done():
+			return Denials{}, ctx.Err()
+		}
 		_ = c.send(ctx) // denials that were not sent are still here
 	}
 	c.count()
@@ -183,7 +190,7 @@ func (c *Collector) read(ctx context.Context, q *Query, s Selected, since window
 		if s.Key != nil || !q.Since.IsZero() {
 			most = journalSize
 		}
-		texts, err := c.remote(ctx, name.remote(), nil, nil, most)
+		texts, err := c.remote(ctx, c.journal.remote(name), nil, nil, most)
 		if d.Degraded = err != nil; err == nil {
 			chunks = []chunk{joined(texts)}
 			whole = len(texts) < most || most == journalSize

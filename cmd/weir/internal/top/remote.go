@@ -22,8 +22,8 @@ const (
 	sendMost = 128             // denials of one call
 )
 
-// remote returns the name of a journal in the log that instances share.
-func (n logName) remote() string { return blobPrefix + n.space + "/" + n.rule }
+// remote returns the name of the log of a rule that instances share.
+func (j *journal) remote(n logName) string { return j.prefix + "/" + n.space + "/" + n.rule }
 
 // sendAll sends denials until ctx is done.
 func (s *shared) sendAll(ctx context.Context) {
@@ -63,7 +63,7 @@ func (s *shared) send(ctx context.Context) error {
 			for i, u := range all[:n] {
 				at[i], texts[i] = u.at, u.text
 			}
-			if _, err := s.remote(ctx, l.name.remote(), at, texts, 0); err != nil {
+			if _, err := s.remote(ctx, s.journal.remote(l.name), at, texts, 0); err != nil {
 				failed = errors.Join(failed, err)
 				break
 			}

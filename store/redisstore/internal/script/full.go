@@ -77,7 +77,7 @@ func isUndated(l *window.Compiled) bool {
 	if base != nil && isUndated(base) {
 		return true
 	}
-	return inner.Measure != window.Distinct && (inner.Window.Kind != window.KindSliding || groupSize(inner) > 1)
+	return inner.Measure == window.Distinct || inner.Window.Kind != window.KindSliding || groupSize(inner) > 1
 }
 
 // hasEver reports whether l counts in a window without an end.

@@ -205,6 +205,7 @@ func decodeMembersOfPeriod(k *Kept, body string) (window.State, bool) {
 const (
 	heldMark = 3 << 62 // the first word of a state with holds, with their number
 	banMark  = 7 << 61 // the first word of a state with a ban, with the strikes
+	refunded = 1 << 7  // beside the strikes: the window was refunded since
 	keepFlag = 1 << 63 // of a hold's hits: they are kept when it ends
 
 	wideFlag = 1 << 62            // of a place that has three words
@@ -304,7 +305,7 @@ func (k *Kept) describeBan(p *page, body string) bool {
 	if !ok {
 		return false
 	}
-	if strikes := s[0] &^ banMark; strikes > 0 {
+	if strikes := s[0] &^ (banMark | refunded); strikes > 0 {
 		p.line("strikes  %d", strikes)
 		p.line("banned   until %s", p.ago(window.Instant(s[1])))
 	} else {

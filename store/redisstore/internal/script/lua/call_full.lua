@@ -4,7 +4,8 @@
 -- A key that is banned, or remembers strikes, has its own state around that
 -- of the window: version, kind 13, strikes, the end of the last ban, its length; then
 -- the window's state, if it has one. Without strikes the end is an instant from which on
--- no hits were dropped, and the length is 1: see window/ban.go. An op has it in noted.
+-- no hits were dropped, and the length is 1: see window/ban.go. An op has it in noted. 128 is
+-- added to the strikes if an undated window was refunded since the last one.
 local FULL = 6 -- the status of a reply with flags
 local LAST = MAX - 3153600000000000 -- the latest instant that counts as itself
 
@@ -22,13 +23,13 @@ local function has_flag(flags, flag)
 end
 
 -- is_undated reports whether o's states note from when on no hits were dropped or
--- refunded: they do not tell if the hits of a take are still in them. Only members, and
--- the hits of sliding windows without groups, have dates of their own.
+-- refunded: they do not tell if the hits of a take are still in them. Only the hits of
+-- sliding windows without groups have dates of their own.
 local function is_undated(o)
   local plain, dated = o.plain, function(part) return part.size == 1 end
   if o.most then return false end
   if o.kind == 6 then return not (dated(plain.base) and dated(plain.inner)) end
-  return o.kind < 7 and not dated(plain or o.base) or o.kind == 10
+  return o.kind < 11 and not dated(plain or o.base)
 end
 
 -- note notes that no hits are dropped from now on, for a take with a receipt.
@@ -64,7 +65,7 @@ end
 -- done answers after the state was changed.
 local function done(o, before, held)
   if o.strikes > 0 and left(o) == 0 then
-    o.strikes, o.noted = 0, o.ban_end - o.ban_length + 1
+    o.strikes, o.noted, o.refunded = 0, (o.refunded and o.now or o.ban_end - o.ban_length) + 1, false
   end
   if banned(o) then
     answer_banned(o)
@@ -105,7 +106,7 @@ local function strike(o, before, n)
     if d > floor(most / o.factor) then d = most else d = d * o.factor end
   end
   d = math.min(d, most)
-  o.strikes, o.ban_end, o.ban_length = count, math.min(o.now + d, LAST), d
+  o.strikes, o.ban_end, o.ban_length, o.refunded = count, math.min(o.now + d, LAST), d, false
   empty(o)
   o.changed, o.s, o.till = true, save(o)
   answer_banned(o, n)
@@ -185,13 +186,17 @@ end
 
 local function refund(o)
   local n, noted = o.n, o.strikes > 0 or o.noted
-  if o.all then o.strikes, o.noted = 0, false end
+  if o.all then o.strikes, o.noted, o.refunded = 0, false, false end
   if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
   if n == 0 then return answer(o, before, before, 0) end
   sub(o, o.held and math.min(n, MAX) or n)
+  if o.strikes > 0 then
+    o.refunded = o.refunded or is_undated(o)
+  elseif noted then
+    o.noted = o.now + 1
+  end
   done(o, before, false)
-  if noted and o.strikes == 0 then o.noted = o.now + 1 end
 end
 
 -- finish settles, cancels or renews.
@@ -210,7 +215,8 @@ local function give_back(o)
   if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
   if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length or
-    o.strikes == 0 and o.id and is_undated(o) and (not o.noted or o.from < o.noted) then
+    o.id and is_undated(o) and (o.refunded or o.strikes == 0 and not o.noted) or
+    o.id and o.noted and o.from < o.noted then
     return answer(o, before, before, 0)
   end
   sub_at(o, o.from, math.min(o.n, MAX))
@@ -219,8 +225,13 @@ end
 
 -- drop_note drops what is noted of a state without hits.
 local function drop_note(o)
-  if o.strikes > 0 and left(o) == 0 then o.strikes = 0 end
+  if o.strikes > 0 and left(o) == 0 then o.strikes, o.refunded = 0, false end
   if o.noted and o.noted <= o.now then o.noted = false end
+end
+
+-- forget_strikes forgets the strikes of a limit that bans no more.
+local function forget_strikes(o)
+  if o.refunded and not o.bans then o.noted, o.refunded = o.now + 1, false end
 end
 
 -- open reads an op and its state v, which stands at the k-th key. It returns nil
@@ -249,6 +260,7 @@ local function open(v, k)
   if version == 1 and kind == 13 then
     o.around = true
     local strikes, till, length = up('<BI7I7', v, 3)
+    o.refunded, strikes = strikes >= 128, strikes % 128
     if strikes == 0 then
       o.noted = till
     elseif o.bans then
@@ -266,6 +278,7 @@ local function open(v, k)
     o.plain = o.row.open(v, 1, o.now, o.k)
     o.plain.most = o.most
     o.now = o.plain.now
+    forget_strikes(o)
     if o.around and o.row.expires(o.plain) <= o.now then o.plain.raw = nil end
     if o.row.expires(o.plain) <= o.now then drop_note(o) end
     return o
@@ -278,6 +291,7 @@ local function open(v, k)
   local base = s + o.count * HOLD_SIZE
   o.list = cut(v, s, base - 1)
   o.base = o.row.aged.open(base <= #v and cut(v, base), o.now, o.seen)
+  forget_strikes(o)
   local alive = o.count > 0 and hold_at(o, #o.list - HOLD_SIZE + 1) > o.now
   if not alive and expires_holding(o) <= o.now then
     anew(o)
@@ -345,11 +359,12 @@ for i = 1, total do
   if o.ask == CANCEL and o.named and (found or o.sure) and o.held_now == 0 and not o.most and o.n > 0 then
     give_back(o)
   end
-  local noted = o.noted and is_undated(o) and (not o.changed or o.s or o.noted > o.now)
+  local noted = o.noted and (not o.changed or o.s or o.noted > o.now)
   if o.changed then
     local s, till = o.s or '', o.till or 0
     if o.strikes > 0 then
-      s = pk('<BBBI7I7', 1, 13, o.strikes, o.ban_end, o.ban_length) .. s
+      local strikes = o.strikes + (o.refunded and 128 or 0)
+      s = pk('<BBBI7I7', 1, 13, strikes, o.ban_end, o.ban_length) .. s
       till = math.max(till, math.min(o.ban_end + o.strikes * o.forget, MAX))
     elseif noted then
       s, till = pk('<BBBI7I7', 1, 13, 0, o.noted, 1) .. s, math.max(till, o.noted)

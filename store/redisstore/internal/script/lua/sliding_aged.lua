@@ -86,14 +86,10 @@ local function sub_at_dated(o, at, n)
     local date, hits = pair(o, i)
     if date == at then
       n = math.min(n, hits)
-      local again, left = math.min(n, o.excess), hits - n
-      o.hits, o.excess = o.hits - n + again, o.excess - again
-      if i == 1 then left = left + again end
-      splice(o, i, 1, left > 0 and pk('<I7I7', date, left) or '')
-      if i > 1 and again > 0 then -- the excess is older than all pairs
-        date, hits = pair(o, 1)
-        splice(o, 1, 1, pk('<I7I7', date, hits + again))
-      end
+      local eaten = math.min(n, o.excess) -- the hits stand for those that were dropped
+      n = n - eaten
+      o.hits, o.excess = o.hits - n, o.excess - eaten
+      splice(o, i, 1, hits > n and pk('<I7I7', date, hits - n) or '')
       return
     end
   end
