@@ -31,12 +31,16 @@ func (l *link) canSendLocked() bool {
 }
 
 // flushLocked sends what waits, unless enough messages are in flight. It releases mu
-// meanwhile.
+// meanwhile. When s is closed, it ends what waits with an error.
 func (s *stream) flushLocked() {
 	for len(s.waiting) > 0 && !s.sending {
 		l := s.link
 		switch {
 		case s.closed:
+			for _, c := range s.waiting {
+				c.fail(queued, closed(c.verb.String()))
+			}
+			s.waiting = nil
 			return
 		case l == nil:
 			s.connectLocked()

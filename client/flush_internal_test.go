@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -9,7 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
@@ -22,6 +26,7 @@ type answerer struct {
 	grpc.ClientStream
 	stream  *stream
 	replies chan uint64 // ids
+	ended   error       // of the stream, once replies is closed
 	callers sync.WaitGroup
 
 	mu   sync.Mutex
@@ -31,7 +36,7 @@ type answerer struct {
 func newAnswerer() *answerer {
 	c := &Client{timeout: time.Hour, alive: context.Background()}
 	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
-	p := &answerer{stream: &stream{client: c}, replies: make(chan uint64)}
+	p := &answerer{stream: &stream{client: c}, replies: make(chan uint64), ended: io.EOF}
 	p.stream.link = &link{stream: p.stream, rpc: p, cancel: func() {}, timer: time.AfterFunc(time.Hour, func() {})}
 	go p.stream.link.receive()
 	return p
@@ -47,7 +52,7 @@ func (a *answerer) SendMsg(m any) error {
 func (a *answerer) RecvMsg(m any) error {
 	id, ok := <-a.replies
 	if !ok {
-		return io.EOF
+		return a.ended
 	}
 	in := m.(*weirv1.DecideResponse)
 	in.Id, in.Answers = id, nil
@@ -111,5 +116,34 @@ func TestBatches(t *testing.T) {
 		p.replies <- 4
 		p.callers.Wait()
 		close(p.replies)
+	})
+}
+
+// A call that would be sent again, because the service was stopping, ends when the client is
+// closed.
+func TestCloseWhileTheServiceStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newAnswerer()
+		stopping, err := status.New(codes.Unavailable, "stopping").WithDetails(&errdetails.ErrorInfo{
+			Reason: weirv1.ErrorReason_STOPPING.String(), Domain: "weir",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.ended = stopping.Err()
+		done := make(chan error, 1)
+		go func() { done <- p.stream.do(context.Background(), store.Take, &weir.Request{}, &weir.Decision{}) }()
+		synctest.Wait()
+		p.stream.close()
+		close(p.replies)
+		synctest.Wait()
+		select {
+		case err := <-done:
+			if !errors.Is(err, weir.ErrClosed) {
+				t.Errorf("got %v, want an error of a closed client", err)
+			}
+		default:
+			t.Fatal("the call has not ended")
+		}
 	})
 }

@@ -164,11 +164,7 @@ func (s *stream) unsent(c *call, err error) error {
 // close ends s. The goroutines of s end soon after.
 func (s *stream) close() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.closed = true
-	lost := s.waiting
-	s.waiting = nil
-	s.mu.Unlock()
-	for _, c := range lost {
-		c.fail(queued, closed(c.verb.String()))
-	}
+	s.flushLocked()
 }

@@ -140,7 +140,6 @@ func (u *users) loadsTagged() error {
 const slidingProgram = `package main
 
 import (
-	"archive/zip"
 	"context"
 	"fmt"
 	"time"
@@ -186,7 +185,6 @@ func (u *users) getsRoot() error {
 const neighbours = `package main
 
 import (
-	"archive/zip"
 	_ "github.com/prometheus/client_golang/prometheus"
 	_ "golang.org/x/net/http2"
 	_ "google.golang.org/grpc"

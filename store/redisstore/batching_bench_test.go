@@ -22,13 +22,13 @@ import (
 
 // BenchmarkBatching measures takes of many callers on 10,000 keys, in turns with
 // what they are compared with through the same client: a plain INCR, a script of
-// one INCR, and a floor for runs, a script that does GET, a comparison and SET PX
-// for 16 keys and counts as 16 decisions. The batched floor is that script for
-// callers of one key each, whose calls are batched with no other work. The floor of
+// one INCR, and a baseline for runs, a script that does GET, a comparison and SET PX
+// for 16 keys and counts as 16 decisions. The batched baseline is that script for
+// callers of one key each, whose calls are batched with no other work. The baseline of
 // three does that for callers of three keys each, which are counted only if all
 // three have room: one decision of three rules. Each row is the median of its
-// turns. On a cluster of one node nearly every key has a slot of its own, and steps
-// go alone.
+// turns. On a cluster of one node nearly every key has its own slot, and steps
+// are not batched.
 //
 //	go test -run '^$' -bench Batching -benchtime 1x ./store/redisstore
 func BenchmarkBatching(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkBatching(b *testing.B) {
 			for b.Loop() {
 				for range 7 {
 					for i, row := range rows {
-						if strings.HasPrefix(row.name, "floor") && setup.addr == alone {
+						if strings.HasPrefix(row.name, "baseline") && setup.addr == alone {
 							continue // its keys are in several slots
 						}
 						_, _, before := m.read(b, "")
@@ -77,11 +77,11 @@ func BenchmarkBatching(b *testing.B) {
 				return middle(rates[slices.IndexFunc(rows, func(r batchingRow) bool { return r.name == name })])
 			}
 			for i, row := range rows {
-				rate, own := middle(rates[i]), "batched floor"
+				rate, own := middle(rates[i]), "batched baseline"
 				if strings.HasPrefix(row.name, "three ") {
-					own = "floor of three"
+					own = "baseline of three"
 				}
-				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the floor %.2f, of its batched floor %.2f, p99 %.2f ms, CPU here %.1f µs, there %.1f µs",
+				b.Logf("%-16s %7.0f/s, of INCR %.2f, of EVALSHA %.2f, of the baseline %.2f, of its batched baseline %.2f, p99 %.2f ms, CPU here %.1f µs, there %.1f µs",
 					row.name, rate, rate/middle(rates[0]), rate/middle(rates[1]), rate/middle(rates[2]), rate/rateOf(own), middle(late[i]), middle(here[i]), middle(there[i]))
 			}
 		})
@@ -110,12 +110,12 @@ func batchingRows(b *testing.B, c rueidis.Client, s store.Store) []batchingRow {
 	}
 	name := func(r *rand.Rand) string { return names[r.IntN(len(names))] }
 	evalsha := rueidis.NewLuaScript("return redis.call('INCR',KEYS[1])")
-	floor := rueidis.NewLuaScript(`for i = 1, #KEYS do
+	baseline := rueidis.NewLuaScript(`for i = 1, #KEYS do
   local n = tonumber(redis.call('GET', KEYS[i]) or '0')
   if n < 1000000000 then redis.call('SET', KEYS[i], n + 1, 'PX', ARGV[1]) end
 end
 return ''`)
-	floorOfThree := rueidis.NewLuaScript(`for i = 1, #KEYS, 3 do
+	baselineOfThree := rueidis.NewLuaScript(`for i = 1, #KEYS, 3 do
   local a, b, c = KEYS[i], KEYS[i + 1], KEYS[i + 2]
   local n, m, o = redis.call('GET', a), redis.call('GET', b), redis.call('GET', c)
   n, m, o = tonumber(n or '0'), tonumber(m or '0'), tonumber(o or '0')
@@ -146,15 +146,15 @@ return ''`)
 		{"evalsha of incr", 1, func(r *rand.Rand, _ []store.Op) error {
 			return evalsha.Exec(ctx, c, []string{name(r)}, nil).Error()
 		}},
-		{"floor", 16, func(r *rand.Rand, _ []store.Op) error {
+		{"baseline", 16, func(r *rand.Rand, _ []store.Op) error {
 			sixteen := make([]string, 16)
 			for i := range sixteen {
 				sixteen[i] = "f" + name(r)
 			}
-			return floor.Exec(ctx, c, sixteen, []string{"3600000"}).Error()
+			return baseline.Exec(ctx, c, sixteen, []string{"3600000"}).Error()
 		}},
-		{"batched floor", 1, batchedFloor(ctx, c, floor, name, "f")},
-		{"floor of three", 1, batchedFloor(ctx, c, floorOfThree, name, "f", "g", "h")},
+		{"batched baseline", 1, batchedBaseline(ctx, c, baseline, name, "f")},
+		{"baseline of three", 1, batchedBaseline(ctx, c, baselineOfThree, name, "f", "g", "h")},
 		{"sliding", 1, take(window.Sliding(time.Hour))},
 		{"fixed", 1, take(window.Fixed(time.Hour))},
 		{"bucket", 1, take(window.Bucket(time.Hour, 0))},
@@ -163,19 +163,19 @@ return ''`)
 	}
 }
 
-// batchedFloor returns a call of a floor's script for the keys of one caller: a
+// batchedBaseline returns a call of a baseline's script for the keys of one caller: a
 // name after each prefix. Two goroutines send the keys of all callers who wait, 64
 // at most.
-func batchedFloor(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, name func(*rand.Rand) string, prefixes ...string) func(*rand.Rand, []store.Op) error {
-	type seat struct {
+func batchedBaseline(ctx context.Context, c rueidis.Client, baseline *rueidis.Lua, name func(*rand.Rand) string, prefixes ...string) func(*rand.Rand, []store.Op) error {
+	type pending struct {
 		key  string
 		back chan error
 	}
 	const most = 64
-	waiting := make(chan seat, 1024)
+	waiting := make(chan pending, 1024)
 	for range 2 {
 		go func() {
-			var run []seat
+			var run []pending
 			var keys []string
 			for ctx.Err() == nil {
 				run, keys = run[:0], keys[:0]
@@ -198,23 +198,23 @@ func batchedFloor(ctx context.Context, c rueidis.Client, floor *rueidis.Lua, nam
 						keys = append(keys, prefix+s.key)
 					}
 				}
-				err := floor.Exec(ctx, c, keys, []string{"3600000"}).Error()
+				err := baseline.Exec(ctx, c, keys, []string{"3600000"}).Error()
 				for _, s := range run {
 					s.back <- err
 				}
 			}
 		}()
 	}
-	seats := sync.Pool{New: func() any { return make(chan error, 1) }}
+	replies := sync.Pool{New: func() any { return make(chan error, 1) }}
 	return func(r *rand.Rand, _ []store.Op) error {
-		back := seats.Get().(chan error)
-		defer seats.Put(back)
-		waiting <- seat{name(r), back}
+		back := replies.Get().(chan error)
+		defer replies.Put(back)
+		waiting <- pending{name(r), back}
 		return <-back
 	}
 }
 
-// hammerFor has callers call for some time. It returns the calls a second and the
+// hammerFor makes callers call for some time. It returns the calls a second and the
 // 99th percentile of their lengths in milliseconds.
 func hammerFor(b *testing.B, length time.Duration, callers int, call func(*rand.Rand, []store.Op) error) (rate, p99 float64) {
 	all := make([][]time.Duration, callers)

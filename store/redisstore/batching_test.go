@@ -79,7 +79,7 @@ func TestCallsAreBatched(t *testing.T) {
 	}
 }
 
-// Each caller has its own time. One that gives up takes nobody along and is not
+// Each caller has its own time. One that gives up does not affect the others and is not
 // counted; the others get their answers when the server is back.
 func TestBatchedCallsKeepDeadlines(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestBatchedCallsKeepDeadlines(t *testing.T) {
 	}
 }
 
-// A step that the server refuses in the middle of a run ends alone.
+// A step that the server refuses in the middle of a run fails by itself.
 func TestStepOfARunFails(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -171,7 +171,7 @@ func TestStepOfARunFails(t *testing.T) {
 	}
 }
 
-// A caller alone never waits: its steps are sent one by one, by the program for
+// A single caller never waits: its steps are sent one by one, by the program for
 // one step.
 func TestCallerAlone(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func BenchmarkTake(b *testing.B) {
 }
 
 // BenchmarkDo measures 1,000 calls of callers that send them one by one or in one
-// batch. Each call has a key of its own.
+// batch. Each call has its own key.
 func BenchmarkDo(b *testing.B) {
 	n := redistest.Server(b)
 	const size = 1000

@@ -171,7 +171,7 @@ func TestLimitsOfPrograms(t *testing.T) {
 			t.Errorf("got error %v, want %q in it", err, name)
 		}
 		if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err == nil {
-			t.Errorf("%s, alone: got no error", name)
+			t.Errorf("%s, by itself: got no error", name)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// owner calls for a key of its own, which has counted a number by which its answers are
+// owner calls for its own key, which has counted a number by which its answers are
 // known.
 type owner struct {
 	op   store.Op

@@ -102,7 +102,7 @@ func coldRun(b *testing.B) (all coldResult) {
 	return all
 }
 
-// coldStart is a child of BenchmarkColdStart. It prints how many takes were
+// coldStart runs a child of BenchmarkColdStart. It prints how many takes were
 // admitted, and for each degraded one when it began, how long it took, for how much
 // of that the machine did not run a loop or a thread, and the reason.
 func coldStart(url string) error {

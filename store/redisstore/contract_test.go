@@ -28,7 +28,7 @@ func connect(t testing.TB, addr string) rueidis.Client {
 
 var opened atomic.Int64
 
-// open makes a store with keys of its own and a clock that tests set.
+// open makes a store with its own keys and a clock that tests set.
 func open(t testing.TB, c rueidis.Client) storetest.Opened {
 	var now atomic.Int64
 	s := redisstore.New(c, fmt.Sprint("t", opened.Add(1)))

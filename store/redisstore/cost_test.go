@@ -19,7 +19,7 @@ import (
 const year = 365 * 24 * time.Hour // nothing leaves such a window meanwhile
 
 // BenchmarkServer measures what a call costs the server: the CPU of its
-// process, and the time inside the commands alone. A busy machine makes the
+// process, and the time inside the commands. A busy machine makes the
 // caller slow, not these numbers.
 func BenchmarkServer(b *testing.B) {
 	n := redistest.Server(b)

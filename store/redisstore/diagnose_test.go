@@ -56,7 +56,7 @@ func level(t *testing.T, url, check string, want doctor.Level, words ...string) 
 
 const patiently = "?timeout=10s"
 
-// A server as it comes is fit, and the checks leave nothing behind.
+// A server with its defaults is suitable, and the checks leave no keys.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t, "--appendonly", "yes")
@@ -69,7 +69,7 @@ func TestDiagnose(t *testing.T) {
 		}
 	}
 	if size := n.Must("DBSIZE"); size != int64(0) {
-		t.Errorf("keys behind the checks: got %v, want none", size)
+		t.Errorf("keys left by the checks: got %v, want none", size)
 	}
 }
 

@@ -18,7 +18,7 @@ const maxSlice = 128
 // 128, one slice after the other. A slice is one round trip to each node that has
 // keys of its calls, with a time-out of its own, because a batch can have any
 // number of slices. The first slice that ends with its time-out, and has no call
-// that was decided, ends the batch: those behind it meet outages at once. The slices of all batches have at
+// that was decided, ends the batch: the later ones return outage errors at once. The slices of all batches have at
 // most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
 // what is free of this quarter. So slices get smaller when there are many batches,
 // and a server can answer them in time.
@@ -89,7 +89,7 @@ type batch struct {
 // together decides calls at the same time: those with all keys in one slot in as
 // few round trips as possible, in their order, and each of the others by itself.
 // When the time-out is over and no call was decided, it returns a context that has
-// ended: the calls behind them are not sent.
+// ended: the calls after them are not sent.
 func (b *batch) together(ctx context.Context, calls []*store.Call) context.Context {
 	if err := b.ready(ctx); err != nil { // since the calls before
 		for _, c := range calls {
@@ -125,7 +125,7 @@ func (b *batch) together(ctx context.Context, calls []*store.Call) context.Conte
 
 // waves returns calls in groups that can be decided together, one group after
 // the other. A call with keys in several slots is in a later group than the calls
-// before it that share a key with it, and in an earlier one than those behind it.
+// before it that share a key with it, and in an earlier one than those after it.
 func (s *Store) waves(calls []store.Call) [][]*store.Call {
 	type last struct {
 		wave   int

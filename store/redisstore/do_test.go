@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// takes returns n calls that take a hit of op, each with a key of its own.
+// takes returns n calls that take a hit of op, each with its own key.
 func takes(n int, op store.Op) []store.Call {
 	calls := make([]store.Call, n)
 	for i := range calls {
@@ -29,7 +29,7 @@ func takes(n int, op store.Op) []store.Call {
 	return calls
 }
 
-// do runs calls, and returns how many have an error of their own.
+// do runs calls, and returns how many have an error.
 func do(t *testing.T, s store.Store, calls []store.Call) (outages int) {
 	t.Helper()
 	if err := s.Do(context.Background(), calls); err != nil {
@@ -75,7 +75,7 @@ func TestBatchKeepsOrder(t *testing.T) {
 	}
 }
 
-// A call of a batch that fails leaves the others alone.
+// A call of a batch that fails does not affect the others.
 func TestBatchWithFaults(t *testing.T) {
 	t.Parallel()
 	c := connect(t, redistest.Server(t).Addr())
@@ -161,7 +161,7 @@ func TestBatchOfCalendars(t *testing.T) {
 }
 
 // On a cluster calls are sent by node, and those with keys in several slots are
-// decided as one: none of their limits is passed, none is charged alone.
+// decided as one: none of their limits is passed, and none is charged by itself.
 func TestBatchOnCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
@@ -195,7 +195,7 @@ func TestBatchOnCluster(t *testing.T) {
 				want = 1
 			}
 			if got := used(t, s, hourly(10, "own", fmt.Sprint(i))); got != want {
-				t.Errorf("%s: call %d beside the shared key: got %d used, want %d", name, i, got, want)
+				t.Errorf("%s: call %d next to the shared key: got %d used, want %d", name, i, got, want)
 			}
 		}
 		if got := used(t, s, hourly(10, "shared", "all")); got != admitted || got == 0 {
@@ -269,7 +269,7 @@ func TestBatchWhileSlotMoves(t *testing.T) {
 	t.Logf("%d batches of %d calls, %d outages", rounds.Load(), len(calls), met)
 }
 
-// A batch on a server that stands still meets outages, and counts nothing.
+// A batch on a server that hangs returns outage errors, and counts nothing.
 func TestLateBatchIsNotCounted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)

@@ -34,7 +34,7 @@ var SlotOf = conn.SlotOf
 // Call is a call with all that a store adds to its ops.
 type Call struct{ Now, Near, Deadline window.Instant }
 
-// Run runs verb for ops on the server behind c.
+// Run runs verb for ops on the server of c.
 func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb store.Verb, ops []store.Op) (window.Instant, error) {
 	return conn.ForClient(c, script.NewCodec(prefix)).Run(ctx, 0, script.Call{
 		Verb: verb, Ops: ops, Now: o.Now, Near: o.Near, Deadline: o.Deadline,

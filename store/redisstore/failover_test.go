@@ -79,7 +79,7 @@ func TestClusterFailover(t *testing.T) {
 	took := time.Since(began)
 	// One or two may be the machine's, which is busy.
 	if met := all[1].outages.Load() + all[2].outages.Load() - before; met > all[0].outages.Load()/10 {
-		t.Errorf("outages of the nodes that live: got %d beside %d of the dead one", met, all[0].outages.Load())
+		t.Errorf("outages of the nodes that live: got %d, and %d of the dead one", met, all[0].outages.Load())
 	}
 	for i, d := range all {
 		d.answers(100)
@@ -100,7 +100,7 @@ func TestSlotMoves(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
 	s := openURL(t, clusterURL(c))
-	// Two rules together in one slot, another one beside them in its own.
+	// Two rules in one slot, and another one in its own slot.
 	a, b, beside := hourly(quota, "a", "k"), hourly(quota, "b", "k"), hourly(quota, "c", "other")
 	slot := redisstore.SlotOf([]byte("{k}"))
 	for i := range 50 { // that the slot has keys to move

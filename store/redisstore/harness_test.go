@@ -15,12 +15,12 @@ import (
 
 // The benchmarks of this file and BenchmarkColdStart are a harness: they measure how
 // calls fare in cold starts, short stalls and far networks, and fail above the aims.
-// Run them alone:
+// Run them by themselves:
 //
 //	go test ./store/redisstore -run '^$' -bench 'ColdStart|Stall|Distance' -benchtime 1x
 
 // BenchmarkStall makes a server stand still for a moment, at 4,000 calls a second.
-// Few more calls meet an outage than waited for all of their time.
+// The number of outages is only slightly above that of the calls that waited for all of their time.
 func BenchmarkStall(b *testing.B) {
 	for _, test := range []struct{ timeout, stall time.Duration }{
 		{10 * time.Millisecond, 15 * time.Millisecond}, {10 * time.Millisecond, 30 * time.Millisecond},
@@ -45,7 +45,7 @@ func BenchmarkStall(b *testing.B) {
 	}
 }
 
-// stall has callers take while n sleeps, five times. It returns how many of their
+// stall makes callers take while n sleeps, five times. It returns how many of their
 // calls waited for all of their time, and how many met an outage.
 func stall(b *testing.B, n *redistest.Node, s store.Store, callers int, timeout, sleep time.Duration) (late, degraded int64) {
 	var met, waited, answered atomic.Int64

@@ -102,9 +102,9 @@ func TestNeverMoreInFlight(t *testing.T) {
 
 const holderURL = "WEIR_TEST_HOLDER" // in the environment of a process that holds places
 
-// holdForEver holds two places until the process is killed. TestMain calls it in a
+// holdForever holds two hits until the process is killed. TestMain calls it in a
 // process that TestKilledHolder starts.
-func holdForEver(url string) error {
+func holdForever(url string) error {
 	s, err := redisstore.Open(context.Background(), url)
 	if err != nil {
 		return err

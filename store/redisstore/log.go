@@ -21,7 +21,7 @@ const (
 
 var addLog = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.AddLog) })
 
-// Log adds entries, some hundred at most, to a log that is kept beside the counters for all
+// Log adds entries, at most a few hundred, to a log that is stored with the counters for all
 // stores on the prefix. It returns the newest n of the log, the oldest one first. A log has the
 // newest 10,000 entries of the last 24 hours. at has the instant of each entry. An entry that
 // is in the log already is not added again, so that a call that failed can be repeated.

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain fails when a test leaves a goroutine behind: of the store, or of
+// TestMain fails if a test leaks a goroutine: of the store, or of
 // the client that it uses. It also runs the children of BenchmarkColdStart
 // and TestKilledHolder.
 func TestMain(m *testing.M) {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if url := os.Getenv(holderURL); url != "" {
-		if err := holdForEver(url); err != nil {
+		if err := holdForever(url); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -12,7 +12,7 @@ import (
 
 const quota = 1_000_000 // more than any test takes
 
-// Calls to a server that stands still count nothing when it goes on: their
+// Calls to a server that hangs count nothing when it continues: their
 // callers have given up by then.
 func TestLateCallsAreNotCounted(t *testing.T) {
 	t.Parallel()

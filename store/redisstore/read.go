@@ -55,7 +55,7 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 // Inspect returns a page of text about one key in Redis, for people. key is the
 // name of the key in Redis. The state in it does not include the length of its
 // window. So the page still shows hits that have left the window, until the key is
-// used again or expires. The members of a distinct limit are in keys beside the
+// used again or expires. The members of a distinct limit are in separate keys from the
 // state; the page of such a key shows the state, too.
 func (s *Store) Inspect(ctx context.Context, key string) (string, error) {
 	page, err := s.inspect(ctx, key)
@@ -94,7 +94,7 @@ var peek = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(scri
 // fetch reads all that Redis keeps for key.
 func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, error) {
 	var k script.Kept
-	all, err := peek().Exec(ctx, c, keyname.Beside(key), []string{""}).ToArray()
+	all, err := peek().Exec(ctx, c, keyname.StateAndMembers(key), []string{""}).ToArray()
 	if said, ok := rueidis.IsRedisErr(err); ok && strings.Contains(said.Error(), "WRONGTYPE") {
 		err = fmt.Errorf("it holds no string: %w", script.ErrForeign)
 	} else if err == nil && len(all) != 5 {

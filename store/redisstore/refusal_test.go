@@ -20,7 +20,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// outage takes op and returns the outage that it must meet.
+// outage takes op and returns the expected outage.
 func outage(t *testing.T, s store.Store, verb store.Verb, op store.Op) string {
 	t.Helper()
 	err := store.Do(context.Background(), s, verb, []store.Op{op})
@@ -141,7 +141,7 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
-// A connection begins with HELLO alone. CLIENT SETINFO, which newer servers know, needs a
+// A connection begins with only HELLO. CLIENT SETINFO, which newer servers know, needs a
 // right.
 func TestGreetingNeedsNoRight(t *testing.T) {
 	t.Parallel()
@@ -164,7 +164,7 @@ func TestGreetingNeedsNoRight(t *testing.T) {
 	}()
 	openURL(t, at(l.Addr().String()))
 	if greeting := <-got; !strings.Contains(greeting, "HELLO") || strings.Count(greeting, "*") != 1 {
-		t.Errorf("got %q, want HELLO alone", greeting)
+		t.Errorf("got %q, want only HELLO", greeting)
 	}
 }
 
@@ -408,7 +408,7 @@ func TestHalfEviction(t *testing.T) {
 	}
 }
 
-// Servers that are unavailable when a store is opened are no error: calls meet
+// Servers that are unavailable when a store is opened are not an error: calls return
 // outages until the servers are there.
 func TestServersAreNotThereYet(t *testing.T) {
 	t.Parallel()

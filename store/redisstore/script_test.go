@@ -217,7 +217,7 @@ func TestForeignKeys(t *testing.T) {
 			good.N = 0
 			ops := []store.Op{good}
 			if err := store.Do(t.Context(), s, store.Check, ops); err != nil || ops[0].Result.Used != 0 {
-				t.Errorf("%s, %s: got %d counted beside it and error %v, want 0", name, what, ops[0].Result.Used, err)
+				t.Errorf("%s, %s: got %d counted next to it and error %v, want 0", name, what, ops[0].Result.Used, err)
 			}
 			if _, _, err := s.Peek(t.Context(), &bad); err == nil {
 				t.Errorf("%s, %s: peek: got no error", name, what)
@@ -243,7 +243,7 @@ func TestRefusedRead(t *testing.T) {
 	}
 }
 
-// Members that are too many for one string have keys of their own, which come and
+// Members that are too many for one string have their own keys, which come and
 // go with the string.
 func TestManyMembers(t *testing.T) {
 	t.Parallel()

@@ -167,7 +167,7 @@ func TestRotateSecret(t *testing.T) {
 }
 
 // A server that has lost its keys gets the secret again from a store that knows it.
-// Stores that meet another secret accept receipts under both.
+// Stores that find another secret accept receipts under both.
 func TestSecretIsLost(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -206,7 +206,7 @@ func TestSecretOutOfReach(t *testing.T) {
 	}
 }
 
-// A value that is no secret is left alone. Receipts then work in one process.
+// A value that is not a secret is not changed. Receipts then work in one process.
 func TestSecretOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)

@@ -60,14 +60,14 @@ func (s *Store) groups(ops []store.Op) []group {
 }
 
 // spread runs a call whose keys are in several slots. Each group is decided in
-// a call of its own, all at the same time. When one of them denies a take, or
+// its own call, all at the same time. When one of them denies a take, or
 // gives no answer, the others give back exactly what they have counted. Until
 // then other calls may be denied because of it; no call is ever admitted because
 // of it.
 //
 // A group that gives no answer gives nothing back: it may not have counted, and
 // what was not counted must not be given back. A fifth of the time is left for
-// the others to give back: a caller who then asks for their ops alone must not be
+// the others to give back: a caller who then asks for only their ops must not be
 // denied because of its own hits.
 func (s *Store) spread(ctx context.Context, r script.Call) error {
 	groups := s.groups(r.Ops)
@@ -94,7 +94,7 @@ func (s *Store) spread(ctx context.Context, r script.Call) error {
 	return err
 }
 
-// decide has the slot of g decide its ops of r, and writes their results. sure is for a
+// decide makes the slot of g decide its ops of r, and writes their results. sure is for a
 // cancel: the take was admitted.
 func (s *Store) decide(ctx context.Context, r *script.Call, g *group, sure bool) {
 	part := *r
@@ -115,7 +115,7 @@ func (s *Store) decide(ctx context.Context, r *script.Call, g *group, sure bool)
 	}
 }
 
-// cancelRest has the groups that found no hold give back what the take counted there,
+// cancelRest makes the groups that found no hold give back what the take counted there,
 // when another group has found its hold. It sends this call once: a group that gives
 // no answer keeps the hits until they age.
 func (s *Store) cancelRest(ctx context.Context, r *script.Call, groups []group) {
@@ -214,7 +214,7 @@ func (s *Store) giveBack(ctx context.Context, r *script.Call, groups []group, pi
 		g.admitted = g.err == nil && !slices.ContainsFunc(g.which, func(i int) bool { return denies(&r.Ops[i]) })
 		// Hits that leave their window soon are given back in a call of their
 		// own: when it is too late for them, it need not be for the rest.
-		// Hits in groups have no date of their own: the newest are given back.
+		// Hits in groups have no separate dates: the newest are given back.
 		var calls [4][]int
 		for _, i := range g.which {
 			op := &r.Ops[i]

@@ -32,7 +32,7 @@ type Store struct {
 
 	closed atomic.Bool
 	life   sync.RWMutex   // held while closed is set, or a task is added
-	tasks  sync.WaitGroup // what goes on after its call
+	tasks  sync.WaitGroup // background work after calls
 }
 
 // New returns a store on the server or the cluster that client is connected to. It
@@ -49,7 +49,7 @@ func New(client rueidis.Client, prefix string) *Store {
 // Open returns a store on the servers that a URL names; see [Parse]. It returns
 // when the first attempt to connect to each of them has ended, after 2 seconds at
 // most. The store connects again by itself whenever it has to, outside the time of
-// its callers. Servers that are unavailable now are no error: calls meet outages
+// its callers. Servers that are unavailable now are not an error: calls return outages
 // until they are back. Servers that refuse, because of a wrong password for
 // example, are an error.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
@@ -74,14 +74,14 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 	return &Store{codec: codec, servers: servers, config: &c, owned: true}, nil
 }
 
-// WithTimeout returns ctx with a time-out for the decisions in it, in place of
+// WithTimeout returns ctx with a time-out for the decisions in it, instead of
 // [Config].Timeout. It concerns stores that [Open] returns.
 func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 	return conn.WithTimeout(ctx, timeout)
 }
 
 // Within returns ctx with the end of a decision that begins now. Calls with that context
-// meet an outage when the time-out is over. The caller calls the function when it is
+// return an outage error after the time-out. The caller calls the function when it is
 // done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
 	return conn.Within(ctx, s.config.Timeout)

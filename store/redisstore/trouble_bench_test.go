@@ -25,7 +25,7 @@ import (
 // file troubles_bench_test.go, under a steady load, and prints a table of how its
 // calls fared. It fails when Redis admits more than a quota without having lost
 // hits, when a call takes longer than the time-out and what the machine adds, or
-// when calls are not answered again soon. Run it alone:
+// when calls are not answered again soon. Run it by itself:
 //
 //	go test ./store/redisstore -run '^$' -bench Trouble -benchtime 1x
 func BenchmarkTrouble(b *testing.B) {
@@ -125,7 +125,7 @@ func (tr *trouble) judge(b *testing.B, s *redisstore.Store, all []outcome, from 
 	// Timers are shared, and answers get time to be read when the machine has not
 	// run the program. The watch sees its pauses to the millisecond.
 	if most := defaultTimeout + 13*time.Millisecond; beyond > most {
-		b.Errorf("longest call: got %v beside the pauses of the machine, want %v at most", beyond, most)
+		b.Errorf("longest call: got %v without the pauses of the machine, want %v at most", beyond, most)
 	}
 	if back > tr.within {
 		b.Errorf("calls are answered again %v after the trouble, want %v", back, tr.within)

@@ -23,7 +23,7 @@ type trouble struct {
 	setup func(b *testing.B) (url string, cause func(*loading) time.Time)
 }
 
-// onServer is the setup of a trouble of one server.
+// onServer returns the setup of a trouble of one server.
 func onServer(cause func(b *testing.B, n *redistest.Node), args ...string) func(*testing.B) (string, func(*loading) time.Time) {
 	return func(b *testing.B) (string, func(*loading) time.Time) {
 		n := redistest.Server(b, args...)
@@ -31,7 +31,7 @@ func onServer(cause func(b *testing.B, n *redistest.Node), args ...string) func(
 	}
 }
 
-// onNetwork is the setup of a trouble of the network before a server.
+// onNetwork returns the setup of a trouble of the network of a server.
 func onNetwork(cause func(p *redistest.Proxy)) func(*testing.B) (string, func(*loading) time.Time) {
 	return func(b *testing.B) (string, func(*loading) time.Time) {
 		p := redistest.Through(b, redistest.Server(b))

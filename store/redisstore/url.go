@@ -79,7 +79,7 @@ func (p *parser) read(rawURL string) {
 	authority, path, _ := strings.Cut(rest, "/")
 	if strings.Contains(path, "@") || strings.Contains(query, "@") {
 		// The password may have a / or a ?, and everything is out of place.
-		p.fault("", "@ behind the hosts: in a user or password write / as %%2F, ? as %%3F, @ as %%40")
+		p.fault("", "@ after the hosts: in a user or password write / as %%2F, ? as %%3F, @ as %%40")
 		return
 	}
 	switch {
@@ -191,7 +191,7 @@ func (p *parser) passwordFile(name string) {
 	p.config.rest.Password = strings.TrimRight(string(b), "\r\n")
 }
 
-// options reads the options behind the ? of the URL.
+// options reads the options after the ? of the URL.
 func (p *parser) options(query string) {
 	c, t := &p.config, &p.tls
 	options := map[string]any{ // where the value goes, or who reads it

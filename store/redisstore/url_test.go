@@ -34,7 +34,7 @@ func describe(w io.Writer, url string) {
 	fmt.Fprintln(w, redisstore.Details(c))
 }
 
-// FuzzParse holds the parser to this: it never panics, a config that it makes
+// FuzzParse checks that the parser never panics, that a config that it makes
 // is whole, and neither a config as text nor an error repeats the password.
 func FuzzParse(f *testing.F) {
 	f.Add("redis", "ann", "sEcReT-pass", "localhost:6379/2?prefix=p&timeout=5ms")

@@ -41,33 +41,18 @@ func (a *Authenticator) Proxied() *Authenticator {
 	return &p
 }
 
-// everyone is the holder where no token is needed.
+// everyone is the holder without authentication.
 var everyone = &Holder{Scopes: All}
 
-// Authenticate returns the caller of r if it may make a call that needs scopes. The
-// error is a [*Refusal].
-func (a *Authenticator) Authenticate(r *http.Request, need Scope) (*Holder, error) {
-	if a != nil && a.Hosts != nil && !a.Hosts.Has(r.Host) {
+// Authenticate returns the caller that shows c if it may make a call that needs scopes.
+// The error is a [*Refusal].
+func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error) {
+	if a != nil && a.Hosts != nil && !a.Hosts.Has(c.Host) {
 		return nil, a.refuse(&Refusal{
 			Reason: Host,
-			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", r.Host),
+			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", c.Host),
 		})
 	}
-	if a == nil || a.Keys == nil {
-		return everyone, nil
-	}
-	c := Credentials{Address: r.RemoteAddr}
-	c.Token, c.Shown = bearer(r.Header)
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		c.Certificate = r.TLS.VerifiedChains[0][0]
-	}
-	return a.Verify(c, need)
-}
-
-// Verify returns the caller that shows c if it may make a call that needs scopes.
-// The error is a [*Refusal]. It is for front ends without HTTP, and does not look at the
-// host of a call.
-func (a *Authenticator) Verify(c Credentials, need Scope) (*Holder, error) {
 	if a == nil || a.Keys == nil {
 		return everyone, nil
 	}
@@ -87,6 +72,17 @@ func (a *Authenticator) Verify(c Credentials, need Scope) (*Holder, error) {
 // Foreign returns the [*Refusal] of a call from a web page of another origin.
 func (a *Authenticator) Foreign() error {
 	return a.refuse(&Refusal{Reason: Origin, Detail: "calls from web pages of another origin are refused"})
+}
+
+// CrossOrigin reports whether a web page of another origin makes the request, whatever its
+// method: [http.CrossOriginProtection] accepts each GET, and some of ours count or are costly.
+func CrossOrigin(r *http.Request) bool {
+	if len(r.Header["Sec-Fetch-Site"]) == 0 && len(r.Header["Origin"]) == 0 {
+		return false // only browsers send these
+	}
+	asked := *r
+	asked.Method = http.MethodPost
+	return http.NewCrossOriginProtection().Check(&asked) != nil
 }
 
 // May returns a [*Refusal] unless the holder has the scopes in need. A nil Holder
@@ -109,18 +105,7 @@ func (h *Holder) lacks(need Scope) *Refusal {
 	}
 }
 
-// bearer returns the token in the header Authorization, and whether there is
-// one.
-func bearer(h http.Header) (token string, ok bool) {
-	values := h["Authorization"]
-	const scheme = "Bearer "
-	if len(values) == 0 || len(values[0]) < len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
-		return "", false
-	}
-	return strings.TrimSpace(values[0][len(scheme):]), true
-}
-
-// Credentials are what a caller shows, over any protocol.
+// Credentials are the credentials of a caller, over any protocol.
 type Credentials struct {
 	// Token is the token that the caller shows, and Shown reports whether there is
 	// one.
@@ -133,6 +118,29 @@ type Credentials struct {
 	// Address is where the call comes from: an IP address with or without a port,
 	// or empty for a local socket.
 	Address string
+
+	// Host is the host that a call over HTTP is for. Empty: any.
+	Host string
+}
+
+// CredentialsOf returns what the caller of r shows.
+func CredentialsOf(r *http.Request) Credentials {
+	c := Credentials{Address: r.RemoteAddr, Host: r.Host}
+	c.Token, c.Shown = Bearer(r.Header["Authorization"])
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Certificate = r.TLS.VerifiedChains[0][0]
+	}
+	return c
+}
+
+// Bearer returns the token in the values of the header Authorization, and whether there is
+// one.
+func Bearer(values []string) (token string, ok bool) {
+	const scheme = "Bearer "
+	if len(values) == 0 || len(values[0]) < len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
+		return "", false
+	}
+	return strings.TrimSpace(values[0][len(scheme):]), true
 }
 
 // refuse counts a refusal, and returns it.
@@ -146,7 +154,7 @@ func (a *Authenticator) refuse(no *Refusal) error {
 // DefaultNamespace is the namespace of calls that name none.
 const DefaultNamespace = "default"
 
-// Reach says which holders an authenticator admits, by the namespace that they are bound to.
+// Reach states which holders an authenticator admits, by the namespace that they are bound to.
 type Reach uint8
 
 const (
@@ -201,7 +209,7 @@ func elsewhere(h *Holder, asked string) *Refusal {
 	}
 }
 
-// Reason says why a caller was refused. It is a label of metrics.
+// Reason is the reason of a refusal. It is a label of metrics.
 type Reason string
 
 // Reasons.
@@ -209,13 +217,13 @@ const (
 	Missing   Reason = "missing"   // no token and no certificate that is known
 	Unknown   Reason = "unknown"   // a token that is not in force
 	Slowed    Reason = "slowed"    // too many wrong tokens from the address
-	NoScope   Reason = "scope"     // the holder lacks a right
+	NoScope   Reason = "scope"     // the holder lacks a scope
 	Elsewhere Reason = "namespace" // the holder belongs to another namespace
 	Host      Reason = "host"      // the request names a host that is not this one
 	Origin    Reason = "origin"    // the request comes from a web page of another origin
 )
 
-// Refusal is the error for a caller that may not do what it asks for. Nothing
+// Refusal is the error for a caller that lacks the permission for its call. Nothing
 // was counted. It holds no secret.
 type Refusal struct {
 	Reason Reason
@@ -223,16 +231,16 @@ type Refusal struct {
 	// Detail states what is wrong and what to do.
 	Detail string
 
-	// RetryAfter is how long to wait before another token is read; 0 unless
-	// Reason is Slowed.
+	// RetryAfter is how long to wait before showing another token that may be wrong; 0
+	// unless Reason is Slowed.
 	RetryAfter time.Duration
 }
 
 func (r *Refusal) Error() string { return r.Detail }
 
 // Hosts are the names under which callers reach the service. A web page can point
-// a name of its own at a loopback address, and then call the service as if it were
-// of the same origin; the header Host tells such calls from others.
+// its own name at a loopback address, and then call the service as if it were
+// of the same origin; the header Host distinguishes such calls.
 //
 // IP addresses, localhost, names without a dot and an empty name always belong to
 // Hosts: nobody can register a name without a dot.

@@ -1,8 +1,8 @@
-// Package access decides who may call the service: tokens with scopes, client
-// certificates, and the slowing down of wrong tokens. It also loads the
+// Package access authenticates callers: by tokens with scopes and by client certificates. It limits
+// the rate of wrong tokens. It also loads the
 // certificates of listeners. All front ends use it, so that one tokens file
 // serves them all.
 //
-// A [Keys] holds the tokens in force. An [Authenticator] guards one listener: it asks Keys
-// who a caller is, and compares the caller's scopes with those that a call needs.
+// A [Keys] has the tokens in force. An [Authenticator] protects one listener: it looks up the caller in
+// Keys, and compares the caller's scopes with those that a call needs.
 package access

@@ -29,8 +29,8 @@ type Keys struct {
 	fault error         // of that attempt
 	wrong *weir.Limiter // wrong tokens, by address
 
-	// Slow is called when an address has shown so many wrong tokens that its
-	// next ones are not read. It must be set before the first call.
+	// Slow is called when an address has shown so many wrong tokens that it is told
+	// to wait. It must be set before the first call.
 	Slow func(address string)
 }
 
@@ -41,8 +41,8 @@ type ring struct {
 	size   int
 }
 
-// WrongTokens and WrongWindow bound the wrong tokens that are read from one
-// address: WrongTokens in any WrongWindow.
+// WrongTokens and WrongWindow bound the wrong tokens of one address that are answered as
+// such: WrongTokens in any WrongWindow. The others are told to wait.
 const (
 	WrongTokens = 10
 	WrongWindow = time.Minute
@@ -60,8 +60,7 @@ type Own struct {
 // OpenKeys reads the tokens file at path, if any. The tokens in own stay in force
 // for good. There must be at least one token.
 func OpenKeys(path string, own ...Own) (*Keys, error) {
-	// Once the table of addresses is full, further addresses are not slowed:
-	// strangers cannot lock out those who have a token.
+	// Once the table of addresses is full, further addresses are not slowed.
 	wrong, err := weir.NewLimiter(weir.Sliding(WrongTokens, WrongWindow),
 		weir.WithMaxKeys(wrongAddresses), weir.WithOutage(rule.OutageAllow))
 	if err != nil {
@@ -77,9 +76,6 @@ func OpenKeys(path string, own ...Own) (*Keys, error) {
 
 // Close frees the memory of wrong tokens.
 func (k *Keys) Close() error { return k.wrong.Close() }
-
-// Path returns the path of the tokens file, or an empty string.
-func (k *Keys) Path() string { return k.path }
 
 // Len returns the number of tokens and certificates in force.
 func (k *Keys) Len() int { return k.ring.Load().size }
@@ -114,17 +110,13 @@ func (k *Keys) Reload() (changed bool, err error) {
 	return true, nil
 }
 
-// replace puts entries in force. Holders that have not changed stay the same, and
-// with them the addresses that are known.
+// replace puts entries in force.
 func (k *Keys) replace(entries []entry) {
 	next := &ring{tokens: map[uint64][]entry{}, certs: map[string]*Holder{}, size: len(entries)}
 	for _, e := range entries {
 		if e.cert != "" {
 			next.certs[e.cert] = e.holder
 			continue
-		}
-		if old := k.find(e.digest); old != nil && old.Name == e.holder.Name && old.Scopes == e.holder.Scopes && old.Namespace == e.holder.Namespace {
-			e.holder = old
 		}
 		at := maphash.Bytes(k.seed, e.digest[:])
 		next.tokens[at] = append(next.tokens[at], e)
@@ -135,11 +127,7 @@ func (k *Keys) replace(entries []entry) {
 // find returns the holder of the token with a digest, or nil. Its time does not
 // depend on how much of the digest is right.
 func (k *Keys) find(d digest) (found *Holder) {
-	now := k.ring.Load()
-	if now == nil {
-		return nil
-	}
-	for _, e := range now.tokens[maphash.Bytes(k.seed, d[:])] {
+	for _, e := range k.ring.Load().tokens[maphash.Bytes(k.seed, d[:])] {
 		if subtle.ConstantTimeCompare(e.digest[:], d[:]) == 1 {
 			found = e.holder
 		}
@@ -147,30 +135,21 @@ func (k *Keys) find(d digest) (found *Holder) {
 	return found
 }
 
-// Holder returns who shows c: the holder of the token or, without one, of the first name
+// Holder returns the holder of c: of the token or, without one, of the first name
 // of the certificate that is in the tokens file. An address that has shown too many wrong
-// tokens must wait, unless it has shown this one before.
+// tokens is told to wait. A right token is accepted from any address at any time, because many
+// callers may share an address, such as that of a proxy.
 func (k *Keys) Holder(c Credentials) (*Holder, *Refusal) {
 	if !c.Shown {
 		return k.ofCertificate(c.Certificate)
 	}
-	h := k.find(digestOf(c.Token))
-	host := clientaddr.WithoutPort(c.Address)
-	at := maphash.String(k.seed, host) | 1 // 0 is an empty place
-	if h != nil && h.knownFrom(at) {
+	if h := k.find(digestOf(c.Token)); h != nil {
 		return h, nil
 	}
+	host := clientaddr.WithoutPort(c.Address)
 	group, ok := clientaddr.Group(host)
 	if !ok {
-		group = host // text that is no address is a group of its own
-	}
-	if h != nil {
-		seen, err := k.wrong.Check(context.Background(), group)
-		if err != nil || !seen.Allowed {
-			return nil, slowed(seen.RetryAfter)
-		}
-		h.know(at)
-		return h, nil
+		group = host // text that is not an address is its own group
 	}
 	seen, err := k.wrong.Allow(context.Background(), group)
 	switch {
@@ -223,32 +202,18 @@ func certificateNames(c *x509.Certificate) []string {
 }
 
 // Holder is a caller that has shown a token or a certificate. A Holder is
-// immutable but for the addresses from which it came, and safe for concurrent
-// use.
+// immutable, and safe for concurrent use.
 type Holder struct {
 	// Name is the name in the tokens file, or the source of the token.
 	Name string
 
-	// Scopes are the rights of the holder.
+	// Scopes are the scopes of the holder.
 	Scopes Scope
 
 	// Namespace is the only namespace that the holder may use. Empty: it may use
 	// all.
 	Namespace string
-
-	// known holds hashes of addresses from which the token was shown before.
-	// Each address has one place, which a later address may take over.
-	known [64]atomic.Uint64
 }
-
-// knownFrom reports whether the token was shown from an address before, by the
-// hash of the address.
-func (h *Holder) knownFrom(hash uint64) bool {
-	return h.known[hash%uint64(len(h.known))].Load() == hash
-}
-
-// know remembers the hash of an address.
-func (h *Holder) know(hash uint64) { h.known[hash%uint64(len(h.known))].Store(hash) }
 
 // attempt is what the last attempt to read some files has read.
 type attempt [sha256.Size]byte

@@ -20,7 +20,7 @@ func Redact(args []string) []string {
 
 // redactURL returns text without the passwords, if text is a URL with some: the one of its
 // user, and those in options such as sentinel_password. A user of http or https without a
-// password is left out, too, because it may be a token. A text with :// that is no URL is
+// password is left out, too, because it may be a token. A text with :// that is not a URL is
 // not shown at all.
 func redactURL(text string) string {
 	if !strings.Contains(text, "://") {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// ResourceLimits limits what a service does at the same time. What goes beyond them is
+// ResourceLimits limits the concurrent work of a service. What goes beyond them is
 // refused at once: a queue would only grow. The zero value has no limits; nor has a
 // nil *ResourceLimits. It is safe for concurrent use.
 type ResourceLimits struct {
-	// Requests is the most requests that are decided at the same time. Those
+	// Requests is the maximum number of requests that are decided at the same time. Those
 	// whose body is still on its way do not count.
 	Requests int64
 
-	// Memory is the most bytes that large bodies, batches and their answers may
-	// take at the same time.
+	// Memory is the maximum memory, in bytes, of large bodies, batches and their answers
+	// at the same time.
 	Memory int64
 
 	// Loading, if it is not nil, reports whether the counters are still being
@@ -37,7 +37,7 @@ const (
 // Overload is the error of a request that is refused because the service has too
 // much to do. Nothing was counted, and the request may be sent again.
 type Overload struct {
-	// Detail states which bound was reached.
+	// Detail states which limit was reached.
 	Detail string
 }
 
@@ -115,7 +115,7 @@ func (r *Reservation) Reserve(n int64) error {
 	return nil
 }
 
-// Free gives back what was reserved.
+// Free releases the reservation.
 func (r *Reservation) Free() {
 	if r.bytes > 0 {
 		r.Resources.Release(r.bytes)
@@ -126,7 +126,7 @@ func (r *Reservation) Free() {
 // Now returns the requests that are decided, and the bytes that are reserved.
 func (l *ResourceLimits) Now() (requests, memory int64) { return l.requests.Load(), l.memory.Load() }
 
-// ShedConnection counts a connection that is closed because of what it sends.
+// ShedConnection counts a connection that is closed because of its traffic.
 func (l *ResourceLimits) ShedConnection() { l.shed(BoundConnections) }
 
 func (l *ResourceLimits) shed(bound string) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Scope is a set of rights. The zero value has none.
+// Scope is a set of permissions. The zero value has none.
 type Scope uint8
 
 // Rights.
@@ -20,14 +20,14 @@ const (
 	All        = Decide | Record | Read | Admin
 )
 
-// scopeNames lists the rights with their names, in the order in which String
+// scopeNames lists the permissions with their names, in the order in which String
 // writes them.
 var scopeNames = [...]struct {
 	scope Scope
 	name  string
 }{{Decide, "decide"}, {Record, "record"}, {Read, "read"}, {Admin, "admin"}}
 
-// ScopeNames returns the names of all rights.
+// ScopeNames returns the names of all permissions.
 func ScopeNames() []string {
 	var names []string
 	for _, s := range scopeNames {
@@ -36,7 +36,7 @@ func ScopeNames() []string {
 	return names
 }
 
-// String returns the names of the rights in s, separated by commas.
+// String returns the names of the permissions in s, separated by commas.
 func (s Scope) String() string {
 	var names []string
 	for _, row := range scopeNames {
@@ -47,10 +47,10 @@ func (s Scope) String() string {
 	return strings.Join(names, ",")
 }
 
-// Has reports whether s contains all rights in need.
+// Has reports whether s contains all permissions in need.
 func (s Scope) Has(need Scope) bool { return s&need == need }
 
-// ParseScopes reads the names of rights, separated by commas. At least one is
+// ParseScopes reads the names of permissions, separated by commas. At least one is
 // required.
 func ParseScopes(text string) (Scope, error) {
 	var all Scope

@@ -31,7 +31,7 @@ func digestOf(token string) digest { return sha256.Sum256([]byte(token)) }
 // hashPrefix starts a hash in a tokens file.
 const hashPrefix = "sha256:"
 
-// Hash returns what a tokens file holds in place of a token.
+// Hash returns the hash of a token that a tokens file has instead of the token.
 func Hash(token string) string {
 	d := digestOf(token)
 	return hashPrefix + hex.EncodeToString(d[:])

@@ -24,7 +24,7 @@ const maxFaults = 1000
 type entry struct {
 	holder *Holder
 	digest digest
-	cert   string // the certificate's name, in place of a digest
+	cert   string // the certificate's name, instead of a digest
 }
 
 // maxName is the longest name of a token or of a namespace, in bytes.
@@ -50,7 +50,7 @@ const wantedName = "want up to 64 letters, digits, '.', '_' and '-', the first a
 func checkWord(word string) error {
 	switch err := CheckName(word); {
 	case isSecret(word):
-		return fmt.Errorf("a token or a hash in place of a name: %s", wantedName)
+		return fmt.Errorf("a token or a hash instead of a name: %s", wantedName)
 	case err != nil && len(word) >= minToken:
 		return fmt.Errorf("%s: %s", shown(word), wantedName)
 	default:

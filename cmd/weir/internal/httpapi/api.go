@@ -32,7 +32,7 @@ type API struct {
 	resources *access.ResourceLimits
 	headers   headers.Format
 
-	// planning has a place for each batch whose size is being found out. Until
+	// planning is a semaphore for batches whose size is being computed. Until
 	// then its memory is not reserved. One for each processor is enough, because
 	// this waits for nothing.
 	planning chan struct{}
@@ -55,16 +55,16 @@ type route struct {
 // made by a proxy, which forwards the header of its client.
 type methods map[string]route
 
-// Config holds what an API needs beside its namespaces. The zero value is valid.
+// Config configures an [API]. The zero value is valid.
 type Config struct {
-	// Auth says who may call. Nil admits everyone.
+	// Auth authenticates callers. Nil admits everyone.
 	Auth *access.Authenticator
 
 	// Proxies are those whose headers name the client of a gate call. Nil
 	// believes the nearest one.
 	Proxies *clientaddr.Proxies
 
-	// Resources limits what is done at the same time. Nil has no limits.
+	// Resources limits concurrent work. Nil has no limits.
 	Resources *access.ResourceLimits
 
 	// Headers is how gate calls state the limits of a decision.
@@ -146,7 +146,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if x.caller, err = auth.Authenticate(r, to.need); err != nil {
+	if x.caller, err = auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 		return err
 	}
 	if x.space, err = a.spaces.Choose(auth, x.caller, namespaceName); err != nil {
@@ -158,7 +158,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 // describe answers with the description of the API.
 func describe(_ *exchange, w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml")
-	_, _ = io.WriteString(w, api.OpenAPI()) // the caller has gone if this fails
+	_, _ = io.WriteString(w, api.OpenAPI()) // an error means that the caller is gone
 	return nil
 }
 
@@ -168,6 +168,6 @@ var jsonType = []string{"application/json"}
 // respond writes body and a newline.
 func respond(w http.ResponseWriter, body []byte) error {
 	w.Header()["Content-Type"] = jsonType
-	_, _ = w.Write(append(body, '\n')) // the caller has gone if this fails
+	_, _ = w.Write(append(body, '\n')) // an error means that the caller is gone
 	return nil
 }

@@ -80,8 +80,8 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, x.out)
 }
 
-// What a batch takes in memory, in bytes, beside its body and the text of its
-// answer. TestBatchFloods in cmd/weir measures what a process takes with these.
+// The memory of a batch, in bytes, without its body and the text of its answer. TestBatchFloods in
+// cmd/weir measures the memory of a process with these.
 const (
 	itemBytes   = 2 << 10 // for each request
 	usageMemory = 512     // for each rule that matches one

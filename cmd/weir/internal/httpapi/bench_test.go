@@ -46,7 +46,7 @@ func (d *discard) Write(p []byte) (int, error) {
 
 const takeBody = `{"attributes": {"action": "post", "user": "42"}}`
 
-// BenchmarkTake measures the handler without net/http around it, beside one
+// BenchmarkTake measures the handler without net/http, and one
 // that reads nothing and writes an answer of the same size.
 func BenchmarkTake(b *testing.B) {
 	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

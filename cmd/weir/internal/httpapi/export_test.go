@@ -12,7 +12,7 @@ import (
 // problem.
 func Decode(body []byte) (weir.Request, error) { return DecodeFor(store.Take, body) }
 
-// DecodeFor is Decode for another verb.
+// DecodeFor decodes a body for another verb.
 func DecodeFor(verb store.Verb, body []byte) (weir.Request, error) {
 	var s scanner
 	var item weir.Item
@@ -33,5 +33,5 @@ func (a *API) Calls() map[string]access.Scope {
 	return all
 }
 
-// CleanPath is cleanPath.
+// CleanPath calls cleanPath.
 func CleanPath(uri string) string { return cleanPath(uri) }

@@ -21,7 +21,7 @@ var (
 	halfPair     = regexp.MustCompile(`\\u[dD][89a-fA-F]`)
 )
 
-// FuzzDecode holds the scanner to encoding/json: both read the same request,
+// FuzzDecode compares the scanner with encoding/json: both read the same request,
 // or neither reads one.
 func FuzzDecode(f *testing.F) {
 	for _, body := range []string{
@@ -97,11 +97,11 @@ func reference(verb store.Verb, body []byte) (weir.Request, error) {
 		case m.name == "feedback" && verb.Ends():
 			err = fmt.Errorf("feedback in a %s", verb)
 		case m.name == "attributes":
-			req.Attributes, err = twinAttributes(m.value)
+			req.Attributes, err = modelAttributes(m.value)
 		case m.name == "hits":
-			req.Hits, err = twinHits(m.value)
+			req.Hits, err = modelHits(m.value)
 		case m.name == "feedback":
-			req.Feedback, err = twinFeedback(m.value)
+			req.Feedback, err = modelFeedback(m.value)
 		default:
 			err = fmt.Errorf("unknown %s", m.name)
 		}
@@ -148,7 +148,7 @@ func members(src []byte) ([]member, error) {
 	return list, nil
 }
 
-func twinAttributes(src []byte) ([]weir.Attribute, error) {
+func modelAttributes(src []byte) ([]weir.Attribute, error) {
 	list, err := members(src)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func twinAttributes(src []byte) ([]weir.Attribute, error) {
 	var attrs []weir.Attribute
 	seen := map[string]bool{}
 	for _, m := range list {
-		value, err := twinValue(m.value)
+		value, err := modelValue(m.value)
 		switch {
 		case err != nil:
 			return nil, err
@@ -169,7 +169,7 @@ func twinAttributes(src []byte) ([]weir.Attribute, error) {
 	return attrs, nil
 }
 
-func twinValue(src []byte) (string, error) {
+func modelValue(src []byte) (string, error) {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(src))
 	d.UseNumber()
@@ -182,13 +182,13 @@ func twinValue(src []byte) (string, error) {
 	case bool:
 		return fmt.Sprint(v), nil
 	case json.Number:
-		return twinNumber(string(v))
+		return modelNumber(string(v))
 	}
 	return "", fmt.Errorf("%T", v)
 }
 
-// twinNumber writes a number out with exact fractions.
-func twinNumber(text string) (string, error) {
+// modelNumber writes a number out with exact fractions.
+func modelNumber(text string) (string, error) {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
 		return "", fmt.Errorf("%s is too long", text)
@@ -201,7 +201,7 @@ func twinNumber(text string) (string, error) {
 	return plain, nil
 }
 
-func twinFeedback(src []byte) (name string, err error) {
+func modelFeedback(src []byte) (name string, err error) {
 	if src[0] != '"' {
 		return "", fmt.Errorf("not text")
 	}
@@ -211,11 +211,11 @@ func twinFeedback(src []byte) (name string, err error) {
 	return name, nil
 }
 
-func twinHits(src []byte) (int64, error) {
+func modelHits(src []byte) (int64, error) {
 	if c := src[0]; c != '-' && (c < '0' || c > '9') {
 		return 0, fmt.Errorf("not a number")
 	}
-	text, err := twinNumber(string(src))
+	text, err := modelNumber(string(src))
 	if err != nil {
 		return 0, err
 	}

@@ -17,9 +17,9 @@ import (
 
 // gate takes for a proxy, and answers with the outcome's status and body.
 //
-// The URL is written by whoever configures the proxy, so it alone defines where
-// attributes come from. A header is read only when the URL names it: otherwise
-// a client could add attributes of its own. See [gateCall].
+// The URL is written by the administrator of the proxy, so only it defines the sources of
+// attributes. A header is read only if the URL names it, because otherwise a client could add its own
+// attributes. See [gateCall].
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	c := gateCall{request: r, rules: x.space.Engine().Rules(), proxies: a.proxies, attrs: x.item[0].Request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
@@ -48,7 +48,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	case len(outcome.Body) > 0:
 		w.Header()["Content-Type"] = jsonType
 		w.WriteHeader(status)
-		_, _ = w.Write(outcome.Body) // the caller has gone if this fails
+		_, _ = w.Write(outcome.Body) // an error means that the caller is gone
 	case d.Allowed:
 		w.WriteHeader(status)
 	default:
@@ -105,7 +105,7 @@ func (c *gateCall) status(outcome string) int {
 	return 0
 }
 
-// maxHeader is the most bytes of an attribute that comes from a header. It is more
+// maxHeader is the maximum size of an attribute from a header, in bytes. It is more
 // than other attributes may have: proxies pass on paths of 8 KiB.
 const maxHeader = 8 << 10
 

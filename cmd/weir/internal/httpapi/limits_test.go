@@ -61,7 +61,7 @@ func (unreachable) Read(context.Context, *store.Op) (window.Reading, error) {
 	return window.Reading{}, &store.OutageError{Err: errors.New("connection refused")}
 }
 
-// Without a local store the numbers of a key are known to the store alone.
+// Without a local store only the store knows the numbers of a key.
 func TestUsageOutOfReach(t *testing.T) {
 	t.Parallel()
 	file, err := rulefile.Parse("rules.yaml", []byte(posts), nil)

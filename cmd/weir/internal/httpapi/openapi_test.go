@@ -52,7 +52,7 @@ func described(t *testing.T, d *apitest.Description, c httpapi.Config, options .
 	return describedUpTo(t, d, 0, c, options...)
 }
 
-// describedUpTo is described with a bound for answers about decisions.
+// describedUpTo is like described, with a limit for answers about decisions.
 func describedUpTo(t *testing.T, d *apitest.Description, maxAnswer int64, c httpapi.Config, options ...weir.Option) *httpapi.API {
 	t.Helper()
 	now := func() time.Time { return scripttest.Start }

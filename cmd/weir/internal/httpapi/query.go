@@ -45,7 +45,7 @@ func badParameter(name, problem string) *answer.Problem {
 	return &answer.Problem{Status: http.StatusBadRequest, Field: name, Detail: problem}
 }
 
-// withParameter appends an attribute from a query string. The same bounds hold
+// withParameter appends an attribute from a query string. The same limits apply
 // as for one in JSON.
 func withParameter(attrs []weir.Attribute, name, value string) ([]weir.Attribute, error) {
 	if f := suits(attrs, name); f != nil {

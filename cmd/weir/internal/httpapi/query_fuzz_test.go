@@ -11,7 +11,7 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Whatever the query of a call and the headers that it names are, the answer is valid: a
+// FuzzQuery checks that, for any query of a call and any headers that it names, the answer is valid: a
 // status that is documented, JSON, and header fields of RFC 9651.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []struct{ query, value string }{

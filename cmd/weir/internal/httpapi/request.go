@@ -88,7 +88,7 @@ type members struct {
 	hits, feedback, receipt int // where the value begins; 0: missing
 }
 
-// unknown returns what is wrong with another member.
+// unknown returns the fault of another member.
 func (m *members) unknown() string {
 	switch {
 	case m.batch:

@@ -91,7 +91,7 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	return append(b, '}')
 }
 
-// appendHolding appends what r holds, and whom it bans.
+// appendHolding appends the holds and bans of r.
 func appendHolding(b []byte, r *rule.Rule) []byte {
 	if r.Hold > 0 {
 		b = jsontext.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))

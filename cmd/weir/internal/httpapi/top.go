@@ -127,13 +127,13 @@ func appendDenial(b []byte, d *top.Denial) []byte {
 	return append(jsontext.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter), '}')
 }
 
-// asked is what a call about top keys or denials asks for.
+// asked has the parameters of a call about top keys or denials.
 type asked struct {
 	set   *rule.Set
-	rules []int // indexes of the rules that are asked for
+	rules []int // indexes of the requested rules
 	one   bool  // because it was named
 	n     int
-	since time.Time        // zero: no bound
+	since time.Time        // zero: no limit
 	attrs []weir.Attribute // of the key
 }
 

@@ -80,17 +80,20 @@ var routes = map[string]route{
 }
 
 // enter sets the namespace of x, which its caller or the path names. It returns an error if
-// the authenticator refuses the caller.
+// a web page of another origin makes the call, or the authenticator refuses the caller.
 func (a *API) enter(x *exchange, to *route, asked string, r *http.Request) (err error) {
 	if to.need == 0 {
 		return nil
+	}
+	if access.CrossOrigin(r) {
+		return a.config.Auth.Foreign()
 	}
 	if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
 		return err
 	}
 	var caller *access.Holder
 	if a.config.Auth != nil {
-		if caller, err = a.config.Auth.Authenticate(r, to.need); err != nil {
+		if caller, err = a.config.Auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 			return err
 		}
 	}

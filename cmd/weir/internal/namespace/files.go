@@ -14,7 +14,7 @@ import (
 type File struct{ Name, Path string }
 
 // suffix ends the names of rules files, and tests those of test files, which can be
-// beside them.
+// next to them.
 const (
 	suffix = ".yaml"
 	tests  = "_test" + suffix

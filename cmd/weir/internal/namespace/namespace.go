@@ -28,23 +28,23 @@ const Default = access.DefaultNamespace
 type Namespace struct {
 	name   string
 	engine *weir.Engine
-	most   int64 // bytes of an answer; 0: no bound
+	most   int64 // bytes of an answer; 0: no limit
 	tops   *top.Collector
 	source atomic.Pointer[Source]
 	gone   atomic.Bool
 }
 
-// Source describes where the rules in force came from.
+// Source describes the source of the rules in force.
 type Source struct {
 	File   string    // path of the rules file, or "demo"
 	Hash   string    // hash of the file and of the lists that it names
 	Loaded time.Time // time at which the rules came into force
 }
 
-// New returns a namespace that is decided by engine. A nil engine stands for a
+// New returns a namespace that engine decides. A nil engine means a
 // namespace whose rules could not be read yet: [Set.Choose] returns [ErrNoRules]
-// for it. maxAnswer is the most bytes of an answer about decisions, as [run.Size] counts
-// them; 0 means no bound. tops collects the decisions of the engine; it may be nil.
+// for it. maxAnswer is the maximum size of an answer about decisions, in bytes, as [run.Size] counts
+// them; 0 means no limit. tops collects the decisions of the engine; it may be nil.
 func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector) *Namespace {
 	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops}
 	n.source.Store(&Source{})
@@ -55,23 +55,23 @@ func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector)
 func (n *Namespace) Name() string { return n.name }
 
 // Engine returns the engine that decides in n. Front ends decide requests by Run, which
-// bounds the answer.
+// limits the answer.
 func (n *Namespace) Engine() *weir.Engine { return n.engine }
 
-// Run decides items as [weir.Engine.Run] does, with the bound of n for an answer. It
+// Run decides items as [weir.Engine.Run] does, with the size limit of n for an answer. It
 // ignores o.MaxSize.
 func (n *Namespace) Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error) {
 	o.MaxSize = n.most
 	return n.engine.Run(ctx, items, o)
 }
 
-// MaxAnswer returns the most bytes of an answer about decisions, or 0.
+// MaxAnswer returns the maximum size of an answer about decisions, in bytes, or 0.
 func (n *Namespace) MaxAnswer() int64 { return n.most }
 
 // Tops returns what collects the decisions of n, or nil.
 func (n *Namespace) Tops() *top.Collector { return n.tops }
 
-// Source returns where the rules in force came from.
+// Source returns the source of the rules in force.
 func (n *Namespace) Source() Source { return *n.source.Load() }
 
 // SetSource replaces what Source returns.

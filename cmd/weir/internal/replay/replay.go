@@ -85,13 +85,13 @@ func Run(ctx context.Context, rules *rule.Set, source Source, options ...Option)
 type Option func(*options)
 
 type options struct {
-	top, keepBad, examples int
-	alone, peaks           bool
-	progress               func(Progress)
+	top, examples int
+	alone, peaks  bool
+	progress      func(Progress)
 }
 
 func apply(list []Option) options {
-	o := options{top: DefaultTop, keepBad: DefaultKeepBad, examples: DefaultExamples, progress: func(Progress) {}}
+	o := options{top: DefaultTop, examples: DefaultExamples, progress: func(Progress) {}}
 	for _, option := range list {
 		option(&o)
 	}
@@ -101,8 +101,6 @@ func apply(list []Option) options {
 const (
 	// DefaultTop is the default number of keys in each list of keys.
 	DefaultTop = 10
-	// DefaultKeepBad is the default number of bad lines in a report.
-	DefaultKeepBad = 3
 	// DefaultExamples is the default number of examples for each rule in a
 	// comparison.
 	DefaultExamples = 3
@@ -110,9 +108,6 @@ const (
 
 // WithTop lists the n keys of each rule with the most denials. Default: DefaultTop.
 func WithTop(n int) Option { return func(o *options) { o.top = n } }
-
-// WithKeepBad reports the first n bad lines. Default: DefaultKeepBad.
-func WithKeepBad(n int) Option { return func(o *options) { o.keepBad = n } }
 
 // WithExamples lists n examples for each rule in a comparison. Default:
 // DefaultExamples.
@@ -135,12 +130,14 @@ type Progress struct {
 	Lines, Bad int64
 }
 
+// keptBad is the number of bad lines in a report.
+const keptBad = 3
+
 // feed reads a source and counts its lines.
 type feed struct {
 	reader   Reader
 	names    []string // of the attributes
 	entry    Entry
-	keepBad  int
 	progress func(Progress)
 
 	lines, bad  int64
@@ -157,7 +154,7 @@ func newFeed(ctx context.Context, source Source, names []string, o *options) (*f
 	}
 	f := &feed{
 		reader: reader, names: names, entry: Entry{Values: make([]string, len(names))},
-		keepBad: o.keepBad, progress: o.progress, badLines: []BadLine{}, // not null in the JSON
+		progress: o.progress, badLines: []BadLine{}, // not null in the JSON
 	}
 	for i := range names {
 		f.unseen = append(f.unseen, i)
@@ -239,7 +236,7 @@ func (f *feed) isBad(why error) {
 	more := max(f.entry.Lines, 1) - 1
 	f.lines += more
 	f.bad += more + 1
-	if len(f.badLines) < f.keepBad {
+	if len(f.badLines) < keptBad {
 		e := &f.entry
 		f.badLines = append(f.badLines, BadLine{
 			strings.Clone(e.Log), e.Line, strings.TrimPrefix(strings.Clone(why.Error()), "weir: "), strings.Clone(excerpt(e.Text)),

@@ -92,7 +92,7 @@ func TestTokens(t *testing.T) {
 	if a := ask(t, http.DefaultTransport, "POST", s.api+"/v1/take", shop, takePost); a.status != 401 {
 		t.Errorf("a revoked token: got %d, want 401", a.status)
 	}
-	write(t, file, "ops "+ops+"\n") // the secret in place of its hash
+	write(t, file, "ops "+ops+"\n") // the secret instead of its hash
 	s.logs.await(t, 1, `msg="tokens refused; what was in force stays"`)
 	if a := ask(t, http.DefaultTransport, "GET", s.admin+"/metrics", ops, ""); !strings.Contains(a.text, `weir_access_reload_success{what="tokens"} 0`) {
 		t.Errorf("got no sign of a refused file in the metrics")
@@ -116,21 +116,32 @@ func TestTokens(t *testing.T) {
 // Without authentication, a service on loopback refuses what a web page sends.
 func TestBrowsersAreRefused(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *config.Config) { c.Access.Hosts = []string{"weir.example"} })
+	s := startKoala(t, koalaHome(t), func(c *config.Config) { c.Access.Hosts = []string{"weir.example"} })
+	koala := "http://" + s.addr + "/rule/"
 	for _, tc := range []struct {
 		method, url, header, value string
 		want                       int
 	}{
-		{"POST", s.admin + "/-/reload", "", "", 409},
+		{"POST", s.admin + "/-/reload", "", "", 200},
 		{"POST", s.admin + "/-/reload", "Origin", "https://evil.example", 403},
 		{"POST", s.admin + "/-/reload", "Sec-Fetch-Site", "cross-site", 403},
 		{"GET", s.admin + "/debug/pprof/heap", "Sec-Fetch-Site", "cross-site", 403},
 		{"GET", s.admin + "/debug/pprof/heap", "Host", "evil.example:8081", 403},
 		{"GET", s.admin + "/metrics", "Host", "evil.example", 403},
+		{"GET", s.admin + "/metrics", "Origin", "https://evil.example", 403},
+		{"GET", s.admin + "/metrics", "Sec-Fetch-Site", "same-site", 403}, // another port of this machine
+		{"GET", s.admin + "/metrics", "Sec-Fetch-Site", "same-origin", 200},
 		{"GET", s.admin + "/metrics", "Host", "weir.example:8081", 200},
 		{"GET", s.admin + "/healthz", "Host", "evil.example", 200},
 		{"POST", s.api + "/v1/take", "Host", "evil.example", 403},
 		{"POST", s.api + "/v1/take", "Host", "localhost:8080", 200},
+		{"GET", koala + "update?act=post", "", "", 200},
+		{"GET", koala + "update?act=post", "Origin", "https://evil.example", 403},
+		{"GET", koala + "update?act=post", "Sec-Fetch-Site", "cross-site", 403},
+		{"GET", koala + "update?act=post", "Sec-Fetch-Site", "same-site", 403},
+		{"GET", koala + "update?act=post", "Sec-Fetch-Site", "none", 200}, // typed by a user
+		{"GET", koala + "update?act=post", "Host", "evil.example", 403},
+		{"GET", "http://" + s.addr + "/monitor/alive", "Origin", "https://evil.example", 200},
 		{"GET", s.api + "/v1/gate?action=x", "Host", "shop.example", 200}, // a proxy forwards its client's
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), tc.method, tc.url, strings.NewReader(takePost))
@@ -216,7 +227,7 @@ func (a *authority) server(t *testing.T) *x509.Certificate {
 }
 
 // via returns a transport that trusts a, and shows the certificate with a name,
-// if any. Each call has a connection of its own.
+// if any. Each call has a separate connection.
 func (a *authority) via(t *testing.T, name string, http2 bool) *http.Transport {
 	t.Helper()
 	cfg := &tls.Config{RootCAs: x509.NewCertPool()}

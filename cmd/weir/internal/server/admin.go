@@ -27,7 +27,6 @@ type adminRoute struct {
 type admin struct {
 	rules  *spaces
 	auth   *access.Authenticator
-	origin *http.CrossOriginProtection
 	routes map[string]adminRoute
 	ready  *readiness
 }
@@ -35,7 +34,7 @@ type admin struct {
 // newAdmin returns the handler of the admin address. auth nil admits everyone. more are
 // the calls of front ends.
 func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, origin: http.NewCrossOriginProtection(), ready: ready}
+	a := &admin{rules: rules, auth: auth, ready: ready}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -71,7 +70,7 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(&answer.Problem{Status: http.StatusNotFound, Detail: "no such path: " + r.URL.Path}).Write(w)
 		return
 	}
-	if foreign(r) || a.origin.Check(r) != nil {
+	if access.CrossOrigin(r) && !follows(r) {
 		answer.ProblemOf(a.auth.Foreign()).Write(w)
 		return
 	}
@@ -83,18 +82,16 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}).Write(w)
 		return
 	}
-	if _, err := a.auth.Authenticate(r, to.need); err != nil {
+	if _, err := a.auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 		answer.ProblemOf(err).Write(w)
 		return
 	}
 	to.call(w, r)
 }
 
-// foreign reports whether a web page of another origin makes the request. A
-// browser sends the header with requests that only read, too. Links that a user
-// follows are not foreign.
-func foreign(r *http.Request) bool {
-	return r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate"
+// follows reports whether a user follows a link to what r reads.
+func follows(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
 // reload reads the rules, the tokens and the certificates again.
@@ -118,7 +115,7 @@ func (a *admin) reload(w http.ResponseWriter, _ *http.Request) {
 		}
 		b = append(b, "}}"...)
 	}
-	_, _ = w.Write(append(b, '\n')) // the caller has gone if this fails
+	_, _ = w.Write(append(b, '\n')) // an error means that the caller is gone
 }
 
 // appendLoaded appends what is in force in a namespace.

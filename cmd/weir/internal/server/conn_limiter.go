@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// connLimiter limits the connections of a listener. When one comes that is too many, a
-// connection that waits for its client makes room: one that was never answered, if
+// connLimiter limits the connections of a listener. If there are too many, it closes a
+// connection that waits for its client: one that was never answered, if
 // there is any, and of those the one that has waited longest. If none waits, the
 // new one is refused.
 type connLimiter struct {
@@ -21,7 +21,7 @@ type connLimiter struct {
 
 	began time.Time // time since it takes half as long to read as the time of day
 
-	refusing chan struct{} // has a place for each refusal under way
+	refusing chan struct{} // a semaphore for refusals in flight
 
 	mu   sync.Mutex
 	open map[*limitedConn]struct{} // guarded by mu
@@ -75,7 +75,7 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	return true
 }
 
-// refusal is the answer to a connection that is too many.
+// refusal is the answer to a connection beyond the limit.
 const refusal503 = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 // refuse closes conn. If there is time, it reads first what the client has sent:
@@ -131,7 +131,7 @@ func (g *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// before reports whether g makes room before other.
+// before reports whether g is closed before other.
 func (g *limitedConn) before(other *limitedConn) bool {
 	if known := g.known.Load(); known != other.known.Load() {
 		return !known

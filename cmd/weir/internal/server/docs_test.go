@@ -91,7 +91,7 @@ func receipt(answer string) string {
 // word is an argument in single quotes, or without quotes and blanks.
 var word = regexp.MustCompile(`'([^']*)'|([^'\s\\]+)`)
 
-// curl sends the request of a curl command, and holds the exchange to the
+// curl sends the request of a curl command, and checks the exchange against the
 // description of the API.
 func (s *service) curl(t *testing.T, command string) (int, http.Header, string) {
 	t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
 
-// doors holds what the authenticators of all listeners need: tokens and certificates.
+// doors has the tokens and certificates of the authenticators of all listeners.
 type doors struct {
 	cfg     config.Config
 	keys    *access.Keys         // nil: callers need no token
@@ -60,7 +60,7 @@ func (d *doors) close() error {
 	return d.keys.Close()
 }
 
-// auth returns the authenticator of a listener, or nil if it admits everyone. reach says
+// auth returns the authenticator of a listener, or nil if it admits everyone. reach states
 // which holders it admits, by their namespaces.
 func (d *doors) auth(of config.Listener, reach access.Reach) *access.Authenticator {
 	l := &access.Authenticator{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(of.Name, string(r)) }}

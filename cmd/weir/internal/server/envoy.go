@@ -31,7 +31,7 @@ type envoyFront struct {
 	keys *top.KeyText
 }
 
-// newEnvoy returns what answers Envoy's calls, by weir's rules or by the files of
+// newEnvoy returns the front end for Envoy's calls, by weir's rules or by the files of
 // envoyproxy/ratelimit.
 func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics, keys top.KeyText) *envoyFront {
 	e := &cfg.Envoy
@@ -108,7 +108,7 @@ func (e *envoyFront) adminRoutes() map[string]adminRoute {
 			}
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
-			_, _ = text.WriteTo(w) // the caller has gone if this fails
+			_, _ = text.WriteTo(w) // an error means that the caller is gone
 		}
 	}
 	return map[string]adminRoute{

@@ -15,10 +15,10 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// quiet is how long the store must answer all calls until an episode ends.
+// quiet is how long the store must answer all calls before an episode ends.
 const quiet = time.Second
 
-// episodes logs the times in which the store could not answer: one line at the
+// episodes logs the periods in which the store could not answer: one line at the
 // start of each, and one at its end, with its length. It observes the engine
 // of each namespace, so that no episode is too short for it.
 type episodes struct {
@@ -45,7 +45,7 @@ func (e *episodes) degraded() {
 	e.current.decisions++
 }
 
-// outage notes that the store could not answer.
+// outage records that the store could not answer.
 func (e *episodes) outage(err error) {
 	var out *store.OutageError
 	if !errors.As(err, &out) {
@@ -89,7 +89,7 @@ func (e *episodes) run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// texts returns what the log says when an episode begins, when it ends, and when
+// texts returns the lines of the log for the start of an episode, its end, and when
 // the service ends before it.
 func texts(cause *store.OutageError) (began, ended, cut string) {
 	if errors.Is(cause, store.ErrFull) {

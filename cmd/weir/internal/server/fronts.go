@@ -122,7 +122,7 @@ func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, count
 	return &socketFront{server, l.Address, socket, "redis"}, nil
 }
 
-// throttle returns what opens the limiters of CL.THROTTLE. They count where the rules
+// throttle returns a function that opens the limiters of CL.THROTTLE. They count where the rules
 // do, under a name that no rule has.
 func (c *counts) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}

@@ -15,9 +15,9 @@ const demo = `rules:
     window: 1h
 `
 
-// greet prints where the service listens. When it runs the demo, greet prints
+// greet prints the addresses of the service. When it runs the demo, greet prints
 // what to try first.
-// others are the listeners beside the API and its admin.
+// others are the listeners other than the API and its admin address.
 func greet(out io.Writer, rules *spaces, api, admin string, others []named) {
 	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
 	for _, f := range others {
@@ -47,7 +47,7 @@ Then write your own rules: weir init rules.yaml && weir serve --rules rules.yaml
 `, api)
 }
 
-// speaks says what the listeners beside the API and its admin are for: to users, and in
+// speaks has the purpose of the listeners other than the API and its admin address: for users, and in
 // the log.
 var speaks = map[string]struct{ calls, clients string }{
 	"grpc": {"gRPC", "gRPC"}, "resp": {"Redis protocol", "Redis clients"}, "koala": {"koala's calls", "koala's clients"},

@@ -38,7 +38,7 @@ type listener struct {
 // from their next answer that they are closed.
 const linger = 250 * time.Millisecond
 
-// maxStreams is the most requests of one connection with HTTP/2 at the same time.
+// maxStreams is the maximum number of concurrent requests of one connection with HTTP/2.
 const maxStreams = 100
 
 // listen opens an address, so that one in use is reported before anything is served.
@@ -91,7 +91,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if g.sentAway.Load() {
 			return
 		}
-		if r.Context().Err() == nil { // otherwise the client gave it up before its turn came
+		if r.Context().Err() == nil { // otherwise the client gave it up while it waited
 			g.work(1)
 			l.handler.ServeHTTP(w, r)
 			g.work(-1)
@@ -118,7 +118,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open opens the socket of a listener. The error says what to do about an address in
+// open opens the socket of a listener. The error suggests what to do about an address in
 // use.
 func open(l config.Listener) (net.Listener, error) {
 	socket, err := bind(l.Address)
@@ -204,7 +204,7 @@ func (l *listener) serve() error {
 
 // Shutdown accepts no more connections and lets requests in flight finish.
 // Unlike [http.Server.Shutdown] it closes a connection that is kept alive only
-// behind an answer that announces it. Closing one between two requests, as that
+// after an answer that announces it. Closing one between two requests, as that
 // function does, loses the request that the client is sending.
 func (l *listener) Shutdown(ctx context.Context) error {
 	l.leaving.Store(true)
@@ -224,12 +224,12 @@ func (l *listener) Close() error {
 // url returns the address as a URL.
 func (l *listener) url() string { return urlOf("http", l.at, l.socket) }
 
-// strangersEvery is how often the log has a line about each kind of fault of
+// clientFaultPace is the minimum time between two lines of the log about each kind of fault of
 // clients.
-const strangersEvery = 10 * time.Second
+const clientFaultPace = 10 * time.Second
 
-// clientFaults lists the starts of the lines that net/http logs about what clients
-// do. Clients without a token can cause them.
+// clientFaults lists the prefixes of the lines that net/http logs about faults of clients. Clients without a
+// token can cause them.
 var clientFaults = [...]string{
 	"http: TLS handshake error",
 	"http2: server connection error",
@@ -239,11 +239,11 @@ var clientFaults = [...]string{
 	"timeout waiting for PING response",
 }
 
-// strangers passes the lines of an [http.Server] on as warnings. Of the lines about
+// serverLog logs the lines of an [http.Server] as warnings. Of the lines about
 // clients it passes one of each kind in ten seconds, with the number of those that
 // it left out before, so that clients cannot fill the log. It is safe for
 // concurrent use.
-type strangers struct {
+type serverLog struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
@@ -254,10 +254,10 @@ type strangers struct {
 }
 
 // errorLog returns the logger of an [http.Server].
-func errorLog(to *slog.Logger) *log.Logger { return log.New(&strangers{log: to}, "", 0) }
+func errorLog(to *slog.Logger) *log.Logger { return log.New(&serverLog{log: to}, "", 0) }
 
 // Write implements [io.Writer]. The log package calls it once for each line.
-func (s *strangers) Write(line []byte) (int, error) {
+func (s *serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSuffix(string(line), "\n")
 	kind := slices.IndexFunc(clientFaults[:], func(start string) bool { return strings.HasPrefix(text, start) })
 	if kind < 0 {
@@ -276,7 +276,7 @@ func (s *strangers) Write(line []byte) (int, error) {
 
 // pass reports whether a line of a kind may pass, and how many were left out since
 // the last one that did.
-func (s *strangers) pass(kind int) (pass bool, left int) {
+func (s *serverLog) pass(kind int) (pass bool, left int) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,6 +285,6 @@ func (s *strangers) pass(kind int) (pass bool, left int) {
 		k.left++
 		return false, 0
 	}
-	left, k.left, k.next = k.left, 0, now.Add(strangersEvery)
+	left, k.left, k.next = k.left, 0, now.Add(clientFaultPace)
 	return true, left
 }

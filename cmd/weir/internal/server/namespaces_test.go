@@ -55,7 +55,7 @@ func (s *service) metricLines(t *testing.T, want ...string) {
 	}
 }
 
-// Each file in a directory is a namespace with rules and counters of its own.
+// Each file in a directory is a namespace with its own rules and counters.
 func TestDirectory(t *testing.T) {
 	t.Parallel()
 	dir := rulesDir(t, map[string]string{

@@ -43,7 +43,7 @@ func TestOpenAPIAdmin(t *testing.T) {
 	}
 }
 
-// exchange makes a call and holds it to the description.
+// exchange makes a call and checks it against the description.
 func exchange(t *testing.T, d *apitest.Description, method, base, url string, header http.Header) *apitest.Exchange {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, base+url, http.NoBody)

@@ -51,7 +51,7 @@ func (r *reloader) swap(l loaded, err error, asked string) error {
 		var space *namespace.Namespace
 		if space, err = r.open(l.set); err == nil {
 			r.space = space
-			r.publish() // before the log says so
+			r.publish() // before the log has the line
 		}
 	default:
 		err = r.space.Engine().SetRules(l.set)

@@ -14,18 +14,18 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
 
-// adminConnections is the most connections of the admin address. They are not
-// those of the other listeners, so that probes always pass.
+// adminConnections is the maximum number of connections of the admin address. They are separate from
+// those of the other listeners, so that probes always succeed.
 const adminConnections = 64
 
-// spareDescriptors are the files that the process needs beside the connections of
+// spareDescriptors are the files that the process needs in addition to the connections of
 // its callers: rules, logs, the store's connections.
 const spareDescriptors = 48
 
 // resources has what listeners need to keep to the resource limits of the configuration.
 type resources struct {
 	cfg         config.ResourceLimits
-	connections int // of each listener but admin; 0 means no bound
+	connections int // of each listener but admin; 0 means no limit
 	numbers     *metrics.Metrics
 	loading     func() bool // the counters are being loaded; nil: never
 }
@@ -67,7 +67,7 @@ func (r *resources) requests(listener string) *access.ResourceLimits {
 	}
 }
 
-// tableBytes returns the bound for the counters in memory, or 0 for none. It also
+// tableBytes returns the memory limit of the counters, or 0 for none. It also
 // makes the garbage collector keep to the memory that this process may use, unless
 // GOMEMLIMIT is set.
 func tableBytes(cfg config.Config, log *slog.Logger) int64 {
@@ -101,8 +101,8 @@ func availableMemory(root string) int64 {
 	return least
 }
 
-// number returns the number behind a word of a file, or at its start if word is empty. It
-// returns 0 if there is none, as where a control group has the word max for no bound.
+// number returns the number after a word of a file, or at its start if word is empty. It
+// returns 0 if there is none, as if a control group has the word max for no limit.
 func number(path, word string) int64 {
 	text, err := os.ReadFile(path)
 	if err != nil {

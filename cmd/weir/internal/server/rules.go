@@ -67,7 +67,7 @@ func (r rulesAt) read() (loaded, error) {
 // it named before. It reads the files, and does not parse them.
 func (r rulesAt) hash(lists []string) string {
 	if r.envoy != nil {
-		l, _ := r.readEnvoy(false) // the hash says that there is an error
+		l, _ := r.readEnvoy(false) // the hash has the error
 		return l.hash
 	}
 	src, err := files.Rules(r.path)
@@ -76,7 +76,7 @@ func (r rulesAt) hash(lists []string) string {
 	}
 	sum := newSum(src)
 	for _, list := range lists {
-		sum.read(list) //nolint:errcheck // the hash says that there is an error
+		sum.read(list) //nolint:errcheck // the hash has the error
 	}
 	return sum.text()
 }
@@ -137,7 +137,7 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	return l, err
 }
 
-// mostLinted is the most rules of a file whose warnings are logged. Finding them takes
+// mostLinted is the maximum number of rules in a file whose warnings are logged. Finding them takes
 // time that grows with the square of this number: here a few milliseconds.
 const mostLinted = 1000
 
@@ -158,7 +158,7 @@ func (r rulesAt) lint(file *rulefile.File) (list fault.List) {
 	return list
 }
 
-// place is where the rules of all namespaces are: one file, or a directory with a
+// place is the location of the rules of all namespaces: one file, or a directory with a
 // file for each.
 type place struct {
 	dir  string  // empty: one file
@@ -225,7 +225,7 @@ func (p place) list() (all []attempt, bad fault.List, err error) {
 }
 
 // read reads the rules of all namespaces before they are served. The error is that of
-// a place where no rules can be read at all.
+// a location without any readable rules.
 func (p place) read() (all []attempt, bad fault.List, err error) {
 	all, bad, err = p.list()
 	if err != nil {

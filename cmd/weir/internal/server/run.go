@@ -100,7 +100,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	// Goroutines that do not serve requests end before Run returns.
 	var group sync.WaitGroup
 	defer func() { endGroup(&group, log) }()
-	beside, stop := context.WithCancel(ctx)
+	background, stop := context.WithCancel(ctx)
 	defer stop()
 
 	ready := readiness{store: counts, rules: rules, needed: cfg.ReadyNeedsStore}
@@ -159,22 +159,22 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 
-	group.Go(func() { sweep(beside, counts) })
-	group.Go(func() { episodes.run(beside, log) })
-	group.Go(func() { tops.Run(beside) })
+	group.Go(func() { sweep(background, counts) })
+	group.Go(func() { episodes.run(background, log) })
+	group.Go(func() { tops.Run(background) })
 	if counts.here != nil {
-		group.Go(func() { counts.here.run(beside, log) })
+		group.Go(func() { counts.here.run(background, log) })
 	}
-	group.Go(func() { rules.onSignal(beside, hangups) })
+	group.Go(func() { rules.onSignal(background, hangups) })
 	if cfg.Watch && where.path() != "" {
-		group.Go(func() { watch(beside, cfg.WatchEvery, rules, log) })
+		group.Go(func() { watch(background, cfg.WatchEvery, rules, log) })
 	}
 	if cfg.Watch {
-		group.Go(func() { doors.watch(beside) })
+		group.Go(func() { doors.watch(background) })
 	}
 
 	if remote != nil {
-		group.Go(func() { ready.report(beside, remote) })
+		group.Go(func() { ready.report(background, remote) })
 	}
 
 	failed := make(chan error, 5)
@@ -299,7 +299,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 }
 
 // sweepSlots is how many slots of the store one sweep visits. A sweep takes a
-// few milliseconds, and a round over ten million keys about a minute and a
+// few milliseconds, and a pass over ten million keys about a minute and a
 // half.
 const sweepSlots = 100_000
 

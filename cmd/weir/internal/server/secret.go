@@ -55,5 +55,5 @@ func (a *admin) rotateSecret(w http.ResponseWriter, r *http.Request) {
 	text := until.UTC().Format(time.RFC3339)
 	a.rules.log.Info("the secret of receipts was rotated", "old_valid_until", text)
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"old_valid_until":"` + text + "\"}\n")) // the caller has gone if this fails
+	_, _ = w.Write([]byte(`{"old_valid_until":"` + text + "\"}\n")) // an error means that the caller is gone
 }

@@ -174,7 +174,7 @@ func (j *journal) await(t *testing.T, n int, part string) {
 	}
 }
 
-// write writes a file as editors do: beside it, then over it.
+// write writes a file as editors do: first another file, which then replaces it.
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// spaces serves the namespaces of a place, and reads their rules again. A fault in
-// the rules of one leaves the others alone.
+// spaces serves the namespaces of a location, and reloads their rules. A fault in the rules of one does
+// not affect the others.
 type spaces struct {
 	parts
 	place place
@@ -38,7 +38,7 @@ type spaces struct {
 	nodesOnce sync.Once // the warning about --nodes
 }
 
-// parts are what the namespaces have in common.
+// parts has what the namespaces share.
 type parts struct {
 	cfg      config.Config
 	counts   *counts
@@ -203,7 +203,7 @@ func (s *spaces) scan(asked string, all bool) error {
 	gone := maps.Clone(s.all)
 	maps.DeleteFunc(gone, func(name string, _ *reloader) bool { return here[name] })
 	maps.DeleteFunc(s.all, func(name string, _ *reloader) bool { return !here[name] })
-	s.publish() // before the engines that are gone close: calls must not meet them
+	s.publish() // before old engines are closed, so that no call uses them
 	for _, name := range slices.Sorted(maps.Keys(gone)) {
 		s.retire(gone[name], asked)
 	}
@@ -227,8 +227,8 @@ func (s *spaces) logNames(bad fault.List) {
 	}
 }
 
-// retire ends the service of a namespace whose file is gone, and which is not
-// published any more. What it has counted stays in the store until it expires.
+// retire ends the service of a namespace whose file no longer exists, and which is not published any
+// more. What it has counted stays in the store until it expires.
 func (s *spaces) retire(r *reloader, asked string) {
 	r.numbers.Drop()
 	r.log.Info("namespace gone", "asked", asked)
@@ -237,7 +237,7 @@ func (s *spaces) retire(r *reloader, asked string) {
 	}
 	r.space.Tops().Drop()
 	s.closing.Go(func() {
-		_ = r.space.Engine().Close() // has no store of its own
+		_ = r.space.Engine().Close() // does not own its store
 		reports := r.space.Engine().Reports()
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -251,7 +251,7 @@ func (s *spaces) close() error {
 	var all sync.WaitGroup
 	for _, n := range s.set.All() {
 		if e := n.Engine(); e != nil {
-			all.Go(func() { _ = e.Close() }) // has no store of its own
+			all.Go(func() { _ = e.Close() }) // does not own its store
 		}
 	}
 	all.Wait()

@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// counts is where the service counts: in memory, or in a store that instances
+// counts has the stores of the service: in memory, or a store that instances
 // share. While that is unavailable, it counts in memory.
 type counts struct {
 	local  *stores.Local
@@ -89,7 +89,7 @@ func (c *counts) options(cfg config.Config) []weir.Option {
 	return places
 }
 
-// location returns where the counts are, for the log.
+// location returns the location of the counts, for the log.
 func (c *counts) location() string {
 	if c.shared == nil {
 		if c.data != "" {
@@ -112,7 +112,7 @@ func (c *counts) canRefuse() bool {
 	return c.local.Kept != nil && c.shared == nil && c.local.Meanwhile == nil
 }
 
-// refusing returns refuses, or nil where it is always false.
+// refusing returns refuses, or nil if it is always false.
 func (c *counts) refusing() func() bool {
 	if !c.canRefuse() {
 		return nil

@@ -71,7 +71,7 @@ func keyTexts(cfg config.Config) (lists, outside top.KeyText, err error) {
 	return lists, lists, err
 }
 
-// newTops returns what collects top keys and denials. It keeps denials where the counters
+// newTops returns the collector of top keys and denials. It keeps denials where the counters
 // are: in the shared store, or in the data directory.
 func newTops(cfg config.Config, counts *counts, keys top.KeyText) *top.Collector {
 	c := top.Config{Keys: cfg.TopKeys, Text: keys}
@@ -84,7 +84,7 @@ func newTops(cfg config.Config, counts *counts, keys top.KeyText) *top.Collector
 	return top.New(c, "")
 }
 
-// observer passes what the engine of a namespace tells to all who want to know.
+// observer returns an observer that passes the calls of a namespace's engine to all other observers.
 type observer struct {
 	*metrics.Namespace
 	name     string         // of the namespace

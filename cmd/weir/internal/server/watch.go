@@ -39,7 +39,7 @@ type watched interface {
 // is done.
 //
 // It watches directories. Editors replace files, and Kubernetes swaps a link
-// beside them, so a watch on the file itself would stay on the old one. The
+// next to them, so a watch on the file itself would stay on the old one. The
 // kind of event does not matter; subject decides by the content.
 //
 // When every is not 0, watch also checks the files at that interval.
@@ -150,7 +150,7 @@ func follow(w *fsnotify.Watcher, subject watched, log *slog.Logger) (grown bool)
 	}
 	for _, dir := range watched {
 		if !slices.Contains(wanted, dir) {
-			_ = w.Remove(dir) // it may have gone by itself
+			_ = w.Remove(dir) // it may be removed already
 		}
 	}
 	return grown

@@ -15,7 +15,7 @@ import (
 const (
 	// maxBatch is the most calls of one flush. A server does nothing else while it
 	// decides them: 64 in one run of a script take it a tenth to a third of a
-	// millisecond, and half a millisecond when each has a slot of its own.
+	// millisecond, and half a millisecond when each has its own slot.
 	maxBatch = 64
 
 	// minShare is how many waiting calls leave together, even when that is more than
@@ -82,7 +82,7 @@ func (b *batcher) limit() int {
 	return max(maxFlushes, int(b.trips.shortest()/flushEvery))
 }
 
-// do has the node decide c, by itself on client or in a flush with other calls.
+// do makes the node decide c, by itself on client or in a flush with other calls.
 func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 	b.mu.Lock()
 	if b.inFlight < b.limit() || b.closed { // a client that is closed refuses the call
@@ -108,7 +108,7 @@ func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 	}
 }
 
-// flush sends calls, hands their answers out to the callers that have not left, and goes on
+// flush sends calls, delivers their answers to the callers that have not left, and continues
 // with the calls that have been queued meanwhile until there are none.
 func (b *batcher) flush(calls []*Call) {
 	for len(calls) > 0 {

@@ -63,7 +63,7 @@ func newCallers(t *testing.T) *callers {
 	return c
 }
 
-// call has so many callers call, and waits until all of them wait. Their calls end with an
+// call makes n callers call, and waits until all of them wait. Their calls end with an
 // error, which is want if that is not nil.
 func (c *callers) call(ctx context.Context, n int, want error) {
 	for i := range n {

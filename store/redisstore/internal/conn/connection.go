@@ -94,7 +94,7 @@ type connection struct {
 	lost atomic.Bool
 }
 
-// errGone is the error of a call that meets a connection just after its loss.
+// errGone is the error of a call on a connection that was just lost.
 var errGone = errors.New("the connection has broken")
 
 // connection connects to the server at addr, for calls that share the connection or for one

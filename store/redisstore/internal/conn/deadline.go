@@ -97,7 +97,7 @@ type (
 	timeoutKey  struct{}
 )
 
-// WithTimeout returns ctx with a time-out for the decisions in it, in place of
+// WithTimeout returns ctx with a time-out for the decisions in it, instead of
 // the one that [Within] gets.
 func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 	return context.WithValue(ctx, timeoutKey{}, timeout)

@@ -7,7 +7,7 @@
 // [Servers] names the [Node] of a call; a cluster sends a call on that another node
 // serves (servers.go). The node refuses it at once when the circuit breaker is open, there
 // is no connection or too many calls are in flight; else it gives the call a deadline, and
-// decides it, again where need be (node.go). The batcher sends one call alone or with
+// decides it, again where need be (node.go). The batcher sends one call by itself or with
 // those of other callers (batcher.go). Slices of a batch of calls, in [Servers].RunAll, are
 // not batched further. One send turns calls into commands and replies into answers
 // (send.go).
@@ -61,7 +61,7 @@
 //
 // # Batching
 //
-// See the batcher. Calls go by themselves behind ASKING, after TRYAGAIN, and with many
+// See the batcher. Calls are sent by themselves after ASKING, after TRYAGAIN, and with many
 // keys. The calls of a flush or a slice that count are followed by one WAIT where replicas
 // have to confirm. A flush of several commands has its answers when all replies are there.
 // A slice is decided in the order of its calls, but for those that are sent again;
@@ -71,8 +71,8 @@
 //
 // A call whose keys are in several slots is one for each slot. When one slot
 // denies, or does not answer, the store gives back what the others have counted,
-// as calls with a deadline of their own: the instant at which the hits leave
+// as calls with their own deadline: the instant at which the hits leave
 // their window. The caller waits for this up to the end of its decision; a fifth
-// of the time is kept for it. It goes on for up to a second in the background.
+// of the time is kept for it. It continues for up to a second in the background.
 // Package redisstore does it.
 package conn

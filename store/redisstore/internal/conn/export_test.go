@@ -92,10 +92,22 @@ func NewNode(client rueidis.Client) *Node {
 	return n
 }
 
-// Run has the node decide a step.
+// Run makes the node decide a step.
 func (n *Node) Run(ctx context.Context, s script.Call) error {
 	_, err := (&Servers{single: n, calls: sync.Pool{New: newCall}}).Run(ctx, 0, s)
 	return err
 }
 
 func Reasons() []store.Reason { return allReasons[:] }
+
+// NodeAfterClose makes a node of a cluster that is closed, as a redirected call that is in
+// flight during the Close does. It returns a function that waits for the node's goroutine, and
+// one that ends it.
+func NodeAfterClose() (wait func(), end context.CancelFunc) {
+	s := &Servers{config: &Config{Changed: func(Change) {}}, byAddr: map[string]*Node{}}
+	s.config.life, s.close = context.WithCancel(context.Background())
+	s.Close()
+	m := s.node("127.0.0.1:1").manager
+	m.await(context.Background())
+	return m.tasks.Wait, m.cancel
+}

@@ -32,7 +32,7 @@ type manager struct {
 	node *Node
 	find func(context.Context) (addr string, err error) // nil: the node stays where it is
 
-	ctx           context.Context // done when the node is closed
+	ctx           context.Context // done when the node or the servers are closed
 	cancel        context.CancelFunc
 	tasks         sync.WaitGroup
 	news          chan struct{} // has one when a connection was lost or the breaker has opened
@@ -43,7 +43,7 @@ type manager struct {
 	empties       atomic.Uint64 // how often the last connection for all calls was lost
 	making        atomic.Bool   // conns[dedicated] is being made
 
-	// Of the goroutine alone.
+	// Used only by the goroutine.
 	known  bool          // the first attempt has ended
 	at     string        // the address of the connections
 	since  time.Duration // when the node became unavailable; 0: it is not
@@ -58,7 +58,7 @@ func (n *Node) keep(find func(context.Context) (string, error)) {
 		node: n, find: find, at: n.addr,
 		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
 	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.ctx, m.cancel = context.WithCancel(n.config.life)
 	n.manager = m
 	m.tasks.Go(m.run)
 }
@@ -107,10 +107,12 @@ func (m *manager) refused() error {
 	return nil
 }
 
-// await waits until the first attempt to connect has ended, or ctx is done.
+// await waits until the first attempt to connect has ended, the node is closed, or ctx is
+// done.
 func (m *manager) await(ctx context.Context) {
 	select {
 	case <-m.tried:
+	case <-m.ctx.Done():
 	case <-ctx.Done():
 	}
 }
@@ -205,7 +207,7 @@ func (m *manager) connect() error {
 	return m.failed(nil)
 }
 
-// failed keeps err for the calls that meet no connection.
+// failed stores err for the calls that find no connection.
 func (m *manager) failed(err error) error {
 	if err == nil {
 		m.trouble.Store(nil)
@@ -217,7 +219,7 @@ func (m *manager) failed(err error) error {
 
 // collect removes the connections that are lost, and returns the numbers of those that
 // are missing. When another one was lost, the one for calls sent by themselves mostly was,
-// too: nobody reads there to notice it.
+// too, because no goroutine reads there to notice it.
 func (m *manager) collect() (missing []int) {
 	gone := false
 	for i := range m.node.conns {
@@ -282,7 +284,7 @@ func (m *manager) make(addr string, i int, loads bool) error {
 	return nil
 }
 
-// verify checks that the server behind c is the right one, and asks it for its time.
+// verify checks that the server of c is the right one, and asks it for its time.
 func (n *Node) verify(ctx context.Context, c rueidis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -298,7 +300,7 @@ func (n *Node) verify(ctx context.Context, c rueidis.Client) error {
 // while it reads them.
 const loadTogether = 8
 
-// load makes sure that the server behind c has all programs. Each part of them has
+// load makes sure that the server of c has all programs. Each part of them has
 // connectTimeout: a server on a busy machine needs longer for all.
 func (n *Node) load(ctx context.Context, c rueidis.Client) error {
 	programs, late := n.codec.Programs(), []string{script.Expired()}
@@ -391,7 +393,7 @@ func (m *manager) makeDedicated(addr string) {
 	})
 }
 
-// probe asks the node for its time, which nobody waits for. A node that does not
+// probe asks the node for its time in the background. A node that does not
 // answer is unavailable. A node that follows another one may have a new address.
 func (m *manager) probe() {
 	if m.find != nil {

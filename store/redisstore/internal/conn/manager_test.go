@@ -2,6 +2,8 @@ package conn_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
@@ -62,12 +64,28 @@ func TestReportsShortOutages(t *testing.T) {
 	}
 }
 
-// A connection that takes the place of another one in use would leave it open for ever.
+// A connection that replaced another one in use would leave it open forever.
 func TestDedicatedIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	m := conn.NewManager(func(conn.Change) {})
 	if !m.KeepsDedicated(t.Context(), n.Addr()) {
-		t.Error("got a second connection in place of the first, want the first")
+		t.Error("got a second connection instead of the first, want the first")
 	}
+}
+
+// A node that a call in flight makes while the servers are being closed keeps no goroutine.
+func TestNodeAfterClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		wait, end := conn.NodeAfterClose()
+		ended := make(chan struct{})
+		go func() { wait(); close(ended) }()
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Error("the goroutine of the node has not ended")
+		}
+		end()
+	})
 }

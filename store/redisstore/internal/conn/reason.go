@@ -122,7 +122,7 @@ func reasonSaid(text string) store.Reason {
 }
 
 // tooMany reports whether a server says that it has too many clients, which it does to a
-// new connection in place of an answer.
+// new connection instead of an answer.
 func tooMany(text string) bool { return strings.Contains(text, "max number of clients") }
 
 // tally counts outages by reason. The zero value is ready; it is safe for

@@ -59,12 +59,12 @@ func newCall() any {
 // inSlice reports whether c is of a slice of a batch, which the batcher does not send.
 func (c *Call) inSlice() bool { return c.done == nil }
 
-// shares reports whether a command can decide c and other, which stands behind it.
+// shares reports whether a command can decide c and other, which follows it.
 func (c *Call) shares(other *Call) bool {
 	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Now == other.Now && !c.ownCommand && !other.ownCommand
 }
 
-// sortByCommand puts calls that can share a command beside each other.
+// sortByCommand sorts calls so that those that can share a command are adjacent.
 func sortByCommand(calls []*Call) {
 	for rest := calls; len(rest) > 0; {
 		next := 1
@@ -96,7 +96,7 @@ type sending struct {
 
 var sendings = sync.Pool{New: func() any { return new(sending) }}
 
-// send has the server behind client decide calls, in their order, and sets their
+// send makes the server of client decide calls, in their order, and sets their
 // answers. It is one round trip where all goes well: neighbours that can share a command are
 // one command. A command whose program the server does not have is sent once more, with the
 // text of the program; nothing else is sent twice.
@@ -156,7 +156,7 @@ func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
 		n.send(ctx, client, c.self[:])
 		return
 	}
-	// The library looks at the deadline of ctx alone there.
+	// The library uses only the deadline of ctx there.
 	caller, stop := callerOf(ctx), func() bool { return true }
 	if caller.Done() != nil {
 		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })

@@ -23,7 +23,7 @@ type sentinels struct {
 	config *Config
 	node   *Node
 
-	// Of the manager of node, which alone calls primary.
+	// Used only by the manager of node, which calls primary.
 	addrs    []string        // the one that has answered last is the first
 	conn     *connection     // to the first; nil when it is to be made
 	listened map[string]bool // by address
@@ -47,7 +47,7 @@ const (
 	// sentinelTime is how long one Sentinel may take to answer.
 	sentinelTime = 500 * time.Millisecond
 
-	// succeedsWithin is how long a replica has to become the primary when it was told
+	// succeedsWithin is how long a replica has to become the primary after the command
 	// so. Then Sentinels are asked again: it may have failed.
 	succeedsWithin = time.Second
 
@@ -138,7 +138,7 @@ func (s *sentinels) disconnect() {
 	}
 }
 
-// listen makes sure that all Sentinels that are known are listened to.
+// listen subscribes to all known Sentinels.
 func (s *sentinels) listen() {
 	if s.listened == nil {
 		s.listened = map[string]bool{}

@@ -77,7 +77,7 @@ func ForClient(client rueidis.Client, codec *script.Codec) *Servers {
 }
 
 // Open connects to servers. It returns when the first attempt to connect to each
-// of them has ended, or after openTime; attempts go on in the background. Servers
+// of them has ended, or after openTime; attempts continue in the background. Servers
 // that are unavailable now are no error; the error is that of a server which
 // refuses.
 func Open(ctx context.Context, config *Config, codec *script.Codec) (*Servers, error) {
@@ -206,7 +206,7 @@ func (s *Servers) Ready(slot int) bool {
 	return n != nil && !n.Unavailable()
 }
 
-// Run has the node that serves slot decide a call, and returns the instant at which it did.
+// Run makes the node that serves slot decide a call, and returns the instant at which it did.
 func (s *Servers) Run(ctx context.Context, slot int, call script.Call) (window.Instant, error) {
 	c := s.calls.Get().(*Call)
 	c.Call, c.Slot, c.Err = call, slot, errNoNode
@@ -264,7 +264,7 @@ func (c askingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.Red
 	return c.DoMulti(ctx, c.B().Asking().Build(), cmd)[1]
 }
 
-// RunAll has the nodes that serve the slots of calls decide them, all at the same time, in as
+// RunAll makes the nodes that serve the slots of calls decide them, all at the same time, in as
 // few round trips as possible, and writes their errors. A node decides its calls in their
 // order, but for those that have to be sent again.
 func (s *Servers) RunAll(ctx context.Context, calls []Call) {
@@ -293,7 +293,7 @@ func (s *Servers) RunAll(ctx context.Context, calls []Call) {
 	}
 }
 
-// runOnNodes has each call decided by its node.
+// runOnNodes makes each call be decided by its node.
 func (s *Servers) runOnNodes(ctx context.Context, calls []*Call, to []*Node) {
 	var nodes []*Node
 	var parts [][]*Call
@@ -405,7 +405,7 @@ func (s *Servers) node(addr string) *Node {
 	return n
 }
 
-// watch keeps the slots up to date until the cluster is closed.
+// watch updates the slots until the cluster is closed.
 func (s *Servers) watch() {
 	tick := time.NewTicker(refreshEvery)
 	defer tick.Stop()

@@ -137,7 +137,7 @@ func change(t *testing.T, f *doctor.Facts, line string) {
 	}
 }
 
-// replace returns text with a line in place of the one of the same name, or with
+// replace returns text with a line instead of the one of the same name, or with
 // one more line.
 func replace(text, line, separator string) string {
 	name, _, _ := strings.Cut(line, separator)

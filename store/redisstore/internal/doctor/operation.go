@@ -184,7 +184,7 @@ func clock(s *server) Finding {
 	return ok("%v apart", short(s.Ahead.Abs()))
 }
 
-// own matches the part of a key's name behind the prefix; see the package script.
+// own matches the part of a key's name after the prefix; see the package script.
 var own = regexp.MustCompile(`^(\{[^{}]*\}:.+:([0-9a-f]{16}|[0-9a-f]{32})(:[zu])?|secret|log:.+)$`)
 
 // prefix looks for keys of other programs.

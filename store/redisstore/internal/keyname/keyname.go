@@ -28,7 +28,7 @@ import (
 // Bytes that are not plain are %XX. Parts longer than 64 bytes are cut there,
 // with "…" as %E2%80%A6 at the end, and the hash then has 32 digits instead of
 // 16: two counters never share a key. Distinct members that are too many for
-// one string are in a sorted set, at the key with ":z" behind it, and a hash,
+// one string are in a sorted set, at the key with the suffix ":z", and a hash,
 // with ":u". This format is stable: changing it would lose all counters.
 const (
 	keySeparator = ':'
@@ -46,10 +46,10 @@ type Names struct{ Prefix string }
 //
 //	weir:secret
 //
-// No counter has a key of this name: behind the prefix it would have a brace.
+// No counter has a key of this name, because it would have a brace after the prefix.
 func (n Names) Secret() string { return n.Prefix + string(keySeparator) + "secret" }
 
-// Log returns the name of the key of a log beside the counters, such as
+// Log returns the name of the key of a log, such as
 //
 //	weir:log:denials/default/posts-per-hour
 //
@@ -62,16 +62,18 @@ func (n Names) Log(name string) string {
 func (n Names) All(op *store.Op) []string {
 	key := string(n.Append(nil, op))
 	if op.Limit.Measure == window.Distinct {
-		return Beside(key)
+		return StateAndMembers(key)
 	}
 	return []string{key}
 }
 
-// Beside returns the keys that a program which reads a state may need: that of
+// StateAndMembers returns the keys that a program which reads a state may need: that of
 // the state, of its sorted set, and of its hash.
-func Beside(key string) []string { return []string{key, key + MembersSuffix, key + UsesSuffix} }
+func StateAndMembers(key string) []string {
+	return []string{key, key + MembersSuffix, key + UsesSuffix}
+}
 
-// StateOf returns the key of the state that key, which holds members, is beside.
+// StateOf returns the key of the state whose members key has.
 // It reports whether key has the name of such a key.
 func StateOf(key string) (string, bool) {
 	state, ok := strings.CutSuffix(key, MembersSuffix)
@@ -178,7 +180,7 @@ func appendPlain(b, text []byte, colons bool) (_ []byte, cut bool) {
 
 // Digest returns a hash of the space and the key of op, the same in every
 // process. The lengths come first, so that no two pairs are hashed as the same
-// bytes. A namespace stands behind a mark that no length can be.
+// bytes. A namespace follows a mark that is not a valid length.
 func Digest(op *store.Op) [sha256.Size]byte {
 	var buf [256]byte
 	b := buf[:0]

@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 )
 
-// key is the key of an op with these attributes in `per`.
+// key returns the key of an op with these attributes in `per`.
 func key(parts ...string) string {
 	var b []byte
 	for _, p := range parts {

@@ -57,7 +57,7 @@ func (c *Call) Again(err error, now window.Instant) bool {
 	if c.nears == nil {
 		c.nears = map[int]window.Instant{}
 	}
-	c.nears[off.Op] = off.At // also in place of a later one: the state may be gone
+	c.nears[off.Op] = off.At // even instead of a later one: the state may not exist any more
 	return true
 }
 
@@ -72,7 +72,7 @@ const (
 )
 
 // BatchArgs returns the arguments for a batch of calls that have these arguments, all with
-// the same instant in place of the server's, and these keys, in their order: see
+// the same instant instead of the server's, and these keys, in their order: see
 // lua/batch_begin.lua.
 func BatchArgs(calls, keys []string) []string {
 	const most = 8 // strings of ops to compare with: calls that ask the same are the rule
@@ -122,7 +122,7 @@ func appendRepeats(b []byte, keys []string) []byte {
 	return b
 }
 
-// appendKeys appends the names of all keys of a call to b, one behind the other, and
+// appendKeys appends the names of all keys of a call to b, concatenated, and
 // where each of them ends to ends.
 func (c *Codec) appendKeys(b []byte, ends []int, call *Call) ([]byte, []int, error) {
 	var seen map[string]struct{}

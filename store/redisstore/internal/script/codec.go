@@ -219,7 +219,7 @@ func (c *calendars) periods(w window.Window, near window.Instant) periods {
 		next = maps.Clone(*known)
 	}
 	next[w] = p
-	c.known.CompareAndSwap(known, &next) // a lost race costs the next call the same again
+	c.known.CompareAndSwap(known, &next) // after a lost race the next call repeats this
 	return p
 }
 

@@ -28,11 +28,11 @@
 // lua/call_full.lua does with a state what package window does in
 // around.go, lua/holding.lua has the holds, and the files KIND_aged.lua count hits
 // of holds at the instant of their take. Other programs do not read the states
-// with holds and bans. A call that meets one is sent again with this program.
+// with holds and bans. A call that finds one is sent again with this program.
 //
 // # Calls
 //
-// A program reads the keys and one argument: an instant to use in place of the
+// A program reads the keys and one argument: an instant to use instead of the
 // server's (tests), the deadline, and for each op its kind, what is asked of it,
 // its hits, and the numbers of its limit. Numbers have 7 bytes, the lowest
 // first. The reply is a status, the server's instant, and for each op the hits

@@ -123,8 +123,8 @@ func runFastPath(t *testing.T, limits []*window.Compiled, usual int) {
 			t.Fatalf("call %d, %v of %d ops:\ngot  %q, states %s\nwant %q, states %s", call, step.Verb, len(step.Ops), got, gotStates, want, wantStates)
 		}
 		for what, p := range map[string]*script.Program{"fast": fast.Batch, "mixed": mixed.Batch} {
-			// The call stands behind another one, which is the same on other keys, and
-			// one that comes too late, or behind one like itself only.
+			// The call follows another one, which is the same on other keys, and
+			// one that is too late, or only one like itself.
 			neighbours := []string{what + "neighbour", what + "late"}
 			if late = stale; call%2 == 0 {
 				neighbours, late = neighbours[:1], args

@@ -14,7 +14,7 @@ import (
 )
 
 // Calls with ops that are about holds or bans. The full program, lua/call_full.lua, decides
-// them: it reads more of each op and answers more, a byte behind the numbers with bits for a
+// them: it reads more of each op and answers more, a byte after the numbers with bits for a
 // hold, for a ban, and for a state that only this program reads.
 
 // What a call asks for an op, besides the constants in codec.go.
@@ -187,9 +187,9 @@ func (c *Codec) fullResults(reply string, call *Call, now window.Instant) error 
 }
 
 // leftBehind are keys of limits that neither hold nor ban, whose states have holds
-// or a ban all the same: an earlier limit left them, or hits in the middle of a log
+// or a ban nevertheless: an earlier limit left them, or hits in the middle of a log
 // were given back. Only the full program reads these states. A call
-// that meets one with another program is sent again; a call whose key is known runs
+// that finds one with another program is sent again; a call whose key is known runs
 // the right program at once. The zero value is ready; it is safe for concurrent
 // use.
 type leftBehind struct {

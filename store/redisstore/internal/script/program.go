@@ -39,7 +39,7 @@ var Peek = sync.OnceValue(func() *Program {
 //     takes and checks by a few bytes of the states;
 //   - full for calls with ops about holds or bans, of all kinds;
 //   - for each of them without refunds a second one that decides a batch: several
-//     calls, each as it would be decided alone.
+//     calls, each as it would be decided by itself.
 type variant int
 
 const (
@@ -183,7 +183,7 @@ func (a *assembler) add(names ...string) {
 }
 
 // family adds the files of some kinds of one family. When they are several, each
-// is in a branch of its own.
+// is in a separate branch.
 func (a *assembler) family(kinds []kind) {
 	shared := kinds[0].family
 	if shared != "" {

@@ -43,7 +43,7 @@ type Reply struct {
 type Replies struct {
 	At   window.Instant // the server's; 0: the reply has none
 	rest string
-	now  window.Instant // At, if the calls have no head of their own; else 0
+	now  window.Instant // At, if the calls have no separate heads; otherwise 0
 }
 
 // RepliesIn returns the replies to the calls of a batch that are in reply, or to one call.

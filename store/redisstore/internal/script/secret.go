@@ -8,11 +8,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The secret under which the stores on one prefix seal receipts is at a key of its own
+// The secret under which the stores on one prefix seal receipts has its own key
 // ([keyname.Names.Secret]), which never expires. Its value is a version, the code of a
 // secret, and 16 random bytes. If the secret was rotated, the 16 bytes of the one before
 // and the instant until which that is valid follow.
-const codeSecret byte = 14 // behind the codes of states
+const codeSecret byte = 14 // after the codes of states
 
 // Secrets are the secret of receipts, and the one before it.
 type Secrets struct {

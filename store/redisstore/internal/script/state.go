@@ -129,16 +129,16 @@ func decodeCells(_ *Kept, body string) (window.State, bool) {
 	}
 	fixed, _ := words(body[:28], 4)
 	width, index, sum, newest := fixed[0], fixed[1], fixed[2], fixed[3]
-	// A cell has its distance behind the newest; those between are zero.
-	behind := func(at string) int { return int(uint16(index) - binary.LittleEndian.Uint16([]byte(at))) }
+	// A cell has its distance from the newest; those between are zero.
+	distance := func(at string) int { return int(uint16(index) - binary.LittleEndian.Uint16([]byte(at))) }
 	oldest := 0
 	if len(body) > head {
-		oldest = behind(body[head:])
+		oldest = distance(body[head:])
 	}
 	s := make(window.State, 3+oldest+1)
 	s[0], s[1], s[2], s[3+oldest] = width, index, sum, newest
 	for rest := body[head:]; rest != ""; rest = rest[cell:] {
-		back := behind(rest)
+		back := distance(rest)
 		if back == 0 || back > oldest {
 			return nil, false
 		}
@@ -174,7 +174,7 @@ func decodeMembers(k *Kept, body string) (window.State, bool) {
 		s = append(s, binary.LittleEndian.Uint64(b), uint64(get7(rest[8:]))|uses<<usesShift)
 	}
 	if body[7] == 0 {
-		return s, true // a sorted set beside it is left over: its state was evicted
+		return s, true // a sorted set without its state, which was evicted
 	}
 	for m := range slices.Chunk(k.Last, 2) {
 		score, err := strconv.ParseFloat(m[1], 64)

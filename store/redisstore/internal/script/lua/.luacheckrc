@@ -6,7 +6,7 @@ read_globals = {"redis", "KEYS", "ARGV", "struct", "bit", "cjson"}
 -- some of them, and those without the fast path do not set it.
 ignore = {"211/[A-Z]+", "211/up", "211/pk", "211/cut", "211/floor", "211/plan", "211/repeats", "211/total", "212/total", "221/fast", "231/total"}
 
--- The functions for ops get the argument of a call, which has a name of its own in a program
+-- The functions for ops get the argument of a call, which has its own name in a program
 -- for one call. That program reads it because known is nil.
 files["fast.lua"] = {ignore = {"311/known", "321/known"}}
 

@@ -34,7 +34,7 @@ local function look_after(o, n)
   local held = base_row.look(o.base, 0)
   local used, fits = inner_row.look(o.inner, part(o, held, n))
   if fits == 0 then return used, 0 end
-  -- The hits fit when the limit has room for them, or earlier, when so much has
+  -- The hits fit when the limit admits them, or earlier, when so much has
   -- left the base that the limit counts fewer of them: bisect.
   local function fits_at(at)
     local base, inner = reopen(o, at)

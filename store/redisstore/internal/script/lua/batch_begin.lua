@@ -3,8 +3,8 @@
 -- none, the earliest deadline, and how many keys repeat earlier ones; for each call its
 -- deadline, its number of keys, and the index in ARGV of its ops, with their number
 -- before them; and the indexes in KEYS of the keys that repeat earlier ones. Calls
--- that ask the same share the string of their ops. The keys of a call are behind
--- those of the calls before. Each call has a reply of its own.
+-- with the same request share the string of their ops. The keys of a call follow
+-- those of the calls before. Each call has its own reply.
 local plan = ARGV[1]
 local now, soonest, repeats = up('<I7I7I2', plan)
 local steps = floor((#plan - 16 - 2 * repeats) / 10)
@@ -16,7 +16,7 @@ else
   slack = 3600000
 end
 
--- Calls that are all alike and not late are read once.
+-- Calls that are all the same and not late are read once.
 local alike = #ARGV == 2 and steps > 0 and now <= soonest
 local same_keys, same_total
 if alike then same_keys, same_total = up('<I2', plan, 24), up('<I2', ARGV[2]) end

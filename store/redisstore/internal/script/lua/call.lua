@@ -41,7 +41,7 @@ for i = 1, total do
     row.add(o, counted)
     changed = true
     took = role ~= RECORD
-  elseif ask >= 8 then -- denied, and counted all the same; the wait is the one after that
+  elseif ask >= 8 then -- denied, and counted nevertheless; the wait is the one after that
     row.add(o, counted)
     changed, again = true, wait ~= 0
   end

@@ -1,7 +1,7 @@
 -- A call of which some ops are about holds or bans. It does the same as package
 -- window in around.go, and as the model in package storetest.
 --
--- A key that is banned, or remembers strikes, has a state of its own around that
+-- A key that is banned, or remembers strikes, has its own state around that
 -- of the window: version, kind 13, strikes, the end of the last ban, its length; then
 -- the window's state, if it has one. Without strikes the end is an instant from which on
 -- no hits were dropped, and the length is 1: see window/ban.go. An op has it in noted.

@@ -2,7 +2,7 @@
 -- of the period (0 in a sliding window), whether the members are elsewhere;
 -- then 17 bytes a member: fingerprint, date, uses.
 --
--- More than FEW members are kept in a sorted set beside the state, by date, and
+-- More than FEW members are kept in a sorted set in addition to the state, by date, and
 -- those with more than one use also in a hash. Both hold the 8 bytes of the
 -- fingerprints. The score is the date after EPOCH, with room for 16ths of a
 -- microsecond, which keep 16 members of one microsecond in order. There can be

@@ -2,7 +2,7 @@
 --   open(v, i, at, k)  reads the state that starts at byte i of v, or an unused
 --                      one if v is false, at the instant at; reads the limit's
 --                      numbers from the argument. k is the index in KEYS of the
---                      first key beside the state's.
+--                      first key after the state's.
 --   look(o, n)         returns the hits used, and 0 if n more fit now, else the
 --                      instant at which they fit
 --   add(o, n)          counts n hits, MAX at most

@@ -12,7 +12,7 @@ import (
 
 // Clients without a token can cause these lines as often as they like. The log has
 // one of each kind in ten seconds. All other lines pass.
-func TestLinesAboutStrangers(t *testing.T) {
+func TestLinesAboutClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
