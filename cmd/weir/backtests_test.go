@@ -18,12 +18,16 @@ func TestBacktests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.ReadFile("../../examples/logins.jsonl.gz")
+	logins, err := os.ReadFile("../../examples/logins.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	auth, err := os.ReadFile("../../examples/auth.log")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	files := map[string]string{"logins.jsonl.gz": string(log)}
+	files := map[string]string{"logins.jsonl.gz": string(logins), "auth.log": string(auth)}
 	blocks := backtestBlock.FindAllStringSubmatch(string(page), -1)
 	for _, b := range blocks {
 		if b[1] == "yaml" {

@@ -29,7 +29,7 @@ func (o *testOptions) generateFrom(ctx context.Context, out io.Writer, file *rul
 	if err != nil {
 		return err
 	}
-	if err := o.logs.checkBad(report.Lines, report.Bad, report.BadLines); err != nil {
+	if err := o.logs.checkBad(report.Read()); err != nil {
 		return err
 	}
 	var cases []*sample

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ import (
 // logFlags are the flags of commands that read logs.
 type logFlags struct {
 	spec, format, time, timeFormat, zone, separator string
+	pattern                                         string
+	year                                            int
 	maps, sets, columns                             []string
 	sort, maxBad                                    string
 	mostBad                                         float64 // maxBad as a share
@@ -48,9 +51,10 @@ A line of an access log is one request with the attributes ip, method, path
 formats an attribute is the field of its name. --map user=.auth.sub takes the
 attribute user from another field, and --set action=login sets an attribute in all
 requests. A field can end in functions: "url|path" (without the query), "|query",
-"|ip" and "|host" (without the port), "|first" and "|last" (of a list with commas),
-"|lower". --log FILE reads all of this from YAML with the keys format, map, set,
-time, time_format, timezone, columns and separator.`
+"|method" and "|url" (of a request line), "|ip" and "|host" (without the port),
+"|first" and "|last" (of a list with commas), "|unescape" (%20), "|lower".
+--log FILE reads all of this from YAML with the keys format, pattern, map, set,
+time, time_format, timezone, year, columns and separator.`
 
 // longLogs returns the long help of a command that reads logs.
 func longLogs(text string) string { return text + "\n\n" + logHelp + logs.About() + logFields }
@@ -61,9 +65,11 @@ func (l *logFlags) add(cmd *cobra.Command) {
 	f.StringVar(&l.format, "format", "", "log `format`: "+strings.Join(logs.Formats(), ", ")+" (default combined)")
 	f.StringArrayVar(&l.maps, "map", nil, "`ATTRIBUTE=FIELD`: take an attribute from a field; can be repeated")
 	f.StringArrayVar(&l.sets, "set", nil, "`ATTRIBUTE=VALUE`: set an attribute in all requests; can be repeated")
-	f.StringVar(&l.time, "time", "", "`field` with the time (default: one of the usual names)")
+	f.StringVar(&l.pattern, "pattern", "", "regular `expression` for lines of any form; its named groups are the fields, and lines that it does not match are skipped")
+	f.StringVar(&l.time, "time", "", "`field` with the time, or DATE+TIME for two fields (default: one of the usual names)")
 	f.StringVar(&l.timeFormat, "time-format", "", "`form` of times: unix, unix_ms, unix_us, unix_ns, or a layout such as 2006-01-02 15:04:05 (default: recognised)")
 	f.StringVar(&l.zone, "timezone", "", "time `zone` of times that have none (default UTC)")
+	f.IntVar(&l.year, "year", 0, "`year` of the first time, if times have none (default: the latest in which it is not in the future)")
 	f.StringSliceVar(&l.columns, "columns", nil, "`names` of the columns of CSV without a header")
 	f.StringVar(&l.separator, "separator", "", "separator of columns in CSV: a `character` or tab (default a comma)")
 	f.BoolVar(&l.merge, "merge", false, "read several logs at the same time, in the order of their times")
@@ -167,6 +173,13 @@ func (l *logFlags) describe() (spec logs.Spec, err error) {
 			*f.to = *f.value
 		}
 	}
+	if l.pattern != "" {
+		spec.Pattern = l.pattern
+	}
+	spec.Year = cmp.Or(l.year, spec.Year)
+	if spec.Format == "" && spec.Pattern != "" {
+		spec.Format = "pattern"
+	}
 	l.format = spec.Format // for hints
 	if len(l.columns) > 0 {
 		spec.Columns = l.columns
@@ -184,8 +197,13 @@ func (l *logFlags) describe() (spec logs.Spec, err error) {
 
 // checkBad returns an error if more lines are bad than --max-bad admits, or if there
 // is no line at all.
-func (l *logFlags) checkBad(lines, bad int64, list []replay.BadLine) error {
-	if lines == 0 {
+func (l *logFlags) checkBad(lines, bad int64, list []replay.BadLine, skipped int64) error {
+	switch {
+	case lines == 0 && skipped > 0 && l.format == "pattern":
+		return fmt.Errorf("the pattern matches none of the %d lines", skipped)
+	case lines == 0 && skipped > 0:
+		return fmt.Errorf("none of the %d lines of the logs is a request", skipped)
+	case lines == 0:
 		return errors.New("the logs are empty: no line was read")
 	}
 	if float64(bad) <= l.mostBad*float64(lines) {
@@ -201,6 +219,10 @@ func (l *logFlags) checkBad(lines, bad int64, list []replay.BadLine) error {
 // looks returns the format that a bad line seems to have, if it differs from the stated one.
 func (l *logFlags) looks(line *replay.BadLine) string {
 	switch format := l.format; {
+	case strings.HasPrefix(line.Text, "#") && format == "":
+		return "w3c"
+	case albLine.MatchString(line.Text) && format != "alb":
+		return "alb"
 	case strings.HasPrefix(line.Text, "{") && format == "":
 		return "json"
 	case accessLine.MatchString(line.Text) && format != "" && format != "combined":
@@ -210,6 +232,9 @@ func (l *logFlags) looks(line *replay.BadLine) string {
 	}
 	return ""
 }
+
+// albLine matches the start of a line of a load balancer.
+var albLine = regexp.MustCompile(`^(https?|h2|grpcs|wss?) \d{4}-\d\d-\d\dT\S+Z app/`)
 
 // accessLine matches the start of a line of an access log.
 var accessLine = regexp.MustCompile(`^\S+ \S+ \S+ (\S+ )?\[[^]]+\] "`)

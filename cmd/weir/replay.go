@@ -70,7 +70,7 @@ func requiredRules(name string) (*rulefile.File, error) {
 type result interface {
 	comparable
 	Write(w io.Writer, graphs bool) error
-	Read() (lines, bad int64, first []replay.BadLine)
+	Read() (lines, bad int64, first []replay.BadLine, skipped int64)
 }
 
 // reportFlags are the flags of commands that report on logs.
@@ -107,7 +107,7 @@ func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string,
 	if _, unordered := errors.AsType[*replay.OrderError](err); unordered || r == none {
 		return none, f.ordered(err, len(names))
 	}
-	lines, bad, first := r.Read()
+	lines, bad, first, skipped := r.Read()
 	switch {
 	case err != nil && lines == 0:
 		return none, err
@@ -117,7 +117,7 @@ func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string,
 		took := time.Since(bar.began)
 		fmt.Fprintf(cmd.ErrOrStderr(), "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
 	}
-	return r, errors.Join(f.show(cmd, args, r, first), err, f.checkBad(lines, bad, first))
+	return r, errors.Join(f.show(cmd, args, r, first), err, f.checkBad(lines, bad, first, skipped))
 }
 
 // show prints a result.

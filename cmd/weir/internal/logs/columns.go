@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -41,11 +40,7 @@ var (
 )
 
 func newCSV(f *format, fields []string) extractor {
-	c := &csvLine{comma: ",", fields: fields, header: true}
-	for _, name := range slices.Sorted(maps.Keys(f.spec.Map)) {
-		field, _ := parseField(f.spec.Map[name]) // checked by Compile
-		c.mapped = append(c.mapped, field.path)
-	}
+	c := &csvLine{comma: ",", fields: fields, mapped: f.mapped(), header: true}
 	if f.spec.Comma != 0 {
 		c.comma = string(f.spec.Comma)
 	}
@@ -65,10 +60,8 @@ func (c *csvLine) columns(names []string) {
 		if c.at[i] < 0 && slices.Contains(usualTimes, field) {
 			c.at[i] = slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, field) })
 		}
-		if c.at[i] < 0 && slices.Contains(c.mapped, field) {
-			c.missing = fmt.Errorf("no column %q, which map names: the columns are %s", field, shorten(strings.Join(names, ", ")))
-		}
 	}
+	c.missing = missingColumn(c.mapped, names)
 }
 
 func (c *csvLine) extract(line string, values []string) error {
@@ -320,7 +313,7 @@ func (k *koalaLine) extract(line string, values []string) error {
 	}
 	at := strings.Index(rest, koalaStart)
 	if at < 0 {
-		return replay.ErrSkip
+		return replay.ErrOther
 	}
 	k.indexes.set(values, "time", rest[:koalaTime])
 	call := rest[at+len("] [ "):]
@@ -354,7 +347,7 @@ func (k *koalaLine) extract(line string, values []string) error {
 	}
 	switch {
 	case !known:
-		return replay.ErrSkip
+		return replay.ErrOther
 	case through && k.verb == replay.Check:
 		k.verb = replay.Take
 	}

@@ -1,11 +1,12 @@
 // Package logs reads logs in many formats as requests for package replay: access
-// logs, JSON lines, CSV and logfmt, packed or not. A [Spec] states the format, and
-// which fields become which attributes.
+// logs, JSON lines, CSV, logfmt, and lines that a pattern matches, packed or not. A
+// [Spec] states the format, and which fields become which attributes.
 package logs
 
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,12 @@ type Spec struct {
 	// Set has attributes with the same value in all requests.
 	Set map[string]string
 
-	// Time is the field with the time. Empty: one of the usual names.
+	// Pattern is a regular expression (RE2) for the format pattern. Its named groups are the
+	// fields of a line; lines that it does not match are skipped.
+	Pattern string
+
+	// Time is the field with the time, or a field with the date and one with the time of day, with
+	// a + between. Empty: one of the usual names.
 	Time string
 
 	// TimeFormat is the form of times: empty to recognise it, unix, unix_ms,
@@ -37,6 +43,10 @@ type Spec struct {
 
 	// Zone is the zone of times that have none. Nil means UTC.
 	Zone *time.Location
+
+	// Year is the year of the first time of a log whose times have none. 0: the latest in which
+	// that time is not in the future.
+	Year int
 
 	// Columns has the names of the columns of CSV without a header. Comma is the
 	// separator of columns; 0 means a comma.
@@ -56,7 +66,11 @@ var kinds = []struct {
 	{"logfmt", "key=value pairs", Spec{}, newLogfmt},
 	{"envoy", "Envoy's access log as JSON, with Istio's names", envoy, newJSON},
 	{"nginx", "nginx's access log as JSON, with the names of nginx's variables", nginx, newJSON},
+	{"alb", "access logs of AWS Application Load Balancers", alb, newALB},
+	{"cloudfront", "standard logs of CloudFront", cloudfront, newW3C},
+	{"w3c", "the extended log format of the W3C, as IIS writes it", w3c, newW3C},
 	{"koala", "koala's log of calls: browse is a check, update a record; times in Asia/Shanghai", koala, newKoala},
+	{"pattern", "lines that --pattern matches; its named groups are the fields", Spec{}, newPattern},
 }
 
 // envoy has the names of Envoy's default JSON access log.
@@ -70,6 +84,23 @@ var nginx = Spec{Map: map[string]string{
 	"ip": "remote_addr", "method": "request_method", "path": "request_uri|path", "query": "request_uri|query", "status": "status",
 	"bytes": "body_bytes_sent", "agent": "http_user_agent", "referer": "http_referer", "host": "host|host",
 }}
+
+// alb has the names of package logs for the columns of an application load balancer, and w3c and
+// cloudfront those for columns of the extended log format.
+var (
+	alb = Spec{Time: "time", Map: map[string]string{
+		"ip": "client:port|ip", "method": "request|method", "path": "request|url|path", "query": "request|url|query", "host": "request|url|host",
+		"status": "elb_status_code", "bytes": "sent_bytes", "agent": "user_agent",
+	}}
+	w3c = Spec{Time: "date+time", Map: map[string]string{
+		"ip": "c-ip", "method": "cs-method", "path": "cs-uri-stem", "query": "cs-uri-query", "status": "sc-status", "bytes": "sc-bytes",
+		"agent": "cs(User-Agent)", "referer": "cs(Referer)", "host": "cs-host|host",
+	}}
+	cloudfront = Spec{Time: "date+time", Map: map[string]string{
+		"ip": "c-ip", "method": "cs-method", "path": "cs-uri-stem", "query": "cs-uri-query", "status": "sc-status", "bytes": "sc-bytes",
+		"agent": "cs(User-Agent)|unescape", "referer": "cs(Referer)|unescape", "host": "x-host-header|host",
+	}}
+)
 
 // koala has the name of the time in the output of koalaLine.
 var koala = Spec{Time: "time", TimeFormat: "2006-01-02 15:04:05"}
@@ -87,7 +118,7 @@ func Formats() []string {
 func About() string {
 	var b strings.Builder
 	for _, k := range kinds {
-		fmt.Fprintf(&b, "  %-9s %s\n", k.name, k.about)
+		fmt.Fprintf(&b, "  %-10s %s\n", k.name, k.about)
 	}
 	return b.String()
 }
@@ -95,7 +126,10 @@ func About() string {
 // Compile returns the format that s describes. The error is a [fault.List].
 func (s Spec) Compile() (replay.Format, error) {
 	var faults fault.List
-	if s.Format == "" {
+	switch {
+	case s.Format == "" && s.Pattern != "":
+		s.Format = "pattern"
+	case s.Format == "":
 		s.Format = "combined"
 	}
 	at := slices.Index(Formats(), s.Format)
@@ -142,6 +176,20 @@ func (s Spec) Compile() (replay.Format, error) {
 	if err := checkTimeFormat(s.TimeFormat); err != nil {
 		faults.Addf("time_format", "%v", err)
 	}
+	if s.Year != 0 && (s.Year < 1970 || s.Year > 2250) {
+		faults.Addf("year", "%d: want a year from 1970 to 2250", s.Year)
+	}
+	switch isPattern := s.Format == "pattern"; {
+	case !isPattern && s.Pattern != "":
+		faults.Addf("pattern", "does not go with %s: leave out the format", s.Format)
+	case isPattern && s.Pattern == "":
+		faults.Addf("pattern", `missing: want a regular expression with named groups, such as ^(?P<time>\w+ +\d+ [\d:]+) .* user (?P<user>\S+)$`)
+	case isPattern:
+		var err error
+		if f.pattern, err = compilePattern(s.Pattern); err != nil {
+			faults.Addf("pattern", "%v", err)
+		}
+	}
 	if err := faults.Err(); err != nil {
 		return nil, err
 	}
@@ -153,7 +201,17 @@ func (s Spec) Compile() (replay.Format, error) {
 type format struct {
 	spec       Spec
 	attributes map[string]string // fields by attribute
+	pattern    *regexp.Regexp
 	new        func(f *format, fields []string) extractor
+}
+
+// mapped returns the fields that the description maps, which have to be there.
+func (f *format) mapped() (fields []string) {
+	for _, name := range slices.Sorted(maps.Keys(f.spec.Map)) {
+		field, _ := parseField(f.spec.Map[name]) // checked by Compile
+		fields = append(fields, field.path)
+	}
+	return fields
 }
 
 // extractor reads fields from the lines of one log.
@@ -164,7 +222,7 @@ type extractor interface {
 
 // NewParser implements [replay.Format].
 func (f *format) NewParser(attributes []string) replay.Parser {
-	p := &parser{times: timeReader{form: f.spec.TimeFormat, zone: f.spec.Zone}, times0: -1}
+	p := &parser{times: timeReader{form: f.spec.TimeFormat, zone: f.spec.Zone, year: f.spec.Year}, times0: -1}
 	var paths []string
 	for at, name := range attributes {
 		if v, ok := f.spec.Set[name]; ok {
@@ -191,7 +249,11 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 	if f.spec.Time != "" {
 		p.timeNames = []string{f.spec.Time}
 	}
-	for _, name := range p.timeNames {
+	names := p.timeNames
+	if date, clock, ok := strings.Cut(f.spec.Time, "+"); ok {
+		names, p.dated = []string{date, clock}, true
+	}
+	for _, name := range names {
 		paths = append(paths, strings.TrimPrefix(name, "."))
 	}
 	p.values = make([]string, len(paths))
@@ -221,7 +283,8 @@ type parser struct {
 	constants []constant
 	times     timeReader
 	timeNames []string
-	times0    int // the index in timeNames of the name that this log uses, or -1
+	times0    int  // the index in timeNames of the name that this log uses, or -1
+	dated     bool // the date and the time of day are two fields
 
 	// verb is the verb of the last line, or nil if all requests are a take.
 	verb *replay.Verb
@@ -297,6 +360,15 @@ func (p *parser) End(e *replay.Entry) error {
 // time sets e.Time from the values.
 func (p *parser) time(e *replay.Entry) (err error) {
 	times := p.values[len(p.fields):]
+	if p.dated {
+		if times[0] == "" || times[1] == "" {
+			return fmt.Errorf("no time: %s are not both there", p.timeNames[0])
+		}
+		if e.Time, err = p.times.read(times[0] + " " + times[1]); err != nil {
+			return fmt.Errorf("%s: %w", p.timeNames[0], err)
+		}
+		return nil
+	}
 	if p.times0 < 0 || times[p.times0] == "" { // the first line, or one with another field
 		p.times0 = slices.IndexFunc(times, func(v string) bool { return v != "" })
 	}

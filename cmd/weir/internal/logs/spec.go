@@ -1,9 +1,11 @@
 package logs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/weirhq/weir/cmd/weir/internal/logs/accesslog"
 	"github.com/weirhq/weir/fault"
 )
 
@@ -34,6 +37,8 @@ func Parse(name string, src []byte) (Spec, error) {
 		Time       string            `yaml:"time"`
 		TimeFormat string            `yaml:"time_format"`
 		Timezone   string            `yaml:"timezone"`
+		Year       int               `yaml:"year"`
+		Pattern    string            `yaml:"pattern"`
 		Columns    []string          `yaml:"columns"`
 		Separator  string            `yaml:"separator"`
 	}
@@ -42,6 +47,7 @@ func Parse(name string, src []byte) (Spec, error) {
 	}
 	s := Spec{
 		Format: file.Format, Map: file.Map, Set: file.Set, Time: file.Time, TimeFormat: file.TimeFormat, Columns: file.Columns,
+		Pattern: file.Pattern, Year: file.Year,
 	}
 	var err error
 	if s.Comma, err = Separator(file.Separator); err == nil {
@@ -113,14 +119,38 @@ type function func(string) string
 var functions = map[string]function{
 	"path": func(v string) string {
 		v, _, _ = strings.Cut(v, "?")
+		if _, path, ok := absolute(v); ok {
+			return cmp.Or(path, "/")
+		}
 		return v
 	},
 	"query": func(v string) string {
 		_, v, _ = strings.Cut(v, "?")
 		return v
 	},
-	"ip":    withoutPort,
-	"host":  withoutPort,
+	"ip": withoutPort,
+	"host": func(v string) string {
+		if host, _, ok := absolute(v); ok {
+			v = host
+		} else if strings.HasPrefix(v, "/") { // a path alone
+			return ""
+		}
+		return withoutPort(v)
+	},
+	"method": func(v string) string {
+		v, _ = accesslog.Request(v)
+		return v
+	},
+	"url": func(v string) string {
+		_, v = accesslog.Request(v)
+		return v
+	},
+	"unescape": func(v string) string {
+		if plain, err := url.PathUnescape(v); err == nil {
+			return plain
+		}
+		return v
+	},
 	"first": func(v string) string { return part(v, 0) },
 	"last":  func(v string) string { return part(v, -1) },
 	"lower": strings.ToLower,
@@ -141,6 +171,21 @@ func parseField(text string) (field, error) {
 		f.functions = append(f.functions, function)
 	}
 	return f, nil
+}
+
+// absolute splits a URL with a scheme, such as https://host/path, into its host with the port and
+// what follows.
+func absolute(v string) (host, path string, ok bool) {
+	scheme, rest, ok := strings.Cut(v, "://")
+	switch strings.ToLower(scheme) {
+	case "http", "https", "ws", "wss":
+	default:
+		return "", "", false
+	}
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		return rest[:end], rest[end:], ok
+	}
+	return rest, "", ok
 }
 
 // withoutPort returns an address or a host without its port, and an IPv6 address

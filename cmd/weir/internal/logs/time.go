@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -18,24 +19,31 @@ var units = map[string]float64{"unix": 1e6, "unix_ms": 1e3, "unix_us": 1, "unix_
 var layouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700", "2006-01-02T15:04:05.999999999",
 	"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999 -0700", "2006-01-02 15:04:05.999999999",
-	"02/Jan/2006:15:04:05 -0700", "2006/01/02 15:04:05", time.RFC1123Z, time.RFC1123, time.ANSIC,
+	"02/Jan/2006:15:04:05 -0700", "2006/01/02 15:04:05", time.RFC1123Z, time.RFC1123, time.ANSIC, time.Stamp,
 }
 
 func checkTimeFormat(form string) error {
 	if _, number := units[form]; number || form == "" {
 		return nil
 	}
-	if !strings.Contains(form, "2006") && !strings.Contains(form, "06") {
-		return fmt.Errorf("%q: want unix, unix_ms, unix_us, unix_ns, or a layout with the time 2006-01-02 15:04:05", form)
+	month := strings.Contains(form, "Jan") || strings.Contains(form, "01")
+	if hasYear(form) || month && strings.Contains(form, "2") {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%q: want unix, unix_ms, unix_us, unix_ns, or a layout with the time 2006-01-02 15:04:05", form)
 }
+
+// hasYear reports whether a layout has a year.
+func hasYear(layout string) bool { return strings.Contains(layout, "06") }
 
 // timeReader reads times of one log.
 type timeReader struct {
 	form string // as Spec.TimeFormat
 	zone *time.Location
 	last string // the layout of the last time
+
+	year   int       // of the next time without one, or 0
+	before time.Time // the last time without a year
 }
 
 // read returns the instant of a time.
@@ -56,9 +64,13 @@ func (r *timeReader) read(text string) (window.Instant, error) {
 		return number(text, 0)
 	}
 	for _, layout := range layouts {
-		if at, err := r.parse(text, layout); err == nil {
+		at, err := r.parse(text, layout)
+		if err == nil {
 			r.last = layout
 			return at, nil
+		}
+		if errors.Is(err, errNoLeapDay) {
+			return 0, err
 		}
 	}
 	return 0, fmt.Errorf("%q is not a time in a known form: state its form with --time-format", shorten(text))
@@ -73,10 +85,46 @@ func (r *timeReader) parse(text, layout string) (window.Instant, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not of the form %s", shorten(text), layout)
 	}
+	if !hasYear(layout) {
+		if at, err = r.withYear(at); err != nil {
+			return 0, fmt.Errorf("%q: %w", shorten(text), err)
+		}
+	}
 	if year := at.Year(); year < 1970 || year > 2250 {
 		return 0, fmt.Errorf("%q is not between 1970 and 2250", shorten(text))
 	}
 	return window.At(at), nil
+}
+
+var errNoLeapDay = errors.New("has no 29 February")
+
+// withYear returns a time, of the year 0, in the year that it most likely has: the one nearest to
+// the time before, because logs are nearly in order. The first time of a log is in the stated year or
+// in the latest one in which it is not in the future.
+func (r *timeReader) withYear(at time.Time) (time.Time, error) {
+	in := func(year int) time.Time {
+		return time.Date(year, at.Month(), at.Day(), at.Hour(), at.Minute(), at.Second(), at.Nanosecond(), at.Location())
+	}
+	if r.year == 0 {
+		future := time.Now().AddDate(0, 0, 1) // clocks and zones differ
+		for r.year = future.Year(); in(r.year).After(future) || in(r.year).Day() != at.Day(); r.year-- {
+		}
+	}
+	const half = 183 * 24 * time.Hour
+	year := r.year
+	if !r.before.IsZero() {
+		switch since := in(year).Sub(r.before); {
+		case since < -half:
+			year++
+		case since > half:
+			year--
+		}
+	}
+	if in(year).Day() != at.Day() {
+		return at, fmt.Errorf("%d %w: state the year of the first line with --year", year, errNoLeapDay)
+	}
+	r.year, r.before = year, in(year)
+	return r.before, nil
 }
 
 // number returns the instant of a number since the epoch. With a unit of 0, the

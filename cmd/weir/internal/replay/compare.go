@@ -20,9 +20,10 @@ import (
 // Comparison holds the differences between two sets of rules, decision by
 // decision. Its JSON form is the output of `weir compare --json`.
 type Comparison struct {
-	// Lines, Bad, BadLines, Requests, Records, From and To are as in [Report].
+	// Lines, Bad, Skipped, BadLines, Requests, Records, From and To are as in [Report].
 	Lines    int64     `json:"lines"`
 	Bad      int64     `json:"bad"`
+	Skipped  int64     `json:"skipped,omitzero"`
 	Requests int64     `json:"requests"`
 	Records  int64     `json:"records,omitzero"`
 	From     time.Time `json:"from,omitzero"`
@@ -63,8 +64,10 @@ type Comparison struct {
 	BadLines []BadLine `json:"bad_lines"`
 }
 
-// Read returns the number of lines, of the bad ones among them, and the first of these.
-func (c *Comparison) Read() (lines, bad int64, first []BadLine) { return c.Lines, c.Bad, c.BadLines }
+// Read is [Report.Read].
+func (c *Comparison) Read() (lines, bad int64, first []BadLine, skipped int64) {
+	return c.Lines, c.Bad, c.BadLines, c.Skipped
+}
 
 // Change has the requests that one rule denies and the other set of rules allows.
 type Change struct {
@@ -123,6 +126,7 @@ func Compare(ctx context.Context, before, after *rule.Set, source Source, list .
 	r := &c.Comparison
 	r.Lines, r.Bad, r.BadLines, r.Requests, r.Records = f.lines, f.bad, f.badLines, f.lines-f.bad-f.records, f.records
 	r.From, r.To = f.span()
+	r.Skipped = skippedOf(f.reader)
 	r.Denials, r.Admissions = c.denials.report(after), c.admissions.report(before)
 	r.Missing = f.missing()
 	r.Peaks = comparedPeaks(before, after, c.oldPeaks, c.newPeaks)
@@ -247,7 +251,7 @@ func (cs *changes) report(rules *rule.Set) []Change {
 // over time if graphs is set.
 func (c *Comparison) Write(w io.Writer, graphs bool) error {
 	out := bufio.NewWriter(w)
-	writeLines(out, c.Lines, c.Bad, c.BadLines)
+	writeLines(out, c)
 	if c.Requests > 0 {
 		fmt.Fprintf(out, "requests: %d, %s to %s UTC\n", c.Requests, moment(&c.From), moment(&c.To))
 	}

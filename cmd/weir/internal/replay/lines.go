@@ -123,8 +123,11 @@ type lineReader struct {
 	parser  Parser
 	log     string
 	line    int64
+	others  int64 // lines about something else
 	err     error
 }
+
+func (r *lineReader) skipped() int64 { return r.others }
 
 func (r *lineReader) Next(e *Entry) error {
 	for {
@@ -146,7 +149,11 @@ func (r *lineReader) Next(e *Entry) error {
 		}
 		r.line++
 		e.Log, e.Line, e.Lines, e.Text, e.Verb = r.log, r.line, 0, text, Take
-		if e.Bad = r.parser.Parse(text, e); e.Bad == ErrSkip { //nolint:errorlint // hot path, and nothing wraps it
+		switch e.Bad = r.parser.Parse(text, e); e.Bad { //nolint:errorlint // hot path, and nothing wraps these
+		case ErrOther:
+			r.others++
+			continue
+		case ErrSkip:
 			continue
 		}
 		if e.Lines > 1 {

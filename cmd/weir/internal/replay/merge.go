@@ -75,6 +75,13 @@ func (m *merger) advance(in *input) {
 	heap.Push(&m.heap, in)
 }
 
+func (m *merger) skipped() (n int64) {
+	for _, in := range m.inputs {
+		n += skippedOf(in.Reader)
+	}
+	return n
+}
+
 func (m *merger) Close() error {
 	var errs []error
 	for _, in := range m.inputs {
@@ -201,6 +208,8 @@ func (s *sorter) outOfOrder() error {
 		}
 	}
 }
+
+func (s *sorter) skipped() int64 { return skippedOf(s.from) }
 
 func (s *sorter) Close() error { return s.from.Close() }
 

@@ -14,6 +14,10 @@ type Report struct {
 	Lines int64 `json:"lines"`
 	Bad   int64 `json:"bad"`
 
+	// Skipped is the number of lines about something else than requests, in a log that has
+	// such lines. They are not among Lines.
+	Skipped int64 `json:"skipped,omitzero"`
+
 	// Requests is the number of requests, from From to To: the sum of Allowed and
 	// Denied. Outcomes has the number of requests by their outcome, and Unmatched
 	// is the number of those that no rule matched.
@@ -52,8 +56,11 @@ type Report struct {
 	BadLines []BadLine `json:"bad_lines"`
 }
 
-// Read returns the number of lines, of the bad ones among them, and the first of these.
-func (r *Report) Read() (lines, bad int64, first []BadLine) { return r.Lines, r.Bad, r.BadLines }
+// Read returns the number of lines, of the bad ones among them, the first of these, and the number of
+// skipped lines.
+func (r *Report) Read() (lines, bad int64, first []BadLine, skipped int64) {
+	return r.Lines, r.Bad, r.BadLines, r.Skipped
+}
 
 // Tally holds the numbers of one rule.
 type Tally struct {

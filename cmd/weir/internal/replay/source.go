@@ -28,6 +28,17 @@ type Reader interface {
 	Close() error
 }
 
+// skipper is implemented by readers that count the lines about something else ([ErrOther]).
+type skipper interface{ skipped() int64 }
+
+// skippedOf returns the number of lines that r has skipped.
+func skippedOf(r Reader) int64 {
+	if s, ok := r.(skipper); ok {
+		return s.skipped()
+	}
+	return 0
+}
+
 // Verb is what a request of a log asks of the rules.
 type Verb uint8
 
@@ -79,8 +90,8 @@ type Parser interface {
 	// has an element for each attribute, with the text of the line before. For the last
 	// line of a request or a fault that takes several lines, Parse also sets e.Lines and
 	// e.Text; it returns ErrSkip for the others.
-	// Parse returns [ErrSkip] for a line that is part of the format and holds no
-	// request, such as a header, and another error for a bad line.
+	// Parse returns [ErrSkip] or [ErrOther] for a line that holds no request, and another
+	// error for a bad line.
 	Parse(line string, e *Entry) error
 }
 
@@ -91,8 +102,13 @@ type Ender interface {
 	End(e *Entry) error
 }
 
-// ErrSkip is returned by a [Parser] for a line that holds no request.
-var ErrSkip = errors.New("not a request")
+// ErrSkip is returned by a [Parser] for a line that is part of the format and no request, such as a
+// header. ErrOther is returned for a line about something else, in a log that has such lines. Reports
+// have the number of the latter.
+var (
+	ErrSkip  = errors.New("not a request")
+	ErrOther = errors.New("about something else")
+)
 
 // AccessLog is the format of access logs, common and combined. See the package's
 // documentation for its attributes.

@@ -56,9 +56,10 @@ func DefaultQuotas(r *rule.Rule) []int64 {
 // is the output of `weir suggest --json`. All numbers are those of a rules file with
 // only this rule.
 type Suggestion struct {
-	// Lines, Bad, BadLines, From and To are as in [Report].
+	// Lines, Bad, Skipped, BadLines, From and To are as in [Report].
 	Lines    int64     `json:"lines"`
 	Bad      int64     `json:"bad"`
+	Skipped  int64     `json:"skipped,omitzero"`
 	From     time.Time `json:"from,omitzero"`
 	To       time.Time `json:"to,omitzero"`
 	BadLines []BadLine `json:"bad_lines"`
@@ -77,8 +78,10 @@ type Suggestion struct {
 	Windows []Swept `json:"windows"`
 }
 
-// Read returns the number of lines, of the bad ones among them, and the first of these.
-func (s *Suggestion) Read() (lines, bad int64, first []BadLine) { return s.Lines, s.Bad, s.BadLines }
+// Read is [Report.Read].
+func (s *Suggestion) Read() (lines, bad int64, first []BadLine, skipped int64) {
+	return s.Lines, s.Bad, s.BadLines, s.Skipped
+}
 
 // Swept holds the numbers of one window.
 type Swept struct {
@@ -161,7 +164,7 @@ func Suggest(ctx context.Context, rules *rule.Set, sweep Sweep, source Source, l
 	err = f.each(ctx, s.take)
 	r := &Suggestion{
 		Lines: f.lines, Bad: f.bad, BadLines: f.badLines, Rule: sweep.Rule, Matched: s.matched, Keys: int64(len(s.keys)),
-		Missing: f.missing(),
+		Missing: f.missing(), Skipped: skippedOf(f.reader),
 	}
 	r.From, r.To = f.span()
 	for i := range s.windows {
@@ -348,7 +351,7 @@ func (s *sweeping) take(_ context.Context, e *Entry) error {
 // Write writes the suggestion as tables, with times in UTC, and with bars if graphs is set.
 func (s *Suggestion) Write(w io.Writer, graphs bool) error {
 	out := bufio.NewWriter(w)
-	writeLines(out, s.Lines, s.Bad, s.BadLines)
+	writeLines(out, s)
 	fmt.Fprintf(out, "rule %s matched %s of %s", printable(s.Rule), count(s.Matched, "request"), count(s.Keys, "key"))
 	if !s.From.IsZero() {
 		fmt.Fprintf(out, ", %s to %s UTC", moment(&s.From), moment(&s.To))

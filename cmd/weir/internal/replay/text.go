@@ -16,7 +16,7 @@ import (
 // over time if graphs is set.
 func (r *Report) Write(w io.Writer, graphs bool) error {
 	out := bufio.NewWriter(w)
-	writeLines(out, r.Lines, r.Bad, r.BadLines)
+	writeLines(out, r)
 	if r.Requests > 0 {
 		fmt.Fprintf(out, "requests: %d, allowed: %d, denied: %d (%s), %s to %s UTC\n",
 			r.Requests, r.Allowed, r.Denied, percent(r.Denied, r.Requests), moment(&r.From), moment(&r.To))
@@ -37,8 +37,15 @@ func (r *Report) Write(w io.Writer, graphs bool) error {
 }
 
 // writeLines writes the number of lines, and the bad ones.
-func writeLines(out io.Writer, lines, bad int64, list []BadLine) {
-	fmt.Fprintf(out, "lines: %d, bad: %d\n", lines, bad)
+func writeLines(out io.Writer, of interface {
+	Read() (int64, int64, []BadLine, int64)
+}) {
+	lines, bad, list, skipped := of.Read()
+	fmt.Fprintf(out, "lines: %d, bad: %d", lines, bad)
+	if skipped > 0 {
+		fmt.Fprintf(out, ", skipped: %d about something else", skipped)
+	}
+	fmt.Fprintln(out)
 	for _, b := range list {
 		fmt.Fprintf(out, "  %s\n", b)
 	}

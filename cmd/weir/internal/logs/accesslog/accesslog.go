@@ -56,6 +56,9 @@ func (p *Parser) Parse(line string, e *Entry) error {
 	*e = Entry{}
 	line = strings.TrimSuffix(line, "\r")
 
+	if strings.HasPrefix(line, `"`) {
+		return wrong(0, "address ident user [, without quotes around the line")
+	}
 	at := timeStart(line)
 	if at < 0 || !e.origin(line[:at]) {
 		return wrong(0, "address ident user [")
@@ -146,17 +149,23 @@ func (e *Entry) origin(s string) bool {
 	return true
 }
 
-// request parses a request line. The target can have blanks, because some clients
-// send them and servers log them.
-func (e *Entry) request(s string) {
-	method, target, _ := strings.Cut(s, " ")
-	if !isMethod(method) {
-		return
-	}
+// Request returns the method and the target of a request line. Both are empty if it is not one.
+// The target can have blanks, because some clients send them and servers log them.
+func Request(line string) (method, target string) {
+	method, target, _ = strings.Cut(line, " ")
 	if at := strings.LastIndexByte(target, ' '); at >= 0 && strings.HasPrefix(target[at+1:], "HTTP/") {
 		target = target[:at]
 	}
-	if target == "" {
+	if !isMethod(method) || target == "" {
+		return "", ""
+	}
+	return method, target
+}
+
+// request parses a request line.
+func (e *Entry) request(s string) {
+	method, target := Request(s)
+	if method == "" {
 		return
 	}
 	e.Method = method
@@ -256,7 +265,7 @@ func isMethod(s string) bool {
 			return false
 		}
 	}
-	return s != ""
+	return s != "" && s != "-"
 }
 
 const (

@@ -51,6 +51,9 @@ func TestParse(t *testing.T) {
 		{"whole address without path", `10.0.0.1 - - [29/Feb/2016:12:00:00 +0000] "GET https://b.example?d HTTP/1.1" 200 5`, accesslog.Entry{
 			Time: noon, Host: "b.example", IP: "10.0.0.1", Method: "GET", Path: "/", Query: "d", Status: "200", Bytes: "5",
 		}},
+		{"no method", `10.0.0.1 - - [29/Feb/2016:12:00:00 +0000] "- /a" 400 5`, accesslog.Entry{
+			Time: noon, IP: "10.0.0.1", Status: "400", Bytes: "5",
+		}},
 		{"not HTTP", `10.0.0.1 - - [29/Feb/2016:12:00:00 +0000] "\x16\x03\x01 \xFC" 400 226 "-" "-"`, accesslog.Entry{
 			Time: noon, IP: "10.0.0.1", Status: "400", Bytes: "226",
 		}},
@@ -94,6 +97,8 @@ func TestParseFaults(t *testing.T) {
 	const start = `10.0.0.1 - - [29/Feb/2016:12:00:00 +0000] `
 	tests := []struct{ name, line, want string }{
 		{"empty", "", "column 1: want address ident user ["},
+		{"in quotes", `"` + strings.ReplaceAll(combined, `"`, `""`) + `"`, "column 1: want address ident user [, without quotes around the line"},
+		{"in quotes that are not doubled", `"` + combined + `"`, "column 1: want address ident user [, without quotes around the line"},
 		{"two words", "10.0.0.1 - [29/Feb/2016:12:00:00 +0000]", "column 1: want address ident user ["},
 		{"no such day", `h - - [29/Feb/2015:12:00:00 +0000] "-" 200 0`, "column 8: want [day/month/year:hour:minute:second zone]"},
 		{"no such month", `h - - [29/feb/2016:12:00:00 +0000] "-" 200 0`, "column 8: want [day/month/year:hour:minute:second zone]"},
