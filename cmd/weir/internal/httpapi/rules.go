@@ -69,6 +69,9 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	if r.Quota != nil {
 		b = appendQuota(append(b, `,"limit":`...), r.Quota)
 	}
+	if r.Near > 0 {
+		b = append(strconv.AppendInt(append(b, `,"near":"`...), int64(r.Near), 10), `%"`...)
+	}
 	if r.Trigger > 0 {
 		b = strconv.AppendInt(append(b, `,"trigger":`...), r.Trigger, 10)
 	}
