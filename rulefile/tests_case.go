@@ -233,10 +233,7 @@ func (t *testPass) moment(n, at, wait *node) {
 	case at == nil:
 		return
 	case !strings.Contains(at.text, "-"):
-		next = t.start
-		if at.text != "0s" && at.text != "0" {
-			next = next.Add(t.duration(at, nil))
-		}
+		next = t.start.Add(t.lengthOrZero(at, nil))
 	default:
 		var ok bool
 		if next, ok = t.date(at, t.start.Location()); !ok {

@@ -104,13 +104,10 @@ func (t *testPass) number(n *node) string {
 
 // wait reads a length of time, 0 or never.
 func (t *testPass) wait(n *node) string {
-	switch n.text {
-	case "never":
+	if n.text == "never" {
 		return n.text
-	case "0", "0s":
-		return "0s"
 	}
-	return t.duration(n, []string{"never"}).String()
+	return t.lengthOrZero(n, []string{"never"}).String()
 }
 
 func (t *testPass) outcomeName(n *node) string {

@@ -33,6 +33,17 @@ func (t *testPass) date(n *node, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// zero matches a length of time that is none.
+var zero = regexp.MustCompile(`^0+(us|µs|ms|s|m|h|d|w)?$`)
+
+// lengthOrZero reads a length of time, which can be 0.
+func (t *testPass) lengthOrZero(n *node, words []string) time.Duration {
+	if zero.MatchString(n.text) {
+		return 0
+	}
+	return t.duration(n, words)
+}
+
 // periodsLater matches a number of periods of the calendar.
 var periodsLater = regexp.MustCompile(`^(?:([0-9]{1,4}) )?(minute|hour|day|week|month|year)s?$`)
 
@@ -40,7 +51,7 @@ var periodsLater = regexp.MustCompile(`^(?:([0-9]{1,4}) )?(minute|hour|day|week|
 func (t *testPass) later(n *node) time.Time {
 	part := periodsLater.FindStringSubmatch(n.text)
 	if part == nil {
-		return t.now.Add(t.duration(n, periods))
+		return t.now.Add(t.lengthOrZero(n, periods))
 	}
 	count := 1
 	if part[1] != "" {

@@ -80,6 +80,7 @@ type sample struct {
 
 type sampled struct {
 	at     window.Instant
+	verb   replay.Verb
 	values []string
 }
 
@@ -110,7 +111,7 @@ func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples
 			for i, v := range e.Values {
 				values[i] = strings.Clone(v)
 			}
-			s.requests = append(s.requests, sampled{e.Time, values})
+			s.requests = append(s.requests, sampled{e.Time, e.Verb, values})
 		}
 	}
 }
@@ -137,9 +138,13 @@ func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
 	for _, q := range s.requests {
 		now = q.at
 		r := weir.Request{Attributes: attributesOf(names, q.values)}
-		d, err := engine.Take(context.Background(), r)
-		if err != nil {
+		var d weir.Decision
+		if err := engine.Do(context.Background(), q.verb.Store(), &r, &d); err != nil {
 			return err
+		}
+		if q.verb == replay.Record {
+			fmt.Fprintf(b, "      - {at: %s, record: %s}\n", yamlTime(now), yamlTable(r.Attributes))
+			continue
 		}
 		expect := "allowed: true"
 		if !d.Allowed {
@@ -148,7 +153,7 @@ func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
 				expect = "allowed: false, rule: " + d.Rule + ", retry_after: never"
 			}
 		}
-		fmt.Fprintf(b, "      - {at: %s, take: %s, expect: {%s}}\n", yamlTime(now), yamlTable(r.Attributes), expect)
+		fmt.Fprintf(b, "      - {at: %s, %v: %s, expect: {%s}}\n", yamlTime(now), q.verb.Store(), yamlTable(r.Attributes), expect)
 	}
 	return nil
 }
@@ -165,8 +170,13 @@ func (s *sample) recent(r *rule.Rule) (before int64) {
 	if len(s.requests) <= maxSteps || r.Measure != window.Count {
 		return 0 // sums and members are not the same in each request
 	}
-	before = int64(len(s.requests) - maxSteps)
-	s.requests = s.requests[before:]
+	older := s.requests[:len(s.requests)-maxSteps]
+	s.requests = s.requests[len(older):]
+	for _, q := range older {
+		if q.verb != replay.Check {
+			before++
+		}
+	}
 	return before
 }
 

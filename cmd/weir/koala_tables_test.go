@@ -139,6 +139,9 @@ func TestKoalaPageConditions(t *testing.T) {
 		{"[count] [k=1-9] [time=5; count=1]", "0.0.0.5", false},
 		{"[count] [k=10.0.0.1-10.0.0.1] [time=5; count=1]", "010.0.0.1", true},
 		{"[count] [k=10.0.0.1-10.0.0.1] [time=5; count=1]", "167772161", true},
+		{"[count] [k=10.0.0.1-10.0.0.1] [time=5; count=1]", "10.0.0.+1", true},
+		{"[count] [k>5] [time=5; count=1]", "9223372036854776832", true},
+		{"[count] [k>5] [time=5; count=1]", "9223372036854776833", false},
 		{"[count] [k=2001:db8::1-2001:db8::9] [time=5; count=1]", "2001:db8::2", true},
 		{"[count] [k=1,5-7] [time=5; count=1]", "1", true},
 		{"[count] [k=10.0.0.1,10.0.0.5-10.0.0.7] [time=5; count=1]", "10.0.0.1", true},
@@ -149,7 +152,7 @@ func TestKoalaPageConditions(t *testing.T) {
 		{"[count]  [k=a[1]][time=5; count=1]", "a[1]", true},
 	} {
 		file := "[dicts]\nd : d.dat\n[rules]\nrule : " + tt.rule + " [result=1; return=1]\n[result]\n1 : {\"Err_no\":10}\n"
-		f, err := koalafile.Parse("koala_rule.conf", []byte(file), func(string) ([]byte, error) { return []byte("listed\n"), nil })
+		f, err := koalafile.Parse("koala_rule.conf", []byte(file), func(string) ([]byte, error) { return []byte("\ufefflisted\n"), nil })
 		if err != nil {
 			t.Fatalf("%s: got %v", tt.rule, err)
 		}

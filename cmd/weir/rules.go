@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/cmd/weir/internal/files"
+	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -49,6 +50,9 @@ func loadRules(name string) (*rulefile.File, error) {
 	text, err := files.Rules(name)
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
+	}
+	if err := koalafile.NotRules(name, text); err != nil {
+		return nil, err
 	}
 	return rulefile.Parse(name, text, func(list string) ([]byte, error) { return files.List(files.RelativeTo(name, list)) })
 }

@@ -179,10 +179,7 @@ func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error 
 	if err != nil {
 		return err
 	}
-	for _, w := range warnings {
-		line, _, _ := strings.Cut(w.Error(), "\n")
-		cfg.Warnings = append(cfg.Warnings, line)
-	}
+	cfg.Warnings = append(cfg.Warnings, koalafile.Brief(path, warnings)...)
 	given := cmd.Flags().Changed
 	if !given("koala") && !given("rules") {
 		if err := main.CheckRuleFile(path); err != nil {

@@ -29,7 +29,6 @@ type restorer struct {
 	keyspace *keyspace
 	store    *Store
 	expiry   expiry
-	limit    *window.Compiled
 }
 
 // Restore implements [journal.Journal].
@@ -41,7 +40,7 @@ func (s journaled) Restore(p journal.Part) journal.Writer {
 	ks.follow(p.Limit)
 	e := s.clock.expiry(s.clock.read(), ks)
 	e.Lives = (*lives)(p.Limit)
-	return &restorer{ks, s.Store, e, p.Limit}
+	return &restorer{ks, s.Store, e}
 }
 
 // Put implements [journal.Writer].

@@ -44,30 +44,15 @@ func (a *Authenticator) Proxied() *Authenticator {
 // everyone is the holder without authentication.
 var everyone = &Holder{Scopes: All}
 
-// Authenticate returns the caller of r if it may make a call that needs scopes. The
-// error is a [*Refusal].
-func (a *Authenticator) Authenticate(r *http.Request, need Scope) (*Holder, error) {
-	if a != nil && a.Hosts != nil && !a.Hosts.Has(r.Host) {
+// Authenticate returns the caller that shows c if it may make a call that needs scopes.
+// The error is a [*Refusal].
+func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error) {
+	if a != nil && a.Hosts != nil && !a.Hosts.Has(c.Host) {
 		return nil, a.refuse(&Refusal{
 			Reason: Host,
-			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", r.Host),
+			Detail: fmt.Sprintf("the request is for host %q, which is not a name of this service; add it to --hosts", c.Host),
 		})
 	}
-	if a == nil || a.Keys == nil {
-		return everyone, nil
-	}
-	c := Credentials{Address: r.RemoteAddr}
-	c.Token, c.Shown = bearer(r.Header)
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		c.Certificate = r.TLS.VerifiedChains[0][0]
-	}
-	return a.Verify(c, need)
-}
-
-// Verify returns the caller that shows c if it may make a call that needs scopes.
-// The error is a [*Refusal]. It is for front ends without HTTP, and does not look at the
-// host of a call.
-func (a *Authenticator) Verify(c Credentials, need Scope) (*Holder, error) {
 	if a == nil || a.Keys == nil {
 		return everyone, nil
 	}
@@ -120,17 +105,6 @@ func (h *Holder) lacks(need Scope) *Refusal {
 	}
 }
 
-// bearer returns the token in the header Authorization, and whether there is
-// one.
-func bearer(h http.Header) (token string, ok bool) {
-	values := h["Authorization"]
-	const scheme = "Bearer "
-	if len(values) == 0 || len(values[0]) < len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
-		return "", false
-	}
-	return strings.TrimSpace(values[0][len(scheme):]), true
-}
-
 // Credentials are the credentials of a caller, over any protocol.
 type Credentials struct {
 	// Token is the token that the caller shows, and Shown reports whether there is
@@ -144,6 +118,29 @@ type Credentials struct {
 	// Address is where the call comes from: an IP address with or without a port,
 	// or empty for a local socket.
 	Address string
+
+	// Host is the host that a call over HTTP is for. Empty: any.
+	Host string
+}
+
+// CredentialsOf returns what the caller of r shows.
+func CredentialsOf(r *http.Request) Credentials {
+	c := Credentials{Address: r.RemoteAddr, Host: r.Host}
+	c.Token, c.Shown = Bearer(r.Header["Authorization"])
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		c.Certificate = r.TLS.VerifiedChains[0][0]
+	}
+	return c
+}
+
+// Bearer returns the token in the values of the header Authorization, and whether there is
+// one.
+func Bearer(values []string) (token string, ok bool) {
+	const scheme = "Bearer "
+	if len(values) == 0 || len(values[0]) < len(scheme) || !strings.EqualFold(values[0][:len(scheme)], scheme) {
+		return "", false
+	}
+	return strings.TrimSpace(values[0][len(scheme):]), true
 }
 
 // refuse counts a refusal, and returns it.

@@ -57,7 +57,7 @@ func TestAuthentication(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 		r.Header.Set("Authorization", tc.authorization)
-		_, err := auth.Authenticate(r, tc.need)
+		_, err := auth.Authenticate(access.CredentialsOf(r), tc.need)
 		if tc.want == "" && err == nil {
 			continue
 		}
@@ -69,7 +69,7 @@ func TestAuthentication(t *testing.T) {
 	if len(reasons) != len(want) {
 		t.Errorf("got reasons %v, want %v", reasons, want)
 	}
-	if h, err := (*access.Authenticator)(nil).Authenticate(nil, access.All); err != nil || h.Scopes != access.All {
+	if h, err := (*access.Authenticator)(nil).Authenticate(access.Credentials{}, access.All); err != nil || h.Scopes != access.All {
 		t.Errorf("no authentication: got %v %v, want everyone", h, err)
 	}
 }
@@ -97,8 +97,8 @@ func TestReach(t *testing.T) {
 			access.ReachDefault: tc.byDefault, access.ReachNamed: tc.named, access.ReachAll: tc.forAll,
 		} {
 			auth.Reach = reach
-			_, overHTTP := auth.Authenticate(r, access.Decide)
-			_, other := auth.Verify(shown, access.Decide)
+			_, overHTTP := auth.Authenticate(access.CredentialsOf(r), access.Decide)
+			_, other := auth.Authenticate(shown, access.Decide)
 			for _, err := range []error{overHTTP, other} {
 				if got := message(err); got != want {
 					t.Errorf("namespace %q, reach %v: got %q, want %q", tc.namespace, reach, got, want)

@@ -32,7 +32,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 		b.Run(row.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := row.auth.Authenticate(r, access.Decide); err != nil {
+				if _, err := row.auth.Authenticate(access.CredentialsOf(r), access.Decide); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -77,9 +77,6 @@ func OpenKeys(path string, own ...Own) (*Keys, error) {
 // Close frees the memory of wrong tokens.
 func (k *Keys) Close() error { return k.wrong.Close() }
 
-// Path returns the path of the tokens file, or an empty string.
-func (k *Keys) Path() string { return k.path }
-
 // Len returns the number of tokens and certificates in force.
 func (k *Keys) Len() int { return k.ring.Load().size }
 

@@ -3,7 +3,6 @@ package envoyrls
 import (
 	"context"
 	"runtime"
-	"sync"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
@@ -44,16 +43,13 @@ type Config struct {
 type API struct {
 	spaces    *namespace.Set
 	config    Config
-	exchanges sync.Pool // of *exchange
 	overrides overrides
 	parsing   chan struct{} // a semaphore for reading large bodies in JSON
 }
 
 // New returns the API of the namespaces in spaces.
 func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, config: c, parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
-	a.exchanges.New = func() any { return newExchange() }
-	return a
+	return &API{spaces: spaces, config: c, parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
 // Methods returns the methods of the service.
@@ -63,20 +59,21 @@ func (a *API) Methods() []grpcserver.Method {
 
 // serve answers one call over gRPC.
 func (a *API) serve(c *grpcserver.Call) error {
-	x := a.exchanges.Get().(*exchange)
-	defer a.free(x)
 	space, err := c.Namespace(a.spaces)
 	if err != nil {
 		return err
 	}
-	x.engine, x.Resources = space, c.Resources()
-	if err := c.RecvMsg(&x.call); err != nil {
+	x := &exchange{engine: space, Reservation: c.Reservation()}
+	defer x.Free()
+	var message rls.RateLimitRequest
+	in := grpcserver.Received{Message: &message, Admit: x.admitCall}
+	if err := c.RecvMsg(&in); err != nil {
 		return err
 	}
-	if x.call.Err != nil {
-		return x.call.Err
+	if in.Err != nil {
+		return in.Err
 	}
-	x.in.set(&x.message)
+	x.in.set(&message)
 	if err := c.Begin(); err != nil {
 		return err
 	}
@@ -91,8 +88,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 // Answer answers one call by the rules of engine. The error is one that [grpcserver.Error] and
 // [answer.ProblemOf] know.
 func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
-	x := newExchange()
-	x.engine = engine
+	x := &exchange{engine: engine}
 	x.in.set(in)
 	if err := a.answer(ctx, x); err != nil {
 		return nil, err

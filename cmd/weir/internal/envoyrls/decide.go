@@ -54,7 +54,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 
 // run decides items, as one action or each by itself. It returns the first error.
 func (x *exchange) run(ctx context.Context, items []weir.Item, together bool) (allowed bool, err error) {
-	allowed, err = x.engine.Run(ctx, items, run.Options{Together: together, Admit: x.admit})
+	allowed, err = x.engine.Run(ctx, items, run.Options{Together: together, Admit: x.reserve})
 	for i := range items {
 		if err == nil {
 			err = items[i].Err
@@ -66,21 +66,9 @@ func (x *exchange) run(ctx context.Context, items []weir.Item, together bool) (a
 // plan adds the request of descriptor i.
 func (a *API) plan(x *exchange, i int, d *descriptor) error {
 	hits, check := hitsOf(&x.in, d)
-	var it *weir.Item
-	switch {
-	case check, d.negative:
-		x.others, it = item(x.others)
-		x.otherOf = append(x.otherOf, i)
-		it.Verb = store.Refund
-		if check {
-			it.Verb = store.Check
-		}
-	default:
-		x.takes, it = item(x.takes)
-		x.takeOf = append(x.takeOf, i)
-	}
-	it.Request.Hits = hits
-	it.Request.Attributes = d.asks()
+	it := weir.Item{Request: weir.Request{Hits: hits}}
+	domain := weir.Attribute{Name: domainAttribute, Value: x.in.domain}
+	it.Request.Attributes = append(d.entries, domain)
 	if d.limit != nil {
 		o, err := overrideOf(i, d.limit)
 		if err != nil {
@@ -89,9 +77,26 @@ func (a *API) plan(x *exchange, i int, d *descriptor) error {
 		if it.Request.Rules, err = a.overrides.rules(o, o.native); err != nil {
 			return err
 		}
-		it.Request.Attributes = []weir.Attribute{{Name: descriptorAttribute, Value: textOf(d.entries, nil)}, {Name: domainAttribute, Value: x.in.domain}}
+		it.Request.Attributes = []weir.Attribute{{Name: descriptorAttribute, Value: textOf(d.entries, nil)}, domain}
+	}
+	switch it.Verb = verbOf(d, check); it.Verb {
+	case store.Take:
+		x.takes, x.takeOf = append(x.takes, it), append(x.takeOf, i)
+	default:
+		x.others, x.otherOf = append(x.others, it), append(x.otherOf, i)
 	}
 	return nil
+}
+
+// verbOf returns what is asked about d.
+func verbOf(d *descriptor, check bool) store.Verb {
+	switch {
+	case check:
+		return store.Check
+	case d.negative:
+		return store.Refund
+	}
+	return store.Take
 }
 
 // domainAttribute is the attribute that has the domain of a call. An entry with

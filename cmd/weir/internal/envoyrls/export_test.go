@@ -3,6 +3,7 @@ package envoyrls
 import (
 	"context"
 
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -14,16 +15,15 @@ func ExcessJSON(text []byte) (int, error) { return excessJSON(text) }
 
 // Call answers a call in a message, as over gRPC.
 func Call(ctx context.Context, a *API, engine Engine, message []byte) error {
-	x := a.exchanges.Get().(*exchange)
-	defer a.free(x)
-	x.engine = engine
+	x := &exchange{engine: engine}
 	if err := x.admitCall(message); err != nil {
 		return err
 	}
-	if err := proto.Unmarshal(message, &x.message); err != nil {
+	var in rls.RateLimitRequest
+	if err := proto.Unmarshal(message, &in); err != nil {
 		return err
 	}
-	x.in.set(&x.message)
+	x.in.set(&in)
 	if err := a.answer(ctx, x); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	if http.NewCrossOriginProtection().Check(r) != nil {
 		return 0, nil, auth.Foreign()
 	}
-	caller, err := auth.Authenticate(r, access.Decide)
+	caller, err := auth.Authenticate(access.CredentialsOf(r), access.Decide)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -49,9 +49,8 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	if err != nil {
 		return 0, nil, err
 	}
-	x := a.exchanges.Get().(*exchange)
-	defer a.free(x)
-	x.engine, x.Resources = space.Engine(), resources
+	x := &exchange{engine: space.Engine(), Reservation: access.Reservation{Resources: resources}}
+	defer x.Free()
 	text, err := problems.ReadBody(r, make([]byte, 0, 1<<10), func(n int64) error { return x.Reserve(textTimes * n) })
 	if err != nil {
 		return 0, nil, err
@@ -96,10 +95,11 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 			return err
 		}
 	}
-	if err := protojson.Unmarshal(text, &x.message); err != nil {
+	var message rls.RateLimitRequest
+	if err := protojson.Unmarshal(text, &message); err != nil {
 		return fault.Newf("body", "not a RateLimitRequest in JSON: %.200s", err) // the error may repeat the whole text
 	}
-	x.in.set(&x.message)
+	x.in.set(&message)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package envoyrls
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -13,78 +12,54 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// request is a RateLimitRequest. Its memory is reused.
+// request is a RateLimitRequest.
 type request struct {
 	domain      string
 	hits        uint32
 	descriptors []descriptor
-
-	// attributes are the entries of all descriptors, with the domain after those of each
-	// descriptor.
-	attributes []weir.Attribute
 }
 
 // descriptor is a RateLimitDescriptor.
 type descriptor struct {
-	// entries are the keys and values. The domain follows them in memory, so that asks
-	// needs no copy.
-	entries []weir.Attribute
-
+	entries  []weir.Attribute                              // keys and values
 	limit    *common.RateLimitDescriptor_RateLimitOverride // nil: none
 	hits     uint64                                        // if ownHits is set
 	ownHits  bool
 	negative bool
 }
 
-// asks returns the attributes of the request of d: its entries and the domain.
-func (d *descriptor) asks() []weir.Attribute { return d.entries[:len(d.entries)+1] }
-
 // set sets r to in.
 func (r *request) set(in *rls.RateLimitRequest) {
-	n := len(in.Descriptors)
-	for _, from := range in.Descriptors {
-		n += len(from.Entries)
-	}
-	all := slices.Grow(r.attributes[:0], n)
-	r.domain, r.hits, r.descriptors = in.Domain, in.HitsAddend, r.descriptors[:0]
-	for _, from := range in.Descriptors {
-		start := len(all)
-		for _, e := range from.Entries {
-			all = append(all, weir.Attribute{Name: e.Key, Value: e.Value})
+	r.domain, r.hits, r.descriptors = in.Domain, in.HitsAddend, make([]descriptor, len(in.Descriptors))
+	for i, from := range in.Descriptors {
+		entries := make([]weir.Attribute, len(from.Entries), len(from.Entries)+1) // and the domain
+		for i, e := range from.Entries {
+			entries[i] = weir.Attribute{Name: e.Key, Value: e.Value}
 		}
-		end := len(all)
-		all = append(all, weir.Attribute{Name: domainAttribute, Value: in.Domain})
-		r.descriptors = append(r.descriptors, descriptor{
-			entries: all[start : end : end+1], limit: from.Limit, hits: from.HitsAddend.GetValue(), ownHits: from.HitsAddend != nil, negative: from.IsNegativeHits,
-		})
+		r.descriptors[i] = descriptor{
+			entries: entries, limit: from.Limit, hits: from.HitsAddend.GetValue(), ownHits: from.HitsAddend != nil, negative: from.IsNegativeHits,
+		}
 	}
-	r.attributes = all
 }
 
-// answer is the status of one descriptor, with the memory of its messages.
+// answer is the status of one descriptor.
 type answer struct {
 	status   rls.RateLimitResponse_DescriptorStatus
-	limit    rls.RateLimitResponse_RateLimit
-	times    wrapperspb.UInt32Value
-	reset    durationpb.Duration
 	decision *weir.Decision
 }
 
 // setLimit sets the current limit. A multiplier of 0 is left out.
 func (a *answer) setLimit(name string, quota uint32, unit rls.RateLimitResponse_RateLimit_Unit, times uint32) {
-	a.limit.Name, a.limit.RequestsPerUnit, a.limit.Unit = name, quota, unit
+	a.status.CurrentLimit = &rls.RateLimitResponse_RateLimit{Name: name, RequestsPerUnit: quota, Unit: unit}
 	if times > 0 {
-		a.times.Value = times
-		a.limit.UnitMultiplier = &a.times
+		a.status.CurrentLimit.UnitMultiplier = wrapperspb.UInt32(times)
 	}
-	a.status.CurrentLimit = &a.limit
 }
 
 // setReset sets the time until the reset: whole seconds, rounded up so that a
 // client does not return too early.
 func (a *answer) setReset(wait time.Duration) {
-	a.reset.Seconds = int64((wait + time.Second - 1) / time.Second)
-	a.status.DurationUntilReset = &a.reset
+	a.status.DurationUntilReset = &durationpb.Duration{Seconds: int64((wait + time.Second - 1) / time.Second)}
 }
 
 // textOf returns entries as KEY=VALUE, separated by commas. Different entries have

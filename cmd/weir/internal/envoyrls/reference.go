@@ -157,21 +157,11 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		} else {
 			name = f.limit.Rule
 		}
-		var it *weir.Item
 		f.item = len(x.takes)
-		x.takes, it = item(x.takes)
 		hits, check := hitsOf(&x.in, d)
-		switch {
-		case check:
-			it.Verb = store.Check
-		case d.negative:
-			it.Verb = store.Refund
-		}
-		from := len(x.attributes)
-		x.attributes = append(x.attributes,
-			weir.Attribute{Name: envoyfile.LimitAttribute, Value: name},
-			weir.Attribute{Name: envoyfile.DescriptorAttribute, Value: textOf(d.entries, patterns[i])})
-		it.Request.Rules, it.Request.Hits, it.Request.Attributes = set, hits, x.attributes[from:len(x.attributes):len(x.attributes)]
+		x.takes = append(x.takes, weir.Item{Verb: verbOf(d, check), Request: weir.Request{Rules: set, Hits: hits, Attributes: []weir.Attribute{
+			{Name: envoyfile.LimitAttribute, Value: name}, {Name: envoyfile.DescriptorAttribute, Value: textOf(d.entries, patterns[i])},
+		}}})
 	}
 	return limits, nil
 }

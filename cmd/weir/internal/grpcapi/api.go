@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"runtime"
-	"sync"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
@@ -18,9 +17,8 @@ const (
 
 // API answers calls of weir.v1. Make one with [New]. It is safe for concurrent use.
 type API struct {
-	spaces    *namespace.Set
-	shared    bool
-	exchanges sync.Pool // of *exchange
+	spaces *namespace.Set
+	shared bool
 
 	// planning is a semaphore for large batches whose size is being computed, because their
 	// memory is not reserved yet. Its capacity is the number of CPUs, which is enough because
@@ -31,9 +29,7 @@ type API struct {
 // New returns the API of the namespaces in spaces. shared reports whether their engines
 // wait for a store, so that requests are faster decided together than one by one.
 func New(spaces *namespace.Set, shared bool) *API {
-	a := &API{spaces: spaces, shared: shared, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	a.exchanges.New = func() any { return newExchange() }
-	return a
+	return &API{spaces: spaces, shared: shared, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // Methods returns the methods of the service.

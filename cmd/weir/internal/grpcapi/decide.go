@@ -1,8 +1,6 @@
 package grpcapi
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -13,39 +11,6 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// exchange is the memory of one call about one request. Later calls reuse it.
-type exchange struct {
-	in      grpcserver.Received // of request
-	request weirv1.Request
-	attrs   []weir.Attribute
-	ask     ask
-	item    [1]weir.Item    // of ask
-	message weirv1.Decision // of the decision
-	out     weirv1.TakeResponse
-	memory  memory
-	admit   func(run.Size) error // memory.admit, made once
-}
-
-func newExchange() *exchange {
-	x := &exchange{}
-	x.in = grpcserver.Received{Message: &x.request, Admit: x.reserve}
-	x.admit = x.memory.admit
-	x.out.Decision = &x.message
-	return x
-}
-
-// reserve reserves the memory of a large message before it is decoded.
-func (x *exchange) reserve(b []byte) error {
-	if len(b) <= smallBody {
-		return nil
-	}
-	n := grpcserver.Count(b, requestAttributes)
-	if n > sizes.Attributes {
-		return tooManyAttributes("attributes")
-	}
-	return x.memory.decoded(len(b), n)
-}
-
 func tooManyAttributes(path string) error {
 	return fault.Newf(path, "more than %d attributes", sizes.Attributes)
 }
@@ -53,61 +18,60 @@ func tooManyAttributes(path string) error {
 // decide returns the handler of the method for a verb.
 func (a *API) decide(verb store.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
-		x := a.exchanges.Get().(*exchange)
-		defer a.free(x)
-		x.memory.Resources = c.Resources()
+		m := memory{Reservation: c.Reservation()}
+		defer m.Free()
 		space, err := c.Namespace(a.spaces)
 		if err != nil {
 			return err
 		}
-		if err := c.RecvMsg(&x.in); err != nil {
+		request := &weirv1.Request{}
+		in := grpcserver.Received{Message: request, Admit: m.admitRequest}
+		if err := c.RecvMsg(&in); err != nil {
 			return err
 		}
-		if x.in.Err != nil {
-			return x.in.Err
+		if in.Err != nil {
+			return in.Err
 		}
-		if x.attrs = x.ask.read(&x.request, verb, x.attrs[:0]); x.ask.fault != nil {
-			return x.ask.fault
+		ask := readAsk(request, verb)
+		if ask.fault != nil {
+			return ask.fault
 		}
 		if err := c.Begin(); err != nil {
 			return err
 		}
-		it := &x.item[0]
-		it.Verb, it.Request = x.ask.verb, x.ask.request
-		_, err = space.Run(c.Context(), x.item[:], run.Options{Admit: x.admit})
+		items := []weir.Item{{Verb: ask.verb, Request: ask.request}}
+		_, err = space.Run(c.Context(), items, run.Options{Admit: m.admit})
 		c.End()
 		if err != nil {
 			return err
 		}
-		setDecision(&x.message, &it.Decision)
-		return c.SendMsg(&x.out)
+		return c.SendMsg(&weirv1.TakeResponse{Decision: decisionOf(&items[0].Decision)})
 	}
 }
 
 // Sizes, in bytes. Messages up to smallBody and answers up to smallAnswer are not counted as
-// memory. Exchanges with more than maxKept are dropped after the call.
+// memory.
 const (
 	smallBody   = 64 << 10
 	smallAnswer = 64 << 10
-	maxKept     = 64 << 10
 )
 
-// free returns x to the pool.
-func (a *API) free(x *exchange) {
-	x.memory.free()
-	if 64*cap(x.attrs)+256*cap(x.item[0].Decision.Usages) > maxKept {
-		return
-	}
-	proto.Reset(&x.request)
-	clear(x.attrs)
-	x.ask, x.item[0].Request = ask{}, weir.Request{}
-	a.exchanges.Put(x)
-}
-
-// memory is the part of the service's memory that a call has reserved.
+// memory is what a call has reserved of the memory of the service.
 type memory struct {
 	access.Reservation
 	answers int64 // bytes of decisions
+}
+
+// admitRequest reserves the memory of a large message before it is decoded.
+func (m *memory) admitRequest(b []byte) error {
+	if len(b) <= smallBody {
+		return nil
+	}
+	n := grpcserver.Count(b, requestAttributes)
+	if n > sizes.Attributes {
+		return tooManyAttributes("attributes")
+	}
+	return m.decoded(len(b), n)
 }
 
 // decoded reserves the memory of a message of n bytes that is decoded.
@@ -128,9 +92,3 @@ func (m *memory) admit(s run.Size) error {
 
 // usageBytes is about the memory of a usage, in bytes.
 const usageBytes = 512
-
-// free releases the reservation.
-func (m *memory) free() {
-	m.Free()
-	*m = memory{}
-}

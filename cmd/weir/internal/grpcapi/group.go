@@ -3,11 +3,11 @@ package grpcapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
@@ -19,33 +19,16 @@ import (
 	"github.com/weirhq/weir/internal/run"
 )
 
-// group is one message with several requests, and its answers. Streams reuse its memory.
+// group is one message with several requests.
 type group struct {
 	batch    bool // of the method Batch, not of a stream
-	in       grpcserver.Received
-	requests []*weirv1.Request
 	id       uint64
-	attrs    []weir.Attribute
 	asks     []ask
 	errs     []error   // of asks that are not decided
 	err      error     // of the whole message
 	deadline time.Time // zero: none
 	items    []weir.Item
-	replies  []*reply
-	answers  []*weirv1.Answer // of replies
 	memory   memory
-}
-
-// newGroup returns a group for messages of a method.
-func newGroup(batch bool) *group {
-	g := &group{batch: batch}
-	g.in.Admit = g.admitMessage
-	if batch {
-		g.in.Message = &weirv1.BatchRequest{}
-	} else {
-		g.in.Message = &weirv1.DecideRequest{}
-	}
-	return g
 }
 
 // admitMessage reserves the memory of a large message before it is decoded. Messages of a
@@ -83,47 +66,46 @@ const (
 
 func tooManyRequests() error { return fault.Newf("requests", "more than %d", sizes.Batch) }
 
-// receive receives a message. It sets g.err to the error of the whole message, and returns the error
-// of the call.
-func (g *group) receive(c *grpcserver.Call) error {
-	g.memory.Resources = c.Resources()
-	g.id, g.attrs, g.asks, g.errs, g.deadline = 0, g.attrs[:0], g.asks[:0], g.errs[:0], time.Time{}
-	if err := c.RecvMsg(&g.in); err != nil {
-		return err
+// receive receives a message of the method Batch, or of a stream. It sets the err of the group to the
+// error of the whole message, and returns the error of the call.
+func receive(c *grpcserver.Call, batch bool) (*group, error) {
+	g := &group{batch: batch, memory: memory{Reservation: c.Reservation()}}
+	var alone weirv1.BatchRequest
+	var message weirv1.DecideRequest
+	in := grpcserver.Received{Message: &message, Admit: g.admitMessage}
+	if batch {
+		in.Message = &alone
 	}
-	if g.err = g.in.Err; g.err != nil {
-		return nil //nolint:nilerr // g.err is not one of the call
+	if err := c.RecvMsg(&in); err != nil {
+		return nil, err
 	}
-	switch in := g.in.Message.(type) {
-	case *weirv1.BatchRequest:
-		g.requests = in.Requests
-	case *weirv1.DecideRequest:
-		g.requests, g.id = in.Requests, in.Id
-		if d := in.Timeout; d != nil {
-			g.deadline = time.Now().Add(d.AsDuration())
-		}
+	if g.err = in.Err; g.err == nil {
+		g.err = g.read(&message, slices.Concat(alone.Requests, message.Requests)) // one of them is empty
 	}
-	switch n := len(g.requests); {
-	case n > sizes.Batch:
-		g.err = tooManyRequests()
-		return nil
-	case n > fewRequests:
-		if g.err = g.memory.Reserve(int64(n) * itemBytes); g.err != nil {
-			return nil //nolint:nilerr // g.err is not one of the call
-		}
+	if g.err != nil {
+		g.memory.Free()
 	}
-	for _, in := range g.requests {
-		g.asks = append(g.asks, ask{})
-		g.attrs = g.asks[len(g.asks)-1].readAny(in, g.attrs)
-	}
-	return nil
+	return g, nil
 }
 
-// shed drops the requests of g, which has an error, because no memory is reserved for them.
-func (g *group) shed() {
-	g.memory.free()
-	proto.Reset(g.in.Message)
-	g.requests, g.attrs, g.asks = nil, nil, nil
+// read reads the requests of a message, which is empty for a batch.
+func (g *group) read(m *weirv1.DecideRequest, requests []*weirv1.Request) error {
+	g.id = max(g.id, m.Id)
+	if m.Timeout != nil {
+		g.deadline = time.Now().Add(m.Timeout.AsDuration())
+	}
+	switch n := len(requests); {
+	case n > sizes.Batch:
+		return tooManyRequests()
+	case n > fewRequests:
+		if err := g.memory.Reserve(int64(n) * itemBytes); err != nil {
+			return err
+		}
+	}
+	for _, in := range requests {
+		g.asks = append(g.asks, readAny(in))
+	}
+	return nil
 }
 
 // The memory of a batch. itemBytes is for each request, without its body and the text of its answer.
@@ -152,11 +134,7 @@ func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 		if err != nil {
 			continue
 		}
-		if len(items) < cap(items) {
-			items = items[:len(items)+1]
-		} else {
-			items = append(items, weir.Item{})
-		}
+		items = slices.Grow(items, 1)[:len(items)+1] // reuses the memory of a decision
 		it := &items[len(items)-1]
 		it.Verb, it.Request, it.Err = ask.verb, ask.request, nil
 	}
@@ -177,25 +155,17 @@ func (g *group) given(items []weir.Item) []weir.Item {
 
 // answer returns the answers to the requests of g.
 func (g *group) answer() []*weirv1.Answer {
-	g.answers = g.answers[:0]
+	answers := make([]*weirv1.Answer, len(g.errs))
 	next := 0
 	for i, err := range g.errs {
-		if i == len(g.replies) {
-			g.replies = append(g.replies, new(reply))
+		if err != nil {
+			answers[i] = answerOf(&weir.Item{Err: err})
+			continue
 		}
-		r := g.replies[i]
-		g.answers = append(g.answers, &r.Answer)
-		if err == nil {
-			it := &g.items[next]
-			next++
-			if err = it.Err; err == nil {
-				r.setDecision(&it.Decision)
-				continue
-			}
-		}
-		r.setProblem(err)
+		answers[i] = answerOf(&g.items[next])
+		next++
 	}
-	return g.answers
+	return answers
 }
 
 // message returns the answer to a message of a stream.
@@ -204,22 +174,6 @@ func (g *group) message() *weirv1.DecideResponse {
 		return &weirv1.DecideResponse{Id: g.id, Problem: problemOf(g.err)}
 	}
 	return &weirv1.DecideResponse{Id: g.id, Answers: g.answer()}
-}
-
-// free drops what g refers to.
-func (g *group) free() {
-	g.memory.free()
-	proto.Reset(g.in.Message)
-	clear(g.attrs)
-	clear(g.asks)
-	clear(g.errs)
-	g.items, g.requests = nil, nil
-}
-
-// isSmall reports whether the memory of g may be reused for later messages. The spare memory of a
-// stream stays within its reservation.
-func (g *group) isSmall() bool {
-	return max(cap(g.asks), cap(g.errs), len(g.replies)) <= 2*fewRequests && cap(g.attrs) <= 8*fewRequests
 }
 
 // run decides items. admit admits the memory of their answers, together or each.
@@ -245,15 +199,15 @@ func (a *API) run(ctx context.Context, space *namespace.Namespace, items []weir.
 
 // batch serves the method Batch.
 func (a *API) batch(c *grpcserver.Call) error {
-	g := newGroup(true)
-	defer g.free()
 	space, err := c.Namespace(a.spaces)
 	if err != nil {
 		return err
 	}
-	if err := g.receive(c); err != nil {
+	g, err := receive(c, true)
+	if err != nil {
 		return err
 	}
+	defer g.memory.Free()
 	if g.err != nil {
 		return g.err
 	}

@@ -29,7 +29,7 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 		return nil, err
 	}
 	m := memory{Reservation: c.Reservation()}
-	defer m.free()
+	defer m.Free()
 	if err := m.rules(space.Engine().Rules().Len()); err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (a *API) rules(_ context.Context, c *grpcserver.Call, _ *weirv1.RulesReques
 	}
 	from, set := space.Source(), space.Engine().Rules()
 	m := memory{Reservation: c.Reservation()}
-	defer m.free()
+	defer m.Free()
 	if err := m.rules(set.Len()); err != nil {
 		return nil, err
 	}

@@ -26,10 +26,10 @@ type ask struct {
 	fault *fault.Fault
 }
 
-// read reads a request. A method for one verb receives it instead of its own message, whose fields
-// have the same numbers. read appends the attributes to attrs.
-func (a *ask) read(in *weirv1.Request, verb store.Verb, attrs []weir.Attribute) []weir.Attribute {
-	*a = ask{verb: verb, sent: verb}
+// readAsk reads a request. A method for one verb receives it instead of its own message, whose fields
+// have the same numbers.
+func readAsk(in *weirv1.Request, verb store.Verb) ask {
+	a := ask{verb: verb, sent: verb}
 	r := &a.request
 	r.Hits, r.Feedback, r.Final = in.GetHits(), in.Feedback, in.Final
 	if len(r.Feedback) > sizes.Text {
@@ -41,29 +41,26 @@ func (a *ask) read(in *weirv1.Request, verb store.Verb, attrs []weir.Attribute) 
 			a.wrong("receipt", "is not a receipt: want the text that a take answered with")
 		}
 	}
-	from := len(attrs)
-	attrs = a.attributes(in.Attributes, attrs)
-	r.Attributes = attrs[from:len(attrs):len(attrs)]
+	r.Attributes = a.attributes(in.Attributes)
 	a.complete(in.Hits != nil)
-	return attrs
+	return a
 }
 
-// readAny calls read for a request that names its verb.
-func (a *ask) readAny(in *weirv1.Request, attrs []weir.Attribute) []weir.Attribute {
+// readAny calls readAsk for a request that names its verb.
+func readAny(in *weirv1.Request) ask {
 	if in.Verb < 0 || int(in.Verb) >= len(verbs) {
-		attrs = a.read(in, store.Take, attrs)
-		a.fault = fault.Newf("verb", "%d: want one of weir.v1.Verb", in.Verb)
-		return attrs
+		return ask{fault: fault.Newf("verb", "%d: want one of weir.v1.Verb", in.Verb)}
 	}
-	return a.read(in, verbs[in.Verb], attrs)
+	return readAsk(in, verbs[in.Verb])
 }
 
-// attributes appends the attributes of a request to attrs.
-func (a *ask) attributes(from map[string]string, attrs []weir.Attribute) []weir.Attribute {
+// attributes returns the attributes of a request.
+func (a *ask) attributes(from map[string]string) []weir.Attribute {
 	if len(from) > sizes.Attributes {
 		a.wrong("attributes", "more than %d attributes", sizes.Attributes)
-		return attrs
+		return nil
 	}
+	attrs := make([]weir.Attribute, 0, len(from))
 	for name, value := range from {
 		switch {
 		case name == "":
@@ -81,7 +78,7 @@ func (a *ask) attributes(from map[string]string, attrs []weir.Attribute) []weir.
 // attributesOf returns the attributes in a map. The error is a [*fault.Fault].
 func attributesOf(from map[string]string) ([]weir.Attribute, error) {
 	var a ask
-	attrs := a.attributes(from, nil)
+	attrs := a.attributes(from)
 	if a.fault != nil {
 		return nil, a.fault
 	}

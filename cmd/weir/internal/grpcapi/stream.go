@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -33,75 +32,25 @@ func (a *API) stream(c *grpcserver.Call) error {
 		return err
 	}
 	defer resources.Release(streamBytes)
-	s := &stream{api: a, call: c}
-	if a.shared {
-		return s.together()
-	}
-	return s.inTurn()
+	s := &stream{api: a, call: c, in: make(chan *group, waiting), over: make(chan struct{})}
+	return s.serve()
 }
 
 // stream is one call of Decide.
 type stream struct {
 	api    *API
 	call   *grpcserver.Call
-	groups sync.Pool // of *group
-	now    []*group  // being decided
+	now    []*group // being decided
 	items  []weir.Item
 	memory memory
 
-	// For messages that are decided in turn:
-	mu   sync.Mutex // is held while a message is decided and answered
-	left bool       // guarded by mu; no more messages are decided
-
-	// For messages that are decided together:
 	in   chan *group   // received; receive closes it
 	over chan struct{} // closed when nothing more is read from in
 }
 
-// inTurn receives, decides and answers one message after the other in one goroutine.
-// Passing each message to a second goroutine takes longer than deciding a few requests in memory.
-func (s *stream) inTurn() error {
-	ended := make(chan error, 1)
-	go func() { ended <- s.serve() }() // it ends soon after the call has ended, at the latest
-	select {
-	case err := <-ended:
-		return err
-	case <-s.call.Leaving():
-		s.mu.Lock()
-		s.left = true
-		s.mu.Unlock()
-		return grpcserver.ErrStopping
-	}
-}
-
-// serve answers messages until the client sends no more, or the call ends.
+// serve decides the messages together that wait at the same time, so that their requests
+// are one batch. Meanwhile another goroutine receives the next ones.
 func (s *stream) serve() error {
-	for {
-		g, err := s.next()
-		if g == nil {
-			return err
-		}
-		if err := s.turn(g); err != nil {
-			return err
-		}
-	}
-}
-
-// turn decides and answers a message, unless the service stops.
-func (s *stream) turn(g *group) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.left {
-		g.memory.free()
-		return grpcserver.ErrStopping
-	}
-	return s.answer(g)
-}
-
-// together decides the messages together that wait at the same time, so that their
-// requests are one batch. Meanwhile another goroutine receives the next ones.
-func (s *stream) together() error {
-	s.in, s.over = make(chan *group, waiting), make(chan struct{})
 	defer s.leave()
 	ended := make(chan error, 1)
 	go func() { ended <- s.receive() }() // it ends soon after the call has ended, at the latest
@@ -130,37 +79,21 @@ func (s *stream) together() error {
 	}
 }
 
-// next receives a message. It returns nil when the client sends no more, or the call
-// ends.
-func (s *stream) next() (*group, error) {
-	g, _ := s.groups.Get().(*group)
-	if g == nil {
-		g = newGroup(false)
-	}
-	switch err := g.receive(s.call); {
-	case errors.Is(err, io.EOF):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	if g.err != nil {
-		g.shed()
-	}
-	return g, nil
-}
-
 // receive receives messages until the client sends no more, or the call ends.
 func (s *stream) receive() error {
 	defer close(s.in)
 	for {
-		g, err := s.next()
-		if g == nil {
+		g, err := receive(s.call, false)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return err
 		}
 		select {
 		case s.in <- g:
 		case <-s.over:
-			g.memory.free()
+			g.memory.Free()
 		}
 		select {
 		case <-s.over:
@@ -184,7 +117,7 @@ func (s *stream) discard() {
 			if !ok {
 				return
 			}
-			g.memory.free()
+			g.memory.Free()
 		default:
 			return
 		}
@@ -243,8 +176,7 @@ func (s *stream) decide() error {
 			items = g.admitted(s.call.Caller, items)
 		}
 	}
-	s.items = items
-	s.memory.Resources = s.call.Resources()
+	s.items, s.memory = items, memory{Reservation: s.call.Reservation()}
 	err = s.api.run(s.call.Context(), space, items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
 		return s.oneByOne(space)
@@ -281,22 +213,20 @@ func (s *stream) fail(err error) {
 	}
 }
 
-// drop drops what was decided, and keeps its memory, unless that is large.
+// drop drops what was decided.
 func (s *stream) drop() {
-	s.memory.free()
-	small := cap(s.items) <= 4*fewRequests
+	s.memory.Free()
 	for i := range s.items {
 		s.items[i].Request = weir.Request{}
-		small = small && cap(s.items[i].Decision.Usages) <= 16
+		if cap(s.items[i].Decision.Usages) > 16 {
+			s.items[i].Decision = weir.Decision{}
+		}
 	}
-	if !small {
+	if cap(s.items) > 4*fewRequests { // the spare memory of a stream stays within its reservation
 		s.items = nil
 	}
 	for i, g := range s.now {
-		g.free()
-		if g.isSmall() {
-			s.groups.Put(g)
-		}
+		g.memory.Free()
 		s.now[i] = nil
 	}
 }

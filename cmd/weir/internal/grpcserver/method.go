@@ -2,7 +2,6 @@ package grpcserver
 
 import (
 	"context"
-	"net/http"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -85,7 +84,7 @@ func (c *Call) Reservation() access.Reservation { return access.Reservation{Reso
 
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
-func (c *Call) Leaving() <-chan struct{} { return c.server.leaving }
+func (c *Call) Leaving() <-chan struct{} { return c.server.life.Done() }
 
 // Again authenticates the caller of a long call again, because tokens may have changed. The error is an
 // [*access.Refusal].
@@ -172,15 +171,15 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 	if s.config.Auth == nil {
 		return nil, nil
 	}
-	// The authenticator reads these fields of a request over HTTP, and no others.
-	r := http.Request{Header: http.Header{}}
-	if t := tokens(ctx); t != nil {
-		r.Header["Authorization"] = t
-	}
+	var shown access.Credentials
+	shown.Token, shown.Shown = access.Bearer(tokens(ctx))
 	if c != nil {
-		r.RemoteAddr, r.TLS = c.RemoteAddr().String(), c.tlsState()
+		shown.Address = c.RemoteAddr().String()
+		if state := c.tlsState(); state != nil && len(state.VerifiedChains) > 0 {
+			shown.Certificate = state.VerifiedChains[0][0]
+		}
 	}
-	return s.config.Auth.Authenticate(&r, need)
+	return s.config.Auth.Authenticate(shown, need)
 }
 
 // intercept authenticates the callers of reflection, but not of health, which this package adds itself. It

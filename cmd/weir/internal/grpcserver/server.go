@@ -64,15 +64,15 @@ type Server struct {
 	conns   connections
 	names   []string // of the services, for health
 	ready   atomic.Bool
-	leaving chan struct{} // closed when the server shuts down
-	leave   sync.Once     // closes leaving
+	life    context.Context // until the server shuts down
+	leave   context.CancelFunc
 	closing sync.Once
 }
 
 // New returns a server with the services for health and for reflection.
 func New(c Config) *Server {
-	s := &Server{config: c, health: health.NewServer(), names: []string{""}, leaving: make(chan struct{})}
-	s.config.Auth = c.Auth.Proxied() // browsers cannot call, so the host of a call is irrelevant
+	s := &Server{config: c, health: health.NewServer(), names: []string{""}}
+	s.life, s.leave = context.WithCancel(context.Background())
 	if s.config.Auth != nil && s.config.Auth.Keys == nil {
 		s.config.Auth = nil
 	}
@@ -142,25 +142,16 @@ func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(listener{l, &s.conns})
 	stop()
 	watching.Wait()
-	if s.isLeaving() || errors.Is(err, grpc.ErrServerStopped) {
+	if s.life.Err() != nil || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return err
 }
 
-func (s *Server) isLeaving() bool {
-	select {
-	case <-s.leaving:
-		return true
-	default:
-		return false
-	}
-}
-
 // Shutdown accepts no more connections and calls, and lets calls in flight finish. Long calls are notified
 // by [Call.Leaving]. If ctx is done first, Shutdown ends them and returns its error.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.leave.Do(func() { close(s.leaving) })
+	s.leave()
 	s.health.Shutdown()
 	ended := make(chan struct{})
 	go func() { s.grpc.GracefulStop(); close(ended) }()
@@ -176,7 +167,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Close ends the server at once, even if it never served.
 func (s *Server) Close() error {
-	s.leave.Do(func() { close(s.leaving) })
+	s.leave()
 	s.closing.Do(s.grpc.Stop)
 	return nil
 }

@@ -146,7 +146,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if x.caller, err = auth.Authenticate(r, to.need); err != nil {
+	if x.caller, err = auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 		return err
 	}
 	if x.space, err = a.spaces.Choose(auth, x.caller, namespaceName); err != nil {

@@ -93,7 +93,7 @@ func (a *API) enter(x *exchange, to *route, asked string, r *http.Request) (err 
 	}
 	var caller *access.Holder
 	if a.config.Auth != nil {
-		if caller, err = a.config.Auth.Authenticate(r, to.need); err != nil {
+		if caller, err = a.config.Auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 )
 
@@ -14,7 +15,9 @@ const MaxHead = 256 << 10
 
 // Listen returns a listener for koala's clients. One of them, written in PHP, sends
 // HTTP/1.1 without a Host, which net/http refuses. So the first request of a connection
-// gets an empty Host if it has none.
+// gets an empty Host if it has none. The same client takes an answer that it cannot read for
+// permission. So what net/http answers to a request that it cannot parse becomes the row of a
+// failure.
 func Listen(l net.Listener) net.Listener { return listener{l} }
 
 type listener struct{ net.Listener }
@@ -27,7 +30,8 @@ func (l listener) Accept() (net.Conn, error) {
 	return &conn{Conn: c}, nil
 }
 
-// conn adds a Host to the first head that is read from it.
+// conn adds a Host to the first head that is read from it, and writes rows in place of
+// net/http's own errors.
 type conn struct {
 	net.Conn
 	head  []byte // the first head and what came with it, until it is read
@@ -62,12 +66,32 @@ func (c *conn) Read(p []byte) (int, error) {
 // refuse answers a head that is too long, as net/http would, but with the row of a failure. It
 // reads a little more, so that the client gets the answer although it is still writing.
 func (c *conn) refuse() {
-	body := oneRow(nil, failure(-1, "request line and headers are longer than 256 KiB"))
-	_, _ = fmt.Fprintf(c.Conn, "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n"+
-		"Content-Type: %s\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s", contentType, serverName, len(body), body)
+	_ = c.fail("431 Request Header Fields Too Large", "request line and headers are longer than 256 KiB")
 	_ = c.CloseWrite()
 	c.head = nil
 	_, _ = io.CopyN(io.Discard, c.Conn, 4*MaxHead)
+}
+
+// fail writes an answer with the row of a failure. It is the last one.
+func (c *conn) fail(status, text string) error {
+	body := oneRow(nil, failure(-1, text))
+	_, err := fmt.Fprintf(c.Conn, "HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: %s\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s",
+		status, contentType, serverName, len(body), body)
+	return err
+}
+
+// unparsed matches the answer of net/http to a request that it does not hand to the API. The
+// API's own answers have another Content-Type.
+var unparsed = regexp.MustCompile(`\AHTTP/1\.1 ([45]\d\d [^\r]*)\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n`)
+
+// Write implements [net.Conn].
+func (c *conn) Write(p []byte) (int, error) {
+	if len(p) > len("HTTP/1.1 ") && p[len("HTTP/1.1 ")] >= '4' {
+		if told := unparsed.FindSubmatch(p); told != nil {
+			return len(p), c.fail(string(told[1]), "the request cannot be read: "+string(told[1]))
+		}
+	}
+	return c.Conn.Write(p)
 }
 
 // add adds what was read to the head.

@@ -2,6 +2,7 @@ package koalaapi_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -101,5 +102,19 @@ func TestHeadIsTooLong(t *testing.T) {
 		if got := b.send(t, head+"\r\n", 1); !strings.HasPrefix(got, "HTTP/1.1 431 ") || !strings.Contains(got, `"Err_no":-1,`) {
 			t.Errorf("%.40s…: got %.60s, want 431", head, got)
 		}
+	}
+}
+
+// HEAD gets the head of an answer, and an update by HEAD counts: koala ignores the method.
+func TestMethodHead(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "rules: [{name: koala-1, code: 1, when: {act: ask}, per: [uid], limit: 5, window: {fixed: 1h}}]")
+	r, err := http.Head("http://" + b.addr + "/rule/update?act=ask&uid=7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if used := b.used(t, "koala-1", "uid=7"); used != 1 {
+		t.Errorf("got %d used, want 1", used)
 	}
 }

@@ -146,6 +146,23 @@ func TestLoadMain(t *testing.T) {
 	}
 }
 
+// Settings without an effect share a line of a log. A misspelled key has its own.
+func TestBrief(t *testing.T) {
+	t.Parallel()
+	const text = "rule_file = a\npid_file = b\nlog_level = 7\nlog_cron_time = day\nredis_srever = :1\nredis_pool_maxIdle = 5\n"
+	_, warnings, err := koalafile.ParseMain("koala.conf", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`koala.conf:5:1: "redis_srever" is unknown to koala and to weir`,
+		"koala.conf: 4 of koala's settings have no effect: weir check koala.conf lists them",
+	}
+	if got := koalafile.Brief("koala.conf", warnings); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestLoadMainFaults(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{

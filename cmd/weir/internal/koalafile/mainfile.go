@@ -203,18 +203,43 @@ func (f *mainFile) length(s piece, unit time.Duration, units string, most int64)
 	return time.Duration(n) * unit
 }
 
+// noEffect is part of the warnings of keys that koala has and that do nothing in weir.
+const noEffect = " has no effect: "
+
 // meaningless warns of a key that has no effect in weir.
 func (f *mainFile) meaningless(key piece) {
 	switch name := key.text; {
 	case name == "pid_file":
-		f.warn(key, "pid_file has no effect: weir writes no pid file")
+		f.warn(key, "pid_file"+noEffect+"weir writes no pid file")
 	case strings.HasPrefix(name, "external") || strings.HasPrefix(name, "redis_pool_"):
-		f.warn(key, "%s has no effect: weir makes its connections ahead", name)
+		f.warn(key, "%s"+noEffect+"weir makes its connections ahead", name)
 	case strings.HasPrefix(name, "log_"):
-		f.warn(key, "%s has no effect: weir logs to its standard error", name)
+		f.warn(key, "%s"+noEffect+"weir logs to its standard error", name)
 	default:
 		f.warn(key, "%q is unknown to koala and to weir", name)
 	}
+}
+
+// Brief returns the warnings about the main file at path as lines of a log. A main file of
+// koala's has many settings without an effect in weir, which share a line; the other warnings,
+// such as of a misspelled key, keep their own.
+func Brief(path string, warnings fault.List) (lines []string) {
+	var idle fault.List
+	for _, w := range warnings {
+		if strings.Contains(w.Problem, noEffect) {
+			idle = append(idle, w)
+			continue
+		}
+		lines = append(lines, w.Summary())
+	}
+	switch len(idle) {
+	case 0:
+	case 1:
+		lines = append(lines, idle[0].Summary())
+	default:
+		lines = append(lines, fmt.Sprintf("%s: %d of koala's settings have no effect: weir check %s lists them", path, len(idle), path))
+	}
+	return lines
 }
 
 // nearby resolves a path in the file name: from the file's directory or, if

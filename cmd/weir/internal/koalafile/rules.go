@@ -216,8 +216,8 @@ func (p *pass) limit(r *rule.Rule, method, values piece, v map[string]setting) {
 }
 
 func (p *pass) leakWarnings(method piece, count, seconds int64) {
-	p.warn(method, "koala admitted %d in %d s, and more in the second at the edge; weir admits %s",
-		count+1, seconds, admitted(count))
+	p.warn(method, "koala admitted %d in %d to %d s, because it counted in whole seconds; weir admits %s in %d s",
+		count+1, seconds, seconds+1, admitted(count), seconds)
 	p.warn(method, "koala skipped leak rules in multi/browse and browse_complete; weir does not")
 }
 

@@ -20,6 +20,19 @@ var (
 // rules file of weir's.
 func Is(text []byte) bool { return sectionLine.Match(text) || isMain(text) }
 
+// NotRules returns an error that names the flag and the command for text, the content of a file
+// that was given as a rules file of weir's, if it is one of koala's.
+func NotRules(name string, text []byte) error {
+	if !Is(text) {
+		return nil
+	}
+	file, flag := "rule file", "--koala"
+	if isMain(text) {
+		file, flag = "main file", "--koala-config"
+	}
+	return fmt.Errorf("%s is koala's %s, and not a rules file: weir serve takes it as %s, and weir import koala %s converts it", name, file, flag, name)
+}
+
 func isMain(text []byte) bool { return ruleFileLine.Match(text) && !sectionLine.Match(text) }
 
 // Site is a rule file with the name and the text from which it was read.

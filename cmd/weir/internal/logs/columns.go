@@ -291,9 +291,18 @@ func unescaped(text string) string {
 // The fields are time, cip (the caller's address), intf (the call) and koala's
 // arguments. koala does not escape the values, so a value can have blanks, and text
 // that looks like another argument is one. Other lines of koala's log hold no call.
-type koalaLine struct{ indexes indexes }
+type koalaLine struct {
+	indexes indexes
+	verb    replay.Verb // of the last line
+}
 
-func newKoala(_ *format, fields []string) extractor { return &koalaLine{indexesOf(fields)} }
+func newKoala(_ *format, fields []string) extractor { return &koalaLine{indexes: indexesOf(fields)} }
+
+// koalaVerbs are what koala's calls ask. koala's clients browse before an action and update after
+// it, unless the browse writes through.
+var koalaVerbs = map[string]replay.Verb{
+	"rule/browse": replay.Check, "rule/browse_complete": replay.Check, "rule/update": replay.Record,
+}
 
 const (
 	koalaStart = "] [ cip="
@@ -318,6 +327,7 @@ func (k *koalaLine) extract(line string, values []string) error {
 	if end := strings.LastIndex(call, koalaEnd); end >= 0 {
 		call = call[:end]
 	}
+	known, through := false, false
 	for call != "" {
 		name, rest, _ := strings.Cut(call, "=")
 		value := rest
@@ -335,6 +345,18 @@ func (k *koalaLine) extract(line string, values []string) error {
 			from = blank + 1
 		}
 		k.indexes.set(values, name, value)
+		switch name {
+		case "intf":
+			k.verb, known = koalaVerbs[strings.Trim(value, "/")]
+		case "_writeThrough":
+			through = value == "yes"
+		}
+	}
+	switch {
+	case !known:
+		return replay.ErrSkip
+	case through && k.verb == replay.Check:
+		k.verb = replay.Take
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ var kinds = []struct {
 	{"logfmt", "key=value pairs", Spec{}, newLogfmt},
 	{"envoy", "Envoy's access log as JSON, with Istio's names", envoy, newJSON},
 	{"nginx", "nginx's access log as JSON, with the names of nginx's variables", nginx, newJSON},
-	{"koala", "koala's log of calls; times in Asia/Shanghai unless a timezone is set", koala, newKoala},
+	{"koala", "koala's log of calls: browse is a check, update a record; times in Asia/Shanghai", koala, newKoala},
 }
 
 // envoy has the names of Envoy's default JSON access log.
@@ -196,8 +196,11 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 	}
 	p.values = make([]string, len(paths))
 	p.extractor = f.new(f, paths)
-	if c, ok := p.extractor.(*csvLine); ok {
-		p.several = c.several
+	switch of := p.extractor.(type) {
+	case *csvLine:
+		p.several = of.several
+	case *koalaLine:
+		p.verb = &of.verb
 	}
 	return p
 }
@@ -219,6 +222,9 @@ type parser struct {
 	times     timeReader
 	timeNames []string
 	times0    int // the index in timeNames of the name that this log uses, or -1
+
+	// verb is the verb of the last line, or nil if all requests are a take.
+	verb *replay.Verb
 
 	// several returns the number of lines of the record that ends with line, and its
 	// text. It is nil if each record is a line.
@@ -259,6 +265,9 @@ func (p *parser) Parse(line string, e *replay.Entry) error {
 		}
 		if err != nil {
 			return err
+		}
+		if p.verb != nil {
+			e.Verb = *p.verb
 		}
 	}
 	for i, f := range p.fields {

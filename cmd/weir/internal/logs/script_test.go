@@ -70,6 +70,9 @@ func read(t *testing.T, format replay.Format, attributes []string, text string) 
 		for i, name := range attributes {
 			fmt.Fprintf(&out, " %s=%q", name, e.Values[i])
 		}
+		if e.Verb != replay.Take {
+			fmt.Fprintf(&out, " %v", e.Verb.Store())
+		}
 		out.WriteByte('\n')
 	}
 }

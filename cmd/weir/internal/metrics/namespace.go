@@ -2,9 +2,7 @@ package metrics
 
 import (
 	"context"
-	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -141,7 +139,7 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 		switch {
 		case !u.Allowed:
 			n.over.get(ruleMode{u.Rule, mode(u)}).Inc()
-		case n.m.isNear(u):
+		case n.m.isNear(d, u):
 			n.near.get(ruleMode{u.Rule, mode(u)}).Inc()
 		}
 	}
@@ -152,12 +150,22 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 
 // isNear reports whether the key of u is within its limit and near it. A small limit, such as one
 // code a minute, has no such range, because ordinary use takes all of it.
-func (m *Metrics) isNear(u *weir.Usage) bool {
+func (m *Metrics) isNear(d *weir.Decision, u *weir.Usage) bool {
 	if u.Kind != rule.KindLimit || u.Quota == window.Unlimited {
 		return false
 	}
 	from := m.near * float64(u.Quota)
-	return float64(u.Used) >= from && float64(u.Quota-1) >= from
+	return float64(u.Used) >= from && float64(u.Quota-1) >= from && !passes(d, u)
+}
+
+// passes reports whether hits that were counted in u without asking its limit, by a record or behind
+// a verdict, have passed the limit.
+func passes(d *weir.Decision, u *weir.Usage) bool {
+	if u.Before+u.Hits <= u.Quota || d.Rules == nil {
+		return false
+	}
+	i, ok := d.Rules.Find(u.Rule)
+	return ok && d.Rules.Rule(i).Measure != window.Distinct // a member that is in the window is free
 }
 
 // Failed counts one request that was answered with an error.
@@ -272,43 +280,33 @@ func holds(rules *rule.Set, name string) bool {
 	return ok && rules.Rule(i).Holds()
 }
 
-// cache finds counters by their labels. A Prometheus vector hashes each label and
-// takes a lock for every lookup; a cache does so only for labels that it lacks.
-// It is safe for concurrent use.
+// cache finds counters by their labels. A Prometheus vector hashes each label for every
+// lookup, and would create the counters of a dropped namespace again. It is safe for concurrent
+// use.
 type cache[K comparable] struct {
 	make func(K) prometheus.Counter
 
-	known atomic.Pointer[map[K]prometheus.Counter] // is never changed, only replaced
-
-	mu     sync.Mutex
-	all    map[K]prometheus.Counter // guarded by mu; those in known, and newer ones
-	missed int                      // guarded by mu; lookups that known has missed
+	mu  sync.RWMutex
+	all map[K]prometheus.Counter // guarded by mu
 }
 
 func newCache[K comparable](make func(K) prometheus.Counter) *cache[K] {
-	c := &cache[K]{make: make, all: map[K]prometheus.Counter{}}
-	c.known.Store(new(map[K]prometheus.Counter))
-	return c
+	return &cache[K]{make: make, all: map[K]prometheus.Counter{}}
 }
 
 // get returns the counter with the labels k. It makes the counter if there is none.
 func (c *cache[K]) get(k K) prometheus.Counter {
-	if counter, ok := (*c.known.Load())[k]; ok {
+	c.mu.RLock()
+	counter, ok := c.all[k]
+	c.mu.RUnlock()
+	if ok {
 		return counter
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	counter, ok := c.all[k]
-	if !ok {
+	if counter, ok = c.all[k]; !ok {
 		counter = c.make(k)
 		c.all[k] = counter
-	}
-	// A copy for each new counter would take quadratic time, so known is copied only
-	// when as many lookups have missed as it has counters.
-	if c.missed++; c.missed >= len(c.all) {
-		known := maps.Clone(c.all)
-		c.known.Store(&known)
-		c.missed = 0
 	}
 	return counter
 }

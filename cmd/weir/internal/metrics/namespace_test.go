@@ -102,17 +102,22 @@ func TestNearLimit(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{NearLimit: 0.5})
 	n := m.Namespace("default")
+	rules, err := rule.New([]rule.Rule{{Name: "past", Quota: &rule.Quota{Value: 4}, Window: window.Sliding(time.Hour)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, u := range []weir.Usage{
 		{Rule: "below", Result: window.Result{Allowed: true, Quota: 5, Used: 2}},
 		{Rule: "at", Result: window.Result{Allowed: true, Quota: 4, Used: 2}},
 		{Rule: "full", Shadow: true, Result: window.Result{Allowed: true, Quota: 4, Used: 4}},
 		{Rule: "one", Result: window.Result{Allowed: true, Quota: 1, Used: 1}}, // nothing is near it but the limit itself
 		{Rule: "over", Result: window.Result{Quota: 4, Used: 4}},
+		{Rule: "past", Hits: 1, Result: window.Result{Allowed: true, Quota: 4, Used: 4, Before: 4}}, // behind a verdict
 		{Rule: "endless", Result: window.Result{Allowed: true, Quota: window.Unlimited, Used: window.MaxHits}},
 		{Rule: "counter", Kind: rule.KindCounter, Result: window.Result{Allowed: true, Quota: 4, Used: 4}},
 	} {
 		for _, verb := range []store.Verb{store.Take, store.Record, store.Check, store.Refund} {
-			n.Decided(t.Context(), verb, &weir.Decision{Usages: []weir.Usage{u}}, 0)
+			n.Decided(t.Context(), verb, &weir.Decision{Usages: []weir.Usage{u}, Rules: rules}, 0)
 		}
 	}
 	got := read(m)

@@ -20,10 +20,11 @@ import (
 // Comparison holds the differences between two sets of rules, decision by
 // decision. Its JSON form is the output of `weir compare --json`.
 type Comparison struct {
-	// Lines, Bad, BadLines, Requests, From and To are as in [Report].
+	// Lines, Bad, BadLines, Requests, Records, From and To are as in [Report].
 	Lines    int64     `json:"lines"`
 	Bad      int64     `json:"bad"`
 	Requests int64     `json:"requests"`
+	Records  int64     `json:"records,omitzero"`
 	From     time.Time `json:"from,omitzero"`
 	To       time.Time `json:"to,omitzero"`
 
@@ -120,7 +121,7 @@ func Compare(ctx context.Context, before, after *rule.Set, source Source, list .
 	}
 	err = f.each(ctx, c.take)
 	r := &c.Comparison
-	r.Lines, r.Bad, r.BadLines, r.Requests = f.lines, f.bad, f.badLines, f.lines-f.bad
+	r.Lines, r.Bad, r.BadLines, r.Requests, r.Records = f.lines, f.bad, f.badLines, f.lines-f.bad-f.records, f.records
 	r.From, r.To = f.span()
 	r.Denials, r.Admissions = c.denials.report(after), c.admissions.report(before)
 	r.Missing = f.missing()
@@ -152,23 +153,21 @@ func (c *comparing) take(ctx context.Context, e *Entry) error {
 			return err
 		}
 	}
-	before, err := c.old.take(ctx, e)
+	before, err := c.old.do(ctx, e, e.Verb)
 	if err != nil {
 		return err
 	}
-	after, err := c.new.take(ctx, e)
+	after, err := c.new.do(ctx, e, e.Verb)
 	if err != nil {
 		return err
 	}
 	for _, m := range []*measuring{c.oldPeaks, c.newPeaks} {
-		if m == nil {
-			continue
-		}
-		use, err := m.decider.take(ctx, e)
-		if err != nil {
+		if err := m.take(ctx, e); err != nil {
 			return err
 		}
-		m.add(use)
+	}
+	if e.Verb == Record {
+		return nil
 	}
 	if !before.Allowed {
 		c.DeniedOld++
@@ -252,6 +251,7 @@ func (c *Comparison) Write(w io.Writer, graphs bool) error {
 	if c.Requests > 0 {
 		fmt.Fprintf(out, "requests: %d, %s to %s UTC\n", c.Requests, moment(&c.From), moment(&c.To))
 	}
+	writeRecords(out, c.Records)
 	writeMissing(out, c.Missing)
 	fmt.Fprintf(out, "denied before: %d (%s), denied now: %d (%s)\n\n",
 		c.DeniedOld, percent(c.DeniedOld, c.Requests), c.DeniedNew, percent(c.DeniedNew, c.Requests))

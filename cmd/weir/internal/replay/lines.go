@@ -145,7 +145,7 @@ func (r *lineReader) Next(e *Entry) error {
 			r.rest = ""
 		}
 		r.line++
-		e.Log, e.Line, e.Lines, e.Text = r.log, r.line, 0, text
+		e.Log, e.Line, e.Lines, e.Text, e.Verb = r.log, r.line, 0, text, Take
 		if e.Bad = r.parser.Parse(text, e); e.Bad == ErrSkip { //nolint:errorlint // hot path, and nothing wraps it
 			continue
 		}

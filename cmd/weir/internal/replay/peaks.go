@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"hash/maphash"
 	"math"
 	"slices"
@@ -157,6 +158,18 @@ func boundsOf(quotas []int64, top int64) []int64 {
 	}
 	slices.Sort(bounds)
 	return slices.Compact(bounds)
+}
+
+// take measures e. m can be nil.
+func (m *measuring) take(ctx context.Context, e *Entry) error {
+	if m == nil || e.Verb == Check { // which uses nothing
+		return nil
+	}
+	use, err := m.decider.do(ctx, e, Take)
+	if err == nil {
+		m.add(use)
+	}
+	return err
 }
 
 // add counts a decision of the measuring rules.

@@ -22,6 +22,9 @@
 //	agent    the User-Agent header
 //	host     the virtual host without its port, if the line has one
 //
+// In logs of other formats a request can also be a [Check], which counts nothing, or a
+// [Record], which counts and is not decided.
+//
 // Attributes that a line leaves out or gives as "-" are empty. Text that a
 // server escaped with backslashes stays escaped.
 //
@@ -82,13 +85,13 @@ func Run(ctx context.Context, rules *rule.Set, source Source, options ...Option)
 type Option func(*options)
 
 type options struct {
-	top, keepBad, examples int
-	alone, peaks           bool
-	progress               func(Progress)
+	top, examples int
+	alone, peaks  bool
+	progress      func(Progress)
 }
 
 func apply(list []Option) options {
-	o := options{top: DefaultTop, keepBad: DefaultKeepBad, examples: DefaultExamples, progress: func(Progress) {}}
+	o := options{top: DefaultTop, examples: DefaultExamples, progress: func(Progress) {}}
 	for _, option := range list {
 		option(&o)
 	}
@@ -98,8 +101,6 @@ func apply(list []Option) options {
 const (
 	// DefaultTop is the default number of keys in each list of keys.
 	DefaultTop = 10
-	// DefaultKeepBad is the default number of bad lines in a report.
-	DefaultKeepBad = 3
 	// DefaultExamples is the default number of examples for each rule in a
 	// comparison.
 	DefaultExamples = 3
@@ -107,9 +108,6 @@ const (
 
 // WithTop lists the n keys of each rule with the most denials. Default: DefaultTop.
 func WithTop(n int) Option { return func(o *options) { o.top = n } }
-
-// WithKeepBad reports the first n bad lines. Default: DefaultKeepBad.
-func WithKeepBad(n int) Option { return func(o *options) { o.keepBad = n } }
 
 // WithExamples lists n examples for each rule in a comparison. Default:
 // DefaultExamples.
@@ -132,15 +130,18 @@ type Progress struct {
 	Lines, Bad int64
 }
 
+// keptBad is the number of bad lines in a report.
+const keptBad = 3
+
 // feed reads a source and counts its lines.
 type feed struct {
 	reader   Reader
 	names    []string // of the attributes
 	entry    Entry
-	keepBad  int
 	progress func(Progress)
 
 	lines, bad  int64
+	records     int64 // of the lines
 	badLines    []BadLine
 	unseen      []int          // attributes without a value so far
 	first, last window.Instant // of requests
@@ -153,7 +154,7 @@ func newFeed(ctx context.Context, source Source, names []string, o *options) (*f
 	}
 	f := &feed{
 		reader: reader, names: names, entry: Entry{Values: make([]string, len(names))},
-		keepBad: o.keepBad, progress: o.progress, badLines: []BadLine{}, // not null in the JSON
+		progress: o.progress, badLines: []BadLine{}, // not null in the JSON
 	}
 	for i := range names {
 		f.unseen = append(f.unseen, i)
@@ -220,6 +221,9 @@ func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) erro
 		if len(f.unseen) > 0 {
 			f.unseen = slices.DeleteFunc(f.unseen, func(i int) bool { return f.entry.Values[i] != "" })
 		}
+		if f.entry.Verb == Record {
+			f.records++
+		}
 		if now := f.entry.Time; f.lines-f.bad == 1 {
 			f.first, f.last = now, now
 		} else {
@@ -232,7 +236,7 @@ func (f *feed) isBad(why error) {
 	more := max(f.entry.Lines, 1) - 1
 	f.lines += more
 	f.bad += more + 1
-	if len(f.badLines) < f.keepBad {
+	if len(f.badLines) < keptBad {
 		e := &f.entry
 		f.badLines = append(f.badLines, BadLine{
 			strings.Clone(e.Log), e.Line, strings.TrimPrefix(strings.Clone(why.Error()), "weir: "), strings.Clone(excerpt(e.Text)),
@@ -250,7 +254,11 @@ type decider struct {
 }
 
 func newDecider(rules *rule.Set, f *feed) (*decider, error) {
-	s := memstore.New(memstore.WithClock(func() window.Instant { return f.entry.Time }))
+	memory := memstore.New(memstore.WithClock(func() window.Instant { return f.entry.Time }))
+	var s store.Store = memory
+	if countsRest(rules) {
+		s = &behindStore{Store: memory}
+	}
 	engine, err := weir.NewEngine(rules, weir.WithStore(s))
 	if err != nil {
 		return nil, err
@@ -276,13 +284,14 @@ func positions(rules *rule.Set, names []string) []int {
 	return from
 }
 
-// take decides e. The decision is valid until the next call.
-func (d *decider) take(ctx context.Context, e *Entry) (*weir.Decision, error) {
+// do does what e asks, and returns the answer. That of a record decides nothing. The decision is
+// valid until the next call.
+func (d *decider) do(ctx context.Context, e *Entry, verb Verb) (*weir.Decision, error) {
 	d.read(e)
-	return &d.decision, d.engine.Do(ctx, store.Take, &d.request, &d.decision)
+	return &d.decision, d.engine.Do(ctx, verb.Store(), &d.request, &d.decision)
 }
 
-// check returns the error that take would return for e.
+// check returns the error that do would return for e.
 func (d *decider) check(ctx context.Context, e *Entry) error {
 	d.read(e)
 	return d.engine.Do(ctx, store.Check, &d.request, &d.decision)
@@ -304,22 +313,18 @@ type run struct {
 
 // take replays one request.
 func (r *run) take(ctx context.Context, e *Entry) error {
-	d, err := r.real.take(ctx, e)
+	d, err := r.real.do(ctx, e, e.Verb)
 	if err != nil {
 		return err
 	}
-	r.tallies.add(d, e.Time)
-	if r.peaks != nil {
-		use, err := r.peaks.decider.take(ctx, e)
-		if err != nil {
-			return err
-		}
-		r.peaks.add(use)
+	r.tallies.add(d, e)
+	if err := r.peaks.take(ctx, e); err != nil {
+		return err
 	}
 	if r.alone == nil {
 		return nil
 	}
-	alone, err := r.alone.take(ctx, e)
+	alone, err := r.alone.do(ctx, e, e.Verb)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,11 @@ type Report struct {
 	From      time.Time        `json:"from,omitzero"`
 	To        time.Time        `json:"to,omitzero"`
 
+	// Records is the number of lines that report an action after it has happened, such as an
+	// update of koala's. Rules count them and do not decide them, so they are not among the
+	// requests.
+	Records int64 `json:"records,omitzero"`
+
 	// Degraded is the number of requests under a rule that had no memory left for
 	// another key ([rule.Rule.MaxKeys]). The rule's outage policy decided them, and
 	// the rule's numbers do not include them.
@@ -59,8 +64,8 @@ type Tally struct {
 
 	// Matched is the number of requests that matched the rule: the sum of Allowed
 	// and Denied. Denied is the number of those that exceeded the rule's limit,
-	// even if an earlier rule decided them or the rule is in shadow mode. For a
-	// verdict, Matched is the number of requests that it decided.
+	// even if an earlier rule decided them, the rule is in shadow mode, or it counts
+	// behind a verdict, whatever its limit. For a verdict, Matched is the number of requests that it decided.
 	Matched int64 `json:"matched"`
 	Allowed int64 `json:"allowed"`
 	Denied  int64 `json:"denied"`

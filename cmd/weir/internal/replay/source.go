@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/weirhq/weir/cmd/weir/internal/logs/accesslog"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -27,10 +28,26 @@ type Reader interface {
 	Close() error
 }
 
+// Verb is what a request of a log asks of the rules.
+type Verb uint8
+
+const (
+	Take   Verb = iota // decide, and count what is admitted
+	Check              // only decide
+	Record             // only count
+)
+
+// Store returns the verb of package store.
+func (v Verb) Store() store.Verb { return [...]store.Verb{store.Take, store.Check, store.Record}[v] }
+
 // Entry is a request of a source.
 type Entry struct {
 	// Time is the time of the request.
 	Time window.Instant
+
+	// Verb is what the request asks. A [Parser] sets it for a format whose lines are not
+	// all a Take.
+	Verb Verb
 
 	// Values holds the values of the attributes that were passed to
 	// [Source.Open], in that order. A missing value is empty.
@@ -44,7 +61,7 @@ type Entry struct {
 	Lines int64
 	Text  string
 
-	// Bad is the reason why the line is not a request. If it is set, Time and Values
+	// Bad is the reason why the line is not a request. If it is set, Time, Verb and Values
 	// have no meaning.
 	Bad error
 }

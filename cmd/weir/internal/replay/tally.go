@@ -98,22 +98,29 @@ func newTallies(rules *rule.Set) *tallies {
 	return ts
 }
 
-// add counts a decision made at now.
-func (ts *tallies) add(d *weir.Decision, now window.Instant) {
-	ts.total(d, now)
+// add counts the decision of e.
+func (ts *tallies) add(d *weir.Decision, e *Entry) {
+	now, decides := e.Time, e.Verb != Record
+	if decides {
+		ts.total(d, now)
+	}
 	for i := range d.Usages {
 		u := &d.Usages[i]
 		t := ts.of(i, u.Rule)
-		t.Matched++
 		// A key with earlier hits in its window is in seen already.
 		if u.Before == 0 {
 			t.seen[maphash.String(ts.seed, u.Key)] = struct{}{}
 		}
-		t.over.add(now, u.Allowed)
+		if !decides {
+			continue
+		}
+		t.Matched++
+		within := u.Allowed || u.Kind != rule.KindLimit // triggers and counters admit everything
+		t.over.add(now, within)
 		if u.Held {
 			t.Held++
 		}
-		if u.Allowed {
+		if within {
 			t.Allowed++
 			continue
 		}
@@ -193,7 +200,7 @@ func (r *run) report(f *feed, o *options) *Report {
 	delete(ts.outcomes, "")
 	ts.outcome, ts.outcomeCount = "", 0
 	report := &Report{
-		Lines: f.lines, Bad: f.bad, Requests: ts.allowed + ts.denied, Allowed: ts.allowed, Denied: ts.denied,
+		Lines: f.lines, Bad: f.bad, Records: f.records, Requests: ts.allowed + ts.denied, Allowed: ts.allowed, Denied: ts.denied,
 		Unmatched: ts.unmatched, Degraded: ts.degraded, Outcomes: ts.outcomes, BadLines: f.badLines, Missing: f.missing(),
 		Rules: make([]Tally, len(ts.rules)), Timeline: ts.over.report(), Hours: ts.hours.report(),
 	}

@@ -21,6 +21,7 @@ func (r *Report) Write(w io.Writer, graphs bool) error {
 		fmt.Fprintf(out, "requests: %d, allowed: %d, denied: %d (%s), %s to %s UTC\n",
 			r.Requests, r.Allowed, r.Denied, percent(r.Denied, r.Requests), moment(&r.From), moment(&r.To))
 	}
+	writeRecords(out, r.Records)
 	if r.Unmatched > 0 {
 		fmt.Fprintf(out, "unmatched: %s (%s) matched no rule\n", count(r.Unmatched, "request"), percent(r.Unmatched, r.Requests))
 	}
@@ -43,6 +44,13 @@ func writeLines(out io.Writer, lines, bad int64, list []BadLine) {
 	}
 	if more := bad - int64(len(list)); more > 0 && len(list) > 0 {
 		fmt.Fprintf(out, "  and %d more\n", more)
+	}
+}
+
+// writeRecords writes the number of lines that were counted and not decided.
+func writeRecords(out io.Writer, n int64) {
+	if n > 0 {
+		fmt.Fprintf(out, "records: %d, counted and not decided\n", n)
 	}
 }
 

@@ -94,17 +94,7 @@ var positions = func() map[string]int {
 
 // position returns the position of the command called name, in any case.
 func position(name string) (int, bool) {
-	var upper [16]byte
-	if len(name) > len(upper) {
-		return 0, false
-	}
-	for i, b := range []byte(name) {
-		if 'a' <= b && b <= 'z' {
-			b -= 'a' - 'A'
-		}
-		upper[i] = b
-	}
-	i, ok := positions[string(upper[:len(name)])]
+	i, ok := positions[strings.ToUpper(name)]
 	return i, ok
 }
 

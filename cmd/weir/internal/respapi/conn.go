@@ -42,7 +42,6 @@ type conn struct {
 	attributes []weir.Attribute // of all items of a batch
 	began      time.Time        // when the batch began
 	throttles  *throttles       // of space
-	last       lastThrottle
 }
 
 const (

@@ -236,33 +236,17 @@ func (c *conn) reply(command int, item *weir.Item) {
 		c.out.bulk(d.Outcome)
 		c.out.bulk(d.Rule)
 		c.out.seconds(d.RetryAfter)
-		c.receipt(d)
+		c.out.bulk(d.Receipt.String())
 		return
 	}
 	c.out.fields(7)
-	c.out.bulk("allowed")
-	c.out.boolean(d.Allowed)
-	c.out.bulk("outcome")
-	c.out.bulk(d.Outcome)
-	c.out.bulk("rule")
-	c.out.bulk(d.Rule)
-	c.out.bulk("retry_after")
-	c.out.seconds(d.RetryAfter)
-	c.out.bulk("receipt")
-	c.receipt(d)
-	c.out.bulk("unmatched")
-	c.out.boolean(d.Unmatched)
-	c.out.bulk("degraded")
-	c.out.bulk(string(d.DegradedReason))
-}
-
-// receipt appends the receipt of a decision, or an empty text.
-func (c *conn) receipt(d *weir.Decision) {
-	if d.Receipt.IsZero() {
-		c.out.bulk("")
-	} else {
-		c.out.bulk(d.Receipt.String())
-	}
+	c.out.bulk("allowed").boolean(d.Allowed)
+	c.out.bulk("outcome").bulk(d.Outcome)
+	c.out.bulk("rule").bulk(d.Rule)
+	c.out.bulk("retry_after").seconds(d.RetryAfter)
+	c.out.bulk("receipt").bulk(d.Receipt.String())
+	c.out.bulk("unmatched").boolean(d.Unmatched)
+	c.out.bulk("degraded").bulk(string(d.DegradedReason))
 }
 
 // usage answers WEIR.USAGE rule [attribute value …].
@@ -292,27 +276,18 @@ func (c *conn) usage(args []string) error {
 		fields++
 	}
 	c.out.fields(fields)
-	c.out.bulk("kind")
-	c.out.bulk(u.Kind.String())
-	c.out.bulk("key")
-	c.out.bulk(u.Key)
-	c.out.bulk("used")
-	c.out.integer(u.Used)
+	c.out.bulk("kind").bulk(u.Kind.String())
+	c.out.bulk("key").bulk(u.Key)
+	c.out.bulk("used").integer(u.Used)
 	if limit {
-		c.out.bulk("quota")
-		c.out.integer(u.Quota)
-		c.out.bulk("remaining")
-		c.out.integer(u.Remaining)
+		c.out.bulk("quota").integer(u.Quota)
+		c.out.bulk("remaining").integer(u.Remaining)
 	}
-	c.out.bulk("reset_after")
-	c.out.seconds(u.ResetAfter)
-	c.out.bulk("holds")
-	c.out.integer(int64(u.Holds))
-	c.out.bulk("strikes")
-	c.out.integer(u.Strikes)
+	c.out.bulk("reset_after").seconds(u.ResetAfter)
+	c.out.bulk("holds").integer(int64(u.Holds))
+	c.out.bulk("strikes").integer(u.Strikes)
 	if u.BannedUntil > 0 {
-		c.out.bulk("banned_until")
-		c.out.integer(int64(u.BannedUntil) / int64(time.Second/time.Microsecond))
+		c.out.bulk("banned_until").integer(int64(u.BannedUntil) / int64(time.Second/time.Microsecond))
 	}
 	return nil
 }

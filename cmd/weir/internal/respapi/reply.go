@@ -45,10 +45,11 @@ func (r *replies) integer(n int64) {
 	r.b = append(strconv.AppendInt(append(r.b, ':'), n, 10), "\r\n"...)
 }
 
-// bulk appends a Bulk String.
-func (r *replies) bulk(text string) {
+// bulk appends a Bulk String. It returns r, for the value behind the name of a field.
+func (r *replies) bulk(text string) *replies {
 	r.length('$', len(text))
 	r.b = append(append(r.b, text...), "\r\n"...)
+	return r
 }
 
 // array starts an Array of n elements.

@@ -17,7 +17,7 @@ const checkEvery = time.Second
 // scopes in need.
 func (c *conn) admit(need access.Scope) error {
 	if c.checked.IsZero() {
-		caller, err := c.server.c.Auth.Verify(c.credentials, access.None)
+		caller, err := c.server.c.Auth.Authenticate(c.credentials, access.None)
 		if err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func (c *conn) admit(need access.Scope) error {
 			return err
 		}
 		if space != c.space {
-			c.throttles, c.last = c.server.throttlesOf(space), lastThrottle{}
+			c.throttles = c.server.throttlesOf(space)
 		}
 		c.caller, c.space, c.checked, c.known = caller, space, time.Now(), true
 	}
@@ -101,20 +101,13 @@ func (c *conn) hello(args []string) error {
 		version = 3
 	}
 	c.out.fields(7)
-	c.out.bulk("server")
-	c.out.bulk("weir")
-	c.out.bulk("version")
-	c.out.bulk(c.server.c.Version)
-	c.out.bulk("proto")
-	c.out.integer(version)
-	c.out.bulk("id")
-	c.out.integer(c.id)
-	c.out.bulk("mode")
-	c.out.bulk("standalone")
-	c.out.bulk("role")
-	c.out.bulk("master")
-	c.out.bulk("modules")
-	c.out.array(0)
+	c.out.bulk("server").bulk("weir")
+	c.out.bulk("version").bulk(c.server.c.Version)
+	c.out.bulk("proto").integer(version)
+	c.out.bulk("id").integer(c.id)
+	c.out.bulk("mode").bulk("standalone")
+	c.out.bulk("role").bulk("master")
+	c.out.bulk("modules").array(0)
 	return nil
 }
 

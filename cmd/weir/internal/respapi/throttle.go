@@ -30,13 +30,6 @@ type throttleCall struct {
 	err    error
 }
 
-// lastThrottle caches the limiter of the last call of a connection, because most clients always
-// send the same limit.
-type lastThrottle struct {
-	throttle throttle
-	limiter  *throttleLimiter
-}
-
 // throttles are the limiters of CL.THROTTLE in one namespace, by their limits. All count
 // in one store, and keys of limits with the same period share their counters. It is safe
 // for concurrent use.
@@ -201,26 +194,15 @@ func (c *throttleCall) run() {
 	c.result, c.err = c.limiter.AllowN(context.Background(), c.key, c.n)
 }
 
-// throttle answers CL.THROTTLE. It decides at once if no batch is open, which saves some
-// copies.
+// throttle adds a CL.THROTTLE to the batch.
 func (c *conn) throttle(args []string) error {
 	call, err := c.parseThrottle(args)
-	switch {
-	case err != nil:
-		return err
-	case len(c.batch.pending) > 0 || c.server.c.Shared:
-		c.batch.throttle(call)
-	default:
-		call.run()
-		c.replyThrottle(&call)
+	if err == nil {
+		b := &c.batch
+		b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
+		b.throttles = append(b.throttles, call)
 	}
-	return nil
-}
-
-// throttle adds a call to the batch.
-func (b *batch) throttle(call throttleCall) {
-	b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
-	b.throttles = append(b.throttles, call)
+	return err
 }
 
 // parseThrottle reads the arguments of CL.THROTTLE key max_burst count period [quantity].
@@ -244,22 +226,18 @@ func (c *conn) parseThrottle(args []string) (call throttleCall, err error) {
 		return call, fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
 	}
 	l := throttle{numbers[0] + 1, numbers[1], numbers[2]}
-	now := c.began.Unix()
-	if c.last.limiter == nil || c.last.throttle != l || !c.last.limiter.use(now) {
-		switch {
-		case l.count == 0 || l.period == 0:
-			return call, errors.New("zero rates are not supported")
-		case l.period > int64(window.MaxLength/time.Second):
-			return call, fmt.Errorf("period: %d: more than %d seconds", l.period, int64(window.MaxLength/time.Second))
-		}
-		m, err := c.throttles.get(l, now)
-		if err != nil {
-			return call, err
-		}
-		c.last = lastThrottle{l, m}
+	switch {
+	case l.count == 0 || l.period == 0:
+		return call, errors.New("zero rates are not supported")
+	case l.period > int64(window.MaxLength/time.Second):
+		return call, fmt.Errorf("period: %d: more than %d seconds", l.period, int64(window.MaxLength/time.Second))
+	}
+	m, err := c.throttles.get(l, c.began.Unix())
+	if err != nil {
+		return call, err
 	}
 	whole := float64(l.burst) * float64(l.period) / float64(l.count) * 1e9
-	return throttleCall{limiter: c.last.limiter.Limiter, key: args[0], n: numbers[3], whole: whole}, nil
+	return throttleCall{limiter: m.Limiter, key: args[0], n: numbers[3], whole: whole}, nil
 }
 
 var throttleNames = [...]string{"max_burst", "count", "period", "quantity"}

@@ -160,10 +160,7 @@ func (c *conn) prepare() (at int, err error) {
 		case q.command < cmdUsage:
 			err = c.add(q.command, q.args)
 		case q.command == cmdThrottle:
-			var call throttleCall
-			if call, err = c.parseThrottle(q.args); err == nil {
-				c.batch.throttle(call)
-			}
+			err = c.throttle(q.args)
 		default:
 			c.batch.pending = append(c.batch.pending, pending{q.command, i})
 		}

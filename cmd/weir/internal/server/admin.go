@@ -90,7 +90,7 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}).Write(w)
 		return
 	}
-	if _, err := a.auth.Authenticate(r, to.need); err != nil {
+	if _, err := a.auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 		answer.ProblemOf(err).Write(w)
 		return
 	}

@@ -126,7 +126,7 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 		if err = faults; err == nil {
 			l.set, l.warnings = file.Set, file.Warnings
 		}
-	} else {
+	} else if err = koalafile.NotRules(r.path, src); err == nil {
 		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.RelativeTo(r.path, list)) })
 		if err = faults; err == nil {
 			l.set, l.lists = file.Set, file.Lists

@@ -1,6 +1,9 @@
 package top
 
-import "math"
+import (
+	"container/heap"
+	"math"
+)
 
 // Sketch counts the most frequent keys of a stream with the algorithm
 // Space-Saving. Make one with [NewSketch]. It is not safe for concurrent use.
@@ -46,10 +49,9 @@ func (s *Sketch) Add(key []byte, n int64) string {
 	case known:
 	case len(s.slots) < s.k:
 		at = int32(len(s.slots))
-		s.slots = append(s.slots, slot{Entry: Entry{Key: string(key)}, at: at})
-		s.heap = append(s.heap, at)
+		s.slots = append(s.slots, slot{Entry: Entry{Key: string(key)}})
+		heap.Push((*byCount)(s), at)
 		s.index[s.slots[at].Key] = at
-		s.up(at)
 	default:
 		at = s.heap[0]
 		lowest := &s.slots[at].Entry
@@ -59,7 +61,7 @@ func (s *Sketch) Add(key []byte, n int64) string {
 	}
 	e := &s.slots[at]
 	e.Count = plus(e.Count, n)
-	s.down(e.at)
+	heap.Fix((*byCount)(s), int(e.at))
 	return e.Key
 }
 
@@ -73,9 +75,6 @@ func (s *Sketch) Min() int64 {
 	}
 	return s.slots[s.heap[0]].Count
 }
-
-// Len returns the number of keys in s.
-func (s *Sketch) Len() int { return len(s.slots) }
 
 // Of returns the entry of key. For a key that is not in s, Count and Error are
 // Min.
@@ -95,41 +94,22 @@ func (s *Sketch) Reset(k int) {
 	clear(s.index)
 }
 
-// up moves the slot at an index of the heap towards the root.
-func (s *Sketch) up(at int32) {
-	for at > 0 {
-		above := (at - 1) / 2
-		if s.count(above) <= s.count(at) {
-			return
-		}
-		s.swap(above, at)
-		at = above
-	}
+// byCount is a Sketch as a heap of its slots.
+type byCount Sketch
+
+func (s *byCount) Len() int           { return len(s.heap) }
+func (s *byCount) Less(a, b int) bool { return s.slots[s.heap[a]].Count < s.slots[s.heap[b]].Count }
+func (s *byCount) Pop() any           { panic("a sketch replaces its lowest key") }
+
+// Push implements [heap.Interface].
+func (s *byCount) Push(x any) {
+	s.slots[x.(int32)].at = int32(len(s.heap))
+	s.heap = append(s.heap, x.(int32))
 }
 
-// down moves the slot at an index of the heap away from the root.
-func (s *Sketch) down(at int32) {
-	for {
-		least := at
-		for below := 2*at + 1; below <= 2*at+2 && int(below) < len(s.heap); below++ {
-			if s.count(below) < s.count(least) {
-				least = below
-			}
-		}
-		if least == at {
-			return
-		}
-		s.swap(least, at)
-		at = least
-	}
-}
-
-// count returns the count of the slot at an index of the heap.
-func (s *Sketch) count(at int32) int64 { return s.slots[s.heap[at]].Count }
-
-func (s *Sketch) swap(a, b int32) {
+func (s *byCount) Swap(a, b int) {
 	s.heap[a], s.heap[b] = s.heap[b], s.heap[a]
-	s.slots[s.heap[a]].at, s.slots[s.heap[b]].at = a, b
+	s.slots[s.heap[a]].at, s.slots[s.heap[b]].at = int32(a), int32(b)
 }
 
 // plus returns a + b, neither of which is negative, or the largest number.
