@@ -42,9 +42,10 @@ type Decision struct {
 	// limit before it denies.
 	Verdicts []string
 
-	// Triggered holds the names of the triggers that report: their window holds
-	// at least their number of hits. A trigger with [rule.Rule.Once] reports
-	// only in the call that reaches the number. A refund triggers nothing.
+	// Triggered holds the names of the rules that report: triggers whose window holds at
+	// least their number of hits, with [rule.Rule.Once] only in the call that reaches the
+	// number, and limits whose count reaches [rule.Rule.Near] in this call. A refund
+	// triggers nothing.
 	Triggered []string
 
 	// Unmatched reports whether no rule matched the request. The outcome is then

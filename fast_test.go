@@ -119,6 +119,9 @@ func fastRule(r *rand.Rand, i int) rule.Rule {
 		Quota: &rule.Quota{Value: int64(r.IntN(6))}, Window: windows[r.IntN(len(windows))],
 		MaxKeys: []int64{0, 0, 0, 2}[r.IntN(4)], OnOutage: rule.Outage(r.IntN(3)),
 	}
+	if r.IntN(3) == 0 {
+		ru.Near = 1 + r.IntN(100)
+	}
 	switch r.IntN(12) {
 	case 0:
 		ru.Mode = rule.Shadow
@@ -131,9 +134,9 @@ func fastRule(r *rand.Rand, i int) rule.Rule {
 	case 4:
 		ru.Ban = window.Ban{For: 30 * time.Second}
 	case 5:
-		ru.Quota, ru.Window = nil, windows[1] // a counter
+		ru.Quota, ru.Near, ru.Window = nil, 0, windows[1] // a counter
 	case 6:
-		ru.Quota, ru.Trigger, ru.Once = nil, int64(1+r.IntN(4)), r.IntN(2) == 0
+		ru.Quota, ru.Near, ru.Trigger, ru.Once = nil, 0, int64(1+r.IntN(4)), r.IntN(2) == 0
 	case 7:
 		ru.Measure, ru.Of = window.Sum, "cost"
 	case 8:

@@ -60,7 +60,7 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 		if decides && drive.Denies(op) {
 			deny(i, op.Result.RetryAfter)
 		}
-		if common.Kind == rule.KindTrigger && fired(rules.Rule(i), verb, &op.Result) {
+		if common.Reports && verb != store.Refund && rules.Rule(i).Reports(&op.Result) {
 			d.Triggered = append(d.Triggered, common.Name)
 		}
 	}
@@ -85,13 +85,4 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 		common := rules.Prepared(denial)
 		d.Allowed, d.Outcome, d.Rule = false, common.Outcome, common.Name
 	}
-}
-
-// fired reports whether the trigger r reports: its window holds at least its
-// number and, for one that reports once, has crossed it in this call.
-func fired(r *rule.Rule, verb store.Verb, res *window.Result) bool {
-	if r.Mode == rule.Shadow || verb == store.Refund || res.Used < r.Trigger {
-		return false
-	}
-	return !r.Once || res.Before < r.Trigger
 }

@@ -41,6 +41,12 @@ func (c *checker) checkEffect() {
 	if c.Once && c.Trigger == 0 {
 		c.fault("once", "is for triggers")
 	}
+	switch {
+	case c.Near < 0 || c.Near > 100:
+		c.fault("near", "%d%%: want 1%% to 100%%", c.Near)
+	case c.Near > 0 && c.Quota == nil:
+		c.fault("near", "is for limits")
+	}
 	c.checkThen()
 	if c.CountRest && c.Kind() != KindVerdict {
 		c.fault("rest", "is for rules that decide at once, with then and no limit: others don't end the matching")

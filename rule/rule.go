@@ -51,6 +51,10 @@ type Rule struct {
 	Trigger int64  // the number from which a trigger reports; 0: the rule is not a trigger
 	Once    bool   // the trigger reports only when its number is reached, not above it
 
+	// Near makes a limit report when the hits that it has counted reach this percentage of
+	// the quota; 0 means that it does not. See [Rule.Reports].
+	Near int
+
 	// Window is the window that the rule counts in. After is the condition under
 	// which a limit starts. A counter replaces a sliding window by a cells window
 	// of the same length.
@@ -143,6 +147,21 @@ func (r *Rule) Kind() Kind {
 		return KindVerdict
 	}
 	return KindCounter
+}
+
+// Reports reports whether r, a trigger or a limit with Near, reports in the decision of a
+// call with this result. A trigger does as long as its window holds at least its number, and
+// with Once only in the call that reaches the number. A limit does in the call that raises its
+// count to Near percent of the quota or over it, and not in shadow mode.
+func (r *Rule) Reports(res *window.Result) bool {
+	switch {
+	case r.Trigger > 0:
+		return res.Used >= r.Trigger && (!r.Once || res.Before < r.Trigger)
+	case r.Near > 0 && r.Mode == Enforce && res.Quota != window.Unlimited:
+		from := (res.Quota*int64(r.Near) + 99) / 100
+		return res.Used >= from && res.Before < from
+	}
+	return false
 }
 
 // Holds reports whether takes hold hits under r: r has Hold, or its window is held.

@@ -274,6 +274,8 @@ func (s *script) setting(t *testing.T, d *datatest.TestData, r *rule.Rule, setti
 		r.Quota = quota(value, number)
 	case "trigger":
 		r.Trigger = number(value)
+	case "near":
+		r.Near = int(number(value))
 	case "once":
 		r.Once = true
 	case "window":

@@ -64,6 +64,7 @@ func dumpRule(b *strings.Builder, r *rule.Rule) {
 		{r.OnOutage != rule.OutageLocal, "on outage " + r.OnOutage.String()},
 		{r.CountDenied, "counts denied"},
 		{r.Once, "once"},
+		{r.Near > 0, fmt.Sprintf("near at %d%%", r.Near)},
 		{r.Hold > 0, fmt.Sprintf("holds %v, then %s", r.Hold, map[bool]string{false: "keep", true: "release"}[r.Release])},
 		{r.MaxHolds > 0, fmt.Sprintf("at most %d holds", r.MaxHolds)},
 		{r.Ban.For > 0, fmt.Sprintf("bans %v × %d, at most %v, forgets in %v", r.Ban.For, r.Ban.Factor, r.Ban.Most, r.Ban.Forget)},

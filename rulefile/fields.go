@@ -149,6 +149,20 @@ func (p *pass) whole(n *node, least, most int64) int64 {
 	return 0
 }
 
+// percent reads a percentage, such as 80%.
+func (p *pass) percent(n *node) int {
+	if n == nil {
+		return 0
+	}
+	digits, ok := strings.CutSuffix(n.text, "%")
+	v, err := strconv.ParseUint(digits, 10, 7)
+	if n.kind != aText || !ok || err != nil || v < 1 || v > 100 {
+		p.fault(n, "%s is %s, want a percentage from 1%% to 100%%, such as 80%%", n.label, n)
+		return 0
+	}
+	return int(v)
+}
+
 // limitText returns n as text, and 2^53-1 for the largest count.
 func limitText(n int64) string {
 	if n == window.MaxHits {

@@ -9,7 +9,7 @@ import (
 )
 
 var ruleKeys = []string{
-	"name", "when", "trim", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once",
+	"name", "when", "trim", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once", "near",
 	"hold", "unsettled", "max_holds", "ban", "then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone",
 	"ignore",
 }
@@ -44,6 +44,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		Quota:       p.quota(f["limit"]),
 		Trigger:     p.whole(f["trigger"], 1, window.MaxHits),
 		Once:        p.yes(f["once"]),
+		Near:        p.percent(f["near"]),
 		Window:      p.window(f["window"], zone),
 		After:       p.after(f["after"], zone),
 		Hold:        p.duration(f["hold"], nil),

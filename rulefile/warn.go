@@ -108,6 +108,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		l.groups(i)
 		l.size(i)
 		l.estimates(i)
+		l.banned(i)
 		l.forgotten(i)
 	}
 	l.dead()
@@ -216,6 +217,14 @@ var warningTexts = map[string]string{
 and no request is denied.
 
 Remove "mode: shadow" from the rules that have been tried. While all are on trial,
+silence the warning.`,
+	"ban-needs-attribute": `A rule with sum or distinct applies only to requests that have the attribute. A
+request without it passes while the key is banned, so that a caller that forgets the
+attribute has no ban at all.
+
+Count requests: take before each attempt, and give the hit back after a success. Or
+let another rule deny requests without the attribute: when: {errors: {absent: true}}
+and then: deny. If each caller sends the attribute, 0 where nothing is to be counted,
 silence the warning.`,
 	"dead-rule": `A verdict earlier in the file matches every request that this rule matches, and
 ends the evaluation. The rule never counts and never decides.

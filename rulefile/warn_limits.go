@@ -270,3 +270,19 @@ func (l *linter) forgotten(i int) {
 		l.warn(i, "restart-forgets", l.field(i, "window"), "without a store or a data directory, a restart of the service forgets what counts forever")
 	}
 }
+
+// banned warns of a ban that requests without an attribute do not meet.
+func (l *linter) banned(i int) {
+	r := &l.rules[i]
+	if r.Ban == (window.Ban{}) || r.Measure == window.Count || r.Mode == rule.Shadow {
+		return
+	}
+	for j := range l.rules {
+		by := &l.rules[j]
+		denies := by.Kind() == rule.KindVerdict && by.Mode == rule.Enforce && by.Then != rule.Allow && !l.pass.outcomes[by.Then].Allow
+		if denies && slices.ContainsFunc(by.When, func(c rule.Condition) bool { return c.Attribute == r.Of && c.Test.Holds("") }) {
+			return
+		}
+	}
+	l.warn(i, "ban-needs-attribute", l.field(i, "ban"), "a request without %s does not match the rule, and passes while the key is banned", r.Of)
+}

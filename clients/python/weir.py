@@ -132,7 +132,7 @@ class Decision:
     limits: List[Usage] = field(default_factory=list)
     #: The verdicts that matched.
     verdicts: List[str] = field(default_factory=list)
-    #: The triggers that report.
+    #: The triggers, and the limits with ``near``, that report.
     triggered: List[str] = field(default_factory=list)
     #: Whether no rule matched.
     unmatched: bool = False

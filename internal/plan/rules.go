@@ -105,6 +105,7 @@ type Prepared struct {
 	Shadow      bool
 	CountDenied bool
 	Held        bool // the window counts only what is held
+	Reports     bool // [rule.Rule.Reports] is to be asked
 }
 
 // prepare returns what the ops of rule i share.
@@ -115,6 +116,7 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 		SameKey: i > 0 && set.Compiled().SameKey(i, i-1),
 		Name:    r.Name, Outcome: r.Then, Shadow: r.Mode == rule.Shadow,
 		CountDenied: r.CountDenied, Held: r.Window.Kind == window.KindHeld,
+		Reports: r.Trigger > 0 || r.Near > 0,
 	}
 	if p.Outcome == "" {
 		p.Outcome = rule.Deny

@@ -596,7 +596,7 @@ export interface components {
             limits: components["schemas"]["Usage"][];
             /** @description The verdicts that matched, in the order of the rules; missing if none did */
             verdicts?: string[];
-            /** @description The triggers that report; missing if none does */
+            /** @description The triggers, and the limits with `near`, that report; missing if none does */
             triggered?: string[];
             /**
              * @description True if no rule matched the request; otherwise missing. The outcome is then that of `unmatched` in the rules file.
@@ -856,6 +856,8 @@ export interface components {
             distinct?: string;
             /** @description The quota, or one for each value of an attribute */
             limit?: number | components["schemas"]["QuotaBy"];
+            /** @description The part of the limit at which it reports, such as `80%` */
+            near?: string;
             /** @description The number of hits from which on the trigger reports */
             trigger?: number;
             /** @description The window, such as `sliding 1h` */

@@ -1,7 +1,6 @@
 package access_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,16 +8,6 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
-
-// refused returns the reason of a refusal.
-func refused(t *testing.T, err error) access.Reason {
-	t.Helper()
-	var r *access.Refusal
-	if !errors.As(err, &r) {
-		t.Fatalf("got %v, want a refusal", err)
-	}
-	return r.Reason
-}
 
 // An address that shows ten wrong tokens in a minute is told to wait. A right token is accepted
 // nevertheless, even one that was never shown before: behind a proxy all callers have one

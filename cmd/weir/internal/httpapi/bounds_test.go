@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -106,5 +107,23 @@ func TestAnswerOfEscapes(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("%.12s…: got %d and %d bytes, want %d", user, w.Code, w.Body.Len(), want)
 		}
+	}
+}
+
+// The rules in force are shown however many there are, in parts that take little memory.
+func TestManyRulesAreShown(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	src := "rules: ["
+	for i := range n {
+		src += fmt.Sprintf("{name: rule-%d, when: {page: page-%d}, per: [user], limit: 9, window: 1h},", i, i)
+	}
+	engine, _ := scripttest.NewEngine(t, src+"]", func() window.Instant { return window.At(scripttest.Start) })
+	api := httpapi.New(namespace.Only(engine), httpapi.Config{Resources: &access.ResourceLimits{Memory: 1 << 20}})
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/rules", nil))
+	var got struct{ Rules []struct{ Name string } }
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || len(got.Rules) != n || got.Rules[n-1].Name != fmt.Sprint("rule-", n-1) {
+		t.Errorf("got status %d, %d rules and error %v, want %d rules", w.Code, len(got.Rules), err, n)
 	}
 }

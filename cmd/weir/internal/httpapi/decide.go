@@ -36,7 +36,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if f := x.scan.decode(x.body, store.Check, &x.item[0]); f != nil {
 		return f
 	}
-	if err := x.reserveRules(x.space.Engine().Rules().Len()); err != nil {
+	if err := x.reserveExplanations(x.space.Engine().Rules().Len()); err != nil {
 		return err
 	}
 	d, why, err := x.space.Engine().Explain(r.Context(), x.item[0].Request)

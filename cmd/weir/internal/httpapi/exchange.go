@@ -84,8 +84,8 @@ func (x *exchange) admitOne(s run.Size) error {
 	return nil
 }
 
-// reserveRules reserves the memory of an answer that lists n rules, if it is large.
-func (x *exchange) reserveRules(n int) error {
+// reserveExplanations reserves the memory of an answer that explains n rules, if it is large.
+func (x *exchange) reserveExplanations(n int) error {
 	const each = 2 << 10
 	if n*each > smallAnswer {
 		return x.Reserve(int64(n) * each)

@@ -13,12 +13,15 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// rules shows the rules in force and their source.
+// rulesPart is the size, in bytes, from which on a part of an answer that lists rules is
+// written.
+const rulesPart = 32 << 10
+
+// rules shows the rules in force and their source. It writes them in parts, so that the number
+// of rules does not matter for the memory that it takes.
 func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 	from, set := x.space.Source(), x.space.Engine().Rules()
-	if err := x.reserveRules(set.Len()); err != nil {
-		return err
-	}
+	w.Header()["Content-Type"] = jsonType
 	b := jsontext.AppendText(append(x.out[:0], `{"file":`...), from.File)
 	b = jsontext.AppendText(append(b, `,"hash":`...), from.Hash)
 	b = jsontext.AppendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))
@@ -27,7 +30,12 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendRule(b, set.Rule(i))
+		if b = appendRule(b, set.Rule(i)); len(b) >= rulesPart {
+			if _, err := w.Write(b); err != nil {
+				break // the caller is gone
+			}
+			b = b[:0]
+		}
 	}
 	x.out = append(b, ']', '}')
 	return respond(w, x.out)
@@ -68,6 +76,9 @@ func appendRule(b []byte, r *rule.Rule) []byte {
 	}
 	if r.Quota != nil {
 		b = appendQuota(append(b, `,"limit":`...), r.Quota)
+	}
+	if r.Near > 0 {
+		b = append(strconv.AppendInt(append(b, `,"near":"`...), int64(r.Near), 10), `%"`...)
 	}
 	if r.Trigger > 0 {
 		b = strconv.AppendInt(append(b, `,"trigger":`...), r.Trigger, 10)

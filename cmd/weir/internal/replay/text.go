@@ -89,7 +89,7 @@ func (r *Report) writeRules(out io.Writer) error {
 		if t.Mode != "enforce" {
 			name += " (" + t.Mode + ")"
 		}
-		if t.Kind == "trigger" {
+		if t.Kind == "trigger" || t.Triggered > 0 {
 			name += fmt.Sprintf(" (triggered %s)", count(t.Triggered, "time"))
 		}
 		if t.Banned > 0 {

@@ -240,7 +240,7 @@ func (g generator) rule(list rule.Test) rule.Rule {
 		}
 	case 3:
 		r.Quota = &rule.Quota{Value: g.Int64N(9)}
-		r.CountDenied = g.IntN(2) == 0
+		r.CountDenied, r.Near = g.IntN(2) == 0, g.IntN(101)
 		r.Then = g.pick("", "deny", "captcha")
 		r.Feedback = map[string]int64{g.pick("solved", "erase1"): 1 + g.Int64N(9)}
 		if g.IntN(4) == 0 {

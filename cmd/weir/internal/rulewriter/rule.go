@@ -1,6 +1,7 @@
 package rulewriter
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ func (w *writer) ruleTable(r *rule.Rule) (t table) {
 	}
 	t.count("trigger", r.Trigger)
 	t.add(r.Once, "once", scalar("true"))
+	t.add(r.Near != 0, "near", scalar(strconv.Itoa(r.Near)+"%"))
 	if r.Window != (window.Window{}) {
 		t.add(true, "window", windowOf(r.Window))
 	}

@@ -29,12 +29,20 @@ type admin struct {
 	auth   *access.Authenticator
 	routes map[string]adminRoute
 	ready  *readiness
+	calls  chan struct{} // a semaphore for calls other than probes
 }
+
+// adminCalls is how many calls of the admin address are answered at the same time. Probes do not
+// count, so that the other connections are left to them.
+const adminCalls = 16
+
+// tooManyAdminCalls is the error of further calls.
+var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address answers %d calls at a time; try again", adminCalls)}
 
 // newAdmin returns the handler of the admin address. auth nil admits everyone. more are
 // the calls of front ends.
 func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, ready: ready}
+	a := &admin{rules: rules, auth: auth, ready: ready, calls: make(chan struct{}, adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -86,7 +94,13 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.ProblemOf(err).Write(w)
 		return
 	}
-	to.call(w, r)
+	select {
+	case a.calls <- struct{}{}:
+		defer func() { <-a.calls }()
+		to.call(w, r)
+	default:
+		answer.ProblemOf(tooManyAdminCalls).Write(w)
+	}
 }
 
 // follows reports whether a user follows a link to what r reads.

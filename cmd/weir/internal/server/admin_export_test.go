@@ -1,6 +1,10 @@
 package server
 
-import "github.com/weirhq/weir/cmd/weir/internal/metrics"
+import (
+	"net/http"
+
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+)
 
 // AdminCalls returns "METHOD PATH" of each call of the admin address that needs a
 // scope, with the scopes.
@@ -10,4 +14,9 @@ func AdminCalls() map[string]string {
 		all[to.method+" "+path] = to.need.String()
 	}
 	return all
+}
+
+// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow.
+func NewAdmin(slow http.HandlerFunc) http.Handler {
+	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -9,15 +10,20 @@ import (
 	"time"
 )
 
+// newcomerGrace is how long a new connection of the admin address is spared. Probes come on new
+// connections, and send their requests at once.
+const newcomerGrace = time.Second
+
 // connLimiter limits the connections of a listener. If there are too many, it closes a
 // connection that waits for its client: one that was never answered, if
-// there is any, and of those the one that has waited longest. If none waits, the
-// new one is refused.
+// there is any, and of those the one that has waited longest. Those that were accepted within
+// the grace come last. If none waits, the new one is refused.
 type connLimiter struct {
 	net.Listener
 	most   int
-	polite bool   // refuse with an answer in HTTP
-	shed   func() // is called for each connection that is refused or closed
+	polite bool          // refuse with an answer in HTTP
+	shed   func()        // is called for each connection that is refused or closed
+	grace  time.Duration // set before the first connection
 
 	began time.Time // time since it takes half as long to read as the time of day
 
@@ -55,8 +61,9 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	c.mu.Lock()
 	var oldest *limitedConn
 	if len(c.open) >= c.most {
+		spared := g.since.Load() - int64(c.grace) // those accepted since
 		for other := range c.open {
-			if other.working.Load() == 0 && (oldest == nil || other.before(oldest)) {
+			if other.working.Load() == 0 && (oldest == nil || other.before(oldest, spared)) {
 				oldest = other
 			}
 		}
@@ -131,12 +138,22 @@ func (g *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// before reports whether g is closed before other.
-func (g *limitedConn) before(other *limitedConn) bool {
-	if known := g.known.Load(); known != other.known.Load() {
-		return !known
+// before reports whether g is closed before other. Connections accepted after spared that were
+// never answered are closed last.
+func (g *limitedConn) before(other *limitedConn, spared int64) bool {
+	return cmp.Or(cmp.Compare(g.rank(spared), other.rank(spared)), cmp.Compare(g.since.Load(), other.since.Load())) < 0
+}
+
+// rank returns 0 for a connection that was never answered, 1 for one that was, and 2 for one that
+// was accepted after spared.
+func (g *limitedConn) rank(spared int64) int {
+	switch {
+	case g.known.Load():
+		return 1
+	case g.since.Load() > spared:
+		return 2
 	}
-	return g.since.Load() < other.since.Load()
+	return 0
 }
 
 // work changes the number of requests that are being decided. It reads the clock when one

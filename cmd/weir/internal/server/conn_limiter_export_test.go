@@ -3,13 +3,17 @@ package server
 import (
 	"net"
 	"net/http"
+	"time"
 )
 
-// ServeLimited serves h on l, with at most most connections, until the server is closed.
-// shed is called for each connection that is closed.
-func ServeLimited(l net.Listener, most int, shed func(), h http.Handler) *http.Server {
+// ServeLimited serves h on l, with at most most connections, until the server is closed. New
+// connections are spared for grace. shed is called for each connection that is closed.
+func ServeLimited(l net.Listener, most int, grace time.Duration, shed func(), h http.Handler) *http.Server {
 	s := &http.Server{Handler: &listener{handler: h}, ConnContext: withLimitedConn, Protocols: new(http.Protocols)}
+	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
-	go func() { _ = s.Serve(newConnLimiter(l, most, true, shed)) }()
+	limiter := newConnLimiter(l, most, true, shed)
+	limiter.grace = grace
+	go func() { _ = s.Serve(limiter) }()
 	return s
 }

@@ -1,12 +1,14 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/internal/redistest"
@@ -30,7 +32,7 @@ func TestRequestsThatAreGivenUp(t *testing.T) {
 			}
 			var sheds atomic.Int64
 			begun := make(chan bool)
-			s := server.ServeLimited(l, 10, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			s := server.ServeLimited(l, 10, 0, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/slow" {
 					begun <- true
 					<-r.Context().Done()
@@ -83,4 +85,44 @@ func TestRequestsThatAreGivenUp(t *testing.T) {
 			redistest.Eventually(t, "connections are closed", func() bool { return int(sheds.Load()) == tc.sheds })
 		})
 	}
+}
+
+// Where new connections are spared, such as those of probes on the admin address, further ones
+// take the places of connections that were answered before.
+func TestNewConnectionsAreSpared(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sheds atomic.Int64
+	const most = 4
+	s := server.ServeLimited(l, most, time.Hour, func() { sheds.Add(1) }, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	ask := func(c net.Conn) {
+		t.Helper()
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("got %v, want an answer", err)
+		}
+		resp.Body.Close()
+	}
+	for range most {
+		ask(dial())
+	}
+	probe := dial()
+	for range most - 2 {
+		ask(dial())
+	}
+	redistest.Eventually(t, "three are closed", func() bool { return sheds.Load() == most-1 })
+	ask(probe)
 }

@@ -14,9 +14,16 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
 
-// adminConnections is the maximum number of connections of the admin address. They are separate from
-// those of the other listeners, so that probes always succeed.
-const adminConnections = 64
+// adminConnections returns the maximum number of connections of the admin address, of files that
+// the process may open (0: not known). They are separate from those of the other listeners, so
+// that probes get through.
+func adminConnections(files int) int {
+	const most, least = 256, 64
+	if files == 0 {
+		return most
+	}
+	return min(most, max(files/4, least))
+}
 
 // spareDescriptors are the files that the process needs in addition to the connections of
 // its callers: rules, logs, the store's connections.
@@ -34,7 +41,7 @@ func newResources(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger)
 	r := &resources{cfg: cfg.Resources, connections: cfg.Resources.Connections, numbers: numbers}
 	listeners := len(cfg.Listeners()) - 1
 	if files := descriptors(); files > 0 && r.connections > 0 {
-		if fit := max((files-spareDescriptors-adminConnections)/listeners, 8); fit < r.connections {
+		if fit := max((files-spareDescriptors-adminConnections(files))/listeners, 8); fit < r.connections {
 			log.Warn("fewer connections than --max-connections: the process may open too few files",
 				"connections", fit, "max_connections", r.connections, "files", files)
 			r.connections = fit

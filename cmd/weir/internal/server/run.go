@@ -132,11 +132,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
 	auth = doors.auth(at[1], where.whole())
-	admin, err := listen(at[1], doors.certs, adminConnections, resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
+	admin, err := listen(at[1], doors.certs, adminConnections(descriptors()), resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
+	admin.socket.(*connLimiter).grace = newcomerGrace
 	var optional []named
 	var remote *grpcserver.Server // nil: no gRPC
 	for _, l := range at[2:] {
