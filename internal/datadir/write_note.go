@@ -1,10 +1,6 @@
 package datadir
 
-import (
-	"fmt"
-
-	"github.com/weirhq/weir/internal/datadir/internal/format"
-)
+import "github.com/weirhq/weir/internal/datadir/internal/format"
 
 // note is data of the program, which is written when it changes and in each round. One
 // without data was dropped.
@@ -13,13 +9,8 @@ type note struct {
 	written bool
 }
 
-// mostNote is the most bytes of a note and its name: a section has a little more.
-const mostNote = format.MaxPayload - 64
-
-// writeNotes writes the notes that have changed. One that is too large is refused: flush
-// returns the error when all else is written.
+// writeNotes writes the notes that have changed.
 func (w *writer) writeNotes() error {
-	w.refused = nil
 	from := w.written()
 	defer func() { w.grown += w.written() - from }()
 	w.store.takeNotes(w.notes)
@@ -28,10 +19,6 @@ func (w *writer) writeNotes() error {
 	for _, dropped := range [...]bool{true, false} {
 		for name, n := range w.notes {
 			if n.written || dropped != (len(n.data) == 0) {
-				continue
-			}
-			if len(name)+len(n.data) > mostNote {
-				w.refused = fmt.Errorf("note %q has %d bytes: a batch has at most %d", name, len(n.data), mostNote)
 				continue
 			}
 			if p := w.payload(); p > 0 && p+len(n.data) > frameTarget {

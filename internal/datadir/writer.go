@@ -60,7 +60,6 @@ type writer struct {
 	changes journal.Reader
 	spaces  map[*store.Space]*known
 	notes   map[string]*note
-	refused error // of a note that is too large
 
 	walk   journal.Reader // of the round; nil: none
 	hurry  bool           // the round writes roundMost in each flush
@@ -132,7 +131,7 @@ func (w *writer) flush(ended bool) error {
 	if whole {
 		w.endRound()
 	}
-	return w.refused
+	return nil
 }
 
 // begin makes sure that there is a file to append to, and begins a round when it is
