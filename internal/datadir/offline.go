@@ -191,7 +191,10 @@ func compact(d disk, told func(Event)) (before, after int64, err error) {
 	w.old, w.broken, w.hurry = pieces, true, true
 	for rounds := s.Stats().Rounds; s.Stats().Rounds == rounds; {
 		if err := w.flush(false); err != nil {
-			return before, 0, errors.Join(err, w.close())
+			if w.file != nil { // what it has is in the other files
+				err = errors.Join(err, w.close(), d.remove(w.name))
+			}
+			return before, 0, err
 		}
 	}
 	if err := errors.Join(w.flush(true), w.close(), d.sync()); err != nil {
