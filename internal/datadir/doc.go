@@ -19,6 +19,8 @@
 // is damaged, the batches behind it are still loaded: each of them has newer states than
 // the ones before it. The keys in the damaged part count from the
 // state that was written before. The file is kept under another name for inspection.
+// The header of a file has the secret without which all its keys would be lost, so it is
+// copied into a batch whenever the file has doubled.
 //
 // # Notes
 //

@@ -158,6 +158,7 @@ func (w *writer) follow(pieces, needed, superfluous []*piece) {
 		return
 	}
 	w.file, w.name, w.seq, w.size = f, last.name, last.last.Seq, last.good
+	w.copied = 0 // an earlier program makes no copy
 	w.live, w.grown = last.whole, last.good-last.whole
 	w.synced, w.saved = false, true
 	w.stats.fileMade(w.name, w.size)

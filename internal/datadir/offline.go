@@ -243,8 +243,13 @@ func backup(d, to disk, told func(Event)) (bytes int64, err error) {
 			return 0, err
 		}
 		for i, p := range pieces {
-			n, err := copyPiece(p, sources[i], to)
-			if bytes += n; err != nil {
+			err := p.readHeader(sources[i]) // again: it may just have been written
+			if err == nil {
+				var n int64
+				n, err = copyPiece(p, sources[i], to)
+				bytes += n
+			}
+			if err != nil {
 				return bytes, errors.Join(err, closeAll(sources))
 			}
 		}
@@ -278,12 +283,10 @@ func closeAll(sources []source) (err error) {
 	return err
 }
 
-// copyPiece copies p up to the end of its last batch.
+// copyPiece copies p up to the end of its last batch, with zeros in place of what cannot be
+// read.
 func copyPiece(p *piece, src source, to disk) (bytes int64, err error) {
 	p.scanSource(src, nil)
-	if p.trouble != nil {
-		return 0, fmt.Errorf("%s: %w", p.name, p.trouble)
-	}
 	f, err := to.create(p.name)
 	if err != nil {
 		return 0, err
@@ -293,13 +296,12 @@ func copyPiece(p *piece, src source, to disk) (bytes int64, err error) {
 	for bytes < end && err == nil {
 		b := r.bytes(bytes, copyAtOnce)
 		if len(b) == 0 {
-			err = r.err
 			break
 		}
 		_, err = f.Write(b)
 		bytes += int64(len(b))
 	}
-	return bytes, errors.Join(err, r.err, f.Sync(), f.Close())
+	return bytes, errors.Join(err, f.Sync(), f.Close())
 }
 
 const copyAtOnce = 1 << 20

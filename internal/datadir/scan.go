@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,12 +23,8 @@ func nameOf(number uint64) string { return fmt.Sprintf("%010d%s", number, suffix
 
 // numberOf returns the number in the name of a file, and false for other names.
 func numberOf(name string) (number uint64, ok bool) {
-	digits, ok := strings.CutSuffix(name, suffix)
-	if !ok || len(digits) != 10 {
-		return 0, false
-	}
-	number, err := strconv.ParseUint(digits, 10, 64)
-	return number, err == nil && number > 0
+	number, err := strconv.ParseUint(strings.TrimSuffix(name, suffix), 10, 64)
+	return number, err == nil && number > 0 && name == nameOf(number)
 }
 
 // piece is one file of a directory.
@@ -35,18 +32,17 @@ type piece struct {
 	name   string
 	number uint64
 	header format.Header
-	valid  bool // the header is
+	valid  bool // the header is known
+	copied bool // the header is damaged, and known by its copy in a frame
 	size   int64
 
 	// What a scan found:
-	first   format.Frame // of the file; Seq is 0 if there is none
 	last    format.Frame
 	good    int64  // the end of the last frame
 	whole   int64  // the end of the last frame that is marked so; 0: none
-	ended   bool   // the last frame is the end of an orderly program
 	frames  int64  // read
 	holes   []hole // what is no frame, between frames
-	trouble error  // that ended the scan early
+	trouble error  // the first one that the system had with the file
 }
 
 // hole is a part of a file that is no frame of it, and the number of frames that are
@@ -77,43 +73,44 @@ func list(d disk) ([]*piece, error) {
 			continue
 		}
 		p := &piece{name: name, number: number}
-		if err := p.readHeader(d); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
 		pieces = append(pieces, p)
+		src, err := d.open(name)
+		if err != nil {
+			p.trouble = err
+			continue
+		}
+		if err := errors.Join(p.readHeader(src), src.Close()); err != nil {
+			return nil, err
+		}
 	}
-	slices.SortFunc(pieces, func(p, q *piece) int { return strings.Compare(p.name, q.name) })
+	slices.SortFunc(pieces, func(p, q *piece) int { return cmp.Compare(p.number, q.number) })
 	return pieces, nil
 }
 
-// readHeader reads the header of p. Its error is one of a later version.
-func (p *piece) readHeader(d disk) error {
-	src, err := d.open(p.name)
-	if err != nil {
-		p.trouble = err
-		return nil
-	}
-	defer src.Close()
+// readHeader reads the header of p, or its copy in a frame. Its error is one of a later
+// version.
+func (p *piece) readHeader(src source) error {
 	p.size = src.Size()
-	b := make([]byte, min(p.size, format.HeaderSize))
-	if _, err := src.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		p.trouble = err
-		return nil
-	}
-	h, err := format.ReadHeader(b)
+	r := reader{src: src, size: p.size}
+	h, err := format.ReadHeader(r.bytes(0, format.HeaderSize))
 	var newer *format.NewerError
 	if errors.As(err, &newer) {
-		return err
+		return fmt.Errorf("%s: %w", p.name, err)
 	}
-	p.header, p.valid = h, err == nil && h.File == p.number
+	p.header, p.valid, p.copied = h, err == nil && h.File == p.number, false
+	if !p.valid && p.size > format.HeaderSize {
+		p.scanSource(src, func(fr *format.Frame, payload []byte) {
+			_ = format.Read(payload, fr.Base, &format.Visitor{Header: func(h format.Header) {
+				p.header, p.valid, p.copied = h, true, true
+			}})
+		})
+	}
 	return nil
 }
 
 // scan calls f for each frame of p, in order, with its payload, which f must not keep.
 func (p *piece) scan(d disk, f func(fr *format.Frame, payload []byte)) {
-	p.first, p.last, p.good, p.whole, p.ended = format.Frame{}, format.Frame{}, 0, 0, false
-	p.frames, p.holes = 0, nil
-	if !p.valid || p.trouble != nil {
+	if !p.valid {
 		return
 	}
 	src, err := d.open(p.name)
@@ -127,9 +124,14 @@ func (p *piece) scan(d disk, f func(fr *format.Frame, payload []byte)) {
 
 // scanSource does so where p is open already.
 func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte)) {
+	p.last, p.good, p.whole, p.frames, p.holes = format.Frame{}, 0, 0, 0, nil
 	p.size = src.Size()
 	r := reader{src: src, size: p.size}
-	for at := int64(format.HeaderSize); at < p.size; {
+	at := int64(format.HeaderSize)
+	if !p.valid || p.copied {
+		at = 0
+	}
+	for at < r.size {
 		from := at
 		fr, payload, ok := p.frameAt(&r, at)
 		if !ok {
@@ -141,10 +143,8 @@ func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte))
 			p.holes = append(p.holes, hole{from, at, gap})
 		}
 		at += int64(format.FrameSize + fr.Length)
-		if p.frames++; p.first.Seq == 0 {
-			p.first = fr
-		}
-		p.last, p.good, p.ended = fr, at, fr.Flags&format.End != 0
+		p.frames++
+		p.last, p.good = fr, at
 		if fr.Flags&format.Whole != 0 {
 			p.whole = at
 		}
@@ -152,7 +152,7 @@ func (p *piece) scanSource(src source, f func(fr *format.Frame, payload []byte))
 			f(&fr, payload)
 		}
 	}
-	if r.err != nil {
+	if p.trouble == nil {
 		p.trouble = r.err
 	}
 }
@@ -177,7 +177,7 @@ func (p *piece) frameAt(r *reader, at int64) (fr format.Frame, payload []byte, o
 
 // search looks for the next frame behind offset at, where there is none.
 func (p *piece) search(r *reader, at int64) (found int64, fr format.Frame, payload []byte, ok bool) {
-	for r.err == nil {
+	for at < r.size {
 		b := r.bytes(at, 64<<10)
 		next := format.Next(b)
 		switch {
@@ -195,14 +195,21 @@ func (p *piece) search(r *reader, at int64) (found int64, fr format.Frame, paylo
 	return 0, fr, nil, false
 }
 
-// reader reads a file from its beginning to its end in large parts.
+// reader reads a file from its beginning to its end in large parts. Where the system cannot
+// read a page, it returns zeros: what comes behind the page may be sound.
 type reader struct {
 	src  source
-	size int64
+	size int64 // less when mostBad pages could not be read
 	buf  []byte
 	from int64 // the offset of buf
-	err  error
+	bad  int   // pages
+	err  error // of the first of them
 }
+
+const (
+	page    = 4 << 10
+	mostBad = 100 // a disk that fails for good takes seconds for each
+)
 
 // bytes returns n bytes from offset at on, or fewer at the end of the file. They are
 // good until the next call.
@@ -224,10 +231,25 @@ func (r *reader) fill(at int64, n int) {
 	if cap(r.buf) < want {
 		r.buf = make([]byte, want)
 	}
-	r.buf = r.buf[:want]
-	got, err := r.src.ReadAt(r.buf, at)
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.err = err
+	r.buf, r.from = r.buf[:want], at
+	for got := 0; got < want; {
+		n, err := r.src.ReadAt(r.buf[got:], at+int64(got))
+		got += n
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, io.EOF) {
+			if r.bad++; r.err == nil {
+				r.err = err
+			}
+			if r.bad < mostBad {
+				behind := min(want, got+page-int(at+int64(got))%page)
+				clear(r.buf[got:behind])
+				got = behind
+				continue
+			}
+		}
+		r.buf, r.size = r.buf[:got], at+int64(got)
+		return
 	}
-	r.buf, r.from = r.buf[:got], at
 }

@@ -42,6 +42,7 @@ type writer struct {
 	name   string // of file
 	seq    uint64 // of the last frame
 	size   int64  // of file, without what a failed write left behind
+	copied int64  // the size of file when its header was last copied into a frame
 	synced bool   // all of file is synced
 	saved  bool   // some of file was synced
 
@@ -184,6 +185,7 @@ func (w *writer) beginFile() error {
 	w.retire()
 	w.header, w.file, w.name = header, f, nameOf(header.File)
 	w.seq, w.size, w.synced, w.saved, w.broken, w.unsure = 0, int64(len(text)), true, false, false, false
+	w.copied = w.size
 	w.stats.fileMade(w.name, w.size)
 	w.reset()
 	w.beginRound(lost)
@@ -298,8 +300,13 @@ func (w *writer) space(p journal.Part) *known {
 }
 
 // seal ends the frames that are being made, of which the last one gets flags, and writes
-// them.
+// them. It copies the header into one whenever the file has doubled, for the case that the
+// beginning of the file is lost.
 func (w *writer) seal(flags uint32) error {
+	if w.written() >= 2*w.copied {
+		w.buf = format.AppendHeaderCopy(w.buf, &w.header)
+		w.copied = w.written()
+	}
 	t := w.store.memory.Journal().Times()
 	fr := format.Frame{
 		File: w.header.File, Seq: w.seq,
