@@ -341,6 +341,30 @@ func TestLostSectorCostsItsFrames(t *testing.T) {
 	}
 }
 
+// A file that lost its header and all copies of it is damaged in one place.
+func TestLostHeader(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 100_000, 1)
+	name := disk.Names()[0]
+	data := disk.Data(name)
+	frames := framesOf(t, data)
+	clear(data[:format.HeaderSize])
+	copies := 0
+	for _, f := range frames {
+		_ = format.Read(data[f.from+format.FrameSize:f.to], f.Base, &format.Visitor{Header: func(format.Header) {
+			copies++
+			data[f.from] ^= 1
+		}})
+	}
+	if copies == 0 || copies == len(frames) {
+		t.Fatalf("got %d copies in %d frames, want some", copies, len(frames))
+	}
+	disk.Put(name, data)
+	if got, events := dumped(t, disk); len(got) != 0 || len(events) != 1 || !errors.Is(events[0].Err, format.ErrHeader) {
+		t.Errorf("got %d keys, events %v, want the loss of the header", len(got), events)
+	}
+}
+
 // Frames end by bytes: however large the states, a frame exceeds its target by one key
 // at most, and what is written is loaded.
 func TestLargeStates(t *testing.T) {

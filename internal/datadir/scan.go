@@ -104,6 +104,9 @@ func (p *piece) readHeader(src source) error {
 				p.header, p.valid, p.copied = h, true, true
 			}})
 		})
+		if !p.valid {
+			p.holes = nil // all of it is lost
+		}
 	}
 	return nil
 }
