@@ -78,7 +78,7 @@ var specs = [...]spec{
 	cmdQuit:     {"QUIT", -1, false, access.None, "noscript loading stale fast no_auth", 0},
 	cmdMulti:    {"MULTI", 1, true, access.None, "noscript loading stale fast", 0},
 	cmdExec:     {"EXEC", 1, true, access.None, "noscript loading stale", 0},
-	cmdDiscard:  {"DISCARD", 1, true, access.None, "noscript loading stale fast", 0},
+	cmdDiscard:  {"DISCARD", 1, false, access.None, "noscript loading stale fast no_auth", 0},
 	cmdWatch:    {"WATCH", -2, true, access.None, "noscript loading stale fast", 0},
 }
 
@@ -119,7 +119,11 @@ func (c *conn) command(args []string) {
 	c.server.commands[i].calls.Add(1)
 	if err := c.run(i, args); err != nil {
 		c.fail(i, err)
-		c.transaction.refuse()
+		if i == cmdExec {
+			c.endTransaction()
+		} else {
+			c.transaction.refuse()
+		}
 	}
 }
 
