@@ -30,9 +30,10 @@ type conn struct {
 	checked     time.Time // when caller and space were found; zero: not found
 	known       bool      // they were found once since the last AUTH
 
-	in    []byte    // bytes that were read and not decided yet
-	due   time.Time // when the rest of a command, or a stranger's token, has to be there; zero: not set
-	spans []span    // of the arguments of one command
+	in    []byte             // bytes that were read and not decided yet
+	large access.Reservation // for more than smallBatch of in, and as much text
+	due   time.Time          // when the rest of a command, or a stranger's token, has to be there; zero: not set
+	spans []span             // of the arguments of one command
 	args  []string
 	out   replies
 	batch batch
@@ -46,12 +47,12 @@ type conn struct {
 }
 
 const (
-	smallRead = 4 << 10  // bytes that a caller may send before it is known
+	smallRead = 4 << 10  // bytes that a caller may send before it is known, and of replies
 	keptRead  = 16 << 10 // bytes that a connection keeps for its next batch
 )
 
 func (s *Server) newConn(socket net.Conn) *conn {
-	c := &conn{server: s, socket: socket, id: s.ids.Add(1)}
+	c := &conn{server: s, socket: socket, id: s.ids.Add(1), large: access.Reservation{Resources: s.c.Resources}}
 	if s.c.Working != nil {
 		below := socket
 		if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
@@ -69,6 +70,7 @@ func (s *Server) newConn(socket net.Conn) *conn {
 func (c *conn) serve() {
 	defer c.server.remove(c)
 	defer c.socket.Close()
+	defer c.large.Free()
 	defer c.endTransaction()
 	if t, ok := c.socket.(*tls.Conn); ok && !c.handshake(t) {
 		return
@@ -172,10 +174,11 @@ func (c *conn) readUntil(t time.Time) {
 }
 
 // room makes room in c.in for what is read next. It reports false at the end of a
-// connection: a stranger has sent as much as it may, and no complete command.
+// connection: the client has sent as much as it may now, and no complete command.
 func (c *conn) room() bool {
 	if cap(c.in) > keptRead && len(c.in) == 0 {
 		c.in = nil
+		c.large.Free()
 	}
 	if len(c.in) < cap(c.in) {
 		return true
@@ -184,7 +187,14 @@ func (c *conn) room() bool {
 		c.end("NOAUTH Authentication required: send AUTH and a token")
 		return false
 	}
-	grown := make([]byte, len(c.in), max(smallRead, 2*cap(c.in)))
+	size := max(smallRead, 2*cap(c.in))
+	if size > smallBatch {
+		if err := c.large.Reserve(2 * int64(size-cap(c.in))); err != nil {
+			c.end(errorText(err))
+			return false
+		}
+	}
+	grown := make([]byte, len(c.in), size)
 	copy(grown, c.in)
 	c.in = grown
 	return true
@@ -238,7 +248,7 @@ func (c *conn) decide(now time.Time) (used int) {
 		if len(c.args) > 0 {
 			c.command(c.args)
 		}
-		if len(c.out.b) >= maxReplies {
+		if n := len(c.out.b); n >= maxReplies || n >= smallRead && c.isStranger() {
 			break // the client takes these first
 		}
 	}
@@ -248,4 +258,4 @@ func (c *conn) decide(now time.Time) (used int) {
 }
 
 // maxReplies is the size, in bytes, of replies above which a batch ends.
-const maxReplies = 256 << 10
+const maxReplies = 64 << 10

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,33 @@ func TestTransactionBounds(t *testing.T) {
 		if allowed := strings.Count(most, "*[:1"); allowed != 5 || strings.Count(most, "*[:0") != 995 {
 			t.Errorf("got %d allowed, want 5 of 1000", allowed)
 		}
+	})
+}
+
+// A transaction keeps the memory for its reply until the client has read that.
+func TestTransactionReply(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		resources := &access.ResourceLimits{Memory: 4 << 20}
+		serve(t, newServer(t, postsRule, func(c *respapi.Config) { c.Resources = resources }), l)
+		c := newClient(t, l.dial())
+		c.send(command("MULTI")+strings.Repeat(command("ECHO", strings.Repeat("x", 16000)), 60), 61)
+		if _, err := io.WriteString(c.Conn, command("EXEC")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, memory := resources.Now(); memory < 800_000 {
+			t.Errorf("got %d bytes reserved for a reply that is not read, want most of its 960,000", memory)
+		}
+		if got, err := c.reply(); err != nil || strings.Count(got, " ") != 59 {
+			t.Errorf("got %.100s %v, want 60 texts", got, err)
+		}
+		synctest.Wait()
+		if _, memory := resources.Now(); memory != 0 {
+			t.Errorf("got %d bytes reserved, want none", memory)
+		}
+		c.Close()
 	})
 }
 
