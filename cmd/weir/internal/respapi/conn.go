@@ -19,6 +19,7 @@ type conn struct {
 	server *Server
 	socket net.Conn
 	work   func(by int32) // may be nil
+	atWork bool           // work was told so
 	id     int64
 	name   string // that the client has given itself
 	ended  bool   // after QUIT or an error of the protocol
@@ -214,10 +215,8 @@ func (c *conn) decide(now time.Time) (used int) {
 	if len(c.in) == 0 {
 		return 0
 	}
-	if c.work != nil {
-		c.work(1)
-		defer c.work(-1)
-	}
+	c.beginWork()
+	defer c.endWork()
 	c.began = now
 	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
 		c.checked = time.Time{} // a token may be in force no more
@@ -255,6 +254,22 @@ func (c *conn) decide(now time.Time) (used int) {
 	c.settle()
 	clear(c.args[:cap(c.args)]) // otherwise they would keep the text
 	return used
+}
+
+// beginWork marks the connection as at work, unless its caller is a stranger: strangers make
+// room for others, whatever they send.
+func (c *conn) beginWork() {
+	if c.work != nil && !c.atWork && !c.isStranger() {
+		c.atWork = true
+		c.work(1)
+	}
+}
+
+func (c *conn) endWork() {
+	if c.atWork {
+		c.atWork = false
+		c.work(-1)
+	}
 }
 
 // maxReplies is the size, in bytes, of replies above which a batch ends.

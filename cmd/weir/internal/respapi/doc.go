@@ -20,8 +20,10 @@
 // 1000 commands. A command that exceeds its bounds ends the connection with an error.
 // Further commands wait for the next batch. A client that sends half a command has some
 // seconds for the rest, in all. The memory of a connection is at most a few times the bytes of
-// the largest command, and between commands at most 16 KiB of each buffer.
+// the largest command, and between commands at most 16 KiB of each buffer. Commands and
+// transactions above 64 KiB share the memory of large requests.
 //
 // Where callers need a token, one that has shown none may send 4 KiB without a complete
-// command, and has some seconds for the token, in all: then the connection ends.
+// command, and has some seconds for the token, in all: then the connection ends. It makes
+// room for others first, and its replies are written 4 KiB at a time.
 package respapi

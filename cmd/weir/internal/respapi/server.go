@@ -28,8 +28,8 @@ type Config struct {
 	Auth      *access.Authenticator
 	Resources *access.ResourceLimits
 
-	// Working returns what marks a connection while it is at work, or nil. Nil: no
-	// connection is marked.
+	// Working returns what marks a connection while it is at work for a caller that has
+	// shown a token, if callers need one, or nil. Nil: no connection is marked.
 	Working func(net.Conn) func(by int32)
 
 	// Version is the version of the service.

@@ -58,6 +58,7 @@ func (c *conn) identify(user, token string) error {
 		c.forget()
 		return err
 	}
+	c.beginWork()
 	return nil
 }
 
