@@ -92,6 +92,26 @@ func TestTransactionReply(t *testing.T) {
 	})
 }
 
+// Commands that count by no rule take memory, too.
+func TestTransactionOfThrottles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		serve(t, newServer(t, postsRule, func(c *respapi.Config) {
+			c.Shared, c.Resources = true, &access.ResourceLimits{Memory: 200_000}
+		}), l)
+		c := newClient(t, l.dial())
+		got := c.send(command("MULTI")+strings.Repeat(command("CL.THROTTLE", "a", "1", "2", "3"), 1000)+command("EXEC"), 1002)[1001]
+		if !strings.HasPrefix(got, "-EXECABORT Transaction discarded: BUSY ") {
+			t.Errorf("got %.100s", got)
+		}
+		if got := c.do("CL.THROTTLE", "a", "1", "2", "3"); got != "*[:0 :2 :1 :-1 :2]" {
+			t.Errorf("got %s, want nothing counted before", got)
+		}
+		c.Close()
+	})
+}
+
 // EXEC ends the transaction, also if it is refused: the client is not in one any more.
 func TestRefusedExecEndsTransaction(t *testing.T) {
 	t.Parallel()
