@@ -221,7 +221,7 @@ func (c *conn) decide(now time.Time) (used int) {
 	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
 		c.checked = time.Time{} // a token may be in force no more
 	}
-	// All arguments are parts of one text, so that a batch takes one allocation.
+	// The arguments of programs are parts of one text, so that a batch takes one allocation.
 	text := ""
 	for n := 0; n < maxBatch && !c.ended; n++ {
 		spans, took, err := scan(c.in[used:], c.spans[:0])
@@ -236,12 +236,17 @@ func (c *conn) decide(now time.Time) (used int) {
 		if took == 0 {
 			break
 		}
-		if text == "" {
+		of, at := text, used
+		switch {
+		case c.in[used] != '*': // it was typed, and scan has changed it
+			of, at = string(c.in[used:used+took]), 0
+		case text == "":
 			text = string(c.in)
+			of = text
 		}
 		c.args = c.args[:0]
 		for _, s := range spans {
-			c.args = append(c.args, text[used+s.from:used+s.to])
+			c.args = append(c.args, of[at+s.from:at+s.to])
 		}
 		used += took
 		if len(c.args) > 0 {
