@@ -198,7 +198,7 @@ func (c *conn) now(i int, args []string) error {
 	case cmdReset:
 		c.endTransaction()
 		c.forget()
-		c.out.three = false
+		c.out.three, c.name = false, ""
 		c.out.simple("RESET")
 	case cmdQuit:
 		c.out.simple("OK")
@@ -244,7 +244,7 @@ func errorText(err error) string {
 
 // forget drops who the caller is, but for its certificate and its address.
 func (c *conn) forget() {
-	c.credentials.Token, c.credentials.Shown, c.user, c.name = "", false, "", ""
+	c.credentials.Token, c.credentials.Shown, c.user = "", false, ""
 	c.checked, c.known = time.Time{}, false
 }
 
