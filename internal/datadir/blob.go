@@ -3,7 +3,6 @@ package datadir
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -144,13 +143,8 @@ type blob struct {
 	written bool
 }
 
-// maxBlob is the most bytes of a blob and its name: a section has a little more.
-const maxBlob = format.MaxPayload - 64
-
-// writeBlobs writes the blobs that have changed. It refuses one that is too large: flush returns
-// that error after it has written everything else.
+// writeBlobs writes the blobs that have changed.
 func (w *writer) writeBlobs() error {
-	w.refused = nil
 	from := w.written()
 	defer func() { w.grown += w.written() - from }()
 	w.store.collectBlobs(w.blobs)
@@ -159,10 +153,6 @@ func (w *writer) writeBlobs() error {
 	for _, dropped := range [...]bool{true, false} {
 		for name, b := range w.blobs {
 			if b.written || dropped != (len(b.data) == 0) {
-				continue
-			}
-			if len(name)+len(b.data) > maxBlob {
-				w.refused = fmt.Errorf("blob %q has %d bytes: a batch has at most %d", name, len(b.data), maxBlob)
 				continue
 			}
 			if p := w.payload(); p > 0 && p+len(b.data) > frameTarget {

@@ -102,6 +102,7 @@ func TestRestartsChangeNothing(t *testing.T) {
 
 func FuzzRestartsChangeNothing(f *testing.F) {
 	f.Add(uint64(1))
+	f.Add(uint64(13)) // has few bans
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		storetest.Compare(t, newRestarted(t, 5+int(seed%50)).opened(), storetest.NewModel(), seed, 200)
 	})

@@ -75,9 +75,13 @@ func healthy(t testing.TB, files map[string][]byte, damaged *datadir.Disk, names
 	t.Helper()
 	var needed []frame
 	for _, name := range damaged.Names() {
-		left := damaged.Data(name)
+		left, header := damaged.Readable(name), files[name][:format.HeaderSize/2]
+		if !bytes.Contains(left, header) {
+			continue // without a header the secret is lost
+		}
 		var found []frame
-		sound, whole, end := true, false, format.HeaderSize
+		whole, end := false, format.HeaderSize
+		sound := bytes.HasPrefix(left, header) || len(left) > len(header) && bytes.HasPrefix(left[len(header):], header)
 		for _, f := range framesOf(t, files[name]) {
 			at := bytes.Index(left, files[name][f.from:f.to])
 			if at < 0 {
@@ -214,7 +218,7 @@ func (m *many) damage(t testing.TB, r *rand.Rand) {
 	name := slices.Sorted(maps.Keys(m.files))[r.IntN(len(m.files))]
 	data := damaged.Data(name)
 	what, silent := name, false
-	switch at := r.IntN(len(data)); r.IntN(5) {
+	switch at := r.IntN(len(data)); r.IntN(7) {
 	case 0:
 		data[at] ^= 1 << r.IntN(8)
 		what += fmt.Sprint(": flipped at ", at)
@@ -225,8 +229,14 @@ func (m *many) damage(t testing.TB, r *rand.Rand) {
 		silent = true
 		what += ": removed"
 		damaged.Drop(name)
-	default: // a part of any size is lost, or overwritten, behind the header
-		at = max(at, format.HeaderSize)
+	case 3: // some sectors cannot be read
+		at -= at % 4096
+		end := min(len(data), at+4096*(1+r.IntN(3)))
+		what += fmt.Sprint(": unreadable from ", at, " to ", end)
+		damaged.Spoil(name, at, end)
+		m.check(t, what, damaged, false)
+		return
+	default: // a part of any size is lost, or overwritten
 		end := min(len(data), at+1<<r.IntN(20))
 		what += fmt.Sprint(": from ", at, " to ", end)
 		if silent = end == len(data); r.IntN(2) == 0 {
@@ -286,6 +296,72 @@ func TestFlippedBitCostsOneFrame(t *testing.T) {
 		if len(events) != 1 || events[0].Kind != datadir.Damaged || events[0].File != name || events[0].Offset != int64(f.from) || events[0].Bytes != int64(f.to-f.from) || events[0].Lost != 1 {
 			t.Errorf("frame %d: got events %v, want one with its place", i+1, events)
 		}
+	}
+}
+
+// A sector that is lost, or cannot be read, costs the keys of the frames in it, even if it is the
+// sector with the header. A backup has all other keys.
+func TestLostSectorCostsItsFrames(t *testing.T) {
+	t.Parallel()
+	const keys, sector = 50_000, 4096
+	disk := fill(t, keys, 1)
+	if err := datadir.CompactOf(disk); err != nil {
+		t.Fatal(err)
+	}
+	name := disk.Names()[0]
+	data := disk.Data(name)
+	frames := framesOf(t, data)
+	for _, at := range []int{0, 50 * sector, len(data) / sector * sector} {
+		want := keys
+		for _, f := range frames {
+			if f.from < at+sector && f.to > at {
+				want -= len(f.entries)
+			}
+		}
+		lost, unreadable := disk.Clone(), disk.Clone()
+		zeroed := slices.Clone(data)
+		clear(zeroed[at:min(at+sector, len(data))])
+		lost.Put(name, zeroed)
+		unreadable.Spoil(name, at, at+sector)
+		for what, damaged := range map[string]*datadir.Disk{"lost": lost, "unreadable": unreadable} {
+			got, events := dumped(t, damaged)
+			if len(got) != want || len(events) == 0 {
+				t.Errorf("%s at %d: got %d keys, want %d, events %v", what, at, len(got), want, events)
+			}
+			backup := datadir.NewDisk()
+			told := 0
+			if err := datadir.BackupOf(damaged, backup, func(datadir.Event) { told++ }); err != nil || told == 0 {
+				t.Errorf("%s at %d: backup: got error %v, %d events", what, at, err, told)
+				continue
+			}
+			if got, _ := dumped(t, backup); len(got) != want {
+				t.Errorf("%s at %d: got %d keys in the backup, want %d", what, at, len(got), want)
+			}
+		}
+	}
+}
+
+// A file that lost its header and all copies of it is damaged in one place.
+func TestLostHeader(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 100_000, 1)
+	name := disk.Names()[0]
+	data := disk.Data(name)
+	frames := framesOf(t, data)
+	clear(data[:format.HeaderSize])
+	copies := 0
+	for _, f := range frames {
+		_ = format.Read(data[f.from+format.FrameSize:f.to], f.Base, &format.Visitor{Header: func(format.Header) {
+			copies++
+			data[f.from] ^= 1
+		}})
+	}
+	if copies == 0 || copies == len(frames) {
+		t.Fatalf("got %d copies in %d frames, want some", copies, len(frames))
+	}
+	disk.Put(name, data)
+	if got, events := dumped(t, disk); len(got) != 0 || len(events) != 1 || !errors.Is(events[0].Err, format.ErrHeader) {
+		t.Errorf("got %d keys, events %v, want the loss of the header", len(got), events)
 	}
 }
 
@@ -388,10 +464,12 @@ func TestEarlierFiles(t *testing.T) {
 	if len(got) != 1000 || len(events) != 0 {
 		t.Errorf("got %d keys, events %v, want 1000 and none", len(got), events)
 	}
+	if err := datadir.CompactOf(disk); err != nil {
+		t.Error(err)
+	}
 }
 
-// A blob that is too large is refused and reported; all else is written. Blobs do not make
-// frames large together.
+// Blobs do not make frames large together.
 func TestLargeBlobs(t *testing.T) {
 	t.Parallel()
 	disk := datadir.NewDisk()
@@ -400,11 +478,6 @@ func TestLargeBlobs(t *testing.T) {
 	for i := range 40 {
 		s.PutBlob(fmt.Sprint(i), make([]byte, 1<<20))
 	}
-	s.PutBlob("large", make([]byte, format.MaxPayload))
-	if err := s.Flush(t.Context()); err == nil {
-		t.Error("got no error")
-	}
-	s.PutBlob("large", nil)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -415,8 +488,8 @@ func TestLargeBlobs(t *testing.T) {
 	}
 	s = mustOpen(t, disk)
 	defer s.Close()
-	if got := usedOf(t, s, 3); got != 1 || len(s.Blob("39")) != 1<<20 || len(s.Blob("large")) != 0 {
-		t.Errorf("got %d used, blobs of %d and %d bytes", got, len(s.Blob("39")), len(s.Blob("large")))
+	if got := usedOf(t, s, 3); got != 1 || len(s.Blob("39")) != 1<<20 {
+		t.Errorf("got %d used, a blob of %d bytes", got, len(s.Blob("39")))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"syscall"
 )
 
 // Disk is a directory in memory. It can fail, and it knows what was synced. Its
@@ -25,6 +26,9 @@ type Disk struct {
 	// Room, if positive, is how many bytes all files may have.
 	Room int64
 
+	// Opening, if not nil, is called before a file is opened.
+	Opening func(name string)
+
 	pause func() // see SetPause
 }
 
@@ -32,8 +36,9 @@ type Disk struct {
 var ErrShort = errors.New("short write")
 
 type simFile struct {
-	data   []byte
-	synced int // bytes of data
+	data     []byte
+	synced   int // bytes of data
+	from, to int // bytes that cannot be read
 }
 
 // NewDisk returns an empty disk.
@@ -87,7 +92,7 @@ func (d *Disk) PowerLoss(r *rand.Rand) *Disk {
 				data = append(data, block...)
 			}
 		}
-		g := &simFile{data, len(data)}
+		g := &simFile{data: data, synced: len(data)}
 		after.files[name], after.synced[name] = g, g
 	}
 	return after
@@ -99,7 +104,7 @@ func (d *Disk) Clone() *Disk {
 	defer d.mu.Unlock()
 	after := NewDisk()
 	for name, f := range d.files {
-		g := &simFile{slices.Clone(f.data), len(f.data)}
+		g := &simFile{data: slices.Clone(f.data), synced: len(f.data), from: f.from, to: f.to}
 		after.files[name], after.synced[name] = g, g
 	}
 	return after
@@ -119,11 +124,28 @@ func (d *Disk) Data(name string) []byte {
 	return slices.Clone(d.files[name].data)
 }
 
+// Spoil makes some bytes of a file unreadable, as a bad sector does.
+func (d *Disk) Spoil(name string, from, to int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files[name].from, d.files[name].to = from, to
+}
+
+// Readable returns the content of a file, with zeros in place of what cannot be read.
+func (d *Disk) Readable(name string) []byte {
+	data := d.Data(name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.files[name]
+	clear(data[min(f.from, len(data)):min(f.to, len(data))])
+	return data
+}
+
 // Put makes data the content of a file.
 func (d *Disk) Put(name string, data []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f := &simFile{slices.Clone(data), len(data)}
+	f := &simFile{data: slices.Clone(data), synced: len(data)}
 	d.files[name], d.synced[name] = f, f
 }
 
@@ -211,6 +233,9 @@ func (d *Disk) extend(name string, size int64) (file, error) {
 }
 
 func (d *Disk) open(name string) (source, error) {
+	if d.Opening != nil {
+		d.Opening(name)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.fail("open", name); err != nil {
@@ -220,7 +245,7 @@ func (d *Disk) open(name string) (source, error) {
 	if f == nil {
 		return nil, fs.ErrNotExist
 	}
-	return &simSource{d, name, slices.Clone(f.data)}, nil
+	return &simSource{d, name, slices.Clone(f.data), f.from, f.to}, nil
 }
 
 func (d *Disk) remove(name string) error {
@@ -308,9 +333,10 @@ func (h *simHandle) Sync() error {
 func (h *simHandle) Close() error { return nil }
 
 type simSource struct {
-	d    *Disk
-	name string
-	data []byte
+	d        *Disk
+	name     string
+	data     []byte
+	from, to int // cannot be read
 }
 
 func (s *simSource) ReadAt(b []byte, at int64) (int, error) {
@@ -324,6 +350,9 @@ func (s *simSource) ReadAt(b []byte, at int64) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(b, s.data[at:])
+	if int(at) < s.to && int(at)+n > s.from {
+		return max(s.from-int(at), 0), syscall.EIO
+	}
 	if n < len(b) {
 		return n, io.EOF
 	}

@@ -18,7 +18,9 @@
 // It is not loaded, and the next batch overwrites it. If a part in the middle of a file is
 // damaged, the batches after it are still loaded, because each of them has newer states than
 // the ones before it. The keys in the damaged part continue from the state that was written
-// before. The file is kept under another name for inspection.
+// before. The file is kept under another name for inspection. Without the secret in the header
+// all keys of a file would be lost, so the header is copied into a batch each time the file has
+// doubled in size.
 //
 // # Blobs
 //

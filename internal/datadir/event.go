@@ -62,9 +62,9 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s: %d bytes from offset %d on are not a whole batch, and are not loaded: the program was killed while it wrote them", e.File, e.Bytes, e.Offset)
 	case Damaged:
 		if e.Err != nil {
-			return fmt.Sprintf("%s: cannot be read: %v; its keys count from the state that an older file has", e.File, e.Err)
+			return fmt.Sprintf("%s: cannot be read in full: %v; keys in the missing parts count from an older state, or from zero", e.File, e.Err)
 		}
-		return fmt.Sprintf("%s: damaged: %d bytes from offset %d on, with %d batches, are not loaded; their keys count from an older state", e.File, e.Bytes, e.Offset, e.Lost)
+		return fmt.Sprintf("%s: damaged: %d bytes from offset %d on, with %d batches, are not loaded; their keys count from an older state, or from zero", e.File, e.Bytes, e.Offset, e.Lost)
 	case Missing:
 		return fmt.Sprintf("%s: the file before it is missing; keys that have not changed since are lost", e.File)
 	case Failing:

@@ -65,6 +65,12 @@ func CompactOf(d *Disk) error {
 	return err
 }
 
+// BackupOf is Backup of a disk.
+func BackupOf(d, to *Disk, told func(Event)) error {
+	_, err := backup(d, to, told)
+	return err
+}
+
 // MakeFolder is makeFolder.
 func MakeFolder(dir string, sync func(dir string) error) error { return makeFolder(dir, sync) }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -303,4 +304,33 @@ func TestDamagedFileIsKept(t *testing.T) {
 	if got := string(disk.Data(name + ".damaged")); got != string(data) {
 		t.Error("the damaged file has changed")
 	}
+}
+
+// A compaction that fails, at whatever operation, leaves the directory as it was, so that it takes
+// no space on a full disk.
+func TestCompactFails(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 20_000, 2)
+	names, size := disk.Names(), disk.Size()
+	for _, operation := range []string{"create", "write", "sync", "syncdir", "full"} {
+		if operation == "full" {
+			disk.SetRoom(size + 200_000)
+		} else {
+			disk.SetFail(func(op, _ string) error {
+				if op == operation {
+					return errDisk
+				}
+				return nil
+			})
+		}
+		if err := datadir.CompactOf(disk); err == nil {
+			t.Errorf("%s: got no error", operation)
+		}
+		disk.SetFail(nil)
+		disk.SetRoom(0)
+		if got := disk.Names(); !slices.Equal(got, names) || disk.Size() != size {
+			t.Errorf("%s: got files %v of %d bytes, want %v of %d", operation, got, disk.Size(), names, size)
+		}
+	}
+	wants(t, disk, 20_000, 2)
 }

@@ -191,7 +191,10 @@ func compact(d disk, told func(Event)) (before, after int64, err error) {
 	w.old, w.broken, w.hurry = segments, true, true
 	for n := s.Stats().Compactions; s.Stats().Compactions == n; {
 		if err := w.flush(false); err != nil {
-			return before, 0, errors.Join(err, w.close())
+			if w.file != nil { // all that the new file has is also in the old ones
+				err = errors.Join(err, w.close(), d.remove(w.name))
+			}
+			return before, 0, err
 		}
 	}
 	if err := errors.Join(w.flush(true), w.close(), d.sync()); err != nil {
@@ -240,8 +243,13 @@ func backup(d, to disk, told func(Event)) (bytes int64, err error) {
 			return 0, err
 		}
 		for i, p := range segments {
-			n, err := copySegment(p, sources[i], to)
-			if bytes += n; err != nil {
+			err := p.readHeader(sources[i]) // again, because it may have been written since
+			if err == nil {
+				var n int64
+				n, err = copySegment(p, sources[i], to)
+				bytes += n
+			}
+			if err != nil {
 				return bytes, errors.Join(err, closeAll(sources))
 			}
 		}
@@ -275,12 +283,10 @@ func closeAll(sources []source) (err error) {
 	return err
 }
 
-// copySegment copies p up to the end of its last batch.
+// copySegment copies p up to the end of its last batch, with zeros in place of what cannot be
+// read.
 func copySegment(p *segment, src source, to disk) (bytes int64, err error) {
 	p.scanSource(src, nil)
-	if p.trouble != nil {
-		return 0, fmt.Errorf("%s: %w", p.name, p.trouble)
-	}
 	f, err := to.create(p.name)
 	if err != nil {
 		return 0, err
@@ -290,13 +296,12 @@ func copySegment(p *segment, src source, to disk) (bytes int64, err error) {
 	for bytes < end && err == nil {
 		b := r.bytes(bytes, copyAtOnce)
 		if len(b) == 0 {
-			err = r.err
 			break
 		}
 		_, err = f.Write(b)
 		bytes += int64(len(b))
 	}
-	return bytes, errors.Join(err, r.err, f.Sync(), f.Close())
+	return bytes, errors.Join(err, f.Sync(), f.Close())
 }
 
 const copyAtOnce = 1 << 20

@@ -201,3 +201,28 @@ func TestBackup(t *testing.T) {
 		t.Error("a directory without counters: got no error")
 	}
 }
+
+// A backup does not report a file as damaged that a process begins at the same time.
+func TestBackupOfNewFile(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 10, 1)
+	if err := datadir.CompactOf(disk); err != nil {
+		t.Fatal(err)
+	}
+	name := disk.Names()[0]
+	data := disk.Data(name)
+	disk.Put(name, nil)
+	opened := 0
+	disk.Opening = func(string) {
+		if opened++; opened == 2 { // the first time it is listed
+			disk.Put(name, data)
+		}
+	}
+	to := datadir.NewDisk()
+	if err := datadir.BackupOf(disk, to, noDamage(t)); err != nil {
+		t.Fatal(err)
+	}
+	if got, events := dumped(t, to); len(got) != 10 || len(events) != 0 {
+		t.Errorf("got %d keys, events %v", len(got), events)
+	}
+}

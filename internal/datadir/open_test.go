@@ -382,3 +382,22 @@ func TestDroppedBlobsLeaveTheFiles(t *testing.T) {
 		wants(t, disk, 10, 1)
 	})
 }
+
+// A foreign file, whatever its number, costs no counters.
+func TestForeignFiles(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"9999999999.log", "12345678901.log", "0000000000.log", "1.log", "-000000001.log", "0x00000001.log"} {
+		disk := fill(t, 3, 1)
+		disk.Put(name, make([]byte, 5000))
+		for want := range int64(3) {
+			s := mustOpen(t, disk)
+			if got := usedOf(t, s, 0); got != want+1 {
+				t.Fatalf("%s: got %d used, want %d", name, got, want+1)
+			}
+			take(t, s, 3)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,12 +23,8 @@ func nameOf(number uint64) string { return fmt.Sprintf("%010d%s", number, suffix
 
 // numberOf returns the number in the name of a file, and false for other names.
 func numberOf(name string) (number uint64, ok bool) {
-	digits, ok := strings.CutSuffix(name, suffix)
-	if !ok || len(digits) != 10 {
-		return 0, false
-	}
-	number, err := strconv.ParseUint(digits, 10, 64)
-	return number, err == nil && number > 0
+	number, err := strconv.ParseUint(strings.TrimSuffix(name, suffix), 10, 64)
+	return number, err == nil && number > 0 && name == nameOf(number)
 }
 
 // segment is one file of a directory, as a scan finds it.
@@ -35,18 +32,17 @@ type segment struct {
 	name   string
 	number uint64
 	header format.Header
-	valid  bool // the header is valid
+	valid  bool // the header is known
+	copied bool // the header is damaged, and known from its copy in a frame
 	size   int64
 
 	// What a scan found:
-	first   format.Frame // of the file; Seq is 0 if there is none
 	last    format.Frame
 	good    int64 // the end of the last frame
 	whole   int64 // the end of the last frame with the flag Whole; 0: none
-	ended   bool  // the last frame has the flag End
 	frames  int64 // read
 	gaps    []gap // bytes between frames that are not a frame
-	trouble error // that ended the scan early
+	trouble error // the first error of the system with the file
 }
 
 // gap is a part of a file that is not a frame, and the number of frames that are missing
@@ -77,43 +73,47 @@ func list(d disk) ([]*segment, error) {
 			continue
 		}
 		p := &segment{name: name, number: number}
-		if err := p.readHeader(d); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
 		segments = append(segments, p)
+		src, err := d.open(name)
+		if err != nil {
+			p.trouble = err
+			continue
+		}
+		if err := errors.Join(p.readHeader(src), src.Close()); err != nil {
+			return nil, err
+		}
 	}
-	slices.SortFunc(segments, func(p, q *segment) int { return strings.Compare(p.name, q.name) })
+	slices.SortFunc(segments, func(p, q *segment) int { return cmp.Compare(p.number, q.number) })
 	return segments, nil
 }
 
-// readHeader reads the header of p. Its error is one of a later version.
-func (p *segment) readHeader(d disk) error {
-	src, err := d.open(p.name)
-	if err != nil {
-		p.trouble = err
-		return nil
-	}
-	defer src.Close()
+// readHeader reads the header of p, or its copy in a frame. Its error is one of a later
+// version.
+func (p *segment) readHeader(src source) error {
 	p.size = src.Size()
-	b := make([]byte, min(p.size, format.HeaderSize))
-	if _, err := src.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
-		p.trouble = err
-		return nil
-	}
-	h, err := format.ReadHeader(b)
+	r := reader{src: src, size: p.size}
+	h, err := format.ReadHeader(r.bytes(0, format.HeaderSize))
 	var newer *format.NewerError
 	if errors.As(err, &newer) {
-		return err
+		return fmt.Errorf("%s: %w", p.name, err)
 	}
-	p.header, p.valid = h, err == nil && h.File == p.number
+	p.header, p.valid, p.copied = h, err == nil && h.File == p.number, false
+	if !p.valid && p.size > format.HeaderSize {
+		p.scanSource(src, func(fr *format.Frame, payload []byte) {
+			_ = format.Read(payload, fr.Base, &format.Visitor{Header: func(h format.Header) {
+				p.header, p.valid, p.copied = h, true, true
+			}})
+		})
+		if !p.valid {
+			p.gaps = nil // the whole file is lost, not parts of it
+		}
+	}
 	return nil
 }
 
 // scan calls f for each frame of p, in order, with its payload, which f must not keep.
 func (p *segment) scan(d disk, f func(fr *format.Frame, payload []byte)) {
-	p.first, p.last, p.good, p.whole, p.ended = format.Frame{}, format.Frame{}, 0, 0, false
-	p.frames, p.gaps = 0, nil
-	if !p.valid || p.trouble != nil {
+	if !p.valid {
 		return
 	}
 	src, err := d.open(p.name)
@@ -127,9 +127,14 @@ func (p *segment) scan(d disk, f func(fr *format.Frame, payload []byte)) {
 
 // scanSource is scan for a segment that is already open as src.
 func (p *segment) scanSource(src source, f func(fr *format.Frame, payload []byte)) {
+	p.last, p.good, p.whole, p.frames, p.gaps = format.Frame{}, 0, 0, 0, nil
 	p.size = src.Size()
 	r := reader{src: src, size: p.size}
-	for at := int64(format.HeaderSize); at < p.size; {
+	at := int64(format.HeaderSize)
+	if !p.valid || p.copied {
+		at = 0
+	}
+	for at < r.size {
 		from := at
 		fr, payload, ok := p.frameAt(&r, at)
 		if !ok {
@@ -141,10 +146,8 @@ func (p *segment) scanSource(src source, f func(fr *format.Frame, payload []byte
 			p.gaps = append(p.gaps, gap{from, at, lost})
 		}
 		at += int64(format.FrameSize + fr.Length)
-		if p.frames++; p.first.Seq == 0 {
-			p.first = fr
-		}
-		p.last, p.good, p.ended = fr, at, fr.Flags&format.End != 0
+		p.frames++
+		p.last, p.good = fr, at
 		if fr.Flags&format.Whole != 0 {
 			p.whole = at
 		}
@@ -152,7 +155,7 @@ func (p *segment) scanSource(src source, f func(fr *format.Frame, payload []byte
 			f(&fr, payload)
 		}
 	}
-	if r.err != nil {
+	if p.trouble == nil {
 		p.trouble = r.err
 	}
 }
@@ -177,7 +180,7 @@ func (p *segment) frameAt(r *reader, at int64) (fr format.Frame, payload []byte,
 
 // search searches for the next frame after offset at, where there is none.
 func (p *segment) search(r *reader, at int64) (found int64, fr format.Frame, payload []byte, ok bool) {
-	for r.err == nil {
+	for at < r.size {
 		b := r.bytes(at, 64<<10)
 		next := format.Next(b)
 		switch {
@@ -195,14 +198,21 @@ func (p *segment) search(r *reader, at int64) (found int64, fr format.Frame, pay
 	return 0, fr, nil, false
 }
 
-// reader reads a file from its beginning to its end in large parts.
+// reader reads a file from its beginning to its end in large parts. It returns zeros for a page
+// that the system cannot read, because what follows the page may be intact.
 type reader struct {
 	src  source
-	size int64
+	size int64 // less once maxBad pages could not be read
 	buf  []byte
 	from int64 // the offset of buf
-	err  error
+	bad  int   // pages that could not be read
+	err  error // of the first of them
 }
+
+const (
+	page   = 4 << 10
+	maxBad = 100 // a broken disk takes seconds for each
+)
 
 // bytes returns n bytes from offset at on, or fewer at the end of the file. They are
 // good until the next call.
@@ -224,10 +234,25 @@ func (r *reader) fill(at int64, n int) {
 	if cap(r.buf) < want {
 		r.buf = make([]byte, want)
 	}
-	r.buf = r.buf[:want]
-	got, err := r.src.ReadAt(r.buf, at)
-	if err != nil && !errors.Is(err, io.EOF) {
-		r.err = err
+	r.buf, r.from = r.buf[:want], at
+	for got := 0; got < want; {
+		n, err := r.src.ReadAt(r.buf[got:], at+int64(got))
+		got += n
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, io.EOF) {
+			if r.bad++; r.err == nil {
+				r.err = err
+			}
+			if r.bad < maxBad {
+				next := min(want, got+page-int((at+int64(got))%page))
+				clear(r.buf[got:next])
+				got = next
+				continue
+			}
+		}
+		r.buf, r.size = r.buf[:got], at+int64(got)
+		return
 	}
-	r.buf, r.from = r.buf[:got], at
 }

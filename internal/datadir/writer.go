@@ -46,6 +46,7 @@ type writer struct {
 	name   string // of file
 	seq    uint64 // of the last frame
 	size   int64  // of file, without what a failed write left behind
+	copied int64  // the size of file when its header was last copied into a frame
 	synced bool   // all of file is synced
 	saved  bool   // some of file was synced
 
@@ -64,7 +65,6 @@ type writer struct {
 	changes journal.Reader
 	spaces  map[*store.Space]*known
 	blobs   map[string]*blob
-	refused error     // of a blob that is too large
 	dropped time.Time // when the first blob was dropped that files still have; zero: there is none
 
 	walk    journal.Reader // of the compaction; nil: none
@@ -137,7 +137,7 @@ func (w *writer) flush(ended bool) error {
 	if whole {
 		w.endCompaction()
 	}
-	return w.refused
+	return nil
 }
 
 // begin makes sure that there is a file to append to, and begins a compaction when one is
@@ -192,6 +192,7 @@ func (w *writer) beginFile() error {
 	w.retire()
 	w.header, w.file, w.name = header, f, nameOf(header.File)
 	w.seq, w.size, w.synced, w.saved, w.broken, w.unsure = 0, int64(len(text)), true, false, false, false
+	w.copied = w.size
 	w.stats.fileMade(w.name, w.size)
 	w.reset()
 	w.beginCompaction(lost)
@@ -306,8 +307,13 @@ func (w *writer) space(p journal.Part) *known {
 }
 
 // seal ends the frames that are being made, of which the last one gets flags, and writes
-// them.
+// them. It copies the header into one of them each time the file has doubled in size, so that the
+// file can be read without its beginning.
 func (w *writer) seal(flags uint32) error {
+	if w.written() >= 2*w.copied {
+		w.buf = format.AppendHeaderCopy(w.buf, &w.header)
+		w.copied = w.written()
+	}
 	t := w.store.memory.Journal().Times()
 	fr := format.Frame{
 		File: w.header.File, Seq: w.seq,

@@ -32,6 +32,9 @@ func compareHolds(t testing.TB, a, b Opened, seed uint64, now window.Instant, st
 		}
 		r.compare(t, a, b, fmt.Sprintf("seed %d, schedule %d, step %d", seed, r.schedule, step))
 	}
+	if steps < 300 { // as in a fuzz test: some seeds have few of everything
+		return
+	}
 	few := steps / 50
 	for _, verb := range []store.Verb{store.Take, store.Record, store.Settle, store.Cancel, store.Renew} {
 		if r.found[verb] < few {

@@ -79,7 +79,7 @@ var specs = [...]spec{
 	cmdQuit:     {"QUIT", -1, false, access.None, "noscript loading stale fast no_auth", 0},
 	cmdMulti:    {"MULTI", 1, true, access.None, "noscript loading stale fast", 0},
 	cmdExec:     {"EXEC", 1, true, access.None, "noscript loading stale", 0},
-	cmdDiscard:  {"DISCARD", 1, true, access.None, "noscript loading stale fast", 0},
+	cmdDiscard:  {"DISCARD", 1, false, access.None, "noscript loading stale fast no_auth", 0},
 	cmdWatch:    {"WATCH", -2, true, access.None, "noscript loading stale fast", 0},
 }
 
@@ -110,7 +110,11 @@ func (c *conn) command(args []string) {
 	c.server.commands[i].calls.Add(1)
 	if err := c.run(i, args); err != nil {
 		c.fail(i, err)
-		c.transaction.refuse()
+		if i == cmdExec {
+			c.endTransaction()
+		} else {
+			c.transaction.refuse()
+		}
 	}
 }
 
@@ -185,7 +189,7 @@ func (c *conn) now(i int, args []string) error {
 	case cmdReset:
 		c.endTransaction()
 		c.forget()
-		c.out.three = false
+		c.out.three, c.name = false, ""
 		c.out.simple("RESET")
 	case cmdQuit:
 		c.out.simple("OK")
@@ -230,7 +234,7 @@ func errorText(err error) string {
 
 // forget drops the caller's identity, except its certificate and its address.
 func (c *conn) forget() {
-	c.credentials.Token, c.credentials.Shown, c.user, c.name = "", false, "", ""
+	c.credentials.Token, c.credentials.Shown, c.user = "", false, ""
 	c.checked, c.known = time.Time{}, false
 }
 

@@ -19,6 +19,7 @@ type conn struct {
 	server *Server
 	socket net.Conn
 	work   func(by int32) // may be nil
+	busy   bool           // the connection is marked as busy by work
 	id     int64
 	name   string // that the client has given itself
 	ended  bool   // after QUIT or an error of the protocol
@@ -30,9 +31,10 @@ type conn struct {
 	checked     time.Time // when caller and space were found; zero: not found
 	known       bool      // they were found at least once since the last AUTH
 
-	in    []byte    // bytes that were read and not decided yet
-	due   time.Time // the deadline of the rest of a command, or of the token of an unauthenticated client; zero: none
-	spans []span    // of the arguments of one command
+	in    []byte             // bytes that were read and not decided yet
+	large access.Reservation // for the part of in above smallBatch, and as much for its text
+	due   time.Time          // the deadline of the rest of a command, or of the token of an unauthenticated client; zero: none
+	spans []span             // of the arguments of one command
 	args  []string
 	out   replies
 	batch batch
@@ -45,12 +47,12 @@ type conn struct {
 }
 
 const (
-	smallRead    = 4 << 10  // bytes that a client may send before it is authenticated
+	smallRead    = 4 << 10  // bytes that a client may send before it is authenticated, and of its replies in a batch
 	maxSpareRead = 16 << 10 // bytes of the read buffer that a connection keeps for its next batch
 )
 
 func (s *Server) newConn(socket net.Conn) *conn {
-	c := &conn{server: s, socket: socket, id: s.ids.Add(1)}
+	c := &conn{server: s, socket: socket, id: s.ids.Add(1), large: access.Reservation{Resources: s.c.Resources}}
 	if s.c.Working != nil {
 		below := socket
 		if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
@@ -68,6 +70,7 @@ func (s *Server) newConn(socket net.Conn) *conn {
 func (c *conn) serve() {
 	defer c.server.remove(c)
 	defer c.socket.Close()
+	defer c.large.Free()
 	defer c.endTransaction()
 	if t, ok := c.socket.(*tls.Conn); ok && !c.handshake(t) {
 		return
@@ -170,11 +173,13 @@ func (c *conn) readUntil(t time.Time) {
 	}
 }
 
-// grow grows c.in for the next read. It reports false if the connection must end, because an
-// unauthenticated client has sent as much as it may without a complete command.
+// grow grows c.in for the next read. It reports false if the connection must end, because the
+// client has sent as much as it may without a complete command, or no memory is available for
+// the rest of one.
 func (c *conn) grow() bool {
 	if cap(c.in) > maxSpareRead && len(c.in) == 0 {
 		c.in = nil
+		c.large.Free()
 	}
 	if len(c.in) < cap(c.in) {
 		return true
@@ -183,7 +188,14 @@ func (c *conn) grow() bool {
 		c.end("NOAUTH Authentication required: send AUTH and a token")
 		return false
 	}
-	grown := make([]byte, len(c.in), max(smallRead, 2*cap(c.in)))
+	size := max(smallRead, 2*cap(c.in))
+	if size > smallBatch {
+		if err := c.large.Reserve(2 * int64(size-cap(c.in))); err != nil {
+			c.end(errorText(err))
+			return false
+		}
+	}
+	grown := make([]byte, len(c.in), size)
 	copy(grown, c.in)
 	c.in = grown
 	return true
@@ -203,15 +215,14 @@ func (c *conn) decide(now time.Time) (used int) {
 	if len(c.in) == 0 {
 		return 0
 	}
-	if c.work != nil {
-		c.work(1)
-		defer c.work(-1)
-	}
+	c.beginWork()
+	defer c.endWork()
 	c.began = now
 	if !c.checked.IsZero() && now.Sub(c.checked) > checkEvery {
 		c.checked = time.Time{} // a token may have been revoked
 	}
-	// All arguments are parts of one string, so that a batch takes one allocation.
+	// The arguments of commands in RESP are parts of one string, so that a batch takes one
+	// allocation.
 	text := ""
 	for n := 0; n < maxBatch && !c.ended; n++ {
 		spans, took, err := scan(c.in[used:], c.spans[:0])
@@ -226,18 +237,23 @@ func (c *conn) decide(now time.Time) (used int) {
 		if took == 0 {
 			break
 		}
-		if text == "" {
+		of, at := text, used
+		switch {
+		case c.in[used] != '*': // an inline command, which scan has changed
+			of, at = string(c.in[used:used+took]), 0
+		case text == "":
 			text = string(c.in)
+			of = text
 		}
 		c.args = c.args[:0]
 		for _, s := range spans {
-			c.args = append(c.args, text[used+s.from:used+s.to])
+			c.args = append(c.args, of[at+s.from:at+s.to])
 		}
 		used += took
 		if len(c.args) > 0 {
 			c.command(c.args)
 		}
-		if len(c.out.b) >= maxReplies {
+		if n := len(c.out.b); n >= maxReplies || n >= smallRead && c.isUnauthenticated() {
 			break // the client reads these first
 		}
 	}
@@ -246,5 +262,22 @@ func (c *conn) decide(now time.Time) (used int) {
 	return used
 }
 
+// beginWork marks the connection as busy, unless the client is unauthenticated: whatever such
+// clients send, their connections are closed before those of others.
+func (c *conn) beginWork() {
+	if c.work != nil && !c.busy && !c.isUnauthenticated() {
+		c.busy = true
+		c.work(1)
+	}
+}
+
+// endWork ends what beginWork began, if it marked the connection.
+func (c *conn) endWork() {
+	if c.busy {
+		c.busy = false
+		c.work(-1)
+	}
+}
+
 // maxReplies is the size of replies, in bytes, at which a batch ends.
-const maxReplies = 256 << 10
+const maxReplies = 64 << 10

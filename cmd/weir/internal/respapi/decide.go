@@ -33,7 +33,7 @@ type pending struct {
 
 // The memory of a request, in bytes, while it is decided with others.
 const (
-	itemBytes     = 1 << 10 // for each request
+	itemBytes     = 1 << 10 // for each command
 	usageBytes    = 512     // for each rule that matches one
 	smallBatch    = 64 << 10
 	maxSpareItems = 64 // commands whose memory a connection keeps for its next batch
@@ -191,7 +191,7 @@ func (c *conn) decideBatch(together bool) error {
 		}
 		return memory.Reserve(n)
 	}
-	if err := reserve(int64(len(b.items)) * itemBytes); err != nil {
+	if err := reserve(int64(len(b.pending)) * itemBytes); err != nil {
 		return err
 	}
 	_, err := c.space.Run(context.Background(), b.items, run.Options{Admit: func(s run.Size) error {

@@ -20,8 +20,10 @@
 // 1000 commands. A command that exceeds its limits ends the connection with an error. Further
 // commands wait for the next batch. A client that sends a part of a command has some seconds in
 // total for the rest. The memory of a connection is at most a few times the bytes of the largest
-// command, and between commands at most 16 KiB of each buffer.
+// command, and between commands at most 16 KiB of each buffer. Commands and transactions above
+// 64 KiB share the memory of large requests.
 //
 // If clients need a token, an unauthenticated client may send 4 KiB without a complete command,
-// and has some seconds in total for the token. After that the connection ends.
+// and has some seconds in total for the token. After that the connection ends. At the connection
+// limit, unauthenticated clients are closed first. Their replies are written 4 KiB at a time.
 package respapi

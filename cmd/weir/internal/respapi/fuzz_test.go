@@ -15,12 +15,17 @@ import (
 func FuzzScan(f *testing.F) {
 	for _, text := range []string{
 		"*1\r\n$4\r\nPING\r\n", "PING\r\n", "GET a\n", "*0\r\n", "*-1\r\n", "*1\r\n$-1\r\n", "*99999\r\n", "*1\r\n$1073741824\r\n",
-		"*2\r\n$4\r\nPING\r\n$2\r\nab\r\nrest", "*1\r\n:4\r\n", "POST / HTTP/1.1\r\n", "*1\r\n$4\r\nPINGxx", "*00000000000000000001\r\n", " \t \r\n",
+		"*2\r\n$4\r\nPING\r\n$2\r\nab\r\nrest", "*1\r\n:4\r\n", "POST / HTTP/1.1\r\n", "*1\r\n$4\r\nPINGxx", "a \"b\\x41 \\n\" c'd\\''\r\nrest", "*00000000000000000001\r\n", " \t \r\n",
 	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		args, n, err := respapi.Scan(b, nil)
+		b = append([]byte(nil), b...)
+		before := append([]byte(nil), b...)
+		args, n, err := respapi.Scan(b, nil) // which may change the command
+		if !bytes.Equal(b[n:], before[n:]) && err == nil {
+			t.Fatalf("%q: got %q left, want %q", before, b[n:], before[n:])
+		}
 		if n < 0 || n > len(b) || n > respapi.MaxCommand+4096 || err != nil && n != 0 {
 			t.Fatalf("%q: got %d bytes, error %v", b, n, err)
 		}
@@ -28,7 +33,7 @@ func FuzzScan(f *testing.F) {
 			return
 		}
 		for end := range n {
-			if _, used, err := respapi.Scan(b[:end], nil); used != 0 || err != nil {
+			if _, used, err := respapi.Scan(before[:end], nil); used != 0 || err != nil {
 				t.Fatalf("%q: got %d bytes, error %v of the first %d, want them not complete", b, used, err, end)
 			}
 		}

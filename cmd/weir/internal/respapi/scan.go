@@ -2,6 +2,7 @@ package respapi
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 )
 
@@ -24,7 +25,7 @@ var (
 	errDollar    = errors.New("ERR Protocol error: expected '$' and the length of an argument")
 	errNumber    = errors.New("ERR Protocol error: invalid length")
 	errLine      = errors.New("ERR Protocol error: expected \\r\\n after an argument")
-	errQuotes    = errors.New("ERR Protocol error: unbalanced quotes in request: want quotes around whole words, without escapes")
+	errQuotes    = errors.New("ERR Protocol error: unbalanced quotes in request")
 	errHTTP      = errors.New("ERR Protocol error: this port speaks the Redis protocol, not HTTP")
 )
 
@@ -33,7 +34,8 @@ type span struct{ from, to int }
 
 // scan finds the command at the start of b and appends its arguments to args. It returns the bytes
 // that the command takes. 0 bytes without an error mean that the command is not complete. A command
-// without arguments is ignored.
+// without arguments is ignored. scan changes the bytes of an inline command, so that it cannot be
+// scanned again: see scanInline.
 func scan(b []byte, args []span) (_ []span, n int, err error) {
 	if len(b) == 0 {
 		return args, 0, nil
@@ -121,8 +123,8 @@ func scanLength(b []byte, most int, beyond error) (value, n int, err error) {
 	return value, i + 2, nil
 }
 
-// scanInline reads a command as people type it: words between blanks, which can be in
-// quotes, up to the end of the line.
+// scanInline reads a command as people type it: words between blanks, up to the end of the
+// line. It writes the text of each word, without quotes and escapes, over the word in b.
 func scanInline(b []byte, args []span) (_ []span, n int, err error) {
 	end := bytes.IndexByte(b[:min(len(b), maxInline)], '\n')
 	if end < 0 {
@@ -138,31 +140,15 @@ func scanInline(b []byte, args []span) (_ []span, n int, err error) {
 			i++
 			continue
 		}
-		from, end := i, 0
-		if quote := line[i]; quote == '"' || quote == '\'' {
-			from++
-			length := bytes.IndexByte(line[from:], quote)
-			if length < 0 {
-				return args, 0, errQuotes
-			}
-			end = from + length
-			i = end + 1
-			if i < len(line) && !isBlank(line[i]) || bytes.IndexByte(line[from:end], '\\') >= 0 {
-				return args, 0, errQuotes
-			}
-		} else {
-			for i < len(line) && !isBlank(line[i]) {
-				if line[i] == '"' || line[i] == '\'' {
-					return args, 0, errQuotes
-				}
-				i++
-			}
-			end = i
-		}
 		if len(args)-before == maxArguments {
 			return args, 0, errArguments
 		}
-		args = append(args, span{from, end})
+		length, used, ok := unquote(line[i:])
+		if !ok {
+			return args, 0, errQuotes
+		}
+		args = append(args, span{i, i + length})
+		i += used
 	}
 	// A web page can make a browser send a request to this port. What the browser sends
 	// starts with a line of HTTP, and may have commands in its body.
@@ -170,6 +156,55 @@ func scanInline(b []byte, args []span) (_ []span, n int, err error) {
 		return args, 0, errHTTP
 	}
 	return args, end + 1, nil
+}
+
+// unquote reads the first word of line as Redis does, and writes its text, without quotes and
+// escapes, to the start of line. It returns the length of the text, and the bytes that the word
+// used in line. ok is false if a quote is not closed, or if no blank follows the closing quote.
+func unquote(line []byte) (length, used int, ok bool) {
+	quote := byte(0)
+	for used < len(line) {
+		c := line[used]
+		used++
+		switch {
+		case quote == 0 && isBlank(c):
+			return length, used, true
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+			continue
+		case c == quote:
+			return length, used, used == len(line) || isBlank(line[used])
+		case c == '\\' && used < len(line) && (quote == '"' || quote == '\'' && line[used] == quote):
+			var n int
+			c, n = escaped(line[used:])
+			used += n
+		}
+		line[length] = c
+		length++
+	}
+	return length, used, quote == 0
+}
+
+// escaped decodes the escape sequence at the start of b, without its backslash. It returns the
+// byte that the sequence stands for, and the length of the sequence.
+func escaped(b []byte) (c byte, n int) {
+	switch b[0] {
+	case 'n':
+		return '\n', 1
+	case 'r':
+		return '\r', 1
+	case 't':
+		return '\t', 1
+	case 'b':
+		return '\b', 1
+	case 'a':
+		return '\a', 1
+	case 'x':
+		if hexadecimal, err := hex.DecodeString(string(b[1:min(3, len(b))])); err == nil && len(hexadecimal) == 1 {
+			return hexadecimal[0], 3
+		}
+	}
+	return b[0], 1
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == 0 }

@@ -28,8 +28,8 @@ type Config struct {
 	Auth      *access.Authenticator
 	Resources *access.ResourceLimits
 
-	// Working returns a function that marks a connection as busy, or nil. Nil: no
-	// connection is marked.
+	// Working returns a function that marks a connection as busy, or nil. Unauthenticated
+	// clients are never busy. Nil: no connection is marked.
 	Working func(net.Conn) func(by int32)
 
 	// Version is the version of the service.

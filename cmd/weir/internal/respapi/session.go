@@ -57,6 +57,7 @@ func (c *conn) identify(user, token string) error {
 		c.forget()
 		return err
 	}
+	c.beginWork()
 	return nil
 }
 

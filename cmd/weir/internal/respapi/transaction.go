@@ -137,6 +137,9 @@ func (c *conn) exec() error {
 			c.failed(p.command, err)
 		}
 	}
+	if len(c.out.b) > maxReplies && !c.flush() { // while its memory is reserved
+		c.ended = true
+	}
 	return nil
 }
 

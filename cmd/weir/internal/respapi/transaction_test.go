@@ -1,10 +1,19 @@
 package respapi_test
 
 import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/respapi"
 )
 
 // A transaction is bounded in commands, in bytes and in time. Nothing of one that is not
@@ -52,6 +61,105 @@ func TestTransactionBounds(t *testing.T) {
 		most := c.send(command("MULTI")+strings.Repeat(take, 1000)+command("EXEC"), 1002)[1001]
 		if allowed := strings.Count(most, "*[:1"); allowed != 5 || strings.Count(most, "*[:0") != 995 {
 			t.Errorf("got %d allowed, want 5 of 1000", allowed)
+		}
+	})
+}
+
+// The memory for the reply to a transaction is reserved until the client has read the reply.
+func TestTransactionReply(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		resources := &access.ResourceLimits{Memory: 4 << 20}
+		serve(t, newServer(t, postsRule, func(c *respapi.Config) { c.Resources = resources }), l)
+		c := newClient(t, l.dial())
+		c.send(command("MULTI")+strings.Repeat(command("ECHO", strings.Repeat("x", 16000)), 60), 61)
+		if _, err := io.WriteString(c.Conn, command("EXEC")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, memory := resources.Now(); memory < 800_000 {
+			t.Errorf("got %d bytes reserved for a reply that is not read, want most of its 960,000", memory)
+		}
+		if got, err := c.reply(); err != nil || strings.Count(got, " ") != 59 {
+			t.Errorf("got %.100s %v, want 60 texts", got, err)
+		}
+		synctest.Wait()
+		if _, memory := resources.Now(); memory != 0 {
+			t.Errorf("got %d bytes reserved, want none", memory)
+		}
+		c.Close()
+	})
+}
+
+// Commands without a rule, such as CL.THROTTLE, reserve memory, too.
+func TestTransactionOfThrottles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		serve(t, newServer(t, postsRule, func(c *respapi.Config) {
+			c.Shared, c.Resources = true, &access.ResourceLimits{Memory: 200_000}
+		}), l)
+		c := newClient(t, l.dial())
+		got := c.send(command("MULTI")+strings.Repeat(command("CL.THROTTLE", "a", "1", "2", "3"), 1000)+command("EXEC"), 1002)[1001]
+		if !strings.HasPrefix(got, "-EXECABORT Transaction discarded: BUSY ") {
+			t.Errorf("got %.100s", got)
+		}
+		if got := c.do("CL.THROTTLE", "a", "1", "2", "3"); got != "*[:0 :2 :1 :-1 :2]" {
+			t.Errorf("got %s, want nothing counted before", got)
+		}
+		c.Close()
+	})
+}
+
+// EXEC ends the transaction even if it is refused.
+func TestRefusedExecEndsTransaction(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "tokens")
+		write := func(token string) {
+			text := fmt.Sprintf("shop sha256:%x scopes=decide\n", sha256.Sum256([]byte(token)))
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("first")
+		keys, err := access.OpenKeys(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keys.Close()
+		l := newPipes()
+		serve(t, newServer(t, postsRule, func(c *respapi.Config) {
+			c.Auth = &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
+		}), l)
+		c := newClient(t, l.dial())
+		defer c.Close()
+		do := func(want string, words ...string) {
+			t.Helper()
+			if got := c.do(words...); !strings.HasPrefix(got, want) {
+				t.Errorf("%v: got %s, want %s", words, got, want)
+			}
+		}
+		do("+OK", "AUTH", "first")
+		do("+OK", "MULTI")
+		do("-ERR wrong number", "EXEC", "x")
+		do("-ERR EXEC without MULTI", "EXEC")
+		for _, end := range []string{"EXEC", "DISCARD"} {
+			write("first")
+			_, err1 := keys.Reload()
+			do("+OK", "AUTH", "first")
+			do("+OK", "MULTI")
+			do("+QUEUED", "WEIR.TAKE", "user", "42")
+			write("second")
+			_, err2 := keys.Reload()
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			do(map[string]string{"EXEC": "-WRONGPASS", "DISCARD": "+OK"}[end], end)
+			do("+OK", "AUTH", "second")
+			do("*[:1", "WEIR.CHECK", "HITS", "5", "user", "42")
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
 )
 
@@ -51,6 +52,89 @@ func TestUnauthenticatedClientsHoldNoMemory(t *testing.T) {
 		t.Errorf("got %d bytes more for each unauthenticated client, want at most 40 KiB", grown)
 	}
 	runtime.KeepAlive(clients)
+}
+
+// Nor can such a client make the server keep many replies by not reading them: however short the
+// commands, their replies are written before there are many.
+func TestUnauthenticatedClientsHoldNoReplies(t *testing.T) {
+	l := newPipes()
+	serve(t, tokenServer(t), l)
+	const n = 100
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	clients := make([]*client, n)
+	for i := range clients {
+		clients[i] = newClient(t, l.dial())
+		if _, err := io.WriteString(clients[i].Conn, strings.Repeat("a\n", 2000)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := clients[i].Conn.Read(make([]byte, 1)); err != nil { // the server writes
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+		t.Errorf("got %d bytes more for each unauthenticated client, want at most 40 KiB", grown)
+	}
+	for _, c := range clients {
+		c.Close()
+	}
+}
+
+// Incomplete large commands share the memory of large requests. A command that finds none left is
+// refused, and small ones are served.
+func TestIncompleteCommandsAreLimited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		resources := &access.ResourceLimits{Memory: 4 << 20}
+		serve(t, newServer(t, postsRule, func(c *respapi.Config) { c.Resources = resources }), l)
+		const n = 20
+		replies := make(chan string, n)
+		for range n {
+			c := newClient(t, l.dial())
+			go func() { _, _ = io.WriteString(c.Conn, large[:len(large)-1]) }() // until the connection ends
+			go func() {
+				got, _ := c.reply()
+				replies <- got
+				c.Close()
+			}()
+		}
+		synctest.Wait()
+		if _, memory := resources.Now(); memory < 2<<20 || memory > 4<<20 {
+			t.Errorf("got %d bytes reserved, want about 4 MiB", memory)
+		}
+		other := newClient(t, l.dial())
+		if got := other.do("PING"); got != "+PONG" {
+			t.Errorf("got %s", got)
+		}
+		busy := 0
+		for range n {
+			switch got := <-replies; {
+			case strings.HasPrefix(got, "-BUSY"):
+				busy++
+			case got != "-ERR Protocol error: timeout while reading the rest of a command":
+				t.Errorf("got %s", got)
+			}
+		}
+		if busy == 0 || busy == n {
+			t.Errorf("got %d of %d refused", busy, n)
+		}
+		synctest.Wait() // until the connections have ended
+		if got := other.send(large, 1)[0]; !strings.HasPrefix(got, "-ERR wrong number of arguments") {
+			t.Errorf("got %s", got)
+		}
+		if got := other.do("PING"); got != "+PONG" {
+			t.Errorf("got %s", got)
+		}
+		synctest.Wait()
+		if _, memory := resources.Now(); memory != 0 {
+			t.Errorf("got %d bytes reserved, want none", memory)
+		}
+		other.Close()
+	})
 }
 
 // A client with a token may send large commands, and the memory for them is given back.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -294,6 +295,44 @@ func TestRESPConnections(t *testing.T) {
 	}
 	if got := rawPing(t, c); got != "+PONG" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// At the connection limit, connections of unauthenticated clients are closed before those of
+// authenticated ones, whatever they send.
+func TestRESPUnauthenticatedClientsAreClosedFirst(t *testing.T) {
+	t.Parallel()
+	const token, most = "weir_secretsecretsecret", 8
+	s := startRESP(t, "rules: []", func(c *config.Config) { c.Resources.Connections, c.Access.Token = most, token })
+	address := strings.TrimPrefix(s.resp(t), "redis://")
+	dial := func(text, want string) (net.Conn, *bufio.Reader) {
+		t.Helper()
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_ = c.SetDeadline(time.Now().Add(patience))
+		r := bufio.NewReader(c)
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(want) {
+			if got, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(got, strings.TrimSpace(line)) {
+				t.Fatalf("got %q %v, want %s", got, err, line)
+			}
+		}
+		return c, r
+	}
+	client, replies := dial("AUTH "+token+"\r\nPING\r\n", "+OK\n+PONG\n")
+	for range 5 * most {
+		dial("PING\r\n", "-NOAUTH\n")
+	}
+	if _, err := io.WriteString(client, "PING\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := replies.ReadString('\n'); got != "+PONG\r\n" {
+		t.Errorf("got %q %v, want the client served", got, err)
 	}
 }
 

@@ -68,6 +68,7 @@ func FuzzRead(f *testing.F) {
 	b = format.AppendKey(b, 5, 1, []uint64{1 << 50, 3})
 	b = format.EndKeys(b, at, 7)
 	b = format.AppendSpace(b, &format.Space{Namespace: "n", ID: "i", Name: "m", MaxKeys: 9, Limit: []byte("{}")})
+	b = format.AppendHeaderCopy(b, &format.Header{File: 3})
 	f.Add(format.AppendBlob(b, "note", []byte("data")), int64(3))
 	f.Fuzz(func(t *testing.T, payload []byte, base int64) {
 		entries, _, _, _ := readAll(payload, base)
@@ -95,6 +96,12 @@ func TestPayload(t *testing.T) {
 	b = format.AppendBlob(b, "a", []byte("x"))
 	b = format.AppendBlob(b, "b", nil)
 	b = format.AppendSpace(b, &space)
+	header := format.Header{Version: format.Version, File: 7, Secret: [32]byte{1, 31: 2}}
+	b = format.AppendHeaderCopy(b, &header)
+	copied := format.Header{}
+	if err := format.Read(b, 0, &format.Visitor{Header: func(h format.Header) { copied = h }}); err != nil || copied != header {
+		t.Errorf("got header %+v, error %v, want %+v", copied, err, header)
+	}
 	entries, spaces, blobs, err := readAll(b, 0)
 	if err != nil {
 		t.Fatal(err)

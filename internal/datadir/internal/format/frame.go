@@ -7,15 +7,10 @@ import (
 	"math"
 )
 
-// FrameSize is the size of a frame's header. MaxPayload is more than any payload
-// that is written, because a state has at most about 100,000 words. Earlier versions put up
-// to 256 keys of any size into a frame, so a reader accepts larger payloads.
-const (
-	FrameSize  = 92
-	MaxPayload = 16 << 20
+// FrameSize is the size of a frame's header.
+const FrameSize = 92
 
-	frameMagic = "wfr\x01"
-)
+const frameMagic = "wfr\x01"
 
 // Flags of a frame.
 const (

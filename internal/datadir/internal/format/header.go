@@ -3,7 +3,7 @@
 //
 //	file    ──► header (twice) ──► frames
 //	frame   ──► frame header, payload
-//	payload ──► sections: a space, or keys of one space, or a blob
+//	payload ──► sections: a space, or keys of one space, or a blob, or a copy of the header
 //
 // All numbers of a fixed size are little-endian. Each header and each payload has its
 // own CRC-32 (Castagnoli). A reader skips bytes that are not a frame and searches for the next
@@ -56,8 +56,11 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("written by a later version of weir: layout %d, this program reads up to %d", e.Version, Version)
 }
 
-// AppendHeader appends h, whose Version is ignored, to b.
-func AppendHeader(b []byte, h *Header) []byte {
+// AppendHeader appends h, whose Version is ignored, twice to b.
+func AppendHeader(b []byte, h *Header) []byte { return appendCopy(appendCopy(b, h), h) }
+
+// appendCopy appends h once.
+func appendCopy(b []byte, h *Header) []byte {
 	one := make([]byte, 0, headerCopy)
 	one = append(one, fileMagic...)
 	one = binary.LittleEndian.AppendUint32(one, Version)
@@ -69,7 +72,7 @@ func AppendHeader(b []byte, h *Header) []byte {
 	one = binary.LittleEndian.AppendUint64(one, uint64(h.Until))
 	one = one[:headerCopy-4]
 	one = binary.LittleEndian.AppendUint32(one, crc32.Checksum(one, castagnoli))
-	return append(append(b, one...), one...)
+	return append(b, one...)
 }
 
 // ReadHeader reads the header at the beginning of b. One of its two copies must be

@@ -10,9 +10,10 @@ import (
 const (
 	sectionSize = 5
 
-	kindSpace = 1
-	kindKeys  = 2
-	kindBlob  = 3
+	kindSpace  = 1
+	kindKeys   = 2
+	kindBlob   = 3
+	kindHeader = 4
 )
 
 // SpaceID stands for a space in the files: part of a hash of its namespace and ID.
@@ -87,6 +88,13 @@ func AppendBlob(b []byte, name string, data []byte) []byte {
 	return end(append(b, data...), at)
 }
 
+// AppendHeaderCopy appends the header of the file as a section, for readers of a file that has
+// lost its beginning.
+func AppendHeaderCopy(b []byte, h *Header) []byte {
+	b, at := begin(b, kindHeader)
+	return end(appendCopy(b, h), at)
+}
+
 // Visitor is called for the parts of a payload. A nil function skips its part.
 type Visitor struct {
 	Space func(SpaceID, Space)
@@ -98,6 +106,8 @@ type Visitor struct {
 
 	// Blob must not keep data.
 	Blob func(name string, data []byte)
+
+	Header func(Header)
 }
 
 // Read reads a payload: first its spaces, and then all else. base is the frame's
@@ -138,6 +148,14 @@ func section(kind byte, b []byte, base int64, v *Visitor) error {
 		}
 		if v.Blob != nil {
 			v.Blob(name, data)
+		}
+	case kindHeader:
+		h, err := ReadHeader(b)
+		if err != nil {
+			return errPayload
+		}
+		if v.Header != nil {
+			v.Header(h)
 		}
 	}
 	return nil
