@@ -32,7 +32,7 @@ func NotFound(set *rule.Set) (pair [2]int, missed bool) {
 	for i := range set.Len() {
 		rules = append(rules, *set.Rule(i))
 	}
-	x := index{rules: rules, by: map[anchor][]int{}}
+	x := newIndex(rules, func(int) bool { return true })
 	for i := range rules {
 		x.add(i)
 	}
