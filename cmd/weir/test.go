@@ -76,7 +76,7 @@ func (o *testOptions) write(cmd *cobra.Command, args []string) error {
 	if slices.Contains(args, "-") {
 		return &usageError{"--generate reads the logs twice: want files, not -"}
 	}
-	file, err := loadRules(o.rules)
+	file, err := rulesOf(cmd, o.rules)
 	if err != nil {
 		return err
 	}
