@@ -134,6 +134,15 @@ func MustLimiter(l Limit, options ...LimiterOption) *Limiter {
 	return m
 }
 
+// Name returns the name that [WithName] sets. It returns "" if m was not made by
+// [NewLimiter].
+func (m *Limiter) Name() string {
+	if m.ready() != nil {
+		return ""
+	}
+	return m.space.Name()
+}
+
 // Limit returns the limit of m. It returns the zero Limit if m was not made by
 // [NewLimiter].
 func (m *Limiter) Limit() Limit {

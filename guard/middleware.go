@@ -25,7 +25,7 @@ type Middleware[C any] struct {
 // Options are the options of middleware. The zero value has the defaults.
 type Options[C any] struct {
 	// Name is the name of the limit in headers and denials. [Rules] ignores it,
-	// because rules have names. Empty means "requests".
+	// because rules have names. Empty means the name of the limiter, or "requests".
 	Name string
 
 	// Headers is how answers state the limits.
@@ -55,7 +55,7 @@ func Keys[C any](l *weir.Limiter, key func(C) string, options ...Options[C]) (*M
 		return nil, errors.New("guard: key: nil: want a function that returns the key of a call")
 	}
 	o := first(options)
-	o.Name = cmp.Or(o.Name, "requests")
+	o.Name = cmp.Or(o.Name, l.Name(), "requests")
 	g, err := forLimiter(l, o.Name)
 	return newMiddleware(&Middleware[C]{guard: g, key: key, options: o}, err)
 }

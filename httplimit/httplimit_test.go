@@ -273,6 +273,24 @@ func TestError(t *testing.T) {
 	}
 }
 
+// TestNameOfLimiter checks that a header has the name of the limiter, unless the middleware has one.
+func TestNameOfLimiter(t *testing.T) {
+	t.Parallel()
+	l, err := weir.NewLimiter(weir.Sliding(10, time.Minute), weir.WithName("uploads"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for want, m := range map[string]*httplimit.Middleware{
+		`"uploads"`: httplimit.Must(httplimit.Keys(l, httplimit.PeerIP)),
+		`"posts"`:   httplimit.Must(httplimit.Keys(l, httplimit.PeerIP, httplimit.Name("posts"))),
+	} {
+		if got, _, _ := strings.Cut(get(m.Handler(ok), "192.0.2.1:1").Header().Get("RateLimit"), ";"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 func TestCost(t *testing.T) {
 	t.Parallel()
 	m := limiter(t, weir.Sliding(10, time.Minute))

@@ -27,7 +27,7 @@ func apply(list []Option) *options {
 }
 
 // Name sets the name of the limit in headers and denials. [Rules] ignores it, because
-// rules have names. Default: "requests".
+// rules have names. Default: the name of the limiter, or "requests".
 func Name(name string) Option { return func(o *options) { o.guard.Name = name } }
 
 // Headers sets how answers state the limits. Default: the dialect [headers.Draft]

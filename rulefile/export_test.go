@@ -25,6 +25,9 @@ func Keys() map[string][]string {
 	}
 }
 
+// Stricter reports whether the linter takes b to hold for every value for which a holds.
+func Stricter(a, b rule.Test) bool { return stricter(a, b) }
+
 // NotFound returns a pair of rules of which the first implies the conditions of the second,
 // although the index of the linter does not find that, or false.
 func NotFound(set *rule.Set) (pair [2]int, missed bool) {
@@ -32,7 +35,7 @@ func NotFound(set *rule.Set) (pair [2]int, missed bool) {
 	for i := range set.Len() {
 		rules = append(rules, *set.Rule(i))
 	}
-	x := index{rules: rules, by: map[anchor][]int{}}
+	x := newIndex(rules, func(int) bool { return true })
 	for i := range rules {
 		x.add(i)
 	}

@@ -58,6 +58,9 @@ func unknown(what, got string, names []string) string {
 	if hasWideColon(got) {
 		return text + wideColon
 	}
+	if strings.ContainsRune(got, '\u00a0') {
+		return text + noBreak
+	}
 	if hint := fault.DidYouMean(got, names); hint != "" {
 		return text + hint
 	}

@@ -114,6 +114,10 @@ func (p *pass) file(n *node) *File {
 		p.fault(n, "the file is a list: want rules: in a line above it")
 		return nil
 	}
+	if cases := n.get("cases"); cases != nil {
+		p.fault(n, "the file is a test file, want a rules file: weir test runs test files")
+		return nil
+	}
 	f := p.fields(n, fileKeys)
 	if f == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,6 +175,30 @@ func TestSchemaNamesTheParsersKeys(t *testing.T) {
 		if !slices.Equal(names, want) {
 			t.Errorf("schema at %q: got keys %v, want the parser's %v", place, names, want)
 		}
+	}
+}
+
+// TestSchemaNamesWarnings compares the warnings that a key ignore can have in the schema and in
+// the parser.
+func TestSchemaNamesWarnings(t *testing.T) {
+	t.Parallel()
+	src, err := os.ReadFile(rulesSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Definitions struct {
+			Warning struct {
+				Enum []string `json:"enum"`
+			} `json:"warning"`
+		} `json:"definitions"`
+	}
+	if err := json.Unmarshal(src, &doc); err != nil {
+		t.Fatal(err)
+	}
+	want := slices.Sorted(maps.Keys(rulefile.WarningTexts()))
+	if got := slices.Sorted(slices.Values(doc.Definitions.Warning.Enum)); !slices.Equal(got, want) {
+		t.Errorf("got warnings %v in the schema, want %v", got, want)
 	}
 }
 

@@ -19,6 +19,10 @@ func ParseTests(name string, src []byte, load func(path string) (*File, error)) 
 	if root == nil {
 		return nil, p.faults.Err()
 	}
+	if rules := root.get("rules"); rules != nil && rules.kind == aList {
+		p.fault(root, "the file is a rules file, want a test file: weir check checks rules files")
+		return nil, p.faults.Err()
+	}
 	t := testPass{pass: &p}
 	f := p.fields(root, []string{"rules", "cases"})
 	if f == nil {

@@ -2,8 +2,10 @@ package rulefile_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -55,6 +57,15 @@ func TestTestSchema(t *testing.T) {
 	}
 	if err := validateBy(t, testsSchema, []byte(all)); err != nil {
 		t.Errorf("got %v, want a valid file", err)
+	}
+}
+
+// TestRulesAreNoTests checks that a rules file in place of a test file is one fault that says so.
+func TestRulesAreNoTests(t *testing.T) {
+	t.Parallel()
+	_, err := rulefile.ParseTests("rules.yaml", []byte("timezone: UTC\nrules: [{name: a, then: deny}]"), rulesForTests(t))
+	if faults := fault.Of(err); len(faults) != 1 || !strings.Contains(faults[0].Problem, "weir check checks rules files") {
+		t.Errorf("got %v, want one fault that names weir check", err)
 	}
 }
 

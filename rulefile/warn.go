@@ -68,18 +68,21 @@ type linter struct {
 	nodes []*node // by rule
 
 	list     []Warning
-	silenced map[*node]bool // the entries of keys ignore that silenced a warning
-	never    map[int]bool   // rules that never apply
-	held     map[string]int // by attribute: the first rule that sums and holds it
+	silenced map[*node]bool  // the entries of keys ignore that silenced a warning
+	never    map[int]bool    // rules that never apply
+	held     map[string]int  // by attribute: the first rule that sums and holds it
+	named    map[string]bool // names of rules
+	pairs    int             // how many pairs of rules were compared
 }
 
 // lint returns the warnings about rules, which have no faults.
 func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
-	l := linter{pass: p, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}}
+	l := linter{pass: p, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}, named: map[string]bool{}}
 	if len(rules) == 0 {
 		l.warn(none, "no-rules", file["rules"], "the file has no rules: every request gets the outcome %s", l.unmatched())
 	}
 	for i := range rules {
+		l.named[rules[i].Name] = true
 		if r := &rules[i]; r.Mode != rule.Off && r.Hold > 0 && r.Measure == window.Sum {
 			if _, has := l.held[r.Of]; !has {
 				l.held[r.Of] = i
@@ -148,6 +151,24 @@ func (l *linter) field(i int, key string) *node {
 		return n
 	}
 	return l.nodes[i]
+}
+
+// mostPairs is the maximum number of pairs of rules that are compared, so that the time does
+// not grow with the square of the number of rules. All pairs of 2000 rules are fewer.
+const mostPairs = 4_000_000
+
+// candidates returns the rules in x whose conditions r may imply. After [mostPairs] it warns
+// once and returns none.
+func (l *linter) candidates(x *index, r *rule.Rule) []int {
+	if l.pairs > mostPairs {
+		return nil
+	}
+	found := x.find(r)
+	if l.pairs += len(found); l.pairs > mostPairs {
+		l.warn(none, "not-compared", l.file["rules"], "so many rules have similar conditions that not all of them were compared: some dead rules and pointless limits may be missing")
+		return nil
+	}
+	return found
 }
 
 // unmatched returns the outcome of requests that no rule decides.
@@ -288,6 +309,13 @@ Write a burst of at least the threshold, or leave burst out: it is the threshold
 then.`,
 	"no-rules": `The file has no rules, so that every request gets the outcome of "unmatched":
 allow, by default.`,
+	"not-compared": `Thousands of rules have conditions that the same requests can meet. Each would have
+to be compared with each other one, which takes too long, so that the comparison ended
+early: some warnings dead-rule and pointless-limit may be missing. Faults and other
+warnings are complete.
+
+Use one rule with a key (per) or a list instead of a rule for each value, or silence
+the warning.`,
 	"outage-without-effect": `on_outage decides for a limit while the store is unavailable. Triggers, counters,
 verdicts and rules in shadow mode never deny a request because of a count, so that
 on_outage changes nothing for them.

@@ -11,8 +11,54 @@ import (
 // with each other one.
 type index struct {
 	rules []rule.Rule
+	used  map[anchor]int // how many of the rules to add have the anchor
 	by    map[anchor][]int
 	rest  []int // rules without an anchor
+}
+
+// newIndex returns an index for those of rules that add reports. They are not yet in it.
+func newIndex(rules []rule.Rule, add func(i int) bool) *index {
+	x := &index{rules: rules, used: map[anchor]int{}, by: map[anchor][]int{}}
+	for i := range rules {
+		if add(i) {
+			for _, c := range rules[i].When {
+				for _, a := range anchorsIn(c) {
+					x.used[a]++
+				}
+			}
+		}
+	}
+	return x
+}
+
+// add adds rule i under the condition that the fewest rules share.
+func (x *index) add(i int) {
+	var rarest []anchor
+	fewest := 0
+	for _, c := range x.rules[i].When {
+		list, most := anchorsIn(c), 0
+		for _, a := range list {
+			most = max(most, x.used[a])
+		}
+		if len(list) > 0 && (rarest == nil || most < fewest) {
+			rarest, fewest = list, most
+		}
+	}
+	for _, a := range rarest {
+		x.by[a] = append(x.by[a], i)
+	}
+	if rarest == nil {
+		x.rest = append(x.rest, i)
+	}
+}
+
+// anchorsIn returns the anchors of a condition.
+func anchorsIn(c rule.Condition) []anchor {
+	list := anchorsOf(c.Test)
+	for k := range list {
+		list[k].attribute, list[k].trim = c.Attribute, c.Trim
+	}
+	return list
 }
 
 // anchor is a part of a condition: what a request needs to pass it.
@@ -22,25 +68,15 @@ type anchor struct {
 	form, text string // text is empty for the forms that only a value can pass
 }
 
-// add adds rule i under one of its conditions.
-func (x *index) add(i int) {
-	for _, c := range x.rules[i].When {
-		if texts := anchorsOf(c.Test); len(texts) > 0 {
-			for _, a := range texts {
-				a.attribute, a.trim = c.Attribute, c.Trim
-				x.by[a] = append(x.by[a], i)
-			}
-			return
-		}
-	}
-	x.rest = append(x.rest, i)
-}
-
 // anchorsOf returns the form and text of anchors of t: a test that is stricter than t has
 // one of them in its [passesOf]. It returns nil if they are hard to find.
 func anchorsOf(t rule.Test) (list []anchor) {
 	switch form, arguments, parts := rule.FormOf(t); form {
-	case "", "Not", "Present":
+	case "", "Present":
+	case "Not": // any value can pass it, and so can what excludes one of its values
+		if form, arguments, _ := rule.FormOf(parts[0]); form == "Equal" && len(arguments) > 0 {
+			list = []anchor{{form: "value"}, {form: "excludes"}, {form: "Not", text: arguments[0]}}
+		}
 	case "All":
 		for _, part := range parts {
 			if list = anchorsOf(part); len(list) > 0 {
@@ -78,7 +114,15 @@ func passesOf(t rule.Test) (list []anchor) {
 		text(true, true, values[0])
 	}
 	switch form, arguments, parts := rule.FormOf(t); form {
-	case "", "Not", "Present", "Equal", "Absent":
+	case "", "Present", "Equal", "Absent":
+	case "Not":
+		if form, arguments, _ := rule.FormOf(parts[0]); form == "Equal" {
+			for _, v := range arguments {
+				list = append(list, anchor{form: "Not", text: v})
+			}
+			return list
+		}
+		list = append(list, anchor{form: "excludes"})
 	case "All":
 		for _, part := range parts {
 			list = append(list, passesOf(part)...)

@@ -159,12 +159,12 @@ func stateBytes(r *rule.Rule) int64 {
 
 // pointless warns of limits that another limit makes pointless.
 func (l *linter) pointless() {
-	limits := index{rules: l.rules, by: map[anchor][]int{}}
+	limits := newIndex(l.rules, l.decides)
 	verdicts := make([]int, len(l.rules)) // how many are before each rule
 	var all []int
 	for i, n := 0, 0; i < len(l.rules); i++ {
 		r := &l.rules[i]
-		if r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.After == (window.After{}) && !l.never[i] {
+		if l.decides(i) {
 			limits.add(i)
 			all = append(all, i)
 		}
@@ -174,7 +174,7 @@ func (l *linter) pointless() {
 		}
 	}
 	for _, i := range all {
-		for _, j := range limits.find(&l.rules[i]) {
+		for _, j := range l.candidates(limits, &l.rules[i]) {
 			// A verdict between them can end the evaluation before the second one.
 			if i == j || verdicts[i] != verdicts[j] || !l.covers(j, i) || i < j && l.covers(i, j) {
 				continue
@@ -184,6 +184,12 @@ func (l *linter) pointless() {
 			break
 		}
 	}
+}
+
+// decides reports whether rule i is a limit that can deny a request by itself.
+func (l *linter) decides(i int) bool {
+	r := &l.rules[i]
+	return r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.After == (window.After{}) && !l.never[i]
 }
 
 // covers reports whether requests that limit j admits never exceed limit i.

@@ -9,13 +9,13 @@ import (
 
 // dead warns of rules after verdicts that match all their requests.
 func (l *linter) dead() {
-	verdicts := index{rules: l.rules, by: map[anchor][]int{}}
+	verdicts := newIndex(l.rules, func(i int) bool { return l.rules[i].Kind() == rule.KindVerdict && l.rules[i].Mode != rule.Off })
 	for j := range l.rules {
 		r := &l.rules[j]
 		if r.Mode == rule.Off {
 			continue
 		}
-		for _, i := range verdicts.find(r) {
+		for _, i := range l.candidates(verdicts, r) {
 			if implies(r, l.rules[i].When) {
 				l.never[j] = true
 				l.warn(j, "dead-rule", l.nodes[j], "the rule never applies: %q before it matches the same requests and ends the evaluation", l.rules[i].Name)
@@ -160,7 +160,7 @@ func (l *linter) isDecided(name, value string) bool {
 		_, defined := l.pass.outcomes[value]
 		return defined || value == rule.Allow || value == rule.Deny
 	case "rule":
-		return slices.ContainsFunc(l.rules, func(r rule.Rule) bool { return r.Name == value })
+		return l.named[value]
 	}
 	return false
 }

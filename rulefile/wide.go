@@ -62,6 +62,24 @@ func (p *pass) wideColonNear(line int) (int, int, bool) {
 	return 0, 0, false
 }
 
+// noBreak is the end of a fault about text with a no-break space, which editors show like a
+// space and web pages have in examples.
+const noBreak = ": there is a no-break space (U+00A0), write a plain space"
+
+// noBreakNear returns the place of the first no-break space in the line where the YAML parser
+// stopped or in the one above it.
+func (p *pass) noBreakNear(line int) (int, int, bool) {
+	for _, n := range []int{line, line - 1} {
+		if n < 1 || n > len(p.lines) {
+			continue
+		}
+		if before, _, found := strings.Cut(p.lines[n-1], "\u00a0"); found {
+			return n, utf8.RuneCountInString(before) + 1, true
+		}
+	}
+	return 0, 0, false
+}
+
 // fullWidth warns of punctuation from [wide] in the names of attributes that rule i
 // counts by.
 func (l *linter) fullWidth(i int) {

@@ -106,6 +106,10 @@ func (p *pass) syntax(err error) {
 		p.at(line, column, "not YAML%s", wideColon)
 		return
 	}
+	if line, column, found := p.noBreakNear(at.Line); found {
+		p.at(line, column, "not YAML%s", noBreak)
+		return
+	}
 	why := "not YAML: " + e.GetMessage()
 	if strings.Contains(why, "'\t'") {
 		why = "a tab stands where YAML allows only spaces: indent with spaces"

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -32,11 +33,14 @@ denied.`),
 					return &usageError{"--max-newly-denied: " + err.Error()}
 				}
 			}
-			before, err := loadRules(args[0])
+			if inputs := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg != "-" }); len(inputs) > 1 || len(inputs) == 1 && len(args) == 2 {
+				return &usageError{"the standard input is named twice: name the files"}
+			}
+			before, err := rulesOf(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			after, err := loadRules(args[1])
+			after, err := rulesOf(cmd, args[1])
 			if err != nil {
 				return err
 			}

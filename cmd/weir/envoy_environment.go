@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -156,6 +157,22 @@ func (e envoyEnvironment) readGRPC(cfg *config.Config, given func(flag string) b
 	if path != "" && !given("grpc-listen") {
 		cfg.GRPCListen = "unix:" + path
 	}
+	for _, a := range []struct {
+		flag, name string
+		to         *time.Duration
+	}{
+		{"grpc-max-connection-age", "GRPC_MAX_CONNECTION_AGE", &cfg.GRPCAge},
+		{"grpc-max-connection-age-grace", "GRPC_MAX_CONNECTION_AGE_GRACE", &cfg.GRPCAgeGrace},
+	} {
+		value := e.get(a.name)
+		if value == "" || given(a.flag) {
+			continue
+		}
+		var err error
+		if *a.to, err = time.ParseDuration(value); err != nil {
+			return wrongValue(a.name, value, err)
+		}
+	}
 	secure, err := e.truth("GRPC_SERVER_USE_TLS")
 	if err != nil || !secure {
 		return err
@@ -277,8 +294,6 @@ var envoyOthers = []envoyOther{
 	{name: "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", why: "weir starts with rule files only, and is healthy then", same: []string{"true"}},
 	{name: "RUNTIME_IGNOREDOTFILES", why: "files whose names begin with a dot are never read", same: []string{"true"}},
 	{name: "RUNTIME_WATCH_ROOT", why: "weir notices changed files either way", same: []string{"true"}},
-	{name: "GRPC_MAX_CONNECTION_AGE", why: "connections stay open as long as they are used"},
-	{name: "GRPC_MAX_CONNECTION_AGE_GRACE", why: "connections stay open as long as they are used"},
 	{name: "LOCAL_CACHE_SIZE_IN_BYTES", why: "weir needs no cache of exceeded limits"},
 	{name: "EXPIRATION_JITTER_MAX_SECONDS", why: "keys expire with their windows"},
 	{name: "REDIS_POOL_SIZE", why: "weir shares few connections among all calls"},

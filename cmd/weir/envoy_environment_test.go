@@ -42,8 +42,9 @@ func TestEnvoyEnvironment(t *testing.T) {
 			map[string]string{"http": "127.0.0.1:8080", "grpc": "https://127.0.0.1:8081", "cert": "c.pem", "key": "k.pem", "ca": "ca.pem"}, 0},
 		"one Redis": {map[string]string{"REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "r:6379", "REDIS_AUTH": "p@ss", "REDIS_TIMEOUT": "20ms", "CACHE_KEY_PREFIX": "rl:"},
 			map[string]string{"store": "redis://:p%40ss@r:6379?prefix=rl%3A&timeout=20ms"}, 0},
-		"a URL":        {map[string]string{"REDIS_URL": "rediss://r:6379"}, map[string]string{"store": "rediss://r:6379"}, 0},
-		"a Redis here": {map[string]string{"REDIS_SOCKET_TYPE": "unix", "REDIS_URL": "/run/redis.sock"}, map[string]string{"store": "unix:///run/redis.sock"}, 0},
+		"old connections": {map[string]string{"GRPC_MAX_CONNECTION_AGE": "24h", "GRPC_MAX_CONNECTION_AGE_GRACE": "5m"}, map[string]string{"age": "24h0m0s", "grace": "5m0s"}, 0},
+		"a URL":           {map[string]string{"REDIS_URL": "rediss://r:6379"}, map[string]string{"store": "rediss://r:6379"}, 0},
+		"a Redis here":    {map[string]string{"REDIS_SOCKET_TYPE": "unix", "REDIS_URL": "/run/redis.sock"}, map[string]string{"store": "unix:///run/redis.sock"}, 0},
 		"a cluster": {map[string]string{"REDIS_TYPE": "CLUSTER", "REDIS_URL": "a:1,b:2", "REDIS_TLS": "true", "REDIS_TLS_CACERT": "ca.pem", "REDIS_PIPELINE_WINDOW": "150us"},
 			map[string]string{"store": "rediss+cluster://a:1,b:2?ca=ca.pem"}, 1},
 		"sentinels": {map[string]string{"REDIS_TYPE": "SENTINEL", "REDIS_URL": "main,a:1,b:2", "REDIS_SENTINEL_AUTH": "u:p", "REDIS_AUTH": "u2:p2"},
@@ -59,7 +60,7 @@ func TestEnvoyEnvironment(t *testing.T) {
 		}
 		got := map[string]string{
 			"http": cfg.Listen, "grpc": cfg.GRPCListen, "admin": cfg.Admin, "store": cfg.Store, "dir": cfg.Envoy.Dir,
-			"cert": cfg.Access.TLSCert, "key": cfg.Access.TLSKey, "ca": cfg.Access.TLSClientCA,
+			"age": cfg.GRPCAge.String(), "grace": cfg.GRPCAgeGrace.String(), "cert": cfg.Access.TLSCert, "key": cfg.Access.TLSKey, "ca": cfg.Access.TLSClientCA,
 		}
 		for field, want := range tc.want {
 			if got[field] != want {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -107,5 +108,30 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		root.AddCommand(c)
 	}
 	root.AddCommand(newVersion())
+	sayArguments(root)
 	return root
+}
+
+// sayArguments has the errors of cmd and of the commands below it name the argument that is
+// missing or too many, and the usage.
+func sayArguments(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		sayArguments(c)
+	}
+	check := cmd.Args
+	if check == nil || cmd.HasSubCommands() { // of an unknown command, cobra's error says more
+		return
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if wrong := (*usageError)(nil); err == nil || errors.As(err, &wrong) {
+			return err
+		}
+		needed := slices.DeleteFunc(strings.Fields(cmd.Use)[1:], func(word string) bool { return strings.HasPrefix(word, "[") })
+		problem := "too many arguments"
+		if len(args) < len(needed) {
+			problem = strings.TrimSuffix(needed[len(args)], "…") + " is missing"
+		}
+		return &usageError{fmt.Sprintf("%s: usage: %s %s", problem, cmd.Parent().CommandPath(), cmd.Use)}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ much time again; --alone=false leaves it out.`),
   docker logs web | weir replay --rules rules.yaml --json
   weir replay --rules rules.yaml --html report.html access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := requiredRules(rules)
+			file, err := requiredRules(cmd, rules, args)
 			if err != nil {
 				return err
 			}
@@ -52,18 +53,21 @@ much time again; --alone=false leaves it out.`),
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&rules, "rules", "", "rules `file`")
+	cmd.Flags().StringVar(&rules, "rules", "", "rules `file`; - is the standard input")
 	f.add(cmd)
 	cmd.Flags().BoolVar(&alone, "alone", alone, "measure what each limit denies by itself")
 	return cmd
 }
 
-// requiredRules loads the rules file of --rules.
-func requiredRules(name string) (*rulefile.File, error) {
-	if name == "" {
+// requiredRules loads the rules file of --rules, which is for the logs.
+func requiredRules(cmd *cobra.Command, name string, logs []string) (*rulefile.File, error) {
+	switch {
+	case name == "":
 		return nil, &usageError{"--rules FILE is required"}
+	case name == "-" && (len(logs) == 0 || slices.Contains(logs, "-")):
+		return nil, &usageError{"--rules - and the logs are both the standard input: name the logs, or the rules file"}
 	}
-	return loadRules(name)
+	return rulesOf(cmd, name)
 }
 
 // result is what a command that reads logs reports.

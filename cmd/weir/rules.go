@@ -45,6 +45,18 @@ func (s source) rules() (*rulefile.File, error) {
 	return loadRules(s.name)
 }
 
+// rulesOf reads the named rules file, or the standard input for "-".
+func rulesOf(cmd *cobra.Command, name string) (*rulefile.File, error) {
+	if name != "-" {
+		return loadRules(name)
+	}
+	s, err := readSource(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	return s.rules()
+}
+
 // loadRules reads the named rules file, and the list files that it names.
 func loadRules(name string) (*rulefile.File, error) {
 	text, err := files.Rules(name)
@@ -81,13 +93,18 @@ func newInit() *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a commented rules file to start from",
 		Long: `Write a commented rules file to start from. Without FILE, write rules.yaml. The
-schema for editors, weir.schema.json, is written to the same directory, if there is none yet.`,
+schema for editors, weir.schema.json, is written to the same directory, if there is none yet.
+With - for FILE, print the rules file only.`,
 		Example: "  weir init            # writes rules.yaml\n  weir init limits.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := "rules.yaml"
 			if len(args) > 0 {
 				name = args[0]
+			}
+			if name == "-" {
+				_, err := cmd.OutOrStdout().Write(example)
+				return err
 			}
 			flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 			if force {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
@@ -54,6 +54,10 @@ To replace koala: --koala reads koala's rule file and answers koala's calls at
 --koala-listen. --koala-config reads the address, the rule file and Redis from
 koala's main file; flags take precedence.
 
+Each flag can be set by a variable, too: WEIR_ and the name of the flag in upper case,
+with _ for -, such as WEIR_RULES or WEIR_LOG_FORMAT. Flags take precedence, and an
+empty variable sets nothing.
+
 For Envoy: --grpc-listen answers Envoy's rate limit protocol by the rules. To
 replace envoyproxy/ratelimit: --envoy-config reads the *.yaml files of a directory as
 that service does, and its environment variables set the rest; flags take
@@ -77,12 +81,15 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("rules") && cfg.Rules == "" {
-				return &usageError{"--rules is empty: want a file; without --rules, a demo rule is served"}
-			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
 			context.AfterFunc(ctx, stop) // a second signal kills the process
+			if err := flagsFromEnvironment(cmd); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("rules") && cfg.Rules == "" {
+				return &usageError{"--rules is empty: want a file; without --rules, a demo rule is served"}
+			}
 			if koalaConfig != "" {
 				if err := readKoalaConfig(cmd, &cfg, koalaConfig); err != nil {
 					return err
@@ -107,6 +114,21 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 	return cmd
 }
 
+// flagsFromEnvironment sets each flag that is not on the command line from its variable.
+func flagsFromEnvironment(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := "WEIR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value := os.Getenv(name)
+		if value == "" || f.Changed || f.Name == "help" || f.Name == "store" || err != nil { // --store has read its variable
+			return
+		}
+		if wrong := cmd.Flags().Set(f.Name, value); wrong != nil {
+			err = &usageError{fmt.Sprintf("%s: %v", name, wrong)}
+		}
+	})
+	return err
+}
+
 // serveFlags adds the flags that set cfg.
 func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f := cmd.Flags()
@@ -114,6 +136,8 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
 	f.StringVar(&cfg.RESPListen, "resp-listen", cfg.RESPListen, "`address` of calls in the protocol of Redis: host:port, rediss://host:port or unix:PATH; without one, none are served")
 	f.StringVar(&cfg.GRPCListen, "grpc-listen", cfg.GRPCListen, "`address` of gRPC calls, written as for --listen; without one, none are served")
+	f.DurationVar(&cfg.GRPCAge, "grpc-max-connection-age", cfg.GRPCAge, "how long a gRPC connection stays open before its client is asked to open another one, so that new instances get calls; 0: no limit")
+	f.DurationVar(&cfg.GRPCAgeGrace, "grpc-max-connection-age-grace", cfg.GRPCAgeGrace, "how long calls and streams may go on after --grpc-max-connection-age; 0: no limit")
 	f.StringVar(&cfg.Envoy.Dir, "envoy-config", cfg.Envoy.Dir, "`directory` with the rule files of envoyproxy/ratelimit, instead of --rules")
 	f.BoolVar(&cfg.Envoy.Headers, "envoy-headers", cfg.Envoy.Headers, "tell Envoy to add the fields of --headers to its answers")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
@@ -207,26 +231,6 @@ func complete(cmd *cobra.Command, flag string, values []string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // no such flag: a bug in this package
 	}
-}
-
-func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
-			return err
-		},
-	}
-}
-
-func version() string {
-	text := fmt.Sprintf("weir %s, %s, %s/%s", server.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	if commit := server.Commit(); commit != "" {
-		text += ", commit " + commit
-	}
-	return text
 }
 
 // nodesFlag is the value of --nodes.

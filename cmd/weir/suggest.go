@@ -35,7 +35,7 @@ numbers are those of a rules file with only this rule.`),
 		Example: `  weir suggest --rules rules.yaml --rule logins access.log
   weir suggest --rules rules.yaml --rule logins --windows 1m,1h,day --quotas 5,10,20 access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := requiredRules(rules)
+			file, err := requiredRules(cmd, rules, args)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ numbers are those of a rules file with only this rule.`),
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&rules, "rules", "", "rules `file`")
+	flags.StringVar(&rules, "rules", "", "rules `file`; - is the standard input")
 	flags.StringVar(&name, "rule", "", "`name` of the limit (default: the only limit of the file)")
 	flags.StringSliceVar(&windows, "windows", nil, "windows to measure, such as `1m,1h,day` (default: the rule's own)")
 	flags.Int64SliceVar(&sweep.Quotas, "quotas", nil, "candidates, at most 64, such as `5,10,20` (default: twenty from 1 to 1000)")

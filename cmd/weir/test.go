@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -56,6 +58,7 @@ Exit status: 0 all cases pass, 1 a case fails or a file has faults.`,
 	cmd.Flags().StringVar(&o.rules, "rules", "", "with --generate: the rules `file`")
 	cmd.Flags().StringVar(&o.only, "run", "", "run only the cases whose name matches this regular `expression`")
 	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the results to `file`, as JUnit XML for continuous integration")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print the results as JSON")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print each case")
 	return cmd
 }
@@ -66,6 +69,7 @@ type testOptions struct {
 	logs        logFlags
 	only, junit string
 	verbose     bool
+	json        bool
 }
 
 // write writes a test file from the logs in args.
@@ -76,7 +80,7 @@ func (o *testOptions) write(cmd *cobra.Command, args []string) error {
 	if slices.Contains(args, "-") {
 		return &usageError{"--generate reads the logs twice: want files, not -"}
 	}
-	file, err := loadRules(o.rules)
+	file, err := rulesOf(cmd, o.rules)
 	if err != nil {
 		return err
 	}
@@ -108,6 +112,11 @@ func (o *testOptions) run(cmd *cobra.Command, args []string) error {
 			failed++
 		}
 		suites = append(suites, s)
+	}
+	if o.json {
+		if err := writeTests(cmd.OutOrStdout(), suites); err != nil {
+			return err
+		}
 	}
 	if o.junit != "" {
 		if err := writeJUnit(o.junit, suites); err != nil {
@@ -141,6 +150,9 @@ func (s *suite) failed() bool {
 // file runs the cases of a file that match only, and prints their failures.
 func (o *testOptions) file(cmd *cobra.Command, name string, only *regexp.Regexp) suite {
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if o.json {
+		out, errs = io.Discard, io.Discard
+	}
 	s := suite{name: name}
 	faulty := func(err error) suite {
 		s.err = err
@@ -176,6 +188,42 @@ func (o *testOptions) file(cmd *cobra.Command, name string, only *regexp.Regexp)
 	s.took = time.Since(began)
 	fmt.Fprintf(out, "%s  %s: %s\n", passed(!s.failed()), name, plural(len(s.cases), "case"))
 	return s
+}
+
+// writeTests writes the output of weir test --json.
+func writeTests(w io.Writer, suites []suite) error {
+	type result struct {
+		Name     string   `json:"name"`
+		OK       bool     `json:"ok"`
+		Requests int      `json:"requests"`
+		Failures []string `json:"failures"`
+	}
+	type file struct {
+		File  string   `json:"file"`
+		OK    bool     `json:"ok"`
+		Error string   `json:"error,omitempty"`
+		Cases []result `json:"cases"`
+	}
+	files := []file{}
+	for i := range suites {
+		s := &suites[i]
+		f := file{File: s.name, OK: !s.failed(), Cases: []result{}}
+		if s.err != nil {
+			f.Error = s.err.Error()
+		}
+		for _, c := range s.cases {
+			r := result{Name: c.Name, OK: len(c.Failures) == 0, Requests: c.Requests, Failures: []string{}}
+			for _, failure := range c.Failures {
+				r.Failures = append(r.Failures, failure.Error())
+			}
+			f.Cases = append(f.Cases, r)
+		}
+		files = append(files, f)
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(map[string]any{"files": files})
 }
 
 func passed(ok bool) string {

@@ -97,7 +97,7 @@ func (v *topView) lines(s size) []string {
 		r := &v.top.Rules[i]
 		block := append(v.block(r, rows, s.width), "")
 		if s.height > 0 && i > 0 && len(all)+len(block) > s.height-4 {
-			all = append(all, fmt.Sprintf("%d more rules: weir top RULE", len(v.top.Rules)-i), "")
+			all = append(all, plural(len(v.top.Rules)-i, "more rule")+": weir top RULE", "")
 			break
 		}
 		all = append(all, block...)

@@ -40,6 +40,10 @@ type Config struct {
 	// GRPCListen is the address of gRPC calls. Empty: none are served.
 	GRPCListen string
 
+	// GRPCAge is how long a connection of gRPC calls stays open before the client is asked to
+	// open another one, and GRPCAgeGrace how much longer its calls may take. 0 sets no limit.
+	GRPCAge, GRPCAgeGrace time.Duration
+
 	// Envoy is about Envoy's rate limit protocol.
 	Envoy Envoy
 
@@ -202,6 +206,8 @@ func (c *Config) Validate() error {
 	f.metrics(c)
 	f.notNegative("drain-delay", c.DrainDelay)
 	f.notNegative("drain-timeout", c.DrainTimeout)
+	f.notNegative("grpc-max-connection-age", c.GRPCAge)
+	f.notNegative("grpc-max-connection-age-grace", c.GRPCAgeGrace)
 	f.oneOf("log-format", c.LogFormat, LogFormats())
 	f.oneOf("log-level", c.LogLevel, LogLevels())
 	f.telemetry(c)

@@ -29,6 +29,10 @@ type Config struct {
 	// Resources limits concurrent work. Nil has no limits.
 	Resources *access.ResourceLimits
 
+	// Age is how long a connection stays open before the client is asked to open another one,
+	// and AgeGrace how much longer its calls may take. 0 sets no limit.
+	Age, AgeGrace time.Duration
+
 	// Trace returns ctx with the trace of a caller, whose metadata get returns. Nil:
 	// callers have no traces.
 	Trace func(ctx context.Context, get func(name string) string) context.Context
@@ -89,7 +93,9 @@ func New(c Config) *Server {
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.ConnectionTimeout(handshake),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idle, Time: ping, Timeout: pong}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: idle, MaxConnectionAge: c.Age, MaxConnectionAgeGrace: c.AgeGrace, Time: ping, Timeout: pong,
+		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.StreamInterceptor(s.intercept),
 		grpc.UnaryInterceptor(interceptUnary),

@@ -310,6 +310,34 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestConnectionAge checks that a client opens another connection when one has been open for its
+// time, and that no call fails because of that.
+func TestConnectionAge(t *testing.T) {
+	t.Parallel()
+	seen := make(chan net.Conn, 1)
+	_, conn := serve(t, grpcserver.Config{Age: 10 * time.Millisecond, Working: func(c net.Conn) func(int32) {
+		select {
+		case seen <- c:
+		default:
+		}
+		return nil
+	}}, nil)
+	var first net.Conn
+	for {
+		if _, err := say(t.Context(), conn, "hello"); err != nil {
+			t.Fatalf("got %v, want an answer", err)
+		}
+		select {
+		case c := <-seen:
+			if first != nil && c != first {
+				return // the test's time-out ends a loop without another connection
+			}
+			first = c
+		default:
+		}
+	}
+}
+
 // A server that is shut down lets calls finish, and reports that it accepts no
 // others.
 func TestShutdown(t *testing.T) {

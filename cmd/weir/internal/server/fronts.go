@@ -65,12 +65,15 @@ func urlOf(scheme string, at config.Address, socket net.Listener) string {
 }
 
 // openGRPC opens the listener of gRPC.
-func openGRPC(l config.Listener, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, resources *resources) (*socketFront, *grpcserver.Server, error) {
+func openGRPC(l config.Listener, cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, resources *resources) (*socketFront, *grpcserver.Server, error) {
 	socket, err := resources.socket(l)
 	if err != nil {
 		return nil, nil, err
 	}
-	to := grpcserver.Config{Auth: doors.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working}
+	to := grpcserver.Config{
+		Auth: doors.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working,
+		Age: cfg.GRPCAge, AgeGrace: cfg.GRPCAgeGrace,
+	}
 	if l.Address.TLS() {
 		to.Certs = doors.certs
 	}

@@ -61,28 +61,30 @@ func Version() string {
 	return "(devel)"
 }
 
-// Commit returns the commit of this build, with a + if files were changed, or an
-// empty string when it is not known.
-func Commit() string {
+// Commit returns the commit of this build, with a + if files were changed, and the date of
+// the commit in UTC. They are empty when they are not known.
+func Commit() (commit, date string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return ""
+		return "", ""
 	}
 	return commitOf(info.Settings)
 }
 
-// commitOf returns the commit in the settings of a build.
-func commitOf(settings []debug.BuildSetting) (commit string) {
+// commitOf returns the commit in the settings of a build, and its date.
+func commitOf(settings []debug.BuildSetting) (commit, date string) {
 	for _, s := range settings {
 		switch {
 		case s.Key == "vcs.revision":
 			commit = s.Value[:min(len(s.Value), 12)] + commit
 		case s.Key == "vcs.modified" && s.Value == "true":
 			commit += "+"
+		case s.Key == "vcs.time":
+			date = s.Value
 		}
 	}
 	if commit == "+" {
-		return ""
+		return "", date
 	}
-	return commit
+	return commit, date
 }

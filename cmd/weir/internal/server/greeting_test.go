@@ -17,8 +17,10 @@ func TestCommitOf(t *testing.T) {
 		"0123456789ab":  {revision, clean},
 		"0123456789ab+": {revision, modified},
 	} {
-		if got := server.CommitOf(settings); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		const date = "2026-03-01T12:00:00Z"
+		settings = append(settings, debug.BuildSetting{Key: "vcs.time", Value: date})
+		if got, of := server.CommitOf(settings); got != want || of != date {
+			t.Errorf("got %q of %s, want %q of %s", got, of, want, date)
 		}
 	}
 }

@@ -44,12 +44,15 @@ func run(t *testing.T, dir string, env []string, program string, args ...string)
 	return string(out)
 }
 
-// TestPythonClient runs the tests of the client for Python.
+// TestPythonClient runs the tests of the client for Python and of its middleware.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
-	out := run(t, "../../../../clients/python", forPackages(t), "python3", "-B", "-W", "error", "test_weir.py")
-	if !strings.HasSuffix(strings.TrimSpace(out), "OK") {
-		t.Errorf("got\n%s\nwant OK", out)
+	env := forPackages(t)
+	for _, tests := range []string{"test_weir.py", "test_weir_middleware.py"} {
+		out := run(t, "../../../../clients/python", env, "python3", "-B", "-W", "error", tests)
+		if !strings.HasSuffix(strings.TrimSpace(out), "OK") {
+			t.Errorf("%s: got\n%s\nwant OK", tests, out)
+		}
 	}
 }
 

@@ -36,7 +36,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	log := newLog(cfg, logs)
-	numbers := metrics.New(metrics.Config{Version: Version(), Commit: Commit(), NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
+	commit, _ := Commit()
+	numbers := metrics.New(metrics.Config{Version: Version(), Commit: commit, NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
@@ -144,7 +145,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		var f front
 		switch l.Name {
 		case "grpc":
-			f, remote, err = openGRPC(l, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, resources)
+			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, resources)
 		case "resp":
 			f, err = openRESP(l, cfg, rules.set, counts, doors, resources, numbers)
 		case "koala":

@@ -1,0 +1,116 @@
+"""Middleware for WSGI (Flask, Django) and ASGI (Starlette, FastAPI) that asks a weir service.
+
+    import weir, weir_middleware
+
+    def attributes(environ):  # None: the request is not limited
+        return {"action": "api", "ip": environ["REMOTE_ADDR"]}
+
+    app.wsgi_app = weir_middleware.WSGI(app.wsgi_app, weir.Client("http://localhost:8080"), attributes)
+
+A denied request gets the status 429, or 503 if the service did not count it, with Retry-After.
+What a request holds, such as a place in flight, is settled when its answer has ended; it is not
+renewed, so that hold in the rules must be longer than a request takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any, Callable, List, Mapping, Optional, Tuple
+
+import weir
+
+__all__ = ["ASGI", "WSGI"]
+
+_STATUSES = {429: "429 Too Many Requests", 503: "503 Service Unavailable"}
+
+
+def _ask(client: weir.Client, attributes: weir.Attributes) -> Tuple[Optional[weir.Decision], int, List[Tuple[str, str]]]:
+    """Returns the decision, and for a denial the status and the header of the answer."""
+    header = [("Content-Type", "text/plain; charset=utf-8")]
+    try:
+        decision = client.take(attributes)
+    except weir.Unreachable:
+        return None, 503, header
+    if decision.allowed:
+        return decision, 0, []
+    if decision.retry_after is not None and decision.retry_after > 0:
+        header.append(("Retry-After", str(math.ceil(decision.retry_after))))
+    return decision, 503 if decision.degraded else 429, header
+
+
+def _end(client: weir.Client, decision: Optional[weir.Decision], attributes: weir.Attributes) -> None:
+    """Settles what the take of a request holds. Without an answer, the hold ends by itself."""
+    if decision is not None and decision.receipt:
+        try:
+            client.settle(decision.receipt, attributes)
+        except weir.Unreachable:
+            pass
+
+
+class WSGI:
+    """Limits the requests of a WSGI application. It is as safe for threads as the client."""
+
+    def __init__(self, app: Any, client: weir.Client, attributes: Callable[[Mapping[str, Any]], Optional[weir.Attributes]]) -> None:
+        self.app, self.client, self.attributes = app, client, attributes
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        attributes = self.attributes(environ)
+        if attributes is None:
+            return self.app(environ, start_response)
+        decision, status, header = _ask(self.client, attributes)
+        if status:
+            start_response(_STATUSES[status], header)
+            return [_STATUSES[status].encode() + b"\n"]
+        try:
+            body = self.app(environ, start_response)
+        except BaseException:
+            _end(self.client, decision, attributes)
+            raise
+        return _Body(body, lambda: _end(self.client, decision, attributes))
+
+
+class _Body:
+    """The body of an answer. The server calls close at its end."""
+
+    def __init__(self, body: Any, end: Callable[[], None]) -> None:
+        self.body, self.end = body, end
+
+    def __iter__(self) -> Any:
+        return iter(self.body)
+
+    def close(self) -> None:
+        try:
+            if hasattr(self.body, "close"):
+                self.body.close()
+        finally:
+            self.end()
+
+
+class ASGI:
+    """Limits the requests and the WebSockets of an ASGI application. The client's calls run in threads."""
+
+    def __init__(self, app: Any, client: weir.Client, attributes: Callable[[Mapping[str, Any]], Optional[weir.Attributes]]) -> None:
+        self.app, self.client, self.attributes = app, client, attributes
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        attributes = self.attributes(scope) if scope["type"] in ("http", "websocket") else None
+        if attributes is None:
+            await self.app(scope, receive, send)
+            return
+        decision, status, header = await asyncio.to_thread(_ask, self.client, attributes)
+        if status and scope["type"] == "websocket":
+            await receive()  # websocket.connect
+            await send({"type": "websocket.close", "code": 1013})
+        elif status:
+            await send({
+                "type": "http.response.start", "status": status,
+                "headers": [(name.lower().encode(), value.encode()) for name, value in header],
+            })
+            await send({"type": "http.response.body", "body": _STATUSES[status].encode() + b"\n"})
+        else:
+            try:
+                await self.app(scope, receive, send)
+            finally:
+                # A client that goes away cancels this task, and the settle must be sent all the same.
+                await asyncio.shield(asyncio.to_thread(_end, self.client, decision, attributes))
