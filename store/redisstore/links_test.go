@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,18 +123,53 @@ func TestWaitReplicasIsReadyBeforeTheFirstCall(t *testing.T) {
 	}
 }
 
-// A store without calls notices that its server stands still within two seconds,
-// whatever the time-out. This machine may be as late again.
+// A store without calls notices that its server stands still within two seconds, whatever the
+// time-out: wherever in an idle check, which asks on two connections, the server stops. This
+// machine may be as late again.
 func TestIdleStoreNoticesWithALongTimeout(t *testing.T) {
+	t.Parallel()
+	for chunk := range int64(6) {
+		t.Run(fmt.Sprint("before chunk ", chunk), func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Server(t)
+			p := redistest.Through(t, n)
+			s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+			redistest.Eventually(t, "all connections are there", func() bool { return strings.Count(clients(t, n), "id=") == 3 })
+			var passed atomic.Int64
+			stopped := make(chan time.Time, 1)
+			p.Before(func() {
+				if passed.Add(1) == chunk+1 {
+					n.Stop()
+					stopped <- time.Now()
+				}
+			})
+			began := <-stopped
+			redistest.Eventually(t, "the circuit breaker is open", func() bool { return s.Nodes()[0].Unavailable })
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("noticed after %v, want 2s", took)
+			}
+			n.Continue()
+			redistest.Eventually(t, "the store is back", func() bool { return !s.Nodes()[0].Unavailable })
+		})
+	}
+}
+
+// A caller that was in flight when the server stopped, and has left, does not make the store
+// notice later than one without calls.
+func TestStoreNoticesBehindACallerThatLeaves(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
 	n.Stop()
 	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := store.Do(ctx, s, store.Take, []store.Op{hourly(quota, "rule", "k")}); err == nil {
+		t.Error("got an answer of a server that stands still")
+	}
 	redistest.Eventually(t, "the circuit breaker is open", func() bool { return s.Nodes()[0].Unavailable })
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("noticed after %v, want 2s", took)
+	if took := time.Since(began); took > 7*time.Second {
+		t.Errorf("noticed after %v, want a moment after the 3s of the caller", took)
 	}
 	n.Continue()
-	redistest.Eventually(t, "the store is back", func() bool { return !s.Nodes()[0].Unavailable })
 }
