@@ -65,6 +65,7 @@ type batcher struct {
 	waiting  []*Call       // guarded by mu; queued or in a flush, and the caller waits for it
 	expiry   *time.Timer   // guarded by mu; calls expire
 	expires  time.Duration // guarded by mu; when it does so; 0: it does not
+	grace    bool          // guarded by mu; expire was late and has waited for answers once
 
 	flushes sync.WaitGroup
 }
@@ -217,8 +218,10 @@ func (b *batcher) expire() {
 	if b.closed {
 		return
 	}
-	if lag > lagging {
-		b.expireAt(now + min(lag, graceAtMost)) // answers that have arrived are read first
+	if b.grace = lag > lagging && !b.grace; b.grace {
+		// Answers that have arrived are read first. On a machine that is late each time this
+		// must not repeat, because callers would wait as long as it is busy.
+		b.expireAt(now + min(lag, graceAtMost))
 		return
 	}
 	next := now + expireEvery

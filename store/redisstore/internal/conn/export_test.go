@@ -99,3 +99,12 @@ func (n *Node) Run(ctx context.Context, s script.Call) error {
 }
 
 func Reasons() []store.Reason { return allReasons[:] }
+
+// ExpiryIsLate makes the check of the contexts of n's callers run, as if its timer had fired
+// a second late.
+func (n *Node) ExpiryIsLate() {
+	n.batcher.mu.Lock()
+	n.batcher.expires = elapsed() - time.Second
+	n.batcher.mu.Unlock()
+	n.batcher.expire()
+}
