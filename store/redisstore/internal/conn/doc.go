@@ -73,6 +73,6 @@
 // denies, or does not answer, the store gives back what the others have counted,
 // as calls with their own deadline: the instant at which the hits leave
 // their window. The caller waits for this up to the end of its decision; a fifth
-// of the time is kept for it. It continues for up to a second in the background.
+// of the time is kept for it. It continues in the background, for up to a second or the time-out if that is longer.
 // Package redisstore does it.
 package conn
