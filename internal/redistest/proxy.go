@@ -20,7 +20,7 @@ type Proxy struct {
 	delay   time.Duration     // guarded by mu
 	cut     bool              // guarded by mu
 	torn    float64           // guarded by mu
-	before  func()            // guarded by mu; called before a chunk is forwarded, or nil
+	before  func(string)      // guarded by mu; called before a chunk is forwarded, or nil
 	flowing chan struct{}     // guarded by mu; closed while bytes pass
 }
 
@@ -64,9 +64,9 @@ func (p *Proxy) Tear(share float64) {
 	p.torn = share
 }
 
-// Before makes the proxy call f before it forwards each chunk, in either direction. Several
-// connections may call it at the same time.
-func (p *Proxy) Before(f func()) {
+// Before makes the proxy call f before it forwards each chunk, in either direction, with the address
+// of the sender. Several connections may call it at the same time.
+func (p *Proxy) Before(f func(from string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.before = f
@@ -169,7 +169,7 @@ func (p *Proxy) pump(from, to net.Conn) {
 			before := p.before
 			p.mu.Unlock()
 			if before != nil {
-				before()
+				before(from.RemoteAddr().String())
 			}
 			if _, err := to.Write(c.bytes); err != nil {
 				break

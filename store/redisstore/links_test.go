@@ -123,6 +123,50 @@ func TestWaitReplicasIsReadyBeforeTheFirstCall(t *testing.T) {
 	}
 }
 
+// Calls to a server at a distance are spread over connections, so that a stalled segment delays
+// a part of them only.
+func TestDistantCallsAreSpread(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	p := redistest.Through(t, n)
+	p.Delay(10 * time.Millisecond)
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+	redistest.Eventually(t, "all connections are there", func() bool { return strings.Count(clients(t, n), "id=") == 5 })
+	var mu sync.Mutex
+	chunks := map[string]int{}
+	p.Before(func(from string) {
+		mu.Lock()
+		defer mu.Unlock()
+		chunks[from]++
+	})
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			for range 10 {
+				if err := store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", "k")}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	delete(chunks, n.Addr()) // answers
+	requests := 0
+	for _, some := range chunks {
+		requests += some
+	}
+	for from, some := range chunks {
+		if some > requests/2 {
+			t.Errorf("connection from %s: got %d of all %d chunks of requests, want a quarter or so", from, some, requests)
+		}
+	}
+	if len(chunks) < 4 {
+		t.Errorf("got %d connections in use, want 4 or more", len(chunks))
+	}
+}
+
 // A store without calls notices that its server stands still within two seconds, whatever the
 // time-out: wherever in an idle check, which asks on two connections, the server stops. This
 // machine may be as late again.
@@ -137,7 +181,7 @@ func TestIdleStoreNoticesWithALongTimeout(t *testing.T) {
 			redistest.Eventually(t, "all connections are there", func() bool { return strings.Count(clients(t, n), "id=") == 3 })
 			var passed atomic.Int64
 			stopped := make(chan time.Time, 1)
-			p.Before(func() {
+			p.Before(func(string) {
 				if passed.Add(1) == chunk+1 {
 					n.Stop()
 					stopped <- time.Now()

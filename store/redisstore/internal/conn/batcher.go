@@ -114,7 +114,7 @@ func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 func (b *batcher) flush(calls []*Call) {
 	for len(calls) > 0 {
 		began := elapsed()
-		if l := b.node.client(); l != nil {
+		if l := b.node.next(); l != nil {
 			sortByCommand(calls)
 			b.node.send(b.life, l.Client, calls)
 		} else {

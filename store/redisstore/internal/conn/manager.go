@@ -216,7 +216,7 @@ func (m *manager) failed(err error) error {
 }
 
 // collect removes the connections that are lost, and returns the numbers of those that
-// are missing. When another one was lost, the one for calls sent by themselves mostly was,
+// are missing, which depend on how distant the node is. When another one was lost, the one for calls sent by themselves mostly was,
 // too, because no goroutine reads there to notice it.
 func (m *manager) collect() (missing []int) {
 	gone := false
@@ -230,7 +230,7 @@ func (m *manager) collect() (missing []int) {
 		m.retire()
 	}
 	for i := range m.node.conns {
-		if m.node.conns[i].Load() == nil {
+		if extra := i >= nearby && i < shared; m.node.conns[i].Load() == nil && (!extra || m.node.distant()) {
 			missing = append(missing, i)
 		}
 	}
