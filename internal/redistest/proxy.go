@@ -20,6 +20,7 @@ type Proxy struct {
 	delay   time.Duration     // guarded by mu
 	cut     bool              // guarded by mu
 	torn    float64           // guarded by mu
+	before  func(string)      // guarded by mu; called before a chunk is forwarded, or nil
 	flowing chan struct{}     // guarded by mu; closed while bytes pass
 }
 
@@ -61,6 +62,14 @@ func (p *Proxy) Tear(share float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.torn = share
+}
+
+// Before makes the proxy call f before it forwards each chunk, in either direction, with the address
+// of the sender. Several connections may call it at the same time.
+func (p *Proxy) Before(f func(from string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before = f
 }
 
 // Reset closes all connections; new ones pass.
@@ -155,6 +164,12 @@ func (p *Proxy) pump(from, to net.Conn) {
 		for c := range chunks {
 			if !p.wait(c.due) {
 				break
+			}
+			p.mu.Lock()
+			before := p.before
+			p.mu.Unlock()
+			if before != nil {
+				before(from.RemoteAddr().String())
 			}
 			if _, err := to.Write(c.bytes); err != nil {
 				break

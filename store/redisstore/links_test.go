@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,18 +123,97 @@ func TestWaitReplicasIsReadyBeforeTheFirstCall(t *testing.T) {
 	}
 }
 
-// A store without calls notices that its server stands still within two seconds,
-// whatever the time-out. This machine may be as late again.
+// Calls to a server at a distance are spread over connections, so that a stalled segment delays
+// a part of them only.
+func TestDistantCallsAreSpread(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	p := redistest.Through(t, n)
+	p.Delay(10 * time.Millisecond)
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+	redistest.Eventually(t, "all connections are there", func() bool { return strings.Count(clients(t, n), "id=") == 5 })
+	var mu sync.Mutex
+	chunks := map[string]int{}
+	p.Before(func(from string) {
+		mu.Lock()
+		defer mu.Unlock()
+		chunks[from]++
+	})
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			for range 10 {
+				if err := store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", "k")}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	delete(chunks, n.Addr()) // answers
+	requests := 0
+	for _, some := range chunks {
+		requests += some
+	}
+	for from, some := range chunks {
+		if some > requests/2 {
+			t.Errorf("connection from %s: got %d of all %d chunks of requests, want a quarter or so", from, some, requests)
+		}
+	}
+	if len(chunks) < 4 {
+		t.Errorf("got %d connections in use, want 4 or more", len(chunks))
+	}
+}
+
+// A store without calls notices that its server stands still within two seconds, whatever the
+// time-out: wherever in an idle check, which asks on two connections, the server stops. This
+// machine may be as late again.
 func TestIdleStoreNoticesWithALongTimeout(t *testing.T) {
+	t.Parallel()
+	for chunk := range int64(6) {
+		t.Run(fmt.Sprint("before chunk ", chunk), func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Server(t)
+			p := redistest.Through(t, n)
+			s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+			redistest.Eventually(t, "all connections are there", func() bool { return strings.Count(clients(t, n), "id=") == 3 })
+			var passed atomic.Int64
+			stopped := make(chan time.Time, 1)
+			p.Before(func(string) {
+				if passed.Add(1) == chunk+1 {
+					n.Stop()
+					stopped <- time.Now()
+				}
+			})
+			began := <-stopped
+			redistest.Eventually(t, "the circuit breaker is open", func() bool { return s.Nodes()[0].Unavailable })
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("noticed after %v, want 2s", took)
+			}
+			n.Continue()
+			redistest.Eventually(t, "the store is back", func() bool { return !s.Nodes()[0].Unavailable })
+		})
+	}
+}
+
+// A caller that was in flight when the server stopped, and has left, does not make the store
+// notice later than one without calls.
+func TestStoreNoticesBehindACallerThatLeaves(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
 	n.Stop()
 	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if err := store.Do(ctx, s, store.Take, []store.Op{hourly(quota, "rule", "k")}); err == nil {
+		t.Error("got an answer of a server that stands still")
+	}
 	redistest.Eventually(t, "the circuit breaker is open", func() bool { return s.Nodes()[0].Unavailable })
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("noticed after %v, want 2s", took)
+	if took := time.Since(began); took > 7*time.Second {
+		t.Errorf("noticed after %v, want a moment after the 3s of the caller", took)
 	}
 	n.Continue()
-	redistest.Eventually(t, "the store is back", func() bool { return !s.Nodes()[0].Unavailable })
 }

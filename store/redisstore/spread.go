@@ -175,9 +175,9 @@ func failed(groups []group) error {
 // denies reports whether op denies its take.
 func denies(op *store.Op) bool { return op.Role == store.Enforce && !op.Result.Allowed }
 
-// giveBackTime is how long giving back may take. The caller does not wait that
-// long. Hits that are not given back by then age like all others.
-const giveBackTime = time.Second
+// giveBackTime returns how long giving back may take: a second, or the time-out if that is
+// longer. Hits that are not given back by then age like all others.
+func (s *Store) giveBackTime() time.Duration { return max(time.Second, s.config.Timeout) }
 
 // enforced reports whether a take that was denied has counted op, in a group that
 // admitted it, and must give it back.
@@ -222,7 +222,7 @@ func (s *Store) giveBack(ctx context.Context, r *script.Call, groups []group, pi
 				continue
 			}
 			n := 0
-			if script.Inside(op, g.at) >= giveBackTime {
+			if script.Inside(op, g.at) >= s.giveBackTime() {
 				n = 1
 			}
 			if r.Verb != store.Refund && !op.Result.Held && script.InGroups(op.Limit) {
@@ -237,7 +237,7 @@ func (s *Store) giveBack(ctx context.Context, r *script.Call, groups []group, pi
 		}
 	}
 	for _, u := range undos {
-		if !s.background(func() { u.run(s.servers) }) {
+		if !s.background(func() { u.run(s.servers, s.giveBackTime()) }) {
 			u.err = store.ErrClosed
 			close(u.done)
 		}
@@ -295,9 +295,9 @@ func newUndo(r *script.Call, g *group, which []int, inGroups bool) *undo {
 	return u
 }
 
-func (u *undo) run(on *conn.Servers) {
+func (u *undo) run(on *conn.Servers, within time.Duration) {
 	defer close(u.done)
-	ctx, cancel := conn.Within(context.Background(), giveBackTime)
+	ctx, cancel := conn.Within(context.Background(), within)
 	defer cancel()
 	_, u.err = on.Run(ctx, u.slot, u.call)
 }

@@ -254,6 +254,29 @@ func TestCloseWithDeadShards(t *testing.T) {
 	}
 }
 
+// Giving back may take as long as a decision: a node that stands still for longer than a second,
+// and for less than the time-out, keeps no hits of a denied take.
+func TestGiveBackTakesTheTimeOut(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 2, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 2)
+	keys := keysOn(c.Masters...)
+	admits, denies := hourly(10, "rule", keys[0]), hourly(0, "rule", keys[1])
+	c.Masters[1].Stop()
+	taken := make(chan error, 1)
+	go func() { taken <- store.Do(t.Context(), s, store.Take, []store.Op{admits, denies}) }()
+	redistest.Eventually(t, "the first node counts", func() bool { return used(t, s, admits) == 1 })
+	c.Masters[0].Pause(1500 * time.Millisecond)
+	c.Masters[1].Continue()
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	if got := used(t, s, admits); got != 0 {
+		t.Errorf("used: got %d, want 0", got)
+	}
+}
+
 // A store on a caller's client gives hits back after their call has ended. Close
 // waits for that.
 func TestCloseWaitsForGivingBack(t *testing.T) {

@@ -135,8 +135,8 @@ func (s *Store) background(f func()) bool {
 }
 
 // Close implements [store.Store]. It first gives back the hits that the store
-// still has to give back (see [Store.Do]), for a second at most. A store of [Open]
-// then closes its connections. Goroutines of the store have ended when Close
+// still has to give back (see [Store.Do]), for a second at most, or the time-out if that is
+// longer. A store of [Open] then closes its connections. Goroutines of the store have ended when Close
 // returns.
 func (s *Store) Close() error {
 	s.life.Lock()

@@ -209,7 +209,10 @@ func (l *listener) serve() error {
 func (l *listener) Shutdown(ctx context.Context) error {
 	l.leaving.Store(true)
 	err := l.socket.Close()
-	<-l.ended
+	select {
+	case <-l.ended:
+	case <-ctx.Done():
+	}
 	for end := time.Now().Add(linger); l.open.Load() > 0 && ctx.Err() == nil && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}

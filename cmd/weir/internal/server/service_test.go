@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"os"
@@ -21,7 +22,15 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain replaces go test's default time-out of ten minutes, so that a test that hangs ends
+// while somebody waits for it, with the stacks of all goroutines.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.timeout"); f.Value.String() == (10 * time.Minute).String() {
+		_ = f.Value.Set("5m")
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience is the limit of every wait of these tests; none is expected to need
 // it.

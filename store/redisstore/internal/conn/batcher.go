@@ -65,6 +65,7 @@ type batcher struct {
 	waiting  []*Call       // guarded by mu; queued or in a flush, and the caller waits for it
 	expiry   *time.Timer   // guarded by mu; calls expire
 	expires  time.Duration // guarded by mu; when it does so; 0: it does not
+	grace    bool          // guarded by mu; expire was late and has waited for answers once
 
 	flushes sync.WaitGroup
 }
@@ -113,7 +114,7 @@ func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 func (b *batcher) flush(calls []*Call) {
 	for len(calls) > 0 {
 		began := elapsed()
-		if l := b.node.client(); l != nil {
+		if l := b.node.next(); l != nil {
 			sortByCommand(calls)
 			b.node.send(b.life, l.Client, calls)
 		} else {
@@ -217,8 +218,10 @@ func (b *batcher) expire() {
 	if b.closed {
 		return
 	}
-	if lag > lagging {
-		b.expireAt(now + min(lag, graceAtMost)) // answers that have arrived are read first
+	if b.grace = lag > lagging && !b.grace; b.grace {
+		// Answers that have arrived are read first. On a machine that is late each time this
+		// must not repeat, because callers would wait as long as it is busy.
+		b.expireAt(now + min(lag, graceAtMost))
 		return
 	}
 	next := now + expireEvery

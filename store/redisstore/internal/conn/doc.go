@@ -36,7 +36,8 @@
 //
 // Each connection is a client of the Redis library that connects once, because the library
 // otherwise connects in a caller's time. A node has three. Two are pipelined always: all
-// calls share the first, and the second is for its loss. The third is dedicated to one call at a
+// calls share the first, and the second is for its loss. A distant node gets two more of these within
+// a second, and its calls are spread over the four. One is dedicated to one call at a
 // time that is sent by itself: the library then writes and reads in the caller's
 // goroutine, and closes the connection when the call is late. Calls that wait for replicas
 // have four more.
@@ -73,6 +74,6 @@
 // denies, or does not answer, the store gives back what the others have counted,
 // as calls with their own deadline: the instant at which the hits leave
 // their window. The caller waits for this up to the end of its decision; a fifth
-// of the time is kept for it. It continues for up to a second in the background.
+// of the time is kept for it. It continues in the background, for up to a second or the time-out if that is longer.
 // Package redisstore does it.
 package conn

@@ -111,3 +111,12 @@ func NodeAfterClose() (wait func(), end context.CancelFunc) {
 	m.await(context.Background())
 	return m.tasks.Wait, m.cancel
 }
+
+// ExpiryIsLate makes the check of the contexts of n's callers run, as if its timer had fired
+// a second late.
+func (n *Node) ExpiryIsLate() {
+	n.batcher.mu.Lock()
+	n.batcher.expires = elapsed() - time.Second
+	n.batcher.mu.Unlock()
+	n.batcher.expire()
+}

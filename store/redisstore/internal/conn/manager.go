@@ -218,7 +218,7 @@ func (m *manager) failed(err error) error {
 }
 
 // collect removes the connections that are lost, and returns the numbers of those that
-// are missing. When another one was lost, the one for calls sent by themselves mostly was,
+// are missing, which depend on how distant the node is. When another one was lost, the one for calls sent by themselves mostly was,
 // too, because no goroutine reads there to notice it.
 func (m *manager) collect() (missing []int) {
 	gone := false
@@ -232,7 +232,7 @@ func (m *manager) collect() (missing []int) {
 		m.retire()
 	}
 	for i := range m.node.conns {
-		if m.node.conns[i].Load() == nil {
+		if extra := i >= nearby && i < shared; m.node.conns[i].Load() == nil && (!extra || m.node.distant()) {
 			missing = append(missing, i)
 		}
 	}
@@ -405,13 +405,11 @@ func (m *manager) probe() {
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, max(probeFor, m.node.config.Timeout))
 	defer cancel()
-	idle := time.AfterFunc(idleFor, func() {
-		if m.node.inFlight.Load() == 0 {
-			cancel()
-		}
-	})
-	defer idle.Stop()
-	if err := m.node.askTime(ctx, l.Client); !answers(err) {
+	asked := make(chan struct{})
+	m.tasks.Go(func() { m.endIdle(asked, cancel) })
+	err := m.node.askTime(ctx, l.Client)
+	close(asked)
+	if !answers(err) {
 		if ctx.Err() != nil && m.ctx.Err() == nil {
 			m.node.breaker.trip()
 			m.report(err) // before an answer closes it
@@ -419,8 +417,28 @@ func (m *manager) probe() {
 		return
 	}
 	if c := m.node.conns[dedicated].Load(); c != nil && m.node.dedicatedBusy.CompareAndSwap(false, true) {
-		_ = m.node.askTime(ctx, c.Client) // a loss closes it
+		// The library uses only the deadline there. A loss, or no answer by then, closes the
+		// connection, and the next probe tells whether the node is available.
+		ctx, cancel := context.WithTimeout(m.ctx, probeFor)
+		defer cancel()
+		_ = m.node.askTime(ctx, c.Client)
 		m.node.dedicatedBusy.Store(false)
+	}
+}
+
+// endIdle calls cancel after idleFor, or as soon after that as no calls wait for the node. It
+// returns early when asked is closed.
+func (m *manager) endIdle(asked <-chan struct{}, cancel context.CancelFunc) {
+	for wait := idleFor; ; wait = breakFor {
+		select {
+		case <-asked:
+			return
+		case <-time.After(wait):
+		}
+		if m.node.inFlight.Load() == 0 {
+			cancel()
+			return
+		}
 	}
 }
 

@@ -22,20 +22,26 @@ var (
 	errReplicas    = errors.New("too few replicas have confirmed in time")
 )
 
-// The connections of a node. The library pipelines on the first: the more calls share it
-// the less each of them costs. The second takes over when the first one is lost.
+// The connections of a node. The library pipelines on the shared ones. Calls to a node nearby share
+// the first, because each of them costs less the more they are, and the second takes over when the
+// first one is lost. A distant node has the others, too, and gets each flush on the next one: there a
+// segment that is lost stalls all that follows it on its connection for longer than most time-outs.
 //
-// A caller who finds no others uses the third by itself, so that it writes and reads in its
+// A caller who finds no others uses the dedicated one by itself, so that it writes and reads in its
 // own goroutine: the library's pipeline passes two others. When that call is late, the
 // library closes the connection, and no other call with it.
 //
 // A server reads nothing on a connection behind a WAIT until it ends, so calls that wait for
 // replicas have connections of their own.
 const (
-	shared      = 2 // conns[:shared]
+	nearby      = 2 // conns[:nearby] are those of all nodes
+	shared      = 4 // conns[:shared]
 	dedicated   = shared
 	connections = dedicated + 1
 	confirming  = 4
+
+	// distance is the round trip from which on a node is distant.
+	distance = 4 * time.Millisecond
 )
 
 // Node is one server, or the primary that Sentinels name. It is safe for
@@ -54,7 +60,7 @@ type Node struct {
 	outages       tally    // calls without an answer, or not sent
 	batcher       *batcher
 	confirms      *batcher      // of calls that wait for replicas
-	turn          atomic.Uint64 // of the connections for them
+	turn          atomic.Uint64 // of connections
 	clustered     bool          // calls share no command: the caller's client may send each to another server
 	asked         atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
@@ -117,6 +123,21 @@ func (n *Node) client() *connection {
 		}
 	}
 	return nil
+}
+
+// distant reports whether the node has all shared connections.
+func (n *Node) distant() bool { return n.batcher.trips.shortest() >= distance }
+
+// next returns the connection for the next calls, or nil when there is none.
+func (n *Node) next() *connection {
+	if n.distant() {
+		for range shared {
+			if l := n.conns[n.turn.Add(1)%shared].Load(); l != nil && !l.lost.Load() {
+				return l
+			}
+		}
+	}
+	return n.client()
 }
 
 // confirmer returns the connection for a call that waits for replicas, in turns.
@@ -242,7 +263,7 @@ func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
 	if n.breaker.open() {
 		return nil, 0, ErrUnavailable
 	}
-	l := n.client()
+	l := n.next()
 	switch {
 	case l == nil:
 		return nil, 0, n.manager.unavailable()

@@ -26,6 +26,7 @@ const (
 	reasonFull        store.Reason = "full"
 	reasonForeign     store.Reason = "foreign"
 	reasonLoading     store.Reason = "loading"
+	reasonMoving      store.Reason = "moving"
 	reasonReadOnly    store.Reason = "read-only"
 	reasonClosed      store.Reason = "closed"
 	reasonUnknown     store.Reason = "unknown"
@@ -33,14 +34,14 @@ const (
 
 var allReasons = [...]store.Reason{
 	reasonLate, reasonRefused, reasonCircuitOpen, reasonBusy, reasonFull, reasonForeign,
-	reasonLoading, reasonReadOnly, reasonClosed, reasonUnknown,
+	reasonLoading, reasonMoving, reasonReadOnly, reasonClosed, reasonUnknown,
 }
 
 // Outage returns the outage of a call that ended with err, which is not nil.
 func Outage(err error) *store.OutageError {
 	out := &store.OutageError{Reason: ReasonOf(err), Err: err}
 	switch out.Reason {
-	case reasonCircuitOpen, reasonBusy, reasonRefused, reasonLoading, reasonReadOnly, reasonFull:
+	case reasonCircuitOpen, reasonBusy, reasonRefused, reasonLoading, reasonMoving, reasonReadOnly, reasonFull:
 		out.Uncounted = true
 	}
 	return out
@@ -108,8 +109,10 @@ func reasonSaid(text string) store.Reason {
 		return reasonFull
 	case "WRONGTYPE":
 		return reasonForeign
-	case "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK":
+	case "LOADING", "MASTERDOWN", "CLUSTERDOWN":
 		return reasonLoading
+	case "TRYAGAIN", "MOVED", "ASK":
+		return reasonMoving
 	case "READONLY", "MISCONF":
 		return reasonReadOnly
 	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "NOSCRIPT":

@@ -141,11 +141,11 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 	sendings.Put(s)
 }
 
-// sendAlone sends c by itself: on the dedicated connection if that is free and client, the
-// connection of other calls, is not lost, because then both mostly are.
+// sendAlone sends c by itself: on the dedicated connection if that is free and the first one is
+// not lost, because then both mostly are; else on client, the connection of other calls.
 func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
 	main := n.conns[0].Load()
-	usable := main != nil && main.Client == client && !main.lost.Load() && (n.config.WaitReplicas == 0 || !c.counts)
+	usable := main != nil && !main.lost.Load() && (n.config.WaitReplicas == 0 || !c.counts)
 	if !usable || !n.dedicatedBusy.CompareAndSwap(false, true) {
 		n.send(ctx, client, c.self[:])
 		return
