@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -137,8 +136,6 @@ func (b *batcher) flush(calls []*Call) {
 				c.done <- nil
 			}
 		}
-		// Callers with answers often have another call, which then leaves with the next flush.
-		runtime.Gosched()
 		calls = b.next(calls, began, err)
 		b.flushes.Done()
 	}
