@@ -148,7 +148,7 @@ func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(listener{l, &s.conns})
 	stop()
 	watching.Wait()
-	if s.life.Err() != nil || errors.Is(err, grpc.ErrServerStopped) {
+	if ended := s.life.Err() != nil; ended || errors.Is(err, grpc.ErrServerStopped) {
 		return nil
 	}
 	return err

@@ -149,11 +149,12 @@ func (r *lineReader) Next(e *Entry) error {
 		}
 		r.line++
 		e.Log, e.Line, e.Lines, e.Text, e.Verb = r.log, r.line, 0, text, Take
-		switch e.Bad = r.parser.Parse(text, e); e.Bad { //nolint:errorlint // hot path, and nothing wraps these
-		case ErrOther:
+		e.Bad = r.parser.Parse(text, e)
+		if e.Bad == ErrOther { //nolint:errorlint // hot path, and nothing wraps these
 			r.others++
 			continue
-		case ErrSkip:
+		}
+		if e.Bad == ErrSkip { //nolint:errorlint // as above
 			continue
 		}
 		if e.Lines > 1 {
