@@ -115,7 +115,7 @@ func TestKill(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/power=%v", test.sync, test.power), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(1, 2))
-			for round := range uint64(25) {
+			for round := range uint64(10) {
 				disk := datadir.NewDisk()
 				s := mustOpen(t, disk, datadir.WithSync(test.sync))
 				begun, ended := ledger{}, ledger{at: 1 + r.IntN(2000), done: make(chan struct{})}
