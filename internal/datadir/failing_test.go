@@ -246,9 +246,9 @@ func TestFilesAreBounded(t *testing.T) {
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const keys = 120_000
+		const keys = 300_000
 		disk := datadir.NewDisk()
-		s := mustOpen(t, disk, datadir.WithInterval(time.Second), datadir.WithShards(2))
+		s := mustOpen(t, disk, datadir.WithInterval(time.Second), datadir.WithShards(8))
 		take(t, s, keys)
 		time.Sleep(10 * time.Second)
 		disk.SetFail(func(op, _ string) error {

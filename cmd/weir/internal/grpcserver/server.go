@@ -148,10 +148,10 @@ func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(listener{l, &s.conns})
 	stop()
 	watching.Wait()
-	if ended := s.life.Err() != nil; ended || errors.Is(err, grpc.ErrServerStopped) {
-		return nil
+	if s.life.Err() == nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // Shutdown accepts no more connections and calls, and lets calls in flight finish. Long calls are notified
