@@ -19,6 +19,7 @@ import (
 // Verb is what a call does with its counters.
 type Verb uint8
 
+// The order matters: the first two ask the limit, and the first three can add a key.
 const (
 	Check  Verb = iota // evaluate and count nothing
 	Take               // evaluate and, if admitted, count

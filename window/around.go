@@ -2,8 +2,8 @@ package window
 
 // How the verbs treat a limit that holds or bans, and a state that such a limit left
 // behind. A state is the words of a ban, if there was one, and what the limit below keeps.
-// Checks and takes under other limits, in other states, do not need the functions of this
-// file, and are faster without them.
+// Checks and takes under other limits, in other states, do not need a part, and are faster
+// without it; refunds and records of any limit open one.
 
 // isAround reports whether s, under l, is one that such a limit left, or l is such a limit.
 func (l *Compiled) isAround(s State) bool {

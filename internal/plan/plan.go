@@ -1,6 +1,6 @@
-// Package plan turns a request into calls of a store: it finds the rules that match, and makes one
-// op for each of them that counts. It is the first of the three
-// parts of the engine, before internal/drive and the verdict in package weir.
+// Package plan turns a request, and the rules that it matches, into ops of a store: one for each
+// rule that counts. It comes before internal/drive and the verdict in package weir. The engine
+// decides plain rules in memory without it (call.decideFast in package weir).
 // It is pure: no clock, no lock, no IO.
 package plan
 

@@ -5,7 +5,8 @@
 // a take of several ops is a Look and then a Take.
 package verb
 
-// Verb is what [window.Compiled.Do] does.
+// Verb is what [window.Compiled.Do] does. The order matters: verbs up to Take ask the limit, those
+// up to RecordDenied can only add to a state, and the rest can take from it.
 type Verb uint8
 
 const (

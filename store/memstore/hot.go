@@ -139,8 +139,9 @@ func (e *hot) drop() {
 	}
 }
 
-// changes is called before the state of h is changed.
-func (sh *shard) changes(h table.Hash) {
+// dropAnswer drops the answer that the hot key of h has, if any. It is called before the
+// state of h is changed.
+func (sh *shard) dropAnswer(h table.Hash) {
 	if e := sh.hotKey(h); e != nil {
 		e.drop()
 	}

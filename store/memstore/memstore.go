@@ -140,7 +140,7 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	sh.stripe.mu.Lock()
 	defer sh.stripe.mu.Unlock()
 	if at := sh.table.Find(h); at.Known() {
-		sh.changes(h)
+		sh.dropAnswer(h)
 		sh.mark(h)
 		sh.table.Remove(at, h)
 		sh.account(&s.memory)

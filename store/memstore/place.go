@@ -71,7 +71,7 @@ func (p *place) enter(v store.Verb, op *store.Op, m moment) (isNew bool) {
 	}
 	p.find()
 	if v != store.Check {
-		p.shard.changes(p.key)
+		p.shard.dropAnswer(p.key)
 	}
 	return !p.at.Known()
 }
@@ -127,7 +127,7 @@ func (p *place) expire(c *clock) {
 	if !e.Over(p.at.State()) {
 		return
 	}
-	p.shard.changes(p.key)
+	p.shard.dropAnswer(p.key)
 	p.shard.table.Remove(p.at, p.key)
 	e.raise()
 	p.find()

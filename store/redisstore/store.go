@@ -80,7 +80,8 @@ func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 	return conn.WithTimeout(ctx, timeout)
 }
 
-// Within returns ctx with the end of a decision that begins now. Calls with that context
+// Within returns ctx with the end of a decision that begins now; an engine looks for this method
+// (hook.Timed). Calls with that context
 // return an outage error after the time-out. The caller calls the function when it is
 // done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -78,7 +78,7 @@ func listen(to config.Listener, certs *access.Certificates, most int, shed func(
 }
 
 // ServeHTTP implements [http.Handler]. It marks the connection as busy while a request is
-// answered.
+// answered: over HTTP/1 from the end of the body on, see body.Read.
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if l.leaving.Load() {
 		w.Header().Set("Connection", "close")

@@ -27,7 +27,7 @@
 // # Locks
 //
 //   - lane.mu guards the rows that decisions append to. It is held for one copy.
-//   - Collector.mu guards the sketches and rings. Decisions never take it.
+//   - shared.mu guards the sketches and rings. Decisions never take it.
 //
 // If the goroutine that reads rows falls behind and a collector has no free rows, it drops
 // decisions and counts them in [Collector.Missed].

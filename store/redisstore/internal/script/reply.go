@@ -84,7 +84,7 @@ func (r *Replies) Next(ops int) (Reply, error) {
 	return one, nil
 }
 
-// Decode writes the results that a reply to s has, and returns the server's
+// Decode writes the results that r, the reply to call, has, and returns the server's
 // instant. Where it returns an error, nothing was counted and no result is
 // written. The instant is 0 when the reply has none.
 func (c *Codec) Decode(call *Call, keys []string, r Reply) (window.Instant, error) {
