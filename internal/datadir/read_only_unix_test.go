@@ -63,8 +63,12 @@ func openAs(t *testing.T, dir string) string {
 	return string(out)
 }
 
+// copyFile copies a program. No other goroutine forks meanwhile, because its child would have
+// the copy open for writing, and such a program cannot be run.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(from)
 	if err != nil {
 		t.Fatal(err)
