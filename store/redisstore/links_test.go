@@ -131,7 +131,11 @@ func TestDistantCallsAreSpread(t *testing.T) {
 	p := redistest.Through(t, n)
 	p.Delay(10 * time.Millisecond)
 	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
+	loading := evalshas(t, n)
 	redistest.Eventually(t, "all connections are there", func() bool { return strings.Count(clients(t, n), "id=") == 5 })
+	if got := evalshas(t, n); got != loading {
+		t.Errorf("the connections of a distant node have loaded programs again: got %d EVALSHA, want %d", got, loading)
+	}
 	var mu sync.Mutex
 	chunks := map[string]int{}
 	p.Before(func(from string) {

@@ -198,9 +198,9 @@ func (m *manager) connect() error {
 			m.makeDedicated(m.at) // a call that was late has closed it: the server may stand still
 			continue
 		}
-		// The first one loads the programs. The server refuses the others for the
-		// same reason.
-		if err := m.make(m.at, i, at == 0); err != nil {
+		// The first one loads the programs, but for one that a distant node has besides others. The
+		// server refuses the others for the same reason.
+		if err := m.make(m.at, i, at == 0 && !extra(i)); err != nil {
 			return m.failed(err)
 		}
 	}
@@ -218,8 +218,8 @@ func (m *manager) failed(err error) error {
 }
 
 // collect removes the connections that are lost, and returns the numbers of those that
-// are missing, which depend on how distant the node is. When another one was lost, the one for calls sent by themselves mostly was,
-// too, because no goroutine reads there to notice it.
+// are missing, which depend on how distant the node is. When another one was lost, the one for
+// calls sent by themselves mostly was, too, because no goroutine reads there to notice it.
 func (m *manager) collect() (missing []int) {
 	gone := false
 	for i := range m.node.conns {
@@ -232,7 +232,7 @@ func (m *manager) collect() (missing []int) {
 		m.retire()
 	}
 	for i := range m.node.conns {
-		if extra := i >= nearby && i < shared; m.node.conns[i].Load() == nil && (!extra || m.node.distant()) {
+		if m.node.conns[i].Load() == nil && (!extra(i) || m.node.distant()) {
 			missing = append(missing, i)
 		}
 	}

@@ -125,6 +125,9 @@ func (n *Node) client() *connection {
 	return nil
 }
 
+// extra reports whether only distant nodes have connection i.
+func extra(i int) bool { return i >= nearby && i < shared }
+
 // distant reports whether the node has all shared connections.
 func (n *Node) distant() bool { return n.batcher.trips.shortest() >= distance }
 
