@@ -91,12 +91,6 @@ local function empty(o)
   end
 end
 
--- drop_ended drops places that have ended, when all have, as a change by a hold
--- does.
-local function drop_ended(o)
-  if o.plain and o.row.expires(o.plain) <= o.now then o.plain.raw = nil end
-end
-
 -- strike bans the key, because of n hits, or nil after a record.
 local function strike(o, before, n)
   local count = math.min(left(o) + 1, 100)
@@ -129,7 +123,6 @@ local function take(o)
   end
   n = math.min(n, MAX)
   local held = o.id and o.most and hold(o, n, o.id, o.now, math.min(o.now + o.length, LAST))
-  if o.id and o.most then drop_ended(o) end
   if not held then
     add(o, n)
     note(o)
@@ -332,7 +325,6 @@ for i = 1, total do
   if ask == LOOK then
     check(o, o.n)
   elseif ask == RECORD then
-    if o.most and (o.id or o.quiet) then drop_ended(o) end
     record(o, o.id and o.from, o.till, o.quiet)
   elseif ask == REFUND then
     refund(o)
@@ -340,7 +332,6 @@ for i = 1, total do
     finish(o, ask)
     found = found or ask == CANCEL and o.held_now == 1
   elseif ask == ALWAYS then
-    if o.id and o.most then drop_ended(o) end
     record(o, now, o.most and now + o.length, false, true)
   elseif ask == ENFORCE and total == 1 then
     take(o)
