@@ -102,8 +102,9 @@ func (g *group) read(m *weirv1.DecideRequest, requests []*weirv1.Request) error 
 			return err
 		}
 	}
-	for _, in := range requests {
-		g.asks = append(g.asks, readAny(in))
+	g.asks, g.errs = make([]ask, len(requests)), make([]error, 0, len(requests))
+	for i, in := range requests {
+		g.asks[i] = readAny(in)
 	}
 	return nil
 }
