@@ -88,8 +88,12 @@ func (r *Rule) number() int64 {
 
 // limit returns the limit of r with a quota.
 func (r *Rule) limit(quota int64) window.Limit {
+	highest := int64(0)
+	if r.Quota != nil && r.Quota.By != "" {
+		highest = r.Quota.highest()
+	}
 	return window.Limit{
-		Quota: quota, Measure: r.Measure, Window: r.window(), After: r.After,
+		Quota: quota, Highest: highest, Measure: r.Measure, Window: r.window(), After: r.After,
 		Hold: r.Hold, Release: r.Release, MaxHolds: r.MaxHolds, Ban: r.Ban,
 	}
 }
@@ -115,6 +119,17 @@ func (r *Rule) window() window.Window {
 		}
 	}
 	return w
+}
+
+// highest returns the largest of the quotas that depend on an attribute.
+func (q *Quota) highest() (most int64) {
+	for _, n := range q.Cases {
+		most = max(most, n)
+	}
+	if q.Else != nil {
+		most = max(most, *q.Else)
+	}
+	return most
 }
 
 // caseNames returns the values with a separate quota, sorted.

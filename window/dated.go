@@ -121,11 +121,11 @@ func (w *dated) expire(s State, now Instant) State {
 	return s
 }
 
-// forget moves pairs past the quota to the excess, the oldest first, as long as
-// what stays fills the quota.
+// forget moves pairs past the largest quota to the excess, the oldest first, as long as
+// what stays fills it.
 func (w *dated) forget(s State) State {
 	first := datedHeader
-	for len(s)-first > pairWords && int64(s[0]-s[first+1]) >= w.quota {
+	for len(s)-first > pairWords && int64(s[0]-s[first+1]) >= w.most {
 		s[0] -= s[first+1]
 		s[1] = uint64(addHits(int64(s[1]), int64(s[first+1])))
 		first += pairWords

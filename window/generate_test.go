@@ -108,6 +108,9 @@ func (g *source) limit() window.Limit {
 		l.Quota += int64(g.byte())
 	}
 	if g.below(8) == 0 {
+		l.Highest = someQuotas[g.below(len(someQuotas)-1)]
+	}
+	if g.below(8) == 0 {
 		l.After = window.After{Count: int64(1 + g.below(40)), Window: g.window(conditions[g.below(len(conditions))])}
 	}
 	return l

@@ -172,6 +172,12 @@ type Limit struct {
 	// cells, fixed, calendar, aligned and ever windows can, and not with measure [Distinct].
 	Quota int64
 
+	// Highest is the largest quota under which the same keys are counted, if the quota
+	// depends on the request. A sliding window, and one with measure [Distinct], keeps as many
+	// hits or members as that quota needs: a record under a smaller one forgets none of them.
+	// At most [MaxHits]; 0, or less than Quota, means Quota.
+	Highest int64
+
 	// Measure is what the limit counts. Cells windows and buckets cannot count
 	// [Distinct] members.
 	Measure Measure
@@ -258,3 +264,6 @@ func (w *Window) setDefaults() {
 		w.N = w.cells()
 	}
 }
+
+// highest returns the largest quota under which the keys of l are counted.
+func (l *Limit) highest() int64 { return max(l.Quota, l.Highest) }

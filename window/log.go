@@ -8,7 +8,7 @@ package window
 // plainLog returns the sliding window whose states are plain logs unless hits
 // are recorded past the quota, or nil when a is something else.
 func plainLog(a algorithm) *sliding {
-	if w, ok := a.(*sliding); ok && w.quota <= w.precision {
+	if w, ok := a.(*sliding); ok && w.most <= w.precision {
 		return w
 	}
 	return nil

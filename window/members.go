@@ -13,7 +13,7 @@ package window
 // each member: its fingerprint, and its date with the number of its uses. The
 // member used last stands at the end. A refund takes one use back, and the
 // member leaves with its last use. A member with 2047 uses or more can no longer
-// be refunded. Recording past the quota drops the members used longest ago.
+// be refunded. Recording past the largest quota drops the members used longest ago.
 const (
 	memberWords = 2
 	usesShift   = 53
@@ -23,23 +23,24 @@ const (
 
 type members struct {
 	quota  int64
+	most   int64 // members that are kept: the largest quota under which the key is counted
 	length int64 // µs, of a sliding window
 	period *span // of a fixed or calendar window; nil: a sliding one
 	header int   // words before the members
 }
 
 func membersOfSliding(l *Limit) algorithm {
-	return &members{quota: l.Quota, length: l.Window.micros()}
+	return &members{quota: l.Quota, most: l.highest(), length: l.Window.micros()}
 }
 
 func membersOfFixed(l *Limit) algorithm {
 	p := spanOfFixed(&l.Window)
-	return &members{quota: l.Quota, period: &p, header: 1}
+	return &members{quota: l.Quota, most: l.highest(), period: &p, header: 1}
 }
 
 func membersOfCalendar(l *Limit) algorithm {
 	p := spanOfCalendar(&l.Window)
-	return &members{quota: l.Quota, period: &p, header: 1}
+	return &members{quota: l.Quota, most: l.highest(), period: &p, header: 1}
 }
 
 // inside returns the offset of the first member that is inside at now.
@@ -115,7 +116,7 @@ func (m *members) add(s State, now Instant, h Hits) State {
 	if i := findMember(s, first, h.Member); i >= 0 {
 		uses = min(s[i+1]>>usesShift+1, maxUses)
 		s = append(s[:i], s[i+memberWords:]...)
-	} else if over := (len(s)-first)/memberWords + 1 - int(m.quota); over > 0 {
+	} else if over := (len(s)-first)/memberWords + 1 - int(m.most); over > 0 {
 		first = min(first+over*memberWords, len(s))
 	}
 	if first > m.header {
@@ -157,7 +158,7 @@ func (m *members) room(s State, _ Hits) int {
 	return min(max(len(s), m.header)+memberWords, m.words())
 }
 
-func (m *members) words() int { return m.header + memberWords*int(max(m.quota, 1)+1) }
+func (m *members) words() int { return m.header + memberWords*int(max(m.most, 1)+1) }
 
 func (m *members) history(s State, _ Instant, used int64) ([]Cell, bool) {
 	if m.period == nil {

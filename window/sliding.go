@@ -7,7 +7,8 @@ package window
 // only the group at the window's edge can hold hits that are outside:
 // exact ≤ used ≤ exact+g-1, whatever the traffic. Nothing is ever admitted
 // over the quota. At most g-1 hits are denied early, which by default is less
-// than 1 % of the quota.
+// than 1 % of the quota. A key that is counted under several quotas has the groups
+// of the largest one (see [Limit.Highest]).
 //
 // The idea is that of equi-depth histograms: the error is bounded in hits.
 // Cells of time bound the error in time, which can be a whole burst of hits.
@@ -87,6 +88,7 @@ func (g *hitLog) write(s State, added int, now Instant) State {
 
 type sliding struct {
 	quota     int64
+	most      int64 // hits that are kept: the largest quota under which the key is counted
 	length    int64 // µs
 	precision int64
 	group     int64 // hits in a full group
@@ -94,13 +96,13 @@ type sliding struct {
 
 func newSliding(l *Limit) algorithm {
 	w := &l.Window
-	return &sliding{quota: l.Quota, length: w.micros(), precision: w.precision(), group: groupOf(l)}
+	return &sliding{quota: l.Quota, most: l.highest(), length: w.micros(), precision: w.precision(), group: groupOf(l)}
 }
 
 // groupOf returns the number of hits in a full group of a sliding limit.
 func groupOf(l *Limit) int64 {
 	p := l.Window.precision()
-	return max((l.Quota+p-1)/p, 1)
+	return max((l.highest()+p-1)/p, 1)
 }
 
 // precision returns the most groups of a sliding window.
@@ -139,7 +141,7 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	g.expire(now, w.length)
 	size := w.group
 	if g.group != size {
-		g.regroup(size, w.quota)
+		g.regroup(size, w.most)
 	}
 	g.group = size
 	if k := len(g.dates); k > 0 && g.fill < size {
@@ -153,9 +155,9 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	if added > 0 {
 		g.fill = n - (added-1)*size
 	}
-	// Past the quota the oldest groups go, as long as what stays fills it.
+	// Past the largest quota the oldest groups go, as long as what stays fills it.
 	groups := int64(len(g.dates)) + added
-	if over := (groups-1)*size + g.fill - w.quota; over >= size {
+	if over := (groups-1)*size + g.fill - w.most; over >= size {
 		drop := min(over/size, groups)
 		g.excess = addHits(g.excess, drop*size)
 		old := min(drop, int64(len(g.dates)))
@@ -197,7 +199,7 @@ func (w *sliding) room(s State, h Hits) int {
 		return most
 	}
 	room := int64(len(s))
-	if size > 1 && len(s) == 0 || g.header() == 0 && room+n > w.quota {
+	if size > 1 && len(s) == 0 || g.header() == 0 && room+n > w.most {
 		room += logHeader // for groups, or for hits past the quota
 	}
 	// What does not fit into the newest group opens others.
@@ -213,12 +215,12 @@ func (w *sliding) room(s State, h Hits) int {
 	return int(min(room, int64(most)))
 }
 
-func (w *sliding) words() int { return logHeader + int(min(w.quota, w.precision)) + 1 }
+func (w *sliding) words() int { return logHeader + int(min(w.most, w.precision)) + 1 }
 
 func (w *sliding) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
 
 // regroup puts the hits into groups of another size, for a state that was left
-// by a limit with another quota or precision. Each group is dated by its newest
+// by a limit with another precision or largest quota. Each group is dated by its newest
 // hit, so that no hit gets an earlier date. Hits past the quota become excess.
 func (g *hitLog) regroup(size, quota int64) {
 	if len(g.dates) == 0 {

@@ -29,6 +29,8 @@ func (l *Limit) validate(f *faults) {
 	switch {
 	case l.Quota < Unlimited || l.Quota > MaxHits:
 		f.add("quota", "%d: want 0 to %d", l.Quota, MaxHits)
+	case l.Highest < 0 || l.Highest > MaxHits:
+		f.add("highest", "%d: want 0 to %d", l.Highest, MaxHits)
 	case l.Quota == Unlimited && known && (!kind.unlimited || l.Measure == Distinct):
 		f.add("quota", "a counter without a limit needs a %s window and counts hits or sums", names(func(k *row) bool { return k.unlimited }))
 	}
@@ -37,8 +39,8 @@ func (l *Limit) validate(f *faults) {
 		f.add("measure", "unknown: want count, sum or distinct")
 	case l.Measure == Distinct && known && kind.members == nil:
 		f.add("measure", "distinct members cannot be counted in %s windows: want %s", kind.name, names(func(k *row) bool { return k.members != nil }))
-	case l.Measure == Distinct && l.Quota > MaxEntries:
-		f.add("quota", "%d: distinct members are counted exactly up to %d", l.Quota, MaxEntries)
+	case l.Measure == Distinct && l.highest() > MaxEntries:
+		f.add("quota", "%d: distinct members are counted exactly up to %d", l.highest(), MaxEntries)
 	}
 	before := len(f.list)
 	l.Window.validate(f)

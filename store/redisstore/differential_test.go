@@ -71,12 +71,28 @@ func subjects(t testing.TB) []subject {
 		l.Ban = b
 		return l
 	}
+	of := func(highest int64, l window.Limit) window.Limit {
+		l.Highest = highest
+		return l
+	}
 	minute, day := time.Minute, 24*time.Hour
 	quick := window.Ban{For: time.Second, Factor: 3, Most: 10 * minute, Forget: minute}
 	all := []subject{
 		{name: "sliding count", limits: []window.Limit{count(10, window.Sliding(minute))}},
 		{name: "sliding count in groups", limits: []window.Limit{
 			count(1000, window.Sliding(minute)), count(60, window.Sliding(minute)), count(1000, precise(minute, 7)), count(0, window.Sliding(minute)),
+		}},
+		{name: "sliding count, several quotas", limits: []window.Limit{
+			of(450, count(450, window.Sliding(minute))), of(450, count(77, window.Sliding(minute))), of(450, count(3, window.Sliding(minute))),
+		}},
+		{name: "sliding count, several quotas without groups", limits: []window.Limit{of(60, count(60, window.Sliding(minute))), of(60, count(7, window.Sliding(minute)))}},
+		{name: "distinct, several quotas", limits: []window.Limit{of(90, distinct(90, window.Sliding(day))), of(90, distinct(5, window.Sliding(day)))}, crowd: true},
+		{name: "distinct in a fixed window, several quotas", limits: []window.Limit{of(90, distinct(90, window.Fixed(day))), of(90, distinct(5, window.Fixed(day)))}, crowd: true},
+		{name: "distinct in a calendar window, several quotas", limits: []window.Limit{
+			of(90, distinct(90, window.Calendar(window.Day, berlin))), of(90, distinct(5, window.Calendar(window.Day, berlin))),
+		}, crowd: true},
+		{name: "held, several quotas", limits: []window.Limit{
+			of(450, holds(count(450, window.Sliding(minute)), 20*time.Second, keep, 9)), of(450, holds(count(7, window.Sliding(minute)), 20*time.Second, keep, 9)),
 		}},
 		{name: "sliding sum", limits: []window.Limit{sum(1_000_000, window.Sliding(day)), sum(123_457, precise(day, 1000))}},
 		{name: "sliding sum of the most", limits: []window.Limit{sum(window.MaxHits, window.Sliding(day)), sum(window.MaxHits-4711, precise(day, 3))}},

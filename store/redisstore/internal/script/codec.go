@@ -120,10 +120,13 @@ func quota(l *window.Compiled) int64 {
 	return unlimited
 }
 
+// highest returns the largest quota under which the keys of l are counted.
+func highest(l *window.Compiled) int64 { return max(l.Quota, l.Highest) }
+
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 
 func slidingNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, quota(l), micros(l.Window.Length), groupSize(l))
+	return put7(b, quota(l), micros(l.Window.Length), groupSize(l), highest(l))
 }
 
 func cellsNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
@@ -136,6 +139,15 @@ func lengthNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []b
 
 func quotaNumber(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
 	return put7(b, quota(l))
+}
+
+func membersNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
+	return put7(b, quota(l), highest(l), micros(l.Window.Length))
+}
+
+func membersOfCalendarNumbers(c *Codec, b []byte, l *window.Compiled, near window.Instant) []byte {
+	periods := c.calendars.periods(l.Window, near)
+	return put7(put7(b, quota(l), highest(l)), periods[:]...)
 }
 
 func calendarNumbers(c *Codec, b []byte, l *window.Compiled, near window.Instant) []byte {
@@ -154,8 +166,7 @@ func afterNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []by
 
 // groupSize returns the number of hits that share a date in a sliding window.
 func groupSize(l *window.Compiled) int64 {
-	limit := l.WithDefaults()
-	return max(1, divideUp(limit.Quota, int64(limit.Window.Precision)))
+	return max(1, divideUp(highest(l), int64(l.WithDefaults().Window.Precision)))
 }
 
 // InGroups reports whether hits under l share their dates, or may.

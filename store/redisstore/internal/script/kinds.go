@@ -100,19 +100,19 @@ var kinds = [maxCode]kind{
 	{
 		code: codeMembers, lua: "members_sliding", family: "members", name: "distinct members in a sliding window",
 		window: window.KindSliding, distinct: true,
-		numbers: lengthNumbers, stays: staysItsLength,
+		numbers: membersNumbers, stays: staysItsLength,
 		decode: decodeMembers, describe: (*page).members,
 	},
 	{
 		code: codeMembersFixed, lua: "members_fixed", family: "members", name: "distinct members in a fixed window",
 		window: window.KindFixed, distinct: true,
-		numbers: lengthNumbers, stays: staysItsLength,
+		numbers: membersNumbers, stays: staysItsLength,
 		decode: decodeMembersOfPeriod, describe: membersOf("began"),
 	},
 	{
 		code: codeMembersCalendar, lua: "members_calendar", family: "members", name: "distinct members in a calendar window",
 		window: window.KindCalendar, distinct: true, calendar: true,
-		numbers: calendarNumbers, stays: staysItsPeriod,
+		numbers: membersOfCalendarNumbers, stays: staysItsPeriod,
 		decode: decodeMembersOfPeriod, describe: membersOf("ends"),
 	},
 	{

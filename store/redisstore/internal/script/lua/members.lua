@@ -74,7 +74,7 @@ local function add_to_set(o)
   if inside(o) then
     uses = math.min((call('HGET', o.hash, o.member) or 1) + 1, MOST_USES)
   else
-    local over = o.count + 1 - o.quota
+    local over = o.count + 1 - o.highest
     if over > 0 then
       over = math.min(over, o.count)
       out, o.count = out + over, o.count - over
@@ -102,7 +102,7 @@ local function add_members(o)
     uses = math.min(up('<I2', v, at + 15) + 1, MOST_USES)
     v = cut(v, s, at - 1) .. cut(v, at + 17)
   else
-    local over = o.count + 1 - o.quota
+    local over = o.count + 1 - o.highest
     if over > 0 then
       over = math.min(over, o.count)
       s, o.count = s + over * 17, o.count - over
@@ -123,13 +123,14 @@ local function save_members(o)
   return o.set and head or head .. cut(o.v, o.first), expires_members(o)
 end
 
--- open_members reads a state. next is the mark of a period that starts now.
-local function open_members(kind, v, at, k, quota, w, next)
+-- open_members reads a state. highest is the largest quota under which the key is counted,
+-- and next the mark of a period that starts now.
+local function open_members(kind, v, at, k, quota, highest, w, next)
   local member
   member, p = up('<c8', args, p)
   local keys = {KEYS[k], KEYS[k + 1]}
   local o = {
-    now = at, kind = kind, sliding = kind == 7, quota = quota, w = w, next = next,
+    now = at, kind = kind, sliding = kind == 7, quota = quota, highest = highest, w = w, next = next,
     member = member, keys = keys, set = nil, hash = nil, v = '', s = 1, first = 1,
     count = 0, mark = 0, newest = false, score = nil, edge = -NEVER,
   }

@@ -1,8 +1,8 @@
 -- Distinct members in a calendar window.
 local function open_members_calendar(v, _, at, k)
-  local quota
-  quota, p = up('<I7', args, p)
-  return open_members(9, v, at, k, quota, 0, period_end(at))
+  local quota, highest
+  quota, highest, p = up('<I7I7', args, p)
+  return open_members(9, v, at, k, quota, highest, 0, period_end(at))
 end
 
 kinds[9] = {

@@ -1,8 +1,8 @@
 -- Distinct members in a fixed window.
 local function open_members_fixed(v, _, at, k)
-  local quota, w
-  quota, w, p = up('<I7I7', args, p)
-  return open_members(8, v, at, k, quota, w, at)
+  local quota, highest, w
+  quota, highest, w, p = up('<I7I7I7', args, p)
+  return open_members(8, v, at, k, quota, highest, w, at)
 end
 
 kinds[8] = {

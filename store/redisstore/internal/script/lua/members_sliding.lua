@@ -1,8 +1,8 @@
 -- Distinct members in a sliding window.
 local function open_members_sliding(v, _, at, k)
-  local quota, w
-  quota, w, p = up('<I7I7', args, p)
-  return open_members(7, v, at, k, quota, w, 0)
+  local quota, highest, w
+  quota, highest, w, p = up('<I7I7I7', args, p)
+  return open_members(7, v, at, k, quota, highest, w, 0)
 end
 
 kinds[7] = {

@@ -20,15 +20,15 @@ local function look_sliding(o, n)
 end
 
 -- regroup puts the hits into groups of the limit's size, each dated by its
--- newest hit. A limit with another quota or precision left the state. Of the
--- hits past the quota it keeps less than a group, the newest ones; the others,
+-- newest hit. A limit with another precision or largest quota left the state. Of the
+-- hits past that quota it keeps less than a group, the newest ones; the others,
 -- in whole groups, become excess.
 local function regroup(o)
   local v, s, k, group, size = o.v, o.s, o.k, o.group, o.size
   local past, step = o.fill % size, group % size -- past becomes hits % size
   for _ = 2, k do past = past >= size - step and past - (size - step) or past + step end
-  local whole, room = o.quota % size, o.quota
-  past = past >= whole and past - whole or past + (size - whole) -- (hits - quota) % size
+  local whole, room = o.highest % size, o.highest
+  past = past >= whole and past - whole or past + (size - whole) -- (hits - highest) % size
   local kept, excess = {}, o.excess
   for i = k, 1, -1 do
     local hits = i == k and o.fill or group
@@ -67,8 +67,8 @@ local function add_sliding(o, n)
     added = floor((n - 1) / size) + 1
     o.fill = n - (added - 1) * size
   end
-  -- Past the quota the oldest groups go, as long as what stays fills it.
-  local most = 1 - floor((o.fill - o.quota) / size)
+  -- Past the largest quota the oldest groups go, as long as what stays fills it.
+  local most = 1 - floor((o.fill - o.highest) / size)
   local old = 0 -- of the groups that go, those in the state before
   if added > most - k then
     local drop = added - (most - k)
@@ -105,8 +105,8 @@ local function expires_sliding(o)
 end
 
 local function open_sliding(v, i, at)
-  local quota, w, size
-  quota, w, size, p = up('<I7I7I7', args, p)
+  local quota, w, size, highest
+  quota, w, size, highest, p = up('<I7I7I7I7', args, p)
   local k, newest, fill, group, excess, s = 0, 0, 0, size, 0, 1
   if v then
     local oldest
@@ -126,7 +126,7 @@ local function open_sliding(v, i, at)
     end
   end
   return {
-    now = at, quota = quota, w = w, size = size, v = v, s = s, tail = '',
+    now = at, quota = quota, highest = highest, w = w, size = size, v = v, s = s, tail = '',
     k = k, newest = newest, fill = fill, group = group, excess = excess,
   }
 end

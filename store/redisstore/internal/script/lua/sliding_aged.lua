@@ -54,10 +54,10 @@ local function book_dated(o, at, _, n)
   else
     splice(o, i + 1, 0, pk('<I7I7', at, n))
   end
-  -- Past the quota the oldest pairs go, as long as what stays fills it.
+  -- Past the largest quota the oldest pairs go, as long as what stays fills it.
   while o.n > 1 do
     _, hits = pair(o, 1)
-    if o.hits - hits < o.quota then return end
+    if o.hits - hits < o.highest then return end
     o.hits, o.excess = o.hits - hits, math.min(o.excess + hits, MAX)
     o.s, o.n = o.s + 14, o.n - 1
   end
@@ -132,7 +132,10 @@ end
 
 -- adopt_dated turns a log of groups into one of pairs.
 local function adopt_dated(o)
-  local b = {now = o.now, quota = o.quota, w = o.w, size = o.size, v = '', s = 1, n = 0, hits = 0, excess = o.excess}
+  local b = {
+    now = o.now, quota = o.quota, highest = o.highest, w = o.w, size = o.size,
+    v = '', s = 1, n = 0, hits = 0, excess = o.excess,
+  }
   local out, last, filled = {}, nil, 0
   for i = 1, o.k do
     local date, n = o.newest, o.fill
@@ -173,7 +176,7 @@ keep_raw(kinds[1])
 kinds[1].aged = {
   open = function(v, at)
     local o = {now = at, v = '', s = 1, n = 0, hits = 0, excess = 0}
-    o.quota, o.w, o.size, p = up('<I7I7I7', args, p)
+    o.quota, o.w, o.size, o.highest, p = up('<I7I7I7I7', args, p)
     if v then
       o.hits, o.excess = up('<I7I7', v)
       o.v, o.s, o.n = v, 15, (#v - 14) / 14

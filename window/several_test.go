@@ -1,0 +1,76 @@
+package window_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// A key can be counted under several quotas. Each admits no more than it states, whatever the others
+// record, and denies less than a group of the largest early.
+func TestSeveralQuotas(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, quotas := range [][]int64{{450, 77}, {60, 7}, {1000, 999, 10}, {101, 100}} {
+		var limits []*window.Compiled
+		for _, q := range quotas {
+			limits = append(limits, window.MustCompile(window.Limit{Quota: q, Highest: quotas[0], Window: window.Sliding(time.Minute)}))
+		}
+		group := (quotas[0] + 99) / 100
+		var s window.State
+		var hits []window.Instant // of all that was counted
+		early := int64(0)
+		for now := window.Instant(1e6); now < 3e9; now += window.Instant(r.Int64N(200_000)) {
+			hits = slices.DeleteFunc(hits, func(at window.Instant) bool { return at <= now-60e6 })
+			i := r.IntN(len(quotas))
+			n, used := 1+r.Int64N(3), int64(len(hits))
+			counted := true
+			if r.IntN(8) == 0 {
+				if used+n > quotas[0] {
+					continue // hits past the largest quota are forgotten
+				}
+				s, _ = limits[i].Record(s, now, window.Hits{N: n})
+			} else {
+				var res window.Result
+				s, res = limits[i].Take(s, now, window.Hits{N: n})
+				if counted = res.Allowed; counted && used+n > quotas[i] {
+					t.Fatalf("%v: %d of %d used, and %d more were admitted", quotas, used, quotas[i], n)
+				}
+				if !counted {
+					early = max(early, quotas[i]-used-n+1)
+				}
+			}
+			for ; counted && n > 0; n-- {
+				hits = append(hits, now)
+			}
+		}
+		if early > group-1 {
+			t.Errorf("%v: %d hits were denied early, want less than a group of %d", quotas, early, group)
+		}
+	}
+}
+
+// The same with members.
+func TestSeveralQuotasOfMembers(t *testing.T) {
+	t.Parallel()
+	for _, w := range []window.Window{window.Sliding(time.Hour), window.Fixed(time.Hour), window.Calendar(window.Day, nil)} {
+		limit := func(q int64) *window.Compiled {
+			return window.MustCompile(window.Limit{Quota: q, Highest: 30, Measure: window.Distinct, Window: w})
+		}
+		many, few := limit(30), limit(3)
+		var s window.State
+		var res window.Result
+		for m := range uint64(20) {
+			s, _ = many.Take(s, 1e6, window.Hits{N: 1, Member: m})
+		}
+		if s, res = few.Record(s, 2e6, window.Hits{N: 1, Member: 99}); res.Used != 21 || res.Remaining != 0 {
+			t.Errorf("%v: got %+v, want 21 used", w.Kind, res)
+		}
+		if res = many.Check(s, 2e6, window.Hits{N: 1, Member: 98}); res.Remaining != 9 {
+			t.Errorf("%v: got %+v, want 9 left", w.Kind, res)
+		}
+	}
+}
