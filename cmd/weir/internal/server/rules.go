@@ -33,7 +33,7 @@ func rulesOf(cfg config.Config) rulesAt {
 		return rulesAt{path: cfg.Koala, koala: true}
 	}
 	if e := cfg.Envoy; e.Dir != "" {
-		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together}}}
+		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together, CalendarMonths: e.CalendarMonths}}}
 	}
 	return rulesAt{path: cfg.Rules, kept: cfg.Store != "" || cfg.Data != ""}
 }
