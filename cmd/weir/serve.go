@@ -234,13 +234,6 @@ func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error 
 	return nil
 }
 
-// complete makes the shell complete a flag with the given values.
-func complete(cmd *cobra.Command, flag string, values []string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // no such flag: a bug in this package
-	}
-}
-
 // nodesFlag is the value of --nodes.
 type nodesFlag struct{ nodes *int }
 
