@@ -110,6 +110,7 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 	}
 	root.AddCommand(newVersion())
 	colourFlag(root)
+	addMan(root)
 	sayArguments(root)
 	return root
 }
