@@ -31,7 +31,7 @@ type Item struct {
 // share a key are decided in their order. A store over the network gets many of
 // them in one round trip, so a batch is several times faster than one call for
 // each item. An item ends a round trip if it has limits before a verdict that
-// allows, and rules behind it ([rule.Rule]'s CountRest), because these rules wait for
+// allows, and rules after it ([rule.Rule]'s CountRest), because these rules wait for
 // the outcome of the limits.
 func (e *Engine) DoAll(ctx context.Context, items []Item) {
 	if _, err := e.Run(ctx, items, run.Options{}); err != nil {
@@ -50,7 +50,7 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 // are counted, or none. If one request exceeds a limit, the others are evaluated and
 // count only where a denied take does; see [Engine.Take]. Requests with the same key
 // under the same rule count together there: both fit, or neither. Allowed in each
-// Decision is the answer to this request alone. The items' Verb and Err are ignored.
+// Decision is the answer to this request only. The items' Verb and Err are ignored.
 func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
 	if len(items) == 1 {
 		it := &items[0]
@@ -93,7 +93,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
-			e.tell(ctx, verbOf(item, &o), &item.Decision, failed, began)
+			e.observe(ctx, verbOf(item, &o), &item.Decision, failed, began)
 		}
 		c.reset()
 		e.calls.Put(c)
@@ -150,7 +150,7 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 }
 
 // run decides each item by itself, each in one step of the store, and as many as possible
-// in one call of it: all up to an item whose rules behind a verdict wait for its outcome.
+// in one call of it: all up to an item whose rules after a verdict wait for its outcome.
 // The next ones are decided after those rules.
 func (b *batch) run(ctx context.Context) {
 	d := &b.engine.driver

@@ -151,7 +151,7 @@ func (c *call) run(ctx context.Context, d *drive.Driver) error {
 // failed returns the error of a call that was not decided.
 func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.now.Err) }
 
-// finish counts a take in the rules behind a verdict unless it is denied; then it
+// finish counts a take in the rules after a verdict unless it is denied; then it
 // only evaluates those rules. That is a step of
 // its own, which is safe because those rules decide nothing. The decision stands
 // when the step fails.

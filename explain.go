@@ -19,7 +19,7 @@ type RuleExplanation struct {
 	// Shadow reports whether the rule is in shadow mode.
 	Shadow bool
 	// Reasons holds, as readable text, why the rule did not match or was not
-	// reached. For a rule that matched behind a verdict, it holds why the rule
+	// reached. For a rule that matched after a verdict, it holds why the rule
 	// decides nothing. Otherwise it is empty.
 	Reasons []string
 	// Usage holds the rule's numbers. It is nil if the rule did not match or is
@@ -55,7 +55,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 		ru := rules.Rule(i)
 		matched, reasons := rules.Why(i, p.Request.Values)
 		if matched && p.Verdict >= 0 && i > p.Verdict {
-			matched, reasons = behind(p, i)
+			matched, reasons = afterVerdict(p, i)
 		}
 		why[i] = RuleExplanation{
 			Rule: ru.Name, Kind: ru.Kind(), Matched: matched, Shadow: ru.Mode == rule.Shadow,
@@ -65,9 +65,9 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	return d, why, nil
 }
 
-// behind reports whether rule i, whose conditions hold and which is behind the
+// afterVerdict reports whether rule i, whose conditions hold and which is after the
 // verdict, matches, and why it does not decide.
-func behind(p *plan.Plan, i int) (matched bool, reasons []string) {
+func afterVerdict(p *plan.Plan, i int) (matched bool, reasons []string) {
 	if slices.Contains(p.Matched, i) {
 		return true, []string{"decides nothing: " + p.Rules.Rule(p.Verdict).Name + " decided before"}
 	}

@@ -57,9 +57,9 @@ func (s *ids) next() (id [12]byte) {
 	return id
 }
 
-// seals seals the receipts of an engine, and tells which receipts are valid. The
+// seals seals the receipts of an engine, and reports which receipts are valid. The
 // secret is that of the store, so that all engines on the same counters accept
-// them. While the store has none, the engine uses a secret of its own.
+// them. While the store has none, the engine uses its own secret.
 type seals struct {
 	store hook.Keyed // nil: the store has no secret
 	own   seal.Secret

@@ -128,7 +128,7 @@ type Hold struct {
 	Sure bool
 
 	// Quiet, in a record, makes hits past the quota no strike ([window.Ban]).
-	Quiet bool
+	NoStrike bool
 }
 
 // Call is a list of ops that a store decides in one atomic step.

@@ -17,7 +17,7 @@ func plainLog(a algorithm) *sliding {
 // isLog reports whether s is a plain log that stays one when hits are taken.
 func (l *Compiled) isLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
 
-// checkPlain fills in r, the answer for n hits at now, which clock has returned.
+// checkPlain fills in r, the answer for n hits at now, which instantFor has returned.
 func (w *sliding) checkPlain(r *Result, s State, now Instant, n int64) {
 	length, out := Instant(w.length), 0
 	if k := len(s); k > 0 {

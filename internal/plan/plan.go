@@ -54,7 +54,7 @@ type Plan struct {
 	Verdict int
 
 	// Now are the ops to be decided in one step, and Later those that wait for
-	// the outcome of that step: rules behind a verdict that allows, where a
+	// the outcome of that step: rules after a verdict that allows, where a
 	// limit before it may deny.
 	Now, Later Ops
 
@@ -84,7 +84,7 @@ func (p *Plan) Make() error {
 		if err := p.fill(op, i); err != nil {
 			return err
 		}
-		if p.Verdict >= 0 { // behind the verdict no rule decides; it counts a record, and a take that the verdict allows
+		if p.Verdict >= 0 { // after the verdict no rule decides; it counts a record, and a take that the verdict allows
 			op.Role, op.CountDenied = store.Always, false
 			if takes && !p.Rules.Allows(p.Verdict) {
 				op.N = 0

@@ -30,15 +30,15 @@ func TestJournalNotesEveryWay(t *testing.T) {
 		for ways := range 4 {
 			t.Run(fmt.Sprintf("%+v/%d", l, ways), func(t *testing.T) {
 				t.Parallel()
-				notesEveryWay(t, window.MustCompile(l), ways)
+				tracksEveryWay(t, window.MustCompile(l), ways)
 			})
 		}
 	}
 }
 
-// notesEveryWay counts in one of several ways, again and again, and compares what the
+// tracksEveryWay counts in one of several ways, again and again, and compares what the
 // journal has visited after each of them.
-func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
+func tracksEveryWay(t *testing.T, limit *window.Compiled, way int) {
 	s := memstore.New(memstore.WithJournal(secret))
 	defer s.Close()
 	seen, changes := newCopy(), s.Journal().Changes()

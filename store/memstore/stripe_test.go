@@ -90,7 +90,7 @@ func oneOfEach(s *memstore.Store) (keys [2]string) {
 	return keys
 }
 
-// A new key of a full space gets the room of an expired key whose stripe the same call has
+// A new key of a full space gets the space of an expired key whose stripe the same call has
 // locked for a key of another space.
 func TestReclaimsInStripesOfTheCall(t *testing.T) {
 	t.Parallel()
