@@ -44,7 +44,7 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 // Run decides items for weir's own service, as o says; other programs call
 // [Engine.DoAll]. It reports whether all items are allowed. It returns an error
 // that is about all items, such as that of Admit; then nothing was counted. The error of
-// one of them is in the item; if it is the only item, Run returns the error, too.
+// one of them is in the item. The error of an only item is in the item, and Run returns it.
 //
 // With Together Run takes the requests as one action, in one atomic step: all of them
 // are counted, or none. If one request exceeds a limit, the others are evaluated and
@@ -54,10 +54,8 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
 	if len(items) == 1 {
 		it := &items[0]
-		if err = e.do(ctx, verbOf(it, &o), &it.Request, &it.Decision, &o); !o.Refused() {
-			it.Err = err
-		}
-		return err == nil && it.Decision.Allowed, err
+		it.Err = e.do(ctx, verbOf(it, &o), &it.Request, &it.Decision, &o)
+		return it.Err == nil && it.Decision.Allowed, it.Err
 	}
 	rules, err := e.ready()
 	if err != nil {
@@ -89,7 +87,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 			failed = item.Err
 		}
 		if failed == nil {
-			c.write(&item.Decision, admitted)
+			writeDecision(&item.Decision, &c.plan, &c.now, admitted)
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {

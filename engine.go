@@ -175,7 +175,7 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	if err = c.read(rules, verb, r); err == nil {
 		var decided bool
 		if decided, err = c.decideFast(ctx, e.memory, d, o); !decided {
-			err = e.decide(ctx, c, r, d, o)
+			err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 		}
 	}
 	c.reset()
@@ -184,26 +184,6 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 		e.observe(ctx, verb, d, err, began)
 	}
 	return err
-}
-
-// decide decides c, which was read from r and is not for the fast path.
-func (e *Engine) decide(ctx context.Context, c *call, r *Request, d *Decision, o *run.Options) error {
-	if err := c.makePlan(r, &e.seals); err != nil {
-		return err
-	}
-	if o.IsBounded() && c.answer == nil { // the fast path has asked o already
-		var size run.Size
-		c.addSize(&size, c.plan.Now.Of)
-		c.addSize(&size, c.plan.Later.Of)
-		if err := o.Check(size); err != nil {
-			return err
-		}
-	}
-	if err := c.run(ctx, &e.driver); err != nil {
-		return err
-	}
-	c.write(d, true)
-	return nil
 }
 
 // observe calls the observer, which there is.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
@@ -36,16 +37,12 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	}
 	c := call{}
 	if err = c.read(rules, store.Check, &r); err == nil {
-		err = c.makePlan(&r, &e.seals)
-	}
-	if err == nil {
-		err = c.run(ctx, &e.driver)
+		err = c.decide(ctx, &e.driver, &e.seals, &r, &d, &run.Options{})
 	}
 	if err != nil {
 		return Decision{}, nil, err
 	}
 	why = make([]RuleExplanation, rules.Len())
-	verdict(&d, &c.plan, &c.now)
 	numbers := make(map[string]*Usage, len(d.Usages))
 	for i := range d.Usages {
 		numbers[d.Usages[i].Rule] = &d.Usages[i]
@@ -54,7 +51,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	for i := range why {
 		ru := rules.Rule(i)
 		matched, reasons := rules.Why(i, p.Request.Values)
-		if matched && p.Verdict >= 0 && i > p.Verdict {
+		if matched && p.VerdictRule >= 0 && i > p.VerdictRule {
 			matched, reasons = afterVerdict(p, i)
 		}
 		why[i] = RuleExplanation{
@@ -69,7 +66,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 // verdict, matches, and why it does not decide.
 func afterVerdict(p *plan.Plan, i int) (matched bool, reasons []string) {
 	if slices.Contains(p.Matched, i) {
-		return true, []string{"decides nothing: " + p.Rules.Rule(p.Verdict).Name + " decided before"}
+		return true, []string{"decides nothing: " + p.Rules.Rule(p.VerdictRule).Name + " decided before"}
 	}
 	last := p.Rules.Rule(p.Matched[len(p.Matched)-1]).Name
 	return false, []string{"not reached: " + last + " decided before"}

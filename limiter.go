@@ -283,7 +283,7 @@ func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n
 	if member != "" {
 		ops[0].Member = append(room[len(key):len(key)], member...)
 	}
-	if err = m.memory.Call(ctx, verb, ops[:]); err != nil {
+	if err = m.memory.Decide(ctx, verb, ops[:]); err != nil {
 		*r, err = m.drive(ctx, verb, key, member, n, err)
 		return err
 	}

@@ -74,7 +74,9 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 }
 
 // isAfterVerdict reports whether the op numbered n belongs to a rule after a verdict.
-func (c *call) isAfterVerdict(n int) bool { return c.plan.Verdict >= 0 && c.now.Of[n] > c.plan.Verdict }
+func (c *call) isAfterVerdict(n int) bool {
+	return c.plan.VerdictRule >= 0 && c.now.Of[n] > c.plan.VerdictRule
+}
 
 // moveToSecondStep moves ops of rules after a verdict to the step after the one that decides,
 // because they are not to count if another request is denied. An op stays if another one

@@ -11,9 +11,9 @@ type backdating interface {
 	// same.
 	convert(s State) State
 
-	// plain returns s as a state of the kind, when no hold is left, and reports
+	// withoutHolds returns s as a state of the kind, when no hold is left, and reports
 	// whether it could.
-	plain(s State) (State, bool)
+	withoutHolds(s State) (State, bool)
 
 	// open begins a period for a take that holds, if the kind has periods.
 	open(s State, now Instant) State
@@ -33,10 +33,10 @@ type backdating interface {
 // sameState is a part of the algorithms whose states are those of the kind.
 type sameState struct{}
 
-func (sameState) convert(s State) State         { return s }
-func (sameState) plain(s State) (State, bool)   { return s, true }
-func (sameState) open(s State, _ Instant) State { return s }
-func (sameState) empty(s State) State           { return s[:0] }
+func (sameState) convert(s State) State              { return s }
+func (sameState) withoutHolds(s State) (State, bool) { return s, true }
+func (sameState) open(s State, _ Instant) State      { return s }
+func (sameState) empty(s State) State                { return s[:0] }
 
 // backdatingOf returns how the algorithm a, of a kind, counts what holds cost. Nil: the
 // kind cannot hold.
@@ -133,9 +133,9 @@ type backdatingPeriod struct {
 	*period
 }
 
-// plain returns an empty state for a period without hits: giving everything back
+// withoutHolds returns an empty state for a period without hits: giving everything back
 // ends a period.
-func (w *backdatingPeriod) plain(s State) (State, bool) {
+func (w *backdatingPeriod) withoutHolds(s State) (State, bool) {
 	if len(s) > 0 && s[1] == 0 {
 		s = s[:0]
 	}

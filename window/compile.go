@@ -19,7 +19,7 @@ type Compiled struct {
 
 	algorithm algorithm
 
-	// log is the algorithm where states can be plain logs, see log.go; or nil.
+	// log is the algorithm where states can be logs of dates, see log.go; or nil.
 	log *sliding
 
 	// Of a limit with a condition, otherwise nil.
@@ -100,7 +100,7 @@ func compile(l Limit, holds *holds) *Compiled {
 	c.recounts = c.recounts || kind.holds
 	c.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&l) > 1) && !c.wrapped
 	if !c.wrapped {
-		c.log = plainLog(c.algorithm)
+		c.log = dateLog(c.algorithm)
 	}
 	return c
 }

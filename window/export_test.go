@@ -24,7 +24,7 @@ func (l *Compiled) MaxWords() int {
 	return n
 }
 
-// WithoutLog returns l without the fast path of plain logs.
+// WithoutLog returns l without the fast path of logs of dates.
 func (l *Compiled) WithoutLog() *Compiled {
 	slow := *l
 	slow.log = nil

@@ -167,7 +167,7 @@ func (w *holding) begin(s State, now Instant) State {
 		s[3] = v.newest()
 	}
 	if len(v.list) == 0 {
-		if b, ok := w.base.plain(v.base); ok && len(b) == 0 {
+		if b, ok := w.base.withoutHolds(v.base); ok && len(b) == 0 {
 			s = s[:holdHeader]
 		}
 	}
@@ -203,7 +203,7 @@ func (w *holding) finish(s State, now Instant) State {
 	if len(v.list) > 0 {
 		return s
 	}
-	if b, ok := w.base.plain(v.base); ok {
+	if b, ok := w.base.withoutHolds(v.base); ok {
 		if orZero(w.base, b) <= now {
 			b = b[:0]
 		}

@@ -156,7 +156,7 @@ func (k *checker) call(c call) window.Result {
 	return r
 }
 
-// withoutLog checks that the fast path of plain logs returns the result and the
+// withoutLog checks that the fast path of logs of dates returns the result and the
 // state that the sliding window returns without it.
 func (k *checker) withoutLog(c call, before, after window.State, r window.Result) {
 	s, want := c.do(k.WithoutLog(), slices.Clone(before))

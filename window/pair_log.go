@@ -40,9 +40,9 @@ func (w *pairLog) convert(s State) State {
 	return out
 }
 
-// plain returns nil for a log without pairs, and otherwise s: a pairLog
+// withoutHolds returns nil for a log without pairs, and otherwise s: a pairLog
 // stays one until it is empty.
-func (w *pairLog) plain(s State) (State, bool) { return s, len(s) <= pairHeader }
+func (w *pairLog) withoutHolds(s State) (State, bool) { return s, len(s) <= pairHeader }
 
 // inside returns the offset of the first pair inside the window at now, and the
 // hits from there on.

@@ -16,8 +16,8 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 // look implements Check and writes the answer into r, which must be the zero Result.
 func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 	switch h = h.clean(); {
-	case l.isLog(s):
-		l.log.checkPlain(r, s, l.instantFor(s, now), h.N)
+	case l.isDateLog(s):
+		l.log.checkDates(r, s, l.instantFor(s, now), h.N)
 	case l.isWrapped(s):
 		l.checkWrapped(r, s, now, h)
 	default:
@@ -78,10 +78,10 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 
 // take implements Take and writes the answer into r, which must be the zero Result.
 func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
-	if l.isLog(s) {
+	if l.isDateLog(s) {
 		now = l.instantFor(s, now)
-		if l.log.checkPlain(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
-			s = l.log.countPlain(r, s, now, h.N)
+		if l.log.checkDates(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
+			s = l.log.addDates(r, s, now, h.N)
 		}
 		return s
 	}
@@ -209,7 +209,7 @@ func (l *Compiled) WordsAfter(v verb.Verb, s State, h Hits) int {
 	switch {
 	case v > verb.RecordDenied && v != verb.Settle:
 		return 0
-	case v <= verb.Take && l.isLog(s):
+	case v <= verb.Take && l.isDateLog(s):
 		if h.N > l.log.quota {
 			return len(s)
 		}

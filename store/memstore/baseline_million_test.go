@@ -77,7 +77,7 @@ func BenchmarkBaselineMillion(b *testing.B) {
 		{"baseline", func(key []byte) { least.take(key) }},
 		{"weir", func(key []byte) {
 			ops := [1]store.Op{{Space: space, Limit: limit, Key: key, N: 1}}
-			if err := s.Call(b.Context(), store.Take, ops[:]); err != nil {
+			if err := s.Decide(b.Context(), store.Take, ops[:]); err != nil {
 				b.Fatal(err)
 			}
 		}},

@@ -20,15 +20,15 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		c := &calls[i]
-		c.Err = s.Call(ctx, c.Verb, c.Ops)
+		c.Err = s.Decide(ctx, c.Verb, c.Ops)
 	}
 	return nil
 }
 
-// Call decides ops as [Store.Do] does for one call. The error is the one that Do would
-// return or would set as the call's Err. Call does not retain what ops point to, so that
+// Decide decides ops as [Store.Do] does for one call. The error is the one that Do would
+// return or would set as the call's Err. Decide does not retain what ops point to, so that
 // they and their keys can be on the caller's stack.
-func (s *Store) Call(ctx context.Context, v store.Verb, ops []store.Op) error {
+func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *Store) Call(ctx context.Context, v store.Verb, ops []store.Op) error {
 		return s.decideOne(v, ops)
 	case n <= stackOps:
 		var slots [stackOps]opSlot
-		return s.decide(v, ops, slots[:n])
+		return s.decideMany(v, ops, slots[:n])
 	}
 	room, ok := s.slots.Get().(*[]opSlot)
 	if !ok {
@@ -49,13 +49,13 @@ func (s *Store) Call(ctx context.Context, v store.Verb, ops []store.Op) error {
 		*room = make([]opSlot, len(ops))
 	}
 	slots := (*room)[:len(ops)]
-	err := s.decide(v, ops, slots)
+	err := s.decideMany(v, ops, slots)
 	clear(slots)
 	s.slots.Put(room)
 	return err
 }
 
-// decideOne decides a call of one op: it takes the steps of decide without their loops.
+// decideOne decides a call of one op: it takes the steps of decideMany without their loops.
 func (s *Store) decideOne(v store.Verb, ops []store.Op) error {
 	var slots [1]opSlot
 	p, op := &slots[0], &ops[0]
@@ -101,9 +101,9 @@ func (s *Store) decideOne(v store.Verb, ops []store.Op) error {
 	}
 }
 
-// decide decides the ops of one call in one step. slots are as many, and empty. The
+// decideMany decides the ops of one call in one step. slots are as many, and empty. The
 // package comment describes the steps.
-func (s *Store) decide(v store.Verb, ops []store.Op, slots []opSlot) error {
+func (s *Store) decideMany(v store.Verb, ops []store.Op, slots []opSlot) error {
 	for {
 		onWall := false
 		for i := range slots {

@@ -81,7 +81,7 @@ func (sh *shard) hotKey(h table.Hash) *hot {
 // reports whether it did.
 func (s *Store) takeHot(p *opSlot, op *store.Op) bool {
 	e := p.shard.hotKey(p.key)
-	if e == nil || e.limit != op.Limit.Limit || !p.isPlain(op) {
+	if e == nil || e.limit != op.Limit.Limit || !p.isSingleHit(op) {
 		return false
 	}
 	if !e.used.Load() {
@@ -96,9 +96,9 @@ func (s *Store) takeHot(p *opSlot, op *store.Op) bool {
 	return true
 }
 
-// isPlain reports whether op takes one hit and is neither about holds nor counted where
+// isSingleHit reports whether op takes one hit and is neither about holds nor counted where
 // it is denied.
-func (p *opSlot) isPlain(op *store.Op) bool {
+func (p *opSlot) isSingleHit(op *store.Op) bool {
 	return p.hits.N == 1 && op.Hold == nil && op.Role <= store.Shadow && !op.CountDenied
 }
 
@@ -151,7 +151,7 @@ func (sh *shard) dropAnswer(h table.Hash) {
 // the key hot when it is time to, and gives the answer to a hot key.
 func (p *opSlot) promote(op *store.Op) {
 	keys, r := p.shard.hot.Load(), &op.Result
-	if keys == nil || r.RetryAfter < leastDenial || !p.isPlain(op) || !stays(op.Limit.Limit, r) {
+	if keys == nil || r.RetryAfter < leastDenial || !p.isSingleHit(op) || !stays(op.Limit.Limit, r) {
 		return
 	}
 	slot := &keys.hot[hotSlotOf(p.key)]

@@ -58,10 +58,10 @@ func tracksEveryWay(t *testing.T, limit *window.Compiled, way int) {
 		case 0:
 			_, err = one(t.Context(), s, store.Take, spaces[0], limit, "k", "", 1)
 		case 1:
-			err = s.Call(t.Context(), store.Take, ops[:2])
+			err = s.Decide(t.Context(), store.Take, ops[:2])
 			used = spaces[:2]
 		case 2:
-			err = s.Call(t.Context(), store.Take, ops)
+			err = s.Decide(t.Context(), store.Take, ops)
 			used = spaces
 		case 3:
 			err = store.Do(t.Context(), s, store.Record, ops)

@@ -93,7 +93,7 @@ func (a *ask) complete(given bool) {
 	case given && r.Hits < 0:
 		a.wrong("hits", "is negative; use refund to give hits back")
 	case !given || r.Hits != 0:
-	case a.verb.Ends():
+	case a.verb.NeedsReceipt():
 		a.wrong("hits", "is 0; use cancel to give back what was held")
 	case r.Feedback != "":
 		a.wrong("hits", "is 0, which counts nothing; leave it out with feedback")

@@ -21,7 +21,7 @@ import (
 // attributes. A header is read only if the URL names it, because otherwise a client could add its own
 // attributes. See [gateCall].
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	c := gateCall{request: r, rules: x.space.Engine().Rules(), proxies: a.proxies, attrs: x.item[0].Request.Attributes[:0]}
+	c := gateCall{request: r, rules: x.namespace.Engine().Rules(), proxies: a.proxies, attrs: x.item[0].Request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
 	x.item[0].Request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
 	if err != nil {
@@ -32,7 +32,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	x.begun = true
 	x.item[0].Verb = store.Take
-	if _, err := x.space.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
+	if _, err := x.namespace.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
 		return err
 	}
 	d := &x.item[0].Decision

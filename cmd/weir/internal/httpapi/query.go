@@ -66,7 +66,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	u, err := x.space.Engine().Usage(r.Context(), name, attrs)
+	u, err := x.namespace.Engine().Usage(r.Context(), name, attrs)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (a *API) forget(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	if err := x.space.Engine().Forget(r.Context(), name, attrs); err != nil {
+	if err := x.namespace.Engine().Forget(r.Context(), name, attrs); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

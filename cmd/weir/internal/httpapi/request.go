@@ -40,7 +40,7 @@ func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (
 	r := &p.request
 	r.Hits = 1
 	start := s.pos
-	m := members{batch: batch, ends: verb.Ends()}
+	m := members{batch: batch, ends: verb.NeedsReceipt()}
 	f := s.object(func(name string, at int) (f *fault.Fault) {
 		again := false
 		switch {
@@ -71,7 +71,7 @@ func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (
 		f = s.checkMembers(&p, &m, start)
 	}
 	switch p.verb = p.named; {
-	case p.named.Ends() && m.hits == 0:
+	case p.named.NeedsReceipt() && m.hits == 0:
 		r.Hits, r.Feedback = 0, "" // the amount that is held
 	case r.Hits == 0:
 		p.verb = store.Check
@@ -102,7 +102,7 @@ func (m *members) unknown() string {
 // checkMembers returns the fault of members that do not go together in p, whose
 // object starts at a byte.
 func (s *scanner) checkMembers(p *part, m *members, start int) *fault.Fault {
-	ends, hits := p.named.Ends(), p.request.Hits
+	ends, hits := p.named.NeedsReceipt(), p.request.Hits
 	switch {
 	case !m.attributes:
 		return s.missing("attributes", start)

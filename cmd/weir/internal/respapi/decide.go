@@ -54,7 +54,7 @@ var verbs = [...]store.Verb{
 func (c *conn) add(command int, args []string) error {
 	verb := verbs[command]
 	r := weir.Request{Hits: 1}
-	if verb.Ends() {
+	if verb.NeedsReceipt() {
 		r.Hits = 0
 		var err error
 		if r.Receipt, err = receipt.Parse(args[0]); err != nil {
@@ -69,7 +69,7 @@ func (c *conn) add(command int, args []string) error {
 		switch {
 		case err != nil || n < 0 || n > window.MaxHits:
 			return fault.Newf("hits", "%.32q: want a whole number from 0 to %d", args[1], window.MaxHits)
-		case n == 0 && verb.Ends():
+		case n == 0 && verb.NeedsReceipt():
 			return fault.Newf("hits", "0: use WEIR.CANCEL to give back what was held")
 		case n == 0:
 			verb, n = store.Check, 1
@@ -194,7 +194,7 @@ func (c *conn) decideBatch(together bool) error {
 	if err := reserve(int64(len(b.pending)) * itemBytes); err != nil {
 		return err
 	}
-	_, err := c.space.Run(context.Background(), b.items, run.Options{Admit: func(s run.Size) error {
+	_, err := c.namespace.Run(context.Background(), b.items, run.Options{Admit: func(s run.Size) error {
 		if together {
 			for i := range b.items {
 				if err := b.items[i].Err; err != nil {
@@ -220,7 +220,7 @@ func (c *conn) reply(command int, item *weir.Item) {
 		return
 	}
 	d := &item.Decision
-	if item.Verb.Ends() {
+	if item.Verb.NeedsReceipt() {
 		found := int64(0)
 		for i := range d.Usages {
 			if d.Usages[i].Held {
@@ -263,7 +263,7 @@ func (c *conn) usage(args []string) error {
 		return err
 	}
 	defer c.server.c.Resources.End()
-	u, err := c.space.Engine().Usage(context.Background(), args[0], c.attributes[from:])
+	u, err := c.namespace.Engine().Usage(context.Background(), args[0], c.attributes[from:])
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ const longest = int64(window.MaxLength / time.Microsecond)
 
 // needsFull reports whether an op of call is about holds or bans.
 func (c *Codec) needsFull(call *Call) bool {
-	needs := call.Verb.Ends()
+	needs := call.Verb.NeedsReceipt()
 	known := c.leftBehind.any()
 	for i := range call.Ops {
 		op := &call.Ops[i]
