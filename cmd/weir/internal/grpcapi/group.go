@@ -125,10 +125,8 @@ const maxOneByOne = 128
 func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 	for i := range g.asks {
 		ask := &g.asks[i]
-		var err error
-		if ask.fault != nil {
-			err = ask.fault
-		} else {
+		err := ask.fault
+		if err == nil {
 			err = caller.May(need(ask.sent))
 		}
 		g.errs = append(g.errs, err)

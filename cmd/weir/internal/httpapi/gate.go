@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/clientaddr"
 	"github.com/weirhq/weir/internal/run"
@@ -115,7 +116,7 @@ func (c *gateCall) header(name, attribute, header string) error {
 	if _, used := c.rules.Compiled().Attribute(attribute); !used {
 		return nil
 	}
-	if f := suits(c.attrs, attribute); f != nil {
+	if f := answer.NameFault(c.attrs, attribute); f != nil {
 		return badParameter(name, f.Path+" "+f.Problem)
 	}
 	value := c.fromHeader(attribute, header)

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
@@ -107,27 +107,10 @@ func (c *conn) pairs(args []string) error {
 	if len(args)%2 != 0 {
 		return fault.Newf("attributes", "%.64q has no value: want names and values in turn", args[len(args)-1])
 	}
-	if len(args) > 2*sizes.Attributes {
-		return fault.Newf("attributes", "more than %d", sizes.Attributes)
-	}
 	for i := 0; i < len(args); i += 2 {
 		name, value := args[i], args[i+1]
-		switch {
-		case name == "":
-			return fault.Newf("attributes", "an attribute without a name")
-		case len(name) > sizes.Text:
-			return fault.Newf("attributes", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
-		case !utf8.ValidString(name):
-			return fault.Newf("attributes", "a name is not valid UTF-8")
-		case len(value) > sizes.Text:
-			return fault.Newf("attributes."+name, "has %d bytes, more than %d", len(value), sizes.Text)
-		case !utf8.ValidString(value):
-			return fault.Newf("attributes."+name, "is not valid UTF-8")
-		}
-		for _, a := range c.attributes[from:] {
-			if a.Name == name {
-				return fault.Newf("attributes."+name, "is there twice")
-			}
+		if f := answer.AttributeFault(c.attributes[from:], name, value); f != nil {
+			return f.In("attributes")
 		}
 		c.attributes = append(c.attributes, weir.Attribute{Name: name, Value: value})
 	}
