@@ -27,36 +27,15 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 
 // Decide decides ops as [Store.Do] does for one call. The error is the one that Do would
 // return or would set as the call's Err. Decide does not retain what ops point to, so that
-// they and their keys can be on the caller's stack.
+// they and their keys can be on the caller's stack. With one op it takes the steps of
+// decideMany without their loops.
 func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error {
-	if err := s.ready(ctx); err != nil {
+	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
-	switch n := len(ops); {
-	case n == 0:
-		return nil
-	case n == 1:
-		return s.decideOne(v, ops)
-	case n <= stackOps:
-		var slots [stackOps]opSlot
-		return s.decideMany(v, ops, slots[:n])
+	if len(ops) > 1 {
+		return s.decideMany(v, ops)
 	}
-	room, ok := s.slots.Get().(*[]opSlot)
-	if !ok {
-		room = new([]opSlot)
-	}
-	if cap(*room) < len(ops) {
-		*room = make([]opSlot, len(ops))
-	}
-	slots := (*room)[:len(ops)]
-	err := s.decideMany(v, ops, slots)
-	clear(slots)
-	s.slots.Put(room)
-	return err
-}
-
-// decideOne decides a call of one op: it takes the steps of decideMany without their loops.
-func (s *Store) decideOne(v store.Verb, ops []store.Op) error {
 	var slots [1]opSlot
 	p, op := &slots[0], &ops[0]
 	for {
@@ -101,9 +80,20 @@ func (s *Store) decideOne(v store.Verb, ops []store.Op) error {
 	}
 }
 
-// decideMany decides the ops of one call in one step. slots are as many, and empty. The
-// package comment describes the steps.
-func (s *Store) decideMany(v store.Verb, ops []store.Op, slots []opSlot) error {
+// decideMany decides several ops of one call in one step. The package comment describes the
+// steps.
+func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
+	var few [stackOps]opSlot
+	slots := few[:min(len(ops), stackOps)]
+	if len(ops) > stackOps {
+		pooled, ok := s.slots.Get().(*[]opSlot)
+		if !ok || cap(*pooled) < len(ops) {
+			many := make([]opSlot, len(ops))
+			pooled = &many
+		}
+		slots = (*pooled)[:len(ops)]
+		defer func() { clear(slots); s.slots.Put(pooled) }()
+	}
 	for {
 		onWall := false
 		for i := range slots {
@@ -116,7 +106,7 @@ func (s *Store) decideMany(v store.Verb, ops []store.Op, slots []opSlot) error {
 			}
 			onWall = onWall || p.keyspace.onWall
 		}
-		if order(slots) && overlap(slots) {
+		if sortByShard(slots) && markShared(slots) {
 			return store.ErrRepeated
 		}
 		m := s.clock.now(onWall)
@@ -124,8 +114,16 @@ func (s *Store) decideMany(v store.Verb, ops []store.Op, slots []opSlot) error {
 			// A later call was decided in one of the stripes.
 			m = s.clock.again(m, onWall)
 		}
+		read, reserves := s.clock.floored(m), s.memory.admits() != admitsAll
+		for i := range slots {
+			p := &slots[i]
+			p.shard.stripe.latest = m.steady
+			if p.enter(v, &ops[p.index], read) || p.shared {
+				reserves = true
+			}
+		}
 		var full []int
-		if s.enterAll(v, ops, slots, m) {
+		if reserves && v <= store.Record { // other verbs add no key
 			full = s.reserve(v, ops, slots)
 			if dead(slots) {
 				release(slots)
@@ -140,7 +138,7 @@ func (s *Store) decideMany(v store.Verb, ops []store.Op, slots []opSlot) error {
 		default:
 			s.applyEach(v, ops, slots)
 		}
-		if s.finish(slots) {
+		if s.sweepAndUnlock(slots) {
 			s.sweepNext()
 		}
 		if full != nil {
@@ -154,11 +152,11 @@ func (s *Store) decideMany(v store.Verb, ops []store.Op, slots []opSlot) error {
 // often share their key, which then is hashed once.
 func isSame(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
-// order puts slots into the order of their keyspaces and, in one, of their hashes, so
+// sortByShard puts slots into the order of their keyspaces and, in one, of their hashes, so
 // that those that share a shard are neighbours. It reports whether some may share one.
 // Few slots are most often in order already, because keyspaces are made in the order of
 // the rules.
-func order(slots []opSlot) (shared bool) {
+func sortByShard(slots []opSlot) (shared bool) {
 	for i := 1; i < len(slots); i++ {
 		if slots[i-1].keyspace.number >= slots[i].keyspace.number {
 			sortSlots(slots)
@@ -203,9 +201,9 @@ func sortSlots(slots []opSlot) {
 	}
 }
 
-// overlap marks the ordered slots that share a shard, and reports whether two of them
+// markShared marks the ordered slots that share a shard, and reports whether two of them
 // are the same.
-func overlap(slots []opSlot) (repeated bool) {
+func markShared(slots []opSlot) (repeated bool) {
 	for i := 1; i < len(slots); i++ {
 		if p, q := &slots[i-1], &slots[i]; p.shard == q.shard {
 			p.shared, q.shared = true, true
@@ -213,20 +211,6 @@ func overlap(slots []opSlot) (repeated bool) {
 		}
 	}
 	return repeated
-}
-
-// enterAll enters all slots, whose stripes are locked, at m, and reports whether keys have to
-// be reserved.
-func (s *Store) enterAll(v store.Verb, ops []store.Op, slots []opSlot, m moment) (needs bool) {
-	read, needs := s.clock.floored(m), s.memory.admits() != admitsAll
-	for i := range slots {
-		p := &slots[i]
-		p.shard.stripe.latest = m.steady
-		if p.enter(v, &ops[p.index], read) || p.shared {
-			needs = true
-		}
-	}
-	return needs && v <= store.Record // other verbs add no key
 }
 
 // dead reports whether a keyspace was dropped before its slots were locked.
@@ -274,10 +258,10 @@ func release(slots []opSlot) {
 	}
 }
 
-// finish ends a call: it gives back what was reserved and not used, sweeps the shards
+// sweepAndUnlock ends a call: it gives back what was reserved and not used, sweeps the shards
 // when it is time to, and unlocks them. It reports whether it is time to sweep somewhere
 // else too.
-func (s *Store) finish(slots []opSlot) (due bool) {
+func (s *Store) sweepAndUnlock(slots []opSlot) (due bool) {
 	for i := len(slots) - 1; i >= 0; i-- { // the first slot of each stripe has locked it
 		p := &slots[i]
 		p.release()
