@@ -31,6 +31,10 @@ const (
 	compactionShare = 4
 	minCompaction   = 1 << 20
 	maxCompaction   = 32 << 20
+
+	// manyFiles is how many files may wait for a compaction before a single flush completes it.
+	// Otherwise processes that end soon after their start would each leave a file behind.
+	manyFiles = 4
 )
 
 // writer appends to the files. It belongs to the goroutine of its store.
@@ -68,7 +72,7 @@ type writer struct {
 	dropped time.Time // when the first blob was dropped that files still have; zero: there is none
 
 	walk    journal.Reader // of the compaction; nil: none
-	hurry   bool           // the compaction writes maxCompaction in each flush
+	hurry   bool           // the compaction writes maxCompaction in each flush, or all keys
 	live    int64          // about what all keys take in a file
 	walked  int64          // what the compaction has written
 	grown   int64          // what was written since the last compaction ended
@@ -113,7 +117,7 @@ func (w *writer) flush(ended bool) error {
 		return err
 	}
 	w.changed += w.grown - before
-	whole, err := w.writeCompaction(compactionShare*(w.grown-before) + minCompaction)
+	whole, err := w.writeCompaction(compactionShare*(w.grown-before)+minCompaction, ended)
 	if err != nil {
 		return err
 	}
