@@ -1,6 +1,8 @@
 package datadir
 
 import (
+	"errors"
+	"io/fs"
 	"math"
 	"time"
 )
@@ -65,7 +67,7 @@ func (w *writer) dropOld() {
 		} else {
 			err = w.disk.remove(p.name)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			left = append(left, p)
 			continue
 		}
