@@ -287,7 +287,7 @@ type envoyOther struct {
 	refused bool
 }
 
-// envoyOthers are the variables that weir does not follow. docs/envoy.md has the same
+// envoyOthers are the variables that weir does not follow. docs/guides/envoy.md has the same
 // rows.
 var envoyOthers = []envoyOther{
 	{name: "CONFIG_TYPE", why: "weir reads rule files, and no xDS server: mount the files, and unset it", same: []string{"FILE"}, refused: true},

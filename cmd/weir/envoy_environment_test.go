@@ -152,10 +152,10 @@ func TestEnvoyVariables(t *testing.T) {
 	}
 }
 
-// docs/envoy.md has a table of the variables that weir follows, and one of the others.
+// docs/guides/envoy.md has a table of the variables that weir follows, and one of the others.
 func TestEnvoyVariablesOnPage(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/envoy.md")
+	src, err := os.ReadFile("../../docs/guides/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}

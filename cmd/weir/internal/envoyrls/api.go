@@ -42,15 +42,15 @@ type Config struct {
 // API answers calls of ShouldRateLimit. Make one with [New]. It is safe for
 // concurrent use.
 type API struct {
-	spaces    *namespace.Set
-	config    Config
-	overrides overrides
-	parsing   chan struct{} // a semaphore for reading large bodies in JSON
+	namespaces *namespace.Set
+	config     Config
+	overrides  overrides
+	parsing    chan struct{} // a semaphore for reading large bodies in JSON
 }
 
-// New returns the API of the namespaces in spaces.
-func New(spaces *namespace.Set, c Config) *API {
-	return &API{spaces: spaces, config: c, parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+// New returns the API of the namespaces in namespaces.
+func New(namespaces *namespace.Set, c Config) *API {
+	return &API{namespaces: namespaces, config: c, parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
 // Methods returns the methods of the service.
@@ -60,11 +60,11 @@ func (a *API) Methods() []grpcserver.Method {
 
 // serve answers one call over gRPC.
 func (a *API) serve(c *grpcserver.Call) error {
-	space, err := c.Namespace(a.spaces)
+	ns, err := c.Namespace(a.namespaces)
 	if err != nil {
 		return err
 	}
-	x := &exchange{engine: space, grpc: true, Reservation: c.Reservation()}
+	x := &exchange{engine: ns, grpc: true, Reservation: c.Reservation()}
 	defer x.Free()
 	var message rls.RateLimitRequest
 	in := grpcserver.Received{Message: &message, Admit: x.admitCall}

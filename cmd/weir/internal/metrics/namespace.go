@@ -123,7 +123,7 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 	if d.Unmatched {
 		n.unmatched.get(verb).Inc()
 	}
-	if verb.Ends() {
+	if verb.NeedsReceipt() {
 		n.ended(verb, d)
 		return
 	}

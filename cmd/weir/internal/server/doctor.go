@@ -182,7 +182,7 @@ func (d *diagnosis) write(out io.Writer, asJSON bool) error {
 // examine checks the servers of the shared store until a deadline, and logs each
 // warning. The error is that of a server that does not fit. Servers that are out
 // of reach are no error.
-func (c *counts) examine(ctx context.Context, deadline time.Time, log *slog.Logger) error {
+func (c *backends) examine(ctx context.Context, deadline time.Time, log *slog.Logger) error {
 	if c.shared == nil || c.shared.Diagnose == nil {
 		return nil
 	}

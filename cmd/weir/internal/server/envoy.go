@@ -33,7 +33,7 @@ type envoyFront struct {
 
 // newEnvoy returns the front end for Envoy's calls, by weir's rules or by the files of
 // envoyproxy/ratelimit.
-func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics, keys top.KeyText) *envoyFront {
+func newEnvoy(cfg config.Config, namespaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics, keys top.KeyText) *envoyFront {
 	e := &cfg.Envoy
 	c := envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}
 	front := &envoyFront{}
@@ -58,7 +58,7 @@ func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbe
 		}
 		c.Reference = r
 	}
-	front.API = envoyrls.New(spaces, c)
+	front.API = envoyrls.New(namespaces, c)
 	return front
 }
 
