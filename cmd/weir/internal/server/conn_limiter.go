@@ -233,6 +233,12 @@ func (t *turn) Write(p []byte) (int, error) {
 	return t.ResponseWriter.Write(p)
 }
 
+// WriteString implements [io.StringWriter].
+func (t *turn) WriteString(s string) (int, error) {
+	t.answers()
+	return io.WriteString(t.ResponseWriter, s)
+}
+
 // WriteHeader implements [http.ResponseWriter].
 func (t *turn) WriteHeader(status int) {
 	t.answers()
