@@ -25,7 +25,7 @@ type call struct {
 
 	// fast are the ops of the fast path, which refer to nothing of the request but keys.
 	// storeErr is the error of the store if the fast path has asked it in vain, or nil.
-	fast  drive.Task
+	fast     drive.Task
 	storeErr error
 }
 

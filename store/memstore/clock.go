@@ -85,7 +85,7 @@ func (c *clock) again(m moment, onWall bool) moment {
 // still in all calendar windows until the clock has caught up.
 func (c *clock) read() moment {
 	m := c.now(true)
-	if floor := c.wallFloor.Load(); !c.given && window.Instant(floor).Sub(m.wall) > mostBack {
+	if floor := c.wallFloor.Load(); !c.custom && window.Instant(floor).Sub(m.wall) > mostBack {
 		c.wallFloor.CompareAndSwap(floor, int64(m.wall))
 	}
 	return c.floored(m)
