@@ -82,8 +82,8 @@ func (b *batcher) limit() int {
 	return max(maxFlushes, int(b.trips.shortest()/flushEvery))
 }
 
-// do makes the node decide c, by itself or in a flush with other calls.
-func (b *batcher) do(ctx context.Context, c *Call) {
+// decide makes the node decide c, by itself or in a flush with other calls.
+func (b *batcher) decide(ctx context.Context, c *Call) {
 	b.mu.Lock()
 	if b.inFlight < b.limit() || b.closed { // a client that is closed refuses the call
 		b.inFlight++

@@ -170,7 +170,7 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 	}
 	for left := calls; len(left) > 0; {
 		sent := elapsed()
-		now, deadline, end, err := n.times(ctx, sent)
+		now, deadline, end, err := n.instants(ctx, sent)
 		ready := 0
 		for i, c := range left {
 			c.ctx, c.began, c.deadline = ctx, sent, end
@@ -191,9 +191,9 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 		case c.inSlice() || c.ownCommand:
 			n.send(ctx, n.pick(), left)
 		case c.counts && n.config.WaitReplicas > 0:
-			n.confirms.do(ctx, c)
+			n.confirms.decide(ctx, c)
 		default:
-			n.batcher.do(ctx, c)
+			n.batcher.decide(ctx, c)
 		}
 		again := 0
 		for i, c := range left {
@@ -214,10 +214,10 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 	n.end(ctx, len(calls), began, answered)
 }
 
-// times returns the server's instant at now, or a little later, and at the end of ctx; and
+// instants returns the server's instant at now, or a little later, and at the end of ctx; and
 // that end as a time since some fixed instant. All are 0 if ctx does not end. It asks the
 // server for its time if that is not known yet.
-func (n *Node) times(ctx context.Context, now time.Duration) (at, deadline window.Instant, end time.Duration, err error) {
+func (n *Node) instants(ctx context.Context, now time.Duration) (at, deadline window.Instant, end time.Duration, err error) {
 	until, ok := ctx.Deadline()
 	if !ok {
 		return 0, 0, 0, nil
