@@ -26,7 +26,7 @@ func (w *sliding) subAt(s State, now, at Instant, h Hits) State {
 
 // subAt gives back a use of the member if it was used last at the instant.
 func (m *members) subAt(s State, now, at Instant, h Hits) State {
-	if i := findMember(s, m.inside(s, now), h.Member); i >= 0 && memberDate(s, i) == int64(at) {
+	if i := m.find(s, now, h.Member); i >= 0 && memberDate(s, i) == int64(at) {
 		return m.sub(s, now, h)
 	}
 	return s

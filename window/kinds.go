@@ -5,7 +5,7 @@ import "time"
 // This file is the table of kinds: the only place that tells them apart. A kind
 // is a row here, a constant in limit.go, the functions that its row names, and a
 // type that implements algorithm, which kinds may share.
-// docs/architecture.md lists what else to extend outside this package.
+// docs/explanation/architecture.md lists what else to extend outside this package.
 
 // kinds has a row for each [Kind].
 var kinds = [...]row{

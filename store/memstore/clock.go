@@ -26,6 +26,9 @@ const (
 	// wallSlack is how long keys of calendar windows outlive their period, so
 	// that they are found when the wall clock is set back by a small step.
 	wallSlack = time.Minute
+	// mostBack is how far the wall clock may be set back at most for the floor of the keys of
+	// calendar windows to hold.
+	mostBack = 24 * time.Hour
 	// customSlack is how long all keys outlive their expiry with a clock that
 	// the caller gives: entries of logs are out of order by as long as a
 	// request takes.
@@ -41,8 +44,9 @@ type clock struct {
 	source func() moment  // read instead of them, if not nil
 	custom bool           // source is the caller's, and may go back
 
-	// Invariant: no key that was reclaimed expired after the floor. The floor
-	// is raised under the lock of the shard that the key was in.
+	// Invariant: no key that was reclaimed expired after the floor, but for keys of calendar
+	// windows while the wall clock was wrong by more than mostBack. The floor is raised under
+	// the lock of the shard that the key was in.
 	steadyFloor, wallFloor atomic.Int64
 }
 
@@ -76,8 +80,16 @@ func (c *clock) again(m moment, onWall bool) moment {
 	return c.now(onWall)
 }
 
-// read reads the clock, with the time of day, for sweeps.
-func (c *clock) read() moment { return c.floored(c.now(true)) }
+// read reads the clock, with the time of day, for sweeps. If the wall clock was set back by more
+// than mostBack, it was wrong before, and read sets the floor back, too: otherwise time would stand
+// still in all calendar windows until the clock has caught up.
+func (c *clock) read() moment {
+	m := c.now(true)
+	if floor := c.wallFloor.Load(); !c.custom && window.Instant(floor).Sub(m.wall) > mostBack {
+		c.wallFloor.CompareAndSwap(floor, int64(m.wall))
+	}
+	return c.floored(m)
+}
 
 // floored returns m, or the floor where that is later.
 func (c *clock) floored(m moment) moment {

@@ -92,7 +92,8 @@
 // call is dated before the instant at which that key expired. The clock has a
 // floor for this, which is checked under the locks. A key of a calendar window is
 // kept for a minute after its period, so that setting the wall clock back by a
-// small step frees no quota and does not reach the floor. With a clock that the
+// small step frees no quota and does not reach the floor. If the wall clock is set back by
+// more than a day, it was wrong before, and the floor is set back with it. With a clock that the
 // caller gives, every key is kept for an hour after it has expired.
 //
 // # Invariants

@@ -3,6 +3,7 @@ package envoyrls
 import (
 	"context"
 	"runtime"
+	"time"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
@@ -63,7 +64,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	x := &exchange{engine: ns, Reservation: c.Reservation()}
+	x := &exchange{engine: ns, grpc: true, Reservation: c.Reservation()}
 	defer x.Free()
 	var message rls.RateLimitRequest
 	in := grpcserver.Received{Message: &message, Admit: x.admitCall}
@@ -98,6 +99,18 @@ func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitReques
 
 // answer decides x.in and fills in the answer.
 func (a *API) answer(ctx context.Context, x *exchange) error {
+	r := a.config.Reference
+	if r == nil || r.Answered == nil {
+		return a.decideAny(ctx, x)
+	}
+	began := time.Now()
+	err := a.decideAny(ctx, x)
+	r.Answered(Answered{x.grpc, time.Since(began), x.degraded, x.shadowed, err})
+	return err
+}
+
+// decideAny decides x.in by the rules or by the files.
+func (a *API) decideAny(ctx context.Context, x *exchange) error {
 	if err := check(&x.in); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 // Package httpapi is the JSON API: it reads requests, calls the engine, and
 // writes decisions. A denial is an ordinary answer with status 200. A request
-// that cannot be decided is answered with an [answer.Problem]. docs/http.md
+// that cannot be decided is answered with an [answer.Problem]. docs/reference/http.md
 // describes the API to its users.
 package httpapi
 

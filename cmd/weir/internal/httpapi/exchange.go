@@ -28,6 +28,7 @@ type exchange struct {
 	item   [1]weir.Item   // of a call about one request
 	limits headers.Limits // of a gate call
 	out    []byte
+	text   int // of an answer, for which memory is reserved
 }
 
 var exchanges = sync.Pool{New: func() any {
@@ -47,7 +48,7 @@ const attributeBytes = 32
 func (x *exchange) free() {
 	x.end()
 	x.Free()
-	x.caller, x.namespace, x.Resources, x.scan.src = nil, nil, nil, ""
+	x.caller, x.namespace, x.Resources, x.scan.src, x.text = nil, nil, nil, "", 0
 	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
@@ -90,6 +91,20 @@ func (x *exchange) reserveExplanations(n int) error {
 	if n*each > smallAnswer {
 		return x.Reserve(int64(n) * each)
 	}
+	return nil
+}
+
+// reserveText reserves the memory of an answer that has n bytes so far, if it is large. It is kept
+// until the client has read the answer.
+func (x *exchange) reserveText(n int) error {
+	if n <= max(smallAnswer, x.text) {
+		return nil
+	}
+	more := (n - x.text + smallAnswer - 1) / smallAnswer * smallAnswer
+	if err := x.Reserve(int64(more)); err != nil {
+		return err
+	}
+	x.text += more
 	return nil
 }
 

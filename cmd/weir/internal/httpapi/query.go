@@ -70,6 +70,9 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	if u.Kind == rule.KindCounter {
 		b = appendSeries(append(b, `,"series":`...), u.History)
+		if err := x.reserveText(len(b)); err != nil {
+			return err
+		}
 	}
 	if u.Degraded {
 		b = append(b, `,"degraded":true`...)

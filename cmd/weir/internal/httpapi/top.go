@@ -39,6 +39,9 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = appendTime(append(b, `,"since":`...), t.Since)
 		b = appendTop(append(b, `,"used":`...), "hits", &t.Used)
 		b = append(appendTop(append(b, `,"denied":`...), "takes", &t.Denied), '}')
+		if err := x.reserveText(len(b)); err != nil {
+			return err
+		}
 	}
 	x.out = append(strconv.AppendInt(append(b, `],"missed":`...), x.namespace.Tops().Missed(), 10), '}')
 	return respond(w, x.out)
@@ -96,6 +99,9 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 	b = strconv.AppendInt(append(b, `,"dropped":`...), d.Dropped, 10)
 	if d.Degraded {
 		b = append(b, `,"degraded":true`...)
+	}
+	if err := x.reserveText(len(b)); err != nil {
+		return err
 	}
 	x.out = append(b, '}')
 	return respond(w, x.out)

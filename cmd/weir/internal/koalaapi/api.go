@@ -1,7 +1,7 @@
 // Package koalaapi answers koala's calls, so that a site can replace koala by weir
 // and change nothing else. Browse is a check, update a record, and browse with
 // `_writeThrough` one take. The engine holds the rules; a rule's Code is its
-// return code. docs/koala.md describes the move.
+// return code. docs/from/koala.md describes the move.
 package koalaapi
 
 import (

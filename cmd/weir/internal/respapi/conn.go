@@ -177,8 +177,12 @@ func (c *conn) readUntil(t time.Time) {
 // client has sent as much as it may without a complete command, or no memory is available for
 // the rest of one.
 func (c *conn) grow() bool {
-	if cap(c.in) > maxSpareRead && len(c.in) == 0 {
+	switch rest := len(c.in); {
+	case cap(c.in) > maxSpareRead && rest == 0:
 		c.in = nil
+		c.large.Free()
+	case cap(c.in) > smallBatch && rest <= smallBatch/2: // the beginning of a command after a large one
+		c.in = append(make([]byte, 0, smallBatch), c.in...)
 		c.large.Free()
 	}
 	if len(c.in) < cap(c.in) {

@@ -1,7 +1,6 @@
 package respapi
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -177,7 +176,7 @@ func (c *conn) decideBatch(together bool) error {
 	if err := reserve(int64(len(b.pending)) * itemBytes); err != nil {
 		return err
 	}
-	_, err := c.namespace.Run(context.Background(), b.items, run.Options{Admit: func(s run.Size) error {
+	_, err := c.namespace.Run(c.server.life, b.items, run.Options{Admit: func(s run.Size) error {
 		if together {
 			for i := range b.items {
 				if err := b.items[i].Err; err != nil {
@@ -191,7 +190,7 @@ func (c *conn) decideBatch(together bool) error {
 		err = nil // it is in the item
 	}
 	if err == nil {
-		runThrottles(b.throttles, c.server.c.Shared)
+		runThrottles(c.server.life, b.throttles, c.server.c.Shared)
 	}
 	return err
 }
@@ -246,7 +245,7 @@ func (c *conn) usage(args []string) error {
 		return err
 	}
 	defer c.server.c.Resources.End()
-	u, err := c.namespace.Engine().Usage(context.Background(), args[0], c.attributes[from:])
+	u, err := c.namespace.Engine().Usage(c.server.life, args[0], c.attributes[from:])
 	if err != nil {
 		return err
 	}

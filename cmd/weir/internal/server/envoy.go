@@ -48,8 +48,14 @@ func newEnvoy(cfg config.Config, namespaces *namespace.Set, rules *envoyRules, n
 		if e.Headers {
 			r.Headers = [3]string{e.Limit, e.Remaining, e.Reset}
 		}
-		front.rules, front.numbers = rules, numbers.Envoy(e.NearLimit, e.Metrics)
+		if e.RequestHeaders {
+			r.RequestHeaders = [3]string{e.RequestLimit, e.RequestRemaining, e.RequestReset}
+		}
+		front.rules, front.numbers = rules, numbers.Envoy(metrics.EnvoyConfig{NearLimit: e.NearLimit, NoDots: e.NoDots, Shown: e.Metrics})
 		r.Observe = front.observe
+		r.Answered = func(c envoyrls.Answered) {
+			front.numbers.Called(&metrics.EnvoyCall{GRPC: c.GRPC, Took: c.Took, Degraded: c.Degraded, Shadowed: c.Shadowed, Failed: c.Err != nil})
+		}
 		c.Reference = r
 	}
 	front.API = envoyrls.New(namespaces, c)
@@ -71,7 +77,7 @@ func (e *envoyFront) observe(o envoyrls.Observed) {
 	} else if limit = e.numbers.Limit(o.Limit.MetricKeys(e.shown(o.Values))); !o.Limit.HasValues() {
 		known.limits.Store(o.Limit, limit)
 	}
-	limit.Count(&metrics.Hit{Hits: o.Hits, Quota: int64(o.Limit.Requests), Used: o.Used, Shadow: o.Over && o.Limit.Shadow})
+	limit.Count(&metrics.Hit{Hits: o.Hits, Quota: o.Quota, Used: o.Used, Shadow: o.Over && o.Shadow})
 }
 
 // shown returns values as metrics show them, or nil if metrics show none.

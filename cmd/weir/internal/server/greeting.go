@@ -31,6 +31,9 @@ func greet(out io.Writer, rules *namespaces, api, admin string, others []named) 
 	case rules.place.dir != "":
 		fmt.Fprintf(out, "rules: %d in %d namespaces from %s\n", n, len(rules.set.All()), rules.place.dir)
 		return
+	case rules.place.file.stdin != nil:
+		fmt.Fprintf(out, "rules: %d from the standard input\n", n)
+		return
 	case rules.place.path() != "":
 		fmt.Fprintf(out, "rules: %d from %s\n", n, rules.place.path())
 		return

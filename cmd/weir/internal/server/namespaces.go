@@ -148,7 +148,10 @@ func (s *namespaces) reload(asked string) error {
 	access := s.credentials.reload(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.place.path() == "" {
+	switch {
+	case s.place.file.stdin != nil:
+		return cmp.Or(access, errStdin)
+	case s.place.path() == "":
 		return cmp.Or(access, errNoFile)
 	}
 	return errors.Join(access, s.scan(asked, true))
@@ -303,7 +306,7 @@ func (s *namespaces) onSignal(ctx context.Context, signals <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-signals:
-			if err := s.reload("SIGHUP"); errors.Is(err, errNoFile) {
+			if err := s.reload("SIGHUP"); errors.Is(err, errNoFile) || errors.Is(err, errStdin) {
 				s.log.Warn(err.Error())
 			}
 		}
