@@ -226,7 +226,7 @@ func (s settings) draw(name string, c chart) string {
 		return ""
 	}
 	s.images[name] = c.svg("run of " + s.run)
-	return "images/" + name
+	return "../images/" + name
 }
 
 // writeImages writes the charts into a folder.

@@ -34,10 +34,10 @@ func TestPage(t *testing.T) { // not parallel: it measures the heap of the proce
 	if got, want := strings.Count(made, "\n## "), len(sections())+5; got != want {
 		t.Errorf("got %d titles, want %d", got, want)
 	}
-	got, want := skeleton(read(t, "../docs/benchmarks.md")), skeleton(made)
+	got, want := skeleton(read(t, "../docs/explanation/benchmarks.md")), skeleton(made)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("docs/benchmarks.md is not what make bench-peers writes, from this line on:\n got %s\nwant %s", lineAt(got, i), lineAt(want, i))
+			t.Fatalf("docs/explanation/benchmarks.md is not what make bench-peers writes, from this line on:\n got %s\nwant %s", lineAt(got, i), lineAt(want, i))
 		}
 	}
 }
@@ -45,13 +45,13 @@ func TestPage(t *testing.T) { // not parallel: it measures the heap of the proce
 // The pictures of the page are from its run, and show what the program draws.
 func TestPictures(t *testing.T) {
 	t.Parallel()
-	page := read(t, "../docs/benchmarks.md")
+	page := read(t, "../docs/explanation/benchmarks.md")
 	run := regexp.MustCompile(`(?m)^- run: (.* UTC), `).FindStringSubmatch(page)
 	if run == nil {
 		t.Fatal("got a page without the time of its run")
 	}
 	for _, name := range []string{"hot", "million", "cores", "accuracy", "redis", "interfaces"} {
-		if !strings.Contains(page, "](images/"+name+".svg)") {
+		if !strings.Contains(page, "](../images/"+name+".svg)") {
 			t.Errorf("got a page without %s.svg", name)
 		}
 		if !strings.Contains(read(t, "../docs/images/"+name+".svg"), "<desc>run of "+run[1]+"</desc>") {
@@ -65,7 +65,7 @@ func TestPictures(t *testing.T) {
 	readme := read(t, "../README.md")
 	for _, f := range files {
 		name := filepath.Base(f)
-		if !strings.Contains(page, "](images/"+name+")") && !strings.Contains(readme, "](docs/images/"+name+")") {
+		if !strings.Contains(page, "](../images/"+name+")") && !strings.Contains(readme, "](docs/images/"+name+")") {
 			t.Errorf("%s is on no page", f)
 		}
 	}

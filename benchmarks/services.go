@@ -231,7 +231,7 @@ func envoy(s settings) *table {
 }
 
 // stoppedRows are the ways in which Redis stops answering, and the time-outs of the store and of Envoy: the
-// default of the store with the one of Envoy that docs/envoy.md has, and the ones for Envoy's default.
+// default of the store with the one of Envoy that docs/guides/envoy.md has, and the ones for Envoy's default.
 var stoppedRows = []struct {
 	name         string
 	signal       os.Signal

@@ -11,11 +11,11 @@ import (
 	"github.com/weirhq/weir/rulefile/ruletest"
 )
 
-// TestManual compares docs/rules.md with the parser: a yaml block is a rules file without a
+// TestManual compares docs/reference/rules.md with the parser: a yaml block is a rules file without a
 // fault, and a block marked as faulty has the faults in the block after it.
 func TestManual(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../docs/rules.md")
+	src, err := os.ReadFile("../docs/reference/rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}

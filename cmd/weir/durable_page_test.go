@@ -30,11 +30,11 @@ func awaitFile(t *testing.T, api string, logs io.Reader) {
 	go func() { _, _ = io.Copy(io.Discard, logs) }()
 }
 
-// TestDurablePage follows docs/durable.md: it runs the commands in order, with the
+// TestDurablePage follows docs/guides/durable.md: it runs the commands in order, with the
 // real program on free ports, and checks the command lines in the other blocks.
 func TestDurablePage(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/durable.md")
+	src, err := os.ReadFile("../../docs/guides/durable.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 )
 
-// TestOperate follows docs/operate.md: it runs the commands in order, in a shell
+// TestOperate follows docs/guides/operate.md: it runs the commands in order, in a shell
 // and against the real program, on free ports.
 func TestOperate(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"openssl", "curl"} {
 		needtest.Program(t, program)
 	}
-	src, err := os.ReadFile("../../docs/operate.md")
+	src, err := os.ReadFile("../../docs/guides/operate.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +139,12 @@ func (o *operator) serve(text string) {
 	}
 }
 
-// TestOperateInstalls runs the commands of docs/operate.md that install files, below a
+// TestOperateInstalls runs the commands of docs/guides/operate.md that install files, below a
 // temporary directory. It checks that the unit finds its files where they go, that
 // others can read what they must, and Prometheus' configuration with promtool.
 func TestOperateInstalls(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/operate.md")
+	page, err := os.ReadFile("../../docs/guides/operate.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,10 +223,10 @@ func TestOperateInstalls(t *testing.T) {
 	}
 }
 
-// TestCommandsPage compares docs/commands.md with the commands of the program.
+// TestCommandsPage compares docs/reference/commands.md with the commands of the program.
 func TestCommandsPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/commands.md")
+	page, err := os.ReadFile("../../docs/reference/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,10 +102,10 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestDurablePage decodes the manifests in docs/durable.md.
+// TestDurablePage decodes the manifests in docs/guides/durable.md.
 func TestDurablePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/durable.md")
+	page, err := os.ReadFile("../../docs/guides/durable.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// service starts a service with the rules of docs/grpc.md, as weir serve does.
+// service starts a service with the rules of docs/reference/grpc.md, as weir serve does.
 func service() (address string, stop func()) {
 	file, err := rulefile.Parse("rules.yaml", []byte(`rules:
   - name: posts-per-hour

@@ -18,8 +18,8 @@ import (
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept.
 type exchange struct {
-	caller *access.Holder
-	space  *namespace.Namespace
+	caller    *access.Holder
+	namespace *namespace.Namespace
 	access.Reservation
 	begun  bool                 // Resources.Begin has begun the request
 	admit  func(run.Size) error // admitOne, made once
@@ -48,7 +48,7 @@ const attributeBytes = 32
 func (x *exchange) free() {
 	x.end()
 	x.Free()
-	x.caller, x.space, x.Resources, x.scan.src, x.text = nil, nil, nil, "", 0
+	x.caller, x.namespace, x.Resources, x.scan.src, x.text = nil, nil, nil, "", 0
 	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
@@ -68,7 +68,7 @@ func (x *exchange) end() {
 // six in JSON: a control character does. The engine counts bytes as they are. A
 // body without a backslash has no such characters.
 func (x *exchange) checkEscapes(s run.Size) error {
-	if most := x.space.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
+	if most := x.namespace.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
 		return run.ErrLarge
 	}
 	return nil

@@ -27,7 +27,7 @@ type conn struct {
 	credentials access.Credentials
 	user        string // a namespace that AUTH has named
 	caller      *access.Holder
-	space       *namespace.Namespace
+	namespace   *namespace.Namespace
 	checked     time.Time // when caller and space were found; zero: not found
 	known       bool      // they were found at least once since the last AUTH
 

@@ -21,9 +21,8 @@ func TestRecipes(t *testing.T) {
 		t.Fatalf("got pages %v and error %v, want the recipes", pages, err)
 	}
 	for _, page := range pages {
-		name := strings.TrimSuffix(filepath.Base(page), ".md")
-		example := strings.TrimSuffix(name, ".zh") // pages in two languages share it
-		t.Run(name, func(t *testing.T) {
+		example := strings.TrimSuffix(filepath.Base(page), ".md")
+		t.Run(example, func(t *testing.T) {
 			t.Parallel()
 			blocks := read(t, page)
 			rules := "../../../../examples/" + example + ".yaml"
