@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -201,6 +201,9 @@ NPM = cd api && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --
 clients: programs ## lint api/openapi.yaml, and check that the types of the client for TypeScript are up to date
 	@if command -v npm >/dev/null; then ($(NPM) lint) && ($(NPM) fresh); \
 	else echo "no npm: api/openapi.yaml and the types of the client for TypeScript are not checked"; fi
+
+docs: ## build the manual's site into docs/.vitepress/dist, and follow its links; needs npm
+	cd docs && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent && npm run --silent build
 
 types: ## generate the types of the client for TypeScript from api/openapi.yaml
 	$(NPM) generate
