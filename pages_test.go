@@ -101,6 +101,12 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// pairsPending are the pages in Chinese that wait for a translation of their English page.
+var pairsPending = []string{
+	"docs/zh/explanation/windows.md",
+	"docs/zh/reference/rules.md",
+}
+
 // TestPairs compares each page in Chinese with its English page: the code is the
 // same apart from comments, and so are the names and numbers in the tables. It prints
 // the first difference only, because all that follow have another number.
@@ -112,7 +118,9 @@ func TestPairs(t *testing.T) {
 	}
 	pairs := map[string]string{"README.zh-CN.md": "README.md"}
 	for _, page := range pages {
-		pairs[page] = strings.Replace(page, "docs/zh/", "docs/", 1)
+		if !slices.Contains(pairsPending, page) {
+			pairs[page] = strings.Replace(page, "docs/zh/", "docs/", 1)
+		}
 	}
 	for page, english := range pairs {
 		t.Run(page, func(t *testing.T) {
