@@ -58,16 +58,16 @@ func names(t *testing.T) map[string]bool {
 	return found
 }
 
-// docs/guides/operate.md has one table of all metrics, with their labels, and no others.
+// docs/reference/metrics.md has one table of all metrics, with their labels, and no others.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/guides/operate.md")
+	page, err := os.ReadFile("../../../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(page), "\n### Metrics\n")
+	_, section, ok := strings.Cut(string(page), "\n## Metrics\n")
 	if !ok {
-		t.Fatal("docs/guides/operate.md has no section called Metrics")
+		t.Fatal("docs/reference/metrics.md has no section called Metrics")
 	}
 	section, _, _ = strings.Cut(section, "\n#")
 	told := map[string]bool{}
@@ -80,12 +80,12 @@ func TestTable(t *testing.T) {
 	there := names(t)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if !told[name] {
-			t.Errorf("the table in docs/guides/operate.md lacks %s", name)
+			t.Errorf("the table in docs/reference/metrics.md lacks %s", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(told)) {
 		if !there[name] {
-			t.Errorf("the table in docs/guides/operate.md has %s, which does not exist", name)
+			t.Errorf("the table in docs/reference/metrics.md has %s, which does not exist", name)
 		}
 	}
 }
