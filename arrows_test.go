@@ -271,7 +271,7 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// refuses says why a may not import a package, or nothing when it may. A test
+// refuses returns the reason why a may not import a package, or nothing when it may. A test
 // may import whatever of ours it wants: Go itself refuses circles.
 func (a arrow) refuses(imported string, isTest bool) string {
 	if ours, ok := cutModule(imported); ok {
@@ -300,7 +300,7 @@ func cutModule(imported string) (folder string, ok bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// within says whether a package is one of, or below one of, the paths.
+// within reports whether a package is one of, or below one of, the paths.
 func within(imported string, paths []string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool {
 		return imported == p || strings.HasPrefix(imported, p+"/")

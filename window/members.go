@@ -13,7 +13,13 @@ package window
 // each member: its fingerprint, and its date with the number of its uses. The
 // member used last stands at the end. A refund takes one use back, and the
 // member leaves with its last use. A member with 2047 uses or more can no longer
-// be refunded. Recording past the largest quota drops the members used longest ago.
+// be refunded.
+//
+// Recording past the largest quota drops the members used longest ago. Before the
+// others then stand two words with the number of those that were dropped, and the date of
+// the newest of them with no uses. Until that date has left the window, the dropped members fill
+// the places that refunds make free. This can deny early, because some of them
+// can have left or be inside again, and never late.
 const (
 	memberWords = 2
 	usesShift   = 53
@@ -66,6 +72,15 @@ func (m *members) inside(s State, now Instant) int {
 	return lo * memberWords
 }
 
+// dropped returns how many dropped members are inside, and the offset of the first member that
+// is not dropped. first is what inside returns.
+func (m *members) dropped(s State, first int) (n int64, rest int) {
+	if first < len(s) && s[first+1]>>usesShift == 0 {
+		return int64(s[first]), first + memberWords
+	}
+	return 0, first
+}
+
 // memberDate returns the date of the member at offset i.
 func memberDate(s State, i int) int64 { return int64(s[i+1] & dateMask) }
 
@@ -87,9 +102,16 @@ func findMember(s State, first int, member uint64) int {
 	return -1
 }
 
+// find returns the offset of the member if it is inside at now, or -1.
+func (m *members) find(s State, now Instant, member uint64) int {
+	_, first := m.dropped(s, m.inside(s, now))
+	return findMember(s, first, member)
+}
+
 func (m *members) look(s State, now Instant, h Hits) (used int64, fits Instant) {
-	first := m.inside(s, now)
-	used = int64(len(s)-first) / memberWords
+	dropped, first := m.dropped(s, m.inside(s, now))
+	kept := int64(len(s)-first) / memberWords
+	used = max(kept, min(kept+dropped, m.most))
 	if h.N == 0 || used < m.quota || findMember(s, first, h.Member) >= 0 {
 		return used, now
 	}
@@ -99,7 +121,10 @@ func (m *members) look(s State, now Instant, h Hits) (used int64, fits Instant) 
 	case m.period != nil:
 		return used, m.period.end(s[0])
 	}
-	last := first + int(used-m.quota)*memberWords
+	last := first - memberWords // the dropped ones
+	if kept >= m.quota {
+		last = first + int(kept-m.quota)*memberWords
+	}
 	return used, Instant(memberDate(s, last) + m.length)
 }
 
@@ -113,11 +138,14 @@ func (m *members) add(s State, now Instant, h Hits) State {
 		first = m.header
 	}
 	uses := uint64(1)
-	if i := findMember(s, first, h.Member); i >= 0 {
+	dropped, kept := m.dropped(s, first)
+	if i := findMember(s, kept, h.Member); i >= 0 {
 		uses = min(s[i+1]>>usesShift+1, maxUses)
 		s = append(s[:i], s[i+memberWords:]...)
-	} else if over := (len(s)-first)/memberWords + 1 - int(m.most); over > 0 {
-		first = min(first+over*memberWords, len(s))
+	} else if over := min((len(s)-kept)/memberWords+1-int(m.most), (len(s)-kept)/memberWords); over > 0 {
+		first = kept + (over-1)*memberWords // the newest that is dropped stands for all
+		s[first] = uint64(min(dropped+int64(over), MaxEntries))
+		s[first+1] &= dateMask
 	}
 	if first > m.header {
 		s = append(s[:m.header], s[first:]...)
@@ -126,8 +154,7 @@ func (m *members) add(s State, now Instant, h Hits) State {
 }
 
 func (m *members) sub(s State, now Instant, h Hits) State {
-	first := m.inside(s, now)
-	i := findMember(s, first, h.Member)
+	i := m.find(s, now, h.Member)
 	if i < 0 {
 		return s
 	}
@@ -154,11 +181,11 @@ func (m *members) expires(s State) Instant {
 // seen returns when a member was used last.
 func (m *members) seen(s State) Instant { return Instant(memberDate(s, len(s)-memberWords)) }
 
-func (m *members) room(s State, _ Hits) int {
-	return min(max(len(s), m.header)+memberWords, m.words())
+func (m *members) wordsAfter(s State, _ Hits) int {
+	return min(max(len(s), m.header)+memberWords, m.maxWords())
 }
 
-func (m *members) words() int { return m.header + memberWords*int(max(m.most, 1)+1) }
+func (m *members) maxWords() int { return m.header + memberWords*int(max(m.most, 1)+1) }
 
 func (m *members) history(s State, _ Instant, used int64) ([]Cell, bool) {
 	if m.period == nil {

@@ -49,6 +49,7 @@ Exit status: 0 all cases pass, 1 a case fails or a file has faults.`,
 			if o.rules != "" {
 				return &usageError{"--rules is for --generate: a test file names its rules file"}
 			}
+			colour(cmd)
 			return o.run(cmd, args)
 		},
 	}

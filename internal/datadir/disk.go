@@ -21,6 +21,7 @@ type disk interface {
 	extend(name string, size int64) (file, error)
 
 	open(name string) (source, error)
+	length(name string) (size int64, err error)
 	remove(name string) error
 	rename(name, to string) error
 
@@ -104,6 +105,14 @@ type sizedFile struct {
 }
 
 func (f sizedFile) Size() int64 { return f.size }
+
+func (d folder) length(name string) (size int64, err error) {
+	info, err := os.Stat(d.path(name))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
 
 func (d folder) remove(name string) error { return os.Remove(d.path(name)) }
 

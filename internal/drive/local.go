@@ -166,7 +166,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 // report gives the reporter the hits that memory has counted for t, which is decided and has given
 // back what it had to. If the reporter saves them to a disk for which calls wait, report waits, too.
 func (l *Local) report(ctx context.Context, t *Task) {
-	if l.Reports == nil || t.Verb == store.Check || t.Verb.Ends() {
+	if l.Reports == nil || t.Verb == store.Check || t.Verb.NeedsReceipt() {
 		return
 	}
 	denied := t.Verb == store.Take && t.IsDenied()

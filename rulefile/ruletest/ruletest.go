@@ -131,7 +131,7 @@ func (r *runner) step(ctx context.Context, i int) {
 		return
 	}
 	request := weir.Request{Attributes: weir.Attributes(s.Attributes...), Hits: s.Hits, Feedback: s.Feedback}
-	if verbs[s.Verb].Ends() {
+	if verbs[s.Verb].NeedsReceipt() {
 		request.Receipt = r.receipts[s.Receipt]
 	}
 	admitted, denied := 0, 0

@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"no hits only look", noHitsOnlyLook},
 		{"more hits than the quota never fit", neverFits},
 		{"members are counted once", membersOnce},
+		{"members past the quota", membersPastTheQuota},
 		{"quota of zero", quotaOfZero},
 		{"counters admit everything", counters},
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -146,6 +147,43 @@ func counters(s *stage) {
 		r := s.one(store.Take, op)
 		if !r.Allowed || r.Used != want || r.Quota != window.Unlimited || r.Remaining != window.Unlimited {
 			s.Errorf("got %+v, want allowed with %d used of unlimited", r, want)
+		}
+	}
+}
+
+// A member that was recorded past the quota and refunded leaves no place: the member that it pushed
+// out is inside. Many members are counted as few are.
+func membersPastTheQuota(s *stage) {
+	for _, w := range []window.Window{window.Sliding(time.Hour), window.Fixed(time.Hour), window.Calendar(window.Day, nil)} {
+		for _, quota := range []int64{1, 3, 70} {
+			l := window.MustCompile(window.Limit{Quota: quota, Window: w, Measure: window.Distinct})
+			one := func(verb store.Verb, member int64) window.Result {
+				op := hit(fmt.Sprint(w.ID(), quota), l, "k")
+				op.Member = fmt.Append(nil, member)
+				return s.one(verb, op)
+			}
+			for m := range quota {
+				one(store.Take, m)
+			}
+			one(store.Record, quota)
+			if r := one(store.Refund, quota); r.Used != quota {
+				s.Errorf("%v, quota %d: got %+v from the refund, want %d used", w.Kind, quota, r, quota)
+			}
+			if r := one(store.Take, 1000); r.Allowed || r.RetryAfter <= 0 {
+				s.Errorf("%v, quota %d: got %+v, want denied: all members of the takes are inside", w.Kind, quota, r)
+			}
+			for m := range quota {
+				one(store.Refund, m) // the first one was pushed out
+			}
+			admitted := int64(0)
+			for m := range quota + 1 {
+				if one(store.Take, 2000+m).Allowed {
+					admitted++
+				}
+			}
+			if admitted != quota-1 {
+				s.Errorf("%v, quota %d: %d were admitted after refunds of the others, want %d", w.Kind, quota, admitted, quota-1)
+			}
 		}
 	}
 }

@@ -181,7 +181,7 @@ func TestContract(t *testing.T) {
 				}
 				q.Final = r.IntN(10) == 0
 				qb := q
-				if verb.Ends() && len(receipts) > 0 {
+				if verb.NeedsReceipt() && len(receipts) > 0 {
 					pair := receipts[r.IntN(len(receipts))]
 					q.Receipt, qb.Receipt = pair[0], pair[1]
 				}

@@ -17,8 +17,8 @@ const (
 
 // API answers calls of weir.v1. Make one with [New]. It is safe for concurrent use.
 type API struct {
-	spaces *namespace.Set
-	shared bool
+	namespaces *namespace.Set
+	shared     bool
 
 	// planning is a semaphore for large batches whose size is being computed, because their
 	// memory is not reserved yet. Its capacity is the number of CPUs, which is enough because
@@ -26,10 +26,10 @@ type API struct {
 	planning chan struct{}
 }
 
-// New returns the API of the namespaces in spaces. shared reports whether their engines
+// New returns the API of namespaces. shared reports whether their engines
 // wait for a store, so that requests are faster decided together than one by one.
-func New(spaces *namespace.Set, shared bool) *API {
-	return &API{spaces: spaces, shared: shared, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
+func New(namespaces *namespace.Set, shared bool) *API {
+	return &API{namespaces: namespaces, shared: shared, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // Methods returns the methods of the service.

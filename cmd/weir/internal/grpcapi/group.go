@@ -125,10 +125,8 @@ const maxOneByOne = 128
 func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 	for i := range g.asks {
 		ask := &g.asks[i]
-		var err error
-		if ask.fault != nil {
-			err = ask.fault
-		} else {
+		err := ask.fault
+		if err == nil {
 			err = caller.May(need(ask.sent))
 		}
 		g.errs = append(g.errs, err)
@@ -178,29 +176,29 @@ func (g *group) message() *weirv1.DecideResponse {
 }
 
 // run decides items. admit admits the memory of their answers, together or each.
-func (a *API) run(ctx context.Context, space *namespace.Namespace, items []weir.Item, admit func(run.Size) error) (err error) {
+func (a *API) run(ctx context.Context, ns *namespace.Namespace, items []weir.Item, admit func(run.Size) error) (err error) {
 	switch n := len(items); {
 	case n == 0:
 		return nil
 	case n == 1 || !a.shared && n <= maxOneByOne:
 		for i := range items {
-			_, items[i].Err = space.Run(ctx, items[i:i+1], run.Options{Admit: admit})
+			_, items[i].Err = ns.Run(ctx, items[i:i+1], run.Options{Admit: admit})
 		}
 		return nil
 	case n > fewRequests:
 		a.planning <- struct{}{}
 		planned := sync.OnceFunc(func() { <-a.planning })
 		defer planned()
-		_, err = space.Run(ctx, items, run.Options{Admit: func(s run.Size) error { planned(); return admit(s) }})
+		_, err = ns.Run(ctx, items, run.Options{Admit: func(s run.Size) error { planned(); return admit(s) }})
 		return err
 	}
-	_, err = space.Run(ctx, items, run.Options{Admit: admit})
+	_, err = ns.Run(ctx, items, run.Options{Admit: admit})
 	return err
 }
 
 // batch serves the method Batch.
 func (a *API) batch(c *grpcserver.Call) error {
-	space, err := c.Namespace(a.spaces)
+	ns, err := c.Namespace(a.namespaces)
 	if err != nil {
 		return err
 	}
@@ -216,7 +214,7 @@ func (a *API) batch(c *grpcserver.Call) error {
 		return err
 	}
 	items := g.admitted(c.Caller, make([]weir.Item, 0, len(g.asks)))
-	err = a.run(c.Context(), space, items, g.memory.admit)
+	err = a.run(c.Context(), ns, items, g.memory.admit)
 	c.End()
 	if err != nil {
 		return err

@@ -25,12 +25,12 @@ import (
 // API answers everything below /v1/, and all other paths with an
 // [answer.Problem]. Make one with [New]. It is safe for concurrent use.
 type API struct {
-	spaces    *namespace.Set
-	auth      *access.Authenticator
-	gates     *access.Authenticator // of /v1/gate
-	proxies   *clientaddr.Proxies
-	resources *access.ResourceLimits
-	headers   headers.Format
+	namespaces *namespace.Set
+	auth       *access.Authenticator
+	gates      *access.Authenticator // of /v1/gate
+	proxies    *clientaddr.Proxies
+	resources  *access.ResourceLimits
+	headers    headers.Format
 
 	// planning is a semaphore for batches whose size is being computed. Until
 	// then its memory is not reserved. One for each processor is enough, because
@@ -74,9 +74,9 @@ type Config struct {
 	Others map[string]http.HandlerFunc
 }
 
-// New returns the API of the namespaces in spaces.
-func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others, origin: http.NewCrossOriginProtection()}
+// New returns the API of namespaces.
+func New(namespaces *namespace.Set, c Config) *API {
+	a := &API{namespaces: namespaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others, origin: http.NewCrossOriginProtection()}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -149,7 +149,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if x.caller, err = auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 		return err
 	}
-	if x.space, err = a.spaces.Choose(auth, x.caller, namespaceName); err != nil {
+	if x.namespace, err = a.namespaces.Choose(auth, x.caller, namespaceName); err != nil {
 		return err
 	}
 	return to.call(x, w, r)

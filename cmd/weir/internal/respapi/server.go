@@ -15,8 +15,8 @@ import (
 
 // Config configures a [Server].
 type Config struct {
-	// Spaces are the namespaces that the service serves.
-	Spaces *namespace.Set
+	// Namespaces are the namespaces that the service serves.
+	Namespaces *namespace.Set
 
 	// Throttle returns a limiter for CL.THROTTLE in a namespace, which counts in the
 	// store of the service. Shared reports whether a decision can wait for a network or a disk.
@@ -47,7 +47,10 @@ type Server struct {
 	protocol atomic.Int64 // protocol errors that ended a connection
 	ids      atomic.Int64 // of connections
 
-	leaving   atomic.Bool
+	life    context.Context // of the calls of all connections; done once the server is closed
+	end     context.CancelFunc
+	leaving atomic.Bool
+
 	mu        sync.Mutex
 	sockets   map[net.Listener]struct{}           // guarded by mu
 	open      map[*conn]struct{}                  // guarded by mu
@@ -63,8 +66,10 @@ func New(c Config) *Server {
 	if c.Patience == 0 {
 		c.Patience = 10 * time.Second
 	}
+	life, end := context.WithCancel(context.Background())
 	return &Server{
-		c: c, sockets: map[net.Listener]struct{}{}, open: map[*conn]struct{}{}, throttles: map[*namespace.Namespace]*throttles{},
+		c: c, life: life, end: end,
+		sockets: map[net.Listener]struct{}{}, open: map[*conn]struct{}{}, throttles: map[*namespace.Namespace]*throttles{},
 	}
 }
 
@@ -126,9 +131,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close ends all connections at once. Closing twice is safe.
+// Close ends all connections at once, and cancels the calls that still wait for a store.
+// Closing twice is safe.
 func (s *Server) Close() error {
-	err := s.leave(func(c *conn) { _ = c.socket.Close() })
+	s.end()
+	err := s.leave(func(c *conn) {
+		socket := c.socket
+		if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
+			socket = t.NetConn() // TLS would wait until the client takes its alert
+		}
+		_ = socket.Close()
+	})
 	s.group.Wait()
 	var all sync.WaitGroup
 	for _, t := range s.throttles { // no connection uses them any more

@@ -161,10 +161,10 @@ func (t *throttles) close() {
 }
 
 // runThrottles decides calls. Over a network, calls with different keys are batched.
-func runThrottles(calls []throttleCall, shared bool) {
+func runThrottles(ctx context.Context, calls []throttleCall, shared bool) {
 	if !shared || len(calls) == 1 {
 		for i := range calls {
-			calls[i].run()
+			calls[i].run(ctx)
 		}
 		return
 	}
@@ -176,22 +176,22 @@ func runThrottles(calls []throttleCall, shared bool) {
 	for _, list := range byKey {
 		group.Go(func() {
 			for _, i := range list {
-				calls[i].run()
+				calls[i].run(ctx)
 			}
 		})
 	}
 	group.Wait()
 }
 
-func (c *throttleCall) run() {
+func (c *throttleCall) run(ctx context.Context) {
 	if c.n == 0 {
-		c.result, c.err = c.limiter.Check(context.Background(), c.key)
+		c.result, c.err = c.limiter.Check(ctx, c.key)
 		// Nothing fits if an earlier, higher limit has admitted more than the burst.
 		over := time.Duration(float64(c.result.ResetAfter) - c.whole)
 		c.result.Allowed, c.result.RetryAfter = over < time.Microsecond, max(over, 0)
 		return
 	}
-	c.result, c.err = c.limiter.AllowN(context.Background(), c.key, c.n)
+	c.result, c.err = c.limiter.AllowN(ctx, c.key, c.n)
 }
 
 // throttle adds a CL.THROTTLE to the batch.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,7 +116,7 @@ type limitedConn struct {
 	working atomic.Int32 // requests that are being decided
 	known   atomic.Bool  // it was answered before
 	since   atomic.Int64 // when it was accepted or a request ended, in nanoseconds since the limiter began
-	body    body         // of the request, with HTTP/1
+	turn    turn         // of the request, with HTTP/1
 
 	// Requests of HTTP/2 that the client waited for, and those that it gave up.
 	kept, given atomic.Int64
@@ -156,7 +157,7 @@ func (g *limitedConn) rank(spared int64) int {
 	return 0
 }
 
-// work changes the number of requests that are being decided. It reads the clock when one
+// work changes the number of requests that are being decided, see [turn]. It reads the clock when one
 // ends: as long as there are some, nobody asks since when.
 func (g *limitedConn) work(by int32) {
 	if by < 0 {
@@ -183,22 +184,76 @@ func (g *limitedConn) givenUp() {
 	}
 }
 
-// body is the body of a request. As long as the client sends it, the connection is
-// not at work.
-type body struct {
-	io.ReadCloser
+// turn is one request of a connection: its body, and its answer. From the end of the body to the
+// beginning of the answer the connection is at work. Before and after that it waits for its client,
+// which may send or read slowly.
+type turn struct {
+	http.ResponseWriter
+	body  io.ReadCloser
 	conn  *limitedConn
-	ended bool
+	stage turnStage
+}
+
+type turnStage uint8
+
+const (
+	turnReceives turnStage = iota
+	turnWorks
+	turnAnswers
+)
+
+// serve answers r by h.
+func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *http.Request) {
+	t.ResponseWriter, t.body, t.conn = w, r.Body, g
+	r.Body = t
+	defer t.answers()
+	if r.ContentLength == 0 {
+		// A client with HTTP/2 may announce an empty body, and not end it.
+		_, _ = t.Read(nil)
+	}
+	h.ServeHTTP(t, r)
 }
 
 // Read implements [io.Reader].
-func (b *body) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && !b.ended {
-		b.ended = true
-		b.conn.work(1)
+func (t *turn) Read(p []byte) (int, error) {
+	n, err := t.body.Read(p)
+	if err != nil && t.stage == turnReceives {
+		t.stage = turnWorks
+		t.conn.work(1)
 	}
 	return n, err
+}
+
+// Close implements [io.Closer].
+func (t *turn) Close() error { return t.body.Close() }
+
+// Write implements [http.ResponseWriter].
+func (t *turn) Write(p []byte) (int, error) {
+	t.answers()
+	return t.ResponseWriter.Write(p)
+}
+
+// WriteString implements [io.StringWriter].
+func (t *turn) WriteString(s string) (int, error) {
+	t.answers()
+	return io.WriteString(t.ResponseWriter, s)
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (t *turn) WriteHeader(status int) {
+	t.answers()
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for [http.ResponseController].
+func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// answers notes that the answer begins, or that there is none.
+func (t *turn) answers() {
+	if t.stage == turnWorks {
+		t.conn.work(-1)
+	}
+	t.stage = turnAnswers
 }
 
 // limitedConnKey is the key of the connection in the context of a request.

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -125,4 +127,82 @@ func TestNewConnectionsAreSpared(t *testing.T) {
 	}
 	redistest.Eventually(t, "three are closed", func() bool { return sheds.Load() == most-1 })
 	ask(probe)
+}
+
+// A client that holds back the end of a request, or does not read an answer, keeps no new
+// connections away.
+func TestSlowClientsMakeRoom(t *testing.T) {
+	t.Parallel()
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // and SETTINGS
+	// HEADERS that do not end the stream: a POST of / to x over http.
+	const head = "\x01\x04\x00\x00\x00\x01\x83\x86\x84\x41\x01x"
+	for name, sent := range map[string]string{
+		"HTTP/1 body":       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n",
+		"HTTP/2 body":       preface + "\x00\x00\x06" + head,
+		"HTTP/2 empty body": preface + "\x00\x00\x09" + head + "\x5c\x010", // content-length: 0
+		"HTTP/1 answer":     "GET /large HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			const most = 3
+			var requests atomic.Int64
+			s := server.ServeLimited(l, most, 0, func() {}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/large" {
+					requests.Add(1)
+					_, _ = io.Copy(io.Discard, r.Body)
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.WriteHeader(http.StatusOK)
+				requests.Add(1)
+				for range 64 {
+					_, _ = w.Write(make([]byte, 1<<20))
+				}
+			}))
+			defer s.Close()
+			dial := func(text string) net.Conn {
+				c, err := net.Dial("tcp", l.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { c.Close() })
+				if _, err := io.WriteString(c, text); err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			for range most {
+				c := dial(sent)
+				if name == "HTTP/2 empty body" { // its handler may wait for the end
+					const ping = "received"
+					_, _ = io.WriteString(c, "\x00\x00\x08\x06\x00\x00\x00\x00\x00"+ping)
+					for got := ""; !strings.Contains(got, ping); {
+						b := make([]byte, 1<<10)
+						n, err := c.Read(b)
+						if err != nil {
+							t.Fatal(err)
+						}
+						got += string(b[:n])
+					}
+				}
+			}
+			if name != "HTTP/2 empty body" {
+				redistest.Eventually(t, "all are served", func() bool { return requests.Load() == most })
+			}
+			for range 2 * most {
+				c := dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+					t.Errorf("got %s, want an answer", resp.Status)
+				}
+			}
+		})
+	}
 }

@@ -73,13 +73,13 @@ func keyTexts(cfg config.Config) (lists, outside top.KeyText, err error) {
 
 // newTops returns the collector of top keys and denials. It keeps denials where the counters
 // are: in the shared store, or in the data directory.
-func newTops(cfg config.Config, counts *counts, keys top.KeyText) *top.Collector {
+func newTops(cfg config.Config, backends *backends, keys top.KeyText) *top.Collector {
 	c := top.Config{Keys: cfg.TopKeys, Text: keys}
 	switch {
-	case counts.shared != nil && counts.shared.Log != nil:
-		c.Remote = counts.shared.Log
-	case counts.shared == nil && counts.local.Kept != nil:
-		c.Side = counts.local.Kept
+	case backends.shared != nil && backends.shared.Log != nil:
+		c.Remote = backends.shared.Log
+	case backends.shared == nil && backends.local.Kept != nil:
+		c.Side = backends.local.Kept
 	}
 	return top.New(c, "")
 }

@@ -132,7 +132,7 @@ func extra(i int) bool { return i >= nearby && i < shared }
 func (n *Node) distant() bool { return n.batcher.trips.shortest() >= distance }
 
 // next returns the connection for the next calls, or nil when there is none.
-func (n *Node) next() *connection {
+func (n *Node) pick() *connection {
 	if n.distant() {
 		for range shared {
 			if l := n.conns[n.turn.Add(1)%shared].Load(); l != nil && !l.lost.Load() {
@@ -161,7 +161,7 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 // has not decided, and not counted, for a reason that is gone now. It may change the order of
 // the list.
 func (n *Node) decide(ctx context.Context, calls []*Call) {
-	client, began, err := n.enter(len(calls))
+	client, began, err := n.begin(len(calls))
 	if err != nil {
 		for _, c := range calls {
 			c.Err = n.missed(err)
@@ -175,7 +175,7 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 		for i, c := range left {
 			c.ctx, c.began, c.deadline = ctx, sent, end
 			if c.Err = err; err == nil {
-				c.program, c.keys, c.args, c.Err = n.codec.Command(&c.Call, now, deadline, c.room[:0])
+				c.program, c.keys, c.args, c.Err = n.codec.Encode(&c.Call, now, deadline, c.room[:0])
 			}
 			c.ownCommand = c.keysMoved || c.asking || n.clustered || len(c.keys) > maxBatchKeys
 			c.counts = c.Verb != store.Check
@@ -211,7 +211,7 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 			c.Err = n.missed(c.Err)
 		}
 	}
-	n.exit(ctx, len(calls), began, answered)
+	n.end(ctx, len(calls), began, answered)
 }
 
 // times returns the server's instant at now, or a little later, and at the end of ctx; and
@@ -262,11 +262,11 @@ const maxStale = 3
 
 // enter begins some calls, which exit ends. It returns the client to use and the
 // time, or an error when the node is unavailable or busy.
-func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
+func (n *Node) begin(calls int) (rueidis.Client, time.Duration, error) {
 	if n.breaker.open() {
 		return nil, 0, ErrUnavailable
 	}
-	l := n.next()
+	l := n.pick()
 	switch {
 	case l == nil:
 		return nil, 0, n.manager.unavailable()
@@ -280,7 +280,7 @@ func (n *Node) enter(calls int) (rueidis.Client, time.Duration, error) {
 
 // exit ends some calls that were sent together, and passes on to the breaker
 // whether the node has answered.
-func (n *Node) exit(ctx context.Context, calls int, began time.Duration, answered bool) {
+func (n *Node) end(ctx context.Context, calls int, began time.Duration, answered bool) {
 	if n.config.Timeout == 0 {
 		return
 	}

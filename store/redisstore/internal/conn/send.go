@@ -88,20 +88,20 @@ type command struct {
 	unconfirmed error // of the calls that count
 }
 
-// sending is the scratch buffer of a send.
-type sending struct {
+// sendBuffer is the scratch buffer of a send.
+type sendBuffer struct {
 	commands   []command
 	keys, args []string
 }
 
-var sendings = sync.Pool{New: func() any { return new(sending) }}
+var sendBuffers = sync.Pool{New: func() any { return new(sendBuffer) }}
 
 // send makes the server of client decide calls, in their order, and sets their
 // answers. It is one round trip where all goes well: neighbours that can share a command are
 // one command. A command whose program the server does not have is sent once more, with the
 // text of the program; nothing else is sent twice.
 func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
-	s := sendings.Get().(*sending)
+	s := sendBuffers.Get().(*sendBuffer)
 	for rest := calls; len(rest) > 0; {
 		size := 1
 		for size < min(len(rest), maxBatch) && rest[0].shares(rest[size]) {
@@ -138,7 +138,7 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 	}
 	clear(s.commands)
 	s.commands = s.commands[:0]
-	sendings.Put(s)
+	sendBuffers.Put(s)
 }
 
 // sendAlone sends c by itself: on the dedicated connection if that is free and the first one is
@@ -173,7 +173,7 @@ func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
 // replicas have to confirm, one WAIT follows, for all that count. The first command with a
 // program brings its text, and all do with texts. The client of a caller may send each to
 // another server: what one of them has says nothing of the others.
-func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending, texts bool) {
+func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuffer, texts bool) {
 	replicas, latest := 0, time.Duration(0)
 	for i := range s.commands {
 		r := &s.commands[i]
@@ -227,7 +227,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 
 // build returns r for the client, with the text of its program if the server may not have
 // that.
-func (n *Node) build(client rueidis.Client, s *sending, r *command, withText bool) rueidis.Completed {
+func (n *Node) build(client rueidis.Client, s *sendBuffer, r *command, withText bool) rueidis.Completed {
 	s.keys, s.args = s.keys[:0], s.args[:0]
 	for _, c := range r.calls {
 		s.keys, s.args = append(s.keys, c.keys...), append(s.args, c.args)

@@ -161,7 +161,14 @@ func (p *page) cells(s window.State) {
 }
 
 func (p *page) members(s window.State) {
+	var dropped window.State // their number, and the date of the newest
+	if len(s) > 1 && s[1]>>usesShift == 0 {
+		dropped, s = s[:2], s[2:]
+	}
 	p.line("members  %d, by their fingerprints", len(s)/2)
+	if dropped != nil {
+		p.line("older    %d members past the quota, the last one used %s", dropped[0], p.ago(window.Instant(dropped[1])))
+	}
 	p.entries(len(s)/2, func(i int) {
 		date, uses := s[2*i+1]&(1<<usesShift-1), s[2*i+1]>>usesShift
 		p.line("  %016x  %s, %d times", s[2*i], p.ago(window.Instant(date)), uses)

@@ -2,6 +2,9 @@
 -- of the period (0 in a sliding window), whether the members are elsewhere;
 -- then 17 bytes a member: fingerprint, date, uses.
 --
+-- Before them stand, if members were dropped that are still inside, 17 bytes with their number, the date
+-- of the newest of them, and no uses.
+--
 -- More than FEW members are kept in a sorted set in addition to the state, by date, and
 -- those with more than one use also in a hash. Both hold the 8 bytes of the
 -- fingerprints. The score is the date after EPOCH, with room for 16ths of a
@@ -14,6 +17,7 @@
 local FEW = 64
 local EPOCH = 1577836800000000 -- 2020-01-01
 local MOST_USES = 2047
+local MOST = 10000 -- members that can be dropped and counted
 
 -- find returns where the member's record starts in the packed state, or nil.
 local function find(o)
@@ -31,12 +35,14 @@ end
 
 local function look_members(o, n)
   local used, quota = o.count, o.quota
+  if o.dropped > 0 then used = math.max(used, math.min(used + o.dropped, o.highest)) end
   if n == 0 or used < quota or inside(o) then return used, 0 end
   if quota == 0 then return used, NEVER end
   if not o.sliding then return used, o.mark + o.w end
-  local oldest = used - quota -- those that leave before one fits, less one
+  if o.count < quota then return used, o.dropped_at + o.w end
+  local oldest = o.count - quota -- those that leave before one fits, less one
   if not o.set then return used, up('<I7', o.v, o.s + oldest * 17 + 8) + o.w end
-  oldest = call('ZCARD', o.set) - used + oldest
+  oldest = call('ZCARD', o.set) - o.count + oldest
   oldest = call('ZRANGE', o.set, oldest, oldest, 'WITHSCORES')
   return used, floor(oldest[2]) + EPOCH + o.w
 end
@@ -62,6 +68,11 @@ local function spread(o)
   o.score, o.v = score, ''
 end
 
+-- drop counts n members as dropped, of which the newest has the date at.
+local function drop(o, n, at)
+  o.count, o.dropped, o.dropped_at = o.count - n, math.min(o.dropped + n, MOST), at
+end
+
 local function drop_oldest(o, n)
   local old = call('ZRANGE', o.set, 0, n - 1)
   call('ZREM', o.set, unpack(old))
@@ -74,10 +85,11 @@ local function add_to_set(o)
   if inside(o) then
     uses = math.min((call('HGET', o.hash, o.member) or 1) + 1, MOST_USES)
   else
-    local over = o.count + 1 - o.highest
+    local over = math.min(o.count + 1 - o.highest, o.count)
     if over > 0 then
-      over = math.min(over, o.count)
-      out, o.count = out + over, o.count - over
+      out = out + over
+      local newest = call('ZRANGE', o.set, out - 1, out - 1, 'WITHSCORES')[2]
+      drop(o, over, floor(newest) + EPOCH)
     end
     o.count = o.count + 1
   end
@@ -93,7 +105,8 @@ end
 local function add_members(o)
   if o.count == 0 then
     if o.set then call('DEL', o.set, o.hash) end
-    o.mark, o.set, o.v, o.s = o.next, nil, '', 1
+    o.set, o.v, o.s = nil, '', 1
+    if o.dropped == 0 then o.mark = o.next end
   end
   if o.set then return add_to_set(o) end
   local uses, v, s = 1, o.v, o.s
@@ -102,10 +115,10 @@ local function add_members(o)
     uses = math.min(up('<I2', v, at + 15) + 1, MOST_USES)
     v = cut(v, s, at - 1) .. cut(v, at + 17)
   else
-    local over = o.count + 1 - o.highest
+    local over = math.min(o.count + 1 - o.highest, o.count)
     if over > 0 then
-      over = math.min(over, o.count)
-      s, o.count = s + over * 17, o.count - over
+      s = s + over * 17
+      drop(o, over, up('<I7', v, s - 9))
     end
     v, o.count = cut(v, s), o.count + 1
   end
@@ -120,6 +133,7 @@ end
 local function save_members(o)
   if not o.newest then return nil end
   local head = pk('<BBI7B', 1, o.kind, o.mark, o.set and 1 or 0)
+  if o.dropped > 0 then head = head .. pk('<I8I7I2', o.dropped, o.dropped_at, 0) end
   return o.set and head or head .. cut(o.v, o.first), expires_members(o)
 end
 
@@ -132,19 +146,23 @@ local function open_members(kind, v, at, k, quota, highest, w, next)
   local o = {
     now = at, kind = kind, sliding = kind == 7, quota = quota, highest = highest, w = w, next = next,
     member = member, keys = keys, set = nil, hash = nil, v = '', s = 1, first = 1,
-    count = 0, mark = 0, newest = false, score = nil, edge = -NEVER,
+    count = 0, mark = 0, newest = false, score = nil, edge = -NEVER, dropped = 0, dropped_at = 0,
   }
   if not v then return o end
   local mark, far = up('<I7B', v, 3)
   o.mark = mark
   local count, newest
+  local base, dropped, dropped_at = 11, 0, 0
+  if #v > 26 and up('<I2', v, 26) == 0 then
+    base, dropped, dropped_at = 28, up('<I7', v, 11), up('<I7', v, 19)
+  end
   if far == 1 then
     local last = call('ZRANGE', keys[1], -1, -1, 'WITHSCORES')[2]
     if not last then return o end -- evicted without its state
     o.set, o.hash, o.score = keys[1], keys[2], tonumber(last)
     newest = floor(last) + EPOCH
   else
-    o.v, o.s, o.first = v, 11, 11
+    o.v, o.s, o.first = v, base, base
     newest = up('<I7', v, #v - 8)
   end
   if newest > at then at = newest end
@@ -155,16 +173,17 @@ local function open_members(kind, v, at, k, quota, highest, w, next)
   else
     o.edge = at - w
   end
+  if dropped_at > o.edge then o.dropped, o.dropped_at = dropped, dropped_at end
   if far == 1 then
     o.count = call('ZCOUNT', keys[1], o.edge > -NEVER and o.edge - EPOCH + 1 or '-inf', '+inf')
     return o
   end
-  local lo, hi = 0, (#v - 10) / 17
+  local lo, hi = 0, (#v - base + 1) / 17
   count = hi
   while lo < hi do
     local mid = floor((lo + hi) / 2)
-    if up('<I7', v, 19 + mid * 17) <= o.edge then lo = mid + 1 else hi = mid end
+    if up('<I7', v, base + 8 + mid * 17) <= o.edge then lo = mid + 1 else hi = mid end
   end
-  o.s, o.count = 11 + lo * 17, count - lo
+  o.s, o.count = base + lo * 17, count - lo
   return o
 end

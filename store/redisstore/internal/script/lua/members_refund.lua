@@ -1,3 +1,8 @@
+-- keep_dropped keeps a state whose last member that was not dropped has left.
+local function keep_dropped(o)
+  if o.dropped > 0 and (not o.newest or o.newest < o.dropped_at) then o.newest = o.dropped_at end
+end
+
 local function sub_from_set(o)
   local uses = tonumber(call('HGET', o.hash, o.member) or 1)
   if uses == MOST_USES then return true end
@@ -10,7 +15,12 @@ local function sub_from_set(o)
     o.count = o.count - 1
     local last = call('ZRANGE', o.set, -1, -1, 'WITHSCORES')[2]
     o.score = tonumber(last)
-    o.newest = last and floor(last) + EPOCH
+    if last then
+      o.newest = floor(last) + EPOCH
+    else
+      o.set, o.v, o.s, o.first, o.newest = nil, '', 1, 1, nil
+    end
+    keep_dropped(o)
   end
 end
 
@@ -27,6 +37,7 @@ local function sub_members(o)
   v = cut(v, 1, at - 1) .. cut(v, at + 17)
   o.v, o.count = v, o.count - 1
   o.newest = #v > o.first and up('<I7', v, #v - 8)
+  keep_dropped(o)
 end
 
 for number = 7, 9 do

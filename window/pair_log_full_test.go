@@ -8,7 +8,7 @@ import (
 )
 
 // Groups of a log can hold more than MaxHits together. When a hold makes such a log
-// a dated one, what leaves it later is no more than what is in it.
+// a pair log, what leaves it later is no more than what is in it.
 func TestFullLogWithHoldsNeverUsesLessThanNothing(t *testing.T) {
 	t.Parallel()
 	declared := window.Limit{Quota: window.MaxHits, Window: window.Sliding(time.Minute)}

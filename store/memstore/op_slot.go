@@ -7,11 +7,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// place is where the key of one op is, and what the op wants there. Its methods
+// opSlot is where the key of one op is, and what the op wants there. Its methods
 // need the lock of its shard. The package comment describes their order. It points to
-// nothing of the op, so that a place on the heap keeps no op alive and ops can be on the
+// nothing of the op, so that a slot on the heap keeps no op alive and ops can be on the
 // stack.
-type place struct {
+type opSlot struct {
 	keyspace *keyspace
 	shard    *shard
 	key      table.Hash
@@ -45,8 +45,8 @@ func (s *Store) lookup(op *store.Op) (*keyspace, *shard, table.Hash) {
 
 // locate sets where the key of op is, and its hits. It reports false when the store is
 // closed.
-func (p *place) locate(s *Store, op *store.Op) bool {
-	ks := s.keyspaces.of(op.Space, op.Limit)
+func (p *opSlot) locate(s *Store, op *store.Op) bool {
+	ks := s.keyspaces.find(op.Space, op.Limit)
 	if ks == nil {
 		return false
 	}
@@ -62,9 +62,9 @@ func (p *place) locate(s *Store, op *store.Op) bool {
 
 // enter dates the op with m, finds its key, and drops the answer of a hot key that v may
 // change: a take of a hot key must not see a part of the call. It reports whether the key is
-// new, so that it may have to be reserved. A check adds no key, but is refused for want of
-// room as the take would be.
-func (p *place) enter(v store.Verb, op *store.Op, m moment) (isNew bool) {
+// new, so that it may have to be reserved. A check adds no key, but is refused by a
+// full store as the take would be.
+func (p *opSlot) enter(v store.Verb, op *store.Op, m moment) (isNew bool) {
 	p.read, p.now = m, m.of(p.keyspace.onWall)
 	if op.Hold != nil {
 		op.Hold.Decided = p.now
@@ -77,11 +77,11 @@ func (p *place) enter(v store.Verb, op *store.Op, m moment) (isNew bool) {
 }
 
 // find looks the key up.
-func (p *place) find() { p.at = p.shard.table.Find(p.key) }
+func (p *opSlot) find() { p.at = p.shard.table.Find(p.key) }
 
 // findAgain looks the key up where another op of the call may have changed the
 // shard since find did.
-func (p *place) findAgain() {
+func (p *opSlot) findAgain() {
 	if p.shared {
 		p.find()
 	}
@@ -90,28 +90,28 @@ func (p *place) findAgain() {
 // reserve counts a key for an op that may add one. It reports false when the
 // keyspace or the store is full. It follows find. others are stripes that the call has
 // locked for other keyspaces.
-func (p *place) reserve(s *Store, do verb.Verb, op *store.Op, others numbers) bool {
+func (p *opSlot) reserve(s *Store, do verb.Verb, op *store.Op, others numbers) bool {
 	if p.hits.N == 0 {
 		return true
 	}
-	taken := s.memory.taken()
+	taken := s.memory.admits()
 	if p.at.Known() {
 		if p.shared {
 			p.expire(&s.clock)
 		}
 		state := window.State(p.at.State())
-		if taken < roomForNone || op.Limit.Room(do, state, p.hits) <= cap(state) {
+		if taken < admitsNone || op.Limit.WordsAfter(do, state, p.hits) <= cap(state) {
 			return true
 		}
 		s.full.Add(1)
 		return false
 	}
 	ks, most := p.keyspace, op.Space.MaxKeys()
-	p.reserved = taken == roomForAll && ks.reserve(most)
+	p.reserved = taken == admitsAll && ks.reserve(most)
 	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks), others) {
 		p.shard.account(&s.memory)
 		p.find()
-		p.reserved = s.memory.taken() == roomForAll && ks.reserve(most)
+		p.reserved = s.memory.admits() == admitsAll && ks.reserve(most)
 	}
 	if !p.reserved {
 		s.full.Add(1)
@@ -119,10 +119,10 @@ func (p *place) reserve(s *Store, do verb.Verb, op *store.Op, others numbers) bo
 	return p.reserved
 }
 
-// expire drops the key where it has expired, and keeps its room reserved:
-// otherwise another op of the call might reclaim the key, and count on that
-// room too.
-func (p *place) expire(c *clock) {
+// expire drops the key where it has expired, and keeps its space reserved:
+// otherwise another op of the call might reclaim the key, and use that
+// space too.
+func (p *opSlot) expire(c *clock) {
 	e := c.expiry(p.read, p.keyspace)
 	if !e.Over(p.at.State()) {
 		return
@@ -135,7 +135,7 @@ func (p *place) expire(c *clock) {
 }
 
 // release gives back what was reserved and not used.
-func (p *place) release() {
+func (p *opSlot) release() {
 	if p.reserved {
 		p.keyspace.keys.Add(-1)
 		p.reserved = false

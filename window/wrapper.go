@@ -5,9 +5,9 @@ package window
 // Checks and takes under other limits, in other states, do not need a part, and are faster
 // without it; refunds and records of any limit open one.
 
-// isAround reports whether s, under l, is one that such a limit left, or l is such a limit.
-func (l *Compiled) isAround(s State) bool {
-	return l.around || len(s) > 0 && s[0] >= heldMark && (!l.anyWord || l.isBan(s))
+// isWrapped reports whether s, under l, is one that such a limit left, or l is such a limit.
+func (l *Compiled) isWrapped(s State) bool {
+	return l.wrapped || len(s) > 0 && s[0] >= heldMark && (!l.anyWord || l.isBan(s))
 }
 
 // below returns the algorithm of the limit below bans for the state in.
@@ -28,11 +28,11 @@ type part struct {
 }
 
 // open sets p, which is zero, to the parts of s at now, or at the latest instant that s
-// remembers. A state with holds, a ban or a note that has expired is an empty one, and under a
+// remembers. A state with holds, a ban or a mark that has expired is an empty one, and under a
 // limit without bans no strikes are remembered.
 func (l *Compiled) open(p *part, s State, now Instant) {
-	if !l.isAround(s) {
-		p.in, p.algo, p.now, p.bare = s, l.algorithm, l.clock(s, now), true
+	if !l.isWrapped(s) {
+		p.in, p.algo, p.now, p.bare = s, l.algorithm, l.instantFor(s, now), true
 		return
 	}
 	p.ban, p.in = l.splitBan(s)
@@ -57,10 +57,10 @@ func (l *Compiled) open(p *part, s State, now Instant) {
 	}
 }
 
-// note notes that no hits are dropped from now on, for a take with a receipt.
-func (l *Compiled) note(p *part, id [12]byte) {
+// markFrom records that no hits are dropped from now on, for a take with a receipt.
+func (l *Compiled) markFrom(p *part, id [12]byte) {
 	if l.undated && id != [12]byte{} && p.ban == (banState{}) {
-		p.ban = notedAt(p.now)
+		p.ban = markedAt(p.now)
 	}
 }
 
@@ -120,8 +120,8 @@ func (l *Compiled) tooMany(n int64) bool {
 	return fits == never
 }
 
-// checkAround checks like Check, with holds and bans.
-func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
+// checkWrapped checks like Check, with holds and bans.
+func (l *Compiled) checkWrapped(r *Result, s State, now Instant, h Hits) {
 	var p part
 	if l.open(&p, s, now); p.banned() {
 		l.answerBanned(r, &p, h.N)
@@ -131,9 +131,9 @@ func (l *Compiled) checkAround(r *Result, s State, now Instant, h Hits) {
 	l.answer(r, p.now, orZero(p.algo, p.in), used, used, fits)
 }
 
-// takeAround takes like Take, with holds and bans, under the hold id if that is not
+// takeWrapped takes like Take, with holds and bans, under the hold id if that is not
 // nil. It returns the state as it was when the limit denies h and does not ban.
-func (l *Compiled) takeAround(r *Result, s State, now Instant, h Hits, id *[12]byte) State {
+func (l *Compiled) takeWrapped(r *Result, s State, now Instant, h Hits, id *[12]byte) State {
 	var p part
 	if l.open(&p, s, now); p.banned() {
 		l.answerBanned(r, &p, h.N)
@@ -166,7 +166,7 @@ func (l *Compiled) count(r *Result, s State, p *part, h Hits, hold *Hold, before
 	}
 	if !r.Held {
 		if p.in = p.algo.add(p.in, p.now, h); hold != nil {
-			l.note(p, hold.ID)
+			l.markFrom(p, hold.ID)
 		}
 	}
 	return l.done(r, s, p, before)
@@ -246,7 +246,7 @@ func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now 
 	return l.done(r, s, &p, before)
 }
 
-func (l *Compiled) expiresAround(s State) (at Instant) {
+func (l *Compiled) expiresWrapped(s State) (at Instant) {
 	b, in := l.splitBan(s)
 	if b.strikes > 0 && l.Ban.For == 0 {
 		b = b.forgotten(0)
@@ -259,9 +259,9 @@ func (l *Compiled) expiresAround(s State) (at Instant) {
 	return max(at, b.expires(&l.Ban))
 }
 
-func (l *Compiled) roomAround(s State, h Hits) int {
+func (l *Compiled) wordsAfterWrapped(s State, h Hits) int {
 	_, in := l.splitBan(s)
-	size := len(s) - len(in) + max(l.below(in).room(in, h), banWords)
+	size := len(s) - len(in) + max(l.below(in).wordsAfter(in, h), banWords)
 	if l.Ban.For > 0 && l.holder(in) != nil { // a strike keeps the holds
 		size = max(size, banWords+len(in))
 	}

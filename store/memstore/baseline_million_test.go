@@ -58,9 +58,9 @@ func (s *slots) take(key []byte) bool {
 	return true
 }
 
-// BenchmarkFloorMillion compares takes of a million keys with the least program. Keys
+// BenchmarkBaselineMillion compares takes of a million keys with the least program. Keys
 // are read from memory of their own, as those of requests are.
-func BenchmarkFloorMillion(b *testing.B) {
+func BenchmarkBaselineMillion(b *testing.B) {
 	const length = 24
 	text := make([]byte, benchKeys*length)
 	for i := range benchKeys {
@@ -74,10 +74,10 @@ func BenchmarkFloorMillion(b *testing.B) {
 		name string
 		take func(key []byte)
 	}{
-		{"floor", func(key []byte) { least.take(key) }},
+		{"baseline", func(key []byte) { least.take(key) }},
 		{"weir", func(key []byte) {
 			ops := [1]store.Op{{Space: space, Limit: limit, Key: key, N: 1}}
-			if err := s.Call(b.Context(), store.Take, ops[:]); err != nil {
+			if err := s.Decide(b.Context(), store.Take, ops[:]); err != nil {
 				b.Fatal(err)
 			}
 		}},

@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
 
-// doors has the tokens and certificates of the authenticators of all listeners.
-type doors struct {
+// credentials has the tokens and certificates of the authenticators of all listeners.
+type credentials struct {
 	cfg     config.Config
 	keys    *access.Keys         // nil: callers need no token
 	certs   *access.Certificates // nil: no listener has TLS
@@ -23,9 +23,9 @@ type doors struct {
 	mu      sync.Mutex // held during a reload
 }
 
-// openDoors reads the tokens and the certificates that cfg names.
-func openDoors(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) (*doors, error) {
-	d := &doors{cfg: cfg, numbers: numbers, log: log}
+// openCredentials reads the tokens and the certificates that cfg names.
+func openCredentials(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) (*credentials, error) {
+	d := &credentials{cfg: cfg, numbers: numbers, log: log}
 	a := &cfg.Access
 	var err error
 	if a.NeedsToken() {
@@ -53,7 +53,7 @@ func openDoors(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger) (*
 }
 
 // close frees the memory of the tokens.
-func (d *doors) close() error {
+func (d *credentials) close() error {
 	if d.keys == nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (d *doors) close() error {
 
 // auth returns the authenticator of a listener, or nil if it admits everyone. reach states
 // which holders it admits, by their namespaces.
-func (d *doors) auth(of config.Listener, reach access.Reach) *access.Authenticator {
+func (d *credentials) auth(of config.Listener, reach access.Reach) *access.Authenticator {
 	l := &access.Authenticator{Reach: reach, Refused: func(r access.Reason) { d.numbers.AccessRefused(of.Name, string(r)) }}
 	switch {
 	case d.cfg.Access.Open(of.Name):
@@ -79,7 +79,7 @@ func (d *doors) auth(of config.Listener, reach access.Reach) *access.Authenticat
 
 // watch reads tokens and certificates again when their files change, until ctx
 // is done.
-func (d *doors) watch(ctx context.Context) {
+func (d *credentials) watch(ctx context.Context) {
 	var paths []string
 	if d.cfg.Access.Tokens != "" {
 		paths = append(paths, d.cfg.Access.Tokens)
@@ -90,12 +90,12 @@ func (d *doors) watch(ctx context.Context) {
 	if len(paths) == 0 {
 		return
 	}
-	watch(ctx, d.cfg.WatchEvery, &doorFiles{d, paths}, d.log)
+	watch(ctx, d.cfg.WatchEvery, &credentialFiles{d, paths}, d.log)
 }
 
 // reload reads tokens and certificates again. What has a fault stays as it is. asked says
 // that somebody asked for it, so that the log has a fault that it has already.
-func (d *doors) reload(asked bool) error {
+func (d *credentials) reload(asked bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
@@ -132,14 +132,14 @@ type accessError struct{ errs []error }
 func (e *accessError) Error() string   { return errors.Join(e.errs...).Error() }
 func (e *accessError) Unwrap() []error { return e.errs }
 
-// doorFiles reloads doors for watch.
-type doorFiles struct {
-	*doors
+// credentialFiles reloads credentials for watch.
+type credentialFiles struct {
+	*credentials
 	paths []string
 }
 
-func (f *doorFiles) files() []string { return f.paths }
-func (f *doorFiles) changed()        { _ = f.reload(false) } // the log has the error
+func (f *credentialFiles) files() []string { return f.paths }
+func (f *credentialFiles) changed()        { _ = f.reload(false) } // the log has the error
 
 // redacted returns the arguments of this process without secrets.
 func redacted() []string { return access.Redact(os.Args) }

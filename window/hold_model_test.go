@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// holdTwin is a limit that holds, by the definition: hits that are final, each
+// holdModel is a limit that holds, by the definition: hits that are final, each
 // with the instant that it counts from, and holds. It is slow and remembers all.
-type holdTwin struct {
+type holdModel struct {
 	l     window.Limit
 	final finals
 	holds []heldHits // the one that ends first at the front
@@ -45,8 +45,8 @@ type finals interface {
 	close()
 }
 
-func newHoldTwin(l window.Limit) *holdTwin {
-	tw := &holdTwin{l: l}
+func newHoldModel(l window.Limit) *holdModel {
+	tw := &holdModel{l: l}
 	switch w := &l.Window; w.Kind {
 	case window.KindSliding:
 		tw.final = &dates{quota: l.Quota, length: w.Length}
@@ -71,9 +71,9 @@ func newHoldTwin(l window.Limit) *holdTwin {
 	return tw
 }
 
-func (tw *holdTwin) length() time.Duration { return window.MustCompile(tw.l).HoldLength() }
+func (tw *holdModel) length() time.Duration { return window.MustCompile(tw.l).HoldLength() }
 
-func (tw *holdTwin) most() int {
+func (tw *holdModel) most() int {
 	switch {
 	case tw.l.MaxHolds > 0:
 		return tw.l.MaxHolds
@@ -84,7 +84,7 @@ func (tw *holdTwin) most() int {
 }
 
 // used returns what counts at t if nobody calls until then.
-func (tw *holdTwin) used(t window.Instant) (n int64) {
+func (tw *holdModel) used(t window.Instant) (n int64) {
 	if b, ok := tw.final.(*levels); ok {
 		level := *b
 		for _, h := range tw.holds {
@@ -105,7 +105,7 @@ func (tw *holdTwin) used(t window.Instant) (n int64) {
 }
 
 // fits reports whether n hits fit at t if nobody calls until then.
-func (tw *holdTwin) fits(t window.Instant, n int64) bool {
+func (tw *holdModel) fits(t window.Instant, n int64) bool {
 	if n == 0 {
 		return true
 	}
@@ -134,7 +134,7 @@ func (tw *holdTwin) fits(t window.Instant, n int64) bool {
 }
 
 // changes returns the instants after now at which something ends, in order.
-func (tw *holdTwin) changes(now window.Instant) []window.Instant {
+func (tw *holdModel) changes(now window.Instant) []window.Instant {
 	at := tw.final.ends()
 	for _, h := range tw.holds {
 		at = append(at, h.end)
@@ -148,7 +148,7 @@ func (tw *holdTwin) changes(now window.Instant) []window.Instant {
 }
 
 // wait returns how long n hits wait at now.
-func (tw *holdTwin) wait(now window.Instant, n int64) time.Duration {
+func (tw *holdModel) wait(now window.Instant, n int64) time.Duration {
 	if tw.fits(now, n) {
 		return 0
 	}
@@ -180,7 +180,7 @@ func (tw *holdTwin) wait(now window.Instant, n int64) time.Duration {
 const never = window.Instant(math.MaxInt64)
 
 // reset returns how long it takes until the key is unused.
-func (tw *holdTwin) reset(now window.Instant) (d time.Duration) {
+func (tw *holdModel) reset(now window.Instant) (d time.Duration) {
 	if b, ok := tw.final.(*levels); ok {
 		level := *b
 		end := now
@@ -202,7 +202,7 @@ func (tw *holdTwin) reset(now window.Instant) (d time.Duration) {
 }
 
 // mature makes final what has ended at now.
-func (tw *holdTwin) mature(now window.Instant) {
+func (tw *holdModel) mature(now window.Instant) {
 	for len(tw.holds) > 0 && tw.holds[0].end <= now {
 		if h := tw.holds[0]; h.keep {
 			tw.final.add(now, h.at, h.end, h.n)
@@ -215,7 +215,7 @@ func (tw *holdTwin) mature(now window.Instant) {
 }
 
 // insert adds a hold behind those that end before it or at the same instant.
-func (tw *holdTwin) insert(h heldHits) {
+func (tw *holdModel) insert(h heldHits) {
 	i, _ := slices.BinarySearchFunc(tw.holds, h, func(a, b heldHits) int {
 		if a.end <= b.end {
 			return -1
@@ -235,10 +235,10 @@ type holdCall struct {
 }
 
 // do returns the answer to c.
-func (tw *holdTwin) do(c holdCall) (r window.Result) {
+func (tw *holdModel) do(c holdCall) (r window.Result) {
 	now := max(c.now, tw.seen)
 	if tw.unused(now) {
-		tw.final = newHoldTwin(tw.l).final
+		tw.final = newHoldModel(tw.l).final
 		tw.holds, now = nil, c.now
 	}
 	r = window.Result{Quota: window.MustCompile(tw.l).Capacity(), Before: tw.used(now), Allowed: true}
@@ -313,7 +313,7 @@ func (tw *holdTwin) do(c holdCall) (r window.Result) {
 }
 
 // matureBeside is mature for a hold that stays.
-func (tw *holdTwin) matureBeside(now window.Instant) {
+func (tw *holdModel) matureBeside(now window.Instant) {
 	for len(tw.holds) > 0 && tw.holds[0].end <= now {
 		if h := tw.holds[0]; h.keep {
 			tw.final.add(now, h.at, h.end, h.n)
@@ -323,7 +323,7 @@ func (tw *holdTwin) matureBeside(now window.Instant) {
 }
 
 // unused reports whether the key is as good as unused at now.
-func (tw *holdTwin) unused(now window.Instant) bool {
+func (tw *holdModel) unused(now window.Instant) bool {
 	if d := tw.reset(now); d != 0 {
 		return false
 	}

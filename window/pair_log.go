@@ -1,6 +1,6 @@
 package window
 
-// A dated log is the sliding window of a key that has holds: hits that are settled
+// pairLog is the sliding window of a key that has holds: hits that are settled
 // count at the instant of their take, so they have to go between others. Each
 // pair is a date and the hits of that date. Above the precision the pairs are
 // bounded as the groups of a sliding window are: when there are more than two for
@@ -11,53 +11,53 @@ package window
 // sliding window.
 //
 // State: the hits of all pairs, the excess, then the pairs, oldest first.
-type dated struct{ sliding }
+type pairLog struct{ sliding }
 
 const (
-	datedHeader = 2
-	pairWords   = 2
+	pairHeader = 2
+	pairWords  = 2
 )
 
-// adopt returns s, a state of the sliding window, as a dated log.
-func (w *dated) adopt(s State) State {
+// adopt returns s, a state of the sliding window, as a pairLog.
+func (w *pairLog) convert(s State) State {
 	g := readLog(s)
-	out := make(State, datedHeader, datedHeader+pairWords*(len(g.dates)+1))
+	out := make(State, pairHeader, pairHeader+pairWords*(len(g.dates)+1))
 	out[0], out[1] = uint64(min(g.total(), MaxHits)), uint64(g.excess)
 	for i, date := range g.dates {
 		n := uint64(g.group)
 		if i == len(g.dates)-1 {
 			n = uint64(g.fill)
 		}
-		if k := len(out); k > datedHeader && out[k-2] == date {
+		if k := len(out); k > pairHeader && out[k-2] == date {
 			out[k-1] += n
 		} else {
 			out = append(out, date, n)
 		}
 	}
 	if over := g.total() - MaxHits; over > 0 { // less than a group: the oldest pair has more
-		out[datedHeader+1] -= uint64(over)
+		out[pairHeader+1] -= uint64(over)
 	}
 	return out
 }
 
-// plain returns nil for a log without pairs, and otherwise s: once dated, a log
-// stays dated until it is empty.
-func (w *dated) plain(s State) (State, bool) { return s, len(s) <= datedHeader }
+// withoutHolds returns nil for a log without pairs, and otherwise s: a pairLog
+// stays one until it is empty.
+func (w *pairLog) withoutHolds(s State) (State, bool) { return s, len(s) <= pairHeader }
 
 // inside returns the offset of the first pair inside the window at now, and the
 // hits from there on.
-func (w *dated) inside(s State, now Instant) (first int, used int64) {
-	if len(s) <= datedHeader {
+func (w *pairLog) inside(s State, now Instant) (first int, used int64) {
+	if len(s) <= pairHeader {
 		return len(s), 0
 	}
 	used = int64(s[0])
-	for first = datedHeader; first < len(s) && Instant(s[first]) <= now-Instant(w.length); first += pairWords {
+	for first = pairHeader; first < len(s) && Instant(s[first]) <= now-Instant(w.length); first += pairWords {
 		used -= int64(s[first+1])
 	}
 	return first, used
 }
 
-func (w *dated) look(s State, now Instant, h Hits) (used int64, fits Instant) {
+func (w *pairLog) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	first, used := w.inside(s, now)
 	switch {
 	case h.N == 0:
@@ -76,15 +76,15 @@ func (w *dated) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	return used, never // not reached: without its pairs the window is empty
 }
 
-func (w *dated) add(s State, now Instant, h Hits) State { return w.book(s, now, now, now, h.N) }
+func (w *pairLog) add(s State, now Instant, h Hits) State { return w.addAt(s, now, now, now, h.N) }
 
 // open returns s: hits that are held date nothing.
-func (w *dated) open(s State, _ Instant) State { return s }
+func (w *pairLog) open(s State, _ Instant) State { return s }
 
-func (w *dated) empty(s State) State { return s[:0] }
+func (w *pairLog) empty(s State) State { return s[:0] }
 
-// book counts n hits at an earlier instant.
-func (w *dated) book(s State, now, at, _ Instant, n int64) State {
+// addAt counts n hits at an earlier instant.
+func (w *pairLog) addAt(s State, now, at, _ Instant, n int64) State {
 	s = w.expire(s, now)
 	if at+Instant(w.length) <= now {
 		return s
@@ -95,10 +95,10 @@ func (w *dated) book(s State, now, at, _ Instant, n int64) State {
 	n = min(n, MaxHits-int64(s[0]))
 	s[0] += uint64(n)
 	i := len(s)
-	for i > datedHeader && Instant(s[i-pairWords]) > at {
+	for i > pairHeader && Instant(s[i-pairWords]) > at {
 		i -= pairWords
 	}
-	if i > datedHeader && Instant(s[i-pairWords]) == at {
+	if i > pairHeader && Instant(s[i-pairWords]) == at {
 		s[i-1] += uint64(n)
 	} else {
 		s = append(s, 0, 0)
@@ -109,34 +109,34 @@ func (w *dated) book(s State, now, at, _ Instant, n int64) State {
 }
 
 // expire drops the pairs that have left the window.
-func (w *dated) expire(s State, now Instant) State {
+func (w *pairLog) expire(s State, now Instant) State {
 	first, used := w.inside(s, now)
 	switch {
 	case first >= len(s):
 		return s[:0]
-	case first > datedHeader:
+	case first > pairHeader:
 		s[0], s[1] = uint64(used), 0
-		s = append(s[:datedHeader], s[first:]...)
+		s = append(s[:pairHeader], s[first:]...)
 	}
 	return s
 }
 
 // forget moves pairs past the largest quota to the excess, the oldest first, as long as
 // what stays fills it.
-func (w *dated) forget(s State) State {
-	first := datedHeader
+func (w *pairLog) forget(s State) State {
+	first := pairHeader
 	for len(s)-first > pairWords && int64(s[0]-s[first+1]) >= w.most {
 		s[0] -= s[first+1]
 		s[1] = uint64(addHits(int64(s[1]), int64(s[first+1])))
 		first += pairWords
 	}
-	if first > datedHeader {
-		s = append(s[:datedHeader], s[first:]...)
+	if first > pairHeader {
+		s = append(s[:pairHeader], s[first:]...)
 	}
 	return s
 }
 
-func (w *dated) sub(s State, now Instant, h Hits) State {
+func (w *pairLog) sub(s State, now Instant, h Hits) State {
 	s = w.expire(s, now)
 	if len(s) == 0 {
 		return s
@@ -160,9 +160,9 @@ func (w *dated) sub(s State, now Instant, h Hits) State {
 
 // subAt gives back hits that are dated at: none that were joined to newer ones. As long as
 // there is an excess it gives that back, and the hits stand for those that it has dropped.
-func (w *dated) subAt(s State, now, at Instant, h Hits) State {
+func (w *pairLog) subAt(s State, now, at Instant, h Hits) State {
 	s = w.expire(s, now)
-	for i := datedHeader; i < len(s); i += pairWords {
+	for i := pairHeader; i < len(s); i += pairWords {
 		if Instant(s[i]) != at {
 			continue
 		}
@@ -178,8 +178,8 @@ func (w *dated) subAt(s State, now, at Instant, h Hits) State {
 	return w.orEmpty(s)
 }
 
-func (w *dated) orEmpty(s State) State {
-	if len(s) <= datedHeader {
+func (w *pairLog) orEmpty(s State) State {
+	if len(s) <= pairHeader {
 		return s[:0]
 	}
 	return s
@@ -189,12 +189,12 @@ func (w *dated) orEmpty(s State) State {
 // has hits that are older than its date. So that no other hits are ever dated
 // between those, pairs do not join across the instant of a hold that is alive:
 // holds are the ones in list.
-func (w *dated) tighten(s State, list []uint64) State {
+func (w *pairLog) tighten(s State, list []uint64) State {
 	if len(s) <= w.loose() {
 		return s
 	}
-	out := datedHeader // the last pair that is kept
-	for i := datedHeader + pairWords; i < len(s); i += pairWords {
+	out := pairHeader // the last pair that is kept
+	for i := pairHeader + pairWords; i < len(s); i += pairWords {
 		if s[out+1]+s[i+1] <= uint64(w.group) && !between(list, s[out], s[i]) {
 			s[out], s[out+1] = s[i], s[out+1]+s[i+1]
 			continue
@@ -206,7 +206,7 @@ func (w *dated) tighten(s State, list []uint64) State {
 }
 
 // loose returns the most words that a log can have without being tightened.
-func (w *dated) loose() int { return datedHeader + pairWords*2*int(w.precision) }
+func (w *pairLog) loose() int { return pairHeader + pairWords*2*int(w.precision) }
 
 // between reports whether the instant of a hold in list is from from on and
 // before to.
@@ -220,14 +220,14 @@ func between(list []uint64, from, to uint64) bool {
 }
 
 // leaves returns the instant at which hits that are dated at have left.
-func (w *dated) leaves(_ State, at Instant) Instant { return at + Instant(w.length) }
+func (w *pairLog) leaves(_ State, at Instant) Instant { return at + Instant(w.length) }
 
-func (w *dated) expires(s State) Instant {
+func (w *pairLog) expires(s State) Instant {
 	return Instant(s[len(s)-pairWords]) + Instant(w.length)
 }
 
-func (w *dated) seen(s State) Instant { return Instant(s[len(s)-pairWords]) }
+func (w *pairLog) seen(s State) Instant { return Instant(s[len(s)-pairWords]) }
 
-func (w *dated) room(s State, _ Hits) int { return max(len(s), datedHeader) + pairWords }
+func (w *pairLog) wordsAfter(s State, _ Hits) int { return max(len(s), pairHeader) + pairWords }
 
-func (w *dated) words() int { return datedHeader + pairWords*(2*int(w.precision)+2) }
+func (w *pairLog) maxWords() int { return pairHeader + pairWords*(2*int(w.precision)+2) }

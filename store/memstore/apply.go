@@ -6,10 +6,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// count runs do on the key of op with hits, and writes the answer into the op's result:
+// apply runs do on the key of op with hits, and writes the answer into the op's result:
 // in the key's own memory where what it becomes fits there, and else on a scratch
 // state, which is copied to new memory. It follows find.
-func (s *Store) count(p *place, op *store.Op, do verb.Verb, hits window.Hits) {
+func (s *Store) apply(p *opSlot, op *store.Op, do verb.Verb, hits window.Hits) {
 	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
 	if hits.N == 0 && do <= verb.Refund {
 		if l.Do(verb.Look, r, state, p.now, hits, nil); do != verb.Take && r.Banned { // a ban denies takes and checks alone
@@ -25,7 +25,7 @@ func (s *Store) count(p *place, op *store.Op, do verb.Verb, hits window.Hits) {
 		hold = &op.Hold.Hold
 	}
 	work := state
-	if room := l.Room(do, state, hits); room > cap(state) {
+	if room := l.WordsAfter(do, state, hits); room > cap(state) {
 		work = p.shard.stripe.copyOf(state, room)
 	}
 	next := l.Do(do, r, work, p.now, hits, hold)
@@ -35,16 +35,16 @@ func (s *Store) count(p *place, op *store.Op, do verb.Verb, hits window.Hits) {
 	case len(state) > 0 && len(next) > 0 && &next[0] == &state[0]:
 		p.at.Resize(len(next))
 		if do >= verb.Refund || r.Banned { // otherwise no key expires earlier
-			p.shard.table.Note(p.at, p.expires(r))
+			p.shard.table.Touch(p.at, p.expires(r))
 		}
 	default:
-		s.keep(p, next, r)
+		s.putState(p, next, r)
 	}
 	p.shard.mark(p.key)
 }
 
-// keep makes next the state of the key. The memory of next is not the table's.
-func (s *Store) keep(p *place, next window.State, r *window.Result) {
+// putState makes next the state of the key. The memory of next is not the table's.
+func (s *Store) putState(p *opSlot, next window.State, r *window.Result) {
 	t := &p.shard.table
 	change := -t.Keys()
 	if len(next) > 0 {
@@ -68,7 +68,7 @@ func (s *Store) keep(p *place, next window.State, r *window.Result) {
 
 // expires returns when the key of p, which r was answered for, expires, or an
 // earlier instant.
-func (p *place) expires(r *window.Result) int64 {
+func (p *opSlot) expires(r *window.Result) int64 {
 	if r.ResetAfter == window.Never {
 		return 1<<63 - 1
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// spaces serves the namespaces of a location, and reloads their rules. A fault in the rules of one does
+// namespaces serves the namespaces of a location, and reloads their rules. A fault in the rules of one does
 // not affect the others.
-type spaces struct {
+type namespaces struct {
 	parts
 	place place
 	set   *namespace.Set // those in service
@@ -40,21 +40,21 @@ type spaces struct {
 
 // parts has what the namespaces share.
 type parts struct {
-	cfg      config.Config
-	counts   *counts
-	numbers  *metrics.Metrics
-	tops     *top.Collector
-	episodes *episodes
-	doors    *doors
-	log      *slog.Logger
+	cfg         config.Config
+	backends    *backends
+	numbers     *metrics.Metrics
+	tops        *top.Collector
+	episodes    *episodes
+	credentials *credentials
+	log         *slog.Logger
 
 	telemetry *telemetry.Telemetry // or nil
 	keys      top.KeyText          // in logs
 }
 
-// newSpaces serves what was read in p.
-func newSpaces(parts parts, p place, first []attempt, bad fault.List) (*spaces, error) {
-	s := &spaces{parts: parts, place: p, set: namespace.NewSet(), all: map[string]*reloader{}}
+// newNamespaces serves what was read in p.
+func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*namespaces, error) {
+	s := &namespaces{parts: parts, place: p, set: namespace.NewSet(), all: map[string]*reloader{}}
 	s.logNames(bad)
 	for _, a := range first {
 		r := s.reloader(a)
@@ -70,7 +70,7 @@ func newSpaces(parts parts, p place, first []attempt, bad fault.List) (*spaces, 
 }
 
 // reloader returns the reloader of a new namespace.
-func (s *spaces) reloader(a attempt) *reloader {
+func (s *namespaces) reloader(a attempt) *reloader {
 	log := s.log
 	if s.place.dir != "" {
 		log = log.With("namespace", a.name)
@@ -78,11 +78,11 @@ func (s *spaces) reloader(a attempt) *reloader {
 	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, 0, nil), publish: s.publish}
 	r.loaded = func(rules *rule.Set) {
 		s.warnNodes(rules)
-		s.counts.holds(rules)
+		s.backends.holds(rules)
 	}
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
 		tops := s.tops.ForNamespace(a.name)
-		options := append(s.counts.options(s.cfg),
+		options := append(s.backends.options(s.cfg),
 			weir.WithNamespace(counted(a.name)), weir.WithObserver(s.observer(r, a.name, tops)))
 		engine, err := weir.NewEngine(rules, options...)
 		if err != nil {
@@ -96,8 +96,8 @@ func (s *spaces) reloader(a attempt) *reloader {
 
 // warnNodes warns, once, if rules admit requests from this instance's memory during
 // an outage and the number of instances is not known.
-func (s *spaces) warnNodes(rules *rule.Set) {
-	if s.counts.shared == nil || s.counts.here != nil || s.cfg.Nodes != 0 {
+func (s *namespaces) warnNodes(rules *rule.Set) {
+	if s.backends.shared == nil || s.backends.here != nil || s.cfg.Nodes != 0 {
 		return
 	}
 	for i := range rules.Len() {
@@ -112,7 +112,7 @@ func (s *spaces) warnNodes(rules *rule.Set) {
 }
 
 // observer returns the observer of the engine of a namespace.
-func (s *spaces) observer(r *reloader, name string, tops *top.Collector) weir.Observer {
+func (s *namespaces) observer(r *reloader, name string, tops *top.Collector) weir.Observer {
 	o := &observer{Namespace: r.numbers, name: name, tops: tops, episodes: s.episodes, keys: s.keys}
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
 		o.denials = r.log
@@ -133,7 +133,7 @@ func counted(name string) string {
 }
 
 // publish makes the set of the namespaces in service that of s.all.
-func (s *spaces) publish() {
+func (s *namespaces) publish() {
 	var all []*namespace.Namespace
 	for _, r := range s.all {
 		all = append(all, r.space)
@@ -144,11 +144,14 @@ func (s *spaces) publish() {
 // reload reads the rules, the tokens and the certificates again on request. asked
 // names the source of the request in the log. The error joins that of the access and that
 // of the rules.
-func (s *spaces) reload(asked string) error {
-	access := s.doors.reload(true)
+func (s *namespaces) reload(asked string) error {
+	access := s.credentials.reload(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.place.path() == "" {
+	switch {
+	case s.place.file.stdin != nil:
+		return cmp.Or(access, errStdin)
+	case s.place.path() == "":
 		return cmp.Or(access, errNoFile)
 	}
 	return errors.Join(access, s.scan(asked, true))
@@ -156,7 +159,7 @@ func (s *spaces) reload(asked string) error {
 
 // changed implements watched. It reads files again that differ from what the last
 // attempt has read, whether that succeeded or not.
-func (s *spaces) changed() {
+func (s *namespaces) changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.scan("file", false) // the errors are logged, and have no other reader
@@ -164,7 +167,7 @@ func (s *spaces) changed() {
 
 // scan reads the rules of all namespaces, or only of those whose files have changed.
 // It needs mu.
-func (s *spaces) scan(asked string, all bool) error {
+func (s *namespaces) scan(asked string, all bool) error {
 	found, bad, err := s.place.list()
 	if err != nil {
 		for _, r := range s.all {
@@ -214,7 +217,7 @@ func (s *spaces) scan(asked string, all bool) error {
 }
 
 // logNames logs faults of names, unless it has logged them before.
-func (s *spaces) logNames(bad fault.List) {
+func (s *namespaces) logNames(bad fault.List) {
 	text := ""
 	if err := bad.Err(); err != nil {
 		text = err.Error()
@@ -229,7 +232,7 @@ func (s *spaces) logNames(bad fault.List) {
 
 // retire ends the service of a namespace whose file no longer exists, and which is not published any
 // more. What it has counted stays in the store until it expires.
-func (s *spaces) retire(r *reloader, asked string) {
+func (s *namespaces) retire(r *reloader, asked string) {
 	r.numbers.Drop()
 	r.log.Info("namespace gone", "asked", asked)
 	if !r.isOpen() {
@@ -246,7 +249,7 @@ func (s *spaces) retire(r *reloader, asked string) {
 }
 
 // close closes all engines, after the last request.
-func (s *spaces) close() error {
+func (s *namespaces) close() error {
 	s.closing.Wait()
 	var all sync.WaitGroup
 	for _, n := range s.set.All() {
@@ -259,7 +262,7 @@ func (s *spaces) close() error {
 }
 
 // reports returns the numbers of the reports of all namespaces.
-func (s *spaces) reports() weir.Reports {
+func (s *namespaces) reports() weir.Reports {
 	s.mu.Lock()
 	total := s.retired
 	s.mu.Unlock()
@@ -279,7 +282,7 @@ func together(a, b weir.Reports) weir.Reports {
 }
 
 // files implements watched.
-func (s *spaces) files() []string {
+func (s *namespaces) files() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string
@@ -297,13 +300,13 @@ func (s *spaces) files() []string {
 }
 
 // onSignal reloads for each of signals, which are SIGHUP.
-func (s *spaces) onSignal(ctx context.Context, signals <-chan os.Signal) {
+func (s *namespaces) onSignal(ctx context.Context, signals <-chan os.Signal) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-signals:
-			if err := s.reload("SIGHUP"); errors.Is(err, errNoFile) {
+			if err := s.reload("SIGHUP"); errors.Is(err, errNoFile) || errors.Is(err, errStdin) {
 				s.log.Warn(err.Error())
 			}
 		}
@@ -312,7 +315,7 @@ func (s *spaces) onSignal(ctx context.Context, signals <-chan os.Signal) {
 
 // rules returns the number of rules in force, in all namespaces, and the number of
 // namespaces that have none because their files have faults.
-func (s *spaces) rules() (rules, without int) {
+func (s *namespaces) rules() (rules, without int) {
 	for _, n := range s.set.All() {
 		if e := n.Engine(); e != nil {
 			rules += e.Rules().Len()
@@ -324,11 +327,11 @@ func (s *spaces) rules() (rules, without int) {
 }
 
 // stats returns the state of the store in memory, by the rules in force.
-func (s *spaces) stats() metrics.StoreStats {
-	if !s.counts.local.Loaded() {
+func (s *namespaces) stats() metrics.StoreStats {
+	if !s.backends.local.Loaded() {
 		return metrics.StoreStats{}
 	}
-	memory := s.counts.local.Memory
+	memory := s.backends.local.Memory
 	var all metrics.StoreStats
 	all.Bytes, all.MaxBytes, all.Full = memory.Totals()
 	for _, n := range s.set.All() {
@@ -345,7 +348,7 @@ func (s *spaces) stats() metrics.StoreStats {
 				row.Keys = st.Keys
 			}
 			bans := r.Ban.For > 0
-			if s.counts.shared == nil && (r.Holds() || bans) {
+			if s.backends.shared == nil && (r.Holds() || bans) {
 				holds, banned := memory.Tally(space)
 				if r.Holds() {
 					row.Holds = holds

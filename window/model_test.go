@@ -8,9 +8,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A twin counts hits by the definition: it remembers every hit. The results of a
+// A model counts hits by the definition: it remembers every hit. The results of a
 // limiter follow from the hits inside and the instants at which they leave.
-type twin interface {
+type model interface {
 	// instant returns the instant that now counts as.
 	instant(now window.Instant) window.Instant
 	// used returns the number of hits inside at now.
@@ -50,8 +50,8 @@ func (c call) do(l *window.Compiled, s window.State) (window.State, window.Resul
 	return s, l.Check(s, c.now, c.hits)
 }
 
-// answer returns the result of c under a quota, by a twin.
-func answer(w twin, quota int64, c call) window.Result {
+// answer returns the result of c under a quota, by a model.
+func answer(w model, quota int64, c call) window.Result {
 	now, n := w.instant(c.now), c.hits.N
 	r := window.Result{Allowed: true, Quota: quota, Before: w.used(now)}
 	fits := func(at window.Instant) bool {
@@ -151,8 +151,8 @@ func (tr traffic) calls(rnd *rand.Rand, n int) []call {
 // mostlyTakes is a mix of verbs in which nothing passes the quota.
 var mostlyTakes = []verb{take, take, take, take, take, take, check, refund}
 
-// agree runs calls on l and on its twin and fails where the results differ.
-func agree(t *testing.T, l *window.Compiled, w twin, calls []call) {
+// agree runs calls on l and on its model and fails where the results differ.
+func agree(t *testing.T, l *window.Compiled, w model, calls []call) {
 	t.Helper()
 	var s window.State
 	for i, c := range calls {

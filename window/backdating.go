@@ -3,24 +3,24 @@ package window
 // How the kinds count what holds cost once it is final. See holding for what they
 // have in common.
 
-// aged is an algorithm that can count hits at an earlier instant.
-type aged interface {
+// backdating is an algorithm that can count hits at an earlier instant.
+type backdating interface {
 	algorithm
 
-	// adopt returns a state of the kind as one of this algorithm. It may be the
+	// convert returns a state of the kind as one of this algorithm. It may be the
 	// same.
-	adopt(s State) State
+	convert(s State) State
 
-	// plain returns s as a state of the kind, when no hold is left, and reports
+	// withoutHolds returns s as a state of the kind, when no hold is left, and reports
 	// whether it could.
-	plain(s State) (State, bool)
+	withoutHolds(s State) (State, bool)
 
 	// open begins a period for a take that holds, if the kind has periods.
 	open(s State, now Instant) State
 
-	// book counts n hits of a hold that was taken at an instant and is settled at
+	// addAt counts n hits of a hold that was taken at an instant and is settled at
 	// another, up to now, whatever the quota.
-	book(s State, now, at, settled Instant, n int64) State
+	addAt(s State, now, at, settled Instant, n int64) State
 
 	// empty returns s without hits. A period that has begun stays.
 	empty(s State) State
@@ -33,64 +33,64 @@ type aged interface {
 // sameState is a part of the algorithms whose states are those of the kind.
 type sameState struct{}
 
-func (sameState) adopt(s State) State           { return s }
-func (sameState) plain(s State) (State, bool)   { return s, true }
-func (sameState) open(s State, _ Instant) State { return s }
-func (sameState) empty(s State) State           { return s[:0] }
+func (sameState) convert(s State) State              { return s }
+func (sameState) withoutHolds(s State) (State, bool) { return s, true }
+func (sameState) open(s State, _ Instant) State      { return s }
+func (sameState) empty(s State) State                { return s[:0] }
 
-// agedOf returns how the algorithm a, of a kind, counts what holds cost. Nil: the
+// backdatingOf returns how the algorithm a, of a kind, counts what holds cost. Nil: the
 // kind cannot hold.
-func agedOf(a algorithm) aged {
+func backdatingOf(a algorithm) backdating {
 	switch a := a.(type) {
 	case *sliding:
-		return &dated{*a}
+		return &pairLog{*a}
 	case *cells:
-		return &agedCells{cells: a}
+		return &backdatingCells{cells: a}
 	case *period:
-		return &agedPeriod{period: a}
+		return &backdatingPeriod{period: a}
 	case *bucket:
-		return &agedBucket{bucket: a}
+		return &backdatingBucket{bucket: a}
 	case *ever:
-		return &agedEver{ever: a}
+		return &backdatingEver{ever: a}
 	}
 	return nil
 }
 
-// agedEver: an instant is as good as another.
-type agedEver struct {
+// backdatingEver: an instant is as good as another.
+type backdatingEver struct {
 	sameState
 	*ever
 }
 
-func (w *agedEver) leaves(State, Instant) Instant { return forever }
+func (w *backdatingEver) leaves(State, Instant) Instant { return forever }
 
-func (w *agedEver) book(s State, now, _, _ Instant, n int64) State {
+func (w *backdatingEver) addAt(s State, now, _, _ Instant, n int64) State {
 	return w.add(s, now, Hits{N: n})
 }
 
-// agedBucket: holds do not drain, and what they cost is booked when they end.
-type agedBucket struct {
+// backdatingBucket: holds do not drain, and what they cost is counted when they end.
+type backdatingBucket struct {
 	sameState
 	*bucket
 }
 
-func (w *agedBucket) leaves(State, Instant) Instant { return 0 } // see holding.at
+func (w *backdatingBucket) leaves(State, Instant) Instant { return 0 } // see holding.at
 
-func (w *agedBucket) book(s State, _, _, settled Instant, n int64) State {
+func (w *backdatingBucket) addAt(s State, _, _, settled Instant, n int64) State {
 	return w.add(s, settled, Hits{N: n})
 }
 
-// agedCells: hits count in the cell of their take.
-type agedCells struct {
+// backdatingCells: hits count in the cell of their take.
+type backdatingCells struct {
 	sameState
 	*cells
 }
 
-func (w *agedCells) leaves(_ State, at Instant) Instant {
+func (w *backdatingCells) leaves(_ State, at Instant) Instant {
 	return Instant((floorDiv(int64(at), w.width)+1)*w.width + w.length - 1)
 }
 
-func (w *agedCells) book(s State, now, at, _ Instant, n int64) State {
+func (w *backdatingCells) addAt(s State, now, at, _ Instant, n int64) State {
 	if w.leaves(s, at) <= now {
 		return s
 	}
@@ -110,7 +110,7 @@ func (w *agedCells) book(s State, now, at, _ Instant, n int64) State {
 	size := cellsHeader + int(newest-first) + 1
 	out := s
 	if size > cap(s) {
-		out = make(State, size, max(size, w.words()))
+		out = make(State, size, max(size, w.maxWords()))
 	}
 	out = out[:size]
 	moved := cellsHeader + int(c.first-first)
@@ -123,61 +123,61 @@ func (w *agedCells) book(s State, now, at, _ Instant, n int64) State {
 	return out
 }
 
-// agedPeriod: hits count in the period of their take, and nowhere once that is
+// backdatingPeriod: hits count in the period of their take, and nowhere once that is
 // over. A take that holds begins a period, as another take does, and a hold that
 // outlives its period begins none.
 //
 // State: as of period. The hits of a period with holds can be 0.
-type agedPeriod struct {
+type backdatingPeriod struct {
 	sameState
 	*period
 }
 
-// plain returns an empty state for a period without hits: giving everything back
+// withoutHolds returns an empty state for a period without hits: giving everything back
 // ends a period.
-func (w *agedPeriod) plain(s State) (State, bool) {
+func (w *backdatingPeriod) withoutHolds(s State) (State, bool) {
 	if len(s) > 0 && s[1] == 0 {
 		s = s[:0]
 	}
 	return s, true
 }
 
-func (w *agedPeriod) open(s State, now Instant) State {
+func (w *backdatingPeriod) open(s State, now Instant) State {
 	if len(s) == 0 || now >= w.end(s[0]) {
 		return append(s[:0], w.mark(now), 0)
 	}
 	return s
 }
 
-func (w *agedPeriod) empty(s State) State {
+func (w *backdatingPeriod) empty(s State) State {
 	if len(s) > 0 {
 		s[1] = 0
 	}
 	return s
 }
 
-func (w *agedPeriod) book(s State, now, at, _ Instant, n int64) State {
+func (w *backdatingPeriod) addAt(s State, now, at, _ Instant, n int64) State {
 	if w.leaves(s, at) > now {
 		s[1] = uint64(addHits(int64(s[1]), n))
 	}
 	return s
 }
 
-func (w *agedPeriod) leaves(s State, at Instant) Instant {
+func (w *backdatingPeriod) leaves(s State, at Instant) Instant {
 	if len(s) == 0 || !w.has(s[0], at) {
 		return 0
 	}
 	return w.end(s[0])
 }
 
-func (w *agedPeriod) sub(s State, now Instant, h Hits) State {
+func (w *backdatingPeriod) sub(s State, now Instant, h Hits) State {
 	if now < w.end(s[0]) {
 		s[1] -= uint64(min(h.N, int64(s[1])))
 	}
 	return s
 }
 
-func (w *agedPeriod) expires(s State) Instant {
+func (w *backdatingPeriod) expires(s State) Instant {
 	if s[1] == 0 {
 		return 0
 	}
