@@ -263,8 +263,8 @@ bench: ## run all benchmarks, or those that match BENCH
 # prints tables instead:
 # PEERS="-quick", PEERS="-only hot,million", charts with -images DIR. A real-time
 # priority is left (chrt), because it keeps the system's own threads from running.
-bench-peers: ## measure weir and its peers, and write docs/explanation/benchmarks.md (twenty minutes)
-	@chrt -o -p 0 $$$$ >/dev/null 2>&1; cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images -page ../docs/explanation/benchmarks.md)
+bench-peers: ## measure weir and its peers, and write the page and benchmarks/RESULTS.md (twenty minutes)
+	@chrt -o -p 0 $$$$ >/dev/null 2>&1; cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images -results RESULTS.md -page ../docs/explanation/benchmarks.md)
 
 # A module of its own, because SQLite and pebble are large. `go mod tidy` does not
 # work there: a module that SQLite's tests need is not to be had.

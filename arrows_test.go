@@ -209,6 +209,7 @@ var testModules = []string{
 	"github.com/santhosh-tekuri/jsonschema",
 	"go.opentelemetry.io/proto/otlp",
 	"go.uber.org/goleak",
+	"helm.sh/helm",
 	"k8s.io",
 	"sigs.k8s.io",
 	"google.golang.org/protobuf",

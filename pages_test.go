@@ -73,7 +73,7 @@ var (
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md", "benchmarks/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -104,6 +104,7 @@ func TestLinks(t *testing.T) {
 // pairsPending are the pages in Chinese that wait for a translation of their English page.
 var pairsPending = []string{
 	"docs/zh/explanation/windows.md",
+	"docs/zh/guides/redis.md",
 	"docs/zh/reference/rules.md",
 }
 
@@ -166,20 +167,17 @@ func TestAccuracyOfOthers(t *testing.T) {
 	t.Parallel()
 	_, table, _ := strings.Cut(readPage(t, "docs/explanation/benchmarks.md"), "\n## Accuracy\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	// most returns the largest number in the row that starts with name, and how much
-	// it may differ.
+	// most returns the number in the row that starts with name, and how much it may
+	// differ.
 	most := func(name string) (largest, slack float64) {
 		for _, text := range row.FindAllString(table, -1) {
 			cells := strings.Split(text, "|")
 			if !strings.HasPrefix(strings.TrimSpace(cells[1]), name) {
 				continue
 			}
-			for _, c := range cells[2:6] {
-				n, err := strconv.ParseFloat(strings.TrimSpace(c), 64)
-				if err != nil {
-					t.Fatalf("row %s: %v", name, err)
-				}
-				largest = max(largest, n)
+			largest, err := strconv.ParseFloat(strings.TrimSpace(cells[2]), 64)
+			if err != nil {
+				t.Fatalf("row %s: %v", name, err)
 			}
 			if strings.Contains(cells[1], "*") {
 				slack = 0.02
