@@ -200,7 +200,8 @@ func TestAccuracyOfOthers(t *testing.T) {
 				}
 				continue
 			}
-			text := strings.Trim(strings.TrimSpace(cell[1]), "*")
+			number, _, _ := strings.Cut(cell[1], "[") // a footnote
+			text := strings.Trim(strings.TrimSpace(number), "* ")
 			want, slack := most(name)
 			got, err := strconv.ParseFloat(strings.Fields(text)[0], 64)
 			switch {
