@@ -73,7 +73,7 @@ var (
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md", "benchmarks/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/zh/*/*.md", "benchmarks/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -103,6 +103,7 @@ func TestLinks(t *testing.T) {
 
 // pairsPending are the pages in Chinese that wait for a translation of their English page.
 var pairsPending = []string{
+	"README.zh-CN.md",
 	"docs/zh/explanation/windows.md",
 	"docs/zh/guides/redis.md",
 	"docs/zh/reference/rules.md",
@@ -119,9 +120,10 @@ func TestPairs(t *testing.T) {
 	}
 	pairs := map[string]string{"README.zh-CN.md": "README.md"}
 	for _, page := range pages {
-		if !slices.Contains(pairsPending, page) {
-			pairs[page] = strings.Replace(page, "docs/zh/", "docs/", 1)
-		}
+		pairs[page] = strings.Replace(page, "docs/zh/", "docs/", 1)
+	}
+	for _, page := range pairsPending {
+		delete(pairs, page)
 	}
 	for page, english := range pairs {
 		t.Run(page, func(t *testing.T) {
@@ -195,10 +197,13 @@ func TestAccuracyOfOthers(t *testing.T) {
 		for limiter, name := range measured {
 			cell := regexp.MustCompile(`(?m)^\| \**` + limiter + `[^|]*\| ((?:\**[0-9]|almost|接近)[^|]*)\|`).FindStringSubmatch(readPage(t, page))
 			if cell == nil {
-				t.Errorf("%s has no row %s", page, limiter)
+				if page == "docs/explanation/comparison.md" { // the READMEs have some of its rows
+					t.Errorf("%s has no row %s", page, limiter)
+				}
 				continue
 			}
-			text := strings.Trim(strings.TrimSpace(cell[1]), "*")
+			number, _, _ := strings.Cut(cell[1], "[") // a footnote
+			text := strings.Trim(strings.TrimSpace(number), "* ")
 			want, slack := most(name)
 			got, err := strconv.ParseFloat(strings.Fields(text)[0], 64)
 			switch {
