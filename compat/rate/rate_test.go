@@ -3,7 +3,6 @@ package rate_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -306,23 +305,4 @@ func TestNoAllocations(t *testing.T) {
 			t.Errorf("%s: got %v allocations, want none", name, got)
 		}
 	}
-}
-
-func Example() {
-	limiter := rate.NewLimiter(rate.Every(time.Second), 3)
-	now := time.Now()
-	for range 4 {
-		fmt.Println(limiter.AllowN(now, 1))
-	}
-	fmt.Println(limiter.AllowN(now.Add(time.Second), 1))
-	fmt.Println(limiter.AllowN(now.Add(-time.Hour), 1)) // a clock that was set back
-	fmt.Println(limiter.AllowN(now.Add(time.Second), 1))
-	// Output:
-	// true
-	// true
-	// true
-	// false
-	// true
-	// false
-	// false
 }
