@@ -16,7 +16,7 @@ const (
 
 	// aFew is how many slots such a call looks at, and manySlots how many where
 	// many of them have expired. While ten million keys expire, 9,999 of 10,000
-	// calls take less than 40 microseconds; see docs/explanation/benchmarks.md.
+	// calls take less than 40 microseconds; see benchmarks/RESULTS.md.
 	aFew      = 32
 	manySlots = 1024
 
