@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -202,6 +202,9 @@ clients: programs ## lint api/openapi.yaml, and check that the types of the clie
 	@if command -v npm >/dev/null; then ($(NPM) lint) && ($(NPM) fresh); \
 	else echo "no npm: api/openapi.yaml and the types of the client for TypeScript are not checked"; fi
 
+docs: ## build the manual's site into docs/.vitepress/dist, and follow its links; needs npm
+	cd docs && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent && npm run --silent build
+
 types: ## generate the types of the client for TypeScript from api/openapi.yaml
 	$(NPM) generate
 
@@ -260,8 +263,8 @@ bench: ## run all benchmarks, or those that match BENCH
 # prints tables instead:
 # PEERS="-quick", PEERS="-only hot,million", charts with -images DIR. A real-time
 # priority is left (chrt), because it keeps the system's own threads from running.
-bench-peers: ## measure weir and its peers, and write docs/benchmarks.md (twenty minutes)
-	@chrt -o -p 0 $$$$ >/dev/null 2>&1; cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images -page ../docs/benchmarks.md)
+bench-peers: ## measure weir and its peers, and write the page and benchmarks/RESULTS.md (twenty minutes)
+	@chrt -o -p 0 $$$$ >/dev/null 2>&1; cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images -results RESULTS.md -page ../docs/explanation/benchmarks.md)
 
 # A module of its own, because SQLite and pebble are large. `go mod tidy` does not
 # work there: a module that SQLite's tests need is not to be had.

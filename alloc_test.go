@@ -21,7 +21,7 @@ func TestTakeAllocatesNothing(t *testing.T) {
 	takesNothing(t, engine(t, twoRules))
 }
 
-// Nor does a take that rules behind a verdict count.
+// Nor does a take that rules after a verdict count.
 func TestRestAllocatesNothing(t *testing.T) {
 	set, err := rule.New([]rule.Rule{
 		{Name: "members", When: equals("action", "post"), Then: "member", CountRest: true},

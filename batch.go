@@ -31,7 +31,7 @@ type Item struct {
 // share a key are decided in their order. A store over the network gets many of
 // them in one round trip, so a batch is several times faster than one call for
 // each item. An item ends a round trip if it has limits before a verdict that
-// allows, and rules behind it ([rule.Rule]'s CountRest), because these rules wait for
+// allows, and rules after it ([rule.Rule]'s CountRest), because these rules wait for
 // the outcome of the limits.
 func (e *Engine) DoAll(ctx context.Context, items []Item) {
 	if _, err := e.Run(ctx, items, run.Options{}); err != nil {
@@ -44,20 +44,18 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 // Run decides items for weir's own service, as o says; other programs call
 // [Engine.DoAll]. It reports whether all items are allowed. It returns an error
 // that is about all items, such as that of Admit; then nothing was counted. The error of
-// one of them is in the item; if it is the only item, Run returns the error, too.
+// one of them is in the item. The error of an only item is in the item, and Run returns it.
 //
 // With Together Run takes the requests as one action, in one atomic step: all of them
 // are counted, or none. If one request exceeds a limit, the others are evaluated and
 // count only where a denied take does; see [Engine.Take]. Requests with the same key
 // under the same rule count together there: both fit, or neither. Allowed in each
-// Decision is the answer to this request alone. The items' Verb and Err are ignored.
+// Decision is the answer to this request only. The items' Verb and Err are ignored.
 func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
 	if len(items) == 1 {
 		it := &items[0]
-		if err = e.do(ctx, verbOf(it, &o), &it.Request, &it.Decision, &o); !o.Refused() {
-			it.Err = err
-		}
-		return err == nil && it.Decision.Allowed, err
+		it.Err = e.do(ctx, verbOf(it, &o), &it.Request, &it.Decision, &o)
+		return it.Err == nil && it.Decision.Allowed, it.Err
 	}
 	rules, err := e.ready()
 	if err != nil {
@@ -89,11 +87,11 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 			failed = item.Err
 		}
 		if failed == nil {
-			c.write(&item.Decision, admitted)
+			writeDecision(&item.Decision, &c.plan, &c.now, admitted)
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
-			e.tell(ctx, verbOf(item, &o), &item.Decision, failed, began)
+			e.observe(ctx, verbOf(item, &o), &item.Decision, failed, began)
 		}
 		c.reset()
 		e.calls.Put(c)
@@ -150,7 +148,7 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 }
 
 // run decides each item by itself, each in one step of the store, and as many as possible
-// in one call of it: all up to an item whose rules behind a verdict wait for its outcome.
+// in one call of it: all up to an item whose rules after a verdict wait for its outcome.
 // The next ones are decided after those rules.
 func (b *batch) run(ctx context.Context) {
 	d := &b.engine.driver

@@ -18,7 +18,7 @@ import (
 )
 
 // A batch answers what its requests would have been answered one by one, in
-// their order, on random rules with verdicts and those that wait behind them.
+// their order, on random rules with verdicts and those that wait after them.
 func TestDoAllIsDoInOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {

@@ -24,17 +24,17 @@ type call struct {
 	ids   ids
 
 	// fast are the ops of the fast path, which refer to nothing of the request but keys.
-	// answer is the error of the store if the fast path has asked it in vain, or nil.
-	fast   drive.Task
-	answer error
+	// storeErr is the error of the store if the fast path has asked it in vain, or nil.
+	fast     drive.Task
+	storeErr error
 }
 
 // read reads r, and finds the rules that match it.
 func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 	p, to := &c.plan, &c.plan.Request
-	p.Rules, p.Verdict = rules, -1
+	p.Rules, p.VerdictRule = rules, -1
 	to.Verb, to.Hits, to.Feedback, to.Exact = verb, min(r.Hits, window.MaxHits+1), r.Feedback, r.Hits > 0
-	switch ends, named := verb.Ends(), !r.Receipt.IsZero(); {
+	switch ends, named := verb.NeedsReceipt(), !r.Receipt.IsZero(); {
 	case verb > store.Renew:
 		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
 	case ends && !named:
@@ -49,8 +49,8 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 		to.Receipt = r.Receipt.Take
 	}
 	to.Hits = max(to.Hits, 1)
-	to.Values = vector(to.Values, rules.Compiled, r.Attributes)
-	p.Matched = rules.Match(to.Values, p.Matched[:0], verb.Ends())
+	to.Values = valuesOf(to.Values, rules.Compiled, r.Attributes)
+	p.Matched = rules.Match(to.Values, p.Matched[:0], verb.NeedsReceipt())
 	return nil
 }
 
@@ -58,10 +58,10 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 // ([plan.Prepared]) on a store in memory, as most requests of most programs are, and
 // writes the decision into d, which is empty. It needs no outage policy and none of what
 // holds, verdict rules and bans need. It reports false if c has to be planned; see
-// Engine.decide, with which FuzzFast compares it.
+// decide, with which FuzzFast compares it.
 func (c *call) decideFast(ctx context.Context, memory *memstore.Store, d *Decision, o *run.Options) (decided bool, err error) {
 	p, t := &c.plan, &c.fast
-	if memory == nil || p.Request.Verb > store.Record || len(p.Matched) == 0 {
+	if p.Request.Verb > store.Record || len(p.Matched) == 0 {
 		return false, nil
 	}
 	if cap(t.Ops) < len(p.Matched) {
@@ -76,20 +76,16 @@ func (c *call) decideFast(ctx context.Context, memory *memstore.Store, d *Decisi
 		if common.SameKey && n > 0 && p.Matched[n-1] == i-1 {
 			op.Key = t.Ops[n-1].Key
 		} else {
-			op.Key = p.Key(i)
+			op.Key = p.KeyBytes(i)
 		}
 		op.Space, op.Limit, op.N, op.Role = common.Space, common.Limit, p.Request.Hits, common.Role
 	}
-	if o.IsBounded() {
-		var size run.Size
-		c.addSize(&size, p.Matched)
-		if err = o.Check(size); err != nil {
-			return true, err
-		}
+	if err = c.checkSize(o, p.Matched, nil); err != nil {
+		return true, err
 	}
-	c.answer = memory.Call(ctx, p.Request.Verb, t.Ops)
-	if decided = c.answer == nil; decided {
-		verdict(d, p, t)
+	c.storeErr = memory.Decide(ctx, p.Request.Verb, t.Ops)
+	if decided = c.storeErr == nil; decided {
+		writeDecision(d, p, t, true)
 	}
 	return decided, nil
 }
@@ -101,12 +97,12 @@ func (c *call) makePlan(r *Request, seals *seals) error {
 	if verb == store.Take && rules.Holds() && !r.Final {
 		p.Request.ID = c.ids.next()
 		seals.prepare(&p.Request)
-	} else if verb.Ends() {
+	} else if verb.NeedsReceipt() {
 		seals.prepare(&p.Request)
 	}
 	err := p.Make()
 	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
-	c.now.HeldLocally = verb.Ends() && p.Request.Receipt.Place == seal.Local
+	c.now.HeldLocally = verb.NeedsReceipt() && p.Request.Receipt.Place == seal.Local
 	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
 	if len(p.Later.List) > 0 {
 		c.planLater()
@@ -124,34 +120,56 @@ func (c *call) planLater() {
 	c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
 }
 
-// addSize adds the size of the usages of rules that match c to s.
-func (c *call) addSize(s *run.Size, rules []int) {
-	s.Usages += len(rules)
-	for _, i := range rules {
-		s.Text += int64(len(c.plan.Rules.Prepared(i).Name) + c.plan.Rules.KeyLen(i, c.plan.Request.Values))
+// decide plans c, which was read from r and is not for the fast path, makes driver decide it,
+// and writes the decision into d, which is empty.
+func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r *Request, d *Decision, o *run.Options) error {
+	if err := c.makePlan(r, seals); err != nil {
+		return err
 	}
-}
-
-// run decides c, which is planned, with d.
-func (c *call) run(ctx context.Context, d *drive.Driver) error {
+	if c.storeErr == nil { // otherwise the fast path has checked the size
+		if err := c.checkSize(o, c.plan.Now.Of, c.plan.Later.Of); err != nil {
+			return err
+		}
+	}
 	if len(c.now.Ops) == 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		c.now.Denied = -1
-	} else if d.Run(ctx, &c.now, c.answer); c.now.Err != nil {
+	} else if driver.Run(ctx, &c.now, c.storeErr); c.now.Err != nil {
 		return c.failed()
 	}
 	if len(c.later.Ops) > 0 {
-		c.finish(d, c.now.IsDenied())
+		c.finish(driver, c.now.IsDenied())
 	}
+	writeDecision(d, &c.plan, &c.now, true)
 	return nil
+}
+
+// checkSize returns the error of o for a decision with usages of the rules in some and in more,
+// or nil.
+func (c *call) checkSize(o *run.Options, some, more []int) error {
+	if o.MaxSize <= 0 && o.Admit == nil {
+		return nil
+	}
+	var size run.Size
+	c.addSize(&size, some)
+	c.addSize(&size, more)
+	return o.Check(size)
+}
+
+// addSize adds the size of the usages of rules that match c to s.
+func (c *call) addSize(s *run.Size, rules []int) {
+	s.Usages += len(rules)
+	for _, i := range rules {
+		s.Text += int64(len(c.plan.Rules.Prepared(i).Name) + c.plan.Rules.ReadableKeyLen(i, c.plan.Request.Values))
+	}
 }
 
 // failed returns the error of a call that was not decided.
 func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.now.Err) }
 
-// finish counts a take in the rules behind a verdict unless it is denied; then it
+// finish counts a take in the rules after a verdict unless it is denied; then it
 // only evaluates those rules. That is a step of
 // its own, which is safe because those rules decide nothing. The decision stands
 // when the step fails.
@@ -184,14 +202,6 @@ func (c *call) degrade(err error, reason store.Reason) {
 	c.now.Outage = err
 }
 
-// write writes the decision into d, which is empty. It has a receipt only if the take
-// was admitted as a whole.
-func (c *call) write(d *Decision, admitted bool) {
-	if verdict(d, &c.plan, &c.now); d.Allowed && admitted {
-		d.hold(&c.plan, &c.now)
-	}
-}
-
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
 	p := &c.plan
@@ -204,6 +214,6 @@ func (c *call) reset() {
 		c.later.Ops = nil
 		c.later.Reset()
 	}
-	c.answer = nil
+	c.storeErr = nil
 	p.Reset()
 }

@@ -92,8 +92,7 @@ func (c *Counter) Close() error {
 	return c.limiter.Close()
 }
 
-// ready returns an error that says what to do about a counter that was not
-// made by NewCounter.
+// ready returns the error of a counter that was not made by NewCounter.
 func (c *Counter) ready() error {
 	if c != nil && c.limiter != nil {
 		return nil

@@ -33,7 +33,7 @@ type Decision struct {
 
 	// Usages holds the numbers of every limit, trigger and counter that matched,
 	// in the order of the rules. It lacks the rules that an outage policy
-	// decided without numbers. The rules behind the first verdict are in it and
+	// decided without numbers. The rules after the first verdict are in it and
 	// decide nothing.
 	Usages []Usage
 
@@ -97,14 +97,14 @@ type Usage struct {
 
 	// Hits is what the request costs under this rule: its hits, the sum, or the
 	// hits that the rule states for a feedback. It is 0 where the rule only
-	// evaluates: behind a verdict that denies, in a record under a limit on what is in
+	// evaluates: after a verdict that denies, in a record under a limit on what is in
 	// flight, and in an answer of Usage.
 	Hits int64
 
 	// BannedUntil is the end of the ban of a key that is banned, and otherwise 0.
 	BannedUntil window.Instant
 
-	// Result holds the numbers. Its Allowed is the answer of this rule alone. Its
+	// Result holds the numbers. Its Allowed is the answer of this rule only. Its
 	// Held reports whether a take holds hits in this rule, and whether a settle, a
 	// cancel or a renewal found the hold.
 	window.Result

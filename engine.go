@@ -54,7 +54,7 @@ type Engine struct {
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
-// counts in memory of its own, unless [WithStore] gives a store.
+// counts in its own memory, unless [WithStore] gives a store.
 func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	o, faults := applyEngine(options)
 	if err := faults.Err(); err != nil {
@@ -71,8 +71,8 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	return e, nil
 }
 
-// ready returns the rules in force. The error says what to do about an engine
-// that was not made by NewEngine.
+// ready returns the rules in force. It returns an error for an engine that was not
+// made by NewEngine.
 func (e *Engine) ready() (*plan.Rules, error) {
 	if e != nil {
 		if rules := e.rules.Load(); rules != nil {
@@ -85,7 +85,7 @@ func (e *Engine) ready() (*plan.Rules, error) {
 // Take decides whether the action may happen. An allowed action is counted in
 // every rule that matches. A denied one is counted in no limit, except in limits
 // with [rule.Rule.CountDenied]. Counters and triggers count it all the same. A
-// rule in shadow mode counts the actions that it admits itself. Rules behind a
+// rule in shadow mode counts the actions that it admits itself. Rules after a
 // verdict count only actions that are allowed; see [rule.Rule]'s CountRest.
 func (e *Engine) Take(ctx context.Context, r Request) (d Decision, err error) {
 	err = e.do(ctx, store.Take, &r, &d, &run.Options{})
@@ -173,41 +173,24 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	d.reset()
 	c := e.calls.Get().(*call)
 	if err = c.read(rules, verb, r); err == nil {
-		var decided bool
-		if decided, err = c.decideFast(ctx, e.memory, d, o); !decided {
-			err = e.decide(ctx, c, r, d, o)
+		decided := false
+		if e.memory != nil {
+			decided, err = c.decideFast(ctx, e.memory, d, o)
+		}
+		if !decided {
+			err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 		}
 	}
 	c.reset()
 	e.calls.Put(c)
 	if e.observer != nil {
-		e.tell(ctx, verb, d, err, began)
+		e.observe(ctx, verb, d, err, began)
 	}
 	return err
 }
 
-// decide decides c, which was read from r and is not for the fast path.
-func (e *Engine) decide(ctx context.Context, c *call, r *Request, d *Decision, o *run.Options) error {
-	if err := c.makePlan(r, &e.seals); err != nil {
-		return err
-	}
-	if o.IsBounded() && c.answer == nil { // the fast path has asked o already
-		var size run.Size
-		c.addSize(&size, c.plan.Now.Of)
-		c.addSize(&size, c.plan.Later.Of)
-		if err := o.Check(size); err != nil {
-			return err
-		}
-	}
-	if err := c.run(ctx, &e.driver); err != nil {
-		return err
-	}
-	c.write(d, true)
-	return nil
-}
-
-// tell calls the observer, which there is.
-func (e *Engine) tell(ctx context.Context, verb store.Verb, d *Decision, err error, began time.Time) {
+// observe calls the observer, which there is.
+func (e *Engine) observe(ctx context.Context, verb store.Verb, d *Decision, err error, began time.Time) {
 	if err != nil {
 		e.observer.Failed(ctx, verb, err)
 	} else {

@@ -134,7 +134,7 @@ func (f *floor) take(ctx context.Context, r *weir.Request, d *weir.Decision) err
 	}
 	u := &d.Usages[0]
 	ops := [1]store.Op{{Space: f.space, Limit: f.limit, Key: key, N: 1}}
-	if err := f.store.Call(ctx, store.Take, ops[:]); err != nil {
+	if err := f.store.Decide(ctx, store.Take, ops[:]); err != nil {
 		return err
 	}
 	u.Result = ops[0].Result

@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// equals is the condition that an attribute has a value.
+// equals returns the condition that an attribute has a value.
 func equals(attribute, value string) []rule.Condition {
 	return []rule.Condition{{Attribute: attribute, Test: rule.Equal(value)}}
 }

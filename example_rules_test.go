@@ -377,7 +377,7 @@ func ExampleEngine_Refund_feedback() {
 	// 1
 }
 
-// With rest: count the rules behind a verdict go on counting, so that staff may
+// With rest: count the rules after a verdict go on counting, so that staff may
 // do more than others and still shows up in their numbers.
 func ExampleEngine_Take_rest() {
 	e := newEngine(

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 )
@@ -19,7 +20,7 @@ type RuleExplanation struct {
 	// Shadow reports whether the rule is in shadow mode.
 	Shadow bool
 	// Reasons holds, as readable text, why the rule did not match or was not
-	// reached. For a rule that matched behind a verdict, it holds why the rule
+	// reached. For a rule that matched after a verdict, it holds why the rule
 	// decides nothing. Otherwise it is empty.
 	Reasons []string
 	// Usage holds the rule's numbers. It is nil if the rule did not match or is
@@ -36,16 +37,12 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	}
 	c := call{}
 	if err = c.read(rules, store.Check, &r); err == nil {
-		err = c.makePlan(&r, &e.seals)
-	}
-	if err == nil {
-		err = c.run(ctx, &e.driver)
+		err = c.decide(ctx, &e.driver, &e.seals, &r, &d, &run.Options{})
 	}
 	if err != nil {
 		return Decision{}, nil, err
 	}
 	why = make([]RuleExplanation, rules.Len())
-	verdict(&d, &c.plan, &c.now)
 	numbers := make(map[string]*Usage, len(d.Usages))
 	for i := range d.Usages {
 		numbers[d.Usages[i].Rule] = &d.Usages[i]
@@ -54,8 +51,8 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	for i := range why {
 		ru := rules.Rule(i)
 		matched, reasons := rules.Why(i, p.Request.Values)
-		if matched && p.Verdict >= 0 && i > p.Verdict {
-			matched, reasons = behind(p, i)
+		if matched && p.VerdictRule >= 0 && i > p.VerdictRule {
+			matched, reasons = afterVerdict(p, i)
 		}
 		why[i] = RuleExplanation{
 			Rule: ru.Name, Kind: ru.Kind(), Matched: matched, Shadow: ru.Mode == rule.Shadow,
@@ -65,11 +62,11 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	return d, why, nil
 }
 
-// behind reports whether rule i, whose conditions hold and which is behind the
+// afterVerdict reports whether rule i, whose conditions hold and which is after the
 // verdict, matches, and why it does not decide.
-func behind(p *plan.Plan, i int) (matched bool, reasons []string) {
+func afterVerdict(p *plan.Plan, i int) (matched bool, reasons []string) {
 	if slices.Contains(p.Matched, i) {
-		return true, []string{"decides nothing: " + p.Rules.Rule(p.Verdict).Name + " decided before"}
+		return true, []string{"decides nothing: " + p.Rules.Rule(p.VerdictRule).Name + " decided before"}
 	}
 	last := p.Rules.Rule(p.Matched[len(p.Matched)-1]).Name
 	return false, []string{"not reached: " + last + " decided before"}

@@ -70,7 +70,7 @@ func TestCancelsLikeAModel(t *testing.T) {
 		})
 	}
 	if all.cancelled < 500 || all.behind < 500 || all.shadowed < 500 || all.reloads < 500 {
-		t.Errorf("got %d cancels, %d hits behind a verdict, %d in shadow rules and %d reloads, want many", all.cancelled, all.behind, all.shadowed, all.reloads)
+		t.Errorf("got %d cancels, %d hits after a verdict, %d in shadow rules and %d reloads, want many", all.cancelled, all.behind, all.shadowed, all.reloads)
 	}
 }
 

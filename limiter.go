@@ -21,7 +21,7 @@ import (
 // [MustLimiter]. The methods of a nil or zero Limiter return an error, except
 // Limit, which returns the zero Limit, and Close, which does nothing.
 //
-// Each key has a counter of its own. The empty key is a key like any other.
+// Each key has its own counter. The empty key is a key like any other.
 //
 // Allow, AllowN and AllowMember ask the limit: they count if the limit admits
 // the hits, and change nothing if it does not. Wait sleeps until a hit is
@@ -45,16 +45,16 @@ type Limiter struct {
 	limit  *window.Compiled
 	space  *store.Space
 	driver drive.Driver
-	memory *memstore.Store // behind the store; nil: there is none, or an observer
+	memory *memstore.Store // of the store; nil: there is none, or there is an observer
 
 	distinct bool // the limit counts members
 	policy   policy
 	observer Observer
 	owned    bool      // Close closes the store
-	asks     sync.Pool // of *ask
+	calls    sync.Pool // of *limiterCall
 
-	// mustCount makes an outage an error where nothing was asked in the store's
-	// place: a counter has nothing else to answer.
+	// mustCount makes an outage an error if nothing was asked instead of the
+	// store: a counter has nothing else to answer.
 	mustCount bool
 }
 
@@ -64,15 +64,15 @@ type policy rule.Outage
 // OnOutage implements [drive.Policies].
 func (p *policy) OnOutage(int) rule.Outage { return rule.Outage(*p) }
 
-// ask is one call of a limiter on its way through the store. Asks are pooled.
-type ask struct {
+// limiterCall is one call of a limiter on its way through the store. They are pooled.
+type limiterCall struct {
 	task  drive.Task
 	op    [1]store.Op
 	of    [1]int
 	bytes []byte // of the key and the member
 }
 
-// NewLimiter returns a limiter that counts in memory of its own, unless
+// NewLimiter returns a limiter that counts in its own memory, unless
 // [WithStore] gives a store. The error holds a [*fault.Fault] for everything that is
 // wrong with the limit and the options; see [fault.Of]. [window.Unlimited] is
 // refused: use [NewCounter].
@@ -110,7 +110,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	if hooks, m.owned = o.openStore(&m.driver); m.observer == nil {
 		m.memory = hooks.Memory
 	}
-	m.asks.New = func() any { return new(ask) }
+	m.calls.New = func() any { return new(limiterCall) }
 	return m, nil
 }
 
@@ -253,8 +253,7 @@ func (m *Limiter) Wait(ctx context.Context, key string) error {
 	}
 }
 
-// ready returns an error that says what to do about a limiter that was not made
-// by NewLimiter.
+// ready returns the error of a limiter that was not made by NewLimiter.
 func (m *Limiter) ready() error {
 	if m != nil && m.limit != nil {
 		return nil
@@ -274,7 +273,7 @@ func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n
 		return err
 	}
 	if m.memory == nil || len(key)+len(member) > limiterKey {
-		*r, err = m.general(ctx, verb, key, member, n)
+		*r, err = m.observe(ctx, verb, key, member, n)
 		return err
 	}
 	var room [limiterKey]byte
@@ -284,7 +283,7 @@ func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n
 	if member != "" {
 		ops[0].Member = append(room[len(key):len(key)], member...)
 	}
-	if err = m.memory.Call(ctx, verb, ops[:]); err != nil {
+	if err = m.memory.Decide(ctx, verb, ops[:]); err != nil {
 		*r, err = m.drive(ctx, verb, key, member, n, err)
 		return err
 	}
@@ -309,7 +308,7 @@ func (m *Limiter) refuse(n int64) error {
 // drive asks the store and applies the outage policy where it cannot answer.
 // err is the store's answer, if it has been asked already.
 func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string, n int64, err error) (r Result, _ error) {
-	a := m.asks.Get().(*ask)
+	a := m.calls.Get().(*limiterCall)
 	a.bytes = append(append(a.bytes[:0], key...), member...)
 	a.task.Verb, a.task.Policies = verb, &m.policy
 	a.op[0] = store.Op{
@@ -327,7 +326,7 @@ func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string
 		r = m.result(&a.task)
 	}
 	a.task.Reset()
-	m.asks.Put(a)
+	m.calls.Put(a)
 	return r, err
 }
 
@@ -348,8 +347,8 @@ func (m *Limiter) result(t *drive.Task) Result {
 	return r
 }
 
-// general decides any call, and tells the observer, if there is one.
-func (m *Limiter) general(ctx context.Context, verb store.Verb, key, member string, n int64) (Result, error) {
+// observe decides any call, and calls the observer, if there is one.
+func (m *Limiter) observe(ctx context.Context, verb store.Verb, key, member string, n int64) (Result, error) {
 	began := time.Now()
 	r, err := m.drive(ctx, verb, key, member, n, nil)
 	if m.observer == nil {

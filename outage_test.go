@@ -77,7 +77,7 @@ func (s *shaky) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	return s.Store.Read(ctx, op)
 }
 
-// shakyEngine is an engine on a shaky store, with four nodes.
+// shakyEngine returns an engine on a shaky store, with four nodes.
 func shakyEngine(t *testing.T, rules []rule.Rule, options ...weir.Option) (*weir.Engine, *shaky) {
 	t.Helper()
 	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
@@ -95,7 +95,7 @@ func takes(t *testing.T, e *weir.Engine, attributes ...string) weir.Decision {
 	return d
 }
 
-// counts are the decision's limits: rule, used, quota.
+// counts returns the decision's limits: rule, used, quota.
 func counts(d weir.Decision) (s string) {
 	for _, u := range d.Usages {
 		s += fmt.Sprintf("%s %d/%d ", u.Rule, u.Used, u.Quota)
@@ -222,7 +222,7 @@ func TestStoreIsAskedTwice(t *testing.T) {
 	}
 }
 
-// Rules behind a verdict decide nothing in an outage either, whatever their
+// Rules after a verdict decide nothing in an outage either, whatever their
 // policy. What memory stands in for counts there.
 func TestOutageBehindAVerdict(t *testing.T) {
 	t.Parallel()
@@ -387,7 +387,7 @@ func TestOutageEndsWithItsRequest(t *testing.T) {
 }
 
 // A degraded decision has the first reason that it met, also when it met the
-// outage behind a verdict, and the next decision has none of it.
+// outage after a verdict, and the next decision has none of it.
 func TestReasonOfAnOutage(t *testing.T) {
 	t.Parallel()
 	e, s := shakyEngine(t, []rule.Rule{

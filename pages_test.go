@@ -13,12 +13,12 @@ import (
 	"unicode"
 )
 
-// TestArchitectureLists compares the list of folders in docs/architecture.md with
+// TestArchitectureLists compares the list of folders in docs/explanation/architecture.md with
 // the table of arrows: each package is in the list, once, and imports only packages
 // further down.
 func TestArchitectureLists(t *testing.T) {
 	t.Parallel()
-	page := readPage(t, "docs/architecture.md")
+	page := readPage(t, "docs/explanation/architecture.md")
 	_, list, _ := strings.Cut(page, "```\n")
 	list, prose, _ := strings.Cut(list, "```\n")
 	line := map[string]int{}
@@ -73,7 +73,7 @@ var (
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md", "benchmarks/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -101,25 +101,27 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// pairsPending are the pages in Chinese that wait for a translation of their English page.
+var pairsPending = []string{
+	"docs/zh/explanation/windows.md",
+	"docs/zh/guides/redis.md",
+	"docs/zh/reference/rules.md",
+}
+
 // TestPairs compares each page in Chinese with its English page: the code is the
 // same apart from comments, and so are the names and numbers in the tables. It prints
 // the first difference only, because all that follow have another number.
 func TestPairs(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("docs/*/*.zh.md")
+	pages, err := filepath.Glob("docs/zh/*/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	pairs := map[string]string{"README.zh-CN.md": "README.md", "docs/koala.zh.md": "docs/koala.md"}
+	pairs := map[string]string{"README.zh-CN.md": "README.md"}
 	for _, page := range pages {
-		pairs[page] = strings.TrimSuffix(page, ".zh.md") + ".md"
-	}
-	inChinese, err := filepath.Glob("docs/zh/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, page := range inChinese {
-		pairs[page] = filepath.Join("docs", filepath.Base(page))
+		if !slices.Contains(pairsPending, page) {
+			pairs[page] = strings.Replace(page, "docs/zh/", "docs/", 1)
+		}
 	}
 	for page, english := range pairs {
 		t.Run(page, func(t *testing.T) {
@@ -159,40 +161,37 @@ func codeOf(page string) []string {
 }
 
 // TestAccuracyOfOthers compares the most that other limiters admit, in the README
-// and in the comparison, with the table of docs/benchmarks.md. Rows with a * there
+// and in the comparison, with the table of docs/explanation/benchmarks.md. Rows with a * there
 // come from the real clock and differ a little from run to run.
 func TestAccuracyOfOthers(t *testing.T) {
 	t.Parallel()
-	_, table, _ := strings.Cut(readPage(t, "docs/benchmarks.md"), "\n## Accuracy\n")
+	_, table, _ := strings.Cut(readPage(t, "docs/explanation/benchmarks.md"), "\n## Accuracy\n")
 	table, _, _ = strings.Cut(table, "\n## ")
-	// most returns the largest number in the row that starts with name, and how much
-	// it may differ.
+	// most returns the number in the row that starts with name, and how much it may
+	// differ.
 	most := func(name string) (largest, slack float64) {
 		for _, text := range row.FindAllString(table, -1) {
 			cells := strings.Split(text, "|")
 			if !strings.HasPrefix(strings.TrimSpace(cells[1]), name) {
 				continue
 			}
-			for _, c := range cells[2:6] {
-				n, err := strconv.ParseFloat(strings.TrimSpace(c), 64)
-				if err != nil {
-					t.Fatalf("row %s: %v", name, err)
-				}
-				largest = max(largest, n)
+			largest, err := strconv.ParseFloat(strings.TrimSpace(cells[2]), 64)
+			if err != nil {
+				t.Fatalf("row %s: %v", name, err)
 			}
 			if strings.Contains(cells[1], "*") {
 				slack = 0.02
 			}
 			return largest, slack + 0.0005
 		}
-		t.Fatalf("docs/benchmarks.md has no row %s", name)
+		t.Fatalf("docs/explanation/benchmarks.md has no row %s", name)
 		return 0, 0
 	}
 	measured := map[string]string{
 		"weir": "weir sliding, precision 100", "x/time/rate": "x/time/rate", "ulule/limiter": "ulule/limiter",
 		"throttled": "throttled, map", "go-zero": "go-zero RollingWindow", "Sentinel": "Sentinel LeapArray",
 	}
-	for _, page := range []string{"README.md", "README.zh-CN.md", "docs/comparison.md"} {
+	for _, page := range []string{"README.md", "README.zh-CN.md", "docs/explanation/comparison.md"} {
 		for limiter, name := range measured {
 			cell := regexp.MustCompile(`(?m)^\| \**` + limiter + `[^|]*\| ((?:\**[0-9]|almost|接近)[^|]*)\|`).FindStringSubmatch(readPage(t, page))
 			if cell == nil {
@@ -205,10 +204,10 @@ func TestAccuracyOfOthers(t *testing.T) {
 			switch {
 			case strings.HasPrefix(text, "almost 2") || strings.HasPrefix(text, "接近 2"):
 				if want < 1.8 || want >= 2 {
-					t.Errorf("%s: %s admits %q, and docs/benchmarks.md has %v", page, limiter, text, want)
+					t.Errorf("%s: %s admits %q, and docs/explanation/benchmarks.md has %v", page, limiter, text, want)
 				}
 			case err != nil || math.Abs(got-want) > slack:
-				t.Errorf("%s: %s admits %q, and docs/benchmarks.md has %v", page, limiter, text, want)
+				t.Errorf("%s: %s admits %q, and docs/explanation/benchmarks.md has %v", page, limiter, text, want)
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // hold writes into d the receipt of a take that was admitted, and the length of its
 // shortest hold, if the take holds anything.
 func (d *Decision) hold(p *plan.Plan, t *drive.Task) {
-	if (p.Request.ID == [12]byte{}) || !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Result.Held }) {
+	if !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Result.Held }) {
 		return
 	}
 	r := seal.Take{ID: p.Request.ID}
@@ -23,7 +23,7 @@ func (d *Decision) hold(p *plan.Plan, t *drive.Task) {
 		r.Place = seal.Local
 	}
 	p.Receipt(&r, t.Ops)
-	d.Receipt = Receipt{Take: p.Request.Key.Seal(r)}
+	d.Receipt = Receipt{Take: p.Request.Sealer.Seal(r)}
 	for n, i := range t.Of {
 		if !t.Ops[n].Result.Held {
 			continue
@@ -57,9 +57,9 @@ func (s *ids) next() (id [12]byte) {
 	return id
 }
 
-// seals seals the receipts of an engine, and tells which receipts are valid. The
+// seals seals the receipts of an engine, and reports which receipts are valid. The
 // secret is that of the store, so that all engines on the same counters accept
-// them. While the store has none, the engine uses a secret of its own.
+// them. While the store has none, the engine uses its own secret.
 type seals struct {
 	store hook.Keyed // nil: the store has no secret
 	own   seal.Secret
@@ -86,11 +86,11 @@ func (s *seals) prepare(r *plan.Request) {
 	if s.store != nil {
 		shared = s.store.Secrets(false)
 	}
-	if !r.Verb.Ends() {
+	if !r.Verb.NeedsReceipt() {
 		if len(shared) > 0 {
-			r.Key.Use(shared[0])
+			r.Sealer.Use(shared[0])
 		} else {
-			r.Key.Use(s.own)
+			r.Sealer.Use(s.own)
 		}
 		return
 	}
@@ -107,7 +107,7 @@ func (s *seals) prepare(r *plan.Request) {
 // whether that is one of secrets.
 func sealed(r *plan.Request, secrets ...seal.Secret) bool {
 	for _, secret := range secrets {
-		if r.Key.Use(secret); r.Key.Sealed(&r.Receipt) {
+		if r.Sealer.Use(secret); r.Sealer.Sealed(&r.Receipt) {
 			return true
 		}
 	}

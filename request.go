@@ -35,7 +35,7 @@ type Request struct {
 	// The methods of those names set it. With another verb it is an error.
 	Receipt Receipt
 
-	// Rules, if it is not nil, decides the request in place of the engine's rules.
+	// Rules, if it is not nil, decides the request instead of the engine's rules.
 	// It is for limits that come with a request. Rules with the same identity
 	// ([rule.Rule]) in both have the same counters. Pass the same set again for
 	// the same limits: the engine prepares each set once, and remembers a few
@@ -69,9 +69,9 @@ func Attributes(namesAndValues ...string) []Attribute {
 	return attrs
 }
 
-// vector returns the values of attributes in the order of set's attributes. It
+// valuesOf returns the values of attributes in the order of set's attributes. It
 // reuses the memory of values, all of whose texts are empty.
-func vector(values []string, set *ruleset.Compiled, attributes []Attribute) []string {
+func valuesOf(values []string, set *ruleset.Compiled, attributes []Attribute) []string {
 	if n := set.Width(); cap(values) < n {
 		values = make([]string, n)
 	} else {

@@ -48,7 +48,7 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 		_, allows := c.plan.Rules.Unmatched()
 		g.task.Refused = g.task.Refused || c.now.Refused || len(c.plan.Matched) == 0 && !allows
 	}
-	g.putOff()
+	g.moveToSecondStep()
 	if err := g.gather(); err != nil {
 		return false, err
 	}
@@ -73,14 +73,16 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 	return allowed, nil
 }
 
-// isBehind reports whether the op numbered n belongs to a rule behind a verdict.
-func (c *call) isBehind(n int) bool { return c.plan.Verdict >= 0 && c.now.Of[n] > c.plan.Verdict }
+// isAfterVerdict reports whether the op numbered n belongs to a rule after a verdict.
+func (c *call) isAfterVerdict(n int) bool {
+	return c.plan.VerdictRule >= 0 && c.now.Of[n] > c.plan.VerdictRule
+}
 
-// putOff moves ops of rules behind a verdict to the step after the one that decides,
+// moveToSecondStep moves ops of rules after a verdict to the step after the one that decides,
 // because they are not to count if another request is denied. An op stays if another one
 // decides on its key: all hits of a key fit, or none.
-func (g *grouped) putOff() {
-	if !slices.ContainsFunc(g.calls, func(c *call) bool { n := len(c.now.Ops); return n > 0 && c.isBehind(n-1) }) {
+func (g *grouped) moveToSecondStep() {
+	if !slices.ContainsFunc(g.calls, func(c *call) bool { n := len(c.now.Ops); return n > 0 && c.isAfterVerdict(n-1) }) {
 		return
 	}
 	deciding := map[opKey]bool{}
@@ -97,7 +99,7 @@ func (g *grouped) putOff() {
 	for _, c := range g.calls {
 		now, later, left := &c.now, &c.plan.Later, 0
 		for n, op := range now.Ops {
-			if c.isBehind(n) && !deciding[keyOf(&op)] {
+			if c.isAfterVerdict(n) && !deciding[keyOf(&op)] {
 				later.List, later.Of = append(later.List, op), append(later.Of, now.Of[n])
 				continue
 			}

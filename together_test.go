@@ -141,7 +141,7 @@ func TestTogetherWithVerdicts(t *testing.T) {
 	}
 }
 
-// Rules behind a verdict that allows count when all requests are allowed.
+// Rules after a verdict that allows count when all requests are allowed.
 func TestTogetherBehindAVerdict(t *testing.T) {
 	t.Parallel()
 	e := engine(t, []rule.Rule{
@@ -151,10 +151,10 @@ func TestTogetherBehindAVerdict(t *testing.T) {
 	})
 	items := itemsOf([]string{"user", "ann"}, []string{"user", "ann"})
 	if !together(t, e, items) || usedBy(t, e, "behind", "ann") != 2 {
-		t.Fatalf("got %d behind the verdict, want 2", usedBy(t, e, "behind", "ann"))
+		t.Fatalf("got %d after the verdict, want 2", usedBy(t, e, "behind", "ann"))
 	}
 	if together(t, e, items) || usedBy(t, e, "behind", "ann") != 2 {
-		t.Errorf("got %d behind the verdict, want 2 still", usedBy(t, e, "behind", "ann"))
+		t.Errorf("got %d after the verdict, want 2 still", usedBy(t, e, "behind", "ann"))
 	}
 }
 
@@ -413,10 +413,10 @@ func TestTogetherIsAsStrictAsTheStrictest(t *testing.T) {
 		attributes    []weir.Attribute // of the other request
 		want          int64            // used after a call that is denied
 	}{
-		"behind a verdict": {limit(1), limit(1), weir.Attributes("user", "ann", "plan", "vip"), 0},
-		"a larger quota":   {limit(1), limit(5), ann, 0},
-		"a shadow rule":    {limit(1), shadow, ann, 0},
-		"count denied":     {limit(1), denied, ann, 1},
+		"after a verdict": {limit(1), limit(1), weir.Attributes("user", "ann", "plan", "vip"), 0},
+		"a larger quota":  {limit(1), limit(5), ann, 0},
+		"a shadow rule":   {limit(1), shadow, ann, 0},
+		"count denied":    {limit(1), denied, ann, 1},
 	} {
 		other := compile(t, []rule.Rule{vip, tc.other})
 		for turn := range 2 {

@@ -81,7 +81,7 @@ func (e *Engine) locate(name string, attributes []Attribute) (located, error) {
 	if err != nil {
 		return located{}, err
 	}
-	values := vector(nil, rules.Compiled, attributes)
+	values := valuesOf(nil, rules.Compiled, attributes)
 	op, i, ok, err := rules.Locate(name, values)
 	switch {
 	case err != nil:
@@ -89,5 +89,5 @@ func (e *Engine) locate(name string, attributes []Attribute) (located, error) {
 	case !ok:
 		return located{}, fmt.Errorf("%w that counts: %q", ErrUnknownRule, name)
 	}
-	return located{rules.Rule(i), op, rules.Key(i, values)}, nil
+	return located{rules.Rule(i), op, rules.ReadableKey(i, values)}, nil
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// verdict is the last of the engine's three parts: it writes into d, which is empty, the
+// writeDecision is the last of the engine's three parts: it writes into d, which is empty, the
 // decision of what p has planned and t has the answers to. It is pure. The first rule, in
-// the rules' order, that does not admit the request gives the outcome. A verdict rule
-// ([rule.KindVerdict]) is something else: a rule that sets the outcome and counts nothing.
-func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
+// the rules' order, that does not admit the request gives the outcome. The decision has a
+// receipt only if admitted is set: the take was admitted as a whole.
+func writeDecision(d *Decision, p *plan.Plan, t *drive.Task, admitted bool) {
 	rules, verb := p.Rules, p.Request.Verb
 	d.Allowed, d.Outcome, d.Rules = true, rule.Allow, rules.Set
 	d.Degraded, d.DegradedReason = t.Outage != nil, t.Reason
@@ -49,9 +49,9 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 		if common.SameKey && n > 0 && t.Of[n-1] == i-1 {
 			u.Key = d.Usages[n-1].Key
 		} else {
-			u.Key = rules.Key(i, p.Request.Values)
+			u.Key = rules.ReadableKey(i, p.Request.Values)
 		}
-		if verb.Ends() || verb == store.Record && common.Held {
+		if verb.NeedsReceipt() || verb == store.Record && common.Held {
 			u.Hits = 0 // counted by the take, or not counted: a record holds no place
 		}
 		if op.Result.Banned && op.Hold != nil {
@@ -67,16 +67,16 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 	if decides && t.Denied >= 0 {
 		deny(t.Denied, t.RetryAfter)
 	}
-	if p.Verdict >= 0 {
+	if p.VerdictRule >= 0 {
 		for _, i := range p.Matched {
 			if common := rules.Prepared(i); common.Kind == rule.KindVerdict && !common.Shadow {
 				d.Verdicts = append(d.Verdicts, common.Name)
 			}
 		}
-		switch common := rules.Prepared(p.Verdict); {
+		switch common := rules.Prepared(p.VerdictRule); {
 		case !decides:
-		case !rules.Allows(p.Verdict):
-			deny(p.Verdict, window.Never)
+		case !rules.Allows(p.VerdictRule):
+			deny(p.VerdictRule, window.Never)
 		case denial < 0:
 			d.Outcome, d.Rule = common.Outcome, common.Name
 		}
@@ -84,5 +84,8 @@ func verdict(d *Decision, p *plan.Plan, t *drive.Task) {
 	if denial >= 0 {
 		common := rules.Prepared(denial)
 		d.Allowed, d.Outcome, d.Rule = false, common.Outcome, common.Name
+	}
+	if d.Allowed && admitted && (p.Request.ID != [12]byte{}) {
+		d.hold(p, t)
 	}
 }

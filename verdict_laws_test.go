@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// FuzzVerdicts holds the engine to a slow reference model on random rules, of which many
+// FuzzVerdicts compares the engine with a slow reference model on random rules, of which many
 // decide at once, and random requests.
 func FuzzVerdicts(f *testing.F) {
 	for seed := range uint64(50) {
@@ -149,7 +149,7 @@ func (m *model) matches(r *rule.Rule, req *weir.Request) bool {
 	return true
 }
 
-// count does with rule i what verb does; taken says that a take counts in it.
+// count applies verb to rule i; taken reports whether a take counts in it.
 func (m *model) count(verb store.Verb, req *weir.Request, i int, taken bool) {
 	switch {
 	case verb == store.Record || verb == store.Take && taken:

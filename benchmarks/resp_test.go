@@ -23,7 +23,7 @@ var (
 // its address and the manual.
 func respService(t *testing.T) (address, page string) {
 	t.Helper()
-	text, err := os.ReadFile("../docs/resp.md")
+	text, err := os.ReadFile("../docs/reference/resp.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,9 +87,9 @@ func sendable(verb store.Verb, r *weir.Request) error {
 		return fault.Newf("rules", "cannot be sent to a service: want them in its rules file")
 	case int(verb) >= len(methods):
 		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
-	case verb.Ends() && r.Receipt.IsZero():
+	case verb.NeedsReceipt() && r.Receipt.IsZero():
 		return fault.Newf("receipt", "is missing: a %s needs the receipt of a take", verb)
-	case !verb.Ends() && !r.Receipt.IsZero():
+	case !verb.NeedsReceipt() && !r.Receipt.IsZero():
 		return fault.Newf("receipt", "with a %s: want a settle, a cancel or a renew", verb)
 	case r.Hits < 0:
 		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)

@@ -15,7 +15,7 @@ import (
 // The table of dialects in the manual states what Set writes.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/http.md")
+	page, err := os.ReadFile("../docs/reference/http.md")
 	if err != nil {
 		t.Fatal(err)
 	}

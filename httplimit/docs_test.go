@@ -11,7 +11,7 @@ import (
 // Each snippet of the manual is part of an example, which runs as a test.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/middleware.md")
+	page, err := os.ReadFile("../docs/guides/middleware.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,13 +47,13 @@ func TestAddressesAreKeys(t *testing.T) {
 	plain := valuesOf(set, "2001:db8::1")
 	for _, other := range []string{"2001:DB8::1", "[2001:db8:0::1]:80"} {
 		values := valuesOf(set, other)
-		if set.Compiled().Key(0, values) != "2001:db8::1" || string(set.Compiled().AppendKey(nil, 0, values)) != string(set.Compiled().AppendKey(nil, 0, plain)) {
-			t.Errorf("%s: got key %s, want that of 2001:db8::1", other, set.Compiled().Key(0, values))
+		if set.Compiled().ReadableKey(0, values) != "2001:db8::1" || string(set.Compiled().AppendKey(nil, 0, values)) != string(set.Compiled().AppendKey(nil, 0, plain)) {
+			t.Errorf("%s: got key %s, want that of 2001:db8::1", other, set.Compiled().ReadableKey(0, values))
 		}
-		if got := set.Compiled().Key(1, values); got != "2001:db8::/64" {
+		if got := set.Compiled().ReadableKey(1, values); got != "2001:db8::/64" {
 			t.Errorf("%s: got key %s, want the network", other, got)
 		}
-		if got := set.Compiled().Key(3, values); got != other {
+		if got := set.Compiled().ReadableKey(3, values); got != other {
 			t.Errorf("%s: got key %s of another attribute, want it unchanged", other, got)
 		}
 		if got := set.Compiled().Match(values, nil, false); len(got) != 4 && len(got) != 3 || got[len(got)-1] != 2 {

@@ -39,7 +39,7 @@ func TestNoAllocations(t *testing.T) {
 			key = set.Compiled().AppendKey(key[:0], i, values)
 			set.Compiled().LimitOf(i, values)
 		}
-		set.Compiled().Key(2, values)
+		set.Compiled().ReadableKey(2, values)
 		set.Compiled().Member(1, values)
 		if n, err := set.Compiled().Sum(2, values); n != 12 || err != nil {
 			t.Fatalf("got %d, %v, want 12", n, err)

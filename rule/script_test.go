@@ -117,7 +117,7 @@ func (s *script) match(values []string) string {
 func (s *script) keys(out *strings.Builder, values []string) {
 	for _, i := range s.set.Compiled().Match(values, nil, false) {
 		r := s.set.Rule(i)
-		fmt.Fprintf(out, "%s: %q, bytes %q", r.Name, s.set.Compiled().Key(i, values), s.set.Compiled().AppendKey(nil, i, values))
+		fmt.Fprintf(out, "%s: %q, bytes %q", r.Name, s.set.Compiled().ReadableKey(i, values), s.set.Compiled().AppendKey(nil, i, values))
 		if compiled := s.set.Compiled().LimitOf(i, values); compiled != nil {
 			l := *compiled.Limit
 			fmt.Fprintf(out, ", quota %d in %s", l.Quota, l.Window)

@@ -11,7 +11,7 @@
 // source line and what was expected; see [fault.List]. A list file holds the entries
 // of a list that rules test against, one a line.
 //
-// docs/rules.md is the manual of the format. cmd/weir/weir.schema.json describes it to
+// docs/reference/rules.md is the manual of the format. cmd/weir/weir.schema.json describes it to
 // editors; the command weir schema prints that file.
 package rulefile
 

@@ -32,9 +32,9 @@ const (
 
 var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew"}
 
-// Ends reports whether v is about the holds of an earlier take: it is Settle,
+// NeedsReceipt reports whether v is about the holds of an earlier take: it is Settle,
 // Cancel or Renew.
-func (v Verb) Ends() bool { return v >= Settle && v <= Renew }
+func (v Verb) NeedsReceipt() bool { return v >= Settle && v <= Renew }
 
 // String returns the verb as the API writes it.
 func (v Verb) String() string {
@@ -127,8 +127,8 @@ type Hold struct {
 	// Sure, in a cancel, states that the take was counted.
 	Sure bool
 
-	// Quiet, in a record, makes hits past the quota no strike ([window.Ban]).
-	Quiet bool
+	// NoStrike, in a record, makes hits past the quota no strike ([window.Ban]).
+	NoStrike bool
 }
 
 // Call is a list of ops that a store decides in one atomic step.

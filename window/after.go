@@ -53,8 +53,8 @@ func split(s State) (base, inner State) {
 	return s[1:n:n], s[n:]
 }
 
-// part returns how many of n hits are the limit's when the base holds held.
-func (a *after) part(held, n int64) int64 {
+// splitHits returns how many of n hits are the limit's when the base holds held.
+func (a *after) splitHits(held, n int64) int64 {
 	n = min(n, MaxHits+1) // as good as more: neither fits
 	return min(max(held-a.count+1+n, 0), n)
 }
@@ -62,7 +62,7 @@ func (a *after) part(held, n int64) int64 {
 func (a *after) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	b, in := split(s)
 	held, _ := a.base.look(b, now, Hits{})
-	used, fits = a.inner.look(in, now, Hits{N: a.part(held, h.N)})
+	used, fits = a.inner.look(in, now, Hits{N: a.splitHits(held, h.N)})
 	if fits != never && fits <= now {
 		return used, fits
 	}
@@ -71,7 +71,7 @@ func (a *after) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	// go on fitting, so bisect for the first instant.
 	fitsAt := func(at Instant) bool {
 		held, _ := a.base.look(b, at, Hits{})
-		_, f := a.inner.look(in, at, Hits{N: a.part(held, h.N)})
+		_, f := a.inner.look(in, at, Hits{N: a.splitHits(held, h.N)})
 		return f != never && f <= at
 	}
 	hi := fits
@@ -97,9 +97,9 @@ func (a *after) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 func (a *after) add(s State, now Instant, h Hits) State {
 	b, _ := split(s)
 	held, _ := a.base.look(b, now, Hits{})
-	n := a.part(held, h.N)
-	s, b = a.open(s, a.base.room(b, h))
-	s = closeBase(s, a.base.add(b, now, h), cap(b))
+	n := a.splitHits(held, h.N)
+	s, b = a.growBase(s, a.base.wordsAfter(b, h))
+	s = shrinkBaseOf(s, a.base.add(b, now, h), cap(b))
 	if n == 0 {
 		return s
 	}
@@ -125,7 +125,7 @@ func (a *after) giveBack(s State, now Instant, h Hits, sub func(w algorithm, s S
 		s = append(s[:end], sub(a.inner, in, Hits{N: n})...)
 	}
 	if len(b) > 0 {
-		s = closeBase(s, sub(a.base, b, h), len(b))
+		s = shrinkBaseOf(s, sub(a.base, b, h), len(b))
 	}
 	if len(s) == 1 {
 		return s[:0]
@@ -133,15 +133,15 @@ func (a *after) giveBack(s State, now Instant, h Hits, sub func(w algorithm, s S
 	return s
 }
 
-// open returns s with room words for the base's state to grow into, behind
-// which the limit's follows, and the base's state in that room.
-func (a *after) open(s State, room int) (opened, base State) {
+// growBase returns s with capacity for room words of the base's state, after which the
+// limit's follows, and the base's state with that capacity.
+func (a *after) growBase(s State, room int) (opened, base State) {
 	b, in := split(s)
 	words, room := len(b), max(len(b), room)
 	size := 1 + room + len(in)
 	opened = s
 	if size > cap(s) {
-		opened = make(State, size, max(size, min(2*size, a.words())))
+		opened = make(State, size, max(size, min(2*size, a.maxWords())))
 	}
 	opened = opened[:size]
 	copy(opened[1+room:], in)
@@ -149,9 +149,9 @@ func (a *after) open(s State, room int) (opened, base State) {
 	return opened, opened[1 : 1+words : 1+room]
 }
 
-// closeBase puts b where s has room words for the base's state, and closes the
-// gap behind it.
-func closeBase(s, b State, room int) State {
+// shrinkBaseOf puts b where s has capacity for room words of the base's state, and closes the
+// gap after it.
+func shrinkBaseOf(s, b State, room int) State {
 	if len(b) > room { // only where the base's own limit was changed
 		grown := make(State, len(s)-room+len(b))
 		copy(grown[1+len(b):], s[1+room:])
@@ -185,12 +185,12 @@ func (a *after) seen(s State) (at Instant) {
 	return at
 }
 
-func (a *after) room(s State, h Hits) int {
+func (a *after) wordsAfter(s State, h Hits) int {
 	b, in := split(s)
-	return 1 + a.base.room(b, h) + a.inner.room(in, h)
+	return 1 + a.base.wordsAfter(b, h) + a.inner.wordsAfter(in, h)
 }
 
-func (a *after) words() int { return 1 + a.base.words() + a.inner.words() }
+func (a *after) maxWords() int { return 1 + a.base.maxWords() + a.inner.maxWords() }
 
 // history returns nothing: neither of the two windows has all the hits.
 func (a *after) history(State, Instant, int64) ([]Cell, bool) { return nil, false }

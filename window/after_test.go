@@ -10,24 +10,24 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// TestAfterIsExact compares takes and waits with two twins: hits below the count
+// TestAfterIsExact compares takes and waits with two models: hits below the count
 // go to the base alone, those from the count on to the limit too.
 func TestAfterIsExact(t *testing.T) {
 	t.Parallel()
 	limits := []struct {
 		window window.Window
-		twin   func() twin
+		model  func() model
 	}{
-		{window.Sliding(2 * time.Second), func() twin { return &log{length: 2 * time.Second} }},
-		{window.Fixed(2 * time.Second), func() twin { return fixed(2 * time.Second) }},
+		{window.Sliding(2 * time.Second), func() model { return &log{length: 2 * time.Second} }},
+		{window.Fixed(2 * time.Second), func() model { return fixed(2 * time.Second) }},
 	}
 	bases := []struct {
 		window window.Window
-		twin   func() twin
+		model  func() model
 	}{
-		{window.Fixed(time.Minute), func() twin { return fixed(time.Minute) }},
-		{window.Sliding(time.Minute), func() twin { return &log{length: time.Minute} }},
-		{window.Sliding(time.Second), func() twin { return &log{length: time.Second} }},
+		{window.Fixed(time.Minute), func() model { return fixed(time.Minute) }},
+		{window.Sliding(time.Minute), func() model { return &log{length: time.Minute} }},
+		{window.Sliding(time.Second), func() model { return &log{length: time.Second} }},
 	}
 	for _, limit := range limits {
 		for _, base := range bases {
@@ -42,7 +42,7 @@ func TestAfterIsExact(t *testing.T) {
 					for _, shape := range shapes {
 						rnd := rand.New(rand.NewPCG(uint64(count), uint64(quota)))
 						tr := traffic{shape: shape, verbs: []verb{take, take, take, check}, length: 2 * time.Second, most: min(count+quota, 300)}
-						afterAgrees(t, l, base.twin(), limit.twin(), tr.calls(rnd, 400))
+						afterAgrees(t, l, base.model(), limit.model(), tr.calls(rnd, 400))
 					}
 				}
 			}
@@ -50,7 +50,7 @@ func TestAfterIsExact(t *testing.T) {
 	}
 }
 
-func afterAgrees(t *testing.T, l *window.Compiled, base, inner twin, calls []call) {
+func afterAgrees(t *testing.T, l *window.Compiled, base, inner model, calls []call) {
 	t.Helper()
 	quota, count := l.Quota, l.After.Count
 	var s window.State

@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// aligned is the twin of an aligned window: it counts lengths from the epoch.
+// aligned is the model of an aligned window: it counts lengths from the epoch.
 func aligned(length time.Duration) *span {
 	return &span{period: func(now window.Instant) (from, to window.Instant) {
 		whole := now.Time().Sub(time.Unix(0, 0)) / length

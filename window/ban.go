@@ -62,18 +62,18 @@ func (b *Ban) length(n int64) Instant {
 }
 
 // banState is what a state remembers of bans: three words before the state of the
-// limit that is around. They are the strikes with a mark, the end of the last
+// wrapped limit. They are the strikes with a mark, the end of the last
 // ban, and its length.
 //
 // A state without strikes can have these words, too, if its window is undated: end is then
 // an instant from which on no hits were dropped, and length is 1. The first take with a
-// receipt notes it. Otherwise a cancel could give back the hits of other takes after those of
+// receipt marks it. Otherwise a cancel could give back the hits of other takes after those of
 // its own were dropped: by a strike, by a refund, or because the key was forgotten.
 type banState struct {
 	strikes  int64 // 0: there are none
 	end      Instant
 	length   Instant
-	refunded bool // since the last strike, so that nothing can be noted; of an undated window
+	refunded bool // since the last strike, so that nothing can be marked; of an undated window
 }
 
 // banWords is odd, so that a state of members, which can begin with any word but
@@ -143,13 +143,13 @@ func (b *banState) since() Instant { return b.end - b.length }
 // forgotten returns what is left of b, which has strikes, when they are forgotten.
 func (b *banState) forgotten(now Instant) banState {
 	if b.refunded {
-		return notedAt(now + 1)
+		return markedAt(now + 1)
 	}
-	return notedAt(b.since() + 1)
+	return markedAt(b.since() + 1)
 }
 
-// notedAt returns the note that no hits were dropped from an instant on.
-func notedAt(at Instant) banState { return banState{end: at, length: 1} }
+// markedAt returns the mark that no hits were dropped from an instant on.
+func markedAt(at Instant) banState { return banState{end: at, length: 1} }
 
 // from returns the first instant whose hits cannot have been dropped by now. named
 // reports whether a take with a receipt has counted them.
@@ -166,7 +166,7 @@ func (l *Compiled) from(b *banState, now Instant, named bool) Instant {
 }
 
 // join returns the state of the parts of p, which can be parts of s. Strikes that are
-// forgotten leave it, and so does a note beside an empty state.
+// forgotten leave it, and so does a mark with an empty state.
 func (l *Compiled) join(s State, p *part) State {
 	b := p.ban
 	if b.strikes > 0 && b.left(p.now, &l.Ban) == 0 {
@@ -187,7 +187,7 @@ func compileBan(c *Compiled, below func(Limit) *Compiled) {
 	limit, inner := c.Limit, *c.Limit
 	inner.Ban = Ban{}
 	*c = *below(inner)
-	c.Limit, c.log, c.around = limit, nil, true
+	c.Limit, c.log, c.wrapped = limit, nil, true
 }
 
 func validateBan(l *Limit, f *faults) {

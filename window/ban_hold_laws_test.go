@@ -9,10 +9,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// banHoldTwin is a limit that holds and bans, by the definition: the limit without
+// banHoldModel is a limit that holds and bans, by the definition: the limit without
 // bans, and the ban. A strike drops the hits that are final, and no hold.
-type banHoldTwin struct {
-	*holdTwin
+type banHoldModel struct {
+	*holdModel
 	ban     window.Ban
 	strikes int64
 	end     window.Instant
@@ -21,21 +21,21 @@ type banHoldTwin struct {
 
 // over reports whether n hits do not fit at now, because of the quota alone for a
 // record.
-func (tw *banHoldTwin) over(c holdCall) bool {
+func (tw *banHoldModel) over(c holdCall) bool {
 	switch {
 	case c.n == 0:
 		return false
 	case c.verb == "take":
 		return c.n > window.MustCompile(tw.l).Capacity() || tw.wait(c.now, c.n) != 0
 	case c.verb == "record" && tw.l.Window.Kind != window.KindHeld:
-		all := *tw.holdTwin
+		all := *tw.holdModel
 		all.l.MaxHolds = window.MaxEntries
 		return !all.fits(c.now, c.n)
 	}
 	return false
 }
 
-func (tw *banHoldTwin) strike(now window.Instant) {
+func (tw *banHoldModel) strike(now window.Instant) {
 	tw.strikes++
 	tw.length = tw.ban.For
 	for range tw.strikes - 1 {
@@ -46,13 +46,13 @@ func (tw *banHoldTwin) strike(now window.Instant) {
 	if p, ok := tw.final.(*periodOf); ok && len(tw.holds) > 0 {
 		p.n = 0
 	} else {
-		tw.final = newHoldTwin(tw.l).final
+		tw.final = newHoldModel(tw.l).final
 	}
 	tw.seen = now
 }
 
 // banned answers n hits while the key is banned.
-func (tw *banHoldTwin) banned(now window.Instant, n int64, asks bool) window.Result {
+func (tw *banHoldModel) banned(now window.Instant, n int64, asks bool) window.Result {
 	r := window.Result{
 		Allowed: !asks, Banned: true, Used: tw.used(now), ResetAfter: tw.end.Sub(now),
 		Quota: window.MustCompile(tw.l).Capacity(),
@@ -69,13 +69,13 @@ func (tw *banHoldTwin) banned(now window.Instant, n int64, asks bool) window.Res
 	return r
 }
 
-func (tw *banHoldTwin) do(c holdCall) (r window.Result) {
+func (tw *banHoldModel) do(c holdCall) (r window.Result) {
 	asks := c.verb == "take" || c.verb == "check"
 	ends := c.verb == "settle" || c.verb == "cancel" || c.verb == "renew"
 	switch {
 	case c.now < tw.end && ends:
 		before := tw.used(c.now)
-		held := tw.holdTwin.do(c).Held
+		held := tw.holdModel.do(c).Held
 		r = tw.banned(c.now, 0, false)
 		if r.Held = held; held {
 			r.Before = before
@@ -90,21 +90,21 @@ func (tw *banHoldTwin) do(c holdCall) (r window.Result) {
 		r.Before, r.Struck = before, true
 		return r
 	case c.verb == "give back" && tw.end > 0 && c.at <= tw.end.Add(-tw.length):
-		r = tw.holdTwin.do(holdCall{verb: "check", now: c.now})
+		r = tw.holdModel.do(holdCall{verb: "check", now: c.now})
 		return r
 	}
-	return tw.holdTwin.do(c)
+	return tw.holdModel.do(c)
 }
 
 // TestHoldsUnderBansAreExact compares limits that hold and ban, of every kind, with
-// the twin. What is held is never more than the quota, also after a ban.
+// the model. What is held is never more than the quota, also after a ban.
 func TestHoldsUnderBansAreExact(t *testing.T) {
 	t.Parallel()
 	struck, found := 0, 0
 	for seed := range 4_000 {
 		r := rand.New(rand.NewPCG(uint64(seed), 18))
 		l := holdLimit(r)
-		tw := &banHoldTwin{holdTwin: newHoldTwin(l)}
+		tw := &banHoldModel{holdModel: newHoldModel(l)}
 		l.Ban = window.Ban{For: l.Window.Length / 3, Factor: r.Int64N(3), Most: 30 * time.Second, Forget: window.MaxLength}
 		if l.Ban.For = min(l.Ban.For.Truncate(time.Microsecond), l.Ban.Most); l.Ban.For == 0 {
 			l.Ban.For = time.Second
@@ -122,7 +122,7 @@ func TestHoldsUnderBansAreExact(t *testing.T) {
 				g.now = max(g.now, tw.end+window.Instant(r.IntN(3)-1))
 				c.now = g.now
 			}
-			before, room := slices.Clone(s), compiled.RecordRoom(s, window.Hits{N: max(c.n, 0)})
+			before, room := slices.Clone(s), compiled.RecordWords(s, window.Hits{N: max(c.n, 0)})
 			banned := c.now < tw.end
 			var got window.Result
 			s, got = callHold(compiled, s, c)

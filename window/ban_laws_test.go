@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// banTwin is a limit that bans, by the definition: the limit without bans, and
+// banModel is a limit that bans, by the definition: the limit without bans, and
 // what there was of bans.
-type banTwin struct {
+type banModel struct {
 	*window.Compiled
 	ban     window.Ban
 	s       window.State
@@ -21,7 +21,7 @@ type banTwin struct {
 }
 
 // left returns how many strikes are not forgotten.
-func (tw *banTwin) left(now window.Instant) int64 {
+func (tw *banModel) left(now window.Instant) int64 {
 	n := tw.strikes
 	for at := tw.end.Add(tw.ban.Forget); at <= now && n > 0; at = at.Add(tw.ban.Forget) {
 		n--
@@ -29,7 +29,7 @@ func (tw *banTwin) left(now window.Instant) int64 {
 	return n
 }
 
-func (tw *banTwin) strike(now window.Instant) {
+func (tw *banModel) strike(now window.Instant) {
 	tw.strikes = tw.left(now) + 1
 	tw.length = tw.ban.For
 	for range tw.strikes - 1 {
@@ -39,7 +39,7 @@ func (tw *banTwin) strike(now window.Instant) {
 }
 
 // banned answers n hits while the key is banned.
-func (tw *banTwin) banned(now window.Instant, n int64, asks bool) window.Result {
+func (tw *banModel) banned(now window.Instant, n int64, asks bool) window.Result {
 	r := window.Result{Allowed: !asks, Banned: true, Quota: tw.Capacity(), ResetAfter: tw.end.Sub(now)}
 	if !r.Allowed {
 		r.RetryAfter = r.ResetAfter
@@ -50,7 +50,7 @@ func (tw *banTwin) banned(now window.Instant, n int64, asks bool) window.Result 
 	return r
 }
 
-func (tw *banTwin) do(verb string, now window.Instant, h window.Hits) (r window.Result) {
+func (tw *banModel) do(verb string, now window.Instant, h window.Hits) (r window.Result) {
 	asks := verb == "take" || verb == "check"
 	if verb == "refund" && h.N == window.All {
 		before := int64(0)
@@ -88,7 +88,7 @@ func (tw *banTwin) do(verb string, now window.Instant, h window.Hits) (r window.
 	return r
 }
 
-// TestBansAreExact compares limits that ban, of every kind, with the twin.
+// TestBansAreExact compares limits that ban, of every kind, with the model.
 func TestBansAreExact(t *testing.T) {
 	t.Parallel()
 	bans := 0
@@ -101,7 +101,7 @@ func TestBansAreExact(t *testing.T) {
 			continue
 		}
 		ban := window.Ban{For: time.Duration(1+r.IntN(9)) * time.Second, Factor: r.Int64N(4), Most: 20 * time.Second, Forget: time.Duration(1+r.IntN(90)) * time.Second}
-		tw := &banTwin{Compiled: window.MustCompile(l), ban: ban}
+		tw := &banModel{Compiled: window.MustCompile(l), ban: ban}
 		l.Ban = ban
 		compiled := window.MustCompile(l)
 		var s window.State

@@ -31,8 +31,8 @@ func newBucket(l *Limit) algorithm {
 	}
 }
 
-// booked returns how far ahead of now time is booked: d + f/quota microseconds.
-func (b *bucket) booked(s State, now Instant) (d int64, f uint64) {
+// ahead returns how far ahead of now time is booked: d + f/quota microseconds.
+func (b *bucket) ahead(s State, now Instant) (d int64, f uint64) {
 	if len(s) == 0 || Instant(s[0]) < now {
 		return 0, 0
 	}
@@ -67,7 +67,7 @@ func (b *bucket) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 		}
 		return 0, now
 	}
-	d, f := b.booked(s, now)
+	d, f := b.ahead(s, now)
 	switch {
 	case d > b.limitAhead(0, f):
 		used = burst
@@ -85,18 +85,18 @@ func (b *bucket) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 	if n > burst {
 		return used, never
 	}
-	ahead := b.limitAhead(n, f)
-	if d <= ahead {
+	most := b.limitAhead(n, f)
+	if d <= most {
 		return used, now
 	}
-	return used, now + Instant(d-ahead)
+	return used, now + Instant(d-most)
 }
 
 func (b *bucket) add(s State, now Instant, h Hits) State {
 	if b.quota == 0 {
 		return s[:0]
 	}
-	d, f := b.booked(s, now)
+	d, f := b.ahead(s, now)
 	hi, lo := bits.Mul64(uint64(h.N), b.length)
 	lo, carry := bits.Add64(lo, f, 0)
 	hi += carry
@@ -108,7 +108,7 @@ func (b *bucket) add(s State, now Instant, h Hits) State {
 	if until >= uint64(MaxHits) {
 		return append(s[:0], uint64(MaxHits))
 	}
-	return book(s, until, r, uint64(b.quota))
+	return advanceTo(s, until, r, uint64(b.quota))
 }
 
 func (b *bucket) sub(s State, now Instant, h Hits) State {
@@ -116,12 +116,12 @@ func (b *bucket) sub(s State, now Instant, h Hits) State {
 		return s[:0]
 	}
 	hi, lo := bits.Mul64(uint64(h.N), b.length)
-	return b.unbook(s, now, hi, lo)
+	return b.retreat(s, now, hi, lo)
 }
 
-// unbook gives back time, in 1/quota µs.
-func (b *bucket) unbook(s State, now Instant, backHi, backLo uint64) State {
-	d, f := b.booked(s, now)
+// retreat gives back time, in 1/quota µs.
+func (b *bucket) retreat(s State, now Instant, backHi, backLo uint64) State {
+	d, f := b.ahead(s, now)
 	// What is left is d + f/quota less that.
 	hi, lo := bits.Mul64(uint64(d), uint64(b.quota))
 	lo, carry := bits.Add64(lo, f, 0)
@@ -132,11 +132,11 @@ func (b *bucket) unbook(s State, now Instant, backHi, backLo uint64) State {
 		return s[:0]
 	}
 	q, r := bits.Div64(hi, lo, uint64(b.quota))
-	return book(s, uint64(now)+q, r, uint64(b.quota))
+	return advanceTo(s, uint64(now)+q, r, uint64(b.quota))
 }
 
-// book writes until + f/quota.
-func book(s State, until, f, quota uint64) State {
+// advanceTo writes until + f/quota.
+func advanceTo(s State, until, f, quota uint64) State {
 	if f == 0 {
 		return append(s[:0], until)
 	}
@@ -154,9 +154,9 @@ func (b *bucket) expires(s State) Instant {
 // never more generous.
 func (b *bucket) seen(State) Instant { return 0 }
 
-func (b *bucket) room(State, Hits) int { return bucketWords }
+func (b *bucket) wordsAfter(State, Hits) int { return bucketWords }
 
-func (b *bucket) words() int { return bucketWords }
+func (b *bucket) maxWords() int { return bucketWords }
 
 func (b *bucket) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// meter is the twin of a bucket: a leaky bucket, which keeps the hits in it as a
+// meter is the model of a bucket: a leaky bucket, which keeps the hits in it as a
 // fraction and leaks the quota in each window. The limiter books time instead.
 type meter struct {
 	l     *window.Compiled
@@ -97,12 +97,12 @@ func TestBucketIsExact(t *testing.T) {
 					t.Parallel()
 					rnd := rand.New(rand.NewPCG(uint64(quota), uint64(burst)))
 					l := window.MustCompile(window.Limit{Quota: quota, Window: window.Bucket(length, burst)})
-					twin := newMeter(l)
+					model := newMeter(l)
 					interval := max(2*time.Microsecond, length/time.Duration(quota))
 					tr := traffic{shape: "edges", verbs: anyVerb, length: interval, most: burst + 1}
 					var s window.State
 					for i, c := range tr.calls(rnd, 300) {
-						want := twin.answer(c)
+						want := model.answer(c)
 						var got window.Result
 						if s, got = c.do(l, s); got != want {
 							t.Fatalf("call %d, %s of %d at %d:\ngot  %+v\nwant %+v", i, c.verb, c.hits.N, c.now, got, want)

@@ -181,7 +181,7 @@ func TestCalendarLaws(t *testing.T) {
 	}
 }
 
-// Fixed and calendar windows are equal to their twin, here a day in Berlin
+// Fixed and calendar windows are equal to their model, here a day in Berlin
 // around both changes of the clock.
 func TestCalendarIsExact(t *testing.T) {
 	t.Parallel()

@@ -208,14 +208,14 @@ func (c *cellRow) recut(width int64) State {
 	return s
 }
 
-func (w *cells) room(s State, _ Hits) int {
+func (w *cells) wordsAfter(s State, _ Hits) int {
 	if len(s) == 0 {
 		return cellsHeader + 1
 	}
-	return w.words()
+	return w.maxWords()
 }
 
-func (w *cells) words() int { return cellsHeader + w.n + 1 }
+func (w *cells) maxWords() int { return cellsHeader + w.n + 1 }
 
 // seen returns the start of the newest cell.
 func (w *cells) seen(s State) Instant { return Instant(s[0] * s[1]) }

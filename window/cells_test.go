@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// slots is the twin of a cells window: every hit with the cell it fell in.
+// slots is the model of a cells window: every hit with the cell it fell in.
 type slots struct {
 	length, width int64
 	head          int64
@@ -140,14 +140,14 @@ func TestCellsEstimate(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(n), 10))
 			length := time.Minute
 			l := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(length, int(n))})
-			twin := newSlots(length, n)
+			model := newSlots(length, n)
 			var s window.State
 			tr := traffic{shape: shape, verbs: []verb{take, record}, length: length, most: 5000}
 			for i, c := range tr.calls(rnd, 2000) {
 				var r window.Result
 				s, r = c.do(l, s)
-				twin.add(c.now, c.hits.N)
-				if want, spare := twin.weighed(c.now, length); r.Used > want || r.Used < want-spare {
+				model.add(c.now, c.hits.N)
+				if want, spare := model.weighed(c.now, length); r.Used > want || r.Used < want-spare {
 					t.Fatalf("%d cells, call %d: got %d used, want %d to %d", n, i, r.Used, want-spare, want)
 				}
 				if !r.Allowed || r.Remaining != window.Unlimited || r.RetryAfter != 0 {
@@ -156,7 +156,7 @@ func TestCellsEstimate(t *testing.T) {
 				within := time.Duration(1+rnd.Int64N(length.Microseconds())) * time.Microsecond
 				reading := l.Read(s, c.now)
 				got := reading.Count(within)
-				if want, spare := twin.weighed(c.now, within); got > want || got < want-spare {
+				if want, spare := model.weighed(c.now, within); got > want || got < want-spare {
 					t.Fatalf("%d cells, call %d: got %d in the last %v, want %d to %d", n, i, got, within, want-spare, want)
 				}
 			}
@@ -187,12 +187,12 @@ func TestCellsHistory(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(11, 0))
 	l := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Minute, 6)})
-	twin := newSlots(time.Minute, 6)
+	model := newSlots(time.Minute, 6)
 	var s window.State
 	tr := traffic{shape: "bursts", verbs: []verb{record}, length: time.Minute, most: 100}
 	for i, c := range tr.calls(rnd, 500) {
 		s, _ = c.do(l, s)
-		twin.add(c.now, c.hits.N)
+		model.add(c.now, c.hits.N)
 		sum, before := int64(0), window.Instant(0)
 		for _, cell := range l.Read(s, c.now).History {
 			if cell.Start <= before && before != 0 {
@@ -202,8 +202,8 @@ func TestCellsHistory(t *testing.T) {
 				t.Fatalf("call %d: got a cell of %v, want 10s", i, cell.Length)
 			}
 			var want int64
-			for _, h := range twin.hits {
-				if window.Instant(h.cell*twin.width) == cell.Start {
+			for _, h := range model.hits {
+				if window.Instant(h.cell*model.width) == cell.Start {
 					want += h.n
 				}
 			}
@@ -213,7 +213,7 @@ func TestCellsHistory(t *testing.T) {
 			sum += cell.Hits
 			before = cell.Start
 		}
-		if want := twin.used(c.now); sum != want {
+		if want := model.used(c.now); sum != want {
 			t.Fatalf("call %d: got %d hits in all cells, want %d", i, sum, want)
 		}
 	}

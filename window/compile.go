@@ -19,20 +19,20 @@ type Compiled struct {
 
 	algorithm algorithm
 
-	// log is the algorithm where states can be plain logs, see log.go; or nil.
+	// log is the algorithm where states can be logs of dates, see log.go; or nil.
 	log *sliding
 
 	// Of a limit with a condition, otherwise nil.
 	base, inner *Compiled
 
-	// around reports whether the limit holds or bans, see around.go. holding is
-	// the algorithm around algorithm that counts holds, or nil when the kind
+	// wrapped reports whether the limit holds or bans, see wrapper.go. holding is
+	// algorithm with holds, or nil when the kind
 	// cannot hold. anyWord reports whether states begin with any word.
-	around  bool
+	wrapped bool
 	holding holder
 	anyWord bool
 
-	// undated reports whether states have to note from when on no hits were dropped, see
+	// undated reports whether states have to record from when on no hits were dropped, see
 	// ban.go.
 	undated bool
 
@@ -94,13 +94,13 @@ func compile(l Limit, holds *holds) *Compiled {
 		c.algorithm = kind.compile(&l)
 	}
 	if holds != nil {
-		c.holding = holds.around(&l, c.algorithm)
+		c.holding = holds.wrap(&l, c.algorithm)
 	}
-	c.around = l.Hold > 0
+	c.wrapped = l.Hold > 0
 	c.recounts = c.recounts || kind.holds
-	c.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&l) > 1) && !c.around
-	if !c.around {
-		c.log = plainLog(c.algorithm)
+	c.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&l) > 1) && !c.wrapped
+	if !c.wrapped {
+		c.log = dateLog(c.algorithm)
 	}
 	return c
 }

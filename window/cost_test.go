@@ -47,7 +47,7 @@ func TestNoAllocation(t *testing.T) { // not parallel: it counts the process's a
 					if i%7 == 0 {
 						s, _ = l.Refund(s, now, window.Hits{N: 1})
 					}
-					l.RecordRoom(s, h)
+					l.RecordWords(s, h)
 					l.Expires(s)
 				})
 				if got != 0 {
@@ -58,8 +58,8 @@ func TestNoAllocation(t *testing.T) { // not parallel: it counts the process's a
 	}
 }
 
-// With the capacity that Room returns, the state never moves to another array.
-func TestRoomIsEnough(t *testing.T) {
+// With the capacity that WordsAfter returns, the state never moves to another array.
+func TestWordsAfterIsEnough(t *testing.T) {
 	t.Parallel()
 	for _, k := range kinds {
 		l := window.MustCompile(k.limit(1000))
@@ -68,7 +68,7 @@ func TestRoomIsEnough(t *testing.T) {
 		for i := range 3000 {
 			h := window.Hits{N: int64(1 + i%40)}
 			now += window.Instant(i % 700_000)
-			reserved := append(make(window.State, 0, l.RecordRoom(s, h)), s...)
+			reserved := append(make(window.State, 0, l.RecordWords(s, h)), s...)
 			s, _ = l.Take(reserved, now, h)
 			if len(s) > 0 && &s[0] != &reserved[:1][0] {
 				t.Fatalf("%s, call %d: got a new array", k.name, i)

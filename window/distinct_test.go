@@ -10,42 +10,42 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// guests is the twin of distinct members: a map from members to their dates and
+// memberModel is the model of distinct members: a map from members to their dates and
 // uses. All of them leave at the end of a period, or each leaves with its newest
 // use.
-type guests struct {
+type memberModel struct {
 	l      *window.Compiled
-	inside map[uint64]*guest
+	inside map[uint64]*memberUses
 	to     window.Instant // the period's end; not for sliding windows
 }
 
-type guest struct {
+type memberUses struct {
 	newest window.Instant
 	uses   int
 }
 
-func (g *guests) sliding() bool { return g.l.Window.Kind == window.KindSliding }
+func (g *memberModel) sliding() bool { return g.l.Window.Kind == window.KindSliding }
 
 // leaves returns the instant at which the member's newest use has left.
-func (g *guests) leaves(m *guest) window.Instant {
+func (g *memberModel) leaves(m *memberUses) window.Instant {
 	if g.sliding() {
 		return m.newest.Add(g.l.Window.Length)
 	}
 	return g.to
 }
 
-func (g *guests) forget(now window.Instant) {
-	maps.DeleteFunc(g.inside, func(_ uint64, m *guest) bool { return g.leaves(m) <= now })
+func (g *memberModel) forget(now window.Instant) {
+	maps.DeleteFunc(g.inside, func(_ uint64, m *memberUses) bool { return g.leaves(m) <= now })
 }
 
-func (g *guests) last() (at window.Instant) {
+func (g *memberModel) last() (at window.Instant) {
 	for _, m := range g.inside {
 		at = max(at, g.leaves(m))
 	}
 	return at
 }
 
-func (g *guests) answer(c call) window.Result {
+func (g *memberModel) answer(c call) window.Result {
 	g.forget(c.now)
 	r := window.Result{Allowed: true, Quota: g.l.Quota, Before: int64(len(g.inside))}
 	m := g.inside[c.hits.Member]
@@ -72,7 +72,7 @@ func (g *guests) answer(c call) window.Result {
 	return r
 }
 
-func (g *guests) enter(c call, m *guest) {
+func (g *memberModel) enter(c call, m *memberUses) {
 	if len(g.inside) == 0 {
 		g.to = c.now.Add(g.l.Window.Length)
 		if g.l.Window.Kind == window.KindCalendar {
@@ -80,7 +80,7 @@ func (g *guests) enter(c call, m *guest) {
 		}
 	}
 	if m == nil {
-		m = &guest{}
+		m = &memberUses{}
 		g.inside[c.hits.Member] = m
 	}
 	m.newest = c.now
@@ -100,12 +100,12 @@ func TestDistinctIsExact(t *testing.T) {
 					t.Parallel()
 					rnd := rand.New(rand.NewPCG(5, uint64(quota)))
 					l := window.MustCompile(window.Limit{Quota: quota, Measure: window.Distinct, Window: w})
-					twin := &guests{l: l, inside: map[uint64]*guest{}}
+					model := &memberModel{l: l, inside: map[uint64]*memberUses{}}
 					tr := traffic{shape: shape, verbs: mostlyTakes, length: time.Minute, most: 3}
 					var s window.State
 					for i, c := range tr.calls(rnd, 3000) {
 						c.hits.Member = uint64(rnd.Int64N(quota + 3))
-						want := twin.answer(c)
+						want := model.answer(c)
 						var got window.Result
 						if s, got = c.do(l, s); got != want {
 							t.Fatalf("call %d, %s of member %d at %d:\ngot  %+v\nwant %+v", i, c.verb, c.hits.Member, c.now, got, want)

@@ -45,9 +45,9 @@ func (w *ever) expires(State) Instant { return forever }
 // seen returns 0: all instants are the same.
 func (w *ever) seen(State) Instant { return 0 }
 
-func (w *ever) room(State, Hits) int { return w.words() }
+func (w *ever) wordsAfter(State, Hits) int { return w.maxWords() }
 
-func (w *ever) words() int { return 1 }
+func (w *ever) maxWords() int { return 1 }
 
 func (w *ever) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
 

@@ -14,9 +14,9 @@ func (l *Limit) Validate() error { return l.check() }
 
 // MaxWords is the most words that a state of l can have.
 func (l *Compiled) MaxWords() int {
-	n := l.algorithm.words()
+	n := l.algorithm.maxWords()
 	if l.Hold > 0 {
-		n = l.holding.words()
+		n = l.holding.maxWords()
 	}
 	if l.Ban.For > 0 {
 		n += banWords
@@ -24,7 +24,7 @@ func (l *Compiled) MaxWords() int {
 	return n
 }
 
-// WithoutLog returns l without the fast path of plain logs.
+// WithoutLog returns l without the fast path of logs of dates.
 func (l *Compiled) WithoutLog() *Compiled {
 	slow := *l
 	slow.log = nil
@@ -49,8 +49,8 @@ func (l *Compiled) RecordHold(s State, now Instant, h Hits, hold Hold) (State, R
 	return l.do(verb.Record, s, now, h, hold)
 }
 
-func (l *Compiled) RecordQuietly(s State, now Instant, h Hits, hold Hold) (State, Result) {
-	return l.do(verb.RecordQuietly, s, now, h, hold)
+func (l *Compiled) RecordNoStrike(s State, now Instant, h Hits, hold Hold) (State, Result) {
+	return l.do(verb.RecordNoStrike, s, now, h, hold)
 }
 
 func (l *Compiled) RecordDenied(s State, now Instant, h Hits) (State, Result) {
@@ -78,6 +78,6 @@ func (l *Compiled) GiveBackNow(s State, now, at Instant, h Hits) (State, Result)
 	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
 }
 
-func (l *Compiled) RecordRoom(s State, h Hits) int { return l.Room(verb.Record, s, h) }
+func (l *Compiled) RecordWords(s State, h Hits) int { return l.WordsAfter(verb.Record, s, h) }
 
-func (l *Compiled) TakeRoom(s State, h Hits) int { return l.Room(verb.Take, s, h) }
+func (l *Compiled) TakeWords(s State, h Hits) int { return l.WordsAfter(verb.Take, s, h) }

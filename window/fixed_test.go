@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// span is the twin of fixed and calendar windows: one count from start to end.
+// span is the model of fixed and calendar windows: one count from start to end.
 type span struct {
 	from, to window.Instant
 	n        int64
@@ -51,7 +51,7 @@ func (p *span) refund(now window.Instant, n int64) {
 	}
 }
 
-// fixed is the twin of a fixed window.
+// fixed is the model of a fixed window.
 func fixed(length time.Duration) *span {
 	return &span{period: func(now window.Instant) (from, to window.Instant) { return now, now.Add(length) }}
 }

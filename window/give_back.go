@@ -6,7 +6,7 @@ import "math/bits"
 // instant. Where that cannot be told, a kind gives back less. States are not
 // empty.
 
-// subAt is for logs without groups; see holding for the others.
+// subAt gives back hits of a log without groups; see holding for the others.
 func (w *sliding) subAt(s State, now, at Instant, h Hits) State {
 	if now-Instant(w.length) >= at {
 		return s
@@ -57,14 +57,14 @@ func (p *period) subAt(s State, now, at Instant, h Hits) State {
 	return p.sub(s, now, h)
 }
 
-func (w *agedPeriod) subAt(s State, now, at Instant, h Hits) State {
+func (w *backdatingPeriod) subAt(s State, now, at Instant, h Hits) State {
 	if !w.has(s[0], at) || w.calendar != nil && w.mark(now) != s[0] {
 		return s
 	}
 	return w.sub(s, now, h)
 }
 
-// subAt gives back what has not drained since: what the hits booked, less the
+// subAt gives back what has not drained since: what the hits took, less the
 // time that has passed.
 func (b *bucket) subAt(s State, now, at Instant, h Hits) State {
 	if b.quota == 0 {
@@ -78,5 +78,5 @@ func (b *bucket) subAt(s State, now, at Instant, h Hits) State {
 	if borrow > 0 {
 		return s
 	}
-	return b.unbook(s, now, hi, lo)
+	return b.retreat(s, now, hi, lo)
 }

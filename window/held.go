@@ -257,7 +257,7 @@ func (w *held) expires(s State) Instant {
 // seen returns the instant of the newest renewal.
 func (w *held) seen(s State) Instant { return max(0, w.expires(s)-w.length) }
 
-func (w *held) room(s State, h Hits) int {
+func (w *held) wordsAfter(s State, h Hits) int {
 	p := readPlaces(s)
 	if h.N > fewHits && p.width == narrowPlace {
 		return (p.len() + 1) * widePlace
@@ -265,6 +265,6 @@ func (w *held) room(s State, h Hits) int {
 	return len(s) + p.width
 }
 
-func (w *held) words() int { return widePlace * w.most }
+func (w *held) maxWords() int { return widePlace * w.most }
 
 func (w *held) history(State, Instant, int64) ([]Cell, bool) { return nil, false }

@@ -136,7 +136,7 @@ func (g *schedule) call() holdCall {
 
 // TestHoldsAreExact runs random schedules of takes, settles, cancels, renewals
 // and expiries, in every kind of window, and compares each answer with that of the
-// slow twin. WEIR_LONG=1 makes it a million schedules.
+// slow model. WEIR_LONG=1 makes it a million schedules.
 func TestHoldsAreExact(t *testing.T) {
 	t.Parallel()
 	schedules := 8_000
@@ -162,12 +162,12 @@ func TestHoldsAreExact(t *testing.T) {
 }
 
 func exact(t *testing.T, seed int, l *window.Compiled, g *schedule, calls int) {
-	tw := newHoldTwin(g.l)
+	tw := newHoldModel(g.l)
 	var s window.State
 	for i := range calls {
 		c := g.call()
 		before := slices.Clone(s)
-		room := l.RecordRoom(s, window.Hits{N: max(c.n, 0)})
+		room := l.RecordWords(s, window.Hits{N: max(c.n, 0)})
 		var got window.Result
 		s, got = callHold(l, s, c)
 		want := tw.do(c)
@@ -201,7 +201,7 @@ func TestHoldsInGroups(t *testing.T) {
 		compiled := window.MustCompile(l)
 		g := newSchedule(r, l)
 		// What is settled is at most what was held, so that nothing passes the quota.
-		tw := newHoldTwin(l)
+		tw := newHoldModel(l)
 		amounts := map[[12]byte]int64{}
 		var s window.State
 		for i := range 600 {

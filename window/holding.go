@@ -2,7 +2,7 @@ package window
 
 // Holding: a limit whose takes can hold. What is held counts in full until the
 // hold ends. Then what it cost counts as if it had been taken at the instant of
-// the take (see aged). A hold that ends without having been settled costs what
+// the take (see backdating). A hold that ends without having been settled costs what
 // was held, or nothing.
 //
 // A limit without [Limit.Hold] counts in the same way in a state with holds,
@@ -12,25 +12,25 @@ package window
 // State: as of the kind where nothing is held. Otherwise a mark with the number
 // of holds; what they hold; the latest instant at which the state was changed;
 // the latest instant of a take whose hold is kept when it ends, plus 1, or 0; the
-// state of the hits that are final (see aged), and the holds, the one that ends
+// state of the hits that are final (see backdating), and the holds, the one that ends
 // first at the front. A hold that has ended stays until the state is changed. In
 // sliding windows the state keeps this form, also without holds, until all its
 // hits have left.
 type holding struct {
 	algorithm // of the kind, for states where nothing is held
-	base      aged
+	base      backdating
 	length    Instant // of a hold; 0: takes do not hold
 	keep      uint64  // keepFlag, or 0 to release
 	most      int     // holds
 	capacity  int64
-	bucket    *bucket // the kind, if it is one
-	log       *dated  // base, in a sliding window
-	periods   bool    // the kind has periods, which takes that hold begin
+	bucket    *bucket  // the kind, if it is one
+	log       *pairLog // base, in a sliding window
+	periods   bool     // the kind has periods, which takes that hold begin
 }
 
 const (
-	// A state that begins with a word from heldMark on is one around others:
-	// no kind begins a state with such a word, but for members, see isAround.
+	// A state that begins with a word from heldMark on is one with holds or bans:
+	// no kind begins a state with such a word, but for members, see isWrapped.
 	heldMark = 3 << 62
 	banMark  = 7 << 61
 
@@ -43,7 +43,7 @@ const (
 )
 
 func newHolding(l *Limit, a algorithm) holder {
-	base := agedOf(a)
+	base := backdatingOf(a)
 	if base == nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func newHolding(l *Limit, a algorithm) holder {
 		algorithm: a, base: base, length: Instant(l.HoldLength().Microseconds()), most: l.maxHolds(), capacity: l.Capacity(),
 	}
 	w.bucket, _ = a.(*bucket)
-	w.log, _ = base.(*dated)
+	w.log, _ = base.(*pairLog)
 	_, w.periods = a.(*period)
 	if !l.Release {
 		w.keep = keepFlag

@@ -8,8 +8,8 @@ func (w *holding) add(s State, now Instant, h Hits) State {
 	}
 	s = w.begin(s, now)
 	v := readHolds(s)
-	s, b := widen(s, w.base.room(v.base, h)-len(v.base))
-	return w.finish(narrow(s, w.base.add(b, now, h), cap(b)), now)
+	s, b := growBase(s, w.base.wordsAfter(v.base, h)-len(v.base))
+	return w.finish(shrinkBase(s, w.base.add(b, now, h), cap(b)), now)
 }
 
 // sub gives back hits that are final, the newest first.
@@ -19,18 +19,18 @@ func (w *holding) sub(s State, now Instant, h Hits) State {
 	}
 	s = w.begin(s, now)
 	if v := readHolds(s); len(v.base) > 0 {
-		s = narrow(s, w.base.sub(v.base, now, h), len(v.base))
+		s = shrinkBase(s, w.base.sub(v.base, now, h), len(v.base))
 	}
 	return w.finish(s, now)
 }
 
 func (w *holding) subAt(s State, now, at Instant, h Hits) State {
-	if _, logs := w.base.(*dated); !logs && !isHeld(s) {
+	if _, logs := w.base.(*pairLog); !logs && !isHeld(s) {
 		return w.algorithm.subAt(s, now, at, h)
 	}
 	s = w.begin(s, now) // which can take hits out of the middle of a log
 	if v := readHolds(s); len(v.base) > 0 {
-		s = narrow(s, w.base.subAt(v.base, now, at, h), len(v.base))
+		s = shrinkBase(s, w.base.subAt(v.base, now, at, h), len(v.base))
 	}
 	return w.finish(s, now)
 }
@@ -43,8 +43,8 @@ func (w *holding) hold(s State, now Instant, n int64, h Hold) (State, bool) {
 	s = w.begin(s, now)
 	if w.periods {
 		var b State
-		s, b = widen(s, periodWords)
-		s = narrow(s, w.base.open(b, now), cap(b))
+		s, b = growBase(s, periodWords)
+		s = shrinkBase(s, w.base.open(b, now), cap(b))
 	}
 	n = min(n, MaxHits-int64(s[1]))
 	s[0]++
@@ -104,8 +104,8 @@ func (w *holding) end(s State, now Instant, id [12]byte, n int64) (State, bool) 
 	}
 	if n > 0 {
 		var b State
-		s, b = widen(s, w.base.room(v.base, Hits{N: n})-len(v.base))
-		s = narrow(s, w.base.book(b, now, at, now, min(n, MaxHits)), cap(b))
+		s, b = growBase(s, w.base.wordsAfter(v.base, Hits{N: n})-len(v.base))
+		s = shrinkBase(s, w.base.addAt(b, now, at, now, min(n, MaxHits)), cap(b))
 	}
 	return w.finish(s, now), true
 }
@@ -139,7 +139,7 @@ func (w *holding) renew(s State, now Instant, id [12]byte, end Instant) (State, 
 // begin returns s as a state with holds, in which what has ended at now is final.
 func (w *holding) begin(s State, now Instant) State {
 	if !isHeld(s) {
-		return w.adopt(s, now)
+		return w.convert(s, now)
 	}
 	v := readHolds(s)
 	over := v.ended(now)
@@ -159,27 +159,27 @@ func (w *holding) begin(s State, now Instant) State {
 		if cap(b) < size && (len(b) == 0 || &b[0] == &s[holdHeader]) {
 			b = s[holdHeader : holdHeader+len(b) : holdHeader+size]
 		}
-		b = w.base.book(b, now, at, settled, int64(hits&^keepFlag))
+		b = w.base.addAt(b, now, at, settled, int64(hits&^keepFlag))
 	}
-	s = narrow(s, b, size)
+	s = shrinkBase(s, b, size)
 	s[0] -= uint64(over / holdWords)
 	if v = readHolds(s); lost {
 		s[3] = v.newest()
 	}
 	if len(v.list) == 0 {
-		if b, ok := w.base.plain(v.base); ok && len(b) == 0 {
+		if b, ok := w.base.withoutHolds(v.base); ok && len(b) == 0 {
 			s = s[:holdHeader]
 		}
 	}
 	return s
 }
 
-// adopt returns s, a state of the kind, as one with holds.
-func (w *holding) adopt(s State, now Instant) State {
+// convert returns s, a state of the kind, as one with holds.
+func (w *holding) convert(s State, now Instant) State {
 	if len(s) == 0 {
 		return append(s[:0], heldMark, 0, uint64(now), 0)
 	}
-	b := w.base.adopt(s)
+	b := w.base.convert(s)
 	n := len(b)
 	out := s
 	if size := holdHeader + n; cap(s) < size {
@@ -196,14 +196,14 @@ func (w *holding) adopt(s State, now Instant) State {
 func (w *holding) finish(s State, now Instant) State {
 	v := readHolds(s)
 	if w.log != nil && len(v.base) > 0 {
-		s = narrow(s, w.log.tighten(w.log.expire(v.base, now), v.list), len(v.base))
+		s = shrinkBase(s, w.log.tighten(w.log.expire(v.base, now), v.list), len(v.base))
 		v = readHolds(s)
 	}
 	s[2] = max(s[2], uint64(now))
 	if len(v.list) > 0 {
 		return s
 	}
-	if b, ok := w.base.plain(v.base); ok {
+	if b, ok := w.base.withoutHolds(v.base); ok {
 		if orZero(w.base, b) <= now {
 			b = b[:0]
 		}
@@ -212,9 +212,9 @@ func (w *holding) finish(s State, now Instant) State {
 	return s
 }
 
-// widen returns s with room for more words behind the state of final hits, and
+// growBase returns s with room for more words behind the state of final hits, and
 // that state with this room as its capacity.
-func widen(s State, more int) (wide, base State) {
+func growBase(s State, more int) (wide, base State) {
 	more = max(more, 0)
 	v := readHolds(s)
 	n, size := len(v.base), len(s)+more
@@ -228,8 +228,8 @@ func widen(s State, more int) (wide, base State) {
 	return out, out[holdHeader : holdHeader+n : holdHeader+n+more]
 }
 
-// narrow puts base into s, where it has so much room, and closes the gap.
-func narrow(s, base State, room int) State {
+// shrinkBase puts base into s, where it has capacity for room words, and closes the gap.
+func shrinkBase(s, base State, room int) State {
 	if len(base) > room {
 		grown := make(State, len(s)-room+len(base), len(s)-room+len(base)+holdWords)
 		copy(grown, s[:holdHeader])
@@ -258,7 +258,7 @@ func (w *holding) bare(s State, now Instant) State {
 	}
 	s = w.begin(s, now)
 	v := readHolds(s)
-	return w.finish(narrow(s, w.base.empty(v.base), len(v.base)), now)
+	return w.finish(shrinkBase(s, w.base.empty(v.base), len(v.base)), now)
 }
 
 func (w *holding) has(s State, id [12]byte) bool {
@@ -299,22 +299,22 @@ func (w *holding) seen(s State) Instant {
 	return Instant(s[2])
 }
 
-func (w *holding) room(s State, h Hits) int {
+func (w *holding) wordsAfter(s State, h Hits) int {
 	if isHeld(s) {
 		v := readHolds(s)
-		return len(s) - len(v.base) + w.base.room(v.base, h) + holdWords
+		return len(s) - len(v.base) + w.base.wordsAfter(v.base, h) + holdWords
 	}
 	if len(s) == 0 {
-		return holdHeader + w.base.room(nil, h) + holdWords
+		return holdHeader + w.base.wordsAfter(nil, h) + holdWords
 	}
 	if w.length == 0 {
-		return w.algorithm.room(s, h)
+		return w.algorithm.wordsAfter(s, h)
 	}
-	return holdHeader + datedHeader + pairWords*(len(s)+1) + holdWords
+	return holdHeader + pairHeader + pairWords*(len(s)+1) + holdWords
 }
 
-func (w *holding) words() int {
-	return max(w.algorithm.words(), holdHeader+w.base.words()+(holdWords+pairWords)*(w.most+1))
+func (w *holding) maxWords() int {
+	return max(w.algorithm.maxWords(), holdHeader+w.base.maxWords()+(holdWords+pairWords)*(w.most+1))
 }
 
 func (w *holding) history(s State, now Instant, used int64) ([]Cell, bool) {

@@ -31,7 +31,7 @@ const (
 const All int64 = 1<<63 - 1
 
 // holder is an algorithm that can hold. As with an algorithm, instants have
-// passed [Compiled.clock], and a state may be empty.
+// passed [Compiled.instantFor], and a state may be empty.
 type holder interface {
 	algorithm
 

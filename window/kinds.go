@@ -5,7 +5,7 @@ import "time"
 // This file is the table of kinds: the only place that tells them apart. A kind
 // is a row here, a constant in limit.go, the functions that its row names, and a
 // type that implements algorithm, which kinds may share.
-// docs/architecture.md lists what else to extend outside this package.
+// docs/explanation/architecture.md lists what else to extend outside this package.
 
 // kinds has a row for each [Kind].
 var kinds = [...]row{
@@ -55,7 +55,7 @@ type row struct {
 	unlimited bool
 
 	// undated reports whether a state does not tell if the hits of a take are still in it,
-	// so that it notes from when on no hits were dropped or refunded ([banState]). So do
+	// so that it records from when on no hits were dropped or refunded ([banState]). So do
 	// a sliding window with groups of hits, and one of members.
 	undated bool
 
@@ -92,7 +92,7 @@ type row struct {
 	members func(l *Limit) algorithm
 }
 
-// wrappers has a row for each limit around another limit, the outermost first.
+// wrappers has a row for each limit that wraps another limit, the outermost first.
 // The state of a wrapper contains the state of the limit below it, so that a
 // wrapper works with every kind.
 var wrappers = [...]wrapper{
@@ -100,7 +100,7 @@ var wrappers = [...]wrapper{
 	{wraps: waits, validate: validateAfter, compile: compileAfter},
 }
 
-// wrapper is a limit around another one.
+// wrapper is a limit that wraps another one.
 type wrapper struct {
 	// wraps reports whether l is such a limit.
 	wraps func(l *Limit) bool
@@ -115,7 +115,7 @@ type wrapper struct {
 
 // algorithm is how a compiled limit counts. Its values are immutable. The
 // states that sub, expires, seen and history get are not empty. Instants have
-// passed [Compiled.clock], so they are not before the one that seen returns.
+// passed [Compiled.instantFor], so they are not before the one that seen returns.
 type algorithm interface {
 	// look returns how much is used at now, and the instant from which h fit:
 	// now or earlier when they fit at once, or never.
@@ -138,11 +138,11 @@ type algorithm interface {
 	// none. A kind without one must not be more generous at earlier instants.
 	seen(s State) Instant
 
-	// room returns how many words the state may need after h are added.
-	room(s State, h Hits) int
+	// wordsAfter returns how many words the state may need after h are added.
+	wordsAfter(s State, h Hits) int
 
-	// words returns the most words that a state can have.
-	words() int
+	// maxWords returns the most words that a state can have.
+	maxWords() int
 
 	// history returns the hits by cell, as [Reading.History], and whether the
 	// cells are parts of the window, so that a count of less than the window can

@@ -30,7 +30,7 @@ func FuzzLaws(f *testing.F) {
 	if got, want := len(seeds), len(allKinds)*3-3; got != want { // no members in cells, buckets and ever
 		f.Fatalf("got seeds for %d pairs of kind and measure, want %d", got, want)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { lawful(t, data) })
+	f.Fuzz(func(t *testing.T, data []byte) { checkLaws(t, data) })
 }
 
 // TestLaws checks the same laws in a fixed run, and that the run meets every kind
@@ -45,7 +45,7 @@ func TestLaws(t *testing.T) {
 	}
 	runs := map[pair]int{}
 	for range 5_000 {
-		if l, ok := lawful(t, randomBytes(rnd, 40+rnd.IntN(300))); ok {
+		if l, ok := checkLaws(t, randomBytes(rnd, 40+rnd.IntN(300))); ok {
 			runs[pair{l.Window.Kind, l.Measure, l.After.Count > 0}]++
 		}
 	}
@@ -64,15 +64,15 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// lawful decodes and runs data. It returns false when the limit is invalid.
-func lawful(t *testing.T, data []byte) (window.Limit, bool) {
+// checkLaws decodes and runs data. It returns false when the limit is invalid.
+func checkLaws(t *testing.T, data []byte) (window.Limit, bool) {
 	g := &source{data}
 	l := g.limit()
 	compiled, err := window.Compile(l)
 	if err != nil {
 		return l, false
 	}
-	k := &keeper{t: t, Compiled: compiled, l: l}
+	k := &checker{t: t, Compiled: compiled, l: l}
 	now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 	if g.below(8) == 0 {
 		now = 0
@@ -86,8 +86,8 @@ func lawful(t *testing.T, data []byte) (window.Limit, bool) {
 	return l, true
 }
 
-// keeper checks the laws for the calls of one key.
-type keeper struct {
+// checker checks the laws for the calls of one key.
+type checker struct {
 	t *testing.T
 	*window.Compiled
 	l window.Limit // what it was compiled from
@@ -100,7 +100,7 @@ type keeper struct {
 	latest window.Instant
 }
 
-func (k *keeper) want(law bool, what string, args ...any) {
+func (k *checker) want(law bool, what string, args ...any) {
 	if !law {
 		k.t.Helper()
 		k.t.Fatalf("%+v\n%s of %+v at %d, state %v:\n"+what, append([]any{k.l, k.c.verb, k.c.hits, k.c.now, k.s}, args...)...)
@@ -108,7 +108,7 @@ func (k *keeper) want(law bool, what string, args ...any) {
 }
 
 // call makes c and checks every law around it.
-func (k *keeper) call(c call) window.Result {
+func (k *checker) call(c call) window.Result {
 	before := slices.Clone(k.s)
 	k.c = c
 	look := k.look(c.now)
@@ -119,11 +119,11 @@ func (k *keeper) call(c call) window.Result {
 	k.want(slices.Equal(k.s, before), "check changed the state from %v", before)
 	k.backwards(look)
 
-	room := k.RecordRoom(k.s, c.hits)
+	room := k.RecordWords(k.s, c.hits)
 	k.want(room <= k.MaxWords() || len(before) > k.MaxWords(), "got room %d, want at most MaxWords, %d", room, k.MaxWords())
 	if c.verb == take {
 		most := room
-		room = k.TakeRoom(k.s, c.hits)
+		room = k.TakeWords(k.s, c.hits)
 		k.want(room <= max(most, len(before)), "got room %d for a take, want at most %d", room, most)
 	}
 	reserved := append(make(window.State, 0, max(room, len(before))), before...)
@@ -156,29 +156,29 @@ func (k *keeper) call(c call) window.Result {
 	return r
 }
 
-// withoutLog checks that the fast path of plain logs returns the result and the
+// withoutLog checks that the fast path of logs of dates returns the result and the
 // state that the sliding window returns without it.
-func (k *keeper) withoutLog(c call, before, after window.State, r window.Result) {
+func (k *checker) withoutLog(c call, before, after window.State, r window.Result) {
 	s, want := c.do(k.WithoutLog(), slices.Clone(before))
 	k.want(r == want, "got %+v, want what the sliding window answers, %+v", r, want)
 	k.want(slices.Equal(after, s), "got state %v, want that of the sliding window, %v", after, s)
 }
 
 // endless reports whether hits may stay for good.
-func (k *keeper) endless() bool {
+func (k *checker) endless() bool {
 	return k.l.Window.Kind == window.KindEver || k.l.After.Count > 0 && k.l.After.Window.Kind == window.KindEver
 }
 
 // estimate reports whether Used is not exact: a counter in cells weighs its
 // oldest cell.
-func (k *keeper) estimate() bool {
+func (k *checker) estimate() bool {
 	return k.l.Quota == window.Unlimited && k.l.Window.Kind == window.KindCells
 }
 
-func (k *keeper) look(now window.Instant) window.Result { return k.Check(k.s, now, window.Hits{}) }
+func (k *checker) look(now window.Instant) window.Result { return k.Check(k.s, now, window.Hits{}) }
 
 // bounds checks the laws of a single result.
-func (k *keeper) bounds(r window.Result) {
+func (k *checker) bounds(r window.Result) {
 	l := &k.l
 	k.want(r.Used >= 0 && r.Used <= window.MaxHits, "got used %d, want 0 to 2^53-1", r.Used)
 	k.want(r.Before >= 0 && r.Before <= window.MaxHits, "got before %d, want 0 to 2^53-1", r.Before)
@@ -198,7 +198,7 @@ func (k *keeper) bounds(r window.Result) {
 }
 
 // backwards checks that an earlier instant frees nothing.
-func (k *keeper) backwards(look window.Result) {
+func (k *checker) backwards(look window.Result) {
 	for _, back := range []window.Instant{1, window.Instant(k.l.Window.Length.Microseconds() / 2), 1 << 40} {
 		earlier := k.look(k.c.now - back)
 		if k.l.Quota == window.Unlimited {
@@ -209,12 +209,12 @@ func (k *keeper) backwards(look window.Result) {
 	}
 }
 
-// clock returns the instant that now counts as, from which waits are measured.
-func (k *keeper) clock(s window.State, now window.Instant) window.Instant { return k.Read(s, now).At }
+// instantFor returns the instant that now counts as, from which waits are measured.
+func (k *checker) clock(s window.State, now window.Instant) window.Instant { return k.Read(s, now).At }
 
 // denied checks that the same hits fit after RetryAfter and not a microsecond
 // before, and that hits which never fit do not fit an unused key either.
-func (k *keeper) denied(c call, s window.State, r window.Result) {
+func (k *checker) denied(c call, s window.State, r window.Result) {
 	l := &k.l
 	if r.RetryAfter == window.Never && k.endless() {
 		k.want(!k.Check(s, latestInstant, c.hits).Allowed, "got never, yet the hits fit in the end")
@@ -238,7 +238,7 @@ func (k *keeper) denied(c call, s window.State, r window.Result) {
 }
 
 // counted checks that used holds what was admitted or recorded.
-func (k *keeper) counted(c call, look, r window.Result) {
+func (k *checker) counted(c call, look, r window.Result) {
 	n := c.hits.N
 	k.want(r.Before == look.Used, "got before %d, want what a look says, %d", r.Before, look.Used)
 	k.past = k.past && look.Used > 0
@@ -262,7 +262,7 @@ func (k *keeper) counted(c call, look, r window.Result) {
 }
 
 // refunded checks that used falls by n, or to 0.
-func (k *keeper) refunded(c call, look, r window.Result) {
+func (k *checker) refunded(c call, look, r window.Result) {
 	n := c.hits.N
 	k.want(r.Before == look.Used, "got before %d, want what a look says, %d", r.Before, look.Used)
 	k.want(r.Used <= r.Before, "a refund raised used from %d to %d", r.Before, r.Used)
@@ -280,7 +280,7 @@ func (k *keeper) refunded(c call, look, r window.Result) {
 
 // expires checks that the state is as good as none from Expires on, and not
 // before.
-func (k *keeper) expires(r window.Result) {
+func (k *checker) expires(r window.Result) {
 	l, at := &k.l, k.Expires(k.s)
 	if len(k.s) == 0 {
 		k.want(at == 0, "an empty state: got expiry %d, want 0", at)

@@ -121,7 +121,7 @@ func Sliding(d time.Duration) Window { return Window{Kind: KindSliding, Length: 
 func Cells(d time.Duration, n int) Window { return Window{Kind: KindCells, Length: d, N: n} }
 
 // Fixed returns a window that starts with the first hit and lasts d. The next one
-// starts with the first hit after it. Up to twice the quota can pass around the
+// starts with the first hit after it. Up to twice the quota can pass across the
 // end of a window.
 func Fixed(d time.Duration) Window { return Window{Kind: KindFixed, Length: d} }
 

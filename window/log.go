@@ -1,24 +1,24 @@
 package window
 
 // Most limits are sliding windows with a quota up to the precision. Their
-// states are plain logs: a date for each hit, without a header. A take can change
+// states are logs of dates: a date for each hit, without a header. A take can change
 // such a state in place, without writing it anew. The laws (TestLaws, FuzzLaws)
 // compare this fast path with look and add of the sliding window.
 
-// plainLog returns the sliding window whose states are plain logs unless hits
+// dateLog returns the sliding window whose states are logs of dates unless hits
 // are recorded past the quota, or nil when a is something else.
-func plainLog(a algorithm) *sliding {
+func dateLog(a algorithm) *sliding {
 	if w, ok := a.(*sliding); ok && w.most <= w.precision {
 		return w
 	}
 	return nil
 }
 
-// isLog reports whether s is a plain log that stays one when hits are taken.
-func (l *Compiled) isLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
+// isDateLog reports whether s is a log of dates that stays one when hits are taken.
+func (l *Compiled) isDateLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
 
-// checkPlain fills in r, the answer for n hits at now, which clock has returned.
-func (w *sliding) checkPlain(r *Result, s State, now Instant, n int64) {
+// checkDates fills in r, the answer for n hits at now, which instantFor has returned.
+func (w *sliding) checkDates(r *Result, s State, now Instant, n int64) {
 	length, out := Instant(w.length), 0
 	if k := len(s); k > 0 {
 		out = left(s, now-length)
@@ -36,9 +36,9 @@ func (w *sliding) checkPlain(r *Result, s State, now Instant, n int64) {
 	}
 }
 
-// countPlain counts n hits, at least one, that checkPlain has admitted with the answer r, and
+// addDates counts n hits, at least one, that checkDates has admitted with the answer r, and
 // turns r into the answer of the take.
-func (w *sliding) countPlain(r *Result, s State, now Instant, n int64) State {
+func (w *sliding) addDates(r *Result, s State, now Instant, n int64) State {
 	r.Used += n
 	r.Remaining -= n
 	r.ResetAfter = Instant(w.length).length()

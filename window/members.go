@@ -181,11 +181,11 @@ func (m *members) expires(s State) Instant {
 // seen returns when a member was used last.
 func (m *members) seen(s State) Instant { return Instant(memberDate(s, len(s)-memberWords)) }
 
-func (m *members) room(s State, _ Hits) int {
-	return min(max(len(s), m.header)+memberWords, m.words())
+func (m *members) wordsAfter(s State, _ Hits) int {
+	return min(max(len(s), m.header)+memberWords, m.maxWords())
 }
 
-func (m *members) words() int { return m.header + memberWords*int(max(m.most, 1)+1) }
+func (m *members) maxWords() int { return m.header + memberWords*int(max(m.most, 1)+1) }
 
 func (m *members) history(s State, _ Instant, used int64) ([]Cell, bool) {
 	if m.period == nil {

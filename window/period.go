@@ -106,9 +106,9 @@ func (p *period) expires(s State) Instant { return p.end(s[0]) }
 // at earlier instants, and the wait is longer.
 func (p *period) seen(s State) Instant { return p.since(s[0]) }
 
-func (p *period) room(State, Hits) int { return periodWords }
+func (p *period) wordsAfter(State, Hits) int { return periodWords }
 
-func (p *period) words() int { return periodWords }
+func (p *period) maxWords() int { return periodWords }
 
 func (p *period) history(s State, _ Instant, used int64) ([]Cell, bool) {
 	return p.cell(s[0], used), false

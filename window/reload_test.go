@@ -69,8 +69,8 @@ func TestStateSurvivesReload(t *testing.T) {
 	}
 }
 
-// definition returns the exact twin of a window.
-func definition(w window.Window) twin {
+// definition returns the exact model of a window.
+func definition(w window.Window) model {
 	switch w.Kind {
 	case window.KindFixed:
 		return fixed(w.Length)
@@ -152,7 +152,7 @@ func TestReloadAnything(t *testing.T) {
 			}
 			c := g.call(&l, now, 0)
 			now = c.now
-			room := compiled.RecordRoom(s, c.hits)
+			room := compiled.RecordWords(s, c.hits)
 			var r window.Result
 			s, r = c.do(compiled, s)
 			if r.Used < 0 || r.Before < 0 || r.Remaining > r.Quota || r.Allowed != (r.RetryAfter == 0) || room < 0 {

@@ -192,8 +192,8 @@ func (w *sliding) expires(s State) Instant { return Instant(int64(s[len(s)-1]) +
 // seen returns the date of the newest hit.
 func (w *sliding) seen(s State) Instant { return Instant(s[len(s)-1]) }
 
-func (w *sliding) room(s State, h Hits) int {
-	n, size, most := h.N, w.group, w.words()
+func (w *sliding) wordsAfter(s State, h Hits) int {
+	n, size, most := h.N, w.group, w.maxWords()
 	g := readLog(s)
 	if len(s) > 0 && g.group != size {
 		return most
@@ -215,7 +215,7 @@ func (w *sliding) room(s State, h Hits) int {
 	return int(min(room, int64(most)))
 }
 
-func (w *sliding) words() int { return logHeader + int(min(w.most, w.precision)) + 1 }
+func (w *sliding) maxWords() int { return logHeader + int(min(w.most, w.precision)) + 1 }
 
 func (w *sliding) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
 

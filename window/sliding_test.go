@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// log is the twin of a sliding window: every hit, oldest first.
+// log is the model of a sliding window: every hit, oldest first.
 type log struct {
 	length time.Duration
 	hits   []logged

@@ -13,15 +13,15 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 	return r
 }
 
-// look is Check that writes the answer into r, which must be the zero Result.
+// look implements Check and writes the answer into r, which must be the zero Result.
 func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 	switch h = h.clean(); {
-	case l.isLog(s):
-		l.log.checkPlain(r, s, l.clock(s, now), h.N)
-	case l.isAround(s):
-		l.checkAround(r, s, now, h)
+	case l.isDateLog(s):
+		l.log.checkDates(r, s, l.instantFor(s, now), h.N)
+	case l.isWrapped(s):
+		l.checkWrapped(r, s, now, h)
 	default:
-		now = l.clock(s, now)
+		now = l.instantFor(s, now)
 		used, fits := l.algorithm.look(s, now, h)
 		l.answer(r, now, orZero(l.algorithm, s), used, used, fits)
 	}
@@ -46,14 +46,14 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		return s
 	case verb.Take:
 		if named && (l.HoldLength() > 0 || l.undated) {
-			return l.takeAround(r, s, now, h.clean(), &hold.ID)
+			return l.takeWrapped(r, s, now, h.clean(), &hold.ID)
 		}
 		return l.take(r, s, now, h)
-	case verb.Record, verb.RecordQuietly:
+	case verb.Record, verb.RecordNoStrike:
 		if !named || l.HoldLength() == 0 {
 			hold = nil
 		}
-		return l.record(r, s, now, h, hold, v == verb.RecordQuietly)
+		return l.record(r, s, now, h, hold, v == verb.RecordNoStrike)
 	case verb.RecordNow:
 		if named {
 			hold = &Hold{ID: hold.ID, At: now, End: now.Add(l.HoldLength())}
@@ -76,19 +76,19 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 	return s
 }
 
-// take is Take that writes the answer into r, which must be the zero Result.
+// take implements Take and writes the answer into r, which must be the zero Result.
 func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
-	if l.isLog(s) {
-		now = l.clock(s, now)
-		if l.log.checkPlain(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
-			s = l.log.countPlain(r, s, now, h.N)
+	if l.isDateLog(s) {
+		now = l.instantFor(s, now)
+		if l.log.checkDates(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
+			s = l.log.addDates(r, s, now, h.N)
 		}
 		return s
 	}
-	if l.isAround(s) {
-		return l.takeAround(r, s, now, h.clean(), nil)
+	if l.isWrapped(s) {
+		return l.takeWrapped(r, s, now, h.clean(), nil)
 	}
-	now, h = l.clock(s, now), h.clean()
+	now, h = l.instantFor(s, now), h.clean()
 	before, fits := l.algorithm.look(s, now, h)
 	if fits > now || fits == never || h.N == 0 {
 		l.answer(r, now, orZero(l.algorithm, s), before, before, fits)
@@ -112,8 +112,8 @@ func (l *Compiled) Record(s State, now Instant, h Hits) (next State, r Result) {
 }
 
 // record records h, under hold if that is not nil. Hits past the quota are a strike,
-// unless quiet.
-func (l *Compiled) record(r *Result, s State, now Instant, h Hits, hold *Hold, quiet bool) State {
+// unless noStrike.
+func (l *Compiled) record(r *Result, s State, now Instant, h Hits, hold *Hold, noStrike bool) State {
 	var p part
 	if l.open(&p, s, now); p.banned() {
 		l.answerBanned(r, &p, noQuestion)
@@ -125,7 +125,7 @@ func (l *Compiled) record(r *Result, s State, now Instant, h Hits, hold *Hold, q
 		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
 		return s
 	}
-	if l.Ban.For > 0 && !quiet && l.passes(&p, h, hold != nil) {
+	if l.Ban.For > 0 && !noStrike && l.passes(&p, h, hold != nil) {
 		return l.strike(r, s, &p, before, noQuestion)
 	}
 	if w := l.holder(p.in); w != nil && hold != nil && l.HoldLength() > 0 && w.has(p.in, hold.ID) {
@@ -184,7 +184,7 @@ func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
 	case p.ban.strikes > 0:
 		p.ban.refunded = p.ban.refunded || l.undated
 	case noted:
-		p.ban = notedAt(p.now + 1)
+		p.ban = markedAt(p.now + 1)
 	}
 	return l.done(r, s, &p, before)
 }
@@ -195,29 +195,29 @@ func (l *Compiled) Expires(s State) Instant {
 	if len(s) == 0 {
 		return 0
 	}
-	if l.isAround(s) {
-		return l.expiresAround(s)
+	if l.isWrapped(s) {
+		return l.expiresWrapped(s)
 	}
 	return l.algorithm.expires(s)
 }
 
-// Room returns the most words that the state can have after v has counted h. If s has
+// WordsAfter returns the most words that the state can have after v has counted h. If s has
 // that capacity v does not allocate, unless another limit has made s (see [State]). It
 // is for weir's own stores.
-func (l *Compiled) Room(v verb.Verb, s State, h Hits) int {
+func (l *Compiled) WordsAfter(v verb.Verb, s State, h Hits) int {
 	h = h.clean().countable()
 	switch {
 	case v > verb.RecordDenied && v != verb.Settle:
 		return 0
-	case v <= verb.Take && l.isLog(s):
+	case v <= verb.Take && l.isDateLog(s):
 		if h.N > l.log.quota {
 			return len(s)
 		}
 		return max(min(len(s)+int(h.N), int(l.log.quota)), len(s)) // a take counts no hits past the quota
-	case l.isAround(s):
-		return l.roomAround(s, h)
+	case l.isWrapped(s):
+		return l.wordsAfterWrapped(s, h)
 	}
-	return l.algorithm.room(s, h)
+	return l.algorithm.wordsAfter(s, h)
 }
 
 // never is the instant at which hits that cannot fit would fit.
@@ -227,9 +227,9 @@ const never Instant = -1 << 63
 // would leave 2^53.
 const lastInstant = Instant(MaxHits) - Instant(MaxLength/time.Microsecond)
 
-// clock returns the instant that now counts as for a key in state s: not before
+// instantFor returns the instant that now counts as for a key in state s: not before
 // the latest instant that s remembers, and inside what a state can keep.
-func (l *Compiled) clock(s State, now Instant) Instant {
+func (l *Compiled) instantFor(s State, now Instant) Instant {
 	now = min(max(now, 0), lastInstant)
 	if len(s) == 0 {
 		return now

@@ -5,14 +5,14 @@ import "github.com/weirhq/weir/internal/verb"
 // holds is what limits need whose takes hold, or whose states can have holds. Its
 // functions take no pointers, which would escape.
 type holds struct {
-	held   func(l *Limit) algorithm           // compiles a held window
-	around func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
-	end    func(l Compiled, v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result)
+	held func(l *Limit) algorithm           // compiles a held window
+	wrap func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
+	end  func(l Compiled, v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result)
 }
 
 var withHolds = holds{newHeld, newHolding, Compiled.end}
 
-// end does what [Compiled.Do] does for the verbs about an earlier take.
+// end implements [Compiled.Do] for the verbs about an earlier take.
 func (l Compiled) end(v verb.Verb, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {
 	switch v {
 	case verb.Settle:
@@ -45,7 +45,7 @@ func (l *Compiled) renew(r *Result, s State, now Instant, id [12]byte) State {
 }
 
 // giveBack gives h back. A hold without an id is that of a store which has just counted h
-// itself: then no take with a receipt has noted that no hits were dropped since.
+// itself: then no take with a receipt has recorded that no hits were dropped since.
 func (l *Compiled) giveBack(r *Result, s State, now Instant, hold Hold, h Hits) State {
 	h = h.clean().countable()
 	at, named := hold.At, hold.ID != [12]byte{}

@@ -104,6 +104,7 @@ func newVerb(v verb, body *request) *cobra.Command {
 		c.offline(cmd)
 	}
 	cmd.Flags().Int64Var(&body.Hits, "hits", 1, v.hits)
+	cmd.ValidArgsFunction = c.completeAttributes
 	return cmd
 }
 
@@ -128,6 +129,7 @@ rules are those of a file, and no service is needed.`,
 	c.flags(cmd)
 	c.offline(cmd)
 	cmd.Flags().Int64Var(&hits, "hits", 1, "hits that the action costs")
+	cmd.ValidArgsFunction = c.completeAttributes
 	return cmd
 }
 

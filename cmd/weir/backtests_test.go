@@ -11,10 +11,10 @@ import (
 
 var backtestBlock = regexp.MustCompile("(?s)```(yaml|sh|text) ?([a-z.]*)\n(.*?)```\n")
 
-// TestBacktests follows docs/backtests.md as a new user does: it writes the files,
+// TestBacktests follows docs/guides/backtests.md as a new user does: it writes the files,
 // runs the commands, and compares what they print.
 func TestBacktests(t *testing.T) {
-	page, err := os.ReadFile("../../docs/backtests.md")
+	page, err := os.ReadFile("../../docs/guides/backtests.md")
 	if err != nil {
 		t.Fatal(err)
 	}

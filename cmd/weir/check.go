@@ -51,6 +51,7 @@ Exit status: 0 no faults, 1 faults, or warnings with --strict.`,
 			if o.explain != "" {
 				return explainWarning(cmd.OutOrStdout(), o.explain)
 			}
+			colour(cmd)
 			return o.check(cmd, files)
 		},
 	}

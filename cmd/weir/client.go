@@ -264,22 +264,3 @@ type answerTo struct {
 func (a *answerTo) Header() http.Header         { return a.header }
 func (a *answerTo) WriteHeader(status int)      { a.status = status }
 func (a *answerTo) Write(p []byte) (int, error) { return a.body.Write(p) }
-
-// completeRules completes the name of a rule with those of the service.
-func (c *client) completeRules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
-	defer cancel()
-	answer, err := c.call(ctx, http.MethodGet, "/v1/rules", nil)
-	var rules struct{ Rules []struct{ Name string } }
-	if err != nil || json.Unmarshal(answer, &rules) != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	names := make([]string, len(rules.Rules))
-	for i, r := range rules.Rules {
-		names[i] = r.Name
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}

@@ -215,7 +215,8 @@ func keyJSON(e *datadir.Entry) dataKey {
 }
 
 func newDataCompact() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "compact DIR",
 		Short: "Write a data directory as one file of live keys",
 		Long: `Write the keys that have not expired to one file, and remove the others. weir serve
@@ -226,17 +227,24 @@ use the directory. Damaged files are kept under their names with ".damaged".` + 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onData(cmd, args[0], func(told func(datadir.Event)) error {
 				before, after, err := datadir.Compact(args[0], told)
-				if err == nil {
+				switch {
+				case err != nil:
+				case asJSON:
+					err = json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]int64{"bytes_before": before, "bytes": after})
+				default:
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes before, %d bytes now\n", before, after)
 				}
 				return err
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }
 
 func newDataBackup() *cobra.Command {
-	return &cobra.Command{
+	asJSON := false
+	cmd := &cobra.Command{
 		Use:   "backup DIR TO",
 		Short: "Copy a data directory, also while a service uses it",
 		Long: `Copy a data directory to TO, which must not exist or be empty. A service may use the
@@ -248,11 +256,17 @@ the directory. What is damaged is copied as it is: the copy is as good as the di
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return onData(cmd, args[0], func(told func(datadir.Event)) error {
 				bytes, err := datadir.Backup(args[0], args[1], told)
-				if err == nil {
+				switch {
+				case err != nil:
+				case asJSON:
+					err = json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]int64{"bytes": bytes})
+				default:
 					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d bytes copied to %s\n", bytes, args[1])
 				}
 				return err
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
 }

@@ -41,7 +41,7 @@ a warning.`,
 }
 
 func newInspect() *cobra.Command {
-	store := ""
+	store, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "inspect KEY",
 		Short: "Show what a shared store holds under a key",
@@ -50,10 +50,11 @@ in Redis. Nothing is changed.`,
 		Example: `  weir inspect --store redis://localhost 'weir:{ann}:posts:6dd2c1b94f10a3e7'`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, keys []string) error {
-			return server.Inspect(cmd.Context(), store, keys[0], cmd.OutOrStdout())
+			return server.Inspect(cmd.Context(), store, keys[0], asJSON, cmd.OutOrStdout())
 		},
 	}
 	storeFlag(cmd, &store)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON: the lines of the page, with their names")
 	return cmd
 }
 

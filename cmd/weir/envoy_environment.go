@@ -47,6 +47,12 @@ var envoySettings = []envoySetting{
 	{"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", truth(func(c *config.Config) *bool { return &c.Envoy.Together })},
 	{"MERGE_DOMAIN_CONFIG", truth(func(c *config.Config) *bool { return &c.Envoy.MergeDomains })},
 	{"RESPONSE_DYNAMIC_METADATA", truth(func(c *config.Config) *bool { return &c.Envoy.Metadata })},
+	{"USE_CALENDAR_MONTH_RATE_LIMIT", truth(func(c *config.Config) *bool { return &c.Envoy.CalendarMonths })},
+	{"LIMIT_REQUEST_HEADERS_ENABLED", truth(func(c *config.Config) *bool { return &c.Envoy.RequestHeaders })},
+	{"LIMIT_REQUEST_LIMIT_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.RequestLimit })},
+	{"LIMIT_REQUEST_REMAINING_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.RequestRemaining })},
+	{"LIMIT_REQUEST_RESET_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.RequestReset })},
+	{"SANITIZE_DESCRIPTOR_METRIC_DOTS", truth(func(c *config.Config) *bool { return &c.Envoy.NoDots })},
 	{"USE_PROMETHEUS", truth(func(c *config.Config) *bool { return &c.Envoy.Metrics })},
 	{"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", truth(func(c *config.Config) *bool { return &c.ReadyNeedsStore })},
 	{"LIMIT_LIMIT_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Limit })},
@@ -121,13 +127,17 @@ func (e envoyEnvironment) read(cmd *cobra.Command, cfg *config.Config, paths boo
 		}
 	}
 	if level := e.get("LOG_LEVEL"); level != "" && !given("log-level") {
-		cfg.LogLevel = strings.Replace(strings.ToLower(level), "warning", "warn", 1)
+		cfg.LogLevel = strings.ToLower(level)
+		cfg.LogLevel = cmp.Or(levels[cfg.LogLevel], cfg.LogLevel)
 	}
 	if format := e.get("LOG_FORMAT"); format != "" && !given("log-format") {
 		cfg.LogFormat = strings.ToLower(format)
 	}
 	return nil
 }
+
+// levels has weir's names of the levels that envoyproxy/ratelimit names otherwise.
+var levels = map[string]string{"panic": "error", "fatal": "error", "warning": "warn", "trace": "debug"}
 
 // truth returns a variable that is true or false. Not set, it is false.
 func (e envoyEnvironment) truth(name string) (bool, error) {
@@ -277,7 +287,7 @@ type envoyOther struct {
 	refused bool
 }
 
-// envoyOthers are the variables that weir does not follow. docs/envoy.md has the same
+// envoyOthers are the variables that weir does not follow. docs/guides/envoy.md has the same
 // rows.
 var envoyOthers = []envoyOther{
 	{name: "CONFIG_TYPE", why: "weir reads rule files, and no xDS server: mount the files, and unset it", same: []string{"FILE"}, refused: true},
@@ -300,10 +310,15 @@ var envoyOthers = []envoyOther{
 	{name: "REDIS_POOL_ON_EMPTY_BEHAVIOR", why: "weir shares few connections among all calls", same: []string{"WAIT"}},
 	{name: "REDIS_PIPELINE_WINDOW", why: "weir sends together what waits at the same time"},
 	{name: "REDIS_PIPELINE_LIMIT", why: "weir sends together what waits at the same time"},
+	{name: "REDIS_POOL_ON_EMPTY_WAIT_DURATION", why: "weir shares few connections among all calls"},
+	{name: "REDIS_CLUSTER_PIPELINE_PARALLELISM", why: "weir asks the nodes of a cluster at the same time"},
+	{name: "REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR", why: "weir keeps connections to a server that becomes read-only, and decides by on_outage meanwhile: name Sentinels or a cluster"},
+	{name: "REDIS_STARTUP_*", why: "weir starts without Redis, and connects when it answers"},
 	{name: "REDIS_USE_EXPLICIT_PIPELINE", why: "weir sends together what waits at the same time"},
 	{name: "USE_STATSD", why: "metrics are at /metrics of the admin address"},
 	{name: "USE_DOG_STATSD", why: "metrics are at /metrics of the admin address"},
 	{name: "USE_DOG_STATSD_MOGRIFIERS", why: "metrics are at /metrics of the admin address"},
+	{name: "DOG_STATSD_*", why: "metrics are at /metrics of the admin address"},
 	{name: "STATSD_*", why: "metrics are at /metrics of the admin address"},
 	{name: "STATS_FLUSH_INTERVAL", why: "metrics are at /metrics of the admin address"},
 	{name: "DISABLE_STATS", why: "weir counts what its metrics and /stats show in any case"},
@@ -311,6 +326,7 @@ var envoyOthers = []envoyOther{
 	{name: "PROMETHEUS_ADDR", why: "metrics are at /metrics of the admin address"},
 	{name: "PROMETHEUS_PATH", why: "metrics are at /metrics of the admin address", same: []string{"/metrics"}},
 	{name: "PROMETHEUS_MAPPER_YAML", why: "the metrics have the names of the default mapper"},
+	{name: "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", why: "ratelimit_service_response_time_seconds is in seconds"},
 	{name: "TRACING_*", why: "weir sends traces with --otlp-endpoint"},
 }
 

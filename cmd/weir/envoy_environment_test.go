@@ -49,6 +49,7 @@ func TestEnvoyEnvironment(t *testing.T) {
 			map[string]string{"store": "rediss+cluster://a:1,b:2?ca=ca.pem"}, 1},
 		"sentinels": {map[string]string{"REDIS_TYPE": "SENTINEL", "REDIS_URL": "main,a:1,b:2", "REDIS_SENTINEL_AUTH": "u:p", "REDIS_AUTH": "u2:p2"},
 			map[string]string{"store": "redis+sentinel://u2:p2@a:1,b:2/main?sentinel_password=p&sentinel_username=u"}, 0},
+		"a level": {map[string]string{"LOG_LEVEL": "TRACE"}, map[string]string{"level": "debug"}, 0},
 		"a pod": {map[string]string{
 			"CONFIG_TYPE": "FILE", "BACKEND_TYPE": "redis", "REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "r:6379", "USE_STATSD": "false", "USE_PROMETHEUS": "true",
 			"PROMETHEUS_ADDR": ":19001", "RUNTIME_IGNOREDOTFILES": "true", "RUNTIME_WATCH_ROOT": "false", "LOCAL_CACHE_SIZE_IN_BYTES": "0", "FORCE_START_WITHOUT_INITIAL_CONFIG": "true",
@@ -60,7 +61,7 @@ func TestEnvoyEnvironment(t *testing.T) {
 		}
 		got := map[string]string{
 			"http": cfg.Listen, "grpc": cfg.GRPCListen, "admin": cfg.Admin, "store": cfg.Store, "dir": cfg.Envoy.Dir,
-			"age": cfg.GRPCAge.String(), "grace": cfg.GRPCAgeGrace.String(), "cert": cfg.Access.TLSCert, "key": cfg.Access.TLSKey, "ca": cfg.Access.TLSClientCA,
+			"level": cfg.LogLevel, "age": cfg.GRPCAge.String(), "grace": cfg.GRPCAgeGrace.String(), "cert": cfg.Access.TLSCert, "key": cfg.Access.TLSKey, "ca": cfg.Access.TLSClientCA,
 		}
 		for field, want := range tc.want {
 			if got[field] != want {
@@ -94,10 +95,67 @@ func TestEnvoyOthers(t *testing.T) {
 	}
 }
 
-// docs/envoy.md has a table of the variables that weir follows, and one of the others.
+// followed returns the variables that weir follows.
+func followed(t *testing.T) map[string]bool {
+	t.Helper()
+	_, read, err := readEnvoy(t, map[string]string{"GRPC_SERVER_USE_TLS": "true", "REDIS_URL": "m,h:1", "REDIS_TYPE": "sentinel", "REDIS_TLS": "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// envoyVariables are the variables in the README and in src/settings/settings.go of
+// envoyproxy/ratelimit, as of September 2026.
+const envoyVariables = `
+BACKEND_TYPE CACHE_KEY_PREFIX CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS CONFIG_GRPC_XDS_CLIENT_TLS_CERT
+CONFIG_GRPC_XDS_CLIENT_TLS_KEY CONFIG_GRPC_XDS_NODE_ID CONFIG_GRPC_XDS_NODE_METADATA
+CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL CONFIG_GRPC_XDS_SERVER_TLS_CACERT CONFIG_GRPC_XDS_SERVER_TLS_SAN
+CONFIG_GRPC_XDS_SERVER_URL CONFIG_GRPC_XDS_SERVER_USE_TLS CONFIG_TYPE DEBUG_HOST DEBUG_PORT DISABLE_STATS
+DOG_STATSD_MOGRIFIERS DOG_STATSD_MOGRIFIER_DOMAIN_NAME DOG_STATSD_MOGRIFIER_DOMAIN_PATTERN
+DOG_STATSD_MOGRIFIER_DOMAIN_TAGS DOG_STATSD_MOGRIFIER_HITS_NAME DOG_STATSD_MOGRIFIER_HITS_PATTERN
+DOG_STATSD_MOGRIFIER_HITS_TAGS EXPIRATION_JITTER_MAX_SECONDS EXTRA_TAGS FORCE_START_WITHOUT_INITIAL_CONFIG
+GRPC_CLIENT_TLS_CACERT GRPC_CLIENT_TLS_SAN GRPC_HOST GRPC_MAX_CONNECTION_AGE GRPC_MAX_CONNECTION_AGE_GRACE
+GRPC_PORT GRPC_SERVER_TLS_CERT GRPC_SERVER_TLS_KEY GRPC_SERVER_USE_TLS GRPC_UDS
+HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED HOST LIMIT_LIMIT_HEADER LIMIT_REMAINING_HEADER
+LIMIT_REQUEST_HEADERS_ENABLED LIMIT_REQUEST_LIMIT_HEADER LIMIT_REQUEST_REMAINING_HEADER
+LIMIT_REQUEST_RESET_HEADER LIMIT_RESET_HEADER LIMIT_RESPONSE_HEADERS_ENABLED LOCAL_CACHE_SIZE_IN_BYTES
+LOG_FORMAT LOG_LEVEL MEMCACHE_HOST_PORT MEMCACHE_MAX_IDLE_CONNS MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_TLS
+MEMCACHE_TLS_CACERT MEMCACHE_TLS_CLIENT_CERT MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION
+MERGE_DOMAIN_CONFIG NEAR_LIMIT_RATIO PORT PROMETHEUS_ADDR PROMETHEUS_MAPPER_YAML PROMETHEUS_PATH
+PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS QUOTA_MODE REDIS_AUTH REDIS_CLOSE_CONNECTION_ON_READONLY_ERROR
+REDIS_CLUSTER_PIPELINE_PARALLELISM REDIS_HEALTH_CHECK_ACTIVE_CONNECTION REDIS_PERSECOND REDIS_PERSECOND_AUTH
+REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_PIPELINE_LIMIT REDIS_PERSECOND_PIPELINE_WINDOW
+REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_ON_EMPTY_WAIT_DURATION REDIS_PERSECOND_POOL_SIZE
+REDIS_PERSECOND_SENTINEL_AUTH REDIS_PERSECOND_SOCKET_TYPE REDIS_PERSECOND_TIMEOUT REDIS_PERSECOND_TLS
+REDIS_PERSECOND_TYPE REDIS_PERSECOND_URL REDIS_PIPELINE_LIMIT REDIS_PIPELINE_WINDOW
+REDIS_POOL_ON_EMPTY_BEHAVIOR REDIS_POOL_ON_EMPTY_WAIT_DURATION REDIS_POOL_SIZE REDIS_SENTINEL_AUTH
+REDIS_SOCKET_TYPE REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME REDIS_STARTUP_MAX_INTERVAL
+REDIS_TIMEOUT REDIS_TLS REDIS_TLS_CACERT REDIS_TLS_CLIENT_CERT REDIS_TLS_CLIENT_KEY
+REDIS_TLS_SKIP_HOSTNAME_VERIFICATION REDIS_TYPE REDIS_URL RESPONSE_DYNAMIC_METADATA RUNTIME_APPDIRECTORY
+RUNTIME_IGNOREDOTFILES RUNTIME_ROOT RUNTIME_SUBDIRECTORY RUNTIME_WATCH_ROOT SANITIZE_DESCRIPTOR_METRIC_DOTS
+SHADOW_MODE STATSD_HOST STATSD_PORT STATS_FLUSH_INTERVAL STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT
+TRACING_ENABLED TRACING_EXPORTER_PROTOCOL TRACING_SAMPLING_RATE TRACING_SERVICE_INSTANCE_ID
+TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE USE_CALENDAR_MONTH_RATE_LIMIT USE_DOG_STATSD
+USE_DOG_STATSD_MOGRIFIERS USE_PROMETHEUS USE_STATSD XDS_CLIENT_BACKOFF_INITIAL_INTERVAL
+XDS_CLIENT_BACKOFF_JITTER XDS_CLIENT_BACKOFF_MAX_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR
+XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES`
+
+// weir follows each variable of envoyproxy/ratelimit, refuses it, or warns about it.
+func TestEnvoyVariables(t *testing.T) {
+	t.Parallel()
+	follows := followed(t)
+	for _, name := range strings.Fields(envoyVariables) {
+		if !follows[name] && otherOf(name) == nil {
+			t.Errorf("weir does not know %s", name)
+		}
+	}
+}
+
+// docs/guides/envoy.md has a table of the variables that weir follows, and one of the others.
 func TestEnvoyVariablesOnPage(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/envoy.md")
+	src, err := os.ReadFile("../../docs/guides/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,16 +179,7 @@ func TestEnvoyVariablesOnPage(t *testing.T) {
 			}
 		}
 	}
-	all := map[string]bool{}
-	for _, values := range []map[string]string{
-		{"GRPC_SERVER_USE_TLS": "true", "REDIS_URL": "m,h:1", "REDIS_TYPE": "sentinel", "REDIS_TLS": "true"},
-	} {
-		_, read, err := readEnvoy(t, values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		maps.Copy(all, read)
-	}
+	all := followed(t)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if !follows[name] {
 			t.Errorf("the page has no %s, which weir follows", name)

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// Every weir command of docs/envoy.md is one that weir has, with the flags that it
+// Every weir command of docs/guides/envoy.md is one that weir has, with the flags that it
 // has. The calls of the page are made elsewhere.
 func TestEnvoyPage(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/envoy.md")
+	src, err := os.ReadFile("../../docs/guides/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples
 		}
 		matched = rules.Compiled().Match(e.Values, matched[:0], false)
 		for _, s := range samples {
-			if e.Time > s.denied || !slices.Contains(matched, s.rule) || rules.Compiled().Key(s.rule, e.Values) != s.key {
+			if e.Time > s.denied || !slices.Contains(matched, s.rule) || rules.Compiled().ReadableKey(s.rule, e.Values) != s.key {
 				continue
 			}
 			values := make([]string, len(e.Values))

@@ -19,7 +19,7 @@ import (
 )
 
 // koalaPages are the page about the move from koala, and its translation.
-var koalaPages = []string{"../../docs/koala.md", "../../docs/koala.zh.md"}
+var koalaPages = []string{"../../docs/from/koala.md", "../../docs/zh/from/koala.md"}
 
 func readPage(t *testing.T, path string) string {
 	t.Helper()

@@ -30,7 +30,7 @@ var spellings = []string{
 	"/api/" + strings.Repeat("y", 1500), "http://shop.example/api/y", "http://shop.example//x/../api/y",
 }
 
-// proxy is a recipe of docs/proxies.md and the program that it is for.
+// proxy is a recipe of docs/guides/proxies.md and the program that it is for.
 type proxy struct {
 	title string // of its part of the page
 	start func(t *testing.T, recipe map[string]string, weir, app string) (addr string)
@@ -49,17 +49,17 @@ var proxies = []proxy{
 	{"Apache", startApache, 503, 503, "lua", "return 503", "return apache2.DECLINED"},
 }
 
-// recipes returns the snippets of a part of docs/proxies.md by their languages. The
+// recipes returns the snippets of a part of docs/guides/proxies.md by their languages. The
 // second one in a language has a 2 behind it.
 func recipes(t *testing.T, title string) (recipe map[string]string, page string) {
 	t.Helper()
-	src, err := os.ReadFile("../../docs/proxies.md")
+	src, err := os.ReadFile("../../docs/guides/proxies.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, part, found := strings.Cut(string(src), "\n## "+title+"\n")
 	if !found {
-		t.Fatalf("docs/proxies.md has no part %q", title)
+		t.Fatalf("docs/guides/proxies.md has no part %q", title)
 	}
 	part, _, _ = strings.Cut(part, "\n## ")
 	recipe = map[string]string{}
@@ -73,7 +73,7 @@ func recipes(t *testing.T, title string) (recipe map[string]string, page string)
 	return recipe, string(src)
 }
 
-// TestProxies puts the recipes of docs/proxies.md into real proxies, and tries to get
+// TestProxies puts the recipes of docs/guides/proxies.md into real proxies, and tries to get
 // past the limit.
 func TestProxies(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// TestNginxOutcome follows docs/proxies.md about an outcome that nginx answers with a
+// TestNginxOutcome follows docs/guides/proxies.md about an outcome that nginx answers with a
 // status and body, in addition to denials that it answers with 429.
 func TestNginxOutcome(t *testing.T) {
 	t.Parallel()
@@ -169,7 +169,7 @@ func TestProxyPassesLimits(t *testing.T) {
 	}
 }
 
-// TestProxiesWithoutWeir checks what docs/proxies.md says about a weir that does
+// TestProxiesWithoutWeir checks what docs/guides/proxies.md says about a weir that does
 // not answer.
 func TestProxiesWithoutWeir(t *testing.T) {
 	t.Parallel()

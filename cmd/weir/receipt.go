@@ -78,5 +78,11 @@ func newEnding(name, short, long, example string) *cobra.Command {
 		}
 		cmd.Flags().Int64Var(&hits, "hits", 0, usage)
 	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return cobra.NoFileCompletions(cmd, args, text)
+		}
+		return c.completeAttributes(cmd, args[1:], text)
+	}
 	return cmd
 }

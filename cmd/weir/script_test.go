@@ -72,13 +72,13 @@ func TestRedisScripts(t *testing.T) {
 			"restrict": func(_ *testscript.TestScript, _ bool, args []string) {
 				n.Must("ACL", "SETUSER", args[0], "on", ">secret", "~fit:*", "+@all", args[1])
 			},
-			// inspect runs weir inspect for the only key in Redis.
-			"inspect": func(ts *testscript.TestScript, _ bool, _ []string) {
+			// inspect [FLAG] runs weir inspect for the only key in Redis.
+			"inspect": func(ts *testscript.TestScript, _ bool, flags []string) {
 				keys := n.Must("KEYS", "weir:*").([]any)
 				if len(keys) != 1 {
 					ts.Fatalf("got keys %v, want one", keys)
 				}
-				ts.Check(ts.Exec("weir", "inspect", "--store", ts.Getenv("STORE"), keys[0].(string)))
+				ts.Check(ts.Exec("weir", append([]string{"inspect", "--store", ts.Getenv("STORE"), keys[0].(string)}, flags...)...))
 			},
 		},
 	})

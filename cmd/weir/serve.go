@@ -34,7 +34,8 @@ not affect the others.
 
 The rules are read again when the file or one of its list files changes, on
 SIGHUP, and on POST /-/reload to the admin address. Counters survive a reload. If
-the file has faults, the old rules stay in force. On SIGTERM and SIGINT the
+the file has faults, the old rules stay in force. With - for FILE they are read once,
+from the standard input. On SIGTERM and SIGINT the
 service finishes the requests in flight, then ends.
 
 Programs on the same machine need no token. Before it listens on any other
@@ -90,6 +91,13 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 			if cmd.Flags().Changed("rules") && cfg.Rules == "" {
 				return &usageError{"--rules is empty: want a file; without --rules, a demo rule is served"}
 			}
+			if cfg.Rules == "-" {
+				in, err := readSource(cmd, cfg.Rules)
+				if err != nil {
+					return err
+				}
+				cfg.Stdin = in.text
+			}
 			if koalaConfig != "" {
 				if err := readKoalaConfig(cmd, &cfg, koalaConfig); err != nil {
 					return err
@@ -132,7 +140,7 @@ func flagsFromEnvironment(cmd *cobra.Command) (err error) {
 // serveFlags adds the flags that set cfg.
 func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f := cmd.Flags()
-	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`, or a directory with a file NAME.yaml for each namespace; without one, a demo rule")
+	f.StringVar(&cfg.Rules, "rules", cfg.Rules, "rules `file`, - for the standard input, or a directory with a file NAME.yaml for each namespace; without one, a demo rule")
 	f.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` of the API: host:port, https://host:port, h2c://host:port or unix:PATH")
 	f.StringVar(&cfg.RESPListen, "resp-listen", cfg.RESPListen, "`address` of calls in the protocol of Redis: host:port, rediss://host:port or unix:PATH; without one, none are served")
 	f.StringVar(&cfg.GRPCListen, "grpc-listen", cfg.GRPCListen, "`address` of gRPC calls, written as for --listen; without one, none are served")
@@ -224,13 +232,6 @@ func readKoalaConfig(cmd *cobra.Command, cfg *config.Config, path string) error 
 		cfg.Store = main.StoreURL()
 	}
 	return nil
-}
-
-// complete makes the shell complete a flag with the given values.
-func complete(cmd *cobra.Command, flag string, values []string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // no such flag: a bug in this package
-	}
 }
 
 // nodesFlag is the value of --nodes.

@@ -71,6 +71,13 @@ numbers are those of a rules file with only this rule.`),
 	flags.Lookup("quotas").DefValue = "" // help must not show an empty list
 	flags.StringVar(&keys, "keys", "0.1%", "highest `share` of keys that the suggested quota may deny")
 	f.add(cmd)
+	completeBy(cmd, "rule", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, r := range (&client{rules: rules}).knownRules(cmd) {
+			names = append(names, r.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
 	return cmd
 }
 

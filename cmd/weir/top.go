@@ -61,6 +61,7 @@ count can be too high. It is missing if all counts are exact.`,
 	c.flags(cmd)
 	cmd.Flags().BoolVar(&once, "once", false, "print once")
 	cmd.Flags().DurationVar(&every, "every", every, "time between two looks")
+	cmd.ValidArgsFunction = c.completeRules
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package datadir_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,6 +71,33 @@ func TestClockIsSetBetweenProcesses(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// A machine begins with a wall clock that is far ahead, which is set right later. Calendar windows
+// follow it back then: the keys that had expired by the wrong clock do not keep all others in its year.
+func TestClockWasFarAhead(t *testing.T) {
+	t.Parallel()
+	daily := window.MustCompile(window.Limit{Quota: 5, Window: window.Calendar(window.Day, nil)})
+	days := store.NewSpace("", "day", "day", 0)
+	disk := datadir.NewDisk()
+	const noon, year = 7*24*time.Hour + 12*time.Hour, 365 * 24 * time.Hour // since the clock of a bubble begins
+	for boot, test := range []struct{ shown, wait time.Duration }{
+		{noon, 12 * time.Hour}, {noon + year, 12 * time.Hour}, {noon + time.Hour, 11 * time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(test.shown)
+			up := int64(5e6)
+			s := mustOpen(t, disk, datadir.WithInterval(time.Hour), datadir.WithMachine(&up, uint64(boot+1)))
+			defer s.Close()
+			key := fmt.Sprint(boot)
+			if r, err := one(t.Context(), s, store.Take, days, daily, key, "", 5); err != nil || !r.Allowed {
+				t.Fatalf("boot %d: got %+v, %v, want allowed", boot, r, err)
+			}
+			if r, err := one(t.Context(), s, store.Take, days, daily, key, "", 1); err != nil || r.RetryAfter != test.wait {
+				t.Errorf("boot %d: got retry after %v, %v, want %v", boot, r.RetryAfter, err, test.wait)
+			}
 		})
 	}
 }

@@ -1,6 +1,11 @@
 package datadir
 
-import "time"
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"time"
+)
 
 // beginCompaction begins to write all keys to a new file. lost reports whether the file
 // before it may lack something that was written to it.
@@ -17,15 +22,18 @@ func (w *writer) beginCompaction(lost bool) {
 }
 
 // writeCompaction writes the next keys of the compaction, at least budget bytes. It reports
-// whether the compaction is complete.
-func (w *writer) writeCompaction(budget int64) (whole bool, err error) {
+// whether the compaction is complete. If there is a hurry, the last flush completes it, and so does
+// every flush if there are many files.
+func (w *writer) writeCompaction(budget int64, ended bool) (whole bool, err error) {
 	if w.walk == nil {
 		return false, nil
 	}
 	from := w.written()
 	defer func() { w.walked += w.written() - from }()
 	if w.hurry {
-		budget = max(budget, maxCompaction)
+		if budget = max(budget, w.store.hurried); ended || len(w.old) > manyFiles {
+			budget = math.MaxInt64
+		}
 	}
 	for w.written()-from < budget {
 		more, err := w.section(w.walk.Next)
@@ -59,7 +67,7 @@ func (w *writer) dropOld() {
 		} else {
 			err = w.disk.remove(p.name)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			left = append(left, p)
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -26,7 +26,7 @@ type Store struct {
 	config
 	dir    string
 	disk   disk
-	held   *os.File // the lock of the directory; nil in some tests
+	held   io.Closer // the lock of the directory; nil in some tests
 	memory *memstore.Store
 
 	loading atomic.Bool
@@ -63,7 +63,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	var held *os.File
+	var held io.Closer
 	if c.disk == nil {
 		var err error
 		if held, err = lockFolder(dir); err != nil {
@@ -85,7 +85,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 const lockName = "lock"
 
 // lockFolder makes and locks dir.
-func lockFolder(dir string) (*os.File, error) {
+func lockFolder(dir string) (io.Closer, error) {
 	if err := makeFolder(dir, syncFolder); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func lockFolder(dir string) (*os.File, error) {
 }
 
 // open opens dir, which is locked.
-func open(dir string, c config, held *os.File) (*Store, error) {
+func open(dir string, c config, held io.Closer) (*Store, error) {
 	segments, err := list(c.disk)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func open(dir string, c config, held *os.File) (*Store, error) {
 }
 
 // newStore returns the store of dir, whose segments are not loaded yet.
-func newStore(dir string, c config, held *os.File, segments []*segment) *Store {
+func newStore(dir string, c config, held io.Closer, segments []*segment) *Store {
 	var header format.Header
 	known := false
 	for _, p := range segments {

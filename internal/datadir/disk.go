@@ -21,6 +21,7 @@ type disk interface {
 	extend(name string, size int64) (file, error)
 
 	open(name string) (source, error)
+	length(name string) (size int64, err error)
 	remove(name string) error
 	rename(name, to string) error
 
@@ -55,7 +56,12 @@ func (d folder) names() ([]string, error) {
 	}
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		if e.Type().IsRegular() {
+		regular := e.Type().IsRegular()
+		if e.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(d.path(e.Name()))
+			regular = err == nil && info.Mode().IsRegular()
+		}
+		if regular {
 			names = append(names, e.Name())
 		}
 	}
@@ -104,6 +110,14 @@ type sizedFile struct {
 }
 
 func (f sizedFile) Size() int64 { return f.size }
+
+func (d folder) length(name string) (size int64, err error) {
+	info, err := os.Stat(d.path(name))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
 
 func (d folder) remove(name string) error { return os.Remove(d.path(name)) }
 

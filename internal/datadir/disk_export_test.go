@@ -248,6 +248,16 @@ func (d *Disk) open(name string) (source, error) {
 	return &simSource{d, name, slices.Clone(f.data), f.from, f.to}, nil
 }
 
+func (d *Disk) length(name string) (int64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.files[name]
+	if f == nil {
+		return 0, fs.ErrNotExist
+	}
+	return int64(len(f.data)), nil
+}
+
 func (d *Disk) remove(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -27,6 +27,9 @@ func WithMachine(up *int64, boot uint64) Option {
 	}
 }
 
+// WithHurry sets how many bytes a flush writes of a compaction if there is a hurry.
+func WithHurry(n int64) Option { return func(c *config) { c.hurried = n } }
+
 // SlowDisk is a disk whose files can be opened a second time only after Release was
 // closed. Reading is closed when a program waits for that.
 type SlowDisk struct {

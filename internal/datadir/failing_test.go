@@ -189,6 +189,113 @@ func TestRandomFailures(t *testing.T) {
 	}
 }
 
+// A file that another program removes or changes is noticed and written again, and one line
+// says so.
+func TestFileIsGone(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]func(d *datadir.Disk, name string){
+		"removed":  func(d *datadir.Disk, name string) { d.Drop(name) },
+		"cut":      func(d *datadir.Disk, name string) { d.Put(name, nil) },
+		"restored": func(d *datadir.Disk, name string) { d.Put(name, d.Data(name)[:600]) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			const keys = 100
+			disk := datadir.NewDisk()
+			var lines told
+			s := mustOpen(t, disk, datadir.WithInterval(time.Second), datadir.WithEvents(lines.add))
+			take(t, s, keys)
+			time.Sleep(2 * time.Second)
+			gone(disk, disk.Names()[0])
+			time.Sleep(3 * time.Second)
+			wants(t, disk, keys, 1)
+			take(t, s, keys)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			wants(t, disk, keys, 2)
+			if got, want := fmt.Sprint(lines.kinds()), fmt.Sprint([]datadir.EventKind{datadir.Failing, datadir.Writing}); got != want {
+				t.Errorf("%s: got events %v, want %v", name, got, want)
+			}
+			if n := len(disk.Names()); n != 1 {
+				t.Errorf("%s: got files %v, want one", name, disk.Names())
+			}
+		})
+	}
+}
+
+// A directory in which no file can be made does not let the last file grow without end, and
+// one line says what fails.
+func TestNoNewFile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 20_000
+		disk := datadir.NewDisk()
+		var lines told
+		s := mustOpen(t, disk, datadir.WithInterval(time.Second), datadir.WithEvents(lines.add))
+		take(t, s, keys)
+		time.Sleep(2 * time.Second)
+		disk.SetFail(func(op, _ string) error {
+			if op == "create" {
+				return errDisk
+			}
+			return nil
+		})
+		for range 60 {
+			take(t, s, keys)
+			time.Sleep(1100 * time.Millisecond)
+		}
+		if size, live := disk.Size(), s.Stats().Live; size > 4*live+16<<20 {
+			t.Errorf("got %d bytes with %d for the keys, want at most four times as many and 16 MiB", size, live)
+		}
+		if got, want := fmt.Sprint(lines.kinds()), fmt.Sprint([]datadir.EventKind{datadir.Failing}); got != want {
+			t.Errorf("got events %v, want %v", got, want)
+		}
+		disk.SetFail(nil)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, disk, keys, 61)
+	})
+}
+
+// The last key of a space is forgotten while the disk fails, and nothing is counted there for
+// minutes. The next process does not know the key either.
+func TestForgottenWhileFailing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := datadir.NewDisk()
+		s := mustOpen(t, disk, datadir.WithInterval(time.Second))
+		take(t, s, 1)
+		time.Sleep(2 * time.Second)
+		disk.SetFail(func(op, _ string) error {
+			if op == "write" {
+				return errDisk
+			}
+			return nil
+		})
+		other := store.NewSpace("", "other", "other", 0)
+		for second := range 300 {
+			if _, err := one(t.Context(), s, store.Take, other, ever, "0", "", 1); err != nil {
+				t.Fatal(err)
+			}
+			if second == 10 { // a batch that failed waits
+				if err := s.Forget(t.Context(), &store.Op{Space: space, Limit: ever, Key: []byte("0")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 200 {
+				s.Memory().Sweep(1000)
+			}
+			time.Sleep(time.Second)
+		}
+		disk.SetFail(nil)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, disk, 1, 0)
+	})
+}
+
 // A disk that hangs holds up no call.
 func TestHangingDisk(t *testing.T) {
 	t.Parallel()

@@ -4,10 +4,10 @@ package datadir
 
 import (
 	"errors"
-	"os"
+	"io"
 )
 
 // lock cannot lock files on this system.
-func lock(string) (held *os.File, ok bool, err error) {
+func lock(string) (held io.Closer, ok bool, err error) {
 	return nil, false, errors.ErrUnsupported
 }

@@ -4,25 +4,51 @@ package datadir
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 )
 
-// lock locks the file at path, which it makes if need be, until the returned file is
-// closed or the process ends. It reports false when another process has the lock. In a
-// directory that is read-only and has no such file, lock locks the directory.
-func lock(path string) (held *os.File, ok bool, err error) {
+// lock locks the file at path, which it makes if need be, and its directory, until the returned
+// locks are closed or the process ends. It reports false when another process has one of them. The
+// lock of the directory stays when somebody removes the file, but not all file systems have
+// it. In a directory that is read-only and has no such file, lock locks the directory only.
+func lock(path string) (held io.Closer, ok bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
-		if f, err = os.Open(path); errors.Is(err, fs.ErrNotExist) {
-			f, err = os.Open(filepath.Dir(path))
-		}
+		f, err = os.Open(path)
 	}
-	if err != nil {
+	none := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !none {
 		return nil, false, err
 	}
+	var all locks
+	if !none {
+		if all, ok, err = all.add(f); !ok || err != nil {
+			return nil, false, err
+		}
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return nil, false, errors.Join(err, all.Close())
+	}
+	with, ok, err := all.add(dir)
+	switch {
+	case err != nil && !none:
+		return all, true, nil // only the file can be locked
+	case err != nil || !ok:
+		return nil, false, errors.Join(err, all.Close())
+	}
+	return with, true, nil
+}
+
+// locks are files that are locked.
+type locks []*os.File
+
+// add locks f. It closes f if that fails or another process has the lock; then it reports false.
+func (l locks) add(f *os.File) (all locks, ok bool, err error) {
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if !errors.Is(err, syscall.EINTR) {
@@ -30,10 +56,18 @@ func lock(path string) (held *os.File, ok bool, err error) {
 		}
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, false, f.Close()
+		return l, false, f.Close()
 	}
 	if err != nil {
-		return nil, false, errors.Join(err, f.Close())
+		return l, false, errors.Join(err, f.Close())
 	}
-	return f, true, nil
+	return append(l, f), true, nil
+}
+
+// Close unlocks all.
+func (l locks) Close() (err error) {
+	for _, f := range l {
+		err = errors.Join(err, f.Close())
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
 )
@@ -12,7 +13,7 @@ const errSharing = syscall.Errno(32)
 // lock opens the file at path, which it makes if need be, so that no other process
 // can open it until the returned file is closed or the process ends. It reports false
 // when another process has it.
-func lock(path string) (held *os.File, ok bool, err error) {
+func lock(path string) (held io.Closer, ok bool, err error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, false, err

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +36,14 @@ func TestLock(t *testing.T) {
 	}
 	if want := "data directory: " + dir + ": another process uses this directory; end it, or name another directory"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
+	}
+	if runtime.GOOS != "windows" { // where a file that is open cannot be removed
+		if err := os.Remove(filepath.Join(dir, "lock")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = datadir.Open(dir); !errors.Is(err, datadir.ErrLocked) {
+			t.Fatalf("the second, after somebody has removed the file lock: got error %v, want ErrLocked", err)
+		}
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("got mode %v, %v, want 0700", info.Mode(), err)

@@ -50,12 +50,14 @@ type config struct {
 
 	readOnly bool // the files are only read
 
+	hurried int64 // bytes that a flush writes of a compaction if there is a hurry
+
 	startOf func() uint64 // of the machine; see there
 	uptime  func() int64
 }
 
 func defaults() config {
-	return config{sync: Interval, interval: DefaultInterval, told: func(Event) {}, startOf: startOf, uptime: uptime}
+	return config{sync: Interval, interval: DefaultInterval, told: func(Event) {}, hurried: maxCompaction, startOf: startOf, uptime: uptime}
 }
 
 func (c *config) check() error {

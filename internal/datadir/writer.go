@@ -31,6 +31,10 @@ const (
 	compactionShare = 4
 	minCompaction   = 1 << 20
 	maxCompaction   = 32 << 20
+
+	// manyFiles is how many files may wait for a compaction before a single flush completes it.
+	// Otherwise processes that end soon after their start would each leave a file behind.
+	manyFiles = 4
 )
 
 // writer appends to the files. It belongs to the goroutine of its store.
@@ -68,7 +72,7 @@ type writer struct {
 	dropped time.Time // when the first blob was dropped that files still have; zero: there is none
 
 	walk    journal.Reader // of the compaction; nil: none
-	hurry   bool           // the compaction writes maxCompaction in each flush
+	hurry   bool           // the compaction writes maxCompaction in each flush, or all keys
 	live    int64          // about what all keys take in a file
 	walked  int64          // what the compaction has written
 	grown   int64          // what was written since the last compaction ended
@@ -97,6 +101,10 @@ func (w *writer) flush(ended bool) error {
 	if w.store.memory.Journal().Overflowed() {
 		w.broken = true
 	}
+	if err := w.intact(); err != nil {
+		w.broken = true
+		return err
+	}
 	if err := w.begin(); err != nil {
 		return err
 	}
@@ -113,7 +121,7 @@ func (w *writer) flush(ended bool) error {
 		return err
 	}
 	w.changed += w.grown - before
-	whole, err := w.writeCompaction(compactionShare*(w.grown-before) + minCompaction)
+	whole, err := w.writeCompaction(compactionShare*(w.grown-before)+minCompaction, ended)
 	if err != nil {
 		return err
 	}
@@ -140,18 +148,34 @@ func (w *writer) flush(ended bool) error {
 	return nil
 }
 
+// intact returns an error if another program has removed or changed the open file: the next
+// process would not find what is written to it.
+func (w *writer) intact() error {
+	if w.file == nil || w.broken {
+		return nil
+	}
+	size, err := w.disk.length(w.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: removed by another program", w.name)
+	case err == nil && size != w.size: // other errors do not concern the file
+		return fmt.Errorf("%s: changed by another program: %d bytes instead of %d", w.name, size, w.size)
+	}
+	return nil
+}
+
 // begin makes sure that there is a file to append to, and begins a compaction when one is
 // due.
 func (w *writer) begin() error {
-	now := time.Now()
-	due := w.grown >= max(w.live, leastGrowth) || !w.dropped.IsZero() && now.Sub(w.dropped) >= maxDropped
-	due = due && w.walk == nil && !w.pending && now.After(w.postponed)
-	needed := w.file == nil || w.broken || w.secrets() != w.store.memory.Journal().AllSecrets()
-	if !needed && !due {
+	now, most := time.Now(), max(w.live, leastGrowth)
+	due := w.grown >= most || !w.dropped.IsZero() && now.Sub(w.dropped) >= maxDropped
+	due = due && w.walk == nil && !w.pending
+	needed := w.file == nil || w.broken || w.secrets() != w.store.memory.Journal().AllSecrets() || due && w.grown >= most+most/2
+	if !needed && (!due || now.Before(w.postponed)) {
 		return nil
 	}
 	err := w.beginFile()
-	if err != nil && !needed { // the open file may have space left
+	if err != nil && !needed { // the open file may have space left, and may grow by half as much again
 		w.postponed = time.Now().Add(10 * retry)
 		return nil
 	}

@@ -37,7 +37,7 @@ type Request struct {
 
 	// Key is the key of the receipt that the take gets, or has. It is kept between
 	// requests.
-	Key seal.Key
+	Sealer seal.Key
 }
 
 // Plan is what one request asks of a store. Its zero value is ready for use.
@@ -51,10 +51,10 @@ type Plan struct {
 
 	// Verdict is the first verdict among Matched that is enforced, or -1. It is set to -1
 	// before Make.
-	Verdict int
+	VerdictRule int
 
 	// Now are the ops to be decided in one step, and Later those that wait for
-	// the outcome of that step: rules behind a verdict that allows, where a
+	// the outcome of that step: rules after a verdict that allows, where a
 	// limit before it may deny.
 	Now, Later Ops
 
@@ -68,8 +68,8 @@ func (p *Plan) Make() error {
 	for _, i := range p.Matched {
 		common := &p.Rules.prepared[i]
 		if common.Kind == rule.KindVerdict {
-			if !common.Shadow && p.Verdict < 0 {
-				p.setVerdict(i)
+			if !common.Shadow && p.VerdictRule < 0 {
+				p.setVerdictRule(i)
 			}
 			continue
 		}
@@ -77,30 +77,30 @@ func (p *Plan) Make() error {
 			continue // without a receipt the hits in flight could not be released
 		}
 		ops := &p.Now
-		if p.waits() {
+		if p.isDeferred() {
 			ops = &p.Later
 		}
 		op := ops.add(i)
-		if err := p.fill(op, i); err != nil {
+		if err := p.fillOp(op, i); err != nil {
 			return err
 		}
-		if p.Verdict >= 0 { // behind the verdict no rule decides; it counts a record, and a take that the verdict allows
+		if p.VerdictRule >= 0 { // after the verdict no rule decides; it counts a record, and a take that the verdict allows
 			op.Role, op.CountDenied = store.Always, false
-			if takes && !p.Rules.Allows(p.Verdict) {
+			if takes && !p.Rules.Allows(p.VerdictRule) {
 				op.N = 0
 			}
 		}
 	}
-	if p.Rules.holds || p.Rules.bans || p.Request.Verb.Ends() {
+	if p.Rules.holds || p.Rules.bans || p.Request.Verb.NeedsReceipt() {
 		p.hold()
 	}
 	return nil
 }
 
-// setVerdict makes rule i the verdict. If it denies a take, the limits before it are evaluated and not
+// setVerdictRule makes rule i the verdict. If it denies a take, the limits before it are evaluated and not
 // charged.
-func (p *Plan) setVerdict(i int) {
-	p.Verdict = i
+func (p *Plan) setVerdictRule(i int) {
+	p.VerdictRule = i
 	if p.Request.Verb != store.Take || p.Rules.Allows(i) {
 		return
 	}
@@ -111,19 +111,19 @@ func (p *Plan) setVerdict(i int) {
 	}
 }
 
-// waits reports whether the next op has to wait until the limits before the
+// isDeferred reports whether the next op has to wait until the limits before the
 // verdict have been decided: they may deny a take that the verdict allows.
-func (p *Plan) waits() bool {
-	return p.Verdict >= 0 && p.Request.Verb == store.Take && p.Rules.Allows(p.Verdict) &&
+func (p *Plan) isDeferred() bool {
+	return p.VerdictRule >= 0 && p.Request.Verb == store.Take && p.Rules.Allows(p.VerdictRule) &&
 		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
 }
 
-// fill makes op, which is empty, the op of rule i.
-func (p *Plan) fill(op *store.Op, i int) error {
+// fillOp makes op, which is empty, the op of rule i.
+func (p *Plan) fillOp(op *store.Op, i int) error {
 	common, verb, values := &p.Rules.prepared[i], p.Request.Verb, p.Request.Values
 	op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits
 	op.Role, op.CountDenied = common.Role, common.CountDenied
-	op.Key = p.Key(i)
+	op.Key = p.KeyBytes(i)
 	if op.Limit != nil && verb <= store.Record {
 		return nil // as most ops
 	}
@@ -138,7 +138,7 @@ func (p *Plan) fill(op *store.Op, i int) error {
 		if !p.Request.Exact {
 			op.N = -1 // what the hold has
 		}
-	case verb.Ends() && r.Measure == window.Sum && amount == "":
+	case verb.NeedsReceipt() && r.Measure == window.Sum && amount == "":
 		op.N = 0 // what is held is known
 	case p.Request.Feedback != "":
 		op.N = r.Feedback[p.Request.Feedback]
@@ -159,7 +159,7 @@ func (p *Plan) fill(op *store.Op, i int) error {
 }
 
 // Key returns the key of the request under rule i. It is good until Reset.
-func (p *Plan) Key(i int) []byte {
+func (p *Plan) KeyBytes(i int) []byte {
 	from := len(p.keys)
 	p.keys = p.Rules.AppendKey(p.keys, i, p.Request.Values)
 	return p.keys[from:len(p.keys):len(p.keys)]
@@ -174,14 +174,14 @@ func (p *Plan) keep(text string) []byte {
 
 // Refused reports whether a verdict denies the request, which is a check or a take.
 func (p *Plan) Refused() bool {
-	return p.Request.Verb <= store.Take && p.Verdict >= 0 && !p.Rules.Allows(p.Verdict)
+	return p.Request.Verb <= store.Take && p.VerdictRule >= 0 && !p.Rules.Allows(p.VerdictRule)
 }
 
 // hold gives ops their part in holds: those of a take that holds, those about the
 // holds of an earlier take, and those under limits that ban.
 func (p *Plan) hold() {
 	r := &p.Request
-	id, ends := r.ID, r.Verb.Ends()
+	id, ends := r.ID, r.Verb.NeedsReceipt()
 	if ends {
 		id = r.Receipt.ID
 	} else if r.Verb != store.Take || !p.holdsAny() {
@@ -292,7 +292,7 @@ func counted(op *store.Op) bool {
 // digest returns the digest, under the request's key, of what the request counts for op at
 // an instant.
 func (p *Plan) digest(op *store.Op, at window.Instant) uint32 {
-	h := p.Request.Key.Digest()
+	h := p.Request.Sealer.Digest()
 	h.Bytes(op.Hold.ID[:])
 	h.Text(op.Space.Namespace())
 	h.Text(op.Space.ID())
@@ -312,7 +312,7 @@ func (p *Plan) Reset() {
 		value := &p.Request.Values[i] // as in Ops.reset
 		*value = ""
 	}
-	if p.Request.Verb.Ends() {
+	if p.Request.Verb.NeedsReceipt() {
 		p.Request.Receipt = seal.Take{}
 	}
 	p.Request.Feedback, p.Request.ID = "", [12]byte{}

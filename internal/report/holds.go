@@ -135,13 +135,13 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 	if n := e.amount(now); n > 0 {
 		op := e.op(n)
 		if e.limit.Ban.For > 0 {
-			op.Hold = &store.Hold{Quiet: true} // this process has banned already
+			op.Hold = &store.Hold{NoStrike: true} // this process has banned already
 		}
 		ops = append(ops, op)
 	}
 	for _, h := range e.holds {
 		op := e.op(h.n)
-		op.Hold = &store.Hold{Hold: h.Hold, Quiet: true}
+		op.Hold = &store.Hold{Hold: h.Hold, NoStrike: true}
 		ops = append(ops, op)
 	}
 	return ops

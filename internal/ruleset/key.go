@@ -45,10 +45,10 @@ func (s *Compiled) SameKey(i, j int) bool {
 	return slices.Equal(s.rules[i].per, s.rules[j].per) && slices.Equal(s.rules[i].Per, s.rules[j].Per)
 }
 
-// Key returns the key of a request under rule i in readable form: the value of
+// ReadableKey returns the key of a request under rule i in readable form: the value of
 // the only attribute in `per`, or name=value pairs for several, or "" for none.
 // Different keys can have the same readable form.
-func (s *Compiled) Key(i int, values []string) string {
+func (s *Compiled) ReadableKey(i int, values []string) string {
 	c := &s.rules[i]
 	if len(c.per) == 1 {
 		return c.per[0].value(values)
@@ -70,8 +70,8 @@ func (s *Compiled) Key(i int, values []string) string {
 	return b.String()
 }
 
-// KeyLen returns the length of [Compiled.Key], in bytes, or one more.
-func (s *Compiled) KeyLen(i int, values []string) (n int) {
+// ReadableKeyLen returns the length of [Compiled.ReadableKey], in bytes, or one more.
+func (s *Compiled) ReadableKeyLen(i int, values []string) (n int) {
 	c := &s.rules[i]
 	if len(c.per) == 1 {
 		return len(c.per[0].value(values))

@@ -6,7 +6,7 @@ import (
 )
 
 // Match appends the indexes of the rules that match values to dst, in the order of
-// the rules, and returns the extended slice. ends states that the request is about the
+// the rules, and returns the extended slice. aboutHolds states that the request is about the
 // holds of an earlier take: then a rule that sums an attribute also matches without the
 // attribute, because the take had the amount.
 //
@@ -18,7 +18,7 @@ import (
 // Match allocates only if dst has no capacity left, and if a test on an address gets a
 // value that resembles an address but is not one. A rule with a condition of equality
 // costs nothing if the request has none of its values. Neither values nor dst escape.
-func (s *Compiled) Match(values []string, dst []int, ends bool) []int {
+func (s *Compiled) Match(values []string, dst []int, aboutHolds bool) []int {
 	start, lists := len(dst), 0
 	last := len(s.rules) - 1 // the last rule that can match
 	for i := range s.index.probes {
@@ -33,11 +33,11 @@ func (s *Compiled) Match(values []string, dst []int, ends bool) []int {
 				break
 			}
 			n := &s.index.needs[i]
-			if !l.uniform && !n.met(values, ends) {
+			if !l.uniform && !n.met(values, aboutHolds) {
 				continue
 			}
 			dst = append(dst, int(i))
-			if n.ends {
+			if n.final {
 				last = int(i)
 				break
 			}
@@ -116,7 +116,7 @@ func (p *probe) finish(all []needs) {
 		l.uniform = true
 		for _, i := range l.rules {
 			n := &all[i]
-			if len(n.tests) > 0 || n.rare != nil || len(n.parts) != 1 || n.parts[0].trim || n.ends ||
+			if len(n.tests) > 0 || n.rare != nil || len(n.parts) != 1 || n.parts[0].trim || n.final ||
 				n.parts[0].at != all[l.rules[0]].parts[0].at {
 				l.uniform = false
 				break
@@ -223,13 +223,13 @@ type needs struct {
 	tests []condition   // which the index has not answered
 	parts []part        // values that must not be empty
 	rare  *compiledRule // the rule, if it counts another attribute or has a quota by one; or nil
-	ends  bool          // a match ends the matching
+	final bool          // a match ends the matching
 }
 
 // needsOf returns the needs of c. indexed is the position of the condition that holds
 // for every request for which the index finds c, or -1.
 func needsOf(c *compiledRule, indexed int) needs {
-	n := needs{parts: c.per, ends: c.Ends}
+	n := needs{parts: c.per, final: c.Ends}
 	for i, w := range c.when {
 		if i != indexed {
 			n.tests = append(n.tests, w)
@@ -241,8 +241,8 @@ func needsOf(c *compiledRule, indexed int) needs {
 	return n
 }
 
-// met reports whether values has what n needs. ends is that of [Compiled.Match].
-func (n *needs) met(values []string, ends bool) bool {
+// met reports whether values has what n needs. aboutHolds is that of [Compiled.Match].
+func (n *needs) met(values []string, aboutHolds bool) bool {
 	for i := range n.tests {
 		if w := &n.tests[i]; !w.Test.Holds(w.value(values)) {
 			return false
@@ -253,12 +253,12 @@ func (n *needs) met(values []string, ends bool) bool {
 			return false
 		}
 	}
-	return n.rare == nil || n.rare.counts(values, ends)
+	return n.rare == nil || n.rare.counts(values, aboutHolds)
 }
 
 // counts reports whether values has the attribute that c counts, and a quota.
-func (c *compiledRule) counts(values []string, ends bool) bool {
-	if c.of.at >= 0 && c.of.value(values) == "" && !(ends && c.Sums) {
+func (c *compiledRule) counts(values []string, aboutHolds bool) bool {
+	if c.of.at >= 0 && c.of.value(values) == "" && !(aboutHolds && c.Sums) {
 		return false
 	}
 	return c.by.at < 0 || c.limitOf(values) != nil

@@ -17,12 +17,7 @@ type Options struct {
 	// Admit, if it is not nil, is called with the size of the decisions before anything
 	// is counted. If it returns an error, nothing is counted.
 	Admit func(Size) error
-
-	refusal error // the error that Check has returned
 }
-
-// IsBounded reports whether o limits the size of decisions.
-func (o *Options) IsBounded() bool { return o.MaxSize > 0 || o.Admit != nil }
 
 // IsTooLarge reports whether decisions of the size s are larger than MaxSize allows.
 func (o *Options) IsTooLarge(s Size) bool { return o.MaxSize > 0 && s.Bytes() > o.MaxSize }
@@ -31,15 +26,12 @@ func (o *Options) IsTooLarge(s Size) bool { return o.MaxSize > 0 && s.Bytes() > 
 func (o *Options) Check(s Size) error {
 	switch {
 	case o.IsTooLarge(s):
-		o.refusal = ErrLarge
+		return ErrLarge
 	case o.Admit != nil:
-		o.refusal = o.Admit(s)
+		return o.Admit(s)
 	}
-	return o.refusal
+	return nil
 }
-
-// Refused reports whether Check has returned an error.
-func (o *Options) Refused() bool { return o.refusal != nil }
 
 // ErrLarge is the error for decisions that are larger than MaxSize allows.
 var ErrLarge = errors.New("weir: the answer would be too large: too many rules match, or their keys are too long")

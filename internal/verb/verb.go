@@ -26,8 +26,8 @@ const (
 	// RecordNow is Record with a hold that begins now and lasts as long as takes hold.
 	RecordNow
 
-	// RecordQuietly is Record, but never a strike.
-	RecordQuietly
+	// RecordNoStrike is Record, but never a strike.
+	RecordNoStrike
 
 	// RecordDenied counts the hits of a take that was denied, by this limit or by
 	// another one: it is Record without a hold, but never a strike. While the key is

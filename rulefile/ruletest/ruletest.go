@@ -6,7 +6,7 @@
 //		ruletest.Run(t, "posts_test.yaml")
 //	}
 //
-// The command weir test runs the same files. docs/rules.md describes the format.
+// The command weir test runs the same files. docs/reference/rules.md describes the format.
 package ruletest
 
 import (
@@ -131,7 +131,7 @@ func (r *runner) step(ctx context.Context, i int) {
 		return
 	}
 	request := weir.Request{Attributes: weir.Attributes(s.Attributes...), Hits: s.Hits, Feedback: s.Feedback}
-	if verbs[s.Verb].Ends() {
+	if verbs[s.Verb].NeedsReceipt() {
 		request.Receipt = r.receipts[s.Receipt]
 	}
 	admitted, denied := 0, 0

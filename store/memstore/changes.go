@@ -31,7 +31,7 @@ type changeReader struct {
 type taken struct {
 	changed
 	shard *shard
-	read  int // the first places of the set, which are free now
+	read  int // the first slots of the set, which are free now
 }
 
 // Changes implements [journal.Journal].

@@ -26,23 +26,27 @@ const (
 	// wallSlack is how long keys of calendar windows outlive their period, so
 	// that they are found when the wall clock is set back by a small step.
 	wallSlack = time.Minute
-	// givenSlack is how long all keys outlive their expiry with a clock that
+	// mostBack is how far the wall clock may be set back at most for the floor of the keys of
+	// calendar windows to hold.
+	mostBack = 24 * time.Hour
+	// customSlack is how long all keys outlive their expiry with a clock that
 	// the caller gives: entries of logs are out of order by as long as a
 	// request takes.
-	givenSlack = time.Hour
+	customSlack = time.Hour
 )
 
 // clock tells the time. A reclaimed key has forgotten when it was used, so from
 // then on no call is dated before the instant at which the key expired: the
 // floor. Time that runs backwards frees no quota.
 type clock struct {
-	start time.Time      // a reading of the machine's clocks
-	base  window.Instant // what the steady clock showed then
-	tell  func() moment  // in place of them, if not nil
-	given bool           // tell is the caller's, and may go back
+	start  time.Time      // a reading of the machine's clocks
+	base   window.Instant // what the steady clock showed then
+	source func() moment  // read instead of them, if not nil
+	custom bool           // source is the caller's, and may go back
 
-	// Invariant: no key that was reclaimed expired after the floor. The floor
-	// is raised under the lock of the shard that the key was in.
+	// Invariant: no key that was reclaimed expired after the floor, but for keys of calendar
+	// windows while the wall clock was wrong by more than mostBack. The floor is raised under
+	// the lock of the shard that the key was in.
 	steadyFloor, wallFloor atomic.Int64
 }
 
@@ -53,8 +57,8 @@ func (c *clock) begin(start time.Time) { c.start, c.base = start, window.At(star
 // reading.
 func (c *clock) now(onWall bool) moment {
 	switch {
-	case c.tell != nil:
-		return c.tell()
+	case c.source != nil:
+		return c.source()
 	case onWall:
 		t := time.Now()
 		return moment{steady: c.base.Add(t.Sub(c.start)), wall: window.At(t)}
@@ -70,14 +74,22 @@ func (c *clock) now(onWall bool) moment {
 //
 //go:noinline
 func (c *clock) again(m moment, onWall bool) moment {
-	if c.given {
+	if c.custom {
 		return m
 	}
 	return c.now(onWall)
 }
 
-// read reads the clock, with the time of day, for sweeps.
-func (c *clock) read() moment { return c.floored(c.now(true)) }
+// read reads the clock, with the time of day, for sweeps. If the wall clock was set back by more
+// than mostBack, it was wrong before, and read sets the floor back, too: otherwise time would stand
+// still in all calendar windows until the clock has caught up.
+func (c *clock) read() moment {
+	m := c.now(true)
+	if floor := c.wallFloor.Load(); !c.custom && window.Instant(floor).Sub(m.wall) > mostBack {
+		c.wallFloor.CompareAndSwap(floor, int64(m.wall))
+	}
+	return c.floored(m)
+}
 
 // floored returns m, or the floor where that is later.
 func (c *clock) floored(m moment) moment {
@@ -91,8 +103,8 @@ func (c *clock) floored(m moment) moment {
 // clock keeps them, because the wall clock may be set back again.
 func (c *clock) horizon(m moment, onWall bool) window.Instant {
 	switch {
-	case c.given:
-		return m.of(onWall).Add(-givenSlack)
+	case c.custom:
+		return m.of(onWall).Add(-customSlack)
 	case onWall:
 		return min(m.steady, m.wall).Add(-wallSlack)
 	default:

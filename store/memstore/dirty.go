@@ -2,7 +2,7 @@ package memstore
 
 import "github.com/weirhq/weir/store/memstore/internal/table"
 
-// dirty notes which keys of a shard have changed since the journal last asked. It
+// dirty tracks which keys of a shard have changed since the journal last asked. It
 // is guarded by the lock of the shard. When nobody takes the keys for so long that their sets
 // are as large as the table, they are dropped, and the shard has overflowed: the
 // journal must ask for all keys ([journal.Journal.Walk]).
@@ -15,7 +15,7 @@ type dirty struct {
 
 // changed are keys, each of them once, and now and then twice.
 //
-// A set is a hash table with linear probing that has no room for a state: the
+// A set is a hash table with linear probing without states: the
 // journal finds the key in the shard's table. A set has at most mostSet keys, so that
 // growing it takes some microseconds. Then the next set begins.
 type changed struct {
@@ -25,14 +25,14 @@ type changed struct {
 	zero bool           // the key 0 has changed
 }
 
-// Sets of 32 places grow four times, up to five times, until they have mostSet keys.
+// Sets of 32 slots grow four times, up to five times, until they have mostSet keys.
 const (
 	leastSet = 32
-	mostSet  = 16384 // keys: half of 32,768 places
+	mostSet  = 16384 // keys: half of 32,768 slots
 	setSizes = 6
 )
 
-// mark notes that the state of h has changed, or that h was dropped before it
+// mark records that the state of h has changed, or that h was dropped before it
 // expired. It does nothing in a store without a journal.
 func (sh *shard) mark(h table.Hash) {
 	if d := sh.dirty; d != nil {
@@ -40,7 +40,7 @@ func (sh *shard) mark(h table.Hash) {
 	}
 }
 
-// mark notes h, which is in a table of keys keys.
+// mark records h, which is in a table of keys keys.
 func (d *dirty) mark(h table.Hash, keys int) {
 	if d.overflow {
 		return
@@ -74,7 +74,7 @@ func slotOf(set []table.Hash, h table.Hash) int {
 	}
 }
 
-// grow makes room for a key.
+// grow makes the set larger, so that a key fits.
 func (d *dirty) grow(keys int) {
 	if d.n >= mostSet {
 		if (len(d.full)+1+d.taken)*mostSet > max(2*mostSet, keys/2) {
@@ -113,7 +113,7 @@ func (k *changed) any() bool { return k.n > 0 || k.zero || len(k.full) > 0 }
 // spareSets are empty sets, by their sizes.
 type spareSets [setSizes][][]table.Hash
 
-// get returns an empty set of size places, or nil.
+// get returns an empty set of size slots, or nil.
 func (s *spareSets) get(size int) (set []table.Hash) {
 	i := sizeOf(size)
 	if n := len(s[i]); n > 0 {
@@ -129,7 +129,7 @@ func (s *spareSets) put(set []table.Hash, most int) {
 	}
 }
 
-// sizeOf returns how many times a set of size places has grown.
+// sizeOf returns how many times a set of size slots has grown.
 func sizeOf(size int) (times int) {
 	for ; size > leastSet; size /= 4 {
 		times++

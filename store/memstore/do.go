@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/store/memstore/internal/table"
 )
 
-// fewOps is the most ops of a call whose places are on the stack.
-const fewOps = 4
+// stackOps is the most ops of a call whose slots are on the stack.
+const stackOps = 4
 
 // Do implements [store.Store].
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
@@ -20,45 +20,24 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		c := &calls[i]
-		c.Err = s.Call(ctx, c.Verb, c.Ops)
+		c.Err = s.Decide(ctx, c.Verb, c.Ops)
 	}
 	return nil
 }
 
-// Call decides ops as [Store.Do] does for one call. The error is the one that Do would
-// return or would set as the call's Err. Call does not retain what ops point to, so that
-// they and their keys can be on the caller's stack.
-func (s *Store) Call(ctx context.Context, v store.Verb, ops []store.Op) error {
-	if err := s.ready(ctx); err != nil {
+// Decide decides ops as [Store.Do] does for one call. The error is the one that Do would
+// return or would set as the call's Err. Decide does not retain what ops point to, so that
+// they and their keys can be on the caller's stack. With one op it takes the steps of
+// decideMany without their loops.
+func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error {
+	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
-	switch n := len(ops); {
-	case n == 0:
-		return nil
-	case n == 1:
-		return s.decideOne(v, ops)
-	case n <= fewOps:
-		var places [fewOps]place
-		return s.decide(v, ops, places[:n])
+	if len(ops) > 1 {
+		return s.decideMany(v, ops)
 	}
-	room, ok := s.places.Get().(*[]place)
-	if !ok {
-		room = new([]place)
-	}
-	if cap(*room) < len(ops) {
-		*room = make([]place, len(ops))
-	}
-	places := (*room)[:len(ops)]
-	err := s.decide(v, ops, places)
-	clear(places)
-	s.places.Put(room)
-	return err
-}
-
-// decideOne decides a call of one op: it takes the steps of decide without their loops.
-func (s *Store) decideOne(v store.Verb, ops []store.Op) error {
-	var places [1]place
-	p, op := &places[0], &ops[0]
+	var slots [1]opSlot
+	p, op := &slots[0], &ops[0]
 	for {
 		if !p.locate(s, op) {
 			return store.ErrClosed
@@ -71,8 +50,8 @@ func (s *Store) decideOne(v store.Verb, ops []store.Op) error {
 		st.lock()
 		var full []int
 		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, p.keyspace.onWall)))
-		if v <= store.Record && (isNew || s.memory.taken() != roomForAll) {
-			full = s.reserve(v, ops, places[:])
+		if v <= store.Record && (isNew || s.memory.admits() != admitsAll) {
+			full = s.reserve(v, ops, slots[:])
 			if p.keyspace.dead.Load() {
 				p.release()
 				st.mu.Unlock()
@@ -86,65 +65,84 @@ func (s *Store) decideOne(v store.Verb, ops []store.Op) error {
 				p.promote(op)
 			}
 		default:
-			s.evaluate(v, ops, places[:])
+			s.applyEach(v, ops, slots[:])
 		}
 		p.release()
-		due := !p.shard.rests(p.read.steady) && p.sweepIfDue(s)
+		due := !p.shard.isSwept(p.read.steady) && p.sweepIfDue(s)
 		st.mu.Unlock()
 		if due {
 			s.sweepNext()
 		}
 		if full != nil {
-			return s.outage(places[:], full)
+			return s.outage(slots[:], full)
 		}
 		return nil
 	}
 }
 
-// decide decides the ops of one call in one step. places are as many, and empty. The
-// package comment describes the steps.
-func (s *Store) decide(v store.Verb, ops []store.Op, places []place) error {
+// decideMany decides several ops of one call in one step. The package comment describes the
+// steps.
+func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
+	var few [stackOps]opSlot
+	slots := few[:min(len(ops), stackOps)]
+	if len(ops) > stackOps {
+		pooled, ok := s.slots.Get().(*[]opSlot)
+		if !ok || cap(*pooled) < len(ops) {
+			many := make([]opSlot, len(ops))
+			pooled = &many
+		}
+		slots = (*pooled)[:len(ops)]
+		defer func() { clear(slots); s.slots.Put(pooled) }()
+	}
 	for {
 		onWall := false
-		for i := range places {
-			p := &places[i]
+		for i := range slots {
+			p := &slots[i]
 			if p.index = i; i > 0 && isSame(ops[i].Key, ops[i-1].Key) {
-				p.key = places[i-1].key
+				p.key = slots[i-1].key
 			}
 			if !p.locate(s, &ops[i]) {
 				return store.ErrClosed
 			}
 			onWall = onWall || p.keyspace.onWall
 		}
-		if order(places) && overlap(places) {
+		if sortByShard(slots) && markShared(slots) {
 			return store.ErrRepeated
 		}
 		m := s.clock.now(onWall)
-		if latest := s.lockAll(places); m.steady < latest {
+		if latest := s.lockAll(slots); m.steady < latest {
 			// A later call was decided in one of the stripes.
 			m = s.clock.again(m, onWall)
 		}
+		read, reserves := s.clock.floored(m), s.memory.admits() != admitsAll
+		for i := range slots {
+			p := &slots[i]
+			p.shard.stripe.latest = m.steady
+			if p.enter(v, &ops[p.index], read) || p.shared {
+				reserves = true
+			}
+		}
 		var full []int
-		if s.enterAll(v, ops, places, m) {
-			full = s.reserve(v, ops, places)
-			if dead(places) {
-				release(places)
-				unlockAll(places)
+		if reserves && v <= store.Record { // other verbs add no key
+			full = s.reserve(v, ops, slots)
+			if dead(slots) {
+				release(slots)
+				unlockAll(slots)
 				continue
 			}
 		}
 		switch {
 		case full != nil:
 		case v == store.Take:
-			s.take(ops, places)
+			s.take(ops, slots)
 		default:
-			s.evaluate(v, ops, places)
+			s.applyEach(v, ops, slots)
 		}
-		if s.finish(places) {
+		if s.sweepAndUnlock(slots) {
 			s.sweepNext()
 		}
 		if full != nil {
-			return s.outage(places, full)
+			return s.outage(slots, full)
 		}
 		return nil
 	}
@@ -154,21 +152,21 @@ func (s *Store) decide(v store.Verb, ops []store.Op, places []place) error {
 // often share their key, which then is hashed once.
 func isSame(a, b []byte) bool { return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] }
 
-// order puts places into the order of their keyspaces and, in one, of their hashes, so
+// sortByShard puts slots into the order of their keyspaces and, in one, of their hashes, so
 // that those that share a shard are neighbours. It reports whether some may share one.
-// Few places are most often in order already, because keyspaces are made in the order of
+// Few slots are most often in order already, because keyspaces are made in the order of
 // the rules.
-func order(places []place) (shared bool) {
-	for i := 1; i < len(places); i++ {
-		if places[i-1].keyspace.number >= places[i].keyspace.number {
-			sortPlaces(places)
+func sortByShard(slots []opSlot) (shared bool) {
+	for i := 1; i < len(slots); i++ {
+		if slots[i-1].keyspace.number >= slots[i].keyspace.number {
+			sortSlots(slots)
 			return true
 		}
 	}
 	return false
 }
 
-// sortKey is what places are sorted by, and where one comes from. A place takes longer
+// sortKey is what slots are sorted by, and where one comes from. An opSlot takes longer
 // to move, so each is moved once.
 type sortKey struct {
 	keyspace uint64 // its number
@@ -180,12 +178,12 @@ func (a sortKey) compare(b sortKey) int {
 	return cmp.Or(cmp.Compare(a.keyspace, b.keyspace), cmp.Compare(a.key, b.key))
 }
 
-// sortPlaces sorts places.
-func sortPlaces(places []place) {
+// sortSlots sorts slots.
+func sortSlots(slots []opSlot) {
 	var room [16]sortKey
 	keys := room[:0]
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		keys = append(keys, sortKey{p.keyspace.number, p.key, i})
 	}
 	slices.SortFunc(keys, sortKey.compare)
@@ -193,21 +191,21 @@ func sortPlaces(places []place) {
 		if keys[i].from == i {
 			continue
 		}
-		first, at := places[i], i // of a circle of places, each of which goes where the next one was
+		first, at := slots[i], i // of a circle of slots, each of which goes where the next one was
 		for keys[at].from != i {
 			from := keys[at].from
-			places[at], keys[at].from = places[from], at
+			slots[at], keys[at].from = slots[from], at
 			at = from
 		}
-		places[at], keys[at].from = first, at
+		slots[at], keys[at].from = first, at
 	}
 }
 
-// overlap marks the ordered places that share a shard, and reports whether two of them
+// markShared marks the ordered slots that share a shard, and reports whether two of them
 // are the same.
-func overlap(places []place) (repeated bool) {
-	for i := 1; i < len(places); i++ {
-		if p, q := &places[i-1], &places[i]; p.shard == q.shard {
+func markShared(slots []opSlot) (repeated bool) {
+	for i := 1; i < len(slots); i++ {
+		if p, q := &slots[i-1], &slots[i]; p.shard == q.shard {
 			p.shared, q.shared = true, true
 			repeated = repeated || p.key == q.key
 		}
@@ -215,24 +213,10 @@ func overlap(places []place) (repeated bool) {
 	return repeated
 }
 
-// enterAll enters all places, whose stripes are locked, at m, and reports whether keys have to
-// be reserved.
-func (s *Store) enterAll(v store.Verb, ops []store.Op, places []place, m moment) (needs bool) {
-	read, needs := s.clock.floored(m), s.memory.taken() != roomForAll
-	for i := range places {
-		p := &places[i]
-		p.shard.stripe.latest = m.steady
-		if p.enter(v, &ops[p.index], read) || p.shared {
-			needs = true
-		}
-	}
-	return needs && v <= store.Record // other verbs add no key
-}
-
-// dead reports whether a keyspace was dropped before its places were locked.
-func dead(places []place) bool {
-	for i := range places {
-		if places[i].keyspace.dead.Load() {
+// dead reports whether a keyspace was dropped before its slots were locked.
+func dead(slots []opSlot) bool {
+	for i := range slots {
+		if slots[i].keyspace.dead.Load() {
 			return true
 		}
 	}
@@ -240,20 +224,20 @@ func dead(places []place) bool {
 }
 
 // reserve reserves a key for each op that may add one. It returns the indexes of those
-// for which there is no room; nil when there is room for all.
-func (s *Store) reserve(v store.Verb, ops []store.Op, places []place) (full []int) {
+// that the store is too full for; nil if there are none.
+func (s *Store) reserve(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
 	do := verb.Take
 	if v == store.Record {
 		do = verb.Record
 	}
-	locked := s.numbersOf(places)
+	locked := s.numbersOf(slots)
 	var others numbers // of locked, in which the call has no op for the keyspace
-	for i := range places {
-		p := &places[i]
-		if i == 0 || p.keyspace != places[i-1].keyspace {
+	for i := range slots {
+		p := &slots[i]
+		if i == 0 || p.keyspace != slots[i-1].keyspace {
 			others = locked
-			for j := i; j < len(places) && places[j].keyspace == p.keyspace; j++ {
-				others.remove(s.numberOf(places[j].key))
+			for j := i; j < len(slots) && slots[j].keyspace == p.keyspace; j++ {
+				others.remove(s.numberOf(slots[j].key))
 			}
 		}
 		p.findAgain()
@@ -262,26 +246,26 @@ func (s *Store) reserve(v store.Verb, ops []store.Op, places []place) (full []in
 		}
 	}
 	if full != nil {
-		release(places)
+		release(slots)
 	}
 	return full
 }
 
 // release gives back what was reserved and not used.
-func release(places []place) {
-	for i := range places {
-		places[i].release()
+func release(slots []opSlot) {
+	for i := range slots {
+		slots[i].release()
 	}
 }
 
-// finish ends a call: it gives back what was reserved and not used, sweeps the shards
+// sweepAndUnlock ends a call: it gives back what was reserved and not used, sweeps the shards
 // when it is time to, and unlocks them. It reports whether it is time to sweep somewhere
 // else too.
-func (s *Store) finish(places []place) (due bool) {
-	for i := len(places) - 1; i >= 0; i-- { // the first place of each stripe has locked it
-		p := &places[i]
+func (s *Store) sweepAndUnlock(slots []opSlot) (due bool) {
+	for i := len(slots) - 1; i >= 0; i-- { // the first slot of each stripe has locked it
+		p := &slots[i]
 		p.release()
-		if !p.shard.rests(p.read.steady) && (i == 0 || p.shard != places[i-1].shard) && p.sweepIfDue(s) {
+		if !p.shard.isSwept(p.read.steady) && (i == 0 || p.shard != slots[i-1].shard) && p.sweepIfDue(s) {
 			due = true
 		}
 		if p.locks {

@@ -31,12 +31,12 @@
 // calls, and calls with several ops, lock the shard. So does every call on a store
 // with a clock that the caller gives.
 //
-// A shard gets places for 32 hot keys when two of the calls that sweep it have the same
-// key, one after the other and within a millisecond. The places take 776 bytes, and a hot key 64.
+// A shard gets room for 32 hot keys when two of the calls that sweep it have the same
+// key, one after the other and within a millisecond. That takes 776 bytes, and a hot key 64.
 //
 // # Journal
 //
-// With [WithJournal] the store notes which keys change, and a program such as package
+// With [WithJournal] the store tracks which keys change, and a program such as package
 // durable asks for them and writes them elsewhere. Keys are then hashed with a secret
 // that the next process gets, too.
 //
@@ -59,7 +59,7 @@
 //
 // A space holds at most [store.Space.MaxKeys] keys, exactly. Before an op adds a
 // key to a full space, the store reclaims the expired keys of the op's segment and
-// of 64 slots elsewhere. If that makes no room, the call is refused with an outage
+// of 64 slots elsewhere. If that frees none, the call is refused with an outage
 // whose cause is [store.ErrFull], and counts nothing. The store never drops a key
 // that has not expired, because the key would then get fresh quota.
 //
@@ -92,7 +92,8 @@
 // call is dated before the instant at which that key expired. The clock has a
 // floor for this, which is checked under the locks. A key of a calendar window is
 // kept for a minute after its period, so that setting the wall clock back by a
-// small step frees no quota and does not reach the floor. With a clock that the
+// small step frees no quota and does not reach the floor. If the wall clock is set back by
+// more than a day, it was wrong before, and the floor is set back with it. With a clock that the
 // caller gives, every key is kept for an hour after it has expired.
 //
 // # Invariants
@@ -104,10 +105,10 @@
 // shards than its own only tries the locks of their stripes, unless it has locked the
 // stripe for another keyspace. So no two calls wait for each other.
 //
-// A call goes through these steps, decideOne with one op and decide with several:
+// A call goes through these steps, Decide with one op and decideMany with several:
 //
 //  1. Locate: find the keyspace of each op without a lock (see index), or make
-//     it; order the places, so that those of one shard are neighbours; read the clock.
+//     it; order the slots, so that those of one shard are neighbours; read the clock.
 //  2. Lock, and date the call.
 //  3. Find each key, and reserve: an op that may add a key counts it in
 //     keyspace.keys first. If a keyspace is full, give back what was reserved
@@ -120,7 +121,7 @@
 //     removes a key gives back its count.
 //  6. Release what was not used, sweep a few slots, unlock.
 //
-// Slots. A place's find is good until its shard's table changes: another op of
+// Slots. The find of an opSlot is good until its shard's table changes: another op of
 // the call in the same shard, a key added, removed or reclaimed, a sweep. An op
 // that shares its shard finds its key again before it is evaluated. A state that
 // is changed in place moves nothing.

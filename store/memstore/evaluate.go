@@ -6,64 +6,64 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// evaluate writes the results of all ops of a verb other than take. Their shards are locked, and their keys were
+// applyEach writes the results of all ops of a verb other than take. Their shards are locked, and their keys were
 // found and reserved.
-func (s *Store) evaluate(v store.Verb, ops []store.Op, places []place) {
+func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 	if v == store.Cancel {
-		s.cancel(ops, places)
+		s.cancel(ops, slots)
 		return
 	}
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		op := &ops[p.index]
 		p.findAgain()
 		switch v {
 		case store.Check:
 			p.look(op, &op.Result)
 		case store.Record:
-			if op.Hold != nil && op.Hold.Quiet {
-				s.count(p, op, verb.RecordQuietly, p.hits)
+			if op.Hold != nil && op.Hold.NoStrike {
+				s.apply(p, op, verb.RecordNoStrike, p.hits)
 			} else {
-				s.count(p, op, verb.Record, p.hits)
+				s.apply(p, op, verb.Record, p.hits)
 			}
 		case store.Refund:
-			s.count(p, op, verb.Refund, p.hits)
+			s.apply(p, op, verb.Refund, p.hits)
 		case store.Settle:
-			s.count(p, op, verb.Settle, window.Hits{N: op.N})
+			s.apply(p, op, verb.Settle, window.Hits{N: op.N})
 		case store.Renew:
-			s.count(p, op, verb.Renew, p.hits)
+			s.apply(p, op, verb.Renew, p.hits)
 		}
 	}
 }
 
 // look evaluates op without counting. It follows find.
-func (p *place) look(op *store.Op, r *window.Result) {
+func (p *opSlot) look(op *store.Op, r *window.Result) {
 	op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
 // the enforcing ops first.
-func (s *Store) take(ops []store.Op, places []place) {
+func (s *Store) take(ops []store.Op, slots []opSlot) {
 	admitted := true
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		if op := &ops[p.index]; op.Role == store.Enforce {
 			p.findAgain()
 			p.look(op, &op.Result)
 			admitted = admitted && op.Result.Allowed
 		}
 	}
-	for i := range places {
-		places[i].findAgain()
-		s.takeOp(&places[i], &ops[places[i].index], admitted)
+	for i := range slots {
+		slots[i].findAgain()
+		s.takeOp(&slots[i], &ops[slots[i].index], admitted)
 	}
 }
 
 // takeOp takes op, which follows find. admitted reports whether all enforcing ops of the
 // call fit; a call of one op has not looked.
-func (s *Store) takeOp(p *place, op *store.Op, admitted bool) {
+func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
 	if op.Role == store.Always {
-		s.count(p, op, verb.RecordNow, p.hits)
+		s.apply(p, op, verb.RecordNow, p.hits)
 		return
 	}
 	denied := op.Role == store.Enforce && !admitted
@@ -72,7 +72,7 @@ func (s *Store) takeOp(p *place, op *store.Op, admitted bool) {
 		denied = true
 	}
 	if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a denial of its own under a limit that bans is a strike
-		s.count(p, op, verb.Take, p.hits)
+		s.apply(p, op, verb.Take, p.hits)
 		denied = denied || !op.Result.Allowed
 	}
 	if denied && op.CountDenied {
@@ -82,11 +82,11 @@ func (s *Store) takeOp(p *place, op *store.Op, admitted bool) {
 
 // recordDenied counts an op of a take that was denied. The op's own answer stays; its
 // wait becomes the one after what was counted now.
-func (s *Store) recordDenied(p *place, op *store.Op) {
+func (s *Store) recordDenied(p *opSlot, op *store.Op) {
 	r := &op.Result
 	own := *r
 	p.find() // a strike may have moved it
-	s.count(p, op, verb.RecordDenied, p.hits)
+	s.apply(p, op, verb.RecordDenied, p.hits)
 	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return

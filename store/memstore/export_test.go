@@ -52,18 +52,18 @@ func LocksOfOne(s *Store, number int) uint64 {
 // back, and the one on the wall.
 func WithMachine(tell func() (steady, wall window.Instant)) Option {
 	return func(s *Store) {
-		s.clock.tell = func() moment {
+		s.clock.source = func() moment {
 			steady, wall := tell()
 			return moment{steady, wall}
 		}
 	}
 }
 
-// Heat makes every key that is taken hot at once, in the shards that ks has.
-func Heat(ks *Keyspace) {
+// PromoteAll makes every key that is taken hot at once, in the shards that ks has.
+func PromoteAll(ks *Keyspace) {
 	for i := range ks.shards {
 		if sh := ks.shards[i].Load(); sh != nil && sh.hot.Load() == nil {
-			sh.hot.Store(&hotKeys{enough: 1})
+			sh.hot.Store(&hotKeys{needed: 1})
 		}
 	}
 }
@@ -77,7 +77,7 @@ func HotOf(ks *Keyspace) (answers int) {
 		}
 		keys := sh.hot.Load()
 		for j := range keys.hot {
-			if e := keys.hot[j].Load(); e != nil && e.turn.Load()&1 == 0 {
+			if e := keys.hot[j].Load(); e != nil && e.seq.Load()&1 == 0 {
 				answers++
 			}
 		}
@@ -108,7 +108,7 @@ func LineFaults(ks *Keyspace) (faults []string) {
 	want("where what calls seldom write ends", unsafe.Offsetof(sh.table)+32, line)
 	want("bytes of a hot key", unsafe.Sizeof(hot{})%line, 0)
 	var keys hotKeys
-	want("bytes of the places before the votes", unsafe.Offsetof(keys.votes)%line, 0)
+	want("bytes of the hot keys before the votes", unsafe.Offsetof(keys.votes)%line, 0)
 	for i := range ks.shards {
 		if sh := ks.shards[i].Load(); sh != nil {
 			want("where a shard is in its line", uintptr(unsafe.Pointer(sh))%line, 0)
@@ -143,7 +143,7 @@ func BytesOf(s *Store) int64 {
 	return bytes
 }
 
-// FullOf returns the number of ops that were refused for want of room.
+// FullOf returns the number of ops that were refused because the store was full.
 func FullOf(s *Store) int64 {
 	_, _, full := s.Totals()
 	return full

@@ -10,23 +10,23 @@ import (
 )
 
 // errMemory is the cause when the memory that the store may take in all is the reason.
-var errMemory = fmt.Errorf("no room: the store has reached the memory that it may take: %w", store.ErrFull)
+var errMemory = fmt.Errorf("memory limit reached: %w", store.ErrFull)
 
 // outage returns the error of a call for whose ops with the numbers in full there
-// is no room. The shards of the places are unlocked.
-func (s *Store) outage(places []place, full []int) error {
+// is no space left. The shards of the slots are unlocked.
+func (s *Store) outage(slots []opSlot, full []int) error {
 	slices.Sort(full)
 	out := &store.OutageError{Ops: full, Reason: "full", Err: store.ErrFull, Uncounted: true}
-	if s.memory.taken() != roomForAll {
+	if s.memory.admits() != admitsAll {
 		out.Err = errMemory
 		for _, ks := range s.keyspaces.all() {
-			out.RetryAfter = sooner(out.RetryAfter, s.untilRoom(ks))
+			out.RetryAfter = sooner(out.RetryAfter, s.untilFree(ks))
 		}
 		return out
 	}
-	for i := range places {
-		if p := &places[i]; slices.Contains(full, p.index) {
-			out.RetryAfter = max(out.RetryAfter, s.untilRoom(p.keyspace))
+	for i := range slots {
+		if p := &slots[i]; slices.Contains(full, p.index) {
+			out.RetryAfter = max(out.RetryAfter, s.untilFree(p.keyspace))
 		}
 	}
 	return out
@@ -44,9 +44,9 @@ func sooner(a, b time.Duration) time.Duration {
 // locks every shard once.
 const lookEvery = window.Instant(100 * time.Millisecond / time.Microsecond)
 
-// untilRoom returns the time until the first key of ks may expire, at least a
+// untilFree returns the time until the first key of ks may expire, at least a
 // microsecond; 0 if no key does.
-func (s *Store) untilRoom(ks *keyspace) time.Duration {
+func (s *Store) untilFree(ks *keyspace) time.Duration {
 	now := s.clock.read()
 	if looked := window.Instant(ks.looked.Load()); now.steady < looked || now.steady-looked >= lookEvery || looked == 0 {
 		ks.looked.Store(int64(now.steady))

@@ -91,7 +91,7 @@ func TestFullUnderLoad(t *testing.T) {
 	}
 }
 
-// The room of an expired key is used once, by its own op or by another one of
+// The space of an expired key is used once, by its own op or by another one of
 // the same call.
 func TestFullOfExpired(t *testing.T) {
 	t.Parallel()

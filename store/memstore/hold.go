@@ -8,21 +8,21 @@ import (
 
 // cancel ends the holds of ops. If it finds one, it gives back what the same
 // take counted under limits whose takes do not hold.
-func (s *Store) cancel(ops []store.Op, places []place) {
+func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 	found := false
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		op := &ops[p.index]
 		p.findAgain()
-		s.count(p, op, verb.Settle, window.Hits{})
+		s.apply(p, op, verb.Settle, window.Hits{})
 		found = found || op.Result.Held
 	}
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		op := &ops[p.index]
 		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && p.hits.N > 0 {
 			p.find()
-			s.count(p, op, verb.GiveBack, p.hits)
+			s.apply(p, op, verb.GiveBack, p.hits)
 		}
 	}
 }

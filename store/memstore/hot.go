@@ -24,11 +24,11 @@ type hot struct {
 	// used is set by takes, and cleared when another key asks for the slot.
 	used atomic.Bool
 
-	// turn is odd while there is no answer, and changes whenever there is
+	// seq is odd while there is no answer, and changes whenever there is
 	// another one. It is changed under the lock of the shard, and so are fits
 	// and reset, while it is odd: the instants at which the hit fits and at
 	// which the key expires.
-	turn        atomic.Uint64
+	seq         atomic.Uint64
 	fits, reset atomic.Int64
 
 	_ [8]byte // 64 bytes in all, so that two hot keys never share a cache line
@@ -43,13 +43,13 @@ type hotKeys struct {
 	hot   [hotSlots]atomic.Pointer[hot]
 	votes [hotSlots]votes // guarded by the lock of the shard
 
-	// enough is how many more calls for one key than for others make it hot.
-	enough int
+	// needed is how many more calls for one key than for others make it hot.
+	needed int
 }
 
 const (
-	hotSlots = 32
-	enough   = 16
+	hotSlots     = 32
+	promoteVotes = 16
 
 	// leastDenial is the shortest wait that is worth keeping.
 	leastDenial = 20 * time.Microsecond
@@ -79,9 +79,9 @@ func (sh *shard) hotKey(h table.Hash) *hot {
 
 // takeHot decides a take or a check of one hit without a lock, if its key is hot. It
 // reports whether it did.
-func (s *Store) takeHot(p *place, op *store.Op) bool {
+func (s *Store) takeHot(p *opSlot, op *store.Op) bool {
 	e := p.shard.hotKey(p.key)
-	if e == nil || e.limit != op.Limit.Limit || !p.isPlain(op) {
+	if e == nil || e.limit != op.Limit.Limit || !p.isSingleHit(op) {
 		return false
 	}
 	if !e.used.Load() {
@@ -90,42 +90,42 @@ func (s *Store) takeHot(p *place, op *store.Op) bool {
 	if !e.denied(&s.clock, p, &op.Result) {
 		return false
 	}
-	if p.read.steady-window.Instant(p.shard.tended.Load()) >= tendAfter {
-		s.tendHot(p)
+	if p.read.steady-window.Instant(p.shard.lastSweep.Load()) >= sweepAfter {
+		s.sweepHot(p)
 	}
 	return true
 }
 
-// isPlain reports whether op takes one hit and is neither about holds nor counted where
+// isSingleHit reports whether op takes one hit and is neither about holds nor counted where
 // it is denied.
-func (p *place) isPlain(op *store.Op) bool {
+func (p *opSlot) isSingleHit(op *store.Op) bool {
 	return p.hits.N == 1 && op.Hold == nil && op.Role <= store.Shadow && !op.CountDenied
 }
 
 // denied answers the op of p from the last denial, if that still holds. It dates p.
-func (e *hot) denied(c *clock, p *place, r *window.Result) bool {
-	turn := e.turn.Load()
-	if turn&1 != 0 {
+func (e *hot) denied(c *clock, p *opSlot, r *window.Result) bool {
+	seq := e.seq.Load()
+	if seq&1 != 0 {
 		return false
 	}
 	fits, reset := window.Instant(e.fits.Load()), window.Instant(e.reset.Load())
 	p.read = c.floored(c.now(p.keyspace.onWall))
 	at := p.read.of(p.keyspace.onWall)
-	if at >= fits || e.turn.Load() != turn {
+	if at >= fits || e.seq.Load() != seq {
 		return false
 	}
 	*r = window.Result{Quota: e.most, Used: e.most, Before: e.most, RetryAfter: fits.Sub(at), ResetAfter: reset.Sub(at)}
 	return true
 }
 
-// tendHot sweeps after a call that a hot key has answered, unless the shard is locked.
-func (s *Store) tendHot(p *place) {
+// sweepHot sweeps after a call that a hot key has answered, unless the shard is locked.
+func (s *Store) sweepHot(p *opSlot) {
 	st := p.shard.stripe
 	if !st.mu.TryLock() {
 		return
 	}
 	p.read = s.clock.read()
-	due := !p.shard.rests(p.read.steady) && p.sweepIfDue(s)
+	due := !p.shard.isSwept(p.read.steady) && p.sweepIfDue(s)
 	st.mu.Unlock()
 	if due {
 		s.sweepNext()
@@ -134,30 +134,44 @@ func (s *Store) tendHot(p *place) {
 
 // drop drops the answer of e, if it has one.
 func (e *hot) drop() {
-	if e.turn.Load()&1 == 0 {
-		e.turn.Add(1)
+	if e.seq.Load()&1 == 0 {
+		e.seq.Add(1)
 	}
 }
 
-// dropAnswer drops the answer that the hot key of h has, if any. It is called before the
-// state of h is changed.
+// dropAnswer drops the answer that the hot key of h has, if any, before the state of h
+// changes.
 func (sh *shard) dropAnswer(h table.Hash) {
 	if e := sh.hotKey(h); e != nil {
 		e.drop()
 	}
 }
 
-// promote is called after a take of one op was denied under the lock. If the answer stays,
-// it makes the key hot when it is time to, and gives the answer to a hot key.
-func (p *place) promote(op *store.Op) {
+// sampleHot gives the shard of p, which is locked and got [sweepEvery] calls in less than
+// [sweepAfter], its hot keys if the last sample was of the same key. Only a key that has many of
+// the calls is sampled twice in a row.
+func (p *opSlot) sampleHot() {
+	sh := p.shard
+	if sh.hot.Load() != nil {
+		return
+	}
+	if sh.sampled == p.key {
+		sh.hot.Store(&hotKeys{needed: promoteVotes})
+	}
+	sh.sampled = p.key
+}
+
+// promote records the denial of a take of one op, under the lock. If the answer stays, it makes
+// the key hot when it is time to, and gives the answer to a hot key.
+func (p *opSlot) promote(op *store.Op) {
 	keys, r := p.shard.hot.Load(), &op.Result
-	if keys == nil || r.RetryAfter < leastDenial || !p.isPlain(op) || !stays(op.Limit.Limit, r) {
+	if keys == nil || r.RetryAfter < leastDenial || !p.isSingleHit(op) || !stays(op.Limit.Limit, r) {
 		return
 	}
 	slot := &keys.hot[hotSlotOf(p.key)]
 	e := slot.Load()
 	if e == nil || e.key != p.key || e.limit != op.Limit.Limit {
-		if !keys.votes[hotSlotOf(p.key)].vote(p.key, keys.enough) {
+		if !keys.votes[hotSlotOf(p.key)].vote(p.key, keys.needed) {
 			return
 		}
 		if e != nil {
@@ -167,13 +181,13 @@ func (p *place) promote(op *store.Op) {
 			e.drop()
 		}
 		e = &hot{key: p.key, limit: op.Limit.Limit, most: op.Limit.Capacity()}
-		e.turn.Store(1)
+		e.seq.Store(1)
 		slot.Store(e)
 	}
 	e.drop()
 	e.fits.Store(int64(p.now.Add(r.RetryAfter)))
 	e.reset.Store(int64(p.now.Add(r.ResetAfter)))
-	e.turn.Add(1)
+	e.seq.Add(1)
 }
 
 // stays reports whether r, the answer to a take of one hit, stays the same until the hit
@@ -185,7 +199,7 @@ func stays(l *window.Limit, r *window.Result) bool {
 }
 
 // vote votes for h, and reports whether it is elected.
-func (v *votes) vote(h table.Hash, enough int) bool {
+func (v *votes) vote(h table.Hash, needed int) bool {
 	switch {
 	case v.n == 0:
 		v.candidate, v.n = h, 1
@@ -194,7 +208,7 @@ func (v *votes) vote(h table.Hash, enough int) bool {
 	default:
 		v.n--
 	}
-	if v.n < enough {
+	if v.n < needed {
 		return false
 	}
 	v.n = 0

@@ -38,14 +38,14 @@ func TestLateCallIsDatedAfterHotTakes(t *testing.T) {
 	}
 	nothing := func() {}
 	take(l, "k", 1, nothing)
-	memstore.Heat(memstore.KeyspaceOf(s, space))
+	memstore.PromoteAll(memstore.KeyspaceOf(s, space))
 	full := func() { // ten seconds with as many hits as drain
 		for range 10 {
 			now = now.Add(time.Second)
 			take(l, "k", 1, nothing)
 		}
 	}
-	// One of 32 keys has the place of k, and gets it when it asks twice. The call
+	// One of 32 keys has the slot of k, and gets it when it asks twice. The call
 	// under the reloaded limit locks.
 	for i := range 200 {
 		now = now.Add(time.Hour)
@@ -57,7 +57,7 @@ func TestLateCallIsDatedAfterHotTakes(t *testing.T) {
 			take(l, other, 1, func() { take(l, other, 1, full) })
 		})
 		if !r.Allowed {
-			t.Fatalf("beside %s: got %+v, want allowed: the bucket always had room for seven", other, r)
+			t.Fatalf("with %s: got %+v, want allowed: the bucket always had room for seven", other, r)
 		}
 	}
 }

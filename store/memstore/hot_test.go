@@ -28,7 +28,7 @@ func (h *heated) Do(ctx context.Context, calls []store.Call) error {
 	for i := range calls {
 		for n := range calls[i].Ops {
 			if ks := memstore.KeyspaceOf(h.Store, calls[i].Ops[n].Space); ks != nil {
-				memstore.Heat(ks)
+				memstore.PromoteAll(ks)
 				h.answers += memstore.HotOf(ks)
 			}
 		}
@@ -121,11 +121,11 @@ func TestHotKeyMakesRoom(t *testing.T) {
 			t.Fatalf("got %d hot answers, want 1", answers)
 		}
 		if _, err := one(t.Context(), s, store.Take, space, l, "b", "", 1); err == nil {
-			t.Error("got room for a second key, want none")
+			t.Error("a second key was admitted, want none")
 		}
 		time.Sleep(2 * time.Second)
 		if _, err := one(t.Context(), s, store.Take, space, l, "b", "", 1); err != nil {
-			t.Errorf("got %v, want room once the first key has expired", err)
+			t.Errorf("got %v, want it admitted once the first key has expired", err)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func TestHotKeyIsLinearizable(t *testing.T) {
 			}
 			all.Wait()
 			ks := memstore.KeyspaceOf(s, space)
-			memstore.Heat(ks)
+			memstore.PromoteAll(ks)
 			hot += memstore.HotOf(ks)
 			var history []event
 			for _, events := range list {

@@ -8,8 +8,8 @@ import (
 
 // index finds keyspaces by their spaces. Reading takes no lock; writing needs
 // keyspaces.mu. It is a hash table with linear probing whose entries are only
-// ever set, or replaced by one for the same space. When there is no room for
-// another one, a new array without the dead ones takes its place; readers of
+// ever set, or replaced by one for the same space. When it is full,
+// a new array without the dead ones replaces it; readers of
 // the old one find a keyspace that is dead, or none, and then look again under
 // the lock.
 type index struct {
@@ -20,8 +20,8 @@ type index struct {
 	used int // guarded by keyspaces.mu; entries that are set
 }
 
-// of returns the keyspace of space, which may be dead, or nil.
-func (x *index) of(space *store.Space) (ks *keyspace) {
+// find returns the keyspace of space, which may be dead, or nil.
+func (x *index) find(space *store.Space) (ks *keyspace) {
 	entries := *x.entries.Load()
 	for i := space.Hash(); ; i++ {
 		if ks = entries[i&uint64(len(entries)-1)].Load(); ks == nil || ks.space.Same(space) {

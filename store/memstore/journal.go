@@ -10,8 +10,7 @@ import (
 	"github.com/weirhq/weir/store/memstore/internal/table"
 )
 
-// A journal notes which keys change, for a program that writes them to a disk
-// behind the store: it asks [Store.Journal] for what has changed, and at times for all
+// A journal tracks which keys change, for a program that writes them to a disk: it asks [Store.Journal] for what has changed, and at times for all
 // keys, and puts them into another store with the same secret.
 //
 // A call that changes a key marks it in its shard (see dirty).
@@ -24,10 +23,10 @@ type marks struct {
 // of a shard gives back the bits of a hash that a table does not keep.
 const leastShards = 8
 
-// WithJournal makes the store note which keys change, for [Store.Journal]. Keys and
+// WithJournal makes the store track which keys change, for [Store.Journal]. Keys and
 // members are then hashed with secret, so that their fingerprints mean the same in
 // every store with that secret. The store has at least 8 shards for each space.
-// Default: the store notes nothing.
+// Default: the store tracks nothing.
 func WithJournal(secret journal.Secret) Option {
 	return func(s *Store) {
 		j := &marks{}
@@ -36,7 +35,7 @@ func WithJournal(secret journal.Secret) Option {
 	}
 }
 
-// dirty returns what a new shard of ks notes changes in.
+// dirty returns what a new shard of ks tracks changes in.
 func (j *marks) dirty(ks *keyspace) *dirty {
 	if j == nil {
 		return nil

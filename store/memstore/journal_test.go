@@ -129,7 +129,7 @@ func TestJournalOfHotKeys(t *testing.T) {
 	for _, key := range keys {
 		take(key) // makes the shards
 	}
-	memstore.Heat(memstore.KeyspaceOf(s, hot))
+	memstore.PromoteAll(memstore.KeyspaceOf(s, hot))
 	var takers, reader sync.WaitGroup
 	var done atomic.Bool
 	for g := range 4 {
@@ -188,7 +188,7 @@ func TestJournalOfHotKeys(t *testing.T) {
 	}
 }
 
-// What a reader has taken and not read yet counts to the bound of what is noted.
+// What a reader has taken and not read yet counts to the bound of what is tracked.
 func TestOverflowWhileReading(t *testing.T) {
 	t.Parallel()
 	const keys = 300_000

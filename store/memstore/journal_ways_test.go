@@ -30,15 +30,15 @@ func TestJournalNotesEveryWay(t *testing.T) {
 		for ways := range 4 {
 			t.Run(fmt.Sprintf("%+v/%d", l, ways), func(t *testing.T) {
 				t.Parallel()
-				notesEveryWay(t, window.MustCompile(l), ways)
+				tracksEveryWay(t, window.MustCompile(l), ways)
 			})
 		}
 	}
 }
 
-// notesEveryWay counts in one of several ways, again and again, and compares what the
+// tracksEveryWay counts in one of several ways, again and again, and compares what the
 // journal has visited after each of them.
-func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
+func tracksEveryWay(t *testing.T, limit *window.Compiled, way int) {
 	s := memstore.New(memstore.WithJournal(secret))
 	defer s.Close()
 	seen, changes := newCopy(), s.Journal().Changes()
@@ -58,10 +58,10 @@ func notesEveryWay(t *testing.T, limit *window.Compiled, way int) {
 		case 0:
 			_, err = one(t.Context(), s, store.Take, spaces[0], limit, "k", "", 1)
 		case 1:
-			err = s.Call(t.Context(), store.Take, ops[:2])
+			err = s.Decide(t.Context(), store.Take, ops[:2])
 			used = spaces[:2]
 		case 2:
-			err = s.Call(t.Context(), store.Take, ops)
+			err = s.Decide(t.Context(), store.Take, ops)
 			used = spaces
 		case 3:
 			err = store.Do(t.Context(), s, store.Record, ops)

@@ -42,8 +42,8 @@ type keyspace struct {
 	// key is dropped before it is subtracted, so keys is never less than what
 	// the shards hold. Only a call that is about to be refused brings it above
 	// the most that the space may have.
-	keys atomic.Int64
-	turn atomic.Uint32 // the shard that a full keyspace sweeps next
+	keys      atomic.Int64
+	nextSweep atomic.Uint32 // the shard that a full keyspace sweeps next
 
 	// When a key of a full keyspace expires at the earliest, and when that was
 	// last looked for; both are instants, or 0.
@@ -55,7 +55,7 @@ type keyspace struct {
 	_ [64]byte
 }
 
-// follow is called before keys are counted under l. Quotas, holds and bans are not
+// follow prepares ks for keys that are counted under l. Quotas, holds and bans are not
 // part of a space's identity: the quota can depend on the key, and rules that are
 // loaded later can change all of them.
 func (ks *keyspace) follow(l *window.Compiled) {
@@ -138,12 +138,12 @@ type keyspaces struct {
 	made       uint64      // guarded by mu; how many keyspaces were ever made
 }
 
-// of returns the keyspace of space, or nil when the store is closed. It makes
+// find returns the keyspace of space, or nil when the store is closed. It makes
 // the keyspace if need be. l is a limit of the space's keys.
-func (kss *keyspaces) of(space *store.Space, l *window.Compiled) *keyspace {
-	ks := kss.index.of(space)
+func (kss *keyspaces) find(space *store.Space, l *window.Compiled) *keyspace {
+	ks := kss.index.find(space)
 	if ks == nil || ks.dead.Load() {
-		if ks = kss.lookup(space, l); ks == nil {
+		if ks = kss.lookupLocked(space, l); ks == nil {
 			return nil
 		}
 	}
@@ -153,14 +153,14 @@ func (kss *keyspaces) of(space *store.Space, l *window.Compiled) *keyspace {
 	return ks
 }
 
-// lookup does what of does, under the lock.
-func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled) *keyspace {
+// lookupLocked returns the keyspace of space, and makes it if need be. It takes the lock.
+func (kss *keyspaces) lookupLocked(space *store.Space, l *window.Compiled) *keyspace {
 	kss.mu.Lock()
 	defer kss.mu.Unlock()
 	if kss.closed {
 		return nil
 	}
-	ks := kss.index.of(space)
+	ks := kss.index.find(space)
 	if ks == nil || ks.dead.Load() {
 		kss.made++
 		ks = &keyspace{
@@ -180,7 +180,7 @@ func (kss *keyspaces) lookup(space *store.Space, l *window.Compiled) *keyspace {
 
 // existing returns the keyspace of space, or nil.
 func (kss *keyspaces) existing(space *store.Space) *keyspace {
-	if ks := kss.index.of(space); ks != nil && !ks.dead.Load() {
+	if ks := kss.index.find(space); ks != nil && !ks.dead.Load() {
 		return ks
 	}
 	return nil
@@ -193,8 +193,8 @@ func (kss *keyspaces) all() []*keyspace {
 	return append([]*keyspace(nil), kss.order...)
 }
 
-// round returns after how many calls at most next has returned every shard.
-func (kss *keyspaces) round() (n int) {
+// cycle returns after how many calls at most next has returned every shard.
+func (kss *keyspaces) cycle() (n int) {
 	kss.mu.Lock()
 	defer kss.mu.Unlock()
 	for _, ks := range kss.order {
@@ -232,10 +232,10 @@ func (kss *keyspaces) next(now window.Instant) (*keyspace, *shard) {
 // idleTime is how long a keyspace stays empty and unused before it is dropped.
 const idleTime = time.Minute
 
-// idle reports whether ks has been empty and unused for idleTime. It needs
-// keyspaces.mu.
+// idle reports whether ks has been empty and unused for idleTime, and the journal knows which
+// keys were dropped. It needs keyspaces.mu.
 func (ks *keyspace) idle(now window.Instant) bool {
-	if ks.keys.Load() > 0 || ks.used.Load() {
+	if ks.keys.Load() > 0 || ks.used.Load() || ks.marked.Load() {
 		ks.used.Store(false)
 		ks.idleSince = now
 		return false

@@ -17,25 +17,26 @@ type memory struct {
 }
 
 // What is taken of the memory that there is. Known keys have a tenth of it to
-// themselves, so that a flood of new keys leaves room for their states.
+// themselves, so that their states can grow during a flood of new keys.
 const (
-	roomForAll   = iota
-	roomForKnown // nine tenths are taken: new keys are refused
-	roomForNone  // larger states are refused, too
+	admitsAll   = iota
+	admitsKnown // nine tenths are taken: new keys are refused
+	admitsNone  // larger states are refused, too
 )
 
-func (m *memory) taken() int {
+// admits returns what may grow.
+func (m *memory) admits() int {
 	bound := m.most.Load()
 	if bound == 0 {
-		return roomForAll
+		return admitsAll
 	}
 	switch now := m.now.Load(); {
 	case now >= bound:
-		return roomForNone
+		return admitsNone
 	case now >= bound-bound/10:
-		return roomForKnown
+		return admitsKnown
 	}
-	return roomForAll
+	return admitsAll
 }
 
 // forgetDropped frees the tables of keyspaces that were dropped, which have no

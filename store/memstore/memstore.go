@@ -26,10 +26,10 @@ type Store struct {
 
 	memory    memory
 	refusal   atomic.Pointer[error] // of every call; nil: calls are decided
-	full      atomic.Int64          // ops that were refused for want of room
+	full      atomic.Int64          // ops that were refused because the store was full
 	keyspaces keyspaces
 
-	places sync.Pool // of *[]place, whose places are cleared; or empty
+	slots sync.Pool // of *[]opSlot, whose slots are cleared; or empty
 }
 
 var _ store.Store = (*Store)(nil)
@@ -37,8 +37,8 @@ var _ store.Store = (*Store)(nil)
 // Option is an option of [New].
 type Option func(*Store)
 
-// WithClock makes the store call tell for the time, once for each call, instead of
-// reading the machine's clocks. It is for replays and tests. tell must be safe for
+// WithClock makes the store call now for the time, once for each call, instead of
+// reading the machine's clocks. It is for replays and tests. now must be safe for
 // concurrent use. Calls that run at the same time are decided in the order in
 // which they lock, which need not be the order of their instants.
 //
@@ -46,10 +46,10 @@ type Option func(*Store)
 // so going back by up to an hour frees no quota. The time never goes back to
 // before the instant up to which expired keys were reclaimed: earlier instants
 // count as that one. Default: the machine's clocks.
-func WithClock(tell func() window.Instant) Option {
+func WithClock(now func() window.Instant) Option {
 	return func(s *Store) {
-		s.clock.given = true
-		s.clock.tell = func() moment { now := tell(); return moment{now, now} }
+		s.clock.custom = true
+		s.clock.source = func() moment { at := now(); return moment{at, at} }
 	}
 }
 
@@ -61,7 +61,7 @@ func WithShards(n int) Option {
 }
 
 // WithMaxBytes bounds the memory of all keys and their states to n bytes. Once
-// nine tenths are taken, a call with a new key meets an outage whose cause is
+// nine tenths are taken, a call with a new key returns an outage error whose cause is
 // [store.ErrFull]; once all is taken, so does a call that makes the state of a
 // known key larger. No key is dropped for another one. Calls that run at the same
 // time can exceed the bound by a few hundred kilobytes each. Default: no bound.

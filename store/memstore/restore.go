@@ -22,6 +22,7 @@ func (s journaled) Resume(t journal.Times) {
 	s.clock.base = s.clock.base.Add(t.Steady.Sub(s.clock.now(false).steady))
 	s.clock.steadyFloor.Store(int64(t.SteadyFloor))
 	s.clock.wallFloor.Store(int64(t.WallFloor))
+	_ = s.clock.read() // which sets back a floor that is far ahead
 }
 
 // restorer is what [journal.Journal.Restore] returns.
@@ -33,7 +34,7 @@ type restorer struct {
 
 // Restore implements [journal.Journal].
 func (s journaled) Restore(p journal.Part) journal.Writer {
-	ks := s.keyspaces.of(p.Space, p.Limit)
+	ks := s.keyspaces.find(p.Space, p.Limit)
 	if ks == nil {
 		return nil
 	}

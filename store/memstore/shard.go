@@ -15,20 +15,20 @@ type shard struct {
 	// keys read it without the lock.
 	hot atomic.Pointer[hotKeys]
 
-	// tended is when a call last swept. It is set under the lock.
-	tended atomic.Int64
+	// lastSweep is when a call last swept. It is set under the lock.
+	lastSweep atomic.Int64
 
 	stripe *stripe
 
 	// All below is guarded by stripe.mu.
 
-	// dirty is where the keys are noted that have changed, or nil; see journal.go.
+	// dirty is where the keys are tracked that have changed, or nil; see journal.go.
 	dirty *dirty
 
 	table table.Table // its first 32 bytes are what a find reads
 
 	words   uint32     // of 8 bytes, in the table, as the store's memory has counted them
-	sampled table.Hash // the key of a call that swept; see sweepIfDue
+	sampled table.Hash // the key of a call that swept; see sampleHot
 
 	_ [8]byte
 }

@@ -96,10 +96,10 @@ func (n *numbers) remove(number int) { n[number>>6&3] &^= 1 << (number & 63) }
 // has reports whether n has the stripe with the given number.
 func (n *numbers) has(number int) bool { return n[number>>6&3]&(1<<(number&63)) != 0 }
 
-// numbersOf returns the numbers of the stripes of places.
-func (s *Store) numbersOf(places []place) (all numbers) {
-	for i := range places {
-		all.add(s.numberOf(places[i].key))
+// numbersOf returns the numbers of the stripes of slots.
+func (s *Store) numbersOf(slots []opSlot) (all numbers) {
+	for i := range slots {
+		all.add(s.numberOf(slots[i].key))
 	}
 	return all
 }
@@ -107,31 +107,31 @@ func (s *Store) numbersOf(places []place) (all numbers) {
 // mostTried is the most ops whose stripes are locked in the order of the ops.
 const mostTried = 16
 
-// lockAll locks the stripes of places for a call, each once, and notes the first place of
+// lockAll locks the stripes of slots for a call, each once, and marks the first slot of
 // each. latest is the latest one of their latest.
 //
 // It waits for the first stripe only, and tries the locks of the others, so calls do not
 // wait for each other in a circle. If one of them is taken, it begins again in the order of
 // their numbers. Calls seldom meet, so that few calls have to order their stripes.
-func (s *Store) lockAll(places []place) (latest window.Instant) {
-	if len(places) > mostTried {
-		return s.lockInOrder(places)
+func (s *Store) lockAll(slots []opSlot) (latest window.Instant) {
+	if len(slots) > mostTried {
+		return s.lockInOrder(slots)
 	}
 	latest = math.MinInt64
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		st := p.shard.stripe
 		switch {
 		case i == 0:
 			st.mu.Lock()
-		case st == places[i-1].shard.stripe:
+		case st == slots[i-1].shard.stripe:
 			continue
 		case st.mu.TryLock():
-		case locked(places[:i], st):
+		case locked(slots[:i], st):
 			continue
 		default:
-			unlockAll(places[:i])
-			return s.lockInOrder(places)
+			unlockAll(slots[:i])
+			return s.lockInOrder(slots)
 		}
 		p.locks = true
 		st.calls++
@@ -140,21 +140,21 @@ func (s *Store) lockAll(places []place) (latest window.Instant) {
 	return latest
 }
 
-// locked reports whether st is the stripe of one of places.
-func locked(places []place, st *stripe) bool {
-	for i := range places {
-		if places[i].shard.stripe == st {
+// locked reports whether st is the stripe of one of slots.
+func locked(slots []opSlot, st *stripe) bool {
+	for i := range slots {
+		if slots[i].shard.stripe == st {
 			return true
 		}
 	}
 	return false
 }
 
-// lockInOrder does what lockAll does, in the order of the stripes' numbers: all calls do
-// that wait for a stripe while they have locked one.
-func (s *Store) lockInOrder(places []place) (latest window.Instant) {
+// lockInOrder locks the stripes of slots in the order of their numbers, as all calls do that
+// wait for a stripe while they have locked one, so that none wait for each other in a circle.
+func (s *Store) lockInOrder(slots []opSlot) (latest window.Instant) {
 	latest = math.MinInt64
-	all := s.numbersOf(places)
+	all := s.numbersOf(slots)
 	for i, word := range all {
 		for ; word != 0; word &= word - 1 {
 			st := s.keyspaces.stripes[64*i+bits.TrailingZeros64(word)].Load()
@@ -162,8 +162,8 @@ func (s *Store) lockInOrder(places []place) (latest window.Instant) {
 			latest = max(latest, st.latest)
 		}
 	}
-	for i := range places {
-		p := &places[i]
+	for i := range slots {
+		p := &slots[i]
 		number := s.numberOf(p.key)
 		p.locks = all.has(number)
 		all.remove(number)
@@ -171,10 +171,10 @@ func (s *Store) lockInOrder(places []place) (latest window.Instant) {
 	return latest
 }
 
-// unlockAll unlocks what was locked for places.
-func unlockAll(places []place) {
-	for i := range places {
-		if p := &places[i]; p.locks {
+// unlockAll unlocks what was locked for slots.
+func unlockAll(slots []opSlot) {
+	for i := range slots {
+		if p := &slots[i]; p.locks {
 			p.locks = false
 			p.shard.stripe.mu.Unlock()
 		}

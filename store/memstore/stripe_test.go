@@ -39,7 +39,7 @@ func TestCallsLockEachStripeOnce(t *testing.T) {
 				for number := range locked {
 					want[number]++
 				}
-				if err := s.Call(t.Context(), store.Take, ops); err != nil {
+				if err := s.Decide(t.Context(), store.Take, ops); err != nil {
 					t.Fatal(err)
 				}
 				if got := memstore.LocksOf(s); !slices.Equal(got, want) {
@@ -68,7 +68,7 @@ func TestCallsWaitInOrder(t *testing.T) {
 	release := memstore.Hold(s, 0)
 	done := make(chan error)
 	ops := []store.Op{hit("first", limit, keys[1]), hit("second", limit, keys[0])}
-	go func() { done <- s.Call(context.Background(), store.Take, ops) }()
+	go func() { done <- s.Decide(context.Background(), store.Take, ops) }()
 	for memstore.LocksOfOne(s, 1) == 0 { // until the call has locked and unlocked it
 		runtime.Gosched()
 	}
@@ -90,7 +90,7 @@ func oneOfEach(s *memstore.Store) (keys [2]string) {
 	return keys
 }
 
-// A new key of a full space gets the room of an expired key whose stripe the same call has
+// A new key of a full space gets the space of an expired key whose stripe the same call has
 // locked for a key of another space.
 func TestReclaimsInStripesOfTheCall(t *testing.T) {
 	t.Parallel()
@@ -109,7 +109,7 @@ func TestReclaimsInStripesOfTheCall(t *testing.T) {
 		now = now.Add(2 * time.Hour)
 		o.Set(now)
 		ops := []store.Op{op(small, keys[1-at]), op(wide, keys[at])}
-		if err := s.Call(t.Context(), store.Take, ops); err != nil || !ops[0].Result.Allowed {
+		if err := s.Decide(t.Context(), store.Take, ops); err != nil || !ops[0].Result.Allowed {
 			t.Errorf("got %+v, %v, want the key in stripe %d admitted", ops[0].Result, err, 1-at)
 		}
 		now = now.Add(2 * time.Hour)

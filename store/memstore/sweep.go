@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// Each tendEvery-th call to a stripe, and the first one to a shard in each tendAfter,
+	// Each sweepEvery-th call to a stripe, and the first one to a shard in each sweepAfter,
 	// sweeps in its shard and in another one. So light traffic reclaims keys as fast
 	// as heavy traffic where many have expired.
-	tendEvery = 64
-	tendAfter = window.Instant(time.Millisecond / time.Microsecond)
+	sweepEvery = 64
+	sweepAfter = window.Instant(time.Millisecond / time.Microsecond)
 
 	// aFew is how many slots such a call looks at, and manySlots how many where
 	// many of them have expired. While ten million keys expire, 9,999 of 10,000
-	// calls take less than 40 microseconds; see docs/benchmarks.md.
+	// calls take less than 40 microseconds; see benchmarks/RESULTS.md.
 	aFew      = 32
 	manySlots = 1024
 
@@ -26,13 +26,13 @@ const (
 
 // Sweep looks at no more than n slots, in all spaces in turn, and reclaims the
 // expired keys among them. It returns the number of keys that it reclaimed. It
-// goes on where the last sweep stopped, and ends after one round. Calls reclaim
+// goes on where the last sweep stopped, and ends after one cycle. Calls reclaim
 // keys, too; Sweep is for a store that gets few calls. It locks one shard at a
 // time, for at most a thousand slots.
 func (s *Store) Sweep(n int) (reclaimed int) {
 	m := s.clock.read()
 	defer s.forgetDropped()
-	for steps := s.keyspaces.round(); n > 0 && steps > 0; steps-- {
+	for steps := s.keyspaces.cycle(); n > 0 && steps > 0; steps-- {
 		ks, sh := s.keyspaces.next(m.steady)
 		if sh == nil {
 			continue
@@ -58,41 +58,37 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 // sweep sweeps sh, which is locked.
 func (ks *keyspace) sweep(sh *shard, b table.Budget, e expiry) table.Walk {
 	w := sh.table.Sweep(b, e.Expiry)
-	ks.reclaimed(w.Reclaimed, e)
+	ks.countReclaimed(w.Reclaimed, e)
 	return w
 }
 
-// reclaimed is called when n keys were reclaimed in a shard, which is locked.
-func (ks *keyspace) reclaimed(n int, e expiry) {
+// countReclaimed counts n keys that were reclaimed in a shard, which is locked.
+func (ks *keyspace) countReclaimed(n int, e expiry) {
 	if n > 0 {
 		e.raise()
 		ks.keys.Add(int64(-n))
 	}
 }
 
-// rests reports whether it is certainly not time to sweep sh, which is most often so. It is apart from sweepIfDue so that it is inlined.
-func (sh *shard) rests(now window.Instant) bool {
-	return sh.stripe.calls%tendEvery != 0 && now-window.Instant(sh.tended.Load()) < tendAfter
+// isSwept reports whether it is certainly not time to sweep sh, as most often. It is apart from sweepIfDue so that it is inlined.
+func (sh *shard) isSwept(now window.Instant) bool {
+	return sh.stripe.calls%sweepEvery != 0 && now-window.Instant(sh.lastSweep.Load()) < sweepAfter
 }
 
 // sweepIfDue sweeps the shard of a call when it is time to, and reports whether it is
-// time to sweep somewhere else too. It is called unless the shard rests.
-func (p *place) sweepIfDue(s *Store) (due bool) {
+// time to sweep somewhere else too. It is called unless isSwept reports true.
+func (p *opSlot) sweepIfDue(s *Store) (due bool) {
 	sh := p.shard
 	// On a clock that the caller gives, each call of a replay may come seconds after the
 	// one before it. To sweep at each of them took 8 % of a replay.
-	soon := s.clock.given || p.read.steady-window.Instant(sh.tended.Load()) < tendAfter
-	if sh.stripe.calls%tendEvery != 0 && soon {
+	soon := s.clock.custom || p.read.steady-window.Instant(sh.lastSweep.Load()) < sweepAfter
+	if sh.stripe.calls%sweepEvery != 0 && soon {
 		return false
 	}
-	if soon && !s.clock.given && sh.hot.Load() == nil { // tendEvery calls in less than tendAfter
-		// Only some key that has many of the calls is met twice in a row.
-		if sh.sampled == p.key {
-			sh.hot.Store(&hotKeys{enough: enough})
-		}
-		sh.sampled = p.key
+	if soon && !s.clock.custom {
+		p.sampleHot()
 	}
-	sh.tended.Store(int64(p.read.steady))
+	sh.lastSweep.Store(int64(p.read.steady))
 	p.keyspace.sweep(sh, table.Budget{N: aFew, Most: manySlots}, s.clock.expiry(p.read, p.keyspace))
 	sh.account(&s.memory)
 	return true
@@ -114,9 +110,9 @@ func (s *Store) sweepNext() {
 // reclaim looks for expired keys in a full keyspace: in the segment of p, whose
 // shard is locked, and at a few slots elsewhere. It reports whether it found
 // any. others are as in reserve.
-func (p *place) reclaim(e expiry, others numbers) bool {
+func (p *opSlot) reclaim(e expiry, others numbers) bool {
 	n := p.shard.table.Reclaim(p.at, p.key, e.Expiry)
-	p.keyspace.reclaimed(n, e)
+	p.keyspace.countReclaimed(n, e)
 	return n+p.keyspace.sweepAround(2*aFew, e, others) > 0
 }
 
@@ -124,7 +120,7 @@ func (p *place) reclaim(e expiry, others numbers) bool {
 // locked and not found a key in, in turn, n slots in all.
 func (ks *keyspace) sweepAround(n int, e expiry, locked numbers) (reclaimed int) {
 	for range ks.shards {
-		number := int(ks.turn.Add(1)) & (len(ks.shards) - 1)
+		number := int(ks.nextSweep.Add(1)) & (len(ks.shards) - 1)
 		sh, held := ks.shards[number].Load(), locked.has(number)
 		if sh == nil || !held && !sh.stripe.mu.TryLock() {
 			continue

@@ -132,12 +132,12 @@ func TestDiagnoseRights(t *testing.T) {
 	level(t, url+"&prefix=other", "scripting", doctor.Refuse, "~other:*")
 }
 
-// documentedRights returns the rules of the user in docs/redis.md, which the page in Chinese
+// documentedRights returns the rules of the user in docs/guides/redis.md, which the page in Chinese
 // repeats.
 func documentedRights(t *testing.T) []string {
 	t.Helper()
 	var rights [2]string
-	for i, page := range []string{"../../docs/redis.md", "../../docs/zh/redis.md"} {
+	for i, page := range []string{"../../docs/guides/redis.md", "../../docs/zh/guides/redis.md"} {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

@@ -340,7 +340,7 @@ func (p *player) name(verb store.Verb, ops []store.Op) {
 	id := [12]byte{7}
 	binary.BigEndian.PutUint64(id[4:], p.made)
 	for i := range ops {
-		h := &store.Hold{Hold: window.Hold{ID: id}, Quiet: p.IntN(2) == 0}
+		h := &store.Hold{Hold: window.Hold{ID: id}, NoStrike: p.IntN(2) == 0}
 		if verb == store.Record {
 			h.At, h.End = p.now.Add(-time.Second), p.now.Add(time.Duration(p.IntN(60)-5)*time.Second)
 		}

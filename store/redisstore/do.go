@@ -54,7 +54,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		c.Err = s.failed(ctx, err)
 		return nil
 	}
-	b := batch{Store: s}
+	b := batchOfCalls{Store: s}
 	for len(calls) > 0 {
 		n := s.reserve(len(calls))
 		for _, wave := range s.waves(calls[:n]) {
@@ -79,8 +79,8 @@ func (s *Store) reserve(most int) int {
 	}
 }
 
-// batch is the memory of one Do with several calls.
-type batch struct {
+// batchOfCalls is the memory of one Do with several calls.
+type batchOfCalls struct {
 	*Store
 	sent []conn.Call
 	of   []*store.Call // of each of them
@@ -90,7 +90,7 @@ type batch struct {
 // few round trips as possible, in their order, and each of the others by itself.
 // When the time-out is over and no call was decided, it returns a context that has
 // ended: the calls after them are not sent.
-func (b *batch) together(ctx context.Context, calls []*store.Call) context.Context {
+func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) context.Context {
 	if err := b.ready(ctx); err != nil { // since the calls before
 		for _, c := range calls {
 			c.Err = err

@@ -103,7 +103,7 @@ func TestKindsOfServers(t *testing.T) {
 	}
 }
 
-// The rights that docs/redis.md names are enough, and nothing tries a command without a
+// The rights that docs/guides/redis.md names are enough, and nothing tries a command without a
 // right: the server would log that.
 func TestLeastRights(t *testing.T) {
 	t.Parallel()

@@ -188,7 +188,7 @@ func enforced(g *group, verb store.Verb, op *store.Op) bool {
 // everything reports whether a group has counted op.
 func everything(g *group, verb store.Verb, op *store.Op) bool {
 	switch {
-	case op.N <= 0 || g.err != nil || verb.Ends():
+	case op.N <= 0 || g.err != nil || verb.NeedsReceipt():
 		return false // what ended is over
 	case verb == store.Take && op.Role == store.Enforce:
 		return g.admitted || op.CountDenied

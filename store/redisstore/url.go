@@ -29,7 +29,7 @@ import (
 // port is 6379, and 26379 for Sentinels.
 //
 // The options prefix, db, client_name, timeout (such as 20ms), in_flight,
-// wait_replicas, sentinel_username and sentinel_password are explained in docs/redis.md.
+// wait_replicas, sentinel_username and sentinel_password are explained in docs/guides/redis.md.
 // password_file names a file with the password; an empty password is none. With
 // TLS, ca names a PEM file of the authorities to trust, cert and key name the PEM
 // files of the client's certificate, and server_name is the name that the

@@ -190,7 +190,7 @@ func (r *holder) call() store.Call {
 		case c.Verb == store.Take && r.IntN(8) > 0:
 			op.Hold = &store.Hold{Hold: window.Hold{ID: id}}
 		case c.Verb == store.Record && r.IntN(4) > 0: // as after an outage
-			op.Hold = &store.Hold{Quiet: r.IntN(2) == 0}
+			op.Hold = &store.Hold{NoStrike: r.IntN(2) == 0}
 			if r.IntN(4) > 0 {
 				op.Hold.Hold = window.Hold{ID: id, At: r.now.Add(-time.Minute), End: r.now.Add(time.Duration(r.IntN(4)-1) * time.Minute)}
 			}

@@ -167,7 +167,7 @@ func recordedHolds(s *stage) {
 		s.Errorf("settle: got %+v, want 1 used since the take", r)
 	}
 	place := named("c", hit("flight", inFlight(1), "k"))
-	place.Hold.At, place.Hold.End, place.Hold.Quiet = start, start.Add(3*time.Minute), true
+	place.Hold.At, place.Hold.End, place.Hold.NoStrike = start, start.Add(3*time.Minute), true
 	if r := s.one(store.Record, place); !r.Held || r.Used != 1 {
 		s.Errorf("a place: got %+v, want 1 held", r)
 	}

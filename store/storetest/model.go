@@ -151,8 +151,8 @@ func (m *model) apply(v store.Verb, op *store.Op) (r window.Result) {
 	case denied:
 		do = verb.RecordDenied
 	case store.Record:
-		if do = verb.Record; hold.Quiet {
-			do = verb.RecordQuietly
+		if do = verb.Record; hold.NoStrike {
+			do = verb.RecordNoStrike
 		}
 	case store.Refund:
 		do = verb.Refund

@@ -1,4 +1,4 @@
-// The gRPC API of weir. docs/grpc.md is its manual.
+// The gRPC API of weir. docs/reference/grpc.md is its manual.
 //
 // A denial is an ordinary answer, whose decision has allowed = false. A call ends
 // with an error only if it got no decision. The manual states which errors can have

@@ -14,19 +14,13 @@ const smallBody = 64 << 10
 
 var tooLarge = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
 
-// ReadBody reads the body of r, which must be small enough, into b. Before it reads a large
-// one it calls reserve with its size.
+// ReadBody reads the body of r, which must be small enough, into b. It calls reserve for the memory
+// of a large one as that arrives, so that a client that only announces a body reserves nothing.
 func ReadBody(r *http.Request, b []byte, reserve func(n int64) error) ([]byte, error) {
 	if r.ContentLength > sizes.Message {
 		return b, tooLarge
 	}
-	reserved := r.ContentLength > smallBody
-	if reserved {
-		if err := reserve(r.ContentLength); err != nil {
-			return b, err
-		}
-	}
-	for {
+	for reserved := 0; ; {
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
 		}
@@ -35,11 +29,12 @@ func ReadBody(r *http.Request, b []byte, reserve func(n int64) error) ([]byte, e
 		if len(b) > sizes.Message {
 			return b, tooLarge
 		}
-		if len(b) > smallBody && !reserved { // the request has no Content-Length
-			reserved = true
-			if err := reserve(sizes.Message); err != nil {
+		if len(b) > max(smallBody, reserved) {
+			more := (len(b) - reserved + smallBody - 1) / smallBody * smallBody
+			if err := reserve(int64(more)); err != nil {
 				return b, err
 			}
+			reserved += more
 		}
 		switch {
 		case errors.Is(err, io.EOF):

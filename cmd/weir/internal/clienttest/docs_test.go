@@ -14,7 +14,7 @@ import (
 // runs as a test.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/grpc.md")
+	page, err := os.ReadFile("../../../../docs/reference/grpc.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestDocs(t *testing.T) {
 // The program of the manual prints what the manual shows.
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/grpc.md")
+	page, err := os.ReadFile("../../../../docs/reference/grpc.md")
 	if err != nil {
 		t.Fatal(err)
 	}

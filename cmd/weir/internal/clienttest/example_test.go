@@ -20,7 +20,7 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// service starts a service with the rules of docs/grpc.md, as weir serve does.
+// service starts a service with the rules of docs/reference/grpc.md, as weir serve does.
 func service() (address string, stop func()) {
 	file, err := rulefile.Parse("rules.yaml", []byte(`rules:
   - name: posts-per-hour
@@ -48,7 +48,7 @@ func service() (address string, stop func()) {
 		log.Fatal(err)
 	}
 	s := grpcserver.New(grpcserver.Config{})
-	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(engine), false).Methods())
+	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(engine)).Methods())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.Serve(l) }()
 	return l.Addr().String(), func() { _ = s.Close(); <-ended; _ = engine.Close() }

@@ -19,8 +19,12 @@ import (
 // value is not valid.
 type Config struct {
 	// Rules is the path of the rules file, or of a directory with a rules file
-	// NAME.yaml for each namespace. Empty: the demo rule is served.
+	// NAME.yaml for each namespace, or - for the text in Stdin. Empty: the demo rule is
+	// served.
 	Rules string
+
+	// Stdin is the text of a rules file from the standard input.
+	Stdin []byte
 
 	// Koala is the path of a koala rule file, which replaces Rules.
 	Koala string

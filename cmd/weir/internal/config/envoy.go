@@ -15,21 +15,31 @@ type Envoy struct {
 	Headers                 bool
 	Limit, Remaining, Reset string
 
+	// RequestHeaders adds such fields to the request that Envoy passes on.
+	RequestHeaders                               bool
+	RequestLimit, RequestRemaining, RequestReset string
+
 	// MergeDomains adds up files with the same domain. Shadow makes every call OK.
 	// Quota makes every limit one with quota_mode. Together counts a call under
 	// all its limits or under none. Metadata adds the call and the metadata of its
-	// limits to answers.
-	MergeDomains, Shadow, Quota, Together, Metadata bool
+	// limits to answers. CalendarMonths makes a month one of the calendar, instead of
+	// 30 days.
+	MergeDomains, Shadow, Quota, Together, Metadata, CalendarMonths bool
 
 	// Metrics adds the metrics of envoyproxy/ratelimit. NearLimit is the part of a
-	// limit from which they count a call as near it.
+	// limit from which they count a call as near it. NoDots has them write _ for the dots in
+	// keys and values.
 	Metrics   bool
 	NearLimit float64
+	NoDots    bool
 }
 
 // defaultEnvoy returns the defaults of envoyproxy/ratelimit.
 func defaultEnvoy() Envoy {
-	return Envoy{Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset", NearLimit: 0.8}
+	const limit, remaining, reset = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
+	return Envoy{
+		Limit: limit, Remaining: remaining, Reset: reset, RequestLimit: limit, RequestRemaining: remaining, RequestReset: reset, NearLimit: 0.8,
+	}
 }
 
 // envoy checks the fields about Envoy.
@@ -47,7 +57,10 @@ func (f *faults) envoy(c *Config) {
 	if e.NearLimit < 0 || e.NearLimit > 1 {
 		f.Addf("NEAR_LIMIT_RATIO", "%s: want a part from 0 to 1, such as 0.8", strconv.FormatFloat(e.NearLimit, 'g', -1, 64))
 	}
-	for _, h := range [][2]string{{"LIMIT_LIMIT_HEADER", e.Limit}, {"LIMIT_REMAINING_HEADER", e.Remaining}, {"LIMIT_RESET_HEADER", e.Reset}} {
+	for _, h := range [][2]string{
+		{"LIMIT_LIMIT_HEADER", e.Limit}, {"LIMIT_REMAINING_HEADER", e.Remaining}, {"LIMIT_RESET_HEADER", e.Reset},
+		{"LIMIT_REQUEST_LIMIT_HEADER", e.RequestLimit}, {"LIMIT_REQUEST_REMAINING_HEADER", e.RequestRemaining}, {"LIMIT_REQUEST_RESET_HEADER", e.RequestReset},
+	} {
 		if !isToken(h[1]) {
 			f.Addf(h[0], "%q: not the name of a header field", h[1])
 		}

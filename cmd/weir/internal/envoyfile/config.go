@@ -45,6 +45,9 @@ type Options struct {
 
 	// SpareDenied makes limits not count calls that are denied.
 	SpareDenied bool
+
+	// CalendarMonths makes a month one of the calendar, in UTC, instead of 30 days.
+	CalendarMonths bool
 }
 
 // Limit is the rate_limit of a descriptor in a file.
@@ -71,12 +74,14 @@ type Limit struct {
 
 	// Path is the keys and values on the way to the limit, KEY or KEY_VALUE, with
 	// the domain first. ValueMetric has for each key whether metrics name its
-	// value, and Detailed makes them name all.
+	// value, and Detailed makes them name all. Instead of values that share a counter, metrics
+	// name their pattern.
 	Path        []string
 	ValueMetric []bool
 	Detailed    bool
 
-	keys []string // of the path, without the domain and values
+	keys   []string // of the path, without the domain and values
+	shared []bool   // for each key: values share a counter
 }
 
 // level has the descriptors below a domain or a descriptor.
@@ -122,7 +127,7 @@ func New(sources []Source, o Options) (*Config, error) {
 			l = newLevel()
 			c.domains[f.domain] = l
 		}
-		faults = append(faults, c.add(l, f, f.descriptors, Limit{Path: []string{f.domain}, ValueMetric: []bool{false}})...)
+		faults = append(faults, c.add(l, f, f.descriptors, Limit{Path: []string{f.domain}, ValueMetric: []bool{false}, shared: []bool{false}})...)
 	}
 	if len(faults) > 0 {
 		return nil, faults.Err()
@@ -145,6 +150,7 @@ func (c *Config) add(l *level, f *file, descriptors []*descriptor, above Limit) 
 		d.Path = append(slices.Clip(above.Path), d.joined())
 		d.ValueMetric = append(slices.Clip(above.ValueMetric), d.valueMetric)
 		d.keys = append(slices.Clip(above.keys), d.key)
+		d.shared = append(slices.Clip(above.shared), d.share)
 		if d.limited {
 			c.stated = append(c.stated, &d.Limit)
 			if !d.Unlimited {
@@ -173,7 +179,7 @@ func (c *Config) add(l *level, f *file, descriptors []*descriptor, above Limit) 
 func (l *Limit) rule(o Options) rule.Rule {
 	r := rule.Rule{
 		Name: l.Rule, When: []rule.Condition{{Attribute: LimitAttribute, Test: rule.Equal(l.Rule)}}, Per: []string{DescriptorAttribute},
-		Quota: &rule.Quota{Value: int64(l.Requests)}, Window: window.Aligned(l.Unit.Length()), CountDenied: !o.SpareDenied,
+		Quota: &rule.Quota{Value: int64(l.Requests)}, Window: o.window(l.Unit), CountDenied: !o.SpareDenied,
 	}
 	if l.Shadow {
 		r.Mode = rule.Shadow
@@ -181,14 +187,28 @@ func (l *Limit) rule(o Options) rule.Rule {
 	return r
 }
 
+// Window returns the windows of limits with the unit u.
+func (c *Config) Window(u Unit) window.Window { return c.options.window(u) }
+
+func (o Options) window(u Unit) window.Window {
+	if u == Month && o.CalendarMonths {
+		return window.Calendar(window.Month, nil)
+	}
+	return window.Aligned(u.Length())
+}
+
 // OverrideRule returns the name of the rule for a limit that comes with a call: that
 // of l if it has the same window, so that both share their counters, and otherwise
 // one for the whole domain.
 func (c *Config) OverrideRule(domain string, l *Limit, w window.Window) string {
-	if l != nil && l.Rule != "" && l.Unit.Length() == w.Length {
+	if l != nil && l.Rule != "" && c.Window(l.Unit) == w {
 		return l.Rule
 	}
-	return nameOf([]string{domain, "override", w.Length.String()}, true)
+	length := w.Length.String()
+	if w.Kind == window.KindCalendar {
+		length = Month.String()
+	}
+	return nameOf([]string{domain, "override", length}, true)
 }
 
 // OverrideSet returns a rule like those of the files, with a name from
@@ -269,7 +289,7 @@ func (l *Limit) HasValues() bool { return l.Detailed || slices.Contains(l.ValueM
 func (l *Limit) MetricKeys(values []string) []string {
 	keys := slices.Clone(l.Path)
 	for i := 1; i < len(keys) && i <= len(values); i++ {
-		if !l.Detailed && !l.ValueMetric[i] {
+		if !l.Detailed && !l.ValueMetric[i] || l.shared[i] {
 			continue
 		}
 		keys[i] = l.keys[i-1]

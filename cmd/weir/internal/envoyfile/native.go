@@ -22,8 +22,8 @@ import (
 func (c *Config) Native(from string) (text []byte, differs fault.List, err error) {
 	n := native{draft: rulewriter.Draft{
 		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
-			"Written by weir import envoy from " + from + ". The manual is docs/rules.md;\n" +
-			"docs/envoy.md says how descriptors become requests.",
+			"Written by weir import envoy from " + from + ". The manual is docs/reference/rules.md;\n" +
+			"docs/guides/envoy.md says how descriptors become requests.",
 		Comments: map[string]string{},
 	}}
 	for _, f := range c.files {

@@ -122,7 +122,7 @@ var example = regexp.MustCompile("(?s)\n(domain: .*?\n)(?:---|```|-- )")
 func TestNativeWithoutWarnings(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for _, pattern := range []string{"testdata/*.txt", "../envoyrls/testdata/files/*.txt", "../../../../cmd/weir/testdata/script/envoy.txt", "../../../../docs/envoy.md"} {
+	for _, pattern := range []string{"testdata/*.txt", "../envoyrls/testdata/files/*.txt", "../../../../cmd/weir/testdata/script/envoy.txt", "../../../../docs/guides/envoy.md"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: got %d files, %v", pattern, len(paths), err)

@@ -20,12 +20,12 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// TestPage reads the configurations of docs/envoy.md: weir's rules, files of
+// TestPage reads the configurations of docs/guides/envoy.md: weir's rules, files of
 // envoyproxy/ratelimit, and Envoy's own configuration, which is decoded into Envoy's
 // types with all that it nests.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../../../docs/envoy.md")
+	src, err := os.ReadFile("../../../../docs/guides/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package envoyrls
 import (
 	"context"
 	"runtime"
+	"time"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
@@ -41,15 +42,15 @@ type Config struct {
 // API answers calls of ShouldRateLimit. Make one with [New]. It is safe for
 // concurrent use.
 type API struct {
-	spaces    *namespace.Set
-	config    Config
-	overrides overrides
-	parsing   chan struct{} // a semaphore for reading large bodies in JSON
+	namespaces *namespace.Set
+	config     Config
+	overrides  overrides
+	parsing    chan struct{} // a semaphore for reading large bodies in JSON
 }
 
-// New returns the API of the namespaces in spaces.
-func New(spaces *namespace.Set, c Config) *API {
-	return &API{spaces: spaces, config: c, parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+// New returns the API of the namespaces in namespaces.
+func New(namespaces *namespace.Set, c Config) *API {
+	return &API{namespaces: namespaces, config: c, parsing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 }
 
 // Methods returns the methods of the service.
@@ -59,11 +60,11 @@ func (a *API) Methods() []grpcserver.Method {
 
 // serve answers one call over gRPC.
 func (a *API) serve(c *grpcserver.Call) error {
-	space, err := c.Namespace(a.spaces)
+	ns, err := c.Namespace(a.namespaces)
 	if err != nil {
 		return err
 	}
-	x := &exchange{engine: space, Reservation: c.Reservation()}
+	x := &exchange{engine: ns, grpc: true, Reservation: c.Reservation()}
 	defer x.Free()
 	var message rls.RateLimitRequest
 	in := grpcserver.Received{Message: &message, Admit: x.admitCall}
@@ -98,6 +99,18 @@ func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitReques
 
 // answer decides x.in and fills in the answer.
 func (a *API) answer(ctx context.Context, x *exchange) error {
+	r := a.config.Reference
+	if r == nil || r.Answered == nil {
+		return a.decideAny(ctx, x)
+	}
+	began := time.Now()
+	err := a.decideAny(ctx, x)
+	r.Answered(Answered{x.grpc, time.Since(began), x.degraded, x.shadowed, err})
+	return err
+}
+
+// decideAny decides x.in by the rules or by the files.
+func (a *API) decideAny(ctx context.Context, x *exchange) error {
 	if err := check(&x.in); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 // Package envoyrls serves Envoy's rate limit protocol, version 3: it reads calls of
-// ShouldRateLimit, calls the engine, and writes statuses. docs/envoy.md describes
+// ShouldRateLimit, calls the engine, and writes statuses. docs/guides/envoy.md describes
 // it to its users.
 //
 // With weir's own rules each descriptor is a request: the domain and the entries

@@ -18,6 +18,8 @@ type exchange struct {
 	takeOf  []int       // the descriptors of takes
 	otherOf []int       // the descriptors of others
 
+	grpc, degraded, shadowed bool // for [Answered]
+
 	answers []answer // statuses of out
 	out     rls.RateLimitResponse
 

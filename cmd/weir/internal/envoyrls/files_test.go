@@ -20,7 +20,7 @@ import (
 // TestFiles runs scripts of calls that the files of envoyproxy/ratelimit decide. The
 // commands are those of [TestNative], but for the first:
 //
-//	files [headers] [shadow] [quota] [together] [metadata] [observe]   a file; counters begin anew
+//	files [headers] [request-headers] [shadow] [quota] [together] [metadata] [months] [observe]   a file; counters begin anew
 //	change                                     another file, with the same counters
 func TestFiles(t *testing.T) {
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestFiles(t *testing.T) {
 			switch d.Cmd {
 			case "files", "change":
 				var err error
-				files, err = envoyfile.New([]envoyfile.Source{{Name: "f.yaml", Text: []byte(d.Input)}}, envoyfile.Options{SpareDenied: d.HasArg("together")})
+				files, err = envoyfile.New([]envoyfile.Source{{Name: "f.yaml", Text: []byte(d.Input)}}, envoyfile.Options{SpareDenied: d.HasArg("together"), CalendarMonths: d.HasArg("months")})
 				if err != nil {
 					return err.Error() + "\n"
 				}
@@ -57,9 +57,17 @@ func TestFiles(t *testing.T) {
 				if d.HasArg("headers") {
 					r.Headers = [3]string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
 				}
+				if d.HasArg("request-headers") {
+					r.RequestHeaders = [3]string{"Limit", "Remaining", "Reset"}
+				}
 				if d.HasArg("observe") {
 					r.Observe = func(o envoyrls.Observed) {
-						fmt.Fprintf(&seen, "observed %v: %d hits, %d used, over %v\n", o.Limit.MetricKeys(o.Values), o.Hits, o.Used, o.Over)
+						fmt.Fprintf(&seen, "observed %v: %d hits, %d used of %d, over %v\n", o.Limit.MetricKeys(o.Values), o.Hits, o.Used, o.Quota, o.Over)
+					}
+					r.Answered = func(c envoyrls.Answered) {
+						if c.Err != nil || c.Shadowed {
+							fmt.Fprintf(&seen, "answered: shadowed %v, error %v\n", c.Shadowed, c.Err)
+						}
 					}
 				}
 				api = envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: headers.Format{Dialect: headers.None}, Reference: r})

@@ -45,11 +45,11 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	if err != nil {
 		return 0, nil, err
 	}
-	space, err := a.spaces.Choose(auth, caller, asked)
+	ns, err := a.namespaces.Choose(auth, caller, asked)
 	if err != nil {
 		return 0, nil, err
 	}
-	x := &exchange{engine: space.Engine(), Reservation: access.Reservation{Resources: resources}}
+	x := &exchange{engine: ns.Engine(), Reservation: access.Reservation{Resources: resources}}
 	defer x.Free()
 	text, err := problems.ReadBody(r, make([]byte, 0, 1<<10), func(n int64) error { return x.Reserve(textTimes * n) })
 	if err != nil {

@@ -36,8 +36,9 @@ type Reference struct {
 	Together bool
 
 	// Headers are the names of the header fields for the limit, for what remains,
-	// and for the time until the reset. The zero value adds none.
-	Headers [3]string
+	// and for the time until the reset, of answers to clients. RequestHeaders are those of
+	// the request that the proxy passes on. The zero value adds none.
+	Headers, RequestHeaders [3]string
 
 	// Metadata adds the call and the metadata of its limits to answers.
 	Metadata bool
@@ -45,6 +46,18 @@ type Reference struct {
 	// Observe is called for each descriptor with a limit that counts, if it is not
 	// nil.
 	Observe func(o Observed)
+
+	// Answered is called for each call, if it is not nil.
+	Answered func(c Answered)
+}
+
+// Answered has the result of one call.
+type Answered struct {
+	GRPC     bool // the call is not in JSON
+	Took     time.Duration
+	Degraded bool  // decided without the store
+	Shadowed bool  // over the limit, and OK because of Shadow
+	Err      error // the call was not decided
 }
 
 // Observed has the result of one descriptor.
@@ -52,6 +65,8 @@ type Observed struct {
 	Limit  *envoyfile.Limit
 	Values []string // of the entries, if metrics name them
 	Hits   int64
+	Quota  int64 // that of a limit that came with the call, or of Limit
+	Shadow bool  // never denies
 	Over   bool  // over the limit, even in shadow mode
 	Used   int64 // after the call
 }
@@ -63,7 +78,7 @@ type found struct {
 	requests uint32
 	unit     rls.RateLimitResponse_RateLimit_Unit
 	times    uint32 // of the unit
-	length   time.Duration
+	window   window.Window
 	item     int // -1: no request
 	over     bool
 }
@@ -95,7 +110,8 @@ func (a *API) decideByFiles(ctx context.Context, x *exchange) error {
 		}
 	}
 	over = over || quotas > 0 && left == 0
-	x.out.OverallCode = codeOf(!over || a.config.Reference.Shadow)
+	x.shadowed = over && a.config.Reference.Shadow
+	x.out.OverallCode = codeOf(!over || x.shadowed)
 	a.addExtrasByFiles(x, limits)
 	return nil
 }
@@ -119,15 +135,18 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		f := &limits[i]
 		f.limit, f.item = match.Limit, -1
 		if l := match.Limit; l != nil {
-			f.requests, f.unit, f.length = l.Requests, unitsOfFiles[l.Unit], l.Unit.Length()
+			f.requests, f.unit, f.window = l.Requests, unitsOfFiles[l.Unit], files.Window(l.Unit)
 		}
 		if d.limit != nil && match.Domain {
 			o, err := overrideOf(i, d.limit)
 			if err != nil {
 				return nil, err
 			}
-			f.override, f.requests, f.length = true, o.quota, o.length
+			f.override, f.requests, f.window = true, o.quota, window.Aligned(o.length)
 			f.unit, f.times = rls.RateLimitResponse_RateLimit_Unit(d.limit.Unit), d.limit.UnitMultiplier.GetValue()
+			if f.unit == rls.RateLimitResponse_RateLimit_MONTH && f.times <= 1 {
+				f.window = files.Window(envoyfile.Month)
+			}
 			continue // it replaces no other
 		}
 		if f.limit != nil {
@@ -151,10 +170,9 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		set, name := files.Set, ""
 		if f.override {
 			patterns[i] = nil // share_threshold does not share a descriptor's own limit
-			w := window.Aligned(f.length)
-			o := override{files.OverrideRule(x.in.domain, f.limit, w), f.requests, f.length}
+			o := override{files.OverrideRule(x.in.domain, f.limit, f.window), f.requests, f.window.Length}
 			var err error
-			set, err = a.overrides.rules(o, func() (*rule.Set, error) { return files.OverrideSet(o.rule, o.quota, w) })
+			set, err = a.overrides.rules(o, func() (*rule.Set, error) { return files.OverrideSet(o.rule, o.quota, f.window) })
 			if err != nil {
 				return nil, err
 			}
@@ -199,6 +217,7 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 	quota := int64(f.requests)
 	used, reset := int64(0), time.Duration(0)
 	f.over = !d.Allowed
+	x.degraded = x.degraded || d.Degraded
 	if len(d.Usages) > 0 {
 		u := &d.Usages[0]
 		used, reset = u.Used, u.ResetAfter
@@ -209,7 +228,7 @@ func (a *API) statusByFiles(x *exchange, i int, f *found) {
 	}
 	if reset <= 0 {
 		now := a.config.Reference.Now()
-		_, end := window.Aligned(f.length).PeriodBounds(now)
+		_, end := f.window.PeriodBounds(now)
 		reset = end.Sub(now)
 	}
 	if f.limit != nil && a.config.Reference.Observe != nil {
@@ -241,7 +260,7 @@ func (a *API) observe(x *exchange, i int, f *found, it *weir.Item, used int64) {
 	if it.Verb != store.Take {
 		hits = 0
 	}
-	a.config.Reference.Observe(Observed{f.limit, values, hits, f.over, used})
+	a.config.Reference.Observe(Observed{f.limit, values, hits, int64(f.requests), f.limit.Shadow && !f.override, f.over, used})
 }
 
 // unitsOfFiles are the units of the files in the protocol.
@@ -259,16 +278,24 @@ var unitsOfFiles = [...]rls.RateLimitResponse_RateLimit_Unit{
 // addExtrasByFiles adds what an answer of envoyproxy/ratelimit has in addition to its statuses.
 func (a *API) addExtrasByFiles(x *exchange, limits []found) {
 	r := a.config.Reference
-	if r.Headers != [3]string{} {
-		if s := r.strictest(x.answers, limits); s != nil {
-			for i, value := range []int64{int64(s.CurrentLimit.RequestsPerUnit), int64(s.LimitRemaining), s.DurationUntilReset.GetSeconds()} {
-				x.out.ResponseHeadersToAdd = append(x.out.ResponseHeadersToAdd, &core.HeaderValue{Key: r.Headers[i], Value: strconv.FormatInt(value, 10)})
-			}
-		}
+	if s := r.strictest(x.answers, limits); s != nil {
+		x.out.ResponseHeadersToAdd = fieldsOf(s, r.Headers)
+		x.out.RequestHeadersToAdd = fieldsOf(s, r.RequestHeaders)
 	}
 	if r.Metadata {
 		x.out.DynamicMetadata = metadataOf(&x.in, limits)
 	}
+}
+
+// fieldsOf returns the header fields with these names that describe s.
+func fieldsOf(s *rls.RateLimitResponse_DescriptorStatus, names [3]string) (fields []*core.HeaderValue) {
+	if names == [3]string{} {
+		return nil
+	}
+	for i, value := range []int64{int64(s.CurrentLimit.RequestsPerUnit), int64(s.LimitRemaining), s.DurationUntilReset.GetSeconds()} {
+		fields = append(fields, &core.HeaderValue{Key: names[i], Value: strconv.FormatInt(value, 10)})
+	}
+	return fields
 }
 
 // strictest returns the status for the header fields: the last one that is over a limit without

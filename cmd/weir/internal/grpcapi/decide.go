@@ -20,7 +20,7 @@ func (a *API) decide(verb store.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
 		m := memory{Reservation: c.Reservation()}
 		defer m.Free()
-		space, err := c.Namespace(a.spaces)
+		ns, err := c.Namespace(a.namespaces)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (a *API) decide(verb store.Verb) func(*grpcserver.Call) error {
 			return err
 		}
 		items := []weir.Item{{Verb: ask.verb, Request: ask.request}}
-		_, err = space.Run(c.Context(), items, run.Options{Admit: m.admit})
+		_, err = ns.Run(c.Context(), items, run.Options{Admit: m.admit})
 		c.End()
 		if err != nil {
 			return err

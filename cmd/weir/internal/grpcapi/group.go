@@ -116,19 +116,13 @@ const (
 	fewRequests = 32
 )
 
-// maxOneByOne is the maximum number of requests that are decided one by one if nothing waits for a
-// store. For more, the size of all answers is computed before the first is counted.
-const maxOneByOne = 128
-
 // admitted finds the requests of g that its caller may not make, or that are wrong.
 // The others are appended to items.
 func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 	for i := range g.asks {
 		ask := &g.asks[i]
-		var err error
-		if ask.fault != nil {
-			err = ask.fault
-		} else {
+		err := ask.fault
+		if err == nil {
 			err = caller.May(need(ask.sent))
 		}
 		g.errs = append(g.errs, err)
@@ -177,30 +171,28 @@ func (g *group) message() *weirv1.DecideResponse {
 	return &weirv1.DecideResponse{Id: g.id, Answers: g.answer()}
 }
 
-// run decides items. admit admits the memory of their answers, together or each.
-func (a *API) run(ctx context.Context, space *namespace.Namespace, items []weir.Item, admit func(run.Size) error) (err error) {
+// run decides items. admit admits the memory of all their answers, before the first is counted.
+func (a *API) run(ctx context.Context, ns *namespace.Namespace, items []weir.Item, admit func(run.Size) error) (err error) {
 	switch n := len(items); {
 	case n == 0:
 		return nil
-	case n == 1 || !a.shared && n <= maxOneByOne:
-		for i := range items {
-			_, items[i].Err = space.Run(ctx, items[i:i+1], run.Options{Admit: admit})
-		}
+	case n == 1: // the error is that of the request, not of the batch
+		_, items[0].Err = ns.Run(ctx, items, run.Options{Admit: admit})
 		return nil
 	case n > fewRequests:
 		a.planning <- struct{}{}
 		planned := sync.OnceFunc(func() { <-a.planning })
 		defer planned()
-		_, err = space.Run(ctx, items, run.Options{Admit: func(s run.Size) error { planned(); return admit(s) }})
+		_, err = ns.Run(ctx, items, run.Options{Admit: func(s run.Size) error { planned(); return admit(s) }})
 		return err
 	}
-	_, err = space.Run(ctx, items, run.Options{Admit: admit})
+	_, err = ns.Run(ctx, items, run.Options{Admit: admit})
 	return err
 }
 
 // batch serves the method Batch.
 func (a *API) batch(c *grpcserver.Call) error {
-	space, err := c.Namespace(a.spaces)
+	ns, err := c.Namespace(a.namespaces)
 	if err != nil {
 		return err
 	}
@@ -216,7 +208,7 @@ func (a *API) batch(c *grpcserver.Call) error {
 		return err
 	}
 	items := g.admitted(c.Caller, make([]weir.Item, 0, len(g.asks)))
-	err = a.run(c.Context(), space, items, g.memory.admit)
+	err = a.run(c.Context(), ns, items, g.memory.admit)
 	c.End()
 	if err != nil {
 		return err

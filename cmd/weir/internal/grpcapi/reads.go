@@ -20,7 +20,7 @@ import (
 
 // explain serves the method Explain.
 func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.ExplainRequest) (*weirv1.ExplainResponse, error) {
-	space, err := c.Namespace(a.spaces)
+	ns, err := c.Namespace(a.namespaces)
 	if err != nil {
 		return nil, err
 	}
@@ -30,10 +30,10 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	}
 	m := memory{Reservation: c.Reservation()}
 	defer m.Free()
-	if err := m.rules(space.Engine().Rules().Len()); err != nil {
+	if err := m.rules(ns.Engine().Rules().Len()); err != nil {
 		return nil, err
 	}
-	d, why, err := space.Engine().Explain(ctx, r)
+	d, why, err := ns.Engine().Explain(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +60,11 @@ func (m *memory) rules(n int) error {
 
 // usage serves the method Usage.
 func (a *API) usage(ctx context.Context, c *grpcserver.Call, in *weirv1.UsageRequest) (*weirv1.UsageResponse, error) {
-	space, attrs, err := a.key(c, in.GetRule(), in.GetAttributes())
+	ns, attrs, err := a.key(c, in.GetRule(), in.GetAttributes())
 	if err != nil {
 		return nil, err
 	}
-	u, err := space.Engine().Usage(ctx, in.GetRule(), attrs)
+	u, err := ns.Engine().Usage(ctx, in.GetRule(), attrs)
 	if err != nil {
 		return nil, err
 	}
@@ -77,11 +77,11 @@ func (a *API) usage(ctx context.Context, c *grpcserver.Call, in *weirv1.UsageReq
 
 // forget serves the method Forget.
 func (a *API) forget(ctx context.Context, c *grpcserver.Call, in *weirv1.ForgetRequest) (*weirv1.ForgetResponse, error) {
-	space, attrs, err := a.key(c, in.GetRule(), in.GetAttributes())
+	ns, attrs, err := a.key(c, in.GetRule(), in.GetAttributes())
 	if err != nil {
 		return nil, err
 	}
-	if err := space.Engine().Forget(ctx, in.GetRule(), attrs); err != nil {
+	if err := ns.Engine().Forget(ctx, in.GetRule(), attrs); err != nil {
 		return nil, err
 	}
 	return &weirv1.ForgetResponse{}, nil
@@ -89,7 +89,7 @@ func (a *API) forget(ctx context.Context, c *grpcserver.Call, in *weirv1.ForgetR
 
 // key finds the namespace and the attributes of a call about one key.
 func (a *API) key(c *grpcserver.Call, rule string, from map[string]string) (*namespace.Namespace, []weir.Attribute, error) {
-	space, err := c.Namespace(a.spaces)
+	ns, err := c.Namespace(a.namespaces)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -97,23 +97,23 @@ func (a *API) key(c *grpcserver.Call, rule string, from map[string]string) (*nam
 		return nil, nil, fault.Newf("rule", "is missing; name one")
 	}
 	attrs, err := attributesOf(from)
-	return space, attrs, err
+	return ns, attrs, err
 }
 
 // some is the rules that a call is about: the one called name, or all if name is
 // empty.
 type some struct {
-	space *namespace.Namespace
-	set   *rule.Set
-	rules []int
-	n     int
+	namespace *namespace.Namespace
+	set       *rule.Set
+	rules     []int
+	n         int
 }
 
 func (a *API) some(c *grpcserver.Call, name string, n int32, fallback int) (s some, err error) {
-	if s.space, err = c.Namespace(a.spaces); err != nil {
+	if s.namespace, err = c.Namespace(a.namespaces); err != nil {
 		return s, err
 	}
-	if s.space.Tops() == nil {
+	if s.namespace.Tops() == nil {
 		return s, &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0"}
 	}
 	switch s.n = int(n); {
@@ -122,7 +122,7 @@ func (a *API) some(c *grpcserver.Call, name string, n int32, fallback int) (s so
 	case n < 0 || n > top.MaxAsked:
 		return s, fault.Newf("n", "%d: want a number from 1 to %d", n, top.MaxAsked)
 	}
-	s.set = s.space.Engine().Rules()
+	s.set = s.namespace.Engine().Rules()
 	if name == "" {
 		s.rules = make([]int, s.set.Len())
 		for i := range s.rules {
@@ -144,7 +144,7 @@ func (a *API) top(_ context.Context, c *grpcserver.Call, in *weirv1.TopRequest) 
 	if err != nil {
 		return nil, err
 	}
-	tops, out := s.space.Tops(), &weirv1.TopResponse{}
+	tops, out := s.namespace.Tops(), &weirv1.TopResponse{}
 	n := top.PerRule(s.n, len(s.rules))
 	for _, i := range s.rules {
 		r := s.set.Rule(i)
@@ -180,7 +180,7 @@ func (a *API) denials(ctx context.Context, c *grpcserver.Call, in *weirv1.Denial
 	if err != nil {
 		return nil, err
 	}
-	rules, bad := s.space.Tops().Select(s.set, s.rules, attrs)
+	rules, bad := s.namespace.Tops().Select(s.set, s.rules, attrs)
 	if bad != nil {
 		return nil, bad.In("attributes")
 	}
@@ -188,7 +188,7 @@ func (a *API) denials(ctx context.Context, c *grpcserver.Call, in *weirv1.Denial
 	if in.GetSince() != nil {
 		q.Since = in.GetSince().AsTime()
 	}
-	found, err := s.space.Tops().Denials(ctx, q)
+	found, err := s.namespace.Tops().Denials(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -212,11 +212,11 @@ func (a *API) denials(ctx context.Context, c *grpcserver.Call, in *weirv1.Denial
 
 // rules serves the method Rules.
 func (a *API) rules(_ context.Context, c *grpcserver.Call, _ *weirv1.RulesRequest) (*weirv1.RulesResponse, error) {
-	space, err := c.Namespace(a.spaces)
+	ns, err := c.Namespace(a.namespaces)
 	if err != nil {
 		return nil, err
 	}
-	from, set := space.Source(), space.Engine().Rules()
+	from, set := ns.Source(), ns.Engine().Rules()
 	m := memory{Reservation: c.Reservation()}
 	defer m.Free()
 	if err := m.rules(set.Len()); err != nil {

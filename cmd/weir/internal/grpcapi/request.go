@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/receipt"
@@ -22,8 +23,8 @@ type ask struct {
 
 	request weir.Request
 
-	// fault is the fault of the request, or nil. A request with a fault must not be decided.
-	fault *fault.Fault
+	// fault is the [*fault.Fault] of the request, or nil. A request with a fault must not be decided.
+	fault error
 }
 
 // readAsk reads a request. A method for one verb receives it instead of its own message, whose fields
@@ -31,17 +32,19 @@ type ask struct {
 func readAsk(in *weirv1.Request, verb store.Verb) ask {
 	a := ask{verb: verb, sent: verb}
 	r := &a.request
+	var err error
 	r.Hits, r.Feedback, r.Final = in.GetHits(), in.Feedback, in.Final
 	if len(r.Feedback) > sizes.Text {
 		a.wrong("feedback", "has %d bytes, more than %d", len(r.Feedback), sizes.Text)
 	}
 	if in.Receipt != "" {
-		var err error
 		if r.Receipt, err = receipt.Parse(in.Receipt); err != nil {
 			a.wrong("receipt", "is not a receipt: want the text that a take answered with")
 		}
 	}
-	r.Attributes = a.attributes(in.Attributes)
+	if r.Attributes, err = attributesOf(in.Attributes); a.fault == nil {
+		a.fault = err
+	}
 	a.complete(in.Hits != nil)
 	return a
 }
@@ -54,33 +57,14 @@ func readAny(in *weirv1.Request) ask {
 	return readAsk(in, verbs[in.Verb])
 }
 
-// attributes returns the attributes of a request.
-func (a *ask) attributes(from map[string]string) []weir.Attribute {
-	if len(from) > sizes.Attributes {
-		a.wrong("attributes", "more than %d attributes", sizes.Attributes)
-		return nil
-	}
-	attrs := make([]weir.Attribute, 0, len(from))
-	for name, value := range from {
-		switch {
-		case name == "":
-			a.wrong("attributes", "an attribute without a name")
-		case len(name) > sizes.Text:
-			a.wrong("attributes", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
-		case len(value) > sizes.Text:
-			a.wrong("attributes."+name, "has %d bytes, more than %d", len(value), sizes.Text)
-		}
-		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
-	}
-	return attrs
-}
-
 // attributesOf returns the attributes in a map. The error is a [*fault.Fault].
 func attributesOf(from map[string]string) ([]weir.Attribute, error) {
-	var a ask
-	attrs := a.attributes(from)
-	if a.fault != nil {
-		return nil, a.fault
+	attrs := make([]weir.Attribute, 0, min(len(from), sizes.Attributes))
+	for name, value := range from {
+		if f := answer.AttributeFault(attrs, name, value); f != nil {
+			return nil, f.In("attributes")
+		}
+		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
 	}
 	return attrs, nil
 }
@@ -93,7 +77,7 @@ func (a *ask) complete(given bool) {
 	case given && r.Hits < 0:
 		a.wrong("hits", "is negative; use refund to give hits back")
 	case !given || r.Hits != 0:
-	case a.verb.Ends():
+	case a.verb.NeedsReceipt():
 		a.wrong("hits", "is 0; use cancel to give back what was held")
 	case r.Feedback != "":
 		a.wrong("hits", "is 0, which counts nothing; leave it out with feedback")

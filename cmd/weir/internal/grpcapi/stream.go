@@ -158,7 +158,7 @@ func (s *stream) decide() error {
 	if err := s.call.Again(access.None); err != nil {
 		return err
 	}
-	space, err := s.call.Namespace(s.api.spaces)
+	ns, err := s.call.Namespace(s.api.namespaces)
 	if err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (s *stream) decide() error {
 		}
 	}
 	s.items, s.memory = items, memory{Reservation: s.call.Reservation()}
-	err = s.api.run(s.call.Context(), space, items, s.memory.admit)
+	err = s.api.run(s.call.Context(), ns, items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
-		return s.oneByOne(space)
+		return s.oneByOne(ns)
 	}
 	s.fail(err)
 	for _, g := range s.now {
@@ -192,14 +192,14 @@ func (s *stream) decide() error {
 
 // oneByOne decides each message by itself after they could not be decided together, so that a message
 // whose answer is too large does not affect the others.
-func (s *stream) oneByOne(space *namespace.Namespace) error {
+func (s *stream) oneByOne(ns *namespace.Namespace) error {
 	items := s.items
 	for _, g := range s.now {
 		if g.err != nil {
 			continue
 		}
 		items = g.given(items)
-		g.err = s.api.run(s.call.Context(), space, g.items, s.memory.admit)
+		g.err = s.api.run(s.call.Context(), ns, g.items, s.memory.admit)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package httpapi is the JSON API: it reads requests, calls the engine, and
 // writes decisions. A denial is an ordinary answer with status 200. A request
-// that cannot be decided is answered with an [answer.Problem]. docs/http.md
+// that cannot be decided is answered with an [answer.Problem]. docs/reference/http.md
 // describes the API to its users.
 package httpapi
 
@@ -25,12 +25,12 @@ import (
 // API answers everything below /v1/, and all other paths with an
 // [answer.Problem]. Make one with [New]. It is safe for concurrent use.
 type API struct {
-	spaces    *namespace.Set
-	auth      *access.Authenticator
-	gates     *access.Authenticator // of /v1/gate
-	proxies   *clientaddr.Proxies
-	resources *access.ResourceLimits
-	headers   headers.Format
+	namespaces *namespace.Set
+	auth       *access.Authenticator
+	gates      *access.Authenticator // of /v1/gate
+	proxies    *clientaddr.Proxies
+	resources  *access.ResourceLimits
+	headers    headers.Format
 
 	// planning is a semaphore for batches whose size is being computed. Until
 	// then its memory is not reserved. One for each processor is enough, because
@@ -38,7 +38,6 @@ type API struct {
 	planning chan struct{}
 	routes   map[string]methods
 	others   map[string]http.HandlerFunc
-	origin   *http.CrossOriginProtection
 }
 
 // handler answers one call, or returns the error that is the answer.
@@ -74,9 +73,9 @@ type Config struct {
 	Others map[string]http.HandlerFunc
 }
 
-// New returns the API of the namespaces in spaces.
-func New(spaces *namespace.Set, c Config) *API {
-	a := &API{spaces: spaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others, origin: http.NewCrossOriginProtection()}
+// New returns the API of namespaces.
+func New(namespaces *namespace.Set, c Config) *API {
+	a := &API{namespaces: namespaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -139,7 +138,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 				Allow:  allow,
 			}
 		}
-		if (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && a.origin.Check(r) != nil { // only browsers send these
+		if access.CrossOrigin(r) {
 			return auth.Foreign()
 		}
 		if namespaceName, err = namespace.Asked(namespaceName, r.Header[namespace.Header]); err != nil {
@@ -149,7 +148,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if x.caller, err = auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 		return err
 	}
-	if x.space, err = a.spaces.Choose(auth, x.caller, namespaceName); err != nil {
+	if x.namespace, err = a.namespaces.Choose(auth, x.caller, namespaceName); err != nil {
 		return err
 	}
 	return to.call(x, w, r)

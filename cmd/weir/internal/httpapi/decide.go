@@ -19,7 +19,7 @@ func (a *API) decide(verb store.Verb) handler {
 		if f := x.scan.decode(x.body, verb, &x.item[0]); f != nil {
 			return f
 		}
-		if _, err := x.space.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
+		if _, err := x.namespace.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
 			return err
 		}
 		x.out = appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision)
@@ -36,10 +36,10 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if f := x.scan.decode(x.body, store.Check, &x.item[0]); f != nil {
 		return f
 	}
-	if err := x.reserveExplanations(x.space.Engine().Rules().Len()); err != nil {
+	if err := x.reserveExplanations(x.namespace.Engine().Rules().Len()); err != nil {
 		return err
 	}
-	d, why, err := x.space.Engine().Explain(r.Context(), x.item[0].Request)
+	d, why, err := x.namespace.Engine().Explain(r.Context(), x.item[0].Request)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 		}
 		u := &d.Usages[i]
 		b = appendUsage(append(b, '{'), u)
-		if u.Held || verb.Ends() {
+		if u.Held || verb.NeedsReceipt() {
 			b = strconv.AppendBool(append(b, `,"held":`...), u.Held)
 		}
 		if verb == store.Record && (u.Hits == 0 || u.Banned) {

@@ -18,8 +18,8 @@ import (
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept.
 type exchange struct {
-	caller *access.Holder
-	space  *namespace.Namespace
+	caller    *access.Holder
+	namespace *namespace.Namespace
 	access.Reservation
 	begun  bool                 // Resources.Begin has begun the request
 	admit  func(run.Size) error // admitOne, made once
@@ -28,6 +28,7 @@ type exchange struct {
 	item   [1]weir.Item   // of a call about one request
 	limits headers.Limits // of a gate call
 	out    []byte
+	text   int // of an answer, for which memory is reserved
 }
 
 var exchanges = sync.Pool{New: func() any {
@@ -47,7 +48,7 @@ const attributeBytes = 32
 func (x *exchange) free() {
 	x.end()
 	x.Free()
-	x.caller, x.space, x.Resources, x.scan.src = nil, nil, nil, ""
+	x.caller, x.namespace, x.Resources, x.scan.src, x.text = nil, nil, nil, "", 0
 	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
@@ -67,7 +68,7 @@ func (x *exchange) end() {
 // six in JSON: a control character does. The engine counts bytes as they are. A
 // body without a backslash has no such characters.
 func (x *exchange) checkEscapes(s run.Size) error {
-	if most := x.space.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
+	if most := x.namespace.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
 		return run.ErrLarge
 	}
 	return nil
@@ -91,6 +92,20 @@ func (x *exchange) reserveExplanations(n int) error {
 	if n*each > smallAnswer {
 		return x.Reserve(int64(n) * each)
 	}
+	return nil
+}
+
+// reserveText reserves the memory of an answer that has n bytes so far, if it is large. It is kept
+// until the client has read the answer.
+func (x *exchange) reserveText(n int) error {
+	if n <= max(smallAnswer, x.text) {
+		return nil
+	}
+	more := (n - x.text + smallAnswer - 1) / smallAnswer * smallAnswer
+	if err := x.Reserve(int64(more)); err != nil {
+		return err
+	}
+	x.text += more
 	return nil
 }
 

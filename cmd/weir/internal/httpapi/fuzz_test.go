@@ -72,7 +72,7 @@ func shown(r weir.Request) string {
 // package does not.
 func reference(verb store.Verb, body []byte) (weir.Request, error) {
 	req := weir.Request{Hits: 1}
-	if verb.Ends() {
+	if verb.NeedsReceipt() {
 		req.Hits = 0
 	}
 	if !json.Valid(body) || !utf8.Valid(body) {
@@ -89,12 +89,12 @@ func reference(verb store.Verb, body []byte) (weir.Request, error) {
 		}
 		seen[m.name] = true
 		switch {
-		case m.name == "receipt" && verb.Ends():
+		case m.name == "receipt" && verb.NeedsReceipt():
 			var text string
 			if err = json.Unmarshal(m.value, &text); err == nil {
 				req.Receipt, err = receipt.Parse(text)
 			}
-		case m.name == "feedback" && verb.Ends():
+		case m.name == "feedback" && verb.NeedsReceipt():
 			err = fmt.Errorf("feedback in a %s", verb)
 		case m.name == "attributes":
 			req.Attributes, err = modelAttributes(m.value)
@@ -112,7 +112,7 @@ func reference(verb store.Verb, body []byte) (weir.Request, error) {
 	if !seen["attributes"] {
 		return req, fmt.Errorf("no attributes")
 	}
-	if verb.Ends() && (!seen["receipt"] || seen["hits"] && req.Hits == 0) {
+	if verb.NeedsReceipt() && (!seen["receipt"] || seen["hits"] && req.Hits == 0) {
 		return req, fmt.Errorf("no receipt, or no hits")
 	}
 	if req.Hits == 0 && seen["feedback"] {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/clientaddr"
 	"github.com/weirhq/weir/internal/run"
@@ -21,7 +22,7 @@ import (
 // attributes. A header is read only if the URL names it, because otherwise a client could add its own
 // attributes. See [gateCall].
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	c := gateCall{request: r, rules: x.space.Engine().Rules(), proxies: a.proxies, attrs: x.item[0].Request.Attributes[:0]}
+	c := gateCall{request: r, rules: x.namespace.Engine().Rules(), proxies: a.proxies, attrs: x.item[0].Request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
 	x.item[0].Request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
 	if err != nil {
@@ -32,7 +33,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	x.begun = true
 	x.item[0].Verb = store.Take
-	if _, err := x.space.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
+	if _, err := x.namespace.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
 		return err
 	}
 	d := &x.item[0].Decision
@@ -115,7 +116,7 @@ func (c *gateCall) header(name, attribute, header string) error {
 	if _, used := c.rules.Compiled().Attribute(attribute); !used {
 		return nil
 	}
-	if f := suits(c.attrs, attribute); f != nil {
+	if f := answer.NameFault(c.attrs, attribute); f != nil {
 		return badParameter(name, f.Path+" "+f.Problem)
 	}
 	value := c.fromHeader(attribute, header)

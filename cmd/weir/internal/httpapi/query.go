@@ -1,17 +1,14 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
-	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -48,14 +45,8 @@ func badParameter(name, problem string) *answer.Problem {
 // withParameter appends an attribute from a query string. The same limits apply
 // as for one in JSON.
 func withParameter(attrs []weir.Attribute, name, value string) ([]weir.Attribute, error) {
-	if f := suits(attrs, name); f != nil {
+	if f := answer.AttributeFault(attrs, name, value); f != nil {
 		return attrs, badParameter(f.Path, f.Problem)
-	}
-	if len(value) > sizes.Text {
-		return attrs, badParameter(name, fmt.Sprintf("has %d bytes, more than %d", len(value), sizes.Text))
-	}
-	if !utf8.ValidString(name) || !utf8.ValidString(value) {
-		return attrs, badParameter(name, "text is not valid UTF-8")
 	}
 	return append(attrs, weir.Attribute{Name: name, Value: value}), nil
 }
@@ -66,7 +57,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	u, err := x.space.Engine().Usage(r.Context(), name, attrs)
+	u, err := x.namespace.Engine().Usage(r.Context(), name, attrs)
 	if err != nil {
 		return err
 	}
@@ -79,6 +70,9 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	if u.Kind == rule.KindCounter {
 		b = appendSeries(append(b, `,"series":`...), u.History)
+		if err := x.reserveText(len(b)); err != nil {
+			return err
+		}
 	}
 	if u.Degraded {
 		b = append(b, `,"degraded":true`...)
@@ -93,7 +87,7 @@ func (a *API) forget(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	if err := x.space.Engine().Forget(r.Context(), name, attrs); err != nil {
+	if err := x.namespace.Engine().Forget(r.Context(), name, attrs); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/receipt"
@@ -40,7 +41,7 @@ func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (
 	r := &p.request
 	r.Hits = 1
 	start := s.pos
-	m := members{batch: batch, ends: verb.Ends()}
+	m := members{batch: batch, ends: verb.NeedsReceipt()}
 	f := s.object(func(name string, at int) (f *fault.Fault) {
 		again := false
 		switch {
@@ -71,7 +72,7 @@ func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (
 		f = s.checkMembers(&p, &m, start)
 	}
 	switch p.verb = p.named; {
-	case p.named.Ends() && m.hits == 0:
+	case p.named.NeedsReceipt() && m.hits == 0:
 		r.Hits, r.Feedback = 0, "" // the amount that is held
 	case r.Hits == 0:
 		p.verb = store.Check
@@ -102,7 +103,7 @@ func (m *members) unknown() string {
 // checkMembers returns the fault of members that do not go together in p, whose
 // object starts at a byte.
 func (s *scanner) checkMembers(p *part, m *members, start int) *fault.Fault {
-	ends, hits := p.named.Ends(), p.request.Hits
+	ends, hits := p.named.NeedsReceipt(), p.request.Hits
 	switch {
 	case !m.attributes:
 		return s.missing("attributes", start)
@@ -122,38 +123,21 @@ func (s *scanner) checkMembers(p *part, m *members, start int) *fault.Fault {
 func (s *scanner) attributes(attrs []weir.Attribute) ([]weir.Attribute, *fault.Fault) {
 	start := len(attrs)
 	f := s.object(func(name string, at int) *fault.Fault {
-		if f := suits(attrs[start:], name); f != nil {
+		if f := answer.NameFault(attrs[start:], name); f != nil {
 			f.Place = s.place(at)
 			return f
 		}
 		at = s.pos
 		value, f := s.value()
-		if f == nil && len(value) > sizes.Text {
-			f = s.fault(at, "has %d bytes, more than %d", len(value), sizes.Text)
+		if f == nil {
+			if f = answer.ValueFault(value); f != nil {
+				f.Place = s.place(at)
+			}
 		}
 		attrs = append(attrs, weir.Attribute{Name: name, Value: value})
 		return f.In(name)
 	})
 	return attrs, f
-}
-
-// suits returns the fault, without a place, of adding an attribute called name
-// to attrs. It returns nil when there is none.
-func suits(attrs []weir.Attribute, name string) *fault.Fault {
-	switch {
-	case name == "":
-		return fault.Newf("", "an attribute without a name")
-	case len(name) > sizes.Text:
-		return fault.Newf("", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
-	case len(attrs) == sizes.Attributes:
-		return fault.Newf("", "more than %d attributes", sizes.Attributes)
-	}
-	for i := range attrs {
-		if attrs[i].Name == name {
-			return fault.Newf(name, "is there twice")
-		}
-	}
-	return nil
 }
 
 // value reads a string, a number or a boolean as the text of an attribute.

@@ -20,7 +20,7 @@ const rulesPart = 32 << 10
 // rules shows the rules in force and their source. It writes them in parts, so that the number
 // of rules does not matter for the memory that it takes.
 func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
-	from, set := x.space.Source(), x.space.Engine().Rules()
+	from, set := x.namespace.Source(), x.namespace.Engine().Rules()
 	w.Header()["Content-Type"] = jsonType
 	b := jsontext.AppendText(append(x.out[:0], `{"file":`...), from.File)
 	b = jsontext.AppendText(append(b, `,"hash":`...), from.Hash)

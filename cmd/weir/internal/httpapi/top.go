@@ -16,7 +16,7 @@ import (
 
 // top shows the keys that use each rule most, and those that it denies most.
 func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	s, err := some(x.space, r, 10, false)
+	s, err := some(x.namespace, r, 10, false)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	b := append(x.out[:0], `{"rules":[`...)
 	for _, i := range s.rules {
 		ru := s.set.Rule(i)
-		t := x.space.Tops().Top(ru.Name, n)
+		t := x.namespace.Tops().Top(ru.Name, n)
 		if !s.one && t.Used.Total == 0 && t.Denied.Total == 0 {
 			continue
 		}
@@ -39,8 +39,11 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = appendTime(append(b, `,"since":`...), t.Since)
 		b = appendTop(append(b, `,"used":`...), "hits", &t.Used)
 		b = append(appendTop(append(b, `,"denied":`...), "takes", &t.Denied), '}')
+		if err := x.reserveText(len(b)); err != nil {
+			return err
+		}
 	}
-	x.out = append(strconv.AppendInt(append(b, `],"missed":`...), x.space.Tops().Missed(), 10), '}')
+	x.out = append(strconv.AppendInt(append(b, `],"missed":`...), x.namespace.Tops().Missed(), 10), '}')
 	return respond(w, x.out)
 }
 
@@ -70,15 +73,15 @@ func appendTop(b []byte, counts string, l *top.List) []byte {
 
 // denials shows recent denials, the newest one first.
 func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	s, err := some(x.space, r, 50, true)
+	s, err := some(x.namespace, r, 50, true)
 	if err != nil {
 		return err
 	}
-	rules, bad := x.space.Tops().Select(s.set, s.rules, s.attrs)
+	rules, bad := x.namespace.Tops().Select(s.set, s.rules, s.attrs)
 	if bad != nil {
 		return badParameter(bad.Path, bad.Problem)
 	}
-	d, err := x.space.Tops().Denials(r.Context(), top.Query{Rules: rules, Since: s.since, N: s.n})
+	d, err := x.namespace.Tops().Denials(r.Context(), top.Query{Rules: rules, Since: s.since, N: s.n})
 	if err != nil {
 		return err
 	}
@@ -96,6 +99,9 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 	b = strconv.AppendInt(append(b, `,"dropped":`...), d.Dropped, 10)
 	if d.Degraded {
 		b = append(b, `,"degraded":true`...)
+	}
+	if err := x.reserveText(len(b)); err != nil {
+		return err
 	}
 	x.out = append(b, '}')
 	return respond(w, x.out)
@@ -139,13 +145,13 @@ type asked struct {
 
 // some reads ?rule=NAME&n=10, where both may be missing, and with filters also
 // &since=1h&attribute=value….
-func some(space *namespace.Namespace, r *http.Request, fallback int, filters bool) (s asked, err error) {
-	if space.Tops() == nil {
+func some(ns *namespace.Namespace, r *http.Request, fallback int, filters bool) (s asked, err error) {
+	if ns.Tops() == nil {
 		return s, &answer.Problem{
 			Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0",
 		}
 	}
-	s.set, s.n = space.Engine().Rules(), fallback
+	s.set, s.n = ns.Engine().Rules(), fallback
 	name, given := "", map[string]bool{}
 	err = parameters(r.URL.RawQuery, func(param, value string) (err error) {
 		if given[param] {
@@ -162,7 +168,7 @@ func some(space *namespace.Namespace, r *http.Request, fallback int, filters boo
 		case !filters:
 			return badParameter(param, "is unknown; want rule and n")
 		case param == "since":
-			if s.since, err = space.Tops().ParseSince(value); err != nil {
+			if s.since, err = ns.Tops().ParseSince(value); err != nil {
 				return badParameter(param, err.Error())
 			}
 		default:

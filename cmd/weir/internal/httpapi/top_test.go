@@ -2,8 +2,18 @@ package httpapi_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/window"
 )
 
 // An answer about very many rules stays small.
@@ -27,4 +37,50 @@ func TestTopOfManyRules(t *testing.T) {
 			t.Errorf("%s: got %d keys, want %d", query, got, keys)
 		}
 	}
+}
+
+// Large answers about top keys take memory of large requests, until the client has read them.
+func TestTopReservesMemory(t *testing.T) {
+	t.Parallel()
+	resources := &access.ResourceLimits{Memory: 192 << 10}
+	tops := top.New(top.Config{Keys: 1000}, namespace.Default)
+	t.Cleanup(tops.Close)
+	engine, _ := scripttest.NewEngine(t, posts, func() window.Instant { return window.At(scripttest.Start) }, weir.WithObserver(tops))
+	api := httpapi.New(namespace.NewSet(namespace.New(namespace.Default, engine, 0, tops)), httpapi.Config{Resources: resources})
+	for i := range 1000 {
+		if _, err := engine.Take(t.Context(), weir.Request{Attributes: weir.Attributes("action", "post", "user", fmt.Sprintf("%d%s", i, strings.Repeat("x", 100))), Hits: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(w http.ResponseWriter) {
+		api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/top?n=1000", http.NoBody))
+	}
+	var size int
+	get(reader{httptest.NewRecorder(), func(p []byte) {
+		size = len(p)
+		if _, memory := resources.Now(); memory < int64(size) || memory > int64(size)+64<<10 {
+			t.Errorf("got %d bytes reserved for an answer of %d", memory, size)
+		}
+		w := httptest.NewRecorder()
+		if get(w); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "--max-request-memory") {
+			t.Errorf("got %d %.100s beside another large answer, want 503", w.Code, w.Body)
+		}
+	}})
+	if size < 100<<10 {
+		t.Errorf("got an answer of %d bytes, want more than 100 KiB", size)
+	}
+	if _, memory := resources.Now(); memory != 0 {
+		t.Errorf("got %d bytes reserved in the end", memory)
+	}
+}
+
+// reader is a client that calls read with an answer before it reads it.
+type reader struct {
+	http.ResponseWriter
+	read func(p []byte)
+}
+
+func (r reader) Write(p []byte) (int, error) {
+	r.read(p)
+	return r.ResponseWriter.Write(p)
 }

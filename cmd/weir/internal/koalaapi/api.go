@@ -1,7 +1,7 @@
 // Package koalaapi answers koala's calls, so that a site can replace koala by weir
 // and change nothing else. Browse is a check, update a record, and browse with
 // `_writeThrough` one take. The engine holds the rules; a rule's Code is its
-// return code. docs/koala.md describes the move.
+// return code. docs/from/koala.md describes the move.
 package koalaapi
 
 import (
@@ -20,8 +20,8 @@ import (
 // API answers koala's calls, and any other path with `not found`. [New] makes
 // one. It is safe for concurrent use.
 type API struct {
-	spaces *namespace.Set
-	config Config
+	namespaces *namespace.Set
+	config     Config
 }
 
 // Config configures an [API]. The zero value is valid.
@@ -43,12 +43,12 @@ type Config struct {
 	Resources *access.ResourceLimits
 }
 
-// New returns koala's API of the namespaces in spaces.
-func New(spaces *namespace.Set, config Config) *API {
+// New returns koala's API of namespaces.
+func New(namespaces *namespace.Set, config Config) *API {
 	if config.Context == nil {
 		config.Context = context.Background()
 	}
-	return &API{spaces: spaces, config: config}
+	return &API{namespaces: namespaces, config: config}
 }
 
 // reply is the answer to a call. All answers are text.
@@ -97,7 +97,7 @@ func (a *API) enter(x *exchange, to *route, asked string, r *http.Request) (err 
 			return err
 		}
 	}
-	x.space, err = a.spaces.Choose(a.config.Auth, caller, asked)
+	x.namespace, err = a.namespaces.Choose(a.config.Auth, caller, asked)
 	return err
 }
 

@@ -13,9 +13,9 @@ import (
 
 // An exchange holds the memory of one call.
 type exchange struct {
-	space *namespace.Namespace
-	item  [1]weir.Item
-	out   []byte
+	namespace *namespace.Namespace
+	item      [1]weir.Item
+	out       []byte
 }
 
 // read sets the attributes of the request from a query.
@@ -28,7 +28,7 @@ func (x *exchange) read(query string) {
 func (a *API) ask(x *exchange, verb store.Verb) error {
 	x.item[0].Request.Final = true
 	x.item[0].Verb = verb
-	_, err := x.space.Run(a.config.Context, x.item[:], run.Options{})
+	_, err := x.namespace.Run(a.config.Context, x.item[:], run.Options{})
 	return err
 }
 

@@ -23,8 +23,8 @@ func (s *Site) Native(relative func(path string) string) ([]byte, error) {
 		Outcomes: s.Outcomes,
 		Zone:     s.Zone,
 		Head: "yaml-language-server: $schema=weir.schema.json\n\n" +
-			"Written by weir import koala from " + filepath.Base(s.Name) + ". The manual is docs/rules.md;\n" +
-			"docs/koala.md says which rule of koala's became what.",
+			"Written by weir import koala from " + filepath.Base(s.Name) + ". The manual is docs/reference/rules.md;\n" +
+			"docs/from/koala.md says which rule of koala's became what.",
 		Comments: s.Comments, OutcomeComments: s.RowComments,
 	}
 	for i := range d.Rules {

@@ -17,7 +17,7 @@ import (
 )
 
 // The tests in this file are named for the faults of koala that they show to
-// be repaired, by their number in docs/koala.md.
+// be repaired, by their number in docs/from/koala.md.
 
 // Koala looked and counted apart, so that many at once were let pass.
 func TestFault01WriteThroughIsOneStep(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -13,7 +14,24 @@ import (
 type Envoy struct {
 	counters [len(envoyNames)]*prometheus.CounterVec
 	own      *prometheus.Registry
-	ratio    float64
+	config   EnvoyConfig
+
+	calls           prometheus.Counter
+	duration        prometheus.Observer
+	redis, mistakes prometheus.Counter
+	shadowed        prometheus.Counter
+}
+
+// EnvoyConfig configures [Envoy].
+type EnvoyConfig struct {
+	// NearLimit is the share of a limit from which on a call is near it.
+	NearLimit float64
+
+	// NoDots replaces each dot in keys and values with _.
+	NoDots bool
+
+	// Shown exports the counters under the names of the Prometheus endpoint of that service.
+	Shown bool
 }
 
 // EnvoyLimit has the counters of one limit.
@@ -52,35 +70,78 @@ const maxKeys = 4
 // envoyPrefix is the prefix of the names of these metrics.
 const envoyPrefix = "ratelimit_service_rate_limit_"
 
-// Envoy returns the counters of envoyproxy/ratelimit. near is the share of a limit from which on
-// a call is near it. If shown, m exports them under the names of the Prometheus endpoint of that
-// service.
-func (m *Metrics) Envoy(near float64, shown bool) *Envoy {
+// Envoy returns the counters of envoyproxy/ratelimit.
+func (m *Metrics) Envoy(c EnvoyConfig) *Envoy {
 	labels := []string{"domain"}
 	for i := range maxKeys {
 		labels = append(labels, "key"+strconv.Itoa(i+1))
 	}
-	e := &Envoy{ratio: near, own: prometheus.NewRegistry()}
+	e := &Envoy{config: c, own: prometheus.NewRegistry()}
 	for i, of := range envoyNames {
 		e.counters[i] = counters(e.own, envoyPrefix+of.name, of.help, labels...)
-		if shown {
+		if c.Shown {
 			m.registry.MustRegister(e.counters[i])
 		}
 	}
+	var r prometheus.Registerer = prometheus.NewRegistry()
+	if c.Shown {
+		r = m.registry
+		r.MustRegister(m.envoyLoads, m.envoyFaults)
+	}
+	const method = "ShouldRateLimit"
+	e.calls = counters(r, "ratelimit_service_total_requests", "Calls of Envoy over gRPC.", "grpc_method").WithLabelValues(method)
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "ratelimit_service_response_time_seconds", Help: "Time that calls of Envoy over gRPC took.",
+	}, []string{"grpc_method"})
+	r.MustRegister(duration)
+	e.duration = duration.WithLabelValues(method)
+	failed := counters(r, "ratelimit_service_should_rate_limit_error",
+		"Calls that were decided without the store (redis_error), and calls that were refused (service_error).", "err_type")
+	e.redis, e.mistakes = failed.WithLabelValues("redis_error"), failed.WithLabelValues("service_error")
+	e.shadowed = counters(r, "ratelimit_service_global_shadow_mode", "Calls over a limit that SHADOW_MODE allowed.").WithLabelValues()
 	return e
+}
+
+// EnvoyCall has the result of one call.
+type EnvoyCall struct {
+	GRPC     bool // the call is not in JSON
+	Took     time.Duration
+	Degraded bool // decided without the store
+	Shadowed bool // over a limit, and allowed by SHADOW_MODE
+	Failed   bool // not decided
+}
+
+// Called counts c.
+func (e *Envoy) Called(c *EnvoyCall) {
+	if c.GRPC {
+		e.calls.Inc()
+		e.duration.Observe(c.Took.Seconds())
+	}
+	switch {
+	case c.Failed:
+		e.mistakes.Inc()
+	case c.Degraded:
+		e.redis.Inc()
+	}
+	if c.Shadowed {
+		e.shadowed.Inc()
+	}
 }
 
 // Limit returns the counters of a limit. keys are the domain, and the keys of the limit.
 func (e *Envoy) Limit(keys []string) *EnvoyLimit {
 	values := make([]string, 1+maxKeys)
 	for i, key := range keys {
+		if i > 0 && e.config.NoDots {
+			key = strings.ReplaceAll(key, ".", "_")
+		}
 		if i < len(values) {
 			values[i] = key
 		} else {
 			values[maxKeys] += "." + key
 		}
 	}
-	l := &EnvoyLimit{ratio: e.ratio}
+	l := &EnvoyLimit{ratio: e.config.NearLimit}
 	for i, c := range e.counters {
 		l.counters[i] = c.WithLabelValues(values...)
 	}

@@ -35,6 +35,8 @@ type Metrics struct {
 	refused, shed *prometheus.CounterVec // by listeners
 	accessLoaded  *prometheus.GaugeVec
 
+	envoyLoads, envoyFaults prometheus.Counter // of the rules, as envoyproxy/ratelimit names them; see [Metrics.Envoy]
+
 	mu     sync.Mutex
 	served map[string]*Namespace // guarded by mu
 	labels int                   // guarded by mu; those in served with their own label
@@ -107,6 +109,8 @@ func New(c Config) *Metrics {
 			"Requests and connections that were refused because of a resource limit, by listener and limit.", "listener", "limit"),
 		accessLoaded: gauges(r, "weir_access_reload_success",
 			"Whether the last attempt to load the tokens or the certificate succeeded.", "what"),
+		envoyLoads:  prometheus.NewCounter(prometheus.CounterOpts{Name: "ratelimit_service_config_load_success", Help: "Successful loads of the files."}),
+		envoyFaults: prometheus.NewCounter(prometheus.CounterOpts{Name: "ratelimit_service_config_load_error", Help: "Failed loads of the files."}),
 	}
 	m.labelled = all
 	duration := prometheus.NewHistogram(prometheus.HistogramOpts{

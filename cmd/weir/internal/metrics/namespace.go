@@ -123,7 +123,7 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 	if d.Unmatched {
 		n.unmatched.get(verb).Inc()
 	}
-	if verb.Ends() {
+	if verb.NeedsReceipt() {
 		n.ended(verb, d)
 		return
 	}
@@ -190,6 +190,7 @@ func (n *Namespace) Loaded(rules int, at time.Time) {
 	defer m.mu.Unlock()
 	n.rules, n.bad = rules, false
 	m.reloads.WithLabelValues(n.label, "success").Inc()
+	m.envoyLoads.Inc()
 	m.reloaded.WithLabelValues(n.label).Set(float64(at.UnixMilli()) / 1000)
 	n.total()
 }
@@ -202,6 +203,7 @@ func (n *Namespace) Refused() {
 	defer m.mu.Unlock()
 	n.bad = true
 	m.reloads.WithLabelValues(n.label, "failure").Inc()
+	m.envoyFaults.Inc()
 	n.total()
 }
 

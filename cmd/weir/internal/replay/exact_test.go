@@ -20,7 +20,7 @@ import (
 )
 
 // TestExact compares a replay of a generated log with an exact count. The count
-// is written from the definitions in docs/windows.md and shares no code with
+// is written from the definitions in docs/explanation/windows.md and shares no code with
 // weir. Both agree to the last hit, with the limits of the example and others.
 func TestExact(t *testing.T) {
 	t.Parallel()

@@ -338,7 +338,7 @@ func (s *sweeping) take(_ context.Context, e *Entry) error {
 	s.key = s.rules.Compiled().AppendKey(s.key[:0], 0, s.values)
 	k := s.keys[string(s.key)]
 	if k == nil {
-		k = &sweptKey{name: strings.Clone(s.rules.Compiled().Key(0, s.values)), windows: make([]keyWindow, len(s.windows))}
+		k = &sweptKey{name: strings.Clone(s.rules.Compiled().ReadableKey(0, s.values)), windows: make([]keyWindow, len(s.windows))}
 		s.keys[string(s.key)] = k
 	}
 	k.requests++

@@ -45,7 +45,7 @@ func TestCloseEndsCallsOfAHungStore(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := respapi.New(respapi.Config{Spaces: namespace.Only(e), Throttle: func(_ string, l weir.Limit) (*weir.Limiter, error) {
+				s := respapi.New(respapi.Config{Namespaces: namespace.Only(e), Throttle: func(_ string, l weir.Limit) (*weir.Limiter, error) {
 					return weir.NewLimiter(l, weir.WithStore(memory), weir.WithName("CL.THROTTLE"))
 				}})
 				l, ended := newPipes(), make(chan error, 1)

@@ -27,7 +27,7 @@ type conn struct {
 	credentials access.Credentials
 	user        string // a namespace that AUTH has named
 	caller      *access.Holder
-	space       *namespace.Namespace
+	namespace   *namespace.Namespace
 	checked     time.Time // when caller and space were found; zero: not found
 	known       bool      // they were found at least once since the last AUTH
 
@@ -177,8 +177,12 @@ func (c *conn) readUntil(t time.Time) {
 // client has sent as much as it may without a complete command, or no memory is available for
 // the rest of one.
 func (c *conn) grow() bool {
-	if cap(c.in) > maxSpareRead && len(c.in) == 0 {
+	switch rest := len(c.in); {
+	case cap(c.in) > maxSpareRead && rest == 0:
 		c.in = nil
+		c.large.Free()
+	case cap(c.in) > smallBatch && rest <= smallBatch/2: // the beginning of a command after a large one
+		c.in = append(make([]byte, 0, smallBatch), c.in...)
 		c.large.Free()
 	}
 	if len(c.in) < cap(c.in) {

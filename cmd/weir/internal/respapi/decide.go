@@ -4,10 +4,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
@@ -53,7 +53,7 @@ var verbs = [...]store.Verb{
 func (c *conn) add(command int, args []string) error {
 	verb := verbs[command]
 	r := weir.Request{Hits: 1}
-	if verb.Ends() {
+	if verb.NeedsReceipt() {
 		r.Hits = 0
 		var err error
 		if r.Receipt, err = receipt.Parse(args[0]); err != nil {
@@ -68,7 +68,7 @@ func (c *conn) add(command int, args []string) error {
 		switch {
 		case err != nil || n < 0 || n > window.MaxHits:
 			return fault.Newf("hits", "%.32q: want a whole number from 0 to %d", args[1], window.MaxHits)
-		case n == 0 && verb.Ends():
+		case n == 0 && verb.NeedsReceipt():
 			return fault.Newf("hits", "0: use WEIR.CANCEL to give back what was held")
 		case n == 0:
 			verb, n = store.Check, 1
@@ -106,27 +106,10 @@ func (c *conn) pairs(args []string) error {
 	if len(args)%2 != 0 {
 		return fault.Newf("attributes", "%.64q has no value: want names and values in turn", args[len(args)-1])
 	}
-	if len(args) > 2*sizes.Attributes {
-		return fault.Newf("attributes", "more than %d", sizes.Attributes)
-	}
 	for i := 0; i < len(args); i += 2 {
 		name, value := args[i], args[i+1]
-		switch {
-		case name == "":
-			return fault.Newf("attributes", "an attribute without a name")
-		case len(name) > sizes.Text:
-			return fault.Newf("attributes", "an attribute's name has %d bytes, more than %d", len(name), sizes.Text)
-		case !utf8.ValidString(name):
-			return fault.Newf("attributes", "a name is not valid UTF-8")
-		case len(value) > sizes.Text:
-			return fault.Newf("attributes."+name, "has %d bytes, more than %d", len(value), sizes.Text)
-		case !utf8.ValidString(value):
-			return fault.Newf("attributes."+name, "is not valid UTF-8")
-		}
-		for _, a := range c.attributes[from:] {
-			if a.Name == name {
-				return fault.Newf("attributes."+name, "is there twice")
-			}
+		if f := answer.AttributeFault(c.attributes[from:], name, value); f != nil {
+			return f.In("attributes")
 		}
 		c.attributes = append(c.attributes, weir.Attribute{Name: name, Value: value})
 	}
@@ -193,7 +176,7 @@ func (c *conn) decideBatch(together bool) error {
 	if err := reserve(int64(len(b.pending)) * itemBytes); err != nil {
 		return err
 	}
-	_, err := c.space.Run(c.server.life, b.items, run.Options{Admit: func(s run.Size) error {
+	_, err := c.namespace.Run(c.server.life, b.items, run.Options{Admit: func(s run.Size) error {
 		if together {
 			for i := range b.items {
 				if err := b.items[i].Err; err != nil {
@@ -219,7 +202,7 @@ func (c *conn) reply(command int, item *weir.Item) {
 		return
 	}
 	d := &item.Decision
-	if item.Verb.Ends() {
+	if item.Verb.NeedsReceipt() {
 		found := int64(0)
 		for i := range d.Usages {
 			if d.Usages[i].Held {
@@ -262,7 +245,7 @@ func (c *conn) usage(args []string) error {
 		return err
 	}
 	defer c.server.c.Resources.End()
-	u, err := c.space.Engine().Usage(c.server.life, args[0], c.attributes[from:])
+	u, err := c.namespace.Engine().Usage(c.server.life, args[0], c.attributes[from:])
 	if err != nil {
 		return err
 	}

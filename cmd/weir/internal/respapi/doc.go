@@ -1,5 +1,5 @@
 // Package respapi serves the protocol of Redis, RESP2 and RESP3, so that any Redis
-// client is a client of weir. docs/resp.md describes the commands to their users.
+// client is a client of weir. docs/reference/resp.md describes the commands to their users.
 //
 // A [Server] reads what a client has sent, decides all commands that are complete as one
 // batch ([weir.Engine.DoAll]), and writes the replies. Each connection has a goroutine. The

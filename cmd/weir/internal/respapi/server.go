@@ -15,8 +15,8 @@ import (
 
 // Config configures a [Server].
 type Config struct {
-	// Spaces are the namespaces that the service serves.
-	Spaces *namespace.Set
+	// Namespaces are the namespaces that the service serves.
+	Namespaces *namespace.Set
 
 	// Throttle returns a limiter for CL.THROTTLE in a namespace, which counts in the
 	// store of the service. Shared reports whether a decision can wait for a network or a disk.

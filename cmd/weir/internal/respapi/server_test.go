@@ -79,7 +79,7 @@ func newBareServer(rules string, change func(*respapi.Config)) (*respapi.Server,
 	if err != nil {
 		return nil, nil, err
 	}
-	c := respapi.Config{Spaces: namespace.Only(e), Version: "test", Throttle: func(space string, l weir.Limit) (*weir.Limiter, error) {
+	c := respapi.Config{Namespaces: namespace.Only(e), Version: "test", Throttle: func(space string, l weir.Limit) (*weir.Limiter, error) {
 		return weir.NewLimiter(l, weir.WithStore(memory), weir.WithName("CL.THROTTLE"), weir.WithNamespace(space))
 	}}
 	if change != nil {

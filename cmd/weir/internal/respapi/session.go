@@ -21,14 +21,14 @@ func (c *conn) admit(need access.Scope) error {
 		if err != nil {
 			return err
 		}
-		space, err := c.server.c.Spaces.Choose(c.server.c.Auth, caller, c.user)
+		ns, err := c.server.c.Namespaces.Choose(c.server.c.Auth, caller, c.user)
 		if err != nil {
 			return err
 		}
-		if space != c.space {
-			c.throttles = c.server.throttlesOf(space)
+		if ns != c.namespace {
+			c.throttles = c.server.throttlesOf(ns)
 		}
-		c.caller, c.space, c.checked, c.known = caller, space, time.Now(), true
+		c.caller, c.namespace, c.checked, c.known = caller, ns, time.Now(), true
 	}
 	return c.caller.May(need)
 }

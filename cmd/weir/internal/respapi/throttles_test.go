@@ -31,7 +31,7 @@ func twoSpaces(t *testing.T) (*respapi.Server, *namespace.Set) {
 		all = append(all, namespace.New(name, e, 0, nil))
 	}
 	set := namespace.NewSet(all...)
-	return newServer(t, "rules: []", func(c *respapi.Config) { c.Spaces = set }), set
+	return newServer(t, "rules: []", func(c *respapi.Config) { c.Namespaces = set }), set
 }
 
 // A namespace has its own keys of CL.THROTTLE, and its own number of periods. A

@@ -311,3 +311,27 @@ func TestSilentClients(t *testing.T) {
 		known.Close()
 	})
 }
+
+// A client that has sent a large command and the beginning of another one does not keep the memory of
+// the first.
+func TestBeginningAfterLargeCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		resources := &access.ResourceLimits{Memory: 4 << 20}
+		serve(t, newServer(t, postsRule, func(c *respapi.Config) { c.Resources = resources }), l)
+		c := newClient(t, l.dial())
+		defer c.Close()
+		go func() { _, _ = io.WriteString(c.Conn, large+"*1\r\n$4\r\nPI") }()
+		if got, err := c.reply(); err != nil || !strings.HasPrefix(got, "-ERR wrong number") {
+			t.Fatalf("got %s %v", got, err)
+		}
+		synctest.Wait()
+		if _, memory := resources.Now(); memory != 0 {
+			t.Errorf("got %d bytes reserved for 10 bytes, want none", memory)
+		}
+		if got := c.send("NG\r\n", 1)[0]; got != "+PONG" {
+			t.Errorf("got %s, want PONG", got)
+		}
+	})
+}

@@ -25,7 +25,7 @@ type adminRoute struct {
 
 // admin answers the calls of operators: health, metrics, reload and profiles.
 type admin struct {
-	rules  *spaces
+	rules  *namespaces
 	auth   *access.Authenticator
 	routes map[string]adminRoute
 	ready  *readiness
@@ -41,7 +41,7 @@ var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address 
 
 // newAdmin returns the handler of the admin address. auth nil admits everyone. more are
 // the calls of front ends.
-func newAdmin(rules *spaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, more map[string]adminRoute) *admin {
+func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, more map[string]adminRoute) *admin {
 	a := &admin{rules: rules, auth: auth, ready: ready, calls: make(chan struct{}, adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},

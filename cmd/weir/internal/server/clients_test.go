@@ -19,7 +19,7 @@ import (
 // they print with the page.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	blocks := read(t, "../../../../docs/clients.md")
+	blocks := read(t, "../../../../docs/guides/clients.md")
 	s := start(t, withRules(rulesFile(t, blocks[0].text), false))
 	for i, b := range blocks {
 		if interpreters[b.language] == nil {
@@ -53,7 +53,7 @@ func TestClientsAndProblems(t *testing.T) {
 		}))
 		t.Cleanup(service.Close)
 		programs := 0
-		for _, b := range read(t, "../../../../docs/clients.md") {
+		for _, b := range read(t, "../../../../docs/guides/clients.md") {
 			if interpreters[b.language] == nil || strings.Contains(b.text, "import weir") {
 				continue
 			}
@@ -79,7 +79,7 @@ func TestClientsAndProblems(t *testing.T) {
 // tokens and TLS.
 func TestPythonClientSettings(t *testing.T) {
 	t.Parallel()
-	made := regexp.MustCompile("(?s)`(weir\\.Client\\(.*?\\))`").FindStringSubmatch(readFile(t, "../../../../docs/clients.md"))
+	made := regexp.MustCompile("(?s)`(weir\\.Client\\(.*?\\))`").FindStringSubmatch(readFile(t, "../../../../docs/guides/clients.md"))
 	if made == nil {
 		t.Fatal("the page does not show the settings of a client")
 	}

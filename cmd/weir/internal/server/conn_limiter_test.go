@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -125,4 +127,145 @@ func TestNewConnectionsAreSpared(t *testing.T) {
 	}
 	redistest.Eventually(t, "three are closed", func() bool { return sheds.Load() == most-1 })
 	ask(probe)
+}
+
+// A client that holds back the end of a request, or does not read an answer, keeps no new
+// connections away.
+func TestSlowClientsMakeRoom(t *testing.T) {
+	t.Parallel()
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" // and SETTINGS
+	// HEADERS that do not end the stream: a POST of / to x over http.
+	const head = "\x01\x04\x00\x00\x00\x01\x83\x86\x84\x41\x01x"
+	for name, sent := range map[string]string{
+		"HTTP/1 body":       "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n",
+		"HTTP/2 body":       preface + "\x00\x00\x06" + head,
+		"HTTP/2 empty body": preface + "\x00\x00\x09" + head + "\x5c\x010", // content-length: 0
+		"HTTP/1 answer":     "GET /large HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			const most = 3
+			var requests atomic.Int64
+			s := server.ServeLimited(l, most, 0, func() {}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/large" {
+					requests.Add(1)
+					_, _ = io.Copy(io.Discard, r.Body)
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.WriteHeader(http.StatusOK)
+				requests.Add(1)
+				for range 64 {
+					_, _ = w.Write(make([]byte, 1<<20))
+				}
+			}))
+			defer s.Close()
+			dial := func(text string) net.Conn {
+				c, err := net.Dial("tcp", l.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { c.Close() })
+				if _, err := io.WriteString(c, text); err != nil {
+					t.Fatal(err)
+				}
+				return c
+			}
+			for range most {
+				c := dial(sent)
+				if name == "HTTP/2 empty body" { // its handler may wait for the end
+					const ping = "received"
+					_, _ = io.WriteString(c, "\x00\x00\x08\x06\x00\x00\x00\x00\x00"+ping)
+					for got := ""; !strings.Contains(got, ping); {
+						b := make([]byte, 1<<10)
+						n, err := c.Read(b)
+						if err != nil {
+							t.Fatal(err)
+						}
+						got += string(b[:n])
+					}
+				}
+			}
+			if name != "HTTP/2 empty body" {
+				redistest.Eventually(t, "all are served", func() bool { return requests.Load() == most })
+			}
+			for range 2 * most {
+				c := dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+					t.Errorf("got %s, want an answer", resp.Status)
+				}
+			}
+		})
+	}
+}
+
+// Requests of HTTP/2 that wait for their clients are limited over all connections. Beyond the limit the
+// connection with most of them is closed.
+func TestMostWaitingRequests(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sheds, requests atomic.Int64
+	s := server.ServeLimited(l, 10, 0, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	defer s.Close()
+	client := func() (*http.Client, func()) {
+		via := &http.Transport{Protocols: new(http.Protocols)}
+		via.Protocols.SetUnencryptedHTTP2(true)
+		return &http.Client{Transport: via}, via.CloseIdleConnections
+	}
+	greedy, closeGreedy := client()
+	defer closeGreedy()
+	modest, closeModest := client()
+	defer closeModest()
+	post := func(c *http.Client, ended chan<- error) (end func() error) {
+		body, w := io.Pipe()
+		n := requests.Load()
+		go func() {
+			resp, err := c.Post("http://"+l.Addr().String(), "", body)
+			if err == nil {
+				resp.Body.Close()
+			}
+			ended <- err
+		}()
+		redistest.Eventually(t, "the request is served", func() bool { return requests.Load() > n })
+		return w.Close
+	}
+	refused, answered := make(chan error, server.MostWaits), make(chan error, server.MostWaits)
+	for range server.MostWaits - 2 {
+		end := post(greedy, refused)
+		defer func() { _ = end() }()
+	}
+	var ends []func() error
+	for range 3 { // the third is one too many
+		ends = append(ends, post(modest, answered))
+	}
+	for range server.MostWaits - 2 {
+		if err := <-refused; err == nil {
+			t.Error("got an answer for a request of the connection with most, want it closed")
+		}
+	}
+	for _, end := range ends {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if err := <-answered; err != nil {
+			t.Errorf("got %v for a request of another connection", err)
+		}
+	}
+	if n := sheds.Load(); n != 1 {
+		t.Errorf("got %d connections closed, want 1", n)
+	}
 }

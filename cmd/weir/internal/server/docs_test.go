@@ -36,7 +36,7 @@ func read(t *testing.T, path string) []fence {
 // its answer. Durations, moments, hashes and paths may differ.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	blocks := read(t, "../../../../docs/http.md")
+	blocks := read(t, "../../../../docs/reference/http.md")
 	if len(blocks) == 0 || blocks[0].language != "yaml" {
 		t.Fatalf("got %d blocks, want rules first", len(blocks))
 	}

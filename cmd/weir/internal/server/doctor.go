@@ -87,8 +87,8 @@ func storeAt(url string) (stores.Source, error) {
 // inspectTimeout is the maximum duration of an inspection.
 const inspectTimeout = 5 * time.Second
 
-// Inspect writes what the store at a URL holds under the name of a key.
-func Inspect(ctx context.Context, store, key string, out io.Writer) error {
+// Inspect writes what the store at a URL holds under the name of a key, as a page or as JSON.
+func Inspect(ctx context.Context, store, key string, asJSON bool, out io.Writer) error {
 	at, err := storeAt(store)
 	if err != nil {
 		return err
@@ -102,10 +102,38 @@ func Inspect(ctx context.Context, store, key string, out io.Writer) error {
 		return fmt.Errorf("%s: this store cannot be inspected", s.Location)
 	}
 	text, err := s.Inspect(ctx, key)
-	if err == nil {
-		_, err = fmt.Fprint(out, text)
+	if err != nil {
+		return err
 	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(inspection(text))
+	}
+	_, err = fmt.Fprint(out, text)
 	return err
+}
+
+// inspected is a line of a page about a key, in JSON. Lines without a name belong to the one
+// before.
+type inspected struct {
+	Name  string `json:"name,omitempty"`
+	Value string `json:"value"`
+}
+
+// inspection returns the lines of a page. Each has a name of up to eight letters, and is indented
+// otherwise.
+func inspection(page string) (all []inspected) {
+	const width = 9
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		switch {
+		case line == "":
+		case line[0] == ' ' || len(line) < width:
+			all = append(all, inspected{Value: strings.TrimSpace(line)})
+		default:
+			all = append(all, inspected{strings.TrimSpace(line[:width]), line[width:]})
+		}
+	}
+	return all
 }
 
 // seen returns the text of an error on one line, without what the check says.
@@ -154,7 +182,7 @@ func (d *diagnosis) write(out io.Writer, asJSON bool) error {
 // examine checks the servers of the shared store until a deadline, and logs each
 // warning. The error is that of a server that does not fit. Servers that are out
 // of reach are no error.
-func (c *counts) examine(ctx context.Context, deadline time.Time, log *slog.Logger) error {
+func (c *backends) examine(ctx context.Context, deadline time.Time, log *slog.Logger) error {
 	if c.shared == nil || c.shared.Diagnose == nil {
 		return nil
 	}

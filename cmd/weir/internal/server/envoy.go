@@ -33,7 +33,7 @@ type envoyFront struct {
 
 // newEnvoy returns the front end for Envoy's calls, by weir's rules or by the files of
 // envoyproxy/ratelimit.
-func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics, keys top.KeyText) *envoyFront {
+func newEnvoy(cfg config.Config, namespaces *namespace.Set, rules *envoyRules, numbers *metrics.Metrics, keys top.KeyText) *envoyFront {
 	e := &cfg.Envoy
 	c := envoyrls.Config{Headers: headers.Format{Dialect: headers.None}}
 	front := &envoyFront{}
@@ -48,11 +48,17 @@ func newEnvoy(cfg config.Config, spaces *namespace.Set, rules *envoyRules, numbe
 		if e.Headers {
 			r.Headers = [3]string{e.Limit, e.Remaining, e.Reset}
 		}
-		front.rules, front.numbers = rules, numbers.Envoy(e.NearLimit, e.Metrics)
+		if e.RequestHeaders {
+			r.RequestHeaders = [3]string{e.RequestLimit, e.RequestRemaining, e.RequestReset}
+		}
+		front.rules, front.numbers = rules, numbers.Envoy(metrics.EnvoyConfig{NearLimit: e.NearLimit, NoDots: e.NoDots, Shown: e.Metrics})
 		r.Observe = front.observe
+		r.Answered = func(c envoyrls.Answered) {
+			front.numbers.Called(&metrics.EnvoyCall{GRPC: c.GRPC, Took: c.Took, Degraded: c.Degraded, Shadowed: c.Shadowed, Failed: c.Err != nil})
+		}
 		c.Reference = r
 	}
-	front.API = envoyrls.New(spaces, c)
+	front.API = envoyrls.New(namespaces, c)
 	return front
 }
 
@@ -71,7 +77,7 @@ func (e *envoyFront) observe(o envoyrls.Observed) {
 	} else if limit = e.numbers.Limit(o.Limit.MetricKeys(e.shown(o.Values))); !o.Limit.HasValues() {
 		known.limits.Store(o.Limit, limit)
 	}
-	limit.Count(&metrics.Hit{Hits: o.Hits, Quota: int64(o.Limit.Requests), Used: o.Used, Shadow: o.Over && o.Limit.Shadow})
+	limit.Count(&metrics.Hit{Hits: o.Hits, Quota: o.Quota, Used: o.Used, Shadow: o.Over && o.Shadow})
 }
 
 // shown returns values as metrics show them, or nil if metrics show none.

@@ -19,13 +19,13 @@ import (
 // called finds the body of a call in a command of the page.
 var called = regexp.MustCompile(`^(grpcurl|curl) .*-d '([^']*)'`)
 
-// TestEnvoyPage makes the calls of docs/envoy.md and compares the answers: those of
+// TestEnvoyPage makes the calls of docs/guides/envoy.md and compares the answers: those of
 // grpcurl over gRPC, by weir's rules, and those of curl by the files of
 // envoyproxy/ratelimit. The time until a reset may differ. It reads the page of the admin
 // address, too.
 func TestEnvoyPage(t *testing.T) {
 	t.Parallel()
-	blocks := read(t, "../../../../docs/envoy.md")
+	blocks := read(t, "../../../../docs/guides/envoy.md")
 	dir := t.TempDir()
 	var native, reference *service
 	var client rls.RateLimitServiceClient

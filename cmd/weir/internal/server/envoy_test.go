@@ -75,6 +75,13 @@ func TestEnvoyFiles(t *testing.T) {
 	}
 	metrics := ask(t, http.DefaultTransport, "GET", s.admin+"/metrics", "", "").text
 	for _, want := range []string{
+		`ratelimit_service_total_requests{grpc_method="ShouldRateLimit"} 1`,
+		`ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"} 1`,
+		`ratelimit_service_should_rate_limit_error{err_type="redis_error"} 0`,
+		`ratelimit_service_should_rate_limit_error{err_type="service_error"} 1`,
+		`ratelimit_service_config_load_success 1`,
+		`ratelimit_service_config_load_error 0`,
+		`ratelimit_service_global_shadow_mode 0`,
 		`ratelimit_service_rate_limit_total_hits{domain="shop",key1="user",key2="",key3="",key4=""} 3`,
 		`ratelimit_service_rate_limit_within_limit{domain="shop",key1="user",key2="",key3="",key4=""} 2`,
 		`ratelimit_service_rate_limit_near_limit{domain="shop",key1="user",key2="",key3="",key4=""} 1`,

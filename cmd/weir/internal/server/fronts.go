@@ -65,17 +65,17 @@ func urlOf(scheme string, at config.Address, socket net.Listener) string {
 }
 
 // openGRPC opens the listener of gRPC.
-func openGRPC(l config.Listener, cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, doors *doors, resources *resources) (*socketFront, *grpcserver.Server, error) {
+func openGRPC(l config.Listener, cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, credentials *credentials, resources *resources) (*socketFront, *grpcserver.Server, error) {
 	socket, err := resources.socket(l)
 	if err != nil {
 		return nil, nil, err
 	}
 	to := grpcserver.Config{
-		Auth: doors.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working,
+		Auth: credentials.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working,
 		Age: cfg.GRPCAge, AgeGrace: cfg.GRPCAgeGrace,
 	}
 	if l.Address.TLS() {
-		to.Certs = doors.certs
+		to.Certs = credentials.certs
 	}
 	if traces.Traces() {
 		to.Trace = traces.Context
@@ -109,17 +109,17 @@ func (r *readiness) report(ctx context.Context, to *grpcserver.Server) {
 }
 
 // openRESP opens the listener of the protocol of Redis.
-func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, counts *counts, doors *doors, resources *resources, numbers *metrics.Metrics) (*socketFront, error) {
+func openRESP(l config.Listener, cfg config.Config, namespaces *namespace.Set, backends *backends, credentials *credentials, resources *resources, numbers *metrics.Metrics) (*socketFront, error) {
 	socket, err := resources.socket(l)
 	if err != nil {
 		return nil, err
 	}
 	if l.Address.TLS() {
-		socket = tls.NewListener(socket, doors.certs.Config())
+		socket = tls.NewListener(socket, credentials.certs.Config())
 	}
 	server := respapi.New(respapi.Config{
-		Spaces: spaces, Throttle: counts.throttle(cfg), Shared: counts.waits(),
-		Auth: doors.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working, Version: Version(),
+		Namespaces: namespaces, Throttle: backends.throttle(cfg), Shared: backends.waits(),
+		Auth: credentials.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
 	return &socketFront{server, l.Address, socket, "redis"}, nil
@@ -127,7 +127,7 @@ func openRESP(l config.Listener, cfg config.Config, spaces *namespace.Set, count
 
 // throttle returns a function that opens the limiters of CL.THROTTLE. They count where the rules
 // do, under a name that no rule has.
-func (c *counts) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Limiter, error) {
+func (c *backends) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
 	for _, o := range c.options(cfg) {
 		options = append(options, o)
@@ -138,15 +138,15 @@ func (c *counts) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Lim
 }
 
 // openKoala opens the listener of koala's calls.
-func openKoala(at config.Listener, cfg config.Config, c *counts, rules *spaces, doors *doors, resources *resources, log *slog.Logger) (*listener, error) {
+func openKoala(at config.Listener, cfg config.Config, c *backends, rules *namespaces, credentials *credentials, resources *resources, log *slog.Logger) (*listener, error) {
 	wait := context.Background()
 	if c.shared != nil && c.shared.WithTimeout != nil {
 		wait = c.shared.WithTimeout(wait, cfg.KoalaWait())
 	}
 	api := koalaapi.New(rules.set, koalaapi.Config{
-		Ping: c.ping, Context: wait, Auth: doors.auth(at, access.ReachNamed), Resources: resources.requests(at.Name),
+		Ping: c.ping, Context: wait, Auth: credentials.auth(at, access.ReachNamed), Resources: resources.requests(at.Name),
 	})
-	l, err := listen(at, doors.certs, resources.connections, resources.shedding(at.Name), api, log)
+	l, err := listen(at, credentials.certs, resources.connections, resources.shedding(at.Name), api, log)
 	if err != nil {
 		return nil, err
 	}

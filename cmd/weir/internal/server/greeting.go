@@ -18,7 +18,7 @@ const demo = `rules:
 // greet prints the addresses of the service. When it runs the demo, greet prints
 // what to try first.
 // others are the listeners other than the API and its admin address.
-func greet(out io.Writer, rules *spaces, api, admin string, others []named) {
+func greet(out io.Writer, rules *namespaces, api, admin string, others []named) {
 	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
 	for _, f := range others {
 		fmt.Fprintf(out, "%s: %s\n", speaks[f.Name].calls, f.url())
@@ -30,6 +30,9 @@ func greet(out io.Writer, rules *spaces, api, admin string, others []named) {
 		return
 	case rules.place.dir != "":
 		fmt.Fprintf(out, "rules: %d in %d namespaces from %s\n", n, len(rules.set.All()), rules.place.dir)
+		return
+	case rules.place.file.stdin != nil:
+		fmt.Fprintf(out, "rules: %d from the standard input\n", n)
 		return
 	case rules.place.path() != "":
 		fmt.Fprintf(out, "rules: %d from %s\n", n, rules.place.path())

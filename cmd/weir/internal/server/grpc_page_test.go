@@ -25,11 +25,11 @@ import (
 // grpcurl finds the input and the method of a call.
 var grpcurl = regexp.MustCompile(`(?s)^grpcurl .*-d '([^']*)' 127\.0\.0\.1:8082 weir\.v1\.WeirService/(\w+)`)
 
-// TestGRPCPage makes the calls of docs/grpc.md as grpcurl makes them, by the
+// TestGRPCPage makes the calls of docs/reference/grpc.md as grpcurl makes them, by the
 // descriptors of the API, and compares the answers. Times may differ.
 func TestGRPCPage(t *testing.T) {
 	t.Parallel()
-	blocks := read(t, "../../../../docs/grpc.md")
+	blocks := read(t, "../../../../docs/reference/grpc.md")
 	socket := filepath.Join(t.TempDir(), "grpc")
 	start(t, func(c *config.Config) { c.Rules, c.GRPCListen = rulesFile(t, blocks[0].text), "unix:"+socket })
 	conn := dial(t, "unix:"+socket, insecure.NewCredentials())

@@ -78,7 +78,7 @@ func listen(to config.Listener, certs *access.Certificates, most int, shed func(
 }
 
 // ServeHTTP implements [http.Handler]. It marks the connection as busy while a request is
-// answered: over HTTP/1 from the end of the body on, see body.Read.
+// decided: see [turn].
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if l.leaving.Load() {
 		w.Header().Set("Connection", "close")
@@ -87,34 +87,19 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case g == nil:
 		l.handler.ServeHTTP(w, r)
-	case r.ProtoMajor > 1:
-		if g.sentAway.Load() {
-			return
-		}
+	case r.ProtoMajor == 1:
+		g.turn.serve(g, l.handler, w, r)
+		g.turn = turn{}
+	case g.sentAway.Load():
+	default:
 		if r.Context().Err() == nil { // otherwise the client gave it up while it waited
-			g.work(1)
-			l.handler.ServeHTTP(w, r)
-			g.work(-1)
+			new(turn).serve(g, l.handler, w, r)
 		}
 		if r.Context().Err() != nil {
 			g.givenUp()
 		} else {
 			g.kept.Add(1)
 		}
-	case r.ContentLength == 0:
-		g.work(1)
-		defer g.work(-1)
-		l.handler.ServeHTTP(w, r)
-	default:
-		g.body = body{ReadCloser: r.Body, conn: g}
-		r.Body = &g.body
-		defer func() {
-			if g.body.ended {
-				g.work(-1)
-			}
-			g.body = body{}
-		}()
-		l.handler.ServeHTTP(w, r)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestTypeScriptClient(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "clients", "typescript")
 	copyTracked(t, "../../../../clients/typescript", dir)
-	blocks := read(t, "../../../../docs/clients.md")
+	blocks := read(t, "../../../../docs/guides/clients.md")
 	page, want := "", ""
 	for i, b := range blocks {
 		if b.language == "ts" {
@@ -88,7 +88,7 @@ func TestTypeScriptClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The settings that the page shows compile.
-	made := regexp.MustCompile("`(new Client\\(.*?\\))`").FindStringSubmatch(readFile(t, "../../../../docs/clients.md"))
+	made := regexp.MustCompile("`(new Client\\(.*?\\))`").FindStringSubmatch(readFile(t, "../../../../docs/guides/clients.md"))
 	if made == nil {
 		t.Fatal("the page does not show the settings of a client")
 	}

@@ -77,12 +77,8 @@ const atStart = "start"
 
 // inForce records that l is in force.
 func (r *reloader) inForce(l loaded) {
-	name := r.rules.path
-	if name == "" {
-		name = "demo"
-	}
 	now := time.Now()
-	r.space.SetSource(namespace.Source{File: name, Hash: l.hash, Loaded: now})
+	r.space.SetSource(namespace.Source{File: r.rules.name(), Hash: l.hash, Loaded: now})
 	r.numbers.Loaded(l.set.Len(), now)
 	r.loaded(l.set)
 	if r.rules.envoy != nil {
@@ -100,7 +96,11 @@ func (r *reloader) inForce(l loaded) {
 	}
 }
 
-var errNoFile = errors.New("no rules file to reload; start weir with --rules FILE")
+// Errors of a reload without a file.
+var (
+	errNoFile = errors.New("no rules file to reload; start weir with --rules FILE")
+	errStdin  = errors.New("the rules are from the standard input, which ends after it was read; start weir with --rules FILE to reload them")
+)
 
 // refusal returns the answer to a reload that failed, with every fault.
 func refusal(err error) *answer.Problem {
@@ -110,7 +110,7 @@ func refusal(err error) *answer.Problem {
 	switch {
 	case errors.As(err, &access):
 		p.Detail, p.Faults = "tokens or certificates have faults; the old ones stay in force, and so do rules that have faults", allFaults(err)
-	case errors.Is(err, errNoFile):
+	case errors.Is(err, errNoFile), errors.Is(err, errStdin):
 		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
 	case len(faults) == 0:
 		p.Detail = err.Error() + "; the old rules stay in force"

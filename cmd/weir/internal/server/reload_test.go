@@ -3,6 +3,7 @@ package server_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
 // posts returns rules that admit n posts an hour.
@@ -45,6 +47,23 @@ func TestReloadKeepsCounters(t *testing.T) {
 	}
 	wantPosts(t, s, "ann", 1)
 	wantPosts(t, s, "bob", 3)
+}
+
+// Rules from the standard input stay in force, and a reload says why.
+func TestReloadStdin(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *config.Config) { c.Rules, c.Stdin = "-", []byte(posts(2)) })
+	a := call(t, "POST", s.admin+"/-/reload", "")
+	if a.status != 409 || !strings.Contains(fmt.Sprint(a.json["detail"]), "the rules are from the standard input") {
+		t.Errorf("got %d %s, want that the input has ended", a.status, a.text)
+	}
+	wantPosts(t, s, "ann", 2)
+
+	cfg := config.Default()
+	cfg.Listen, cfg.Admin, cfg.Rules, cfg.Stdin = "127.0.0.1:0", "127.0.0.1:0", "-", []byte(broken)
+	if err := server.Run(t.Context(), cfg, io.Discard, io.Discard); err == nil || !strings.HasPrefix(err.Error(), "stdin:2:19: ") {
+		t.Errorf("got %v, want the fault with its place", err)
+	}
 }
 
 func TestReloadRefusesABadFile(t *testing.T) {

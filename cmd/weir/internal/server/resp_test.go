@@ -60,7 +60,7 @@ var waits = regexp.MustCompile(`"\d+\.\d+"`)
 // other languages. The benchmarks, which are a module of their own, run those in Go.
 func TestRESPDocs(t *testing.T) {
 	t.Parallel()
-	blocks := read(t, "../../../../docs/resp.md")
+	blocks := read(t, "../../../../docs/reference/resp.md")
 	s := startRESP(t, blocks[0].text)
 	port := redisPort(t, s.resp(t))
 	examples, programs := 0, 0

@@ -19,9 +19,11 @@ import (
 )
 
 // rulesAt is the location of the rules of one namespace: a rules file, one of
-// koala's, or a directory of envoyproxy/ratelimit's. Without a path it is the demo.
+// koala's, or a directory of envoyproxy/ratelimit's. Without a path it is the demo, or the text
+// from the standard input.
 type rulesAt struct {
 	path  string
+	stdin []byte // nil: not from there
 	koala bool
 	envoy *envoyRules // nil: the path is no such directory
 	kept  bool        // counters outlive the process: in a store or a data directory
@@ -33,9 +35,23 @@ func rulesOf(cfg config.Config) rulesAt {
 		return rulesAt{path: cfg.Koala, koala: true}
 	}
 	if e := cfg.Envoy; e.Dir != "" {
-		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together}}}
+		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together, CalendarMonths: e.CalendarMonths}}}
+	}
+	if cfg.Rules == "-" {
+		return rulesAt{stdin: append([]byte{}, cfg.Stdin...), kept: cfg.Store != "" || cfg.Data != ""}
 	}
 	return rulesAt{path: cfg.Rules, kept: cfg.Store != "" || cfg.Data != ""}
+}
+
+// name returns the name of the file in faults.
+func (r rulesAt) name() string {
+	switch {
+	case r.path != "":
+		return r.path
+	case r.stdin != nil:
+		return "stdin"
+	}
+	return "demo"
 }
 
 // loaded is the result of reading the rules.
@@ -54,6 +70,9 @@ func (r rulesAt) read() (loaded, error) {
 		return r.readEnvoy(true)
 	}
 	src := []byte(demo)
+	if r.stdin != nil {
+		src = r.stdin
+	}
 	if r.path != "" {
 		var err error
 		if src, err = files.Rules(r.path); err != nil {
@@ -126,8 +145,8 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 		if err = faults; err == nil {
 			l.set, l.warnings = file.Set, file.Warnings
 		}
-	} else if err = koalafile.NotRules(r.path, src); err == nil {
-		file, faults := rulefile.Parse(r.path, src, func(list string) ([]byte, error) { return read(files.RelativeTo(r.path, list)) })
+	} else if err = koalafile.NotRules(r.name(), src); err == nil {
+		file, faults := rulefile.Parse(r.name(), src, func(list string) ([]byte, error) { return read(files.RelativeTo(r.path, list)) })
 		if err = faults; err == nil {
 			l.hash = sum.text()
 			l.warnings = r.lint(file) // can read the lists again
@@ -170,7 +189,7 @@ type place struct {
 
 // placeOf returns the place that cfg names.
 func placeOf(cfg config.Config) (place, error) {
-	if cfg.Koala != "" || cfg.Rules == "" {
+	if cfg.Koala != "" || cfg.Rules == "" || cfg.Rules == "-" {
 		return place{file: rulesOf(cfg)}, nil
 	}
 	info, err := files.Stat(cfg.Rules)

@@ -41,11 +41,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	for _, w := range cfg.Warnings {
 		log.Warn(w)
 	}
-	doors, err := openDoors(cfg, numbers, log)
+	credentials, err := openCredentials(cfg, numbers, log)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = doors.close() }()
+	defer func() { _ = credentials.close() }()
 	where, err := placeOf(cfg)
 	if err != nil {
 		return err
@@ -55,15 +55,15 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	begun := time.Now()
-	counts, err := openCounts(ctx, cfg, log)
+	backends, err := openBackends(ctx, cfg, log)
 	if err != nil {
 		return err
 	}
-	defer counts.close(log)
-	if counts.here != nil {
-		_ = counts.here.beat(ctx, log) // run beats again
+	defer backends.close(log)
+	if backends.here != nil {
+		_ = backends.here.beat(ctx, log) // run beats again
 	}
-	if err := counts.examine(ctx, begun.Add(examineWithin), log); err != nil {
+	if err := backends.examine(ctx, begun.Add(examineWithin), log); err != nil {
 		return err
 	}
 	lists, outside, err := keyTexts(cfg)
@@ -75,27 +75,27 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	defer endTelemetry(telemetry, log)
-	tops := newTops(cfg, counts, lists)
+	tops := newTops(cfg, backends, lists)
 	defer tops.Close()
 	numbers.WatchDenials(tops.Dropped)
 	episodes := newEpisodes()
-	rules, err := newSpaces(parts{cfg, counts, numbers, tops, episodes, doors, log, telemetry, outside}, where, first, bad)
+	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, episodes, credentials, log, telemetry, outside}, where, first, bad)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rules.close() }()
 	numbers.Watch(rules.stats)
-	if _, any := counts.sharedNodes(); any {
-		numbers.WatchNodes(counts.nodes)
+	if _, any := backends.sharedNodes(); any {
+		numbers.WatchNodes(backends.nodes)
 	}
-	if counts.shared != nil || counts.local.Meanwhile != nil {
+	if backends.shared != nil || backends.local.Meanwhile != nil {
 		numbers.WatchReports(rules.reports)
 	}
-	if counts.local.Kept != nil {
-		numbers.WatchData(counts.local.Kept.Stats)
+	if backends.local.Kept != nil {
+		numbers.WatchData(backends.local.Kept.Stats)
 	}
-	if counts.here != nil {
-		numbers.WatchInstances(counts.here.number)
+	if backends.here != nil {
+		numbers.WatchInstances(backends.here.number)
 	}
 
 	// Goroutines that do not serve requests end before Run returns.
@@ -104,15 +104,15 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 
-	ready := readiness{store: counts, rules: rules, needed: cfg.ReadyNeedsStore}
+	ready := readiness{store: backends, rules: rules, needed: cfg.ReadyNeedsStore}
 	at := cfg.Listeners()
-	auth := doors.auth(at[0], access.ReachNamed)
+	auth := credentials.auth(at[0], access.ReachNamed)
 	proxies, err := clientaddr.NewProxies(cfg.Access.Proxies)
 	if err != nil {
 		return err // unreachable after Validate
 	}
 	resources := newResources(cfg, numbers, log)
-	resources.loading = counts.refusing()
+	resources.loading = backends.refusing()
 	envoy := newEnvoy(cfg, rules.set, where.file.envoy, numbers, lists)
 	requests := resources.requests("http")
 	others := map[string]http.HandlerFunc{"/healthz": healthz, "/readyz": ready.readyz}
@@ -121,7 +121,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		Auth: auth, Proxies: proxies, Resources: requests,
 		Headers: cfg.HeadersFormat(), Others: others,
 	})
-	main, err := listen(at[0], doors.certs, resources.connections, resources.shedding("http"), telemetry.Handler(api), log)
+	main, err := listen(at[0], credentials.certs, resources.connections, resources.shedding("http"), telemetry.Handler(api), log)
 	if err != nil {
 		return err
 	}
@@ -132,8 +132,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		}
 	}()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	auth = doors.auth(at[1], where.whole())
-	admin, err := listen(at[1], doors.certs, adminConnections(descriptors()), resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
+	auth = credentials.auth(at[1], where.whole())
+	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
 	if err != nil {
 		return err
 	}
@@ -145,11 +145,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		var f front
 		switch l.Name {
 		case "grpc":
-			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set, counts.waits()), envoy.API, rules.telemetry, doors, resources)
+			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set), envoy.API, rules.telemetry, credentials, resources)
 		case "resp":
-			f, err = openRESP(l, cfg, rules.set, counts, doors, resources, numbers)
+			f, err = openRESP(l, cfg, rules.set, backends, credentials, resources, numbers)
 		case "koala":
-			f, err = openKoala(l, cfg, counts, rules, doors, resources, log)
+			f, err = openKoala(l, cfg, backends, rules, credentials, resources, log)
 		}
 		if err != nil {
 			return err
@@ -161,18 +161,18 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
 
-	group.Go(func() { sweep(background, counts) })
+	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
-	if counts.here != nil {
-		group.Go(func() { counts.here.run(background, log) })
+	if backends.here != nil {
+		group.Go(func() { backends.here.run(background, log) })
 	}
 	group.Go(func() { rules.onSignal(background, hangups) })
 	if cfg.Watch && where.path() != "" {
 		group.Go(func() { watch(background, cfg.WatchEvery, rules, log) })
 	}
 	if cfg.Watch {
-		group.Go(func() { doors.watch(background) })
+		group.Go(func() { credentials.watch(background) })
 	}
 
 	if remote != nil {
@@ -185,7 +185,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	greet(out, rules, main.url(), admin.url(), optional)
 	inForce, _ := rules.rules()
-	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", counts.location())
+	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", backends.location())
 	for _, f := range optional {
 		log.Info("listening for "+speaks[f.Name].clients, f.Name, f.url())
 	}
@@ -306,7 +306,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 const sweepSlots = 100_000
 
 // sweep frees, once a second, the memory of keys that have expired.
-func sweep(ctx context.Context, c *counts) {
+func sweep(ctx context.Context, c *backends) {
 	if !c.local.Await(ctx) {
 		return
 	}
@@ -324,8 +324,8 @@ func sweep(ctx context.Context, c *counts) {
 
 // readiness decides whether the service accepts new requests.
 type readiness struct {
-	store    *counts
-	rules    *spaces
+	store    *backends
+	rules    *namespaces
 	needed   bool // the service is not ready while the store is unavailable
 	draining atomic.Bool
 }

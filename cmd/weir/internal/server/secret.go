@@ -15,7 +15,7 @@ import (
 const leastKeep = 24 * time.Hour
 
 // holds notes the longest hold of rules that are in force.
-func (c *counts) holds(rules *rule.Set) {
+func (c *backends) holds(rules *rule.Set) {
 	for i := range rules.Len() {
 		r := rules.Rule(i)
 		length := r.Hold
@@ -34,7 +34,7 @@ func (c *counts) holds(rules *rule.Set) {
 // rotate rotates the secret of receipts. It returns until when receipts of before are
 // valid: for the longest hold that a rule had since the start of the service, and at
 // least for a day.
-func (c *counts) rotate(ctx context.Context) (until time.Time, err error) {
+func (c *backends) rotate(ctx context.Context) (until time.Time, err error) {
 	where := c.local.Store()
 	if c.shared != nil {
 		where = c.shared.Store
@@ -46,7 +46,7 @@ func (c *counts) rotate(ctx context.Context) (until time.Time, err error) {
 
 // rotateSecret rotates the secret of receipts.
 func (a *admin) rotateSecret(w http.ResponseWriter, r *http.Request) {
-	until, err := a.rules.counts.rotate(r.Context())
+	until, err := a.rules.backends.rotate(r.Context())
 	if err != nil {
 		a.rules.log.Error("the secret of receipts was not rotated", "error", err)
 		(&answer.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error()}).Write(w)

@@ -17,9 +17,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// counts has the stores of the service: in memory, or a store that instances
+// backends has the stores of the service: in memory, or a store that instances
 // share. While that is unavailable, it counts in memory.
-type counts struct {
+type backends struct {
 	local  *stores.Local
 	shared *stores.Shared // nil: counts in memory only
 	here   *instances     // nil: their number is configured
@@ -28,10 +28,10 @@ type counts struct {
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
 
-// openCounts opens the store that cfg names. It returns when a shared store is
+// openBackends opens the store that cfg names. It returns when a shared store is
 // ready, or unavailable, which it logs.
-func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*counts, error) {
-	c := &counts{data: cfg.Data}
+func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*backends, error) {
+	c := &backends{data: cfg.Data}
 	if cfg.Store != "" {
 		at, err := stores.Parse(cfg.Store)
 		if err != nil {
@@ -61,9 +61,9 @@ func openCounts(ctx context.Context, cfg config.Config, log *slog.Logger) (*coun
 	return c, nil
 }
 
-// close frees what openCounts opened. It loses no counts of a shared store, and none
+// close frees what openBackends opened. It loses no counts of a shared store, and none
 // of a data directory, unless writing them fails, which it logs.
-func (c *counts) close(log *slog.Logger) {
+func (c *backends) close(log *slog.Logger) {
 	if c.shared != nil {
 		_ = c.shared.Store.Close()
 	}
@@ -73,7 +73,7 @@ func (c *counts) close(log *slog.Logger) {
 }
 
 // options returns the options of an engine or a limiter that counts in c.
-func (c *counts) options(cfg config.Config) []weir.Option {
+func (c *backends) options(cfg config.Config) []weir.Option {
 	var places []weir.Option
 	if c.shared == nil {
 		places = append(places, weir.WithStore(c.local.Store()))
@@ -90,7 +90,7 @@ func (c *counts) options(cfg config.Config) []weir.Option {
 }
 
 // location returns the location of the counts, for the log.
-func (c *counts) location() string {
+func (c *backends) location() string {
 	if c.shared == nil {
 		if c.data != "" {
 			return "memory, kept in " + c.data
@@ -101,19 +101,19 @@ func (c *counts) location() string {
 }
 
 // waits reports whether a decision can wait for something outside of this process.
-func (c *counts) waits() bool { return c.shared != nil || c.local.Kept != nil }
+func (c *backends) waits() bool { return c.shared != nil || c.local.Kept != nil }
 
 // refuses reports whether requests are refused now, because the counters are being
 // loaded from the data directory.
-func (c *counts) refuses() bool { return c.canRefuse() && !c.local.Loaded() }
+func (c *backends) refuses() bool { return c.canRefuse() && !c.local.Loaded() }
 
 // canRefuse reports whether refuses can return true.
-func (c *counts) canRefuse() bool {
+func (c *backends) canRefuse() bool {
 	return c.local.Kept != nil && c.shared == nil && c.local.Meanwhile == nil
 }
 
 // refusing returns refuses, or nil if it is always false.
-func (c *counts) refusing() func() bool {
+func (c *backends) refusing() func() bool {
 	if !c.canRefuse() {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (c *counts) refusing() func() bool {
 }
 
 // sharedNodes returns the state of the servers of the shared store, if it has any.
-func (c *counts) sharedNodes() (nodes []stores.Node, any bool) {
+func (c *backends) sharedNodes() (nodes []stores.Node, any bool) {
 	if c.shared == nil || c.shared.Nodes == nil {
 		return nil, false
 	}
@@ -129,7 +129,7 @@ func (c *counts) sharedNodes() (nodes []stores.Node, any bool) {
 }
 
 // nodes returns the state of the shared store for the metrics.
-func (c *counts) nodes() []metrics.NodeStats {
+func (c *backends) nodes() []metrics.NodeStats {
 	nodes, _ := c.sharedNodes()
 	all := make([]metrics.NodeStats, len(nodes))
 	for i, n := range nodes {
@@ -140,7 +140,7 @@ func (c *counts) nodes() []metrics.NodeStats {
 
 // away returns a line about the nodes of the shared store that are out of
 // reach, or an empty string when all answer.
-func (c *counts) away() string {
+func (c *backends) away() string {
 	nodes, any := c.sharedNodes()
 	if !any {
 		return ""
@@ -161,7 +161,7 @@ func (c *counts) away() string {
 }
 
 // ping checks that the shared store answers. Memory always does.
-func (c *counts) ping(ctx context.Context) error {
+func (c *backends) ping(ctx context.Context) error {
 	if away := c.away(); away != "" {
 		return errors.New(strings.TrimSpace(away))
 	}

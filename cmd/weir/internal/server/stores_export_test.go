@@ -41,6 +41,6 @@ func NewObserver(endpoint string) (to weir.Observer, end func()) {
 	if err != nil {
 		panic(err)
 	}
-	s := &spaces{parts: parts{episodes: newEpisodes(), telemetry: t, log: log}}
+	s := &namespaces{parts: parts{episodes: newEpisodes(), telemetry: t, log: log}}
 	return s.observer(&reloader{numbers: numbers.Namespace("default"), log: log}, "default", nil), func() { endTelemetry(t, log) }
 }

@@ -33,6 +33,9 @@ const (
 	// rule and of all rules.
 	maxUnsent, allUnsent = 1000, 20_000
 
+	// maxStale is how many chunks that were dropped may wait to be written, at least.
+	maxStale = 1000
+
 	// savePace is the minimum time between two writes to the side store. Each of them writes
 	// the last chunk of a rule again.
 	savePace = time.Second
@@ -56,6 +59,7 @@ type journal struct {
 	// the names of the blobs that are to be dropped.
 	numbered uint64
 	changed  []*chunk
+	stale    int // of changed, which were dropped
 	gone     []string
 
 	unsent int // in all logs
@@ -204,6 +208,14 @@ func (j *journal) dropOldest(l *denialLog) {
 		j.gone = append(j.gone, j.blob(c))
 	}
 	c.text = nil
+	if !c.changed {
+		return
+	}
+	// A side store that cannot write does not ask for what has changed.
+	if j.stale++; j.stale > maxStale && 2*j.stale > len(j.changed) {
+		j.changed = slices.DeleteFunc(j.changed, func(c *chunk) bool { return c.text == nil })
+		j.stale = 0
+	}
 }
 
 // expire drops denials that are older than journalAge. After a clock was set back, denials
@@ -308,7 +320,7 @@ func (s *shared) save(put func(name string, data []byte)) {
 	for _, name := range j.gone {
 		put(name, nil)
 	}
-	j.changed, j.gone = j.changed[:0], nil
+	j.changed, j.stale, j.gone = j.changed[:0], 0, nil
 }
 
 // all returns the texts of the denials in c, up to the first damage.

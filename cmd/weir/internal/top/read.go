@@ -83,7 +83,7 @@ func (c *Collector) Select(set *rule.Set, rules []int, attributes []weir.Attribu
 			} else if missing != "" || len(r.Per) == 0 {
 				continue
 			}
-			key, _ := c.text.Of(compiled.Key(i, values))
+			key, _ := c.text.Of(compiled.ReadableKey(i, values))
 			s.Key = &key
 		}
 		all = append(all, s)

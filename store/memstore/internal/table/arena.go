@@ -3,7 +3,7 @@ package table
 import "math/bits"
 
 // arena holds the states of a segment that are too large for their slots. A
-// state that outgrows its block gets another one, and leaves its own behind.
+// state that outgrows its block gets another one, and releases its own.
 type arena struct {
 	words []uint64 // len is what blocks were cut from, cap is what there is
 
@@ -11,7 +11,7 @@ type arena struct {
 	// Invariant: live <= len(words).
 	live int
 
-	left freeLists
+	released freeLists
 }
 
 // block is where a state is in an arena.
@@ -23,10 +23,10 @@ func (a *arena) state(b block) []uint64 {
 	return a.words[b.off : b.off+b.cap : b.off+b.cap][:b.len]
 }
 
-// cut returns the offset of a block of size words: one that was left behind,
-// or a new one. It reports false when there is no room.
+// cut returns the offset of a block of size words: one that was released,
+// or a new one. It reports false when the arena is full.
 func (a *arena) cut(size int) (off int, ok bool) {
-	if off, ok = a.left.pop(a.words, size); !ok {
+	if off, ok = a.released.pop(a.words, size); !ok {
 		off = len(a.words)
 		if off+size > cap(a.words) {
 			return 0, false
@@ -37,13 +37,13 @@ func (a *arena) cut(size int) (off int, ok bool) {
 	return off, true
 }
 
-// leave leaves b behind. The state in it is lost.
-func (a *arena) leave(b block) {
+// release frees b. The state in it is lost.
+func (a *arena) release(b block) {
 	a.live -= b.cap
-	a.left.push(a.words, b.off, b.cap)
+	a.released.push(a.words, b.off, b.cap)
 }
 
-// freeLists are the blocks that were left behind, by size from 4 to 8 words:
+// freeLists are the blocks that were released, by size from 4 to 8 words:
 // for each size the first block's offset plus one. The first word of a block
 // is the next block's offset plus one; 0 ends a list. Larger blocks are not
 // listed: their memory is free again when the arena is compacted.
@@ -96,7 +96,7 @@ func sizeOf(class uint64) int { return int(4|class&3) << (class >> 2) }
 
 // grown returns the size of the block for a state of n words that has outgrown a
 // block of was words; 0: it had none. A state that has outgrown one block will
-// outgrow the next one, too, so that gets room: a whole number of cache lines of eight
+// outgrow the next one, too, so that is larger: a whole number of cache lines of eight
 // words up to 64 words, twice as many each time, and then a quarter more. With a million
 // keys in sliding windows this saves half of the moves, and 5 % of what a take costs.
 func grown(was, n int) int {

@@ -34,6 +34,6 @@
 //   - A [Ref] is good until the table changes: Put, Remove, Reclaim and Sweep
 //     may move any slot or block. [Ref.Resize] and writes to the words that
 //     [Ref.State] returned move nothing.
-//   - No key expires before the earliest instant of its segment's round, and
-//     none in the table before that of the table's round; see round.
+//   - No key expires before the earliest instant of its segment's cycle, and
+//     none in the table before that of the table's cycle; see cycle.
 package table

@@ -2,7 +2,7 @@ package table
 
 // begin gives an empty table its first segment.
 func (t *Table) begin() {
-	*t = Table{dir: make([]entry, 1), bytes: entryBytes, round: newRound(forever)}
+	*t = Table{dir: make([]entry, 1), bytes: entryBytes, cycle: newCycle(forever)}
 	g := newSegment(0, 0, 0)
 	t.bytes += g.bytes()
 	t.enter(g, 0, 1)
@@ -22,20 +22,20 @@ func (t *Table) entries(h Hash) (first, span int) {
 	return i &^ (span - 1), span
 }
 
-// makeRoom drops what has expired in the segment of h and then, as needed,
+// freeSlots drops what has expired in the segment of h and then, as needed,
 // rebuilds or splits it, so that a key with a block of the given number of
 // words may fit. It returns how many keys it dropped. After a few calls at most
 // the key does fit.
-func (t *Table) makeRoom(h Hash, words int, e Expiry) (reclaimed int) {
+func (t *Table) freeSlots(h Hash, words int, e Expiry) (reclaimed int) {
 	g, before := t.dir[h.prefix(t.depth)].segment, t.keys
-	n, earliest := need{g.keys, g.arena.live}, g.round.earliest
+	n, earliest := need{g.keys, g.arena.live}, g.cycle.earliest
 	if earliest <= e.Horizon {
 		n, earliest = t.purge(g, e)
 	}
 	switch {
 	case g.depth < maxDepth && (n.keys >= maxKeys || n.words+words > maxLive && n.keys >= manyKeys):
 		t.split(g, h, e)
-	case n.keys == g.keys && n.keys < g.room(): // it is the arena that is full
+	case n.keys == g.keys && n.keys < g.capacity(): // it is the arena that is full
 		t.bytes -= g.bytes()
 		g.extend(words)
 		t.bytes += g.bytes()
@@ -78,12 +78,12 @@ func (t *Table) refill(g *segment, h Hash, n need, earliest int64) {
 	t.refillAt(g, first, span, n, earliest)
 }
 
-// refillAt does so for g in span entries of the directory.
+// refillAt rebuilds g in span entries of the directory.
 func (t *Table) refillAt(g *segment, first, span int, n need, earliest int64) {
 	old := *g
 	g.allocate(n.keys, n.words, earliest)
 	t.bytes += g.bytes() - old.bytes()
-	g.adoptAll(&old)
+	g.copyAll(&old)
 	t.enter(g, first, span)
 }
 
@@ -108,9 +108,9 @@ func (t *Table) split(g *segment, h Hash, e Expiry) {
 	for i := range g.slots {
 		if s := &g.slots[i]; s.tag != free {
 			k := half(s)
-			to[k].adopt(g, s)
+			to[k].copySlot(g, s)
 			at, _ := e.of(g.state(s))
-			to[k].round.note(at)
+			to[k].cycle.touch(at)
 		}
 	}
 	first, span := t.entries(h)
@@ -127,5 +127,5 @@ func (t *Table) double() {
 	t.bytes += int64(len(t.dir)) * entryBytes
 	t.dir = dir
 	t.depth++
-	t.round.hand *= 2
+	t.cycle.hand *= 2
 }

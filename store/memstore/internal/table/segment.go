@@ -19,9 +19,9 @@ const (
 type segment struct {
 	slots []slot // none, or at least one is free
 	arena arena
-	keys  int   // Invariant: the number of slots that are not free, at most room()
+	keys  int   // Invariant: the number of slots that are not free, at most capacity()
 	depth uint8 // bits of the hash that all keys here share
-	round round // over the slots
+	cycle cycle // over the slots
 }
 
 // What the parts of a table take, in bytes.
@@ -42,7 +42,7 @@ func newSegment(depth uint8, keys, words int) *segment {
 // allocate gives g empty slots and an empty arena, with room for keys and
 // words. None of the keys that g will have expires before earliest.
 func (g *segment) allocate(keys, words int, earliest int64) {
-	g.slots, g.arena, g.keys, g.round = nil, arena{}, 0, newRound(earliest)
+	g.slots, g.arena, g.keys, g.cycle = nil, arena{}, 0, newCycle(earliest)
 	if keys == 0 {
 		return
 	}
@@ -52,8 +52,8 @@ func (g *segment) allocate(keys, words int, earliest int64) {
 	g.arena.words = slices.Grow(g.arena.words, words)
 }
 
-// room returns how many keys fit: 13/16 of the slots.
-func (g *segment) room() int { return len(g.slots) * 13 / 16 }
+// capacity returns how many keys fit: 13/16 of the slots.
+func (g *segment) capacity() int { return len(g.slots) * 13 / 16 }
 
 // bytes returns what g takes.
 func (g *segment) bytes() int64 {
@@ -86,17 +86,17 @@ func (g *segment) state(s *slot) []uint64 {
 }
 
 // put makes words the state of h in at, which find returned; nil where there
-// are no slots. It reports false when there is no room.
+// are no slots. It reports false when g is full.
 func (g *segment) put(at *slot, h Hash, words []uint64) bool {
 	if at == nil {
 		return false
 	}
 	known := at.tag != free
-	if !known && g.keys >= g.room() {
+	if !known && g.keys >= g.capacity() {
 		return false
 	}
 	if len(words) <= inline {
-		g.leave(at)
+		g.releaseBlock(at)
 		at.tag = tagOf(h, len(words))
 		copy(at.words[:], words)
 	} else if !g.putAway(at, h, words) {
@@ -108,7 +108,7 @@ func (g *segment) put(at *slot, h Hash, words []uint64) bool {
 	return true
 }
 
-// putAway writes words to a block. It reports false when there is no room.
+// putAway writes words to a block. It reports false when the arena is full.
 func (g *segment) putAway(at *slot, h Hash, words []uint64) bool {
 	var b block
 	if at.tag.words() == away {
@@ -120,7 +120,7 @@ func (g *segment) putAway(at *slot, h Hash, words []uint64) bool {
 		if !ok {
 			return false
 		}
-		g.leave(at)
+		g.releaseBlock(at)
 		b = block{off: off, cap: size}
 	}
 	b.len = len(words)
@@ -130,10 +130,10 @@ func (g *segment) putAway(at *slot, h Hash, words []uint64) bool {
 	return true
 }
 
-// leave leaves the block of s behind, if it has one.
-func (g *segment) leave(s *slot) {
+// releaseBlock frees the block of s, if it has one.
+func (g *segment) releaseBlock(s *slot) {
 	if s.tag.words() == away {
-		g.arena.leave(s.block())
+		g.arena.release(s.block())
 	}
 }
 
@@ -141,7 +141,7 @@ func (g *segment) leave(s *slot) {
 // found past a free slot.
 func (g *segment) remove(i int) {
 	g.keys--
-	g.leave(&g.slots[i])
+	g.releaseBlock(&g.slots[i])
 	for j := g.next(i); g.slots[j].tag != free; j = g.next(j) {
 		if home := g.slots[j].tag.hash().slot(len(g.slots)); g.distance(home, j) >= g.distance(i, j) {
 			g.slots[i] = g.slots[j]
@@ -151,18 +151,18 @@ func (g *segment) remove(i int) {
 	g.slots[i] = slot{}
 }
 
-// adopt copies the key in s, a slot of old, which g does not have.
-func (g *segment) adopt(old *segment, s *slot) {
+// copySlot copies the key in s, a slot of old, which g does not have.
+func (g *segment) copySlot(old *segment, s *slot) {
 	h := s.tag.hash()
 	at, _ := find(g.slots, h)
 	g.put(&g.slots[at], h, old.state(s))
 }
 
-// adoptAll copies all keys of old, none of which g has.
-func (g *segment) adoptAll(old *segment) {
+// copyAll copies all keys of old, none of which g has.
+func (g *segment) copyAll(old *segment) {
 	for i := range old.slots {
 		if s := &old.slots[i]; s.tag != free {
-			g.adopt(old, s)
+			g.copySlot(old, s)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (g *segment) extend(words int) {
 		g.arena.words = append(g.arena.words, old...)
 		return
 	}
-	g.arena.left = freeLists{}
+	g.arena.released = freeLists{}
 	for i := range g.slots {
 		if s := &g.slots[i]; s.tag.words() == away {
 			b := s.block()
@@ -201,7 +201,7 @@ func (g *segment) thin() bool {
 		g.arena.live*4 < cap(g.arena.words) && cap(g.arena.words) > 64
 }
 
-// need is what the keys of a segment need, without what they left behind.
+// need is what the keys of a segment need, without released blocks.
 type need struct{ keys, words int }
 
 // add adds a key with the given state.

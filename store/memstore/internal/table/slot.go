@@ -16,7 +16,7 @@ const free tag = 0
 
 const (
 	inline = 3 // words in a slot
-	away   = 7 // in place of their number: the words are in a block
+	away   = 7 // instead of their number: the words are in a block
 	meta   = 7 // the bits of a tag that are not the hash's
 )
 

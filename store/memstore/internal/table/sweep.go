@@ -27,17 +27,17 @@ func (t *Table) Entries() int { return len(t.dir) }
 // drops the expired keys among them. It goes around once at most. A table in
 // which no key has expired costs as much as one slot, and an empty one nothing.
 func (t *Table) Sweep(b Budget, e Expiry) (w Walk) {
-	if len(t.dir) > 0 && e.Horizon < t.round.earliest {
+	if len(t.dir) > 0 && e.Horizon < t.cycle.earliest {
 		return Walk{Looked: 1, Passed: len(t.dir)}
 	}
 	for !b.spent(w) && w.Passed <= len(t.dir) && len(t.dir) > 0 {
-		g := t.dir[t.round.hand].segment
-		if e.Horizon < g.round.earliest {
+		g := t.dir[t.cycle.hand].segment
+		if e.Horizon < g.cycle.earliest {
 			w.Looked += skipped
 		} else if !t.scan(g, b, e, &w) {
 			break
 		}
-		w.Passed += t.leave(g)
+		w.Passed += t.advance(g)
 	}
 	return w
 }
@@ -45,7 +45,7 @@ func (t *Table) Sweep(b Budget, e Expiry) (w Walk) {
 // scan drops expired keys of g from where its hand is. It reports whether the
 // hand went around before b was spent.
 func (t *Table) scan(g *segment, b Budget, e Expiry, w *Walk) bool {
-	for r := &g.round; r.hand < len(g.slots); {
+	for r := &g.cycle; r.hand < len(g.slots); {
 		if b.spent(*w) {
 			return false
 		}
@@ -62,29 +62,29 @@ func (t *Table) scan(g *segment, b Budget, e Expiry, w *Walk) bool {
 			w.Reclaimed++
 			continue
 		}
-		r.passed(at)
+		r.skip(at)
 		r.hand++
 	}
-	g.round.turn()
+	g.cycle.next()
 	return true
 }
 
-// leave moves the hand past g and gives back memory that g does not need. It
+// advance moves the hand past g and gives back memory that g does not need. It
 // returns how many entries the hand passed.
-func (t *Table) leave(g *segment) int {
+func (t *Table) advance(g *segment) int {
 	span := 1 << (t.depth - g.depth)
-	first := t.round.hand &^ (span - 1)
-	t.round.hand = first + span
-	t.round.passed(g.round.earliest)
-	if t.round.hand == len(t.dir) {
-		t.round.turn()
+	first := t.cycle.hand &^ (span - 1)
+	t.cycle.hand = first + span
+	t.cycle.skip(g.cycle.earliest)
+	if t.cycle.hand == len(t.dir) {
+		t.cycle.next()
 	}
 	switch {
 	case t.keys == 0:
 		*t = Table{}
 	case g.depth > 0 && t.merge(first, span):
 	case g.thin():
-		t.refillAt(g, first, span, need{g.keys, g.need().words}, g.round.earliest)
+		t.refillAt(g, first, span, need{g.keys, g.need().words}, g.cycle.earliest)
 	}
 	return span
 }
@@ -99,9 +99,9 @@ func (t *Table) merge(first, span int) bool {
 	}
 	n, m := g.need(), other.need()
 	to := newSegment(g.depth-1, n.keys+m.keys, n.words+m.words)
-	to.round = newRound(min(g.round.earliest, other.round.earliest))
-	to.adoptAll(g)
-	to.adoptAll(other)
+	to.cycle = newCycle(min(g.cycle.earliest, other.cycle.earliest))
+	to.copyAll(g)
+	to.copyAll(other)
 	t.bytes += to.bytes() - g.bytes() - other.bytes()
 	t.enter(to, first&^span, 2*span)
 	return true

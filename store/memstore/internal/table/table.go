@@ -7,7 +7,7 @@ type Table struct {
 	depth uint8
 	bytes int64
 	keys  int
-	round round // over the directory; a segment is passed as a whole
+	cycle cycle // over the directory; a segment is passed as a whole
 }
 
 // entry is a segment with its slots: a search that needs only those saves a
@@ -57,7 +57,7 @@ func (t *Table) Bytes() int64 { return t.bytes }
 func (t *Table) Earliest() (at int64, ok bool) {
 	earliest := int64(forever)
 	for i := 0; i < len(t.dir); i += 1 << (t.depth - t.dir[i].depth) {
-		earliest = min(earliest, t.dir[i].round.earliest)
+		earliest = min(earliest, t.dir[i].cycle.earliest)
 	}
 	return earliest, t.keys > 0 && earliest != forever && earliest > 0
 }
@@ -77,36 +77,35 @@ func (t *Table) Find(h Hash) Ref {
 
 // Put makes state, which is not empty and not part of the table, the state of
 // h, which Find found at r. The key expires at the given instant. Put may drop
-// expired keys to make room, h among them, and returns how many.
+// expired keys to free slots, h among them, and returns how many.
 func (t *Table) Put(r Ref, h Hash, state []uint64, expires int64, e Expiry) (reclaimed int) {
 	if r.segment == nil {
 		t.begin()
 		r = t.Find(h)
 	}
 	for !r.segment.put(r.slot, h, state) {
-		reclaimed += t.makeRoom(h, grown(1, len(state)), e)
+		reclaimed += t.freeSlots(h, grown(1, len(state)), e)
 		r = t.Find(h)
 	}
 	if !r.known {
 		t.keys++
 	}
-	t.Note(r, expires)
+	t.Touch(r, expires)
 	return reclaimed
 }
 
-// Note is called when the state at r was changed in place and expires earlier
-// than before.
-func (t *Table) Note(r Ref, expires int64) {
-	r.segment.round.note(expires)
-	t.round.note(expires)
+// Touch records that the state at r was changed in place and expires earlier than before.
+func (t *Table) Touch(r Ref, expires int64) {
+	r.segment.cycle.touch(expires)
+	t.cycle.touch(expires)
 }
 
 // Remove drops h, which Find found at r.
 func (t *Table) Remove(r Ref, h Hash) {
 	i, _ := find(r.segment.slots, h)
 	r.segment.remove(i)
-	r.segment.round.missed()
-	t.round.hurry() // a sweep gives memory back
+	r.segment.cycle.invalidate()
+	t.cycle.force() // a sweep gives memory back
 	t.keys--
 }
 
@@ -114,7 +113,7 @@ func (t *Table) Remove(r Ref, h Hash) {
 // returns how many. r is what Find returned for h.
 func (t *Table) Reclaim(r Ref, h Hash, e Expiry) int {
 	g := r.segment
-	if g == nil || e.Horizon < g.round.earliest {
+	if g == nil || e.Horizon < g.cycle.earliest {
 		return 0
 	}
 	before := t.keys
@@ -123,8 +122,8 @@ func (t *Table) Reclaim(r Ref, h Hash, e Expiry) int {
 	return before - t.keys
 }
 
-// Ref is the place of a key in a table, or the place where it would go. The
-// zero value is a place in an empty table. See the package comment for how long
+// Ref is the slot of a key in a table, or the one where it would go. The
+// zero value is a slot in an empty table. See the package comment for how long
 // a Ref is good.
 type Ref struct {
 	segment *segment // nil in an empty table

@@ -54,7 +54,7 @@ func (p *pair) change(h table.Hash, life int64) {
 		state[i] = uint64(p.now+life) + uint64(i)
 	}
 	r.Resize(n)
-	p.table.Note(r, p.now+life)
+	p.table.Touch(r, p.now+life)
 	p.model[h] = slices.Clone(state)
 }
 
@@ -148,7 +148,7 @@ func FuzzTableIsAMap(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) { newPair(t).random(rand.New(rand.NewPCG(seed, 1)), 5000) })
 }
 
-// A round drops all keys that have expired, whatever was put, changed and
+// A cycle drops all keys that have expired, whatever was put, changed and
 // removed since the hand began: the bounds never hide one.
 func TestRoundMissesNoKey(t *testing.T) {
 	t.Parallel()
@@ -160,7 +160,7 @@ func TestRoundMissesNoKey(t *testing.T) {
 			p.now += 1 + rng.Int64N(500)
 			p.round(table.Budget{N: 1 + rng.IntN(100), Most: 1 + rng.IntN(600)})
 			if got := p.check(); got != 0 {
-				t.Fatalf("seed %d: got %d expired keys after a round, want none", seed, got)
+				t.Fatalf("seed %d: got %d expired keys after a cycle, want none", seed, got)
 			}
 			p.random(rng, 500)
 		}
@@ -208,7 +208,7 @@ func TestRoundSeesWhatMoves(t *testing.T) {
 		p.put(keys[i], 1, life)
 	}
 	p.now = 5
-	p.round(table.Budget{N: 100, Most: 100}) // a new round begins
+	p.round(table.Budget{N: 100, Most: 100}) // a new cycle begins
 	p.table.Sweep(table.Budget{N: 2, Most: 2}, at(10))
 	p.remove(keys[0]) // the third key moves to the second slot, which was passed
 	p.now = 10

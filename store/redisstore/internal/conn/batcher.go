@@ -82,15 +82,15 @@ func (b *batcher) limit() int {
 	return max(maxFlushes, int(b.trips.shortest()/flushEvery))
 }
 
-// do makes the node decide c, by itself on client or in a flush with other calls.
-func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
+// decide makes the node decide c, by itself or in a flush with other calls.
+func (b *batcher) decide(ctx context.Context, c *Call) {
 	b.mu.Lock()
 	if b.inFlight < b.limit() || b.closed { // a client that is closed refuses the call
 		b.inFlight++
 		b.mu.Unlock()
 		began := elapsed()
-		b.node.sendAlone(ctx, client, c)
-		if queued := b.next(nil, began, c.failure); len(queued) > 0 {
+		b.node.sendAlone(ctx, c)
+		if queued := b.finish(nil, began, c.failure); len(queued) > 0 {
 			go b.flush(queued)
 		}
 		return
@@ -113,14 +113,8 @@ func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 func (b *batcher) flush(calls []*Call) {
 	for len(calls) > 0 {
 		began := elapsed()
-		if l := b.node.next(); l != nil {
-			sortByCommand(calls)
-			b.node.send(b.life, l.Client, calls)
-		} else {
-			for _, c := range calls {
-				c.failure = errGone
-			}
-		}
+		sortByCommand(calls)
+		b.node.send(b.life, b.node.pick(), calls)
 		err := calls[0].failure
 		b.mu.Lock()
 		for i, c := range calls {
@@ -136,19 +130,19 @@ func (b *batcher) flush(calls []*Call) {
 				c.done <- nil
 			}
 		}
-		calls = b.next(calls, began, err)
+		calls = b.finish(calls, began, err)
 		b.flushes.Done()
 	}
 }
 
-// next ends a flush, or a call that was sent by itself, that began at some time and ended
+// finish ends a flush, or a call that was sent by itself, that began at some time and ended
 // with err. It returns the calls of the flush that takes its place, or none, in the memory
 // of calls.
 //
 // Where two flushes may be in flight, each takes half of all calls that wait for an answer:
 // else one could take all of them, and this process and the server would wait for each
 // other in turns.
-func (b *batcher) next(calls []*Call, began time.Duration, err error) []*Call {
+func (b *batcher) finish(calls []*Call, began time.Duration, err error) []*Call {
 	ended := elapsed()
 	if _, refused := said(err); err == nil || refused { // else it may have made no round trip
 		b.trips.learn(ended-began, ended)

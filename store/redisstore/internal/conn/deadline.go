@@ -17,10 +17,10 @@ const (
 	graceAtMost = 10 * time.Millisecond
 )
 
-// decision is the context of a decision: it ends with that of its caller, or when its
+// decisionContext is the context of a decision: it ends with that of its caller, or when its
 // time-out is over. Most calls ask for the deadline and the error only, because the
 // batcher ends their waits. A timer begins when one waits for the end.
-type decision struct {
+type decisionContext struct {
 	caller context.Context
 	end    time.Time
 
@@ -31,7 +31,7 @@ type decision struct {
 }
 
 // Deadline implements [context.Context].
-func (d *decision) Deadline() (time.Time, bool) {
+func (d *decisionContext) Deadline() (time.Time, bool) {
 	if earlier, ok := d.caller.Deadline(); ok && earlier.Before(d.end) {
 		return earlier, true
 	}
@@ -39,7 +39,7 @@ func (d *decision) Deadline() (time.Time, bool) {
 }
 
 // Done implements [context.Context].
-func (d *decision) Done() <-chan struct{} {
+func (d *decisionContext) Done() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.waited == nil {
@@ -58,7 +58,7 @@ func (d *decision) Done() <-chan struct{} {
 }
 
 // Err implements [context.Context].
-func (d *decision) Err() error {
+func (d *decisionContext) Err() error {
 	if err := d.caller.Err(); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (d *decision) Err() error {
 }
 
 // Value implements [context.Context].
-func (d *decision) Value(key any) any {
+func (d *decisionContext) Value(key any) any {
 	if key == (decisionKey{}) {
 		return d
 	}
@@ -81,7 +81,7 @@ func (d *decision) Value(key any) any {
 	return d.caller.Value(key)
 }
 
-func (d *decision) stop() {
+func (d *decisionContext) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.waited != nil {
@@ -114,7 +114,7 @@ func Within(ctx context.Context, timeout time.Duration) (context.Context, contex
 	if other, ok := ctx.Value(timeoutKey{}).(time.Duration); ok {
 		timeout = other
 	}
-	d := &decision{caller: ctx, end: time.Now().Add(timeout)}
+	d := &decisionContext{caller: ctx, end: time.Now().Add(timeout)}
 	if _, ends := ctx.Deadline(); !ends && timeout <= brief {
 		d.caller = context.Background()
 	}
@@ -130,7 +130,7 @@ func WithinPart(ctx context.Context, timeout time.Duration, numerator, denominat
 	if timeout == 0 {
 		return ctx, nothing
 	}
-	d := &decision{caller: ctx, end: time.Now().Add(timeout * time.Duration(numerator) / time.Duration(denominator))}
+	d := &decisionContext{caller: ctx, end: time.Now().Add(timeout * time.Duration(numerator) / time.Duration(denominator))}
 	return d, d.stop
 }
 
@@ -139,7 +139,7 @@ func nothing() {}
 // callerOf returns the context that can end ctx before its deadline.
 func callerOf(ctx context.Context) context.Context {
 	for {
-		d, ok := ctx.(*decision)
+		d, ok := ctx.(*decisionContext)
 		if !ok {
 			return ctx
 		}
@@ -149,6 +149,6 @@ func callerOf(ctx context.Context) context.Context {
 
 // TimedOut reports whether ctx is done because a time-out of this package is over.
 func TimedOut(ctx context.Context) bool {
-	d, ok := ctx.Value(decisionKey{}).(*decision)
+	d, ok := ctx.Value(decisionKey{}).(*decisionContext)
 	return ok && d.Err() != nil && (d.caller.Err() == nil || TimedOut(d.caller))
 }

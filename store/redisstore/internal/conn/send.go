@@ -88,20 +88,26 @@ type command struct {
 	unconfirmed error // of the calls that count
 }
 
-// sending is the scratch buffer of a send.
-type sending struct {
+// sendBuffer is the scratch buffer of a send.
+type sendBuffer struct {
 	commands   []command
 	keys, args []string
 }
 
-var sendings = sync.Pool{New: func() any { return new(sending) }}
+var sendBuffers = sync.Pool{New: func() any { return new(sendBuffer) }}
 
-// send makes the server of client decide calls, in their order, and sets their
-// answers. It is one round trip where all goes well: neighbours that can share a command are
+// send makes the server decide calls on connection l, in their order, and sets their
+// answers. A nil connection is one that was lost meanwhile. It is one round trip where all goes well: neighbours that can share a command are
 // one command. A command whose program the server does not have is sent once more, with the
 // text of the program; nothing else is sent twice.
-func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
-	s := sendings.Get().(*sending)
+func (n *Node) send(ctx context.Context, l *connection, calls []*Call) {
+	if l == nil {
+		for _, c := range calls {
+			c.failure = errGone
+		}
+		return
+	}
+	s := sendBuffers.Get().(*sendBuffer)
 	for rest := calls; len(rest) > 0; {
 		size := 1
 		for size < min(len(rest), maxBatch) && rest[0].shares(rest[size]) {
@@ -109,7 +115,7 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 		}
 		s.commands, rest = append(s.commands, command{calls: rest[:size]}), rest[size:]
 	}
-	n.roundTrip(ctx, client, s, false)
+	n.roundTrip(ctx, l.Client, s, false)
 	missing := false
 	for i := range s.commands {
 		r := &s.commands[i]
@@ -118,7 +124,7 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 	}
 	if missing {
 		n.loaded.Clear()
-		n.roundTrip(ctx, client, s, true)
+		n.roundTrip(ctx, l.Client, s, true)
 	}
 	read := elapsed()
 	for i := range s.commands {
@@ -138,22 +144,22 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 	}
 	clear(s.commands)
 	s.commands = s.commands[:0]
-	sendings.Put(s)
+	sendBuffers.Put(s)
 }
 
 // sendAlone sends c by itself: on the dedicated connection if that is free and the first one is
-// not lost, because then both mostly are; else on client, the connection of other calls.
-func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
+// not lost, because then both mostly are; else on a connection of other calls.
+func (n *Node) sendAlone(ctx context.Context, c *Call) {
 	main := n.conns[0].Load()
 	usable := main != nil && !main.lost.Load() && (n.config.WaitReplicas == 0 || !c.counts)
 	if !usable || !n.dedicatedBusy.CompareAndSwap(false, true) {
-		n.send(ctx, client, c.self[:])
+		n.send(ctx, n.pick(), c.self[:])
 		return
 	}
 	defer n.dedicatedBusy.Store(false)
 	own := n.conns[dedicated].Load()
 	if own == nil || own.lost.Load() {
-		n.send(ctx, client, c.self[:])
+		n.send(ctx, n.pick(), c.self[:])
 		return
 	}
 	// The library uses only the deadline of ctx there.
@@ -161,7 +167,7 @@ func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
 	if caller.Done() != nil {
 		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })
 	}
-	n.send(ctx, own.Client, c.self[:])
+	n.send(ctx, own, c.self[:])
 	if aborted := !stop(); aborted && c.failure != nil {
 		c.failure = caller.Err()
 	} else if errors.Is(c.failure, context.DeadlineExceeded) {
@@ -173,7 +179,7 @@ func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
 // replicas have to confirm, one WAIT follows, for all that count. The first command with a
 // program brings its text, and all do with texts. The client of a caller may send each to
 // another server: what one of them has says nothing of the others.
-func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending, texts bool) {
+func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuffer, texts bool) {
 	replicas, latest := 0, time.Duration(0)
 	for i := range s.commands {
 		r := &s.commands[i]
@@ -227,7 +233,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sending,
 
 // build returns r for the client, with the text of its program if the server may not have
 // that.
-func (n *Node) build(client rueidis.Client, s *sending, r *command, withText bool) rueidis.Completed {
+func (n *Node) build(client rueidis.Client, s *sendBuffer, r *command, withText bool) rueidis.Completed {
 	s.keys, s.args = s.keys[:0], s.args[:0]
 	for _, c := range r.calls {
 		s.keys, s.args = append(s.keys, c.keys...), append(s.args, c.args)

@@ -214,7 +214,7 @@ func (s *Servers) Run(ctx context.Context, slot int, call script.Call) (window.I
 	for sent := 0; to.node != nil; sent++ {
 		c.asking = to.asking
 		to.node.decide(ctx, c.self[:])
-		if to = s.next(ctx, slot, to.node, c.Err); sent == maxRedirects || to.later && !pause(ctx, sent) {
+		if to = s.redirected(ctx, slot, to.node, c.Err); sent == maxRedirects || to.later && !pause(ctx, sent) {
 			break
 		}
 	}
@@ -235,7 +235,7 @@ func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) e
 		if err = n.lend(ctx, to.asking, f); err != nil {
 			err = n.missed(err)
 		}
-		if to = s.next(ctx, slot, n, err); sent == maxRedirects || to.later && !pause(ctx, sent) {
+		if to = s.redirected(ctx, slot, n, err); sent == maxRedirects || to.later && !pause(ctx, sent) {
 			break
 		}
 	}
@@ -244,15 +244,18 @@ func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) e
 
 // lend calls f with the client of n.
 func (n *Node) lend(ctx context.Context, asking bool, f func(rueidis.Client) error) error {
-	client, began, err := n.enter(1)
+	began, err := n.begin(1)
 	if err != nil {
 		return err
 	}
-	if asking {
-		client = askingClient{client}
+	if l := n.pick(); l == nil {
+		err = errGone
+	} else if asking {
+		err = f(askingClient{l.Client})
+	} else {
+		err = f(l.Client)
 	}
-	err = f(client)
-	n.exit(ctx, 1, began, answers(err))
+	n.end(ctx, 1, began, answers(err))
 	return err
 }
 
@@ -277,7 +280,7 @@ func (s *Servers) RunAll(ctx context.Context, calls []Call) {
 		s.runOnNodes(ctx, pending, to)
 		again, wait := 0, false
 		for i, call := range pending {
-			next := s.next(ctx, call.Slot, to[i], call.Err)
+			next := s.redirected(ctx, call.Slot, to[i], call.Err)
 			if next.node == nil {
 				continue
 			}
@@ -328,8 +331,8 @@ type onward struct {
 	later  bool  // after a pause
 }
 
-// next returns where n sends a call for slot on to, which ended with err there.
-func (s *Servers) next(ctx context.Context, slot int, n *Node, err error) onward {
+// redirected returns where n sends a call for slot on to, which ended with err there.
+func (s *Servers) redirected(ctx context.Context, slot int, n *Node, err error) onward {
 	if err == nil || s.single != nil || errors.Is(err, store.ErrRepeated) {
 		return onward{}
 	}

@@ -164,7 +164,7 @@ var Probe string
 var Race string
 
 // Commands are the rights that the store needs for its keys, as in the ACL of
-// docs/redis.md. [Probe] runs all but EVALSHA and PING.
+// docs/guides/redis.md. [Probe] runs all but EVALSHA and PING.
 var Commands = []string{
 	"EVALSHA", "EVAL", "TIME", "PING", "GET", "MGET", "SET", "SETRANGE", "DEL", "PEXPIRE", "PTTL",
 	"ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZREM", "ZSCORE", "HGET", "HSET", "HDEL", "HGETALL",

@@ -70,7 +70,7 @@ func scripting(s *server) Finding {
 		return warn(problem, "calls meet outages until this ends", "")
 	case denied(problem):
 		return refuse(problem, "weir counts with programs only",
-			"ACL SETUSER "+s.user()+" ~"+s.Use.Prefix+":* +eval, and the other rights in docs/redis.md")
+			"ACL SETUSER "+s.user()+" ~"+s.Use.Prefix+":* +eval, and the other rights in docs/guides/redis.md")
 	}
 	fix := "turn on Lua scripting"
 	if s.engine == garnet {

@@ -95,10 +95,10 @@ func (n Names) Append(b []byte, op *store.Op) []byte {
 	}
 	b = append(b, '}', keySeparator)
 	if namespace := op.Space.Namespace(); namespace != "" {
-		b, cutNamespace = appendPlain(b, []byte(namespace), false)
+		b, cutNamespace = appendEscaped(b, []byte(namespace), false)
 		b = append(b, '/')
 	}
-	b, cut = appendPlain(b, []byte(op.Space.Name()), false)
+	b, cut = appendEscaped(b, []byte(op.Space.Name()), false)
 	b = append(b, keySeparator)
 	if len(op.Together) > 0 {
 		b, cutKey = appendReadable(b, op.Key)
@@ -125,12 +125,12 @@ func (n Names) AppendTag(b []byte, op *store.Op) []byte {
 func appendTag(b []byte, op *store.Op) (_ []byte, cut bool) {
 	tag := len(b)
 	if len(op.Together) > 0 {
-		b, _ = appendPlain(b, op.Together, false)
+		b, _ = appendEscaped(b, op.Together, false)
 	} else {
 		b, cut = appendReadable(b, op.Key)
 	}
 	if len(b) == tag {
-		b, _ = appendPlain(b, []byte(op.Space.Name()), false)
+		b, _ = appendEscaped(b, []byte(op.Space.Name()), false)
 	}
 	return b, cut
 }
@@ -142,23 +142,23 @@ func appendReadable(b, key []byte) (_ []byte, cut bool) {
 	for rest := key; len(rest) > 0; {
 		size, n := binary.Uvarint(rest)
 		if n <= 0 || size > uint64(len(rest)-n) { // not parts, each after its length
-			return appendPlain(b[:start], key, true)
+			return appendEscaped(b[:start], key, true)
 		}
 		if len(rest) < len(key) {
 			b = append(b, ',')
 		}
 		var short bool
-		b, short = appendPlain(b, rest[n:n+int(size)], true)
+		b, short = appendEscaped(b, rest[n:n+int(size)], true)
 		cut = cut || short
 		rest = rest[n+int(size):]
 	}
 	return b, cut
 }
 
-// appendPlain appends text with all but plain bytes escaped, and reports whether
+// appendEscaped appends text with all but plain bytes escaped, and reports whether
 // it had to be cut. Colons are plain inside a key (addresses have them), not in
 // the name of a rule.
-func appendPlain(b, text []byte, colons bool) (_ []byte, cut bool) {
+func appendEscaped(b, text []byte, colons bool) (_ []byte, cut bool) {
 	if len(text) > maxKeyPart {
 		text, cut = text[:maxKeyPart], true
 	}

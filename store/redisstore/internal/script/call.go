@@ -160,10 +160,10 @@ func (c *Codec) appendKeys(b []byte, ends []int, call *Call) ([]byte, []int, err
 // few is how many keys are compared with each other. More of them go into a map.
 const few = 8
 
-// Command returns the program that decides call, its keys, which it appends to keys, and its
+// Encode returns the program that decides call, its keys, which it appends to keys, and its
 // argument. The keys and the argument share their memory. near is about the server's instant,
 // or 0, and deadline the one after which the call counts nothing; 0 is none.
-func (c *Codec) Command(call *Call, near, deadline window.Instant, keys []string) (*Program, []string, string, error) {
+func (c *Codec) Encode(call *Call, near, deadline window.Instant, keys []string) (*Program, []string, string, error) {
 	switch {
 	case call.Now != 0:
 		near = call.Now
@@ -188,13 +188,13 @@ func (c *Codec) Command(call *Call, near, deadline window.Instant, keys []string
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(call.Ops)))
 	isFull := call.full || c.needsFull(call)
 	first := kindFor(call.Ops[0].Limit)
-	v, allFast, mixed := plain, true, first.wraps
+	v, allFast, mixed := general, true, first.wraps
 	for i := range call.Ops {
 		op, k := &call.Ops[i], kindFor(call.Ops[i].Limit)
 		if isFull {
 			b = appendFull(append(b, k.code), call.Verb, op)
 		} else {
-			asked := ask(call.Verb, op)
+			asked := askCode(call.Verb, op)
 			b = put7(append(b, k.code, asked), min(max(op.N, 0), window.MaxHits+1))
 			mixed = mixed || k != first
 			allFast = allFast && k.fast && asked <= askEnforce

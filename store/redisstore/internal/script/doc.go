@@ -26,7 +26,7 @@
 //
 // Calls with ops that are about holds or bans run one program for all kinds, full:
 // lua/call_full.lua does with a state what package window does in
-// around.go, lua/holding.lua has the holds, and the files KIND_aged.lua count hits
+// wrapper.go, lua/holding.lua has the holds, and the files KIND_aged.lua count hits
 // of holds at the instant of their take. Other programs do not read the states
 // with holds and bans. A call that finds one is sent again with this program.
 //

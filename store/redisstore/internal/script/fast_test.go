@@ -89,11 +89,11 @@ func runFastPath(t *testing.T, limits []*window.Compiled, usual int) {
 			})
 		}
 		step.Now = now
-		fast, _, args, err := codec.Command(&step, 0, 0, nil)
+		fast, _, args, err := codec.Encode(&step, 0, 0, nil)
 		if err != nil || !codec.IsFast(fast) {
 			t.Fatalf("call %d: got another program for %v of %d ops, or error %v", call, step.Verb, len(step.Ops), err)
 		}
-		_, _, stale, err := codec.Command(&step, 0, 1, nil)
+		_, _, stale, err := codec.Encode(&step, 0, 1, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

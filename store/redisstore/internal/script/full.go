@@ -30,7 +30,7 @@ const (
 const (
 	flagCountDenied byte = 1 << iota
 	flagNamed
-	flagQuiet
+	flagNoStrike
 	flagSure
 	flagBans
 	flagHolds
@@ -51,7 +51,7 @@ const longest = int64(window.MaxLength / time.Microsecond)
 
 // needsFull reports whether an op of call is about holds or bans.
 func (c *Codec) needsFull(call *Call) bool {
-	needs := call.Verb.Ends()
+	needs := call.Verb.NeedsReceipt()
 	known := c.leftBehind.any()
 	for i := range call.Ops {
 		op := &call.Ops[i]
@@ -151,7 +151,7 @@ func flags(verb store.Verb, op *store.Op) (f byte) {
 	}
 	set(flagCountDenied, op.CountDenied)
 	set(flagNamed, op.Hold != nil)
-	set(flagQuiet, op.Hold != nil && op.Hold.Quiet)
+	set(flagNoStrike, op.Hold != nil && op.Hold.NoStrike)
 	set(flagSure, op.Hold != nil && op.Hold.Sure)
 	set(flagBans, op.Limit.Ban.For > 0)
 	set(flagHolds, op.Limit.HoldLength() > 0)

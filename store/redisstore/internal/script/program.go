@@ -33,8 +33,8 @@ var Peek = sync.OnceValue(func() *Program {
 // with perKind times the code of a kind for the programs of one kind. A server makes the
 // functions of a script anew at each call, so a program has few. The programs are
 //
-//   - plain for calls with ops of one kind, with and without refunds;
-//   - plain without a kind, mixed, for ops of several kinds, and for limits after a count;
+//   - general for calls with ops of one kind, with and without refunds;
+//   - general without a kind, mixed, for ops of several kinds, and for limits after a count;
 //   - fast for calls whose ops are sliding or fixed windows or buckets: it decides most
 //     takes and checks by a few bytes of the states;
 //   - full for calls with ops about holds or bans, of all kinds;
@@ -43,15 +43,15 @@ var Peek = sync.OnceValue(func() *Program {
 type variant int
 
 const (
-	plain variant = iota
+	general variant = iota
 	fast
 	full
-	refund  variant = 4 // added to plain
+	refund  variant = 4 // added to general
 	batch   variant = 8
 	perKind         = 16
 )
 
-// base returns v as plain, fast or full.
+// base returns v as general, fast or full.
 func (v variant) base() variant { return v & (fast | full) }
 
 func (v variant) refunds() bool { return v&refund != 0 }
@@ -63,11 +63,11 @@ func (v variant) kind() *kind { return kindOf(byte(v / perKind)) }
 
 // variants returns the numbers of all programs that can be needed.
 func variants() []variant {
-	all := []variant{plain, refund, fast, full}
+	all := []variant{general, refund, fast, full}
 	for i := range kinds {
 		if k := &kinds[i]; !k.wraps && !k.full { // else always mixed, or full
 			of := perKind * variant(k.code)
-			all = append(all, of, of|refund) // plain is 0
+			all = append(all, of, of|refund) // general is 0
 		}
 	}
 	for _, v := range all {

@@ -34,7 +34,7 @@ func name(v variant) string {
 }
 
 // Mixed returns the program for calls of all kinds, without the fast path.
-func (c *Codec) Mixed() *Program { return c.programs.of(plain) }
+func (c *Codec) Mixed() *Program { return c.programs.of(general) }
 
 // IsFast reports whether p is the program with the fast path.
 func (c *Codec) IsFast(p *Program) bool { return p == c.programs.of(fast) }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"io"
+	"os"
+	"regexp"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// colourFlag adds --no-color to all commands.
+func colourFlag(root *cobra.Command) {
+	root.PersistentFlags().Bool("no-color", false, "print no colours; the variable NO_COLOR does the same (colours are for terminals only)")
+}
+
+// inColour returns w, with colours if it is a terminal and they are not turned off.
+func inColour(cmd *cobra.Command, w io.Writer) io.Writer {
+	off, _ := cmd.Flags().GetBool("no-color") // false if there was no flag to parse
+	if off || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !isTerminal(w) {
+		return w
+	}
+	return highlighter{w}
+}
+
+// colour makes cmd print in colours where the terminal shows them.
+func colour(cmd *cobra.Command) {
+	cmd.SetOut(inColour(cmd, cmd.OutOrStdout()))
+	cmd.SetErr(inColour(cmd, cmd.ErrOrStderr()))
+}
+
+// highlighter colours words in the lines that are written to it. Each write has whole lines.
+type highlighter struct{ to io.Writer }
+
+// highlights are the words, and their colours.
+var highlights = []struct {
+	words *regexp.Regexp
+	with  string
+}{
+	{regexp.MustCompile(`(?m)^warning:`), "\x1b[33m$0\x1b[0m"},
+	{regexp.MustCompile(`(?m)^(weir:|FAIL\b)`), "\x1b[31m$0\x1b[0m"},
+	{regexp.MustCompile(`(?m)^[ \t]*\^$`), "\x1b[31m$0\x1b[0m"}, // below the place of a fault
+	{regexp.MustCompile(`(?m)(^ok |, ok$)`), "\x1b[32m$0\x1b[0m"},
+}
+
+func (h highlighter) Write(p []byte) (int, error) {
+	text := p
+	for _, l := range highlights {
+		text = l.words.ReplaceAll(text, []byte(l.with))
+	}
+	_, err := h.to.Write(text)
+	return len(p), err
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// complete makes the shell complete a flag with the given values.
+func complete(cmd *cobra.Command, flag string, values []string) {
+	completeBy(cmd, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeBy makes the shell complete a flag with the values that f returns.
+func completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err) // no such flag: a bug in this package
+	}
+}
+
+// knownRule is a rule of a service or of a file.
+type knownRule struct {
+	Name          string
+	When, Per     []string // When has the attribute, a space, and the test
+	Sum, Distinct string   // attributes
+}
+
+// attributes returns the attributes that r needs or tests.
+func (r *knownRule) attributes() []string {
+	all := append(slices.Clone(r.Per), r.Sum, r.Distinct)
+	for _, test := range r.When {
+		name, _, _ := strings.Cut(test, " ")
+		all = append(all, name)
+	}
+	return all
+}
+
+// knownRules returns the rules of the service, or of the file that --rules names.
+func (c *client) knownRules(cmd *cobra.Command) []knownRule {
+	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
+	defer cancel()
+	var known struct{ Rules []knownRule }
+	if answer, err := c.call(ctx, http.MethodGet, "/v1/rules", nil); err != nil || json.Unmarshal(answer, &known) != nil {
+		return nil
+	}
+	return known.Rules
+}
+
+// completeRules completes the name of a rule, and then the attributes of its key.
+func (c *client) completeRules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, r := range c.knownRules(cmd) {
+		switch {
+		case len(args) == 0:
+			names = append(names, r.Name)
+		case r.Name == args[0]:
+			return attributeArgs(r.Per, args)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeAttributes completes the attributes that the rules need or test.
+func (c *client) completeAttributes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, r := range c.knownRules(cmd) {
+		names = append(names, r.attributes()...)
+	}
+	return attributeArgs(names, args)
+}
+
+// attributeArgs returns NAME= for each attribute that args do not have.
+func attributeArgs(names, args []string) (missing []string, d cobra.ShellCompDirective) {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if arg := name + "="; name != "" && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, arg) }) {
+			missing = append(missing, arg)
+		}
+	}
+	if missing == nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return missing, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeZones completes the names of the time zones that the machine knows.
+func completeZones(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	names := []string{"UTC"}
+	_ = fs.WalkDir(os.DirFS("/usr/share/zoneinfo"), ".", func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return nil // it is left out
+		case name == ".":
+		case name[0] < 'A' || name[0] > 'Z': // the same zones once more, and tables
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+		case !e.IsDir() && name != "UTC":
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

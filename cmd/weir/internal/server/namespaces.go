@@ -1,0 +1,364 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+)
+
+// namespaces serves the namespaces of a location, and reloads their rules. A fault in the rules of one does
+// not affect the others.
+type namespaces struct {
+	parts
+	place place
+	set   *namespace.Set // those in service
+
+	mu      sync.Mutex           // held during a reload
+	all     map[string]*reloader // guarded by mu
+	bad     string               // faults of names that were logged last; guarded by mu
+	retired weir.Reports         // of namespaces that are gone; guarded by mu
+	closing sync.WaitGroup       // the engines of these
+
+	nodesOnce sync.Once // the warning about --nodes
+}
+
+// parts has what the namespaces share.
+type parts struct {
+	cfg         config.Config
+	backends    *backends
+	numbers     *metrics.Metrics
+	tops        *top.Collector
+	episodes    *episodes
+	credentials *credentials
+	log         *slog.Logger
+
+	telemetry *telemetry.Telemetry // or nil
+	keys      top.KeyText          // in logs
+}
+
+// newNamespaces serves what was read in p.
+func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*namespaces, error) {
+	s := &namespaces{parts: parts, place: p, set: namespace.NewSet(), all: map[string]*reloader{}}
+	s.logNames(bad)
+	for _, a := range first {
+		r := s.reloader(a)
+		s.all[a.name] = r
+		if err := r.swap(a.loaded, a.err, atStart); err != nil && a.err == nil {
+			s.publish()
+			return nil, errors.Join(err, s.close())
+		}
+	}
+	s.publish()
+	s.numbers.WatchNamespaces(func() int { return len(s.set.All()) })
+	return s, nil
+}
+
+// reloader returns the reloader of a new namespace.
+func (s *namespaces) reloader(a attempt) *reloader {
+	log := s.log
+	if s.place.dir != "" {
+		log = log.With("namespace", a.name)
+	}
+	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, 0, nil), publish: s.publish}
+	r.loaded = func(rules *rule.Set) {
+		s.warnNodes(rules)
+		s.backends.holds(rules)
+	}
+	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
+		tops := s.tops.ForNamespace(a.name)
+		options := append(s.backends.options(s.cfg),
+			weir.WithNamespace(counted(a.name)), weir.WithObserver(s.observer(r, a.name, tops)))
+		engine, err := weir.NewEngine(rules, options...)
+		if err != nil {
+			tops.Drop()
+			return nil, err
+		}
+		return namespace.New(a.name, engine, int64(s.cfg.Resources.Answer), tops), nil
+	}
+	return r
+}
+
+// warnNodes warns, once, if rules admit requests from this instance's memory during
+// an outage and the number of instances is not known.
+func (s *namespaces) warnNodes(rules *rule.Set) {
+	if s.backends.shared == nil || s.backends.here != nil || s.cfg.Nodes != 0 {
+		return
+	}
+	for i := range rules.Len() {
+		if r := rules.Rule(i); r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.OnOutage == rule.OutageLocal {
+			s.nodesOnce.Do(func() {
+				s.log.Warn("--nodes is not set: while the store is unavailable, each instance admits the whole quota again; "+
+					"set the number of instances, or auto", "rule", r.Name)
+			})
+			return
+		}
+	}
+}
+
+// observer returns the observer of the engine of a namespace.
+func (s *namespaces) observer(r *reloader, name string, tops *top.Collector) weir.Observer {
+	o := &observer{Namespace: r.numbers, name: name, tops: tops, episodes: s.episodes, keys: s.keys}
+	if s.log.Enabled(context.Background(), slog.LevelDebug) {
+		o.denials = r.log
+	}
+	if s.telemetry.Traces() {
+		o.traces = s.telemetry
+	}
+	return o
+}
+
+// counted returns the namespace under which a store counts for the namespace called
+// name. That of the default one is empty, as it is for engines without a namespace.
+func counted(name string) string {
+	if name == namespace.Default {
+		return ""
+	}
+	return name
+}
+
+// publish makes the set of the namespaces in service that of s.all.
+func (s *namespaces) publish() {
+	var all []*namespace.Namespace
+	for _, r := range s.all {
+		all = append(all, r.space)
+	}
+	s.set.Replace(all)
+}
+
+// reload reads the rules, the tokens and the certificates again on request. asked
+// names the source of the request in the log. The error joins that of the access and that
+// of the rules.
+func (s *namespaces) reload(asked string) error {
+	access := s.credentials.reload(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.place.file.stdin != nil:
+		return cmp.Or(access, errStdin)
+	case s.place.path() == "":
+		return cmp.Or(access, errNoFile)
+	}
+	return errors.Join(access, s.scan(asked, true))
+}
+
+// changed implements watched. It reads files again that differ from what the last
+// attempt has read, whether that succeeded or not.
+func (s *namespaces) changed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.scan("file", false) // the errors are logged, and have no other reader
+}
+
+// scan reads the rules of all namespaces, or only of those whose files have changed.
+// It needs mu.
+func (s *namespaces) scan(asked string, all bool) error {
+	found, bad, err := s.place.list()
+	if err != nil {
+		for _, r := range s.all {
+			r.numbers.Refused()
+		}
+		s.log.Error("rules refused; the old rules stay in force", "asked", asked, "error", err)
+		return err
+	}
+	s.logNames(bad)
+	var errs []error
+	if len(bad) > 0 {
+		errs = append(errs, bad)
+	}
+	here := map[string]bool{}
+	slow := false
+	for _, a := range found {
+		here[a.name] = true
+		r := s.all[a.name]
+		isNew := r == nil
+		if isNew {
+			r = s.reloader(a)
+			s.all[a.name] = r
+		}
+		if slow || !isNew && !all && !r.changed() {
+			continue
+		}
+		l, err := r.rules.read()
+		if !isNew && !all && l.hash == r.tried {
+			continue
+		}
+		if err := r.swap(l, err, asked); err != nil {
+			errs = append(errs, err)
+			slow = errors.Is(err, files.ErrSlow) // the next file would take as long
+		}
+	}
+	gone := maps.Clone(s.all)
+	maps.DeleteFunc(gone, func(name string, _ *reloader) bool { return here[name] })
+	maps.DeleteFunc(s.all, func(name string, _ *reloader) bool { return !here[name] })
+	s.publish() // before old engines are closed, so that no call uses them
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		s.retire(gone[name], asked)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return joined(errs)
+}
+
+// logNames logs faults of names, unless it has logged them before.
+func (s *namespaces) logNames(bad fault.List) {
+	text := ""
+	if err := bad.Err(); err != nil {
+		text = err.Error()
+	}
+	if text != s.bad {
+		s.bad = text
+		for _, f := range bad {
+			s.log.Error("file not served", "error", f)
+		}
+	}
+}
+
+// retire ends the service of a namespace whose file no longer exists, and which is not published any
+// more. What it has counted stays in the store until it expires.
+func (s *namespaces) retire(r *reloader, asked string) {
+	r.numbers.Drop()
+	r.log.Info("namespace gone", "asked", asked)
+	if !r.isOpen() {
+		return
+	}
+	r.space.Tops().Drop()
+	s.closing.Go(func() {
+		_ = r.space.Engine().Close() // does not own its store
+		reports := r.space.Engine().Reports()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.retired = together(s.retired, reports)
+	})
+}
+
+// close closes all engines, after the last request.
+func (s *namespaces) close() error {
+	s.closing.Wait()
+	var all sync.WaitGroup
+	for _, n := range s.set.All() {
+		if e := n.Engine(); e != nil {
+			all.Go(func() { _ = e.Close() }) // does not own its store
+		}
+	}
+	all.Wait()
+	return nil
+}
+
+// reports returns the numbers of the reports of all namespaces.
+func (s *namespaces) reports() weir.Reports {
+	s.mu.Lock()
+	total := s.retired
+	s.mu.Unlock()
+	for _, n := range s.set.All() {
+		if e := n.Engine(); e != nil {
+			total = together(total, e.Reports())
+		}
+	}
+	return total
+}
+
+// together returns the sums of the numbers in a and b.
+func together(a, b weir.Reports) weir.Reports {
+	return weir.Reports{
+		Pending: a.Pending + b.Pending, Recorded: a.Recorded + b.Recorded, Lost: a.Lost + b.Lost, Dropped: a.Dropped + b.Dropped,
+	}
+}
+
+// files implements watched.
+func (s *namespaces) files() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	if s.place.dir != "" {
+		first, err := namespace.In(s.place.dir, namespace.Default)
+		if err == nil {
+			all = append(all, s.place.dir, first) // the directory is watched even if it is empty
+		}
+	}
+	for _, r := range s.all {
+		all = append(append(all, r.lists...), r.rules.path)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// onSignal reloads for each of signals, which are SIGHUP.
+func (s *namespaces) onSignal(ctx context.Context, signals <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			if err := s.reload("SIGHUP"); errors.Is(err, errNoFile) || errors.Is(err, errStdin) {
+				s.log.Warn(err.Error())
+			}
+		}
+	}
+}
+
+// rules returns the number of rules in force, in all namespaces, and the number of
+// namespaces that have none because their files have faults.
+func (s *namespaces) rules() (rules, without int) {
+	for _, n := range s.set.All() {
+		if e := n.Engine(); e != nil {
+			rules += e.Rules().Len()
+		} else {
+			without++
+		}
+	}
+	return rules, without
+}
+
+// stats returns the state of the store in memory, by the rules in force.
+func (s *namespaces) stats() metrics.StoreStats {
+	if !s.backends.local.Loaded() {
+		return metrics.StoreStats{}
+	}
+	memory := s.backends.local.Memory
+	var all metrics.StoreStats
+	all.Bytes, all.MaxBytes, all.Full = memory.Totals()
+	for _, n := range s.set.All() {
+		e := n.Engine()
+		if e == nil {
+			continue
+		}
+		rules := e.Rules()
+		for i := range rules.Len() {
+			r := rules.Rule(i)
+			space := store.NewSpace(counted(n.Name()), rules.Compiled().ID(i), r.Name, r.MaxKeys)
+			row := metrics.RuleStats{Namespace: n.Name(), Rule: r.Name, Holds: -1, Banned: -1}
+			for _, st := range memory.Stats(space) {
+				row.Keys = st.Keys
+			}
+			bans := r.Ban.For > 0
+			if s.backends.shared == nil && (r.Holds() || bans) {
+				holds, banned := memory.Tally(space)
+				if r.Holds() {
+					row.Holds = holds
+				}
+				if bans {
+					row.Banned = banned
+				}
+			}
+			all.Rules = append(all.Rules, row)
+		}
+	}
+	return all
+}

@@ -1,0 +1,76 @@
+package memstore
+
+import (
+	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// apply runs do on the key of op with hits, and writes the answer into the op's result:
+// in the key's own memory where what it becomes fits there, and else on a scratch
+// state, which is copied to new memory. It follows find.
+func (s *Store) apply(p *opSlot, op *store.Op, do verb.Verb, hits window.Hits) {
+	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
+	if hits.N == 0 && do <= verb.Refund {
+		if l.Do(verb.Look, r, state, p.now, hits, nil); do != verb.Take && r.Banned { // a ban denies takes and checks alone
+			r.Allowed, r.RetryAfter = true, 0
+		}
+		return
+	}
+	if l.Ban.For > 0 || l.HoldLength() > 0 {
+		p.keyspace.follow(l)
+	}
+	var hold *window.Hold
+	if op.Hold != nil {
+		hold = &op.Hold.Hold
+	}
+	work := state
+	if room := l.WordsAfter(do, state, hits); room > cap(state) {
+		work = p.shard.stripe.copyOf(state, room)
+	}
+	next := l.Do(do, r, work, p.now, hits, hold)
+	switch {
+	case do == verb.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
+		return // nothing has changed
+	case len(state) > 0 && len(next) > 0 && &next[0] == &state[0]:
+		p.at.Resize(len(next))
+		if do >= verb.Refund || r.Banned { // otherwise no key expires earlier
+			p.shard.table.Touch(p.at, p.expires(r))
+		}
+	default:
+		s.putState(p, next, r)
+	}
+	p.shard.mark(p.key)
+}
+
+// putState makes next the state of the key. The memory of next is not the table's.
+func (s *Store) putState(p *opSlot, next window.State, r *window.Result) {
+	t := &p.shard.table
+	change := -t.Keys()
+	if len(next) > 0 {
+		e := s.clock.expiry(p.read, p.keyspace)
+		if t.Put(p.at, p.key, next, p.expires(r), e.Expiry) > 0 {
+			e.raise()
+		}
+	} else if p.at.Known() {
+		t.Remove(p.at, p.key)
+	}
+	p.shard.account(&s.memory)
+	change += t.Keys()
+	if p.reserved {
+		p.reserved = false
+		change--
+	}
+	if change != 0 {
+		p.keyspace.keys.Add(int64(change))
+	}
+}
+
+// expires returns when the key of p, which r was answered for, expires, or an
+// earlier instant.
+func (p *opSlot) expires(r *window.Result) int64 {
+	if r.ResetAfter == window.Never {
+		return 1<<63 - 1
+	}
+	return int64(p.now.Add(r.ResetAfter))
+}
