@@ -90,10 +90,11 @@ vet: # and fail if the library exports more than it should
 	$(GO) vet $(PACKAGES)
 	@$(GO) run ./scripts/surface -most 700 >/dev/null
 
-# The code has files for single systems, and tests too. The systems that nobody runs the
-# tests on are at least compiled.
+# The code has files for single systems, and tests too. The systems and processors that
+# nobody runs the tests on are at least compiled.
 portable:
-	@for os in windows darwin; do echo "GOOS=$$os $(GO) vet"; GOOS=$$os $(GO) vet $(PACKAGES) || exit 1; done
+	@for target in windows/amd64 darwin/arm64 linux/arm64; do echo "$$target: $(GO) vet"; \
+	GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet $(PACKAGES) || exit 1; done
 
 # Released modules require each other at a version that is not published, so they are
 # tidied in a clone of the working tree that serves them.
@@ -263,8 +264,8 @@ bench: ## run all benchmarks, or those that match BENCH
 # prints tables instead:
 # PEERS="-quick", PEERS="-only hot,million", charts with -images DIR. A real-time
 # priority is left (chrt), because it keeps the system's own threads from running.
-bench-peers: ## measure weir and its peers, and write docs/explanation/benchmarks.md (twenty minutes)
-	@chrt -o -p 0 $$$$ >/dev/null 2>&1; cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images -page ../docs/explanation/benchmarks.md)
+bench-peers: ## measure weir and its peers, and write the page and benchmarks/RESULTS.md (twenty minutes)
+	@chrt -o -p 0 $$$$ >/dev/null 2>&1; cd benchmarks && $(GO) run . $(or $(PEERS),-images ../docs/images -results RESULTS.md -page ../docs/explanation/benchmarks.md)
 
 # A module of its own, because SQLite and pebble are large. `go mod tidy` does not
 # work there: a module that SQLite's tests need is not to be had.

@@ -130,6 +130,7 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},
 		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
 	},
+	"cmd/weir/internal/rulefmt": {ours: []string{"fault"}, theirs: []string{"github.com/goccy/go-yaml"}, pure: true},
 	"cmd/weir/internal/rulewriter": {
 		ours:   []string{"internal/printable", "rule", "rulefile", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
@@ -169,7 +170,7 @@ var arrows = map[string]arrow{
 		ours: []string{
 			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/files", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
-			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
+			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulefmt", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},
@@ -208,6 +209,7 @@ var testModules = []string{
 	"github.com/santhosh-tekuri/jsonschema",
 	"go.opentelemetry.io/proto/otlp",
 	"go.uber.org/goleak",
+	"helm.sh/helm",
 	"k8s.io",
 	"sigs.k8s.io",
 	"google.golang.org/protobuf",

@@ -1,7 +1,7 @@
 // Command benchmarks measures weir, its peers and the raw costs in one run, and prints the tables as one Markdown
-// document, or writes them as a page.
+// document, or writes them as the results and the page for users.
 //
-//	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR] [-page FILE]
+//	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR] [-results FILE -page FILE]
 //
 // The sections are, in this order: hot, million, cores, collector, accuracy, engine, interfaces, envoy, stopped, grpc,
 // resp, redis, batched, unbatched, cold, growth, expiry, rolling, matching, windows, replay. A full run takes about
@@ -101,7 +101,7 @@ var quick = settings{
 // what the system does in one turn.
 func (s settings) few() int { return max(s.rounds, 3) }
 
-// found has the numbers of a run that the page's opening and its aims refer to, by section, row and column. A
+// found has the numbers of a run that the page and the texts of tables refer to, by section, row and column. A
 // number that was not measured is absent.
 type found map[cell]float64
 
@@ -123,7 +123,8 @@ func run(args []string, out, progress io.Writer) error {
 	only := flags.String("only", "", "sections to measure, separated by commas; default: all")
 	rounds := flags.Int("rounds", 0, "rounds of every row; 0 is the default")
 	images := flags.String("images", "", "`folder` for the charts; default: no charts")
-	file := flags.String("page", "", "`file` to write the page to, after all sections were measured; default: print the tables")
+	page := flags.String("page", "", "`file` to write the page for users to, after all sections were measured; default: print the tables")
+	results := flags.String("results", "", "`file` to write all tables to, with -page")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) { // the help is printed
 		return nil
 	} else if err != nil {
@@ -133,8 +134,11 @@ func run(args []string, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if *file != "" && *only != "" {
+	if *page != "" && *only != "" {
 		return errors.New("-page needs all sections; leave out -only")
+	}
+	if (*page == "") != (*results == "") {
+		return errors.New("-page and -results are from one run; give both")
 	}
 	s := full
 	if *fast {
@@ -171,27 +175,29 @@ func run(args []string, out, progress io.Writer) error {
 	}
 	fmt.Fprintf(progress, "%6.0f s  done\n", time.Since(s.began).Seconds())
 	facts := s.facts(tables)
-	if *file == "" {
+	if *page == "" {
 		fmt.Fprint(out, s.render("tables", facts))
 		return errors.Join(failed, writeImages(*images, s.images))
 	}
 	if failed != nil {
 		return fmt.Errorf("the page is as it was: %w", failed)
 	}
-	text := s.render("page", facts)
-	// The page is replaced whole.
-	next := *file + ".next"
-	if err := errors.Join(writeImages(*images, s.images), os.WriteFile(next, []byte(text), 0o644)); err != nil {
+	err = writeImages(*images, s.images)
+	for _, f := range []struct{ name, part string }{{*results, "results"}, {*page, "page"}} {
+		err = errors.Join(err, os.WriteFile(f.name+".next", []byte(s.render(f.part, facts)), 0o644))
+	}
+	if err != nil {
 		return err
 	}
-	return os.Rename(next, *file)
+	// Both are replaced whole.
+	return errors.Join(os.Rename(*results+".next", *results), os.Rename(*page+".next", *page))
 }
 
-// command returns the make command that repeats the run. make itself sets -images and -page.
+// command returns the make command that repeats the run. make itself sets -images, -results and -page.
 func command(flags *flag.FlagSet) string {
 	var given []string
 	flags.Visit(func(f *flag.Flag) {
-		if f.Name != "images" && f.Name != "page" {
+		if f.Name != "images" && f.Name != "page" && f.Name != "results" {
 			given = append(given, "-"+f.Name+"="+f.Value.String())
 		}
 	})
@@ -220,13 +226,13 @@ func choose(only string) (chosen []section, err error) {
 	return chosen, nil
 }
 
-// draw stores a chart, if the run has charts, and returns its path in the page.
+// draw stores a chart, if the run has charts, and returns its path in the results.
 func (s settings) draw(name string, c chart) string {
 	if s.images == nil || len(c.bars) == 0 {
 		return ""
 	}
 	s.images[name] = c.svg("run of " + s.run)
-	return "../images/" + name
+	return "../docs/images/" + name
 }
 
 // writeImages writes the charts into a folder.

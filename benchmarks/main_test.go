@@ -37,9 +37,9 @@ func TestOnly(t *testing.T) { // not parallel: it measures the heap of the proce
 	for _, want := range []string{
 		"# weir and its peers, measured side by side\n",
 		"Made by `make bench-peers PEERS=\"-only=hot,million -quick=true\"`.",
-		"\n## One hot key in memory\n", "](../images/hot.svg)",
+		"\n## One hot key in memory\n", "](../docs/images/hot.svg)",
 		"\n|  | one core | two cores | denied, one core | × reference | on two | allocations | admitted |\n",
-		"\n## A million keys in memory\n", "](../images/million.svg)",
+		"\n## A million keys in memory\n", "](../docs/images/million.svg)",
 		"\n|  | zipf, one core | two cores | gain | uniform, one core | × reference (zipf) | on two | allocations | bytes a key | GC ms | admitted (zipf) |\n",
 	} {
 		if !strings.Contains(out.String(), want) {

@@ -6,13 +6,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestPage makes a whole page in a quick run and compares it with the page in docs:
-// all that does not depend on the machine must be equal. So titles, rows, columns,
-// explanations and notes on the page are those of the program.
+const (
+	pageFile    = "../docs/explanation/benchmarks.md"
+	resultsFile = "RESULTS.md"
+)
+
+// TestPage makes the page and the results in a quick run and compares them with those
+// that are committed: all that does not depend on the machine must be equal. So titles,
+// rows, columns, explanations and notes are those of the program.
 func TestPage(t *testing.T) { // not parallel: it measures the heap of the process
 	if testing.Short() {
 		t.Skip("measures every row, which takes minutes: make peers")
@@ -23,29 +29,63 @@ func TestPage(t *testing.T) { // not parallel: it measures the heap of the proce
 		}
 	}
 	folder := t.TempDir()
-	file := filepath.Join(folder, "benchmarks.md")
-	if err := run([]string{"-quick", "-images", filepath.Join(folder, "images"), "-page", file}, io.Discard, io.Discard); err != nil {
+	page, results := filepath.Join(folder, "benchmarks.md"), filepath.Join(folder, "RESULTS.md")
+	if err := run([]string{"-quick", "-images", filepath.Join(folder, "images"), "-page", page, "-results", results}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	made := read(t, file)
+	compareWhole(t, pageFile, read(t, page), 4)
+	compareWhole(t, resultsFile, read(t, results), len(sections())+1)
+}
+
+// compareWhole compares a committed file with what a quick run has made, which has titles.
+func compareWhole(t *testing.T, file, made string, titles int) {
+	t.Helper()
 	if strings.Contains(made, "NaN") || strings.Contains(made, "Inf") {
-		t.Error("got numbers that are none in the page")
+		t.Errorf("got numbers that are none for %s", file)
 	}
-	if got, want := strings.Count(made, "\n## "), len(sections())+5; got != want {
-		t.Errorf("got %d titles, want %d", got, want)
+	if got := strings.Count(made, "\n## "); got != titles {
+		t.Errorf("got %d titles for %s, want %d", got, file, titles)
 	}
-	got, want := skeleton(read(t, "../docs/explanation/benchmarks.md")), skeleton(made)
+	got, want := skeleton(read(t, file)), skeleton(made)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("docs/explanation/benchmarks.md is not what make bench-peers writes, from this line on:\n got %s\nwant %s", lineAt(got, i), lineAt(want, i))
+			t.Fatalf("%s is not what make bench-peers writes, from this line on:\n got %s\nwant %s", file, lineAt(got, i), lineAt(want, i))
 		}
+	}
+}
+
+// The page is short, and its table about accuracy and its run are those of the results.
+func TestPageFitsResults(t *testing.T) {
+	t.Parallel()
+	page, results := read(t, pageFile), read(t, resultsFile)
+	if n := strings.Count(page, "\n"); n > 120 {
+		t.Errorf("the page has %d lines, want at most 120", n)
+	}
+	run := regexp.MustCompile(`(?m)^- run: .*$`)
+	if got, want := run.FindString(page), run.FindString(results); got != want || got == "" {
+		t.Errorf("the page has %q, the results %q", got, want)
+	}
+	_, table, _ := strings.Cut(results, "\n## Accuracy\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := 0
+	for _, m := range regexp.MustCompile(`(?m)^\| ([a-zA-Z][^|]*) \| (.*) \|$`).FindAllStringSubmatch(table, -1) {
+		rows++
+		cells := strings.Split(m[2], " | ")
+		over := slices.Max(cells[:len(cells)-2]) // all have one digit in front
+		want := "\n| " + strings.Join(append([]string{m[1], over}, cells[len(cells)-2:]...), " | ") + " |\n"
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks the row%s", want)
+		}
+	}
+	if rows < 10 {
+		t.Errorf("got %d rows about accuracy", rows)
 	}
 }
 
 // The pictures of the page are from its run, and show what the program draws.
 func TestPictures(t *testing.T) {
 	t.Parallel()
-	page := read(t, "../docs/explanation/benchmarks.md")
+	page := read(t, pageFile)
 	run := regexp.MustCompile(`(?m)^- run: (.* UTC), `).FindStringSubmatch(page)
 	if run == nil {
 		t.Fatal("got a page without the time of its run")
@@ -78,7 +118,7 @@ func TestPageIsWhole(t *testing.T) {
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := run([]string{"-quick", "-only", "hot", "-page", file}, io.Discard, io.Discard)
+	err := run([]string{"-quick", "-only", "hot", "-page", file, "-results", file + ".results"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "-page needs all sections") {
 		t.Errorf("got error %v, want one that names the flag", err)
 	}

@@ -79,7 +79,7 @@ func batched(s settings) *table {
 		return to(baseline, 1)(g, i)
 	}
 	return g.table(s, []column{
-		{"1 caller", "", number, at(0)}, {"64", "64", number, at(1)}, {"256", "256", number, at(2)}, {"apart", "", number, at(3)}, {"× INCR (64)", "", ratio, by(1)},
+		{"1 caller", "", number, at(0)}, {"64", "", number, at(1)}, {"256", "", number, at(2)}, {"apart", "", number, at(3)}, {"× INCR (64)", "", ratio, by(1)},
 		{"× INCR (apart)", "", ratio, by(3)}, {"× EVALSHA (64)", "", ratio, to("raw: EVALSHA of one INCR, rueidis", 1)}, {"× baseline (256)", "", ratio, to("raw: baseline, a script for 16 keys", 2)},
 		{"× its batched baseline (64)", "", ratio, ownBaseline}, {"× with deadlines and answers (64)", "", ratio, to("raw: baseline, batched, with deadlines and answers", 1)}, {"p99 at 64", "", timing, at(4)},
 	})
@@ -92,7 +92,7 @@ func unbatched(s settings) *table {
 		return measure.Numbers{some.PerSecond, some.P99}
 	})
 	return g.table(s, []column{
-		{"64 callers", "64", number, at(0)}, {"× INCR", "", ratio, by(0)}, {"× EVALSHA", "", ratio, to("raw: EVALSHA of one INCR, rueidis", 0)},
+		{"64 callers", "", number, at(0)}, {"× INCR", "", ratio, by(0)}, {"× EVALSHA", "", ratio, to("raw: EVALSHA of one INCR, rueidis", 0)},
 		{"× baseline", "", ratio, to("raw: baseline, one key with a deadline", 0)}, {"p99", "", timing, at(1)},
 	})
 }

@@ -245,52 +245,15 @@ func timing(ns float64) string {
 //go:embed page.md.tmpl
 var pageText string
 
-// render returns a part of the page: all of it, its aims, or the title and the text of a section. The functions of
-// the template take sections, rows and columns.
+// render returns a part of the template: the page, the results, or the title and the text of a section. The functions
+// of the template take sections, rows and columns.
 func (s settings) render(part string, data any) string {
 	f := s.found
-	per := func(section, column, row, other string) float64 {
-		return f.at(section, row, column) / f.at(section, other, column)
-	}
-	ours := func(section, column string) float64 {
-		return max(f.at(section, "weir bucket", column), f.at(section, "weir fixed", column), f.at(section, "weir sliding, exact", column))
-	}
-	// judge returns what was reached, and whether it is enough.
-	judge := func(enough bool, format string, numbers ...any) string {
-		switch text := fmt.Sprintf(format, numbers...); {
-		case strings.Contains(text, "–"):
-			return "– | not measured"
-		case enough:
-			return text + " | reached"
-		default:
-			return text + " | missed"
-		}
-	}
 	t := template.New("page").Funcs(template.FuncMap{
-		"at": f.at, "per": per, "ours": ours, "judge": judge, "min": math.Min,
-		"n":      func(section, row, column string) string { return number(f.at(section, row, column)) },
-		"max":    func(n ...float64) float64 { return slices.Max(n) },
-		"number": number, "whole": whole, "ratio": ratio, "times": times, "thrice": thrice, "share": share, "timing": timing,
-		"worst": f.worst, "faster": f.faster,
-		"most":  func(limit, n float64) string { return judge(n <= limit, "%s", times(n)) },
-		"least": func(limit, n float64) string { return judge(n >= limit, "%s", times(n)) },
-		// The maximum gain of the cores of a machine is that of code that does almost nothing.
-		"gained": func(section, row, raw string) string {
-			n, limit := f.at(section, row, "gain"), f.at(section, raw, "gain")
-			return judge(n >= 1.8 || n >= 0.9*limit, "%s, raw %s", times(n), times(limit))
-		},
-		// A pause that the table causes recurs in every turn.
-		"pauses": func(column string) string {
-			bucket, sliding := func(c string) float64 { return f.at("growth", "weir bucket", c) }, func(c string) float64 { return f.at("growth", "weir sliding, exact", c) }
-			n := bucket(column) + sliding(column)
-			return judge(n == 0, "%s; at most %s in a turn, reads of memory %s", number(n), number(max(bucket("most "+column), sliding("most "+column))), number(f.at("growth", readsRow, "most "+column)))
-		},
-		// Rates of the three kinds of windows, as parts of base. The baseline next to them is a program that does only
-		// what weir promises to its callers.
-		"kinds": func(sliding, others float64, section, callers, base, baseline string) string {
-			a, b, c := per(section, callers, "weir sliding", base), per(section, callers, "weir bucket", base), per(section, callers, "weir fixed", base)
-			return judge(a >= sliding && b >= others && c >= others, "%s; %s; %s; the baseline %s", ratio(a), ratio(b), times(c), times(per(section, callers, baseline, base)))
-		},
+		"at":    f.at,
+		"n":     func(section, row, column string) string { return number(f.at(section, row, column)) },
+		"ratio": ratio, "thrice": thrice, "timing": timing,
+		"worst": f.worst, "faster": f.faster, "accuracy": f.accuracy,
 		"keys": counted(s.keys), "grown": counted(s.grown), "arrivals": counted(s.arrivals), "lines": counted(s.lines),
 		"pointers": func(by float64) string { return number(by * float64(s.pointers)) },
 		"cores":    runtime.NumCPU, "few": s.few, "slice": func(n int) time.Duration { return time.Duration(n) * s.slice },
@@ -306,6 +269,21 @@ func (s settings) render(part string, data any) string {
 }
 
 func counted(n int) func() string { return func() string { return number(float64(n)) } }
+
+// accuracy returns the rows of the page's table about accuracy: the most that each limiter admits over all traces, and
+// what the last two columns of the table of results say.
+func (f found) accuracy(tables []*table) (rows []string) {
+	for _, t := range tables {
+		if t.Title != "Accuracy" {
+			continue
+		}
+		for _, row := range t.rows {
+			over := thrice(f.at("accuracy", strings.TrimSuffix(row[0], " *"), "over"))
+			rows = append(rows, strings.Join(append([]string{row[0], over}, row[len(row)-2:]...), " | "))
+		}
+	}
+	return rows
+}
 
 // worst returns the most that a limiter other than weir admits.
 func (f found) worst() float64 {

@@ -83,3 +83,18 @@ func TestChartOrder(t *testing.T) {
 		}
 	}
 }
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		turns []float64
+		want  string
+	}{{[]float64{0, 0, 0}, "0"}, {[]float64{3, 0, 1}, "0 to 3"}, {[]float64{256, 257, 256}, "256 to 257"}} {
+		if got := span(c.turns, number, " to ", ""); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.turns, got, c.want)
+		}
+	}
+	if got := span([]float64{0.46, 0}, share, "–", " %"); got != "0–46 %" {
+		t.Errorf("got %q, want 0–46 %%", got)
+	}
+}

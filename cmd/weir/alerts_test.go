@@ -77,11 +77,11 @@ var (
 	processed = []string{"process_cpu_seconds_total", "process_resident_memory_bytes"}
 )
 
-// metricLabels returns the labels of each metric in docs/guides/operate.md. A test of
+// metricLabels returns the labels of each metric in docs/reference/metrics.md. A test of
 // internal/metrics compares that table with the program.
 func metricLabels(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/guides/operate.md")
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s: got severity %q", a.Alert, s)
 		}
 	}
-	page, err := os.ReadFile("../../docs/guides/operate.md")
+	page, err := os.ReadFile("../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 )
 
 // TestUnit lets systemd check the unit, by itself and with the addition of
-// docs/guides/operate.md: that it knows every line, and how exposed the service is. The unit
+// docs/guides/deployment.md: that it knows every line, and how exposed the service is. The unit
 // itself does not run here.
 func TestUnit(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/guides/operate.md")
+	page, err := os.ReadFile("../../docs/guides/deployment.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestUnit(t *testing.T) {
 		}
 	}
 	if addition == "" {
-		t.Fatal("docs/guides/operate.md has no addition to the unit")
+		t.Fatal("docs/guides/deployment.md has no addition to the unit")
 	}
 	t.Run("alone", func(t *testing.T) { t.Parallel(); testUnit(t, "") })
 	t.Run("outside", func(t *testing.T) { t.Parallel(); testUnit(t, addition) })

@@ -52,6 +52,33 @@ func commandLines(value any) (all [][]string) {
 	return all
 }
 
+// The manifests on the page about Kubernetes have a command line that weir accepts.
+func TestKubernetesPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/guides/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	for _, m := range fence.FindAllStringSubmatch(string(page), -1) {
+		if m[1] != "yaml" {
+			continue
+		}
+		var document map[string]any
+		if err := yaml.Unmarshal([]byte(m[2]), &document); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range commandLines(document) {
+			lines++
+			// The token and the store are in the Secret.
+			acceptsServe(t, append(args, "--insecure", "--store", "redis://127.0.0.1:1"))
+		}
+	}
+	if lines != 1 {
+		t.Errorf("got %d command lines, want 1", lines)
+	}
+}
+
 // TestManifests runs the command lines in the manifests, checks the rules in them,
 // and that the files that Compose mounts exist.
 func TestManifests(t *testing.T) {

@@ -1,3 +1,3 @@
-// Package kubernetes is for tests only: they decode the manifests in this
-// directory strictly into the types of Kubernetes.
+// Package kubernetes is for tests only: they decode the manifests in this directory, and
+// what the chart in ../helm/weir makes, strictly into the types of Kubernetes.
 package kubernetes

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	apps "k8s.io/api/apps/v1"
+	scaling "k8s.io/api/autoscaling/v2"
 	core "k8s.io/api/core/v1"
+	network "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -27,7 +29,8 @@ func decode(t *testing.T, src []byte) any {
 	types := map[string]any{
 		"v1/ConfigMap": &core.ConfigMap{}, "v1/Secret": &core.Secret{}, "v1/Service": &core.Service{},
 		"apps/v1/Deployment": &apps.Deployment{}, "apps/v1/StatefulSet": &apps.StatefulSet{},
-		"policy/v1/PodDisruptionBudget": &policy.PodDisruptionBudget{},
+		"policy/v1/PodDisruptionBudget": &policy.PodDisruptionBudget{}, "networking.k8s.io/v1/NetworkPolicy": &network.NetworkPolicy{},
+		"autoscaling/v2/HorizontalPodAutoscaler": &scaling.HorizontalPodAutoscaler{},
 	}
 	object := types[kind.APIVersion+"/"+kind.Kind]
 	if object == nil {
@@ -102,10 +105,10 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestDurablePage decodes the manifests in docs/guides/durable.md.
-func TestDurablePage(t *testing.T) {
+// TestPage decodes the manifests in docs/guides/kubernetes.md.
+func TestPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/guides/durable.md")
+	page, err := os.ReadFile("../../docs/guides/kubernetes.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,34 +58,34 @@ func names(t *testing.T) map[string]bool {
 	return found
 }
 
-// docs/guides/operate.md has one table of all metrics, with their labels, and no others.
+// docs/reference/metrics.md has all metrics, with their labels, and no others.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/guides/operate.md")
+	page, err := os.ReadFile("../../../../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(page), "\n### Metrics\n")
+	_, section, ok := strings.Cut(string(page), "\n## Metrics\n")
 	if !ok {
-		t.Fatal("docs/guides/operate.md has no section called Metrics")
+		t.Fatal("docs/reference/metrics.md has no section called Metrics")
 	}
-	section, _, _ = strings.Cut(section, "\n#")
+	section, _, _ = strings.Cut(section, "\n## ")
 	told := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(weir_[^`]+)` \\|").FindAllStringSubmatch(section, -1) {
 		if told[row[1]] {
-			t.Errorf("the table has %s twice", row[1])
+			t.Errorf("the page has %s twice", row[1])
 		}
 		told[row[1]] = true
 	}
 	there := names(t)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if !told[name] {
-			t.Errorf("the table in docs/guides/operate.md lacks %s", name)
+			t.Errorf("docs/reference/metrics.md lacks %s", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(told)) {
 		if !there[name] {
-			t.Errorf("the table in docs/guides/operate.md has %s, which does not exist", name)
+			t.Errorf("docs/reference/metrics.md has %s, which does not exist", name)
 		}
 	}
 }

@@ -561,7 +561,7 @@ func TestKeyText(t *testing.T) {
 	}
 }
 
-// hashed returns what docs/guides/operate.md says that a hashed key is.
+// hashed returns what docs/guides/personal-data.md says that a hashed key is.
 func hashed(key string) string {
 	h := hmac.New(sha256.New, []byte("secret"))
 	h.Write([]byte(key))
