@@ -90,10 +90,11 @@ vet: # and fail if the library exports more than it should
 	$(GO) vet $(PACKAGES)
 	@$(GO) run ./scripts/surface -most 700 >/dev/null
 
-# The code has files for single systems, and tests too. The systems that nobody runs the
-# tests on are at least compiled.
+# The code has files for single systems, and tests too. The systems and processors that
+# nobody runs the tests on are at least compiled.
 portable:
-	@for os in windows darwin; do echo "GOOS=$$os $(GO) vet"; GOOS=$$os $(GO) vet $(PACKAGES) || exit 1; done
+	@for target in windows/amd64 darwin/arm64 linux/arm64; do echo "$$target: $(GO) vet"; \
+	GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet $(PACKAGES) || exit 1; done
 
 # Released modules require each other at a version that is not published, so they are
 # tidied in a clone of the working tree that serves them.

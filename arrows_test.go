@@ -130,6 +130,7 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},
 		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
 	},
+	"cmd/weir/internal/rulefmt": {ours: []string{"fault"}, theirs: []string{"github.com/goccy/go-yaml"}, pure: true},
 	"cmd/weir/internal/rulewriter": {
 		ours:   []string{"internal/printable", "rule", "rulefile", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
@@ -169,7 +170,7 @@ var arrows = map[string]arrow{
 		ours: []string{
 			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/files", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
-			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
+			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulefmt", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},
@@ -398,6 +399,9 @@ func goFiles(t *testing.T) []string {
 			return nil
 		}
 		base := entry.Name()
+		if name == "examples" {
+			return filepath.SkipDir // programs to copy, which the go command builds only by their names
+		}
 		if name != "." && (base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
 			return filepath.SkipDir
 		}

@@ -49,7 +49,7 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 		to.Receipt = r.Receipt.Take
 	}
 	to.Hits = max(to.Hits, 1)
-	to.Values = vector(to.Values, rules.Compiled, r.Attributes)
+	to.Values = valuesOf(to.Values, rules.Compiled, r.Attributes)
 	p.Matched = rules.Match(to.Values, p.Matched[:0], verb.NeedsReceipt())
 	return nil
 }
@@ -61,7 +61,7 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 // decide, with which FuzzFast compares it.
 func (c *call) decideFast(ctx context.Context, memory *memstore.Store, d *Decision, o *run.Options) (decided bool, err error) {
 	p, t := &c.plan, &c.fast
-	if memory == nil || p.Request.Verb > store.Record || len(p.Matched) == 0 {
+	if p.Request.Verb > store.Record || len(p.Matched) == 0 {
 		return false, nil
 	}
 	if cap(t.Ops) < len(p.Matched) {

@@ -173,8 +173,11 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	d.reset()
 	c := e.calls.Get().(*call)
 	if err = c.read(rules, verb, r); err == nil {
-		var decided bool
-		if decided, err = c.decideFast(ctx, e.memory, d, o); !decided {
+		decided := false
+		if e.memory != nil {
+			decided, err = c.decideFast(ctx, e.memory, d, o)
+		}
+		if !decided {
 			err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 		}
 	}

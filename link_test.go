@@ -101,7 +101,7 @@ func TestLimiterLinksLittle(t *testing.T) {
 	symbols := run("go", "tool", "nm", "limited.bin")
 	for _, not := range []string{
 		"regexp.Compile", "regexp/syntax.Parse", "encoding/json.Marshal", "encoding/json.Unmarshal",
-		"weir.(*Engine).Do", "weir/rule.New", "weir/internal/report.(*Reporter).run", "weir/internal/drive.(*Local).ask",
+		"weir.(*Engine).Do", "weir/rule.New", "weir/internal/report.(*Reporter).run", "weir/internal/drive.(*Local).askLocal",
 		"weir/internal/address.Canonical", "weir/internal/limittext.", "weir/window.(*holding).",
 	} {
 		for line := range strings.Lines(symbols) {

@@ -73,12 +73,16 @@ var (
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md", "benchmarks/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/zh/*/*.md", "benchmarks/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
-		pages = append(pages, found...)
+		for _, page := range found {
+			if !strings.Contains(page, "node_modules") { // of make docs
+				pages = append(pages, page)
+			}
+		}
 	}
 	for _, page := range pages {
 		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(readPage(t, page), ""), -1) {
@@ -101,8 +105,13 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// pairsPending are pages in Chinese that wait for a translation of what their English page has become.
-var pairsPending = []string{"docs/zh/guides/redis.md"}
+// pairsPending are the pages in Chinese that wait for a translation of their English page.
+var pairsPending = []string{
+	"README.zh-CN.md",
+	"docs/zh/explanation/windows.md",
+	"docs/zh/guides/redis.md",
+	"docs/zh/reference/rules.md",
+}
 
 // TestPairs compares each page in Chinese with its English page: the code is the
 // same apart from comments, and so are the names and numbers in the tables. It prints
@@ -117,10 +126,10 @@ func TestPairs(t *testing.T) {
 	for _, page := range pages {
 		pairs[page] = strings.Replace(page, "docs/zh/", "docs/", 1)
 	}
+	for _, page := range pairsPending {
+		delete(pairs, page)
+	}
 	for page, english := range pairs {
-		if slices.Contains(pairsPending, page) {
-			continue
-		}
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
 			zh, en := readPage(t, page), readPage(t, english)
@@ -192,10 +201,13 @@ func TestAccuracyOfOthers(t *testing.T) {
 		for limiter, name := range measured {
 			cell := regexp.MustCompile(`(?m)^\| \**` + limiter + `[^|]*\| ((?:\**[0-9]|almost|接近)[^|]*)\|`).FindStringSubmatch(readPage(t, page))
 			if cell == nil {
-				t.Errorf("%s has no row %s", page, limiter)
+				if page == "docs/explanation/comparison.md" { // the READMEs have some of its rows
+					t.Errorf("%s has no row %s", page, limiter)
+				}
 				continue
 			}
-			text := strings.Trim(strings.TrimSpace(cell[1]), "*")
+			number, _, _ := strings.Cut(cell[1], "[") // a footnote
+			text := strings.Trim(strings.TrimSpace(number), "* ")
 			want, slack := most(name)
 			got, err := strconv.ParseFloat(strings.Fields(text)[0], 64)
 			switch {

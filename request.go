@@ -69,9 +69,9 @@ func Attributes(namesAndValues ...string) []Attribute {
 	return attrs
 }
 
-// vector returns the values of attributes in the order of set's attributes. It
+// valuesOf returns the values of attributes in the order of set's attributes. It
 // reuses the memory of values, all of whose texts are empty.
-func vector(values []string, set *ruleset.Compiled, attributes []Attribute) []string {
+func valuesOf(values []string, set *ruleset.Compiled, attributes []Attribute) []string {
 	if n := set.Width(); cap(values) < n {
 		values = make([]string, n)
 	} else {

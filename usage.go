@@ -81,7 +81,7 @@ func (e *Engine) locate(name string, attributes []Attribute) (located, error) {
 	if err != nil {
 		return located{}, err
 	}
-	values := vector(nil, rules.Compiled, attributes)
+	values := valuesOf(nil, rules.Compiled, attributes)
 	op, i, ok, err := rules.Locate(name, values)
 	switch {
 	case err != nil:

@@ -127,7 +127,7 @@ type Hold struct {
 	// Sure, in a cancel, states that the take was counted.
 	Sure bool
 
-	// Quiet, in a record, makes hits past the quota no strike ([window.Ban]).
+	// NoStrike, in a record, makes hits past the quota no strike ([window.Ban]).
 	NoStrike bool
 }
 

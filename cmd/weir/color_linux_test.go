@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,20 +40,19 @@ func TestColours(t *testing.T) {
 		cmd := exec.Command("weir", tc.args...) // which TestMain provides
 		cmd.Dir, cmd.Stdout, cmd.Stderr = dir, side, side
 		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "NO_COLOR=") || strings.HasPrefix(s, "TERM=") }), "TERM=xterm", tc.env)
-		_ = cmd.Run() // of faults
-		b := make([]byte, 1<<16)
-		n, err := screen.Read(b)
-		if err != nil {
+		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		_ = side.Close()
+		b, _ := io.ReadAll(screen) // it ends with an error, when the program does
+		_ = cmd.Wait()             // the error is that of faults
 		for _, want := range tc.want {
-			if !strings.Contains(string(b[:n]), want) {
-				t.Errorf("%v: got %q, want %q", tc.args, b[:n], want)
+			if !strings.Contains(string(b), want) {
+				t.Errorf("%v: got %q, want %q", tc.args, b, want)
 			}
 		}
-		if len(tc.want) == 0 && strings.Contains(string(b[:n]), "\x1b") {
-			t.Errorf("%v %s: got %q, want no colours", tc.args, tc.env, b[:n])
+		if len(tc.want) == 0 && strings.Contains(string(b), "\x1b") {
+			t.Errorf("%v %s: got %q, want no colours", tc.args, tc.env, b)
 		}
 	}
 }

@@ -100,7 +100,7 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		&cobra.Group{ID: "service", Title: "Service and rules:"},
 		&cobra.Group{ID: "client", Title: "Calls to a running service:"},
 	)
-	for _, c := range []*cobra.Command{newServe(), newCheck(), newTest(), newImport(), newInit(), newSchema(), newReplay(), newCompare(), newSuggest(), newInspect(), newDoctor(), newData(), newToken()} {
+	for _, c := range []*cobra.Command{newServe(), newCheck(), newFmt(), newTest(), newImport(), newInit(), newSchema(), newReplay(), newCompare(), newSuggest(), newInspect(), newDoctor(), newData(), newToken()} {
 		c.GroupID = "service"
 		root.AddCommand(c)
 	}

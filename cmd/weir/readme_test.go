@@ -50,23 +50,23 @@ func TestReadme(t *testing.T) {
 			n.program(text)
 		}
 	}
-	if want := "install get serve curl init check serve go replay suggest replay top explain usage"; strings.Join(n.did, " ") != want {
+	if want := "get install go init check serve curl replay replay"; strings.Join(n.did, " ") != want {
 		t.Errorf("the README leads through %v, want %s", n.did, want)
 	}
 }
 
-// TestReadmeStore starts the README's service with a store, on a Redis of its
-// own.
-func TestReadmeStore(t *testing.T) {
+// TestStore starts the service of docs/start/deployments.md with a store, on a Redis of
+// its own.
+func TestStore(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Server(t)
-	src, err := os.ReadFile("../../README.md")
+	src, err := os.ReadFile("../../docs/start/deployments.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := regexp.MustCompile(`go run ./cmd/weir (serve .*) --store redis://localhost:6379 --nodes 2\n`).FindSubmatch(src)
+	line := regexp.MustCompile(`weir (serve .*) --store redis://localhost:6379 --nodes 2\n`).FindSubmatch(src)
 	if line == nil {
-		t.Fatal("the README starts no service on a store")
+		t.Fatal("the page starts no service on a store")
 	}
 	n := newcomer{t: t, dir: t.TempDir(), store: "redis://" + redis.Addr() + "?timeout=10s"}
 	n.weir([]string{"init", "rules.yaml"})
@@ -117,7 +117,7 @@ func (n *newcomer) shell(text string) {
 			continue
 		}
 		if strings.Contains(args, "--store") {
-			continue // TestReadmeStore runs it
+			continue // TestStore runs it
 		}
 		n.weir(strings.Fields(args))
 	}

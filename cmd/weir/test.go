@@ -35,7 +35,7 @@ something, the requests of the key with the most denials, up to the instant of i
 first denial, and what the rules decide. The flags for logs are those of weir replay.
 
 weir schema --tests prints the schema of test files for editors. The manual:
-https://github.com/weirhq/weir/blob/main/docs/reference/rules.md#tests
+https://github.com/weirhq/weir/blob/main/docs/guides/testing-rules.md
 
 Exit status: 0 all cases pass, 1 a case fails or a file has faults.`,
 		Example: `  weir test rules_test.yaml

@@ -56,7 +56,12 @@ func (d folder) names() ([]string, error) {
 	}
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		if e.Type().IsRegular() {
+		regular := e.Type().IsRegular()
+		if e.Type()&fs.ModeSymlink != 0 {
+			info, err := os.Stat(d.path(e.Name()))
+			regular = err == nil && info.Mode().IsRegular()
+		}
+		if regular {
 			names = append(names, e.Name())
 		}
 	}

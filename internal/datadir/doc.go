@@ -41,7 +41,8 @@
 // Meanwhile changes accumulate in memory, each key once. If so many keys change that they
 // take as much memory as half of all keys, the store stops tracking which keys they are, and a
 // new file with a compaction replaces the others. The same happens after a sync that failed,
-// because the content of the disk is unknown then. No file is removed before the one
+// because the content of the disk is unknown then, and when another program has removed or
+// changed the open file. No file is removed before the one
 // that replaces it is synced.
 //
 // # Time

@@ -258,6 +258,44 @@ func TestNoNewFile(t *testing.T) {
 	})
 }
 
+// The last key of a space is forgotten while the disk fails, and nothing is counted there for
+// minutes. The next process does not know the key either.
+func TestForgottenWhileFailing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := datadir.NewDisk()
+		s := mustOpen(t, disk, datadir.WithInterval(time.Second))
+		take(t, s, 1)
+		time.Sleep(2 * time.Second)
+		disk.SetFail(func(op, _ string) error {
+			if op == "write" {
+				return errDisk
+			}
+			return nil
+		})
+		other := store.NewSpace("", "other", "other", 0)
+		for second := range 300 {
+			if _, err := one(t.Context(), s, store.Take, other, ever, "0", "", 1); err != nil {
+				t.Fatal(err)
+			}
+			if second == 10 { // a batch that failed waits
+				if err := s.Forget(t.Context(), &store.Op{Space: space, Limit: ever, Key: []byte("0")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range 200 {
+				s.Memory().Sweep(1000)
+			}
+			time.Sleep(time.Second)
+		}
+		disk.SetFail(nil)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, disk, 1, 0)
+	})
+}
+
 // A disk that hangs holds up no call.
 func TestHangingDisk(t *testing.T) {
 	t.Parallel()

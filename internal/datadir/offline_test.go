@@ -30,6 +30,32 @@ func filled(t testing.TB, keys, processes int) (dir string) {
 	return dir
 }
 
+// Files that are symbolic links are loaded, too.
+func TestSymbolicLink(t *testing.T) {
+	t.Parallel()
+	dir := filled(t, 3, 1)
+	name := filepath.Join(dir, "0000000001.log")
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	if err := errors.Join(os.Rename(name, elsewhere), os.Symlink(elsewhere, name)); err != nil {
+		t.Skip(err) // not all users of Windows may make links
+	}
+	r, err := datadir.Check(dir)
+	if err != nil || r.Keys != 3 || len(r.Files) != 1 {
+		t.Errorf("got %+v, %v, want 3 keys in a file", r, err)
+	}
+	s, err := datadir.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, 3)
+	if got := usedOf(t, s, 0); got != 2 {
+		t.Errorf("got %d used, want 2", got)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // flip flips a bit in the middle of the only file of dir.
 func flip(t testing.TB, dir string) {
 	t.Helper()

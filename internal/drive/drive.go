@@ -49,8 +49,8 @@ type Driver struct {
 type Fallback interface {
 	// share returns the part of limit that this process may admit.
 	share(limit *window.Compiled) *window.Compiled
-	// ask answers the local ops of t, from the one numbered from on.
-	ask(ctx context.Context, t *Task, from int) error
+	// askLocal answers the local ops of t, from the one numbered from on.
+	askLocal(ctx context.Context, t *Task, from int) error
 	// end ends a task after an outage.
 	end(ctx context.Context, t *Task)
 	// giveBack gives back what the local ops that pick selects have counted.
@@ -82,13 +82,13 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 	}
 	err := answer
 	if err == nil {
-		err = do(within, d.Store, &t.call, t.Verb, t.Ops)
+		err = ask(within, d.Store, &t.call, t.Verb, t.Ops)
 	}
 	if err == nil {
 		d.answered()
 	}
 	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
-		err = do(within, d.Store, &t.call, t.Verb, t.Ops)
+		err = ask(within, d.Store, &t.call, t.Verb, t.Ops)
 	}
 	d.end(ctx, t)
 }
@@ -128,8 +128,8 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	}
 }
 
-// do makes s decide ops as one call. room is the memory for the call.
-func do(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op) error {
+// ask makes s decide ops as one call. room is the memory for the call.
+func ask(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op) error {
 	room[0] = store.Call{Verb: verb, Ops: ops}
 	if err := s.Do(ctx, room[:]); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 	}
 	t.Outage = out
 	t.wait(out)
-	d.tell(ctx, t.Verb, out)
+	d.reportOutage(ctx, t.Verb, out)
 	full := errors.Is(out, store.ErrFull)
 	left, from := 0, len(t.inLocal.ops)
 	for i := range t.Ops {
@@ -195,7 +195,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 	clear(t.Ops[left:])
 	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
 	if from < len(t.inLocal.ops) {
-		err = d.Local.ask(ctx, t, from)
+		err = d.Local.askLocal(ctx, t, from)
 	}
 	if t.deniedAlready() {
 		readOnly(t.Ops)
@@ -215,7 +215,7 @@ func (d *Driver) end(ctx context.Context, t *Task) {
 	}
 }
 
-func (d *Driver) tell(ctx context.Context, verb store.Verb, err error) {
+func (d *Driver) reportOutage(ctx context.Context, verb store.Verb, err error) {
 	if d.Told != nil {
 		d.Told(ctx, verb, err)
 	}
@@ -232,7 +232,7 @@ func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r 
 	if _, ok := errors.AsType[*store.OutageError](err); !ok {
 		return r, false, err
 	}
-	d.tell(ctx, store.Check, err)
+	d.reportOutage(ctx, store.Check, err)
 	r, err = d.Local.read(ctx, op)
 	return r, true, err
 }

@@ -71,15 +71,15 @@ func (l *Local) tell(ctx context.Context, verb store.Verb, err error) {
 	}
 }
 
-// ask answers the local ops, from the one numbered from on, from memory.
+// askLocal answers the local ops, from the one numbered from on, from memory.
 // Ops for which memory is full are decided by their policies.
-func (l *Local) ask(ctx context.Context, t *Task, from int) error {
+func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 	part := &t.inLocal
 	for from < len(part.ops) {
 		if t.deniedAlready() {
 			readOnly(part.ops[from:])
 		}
-		err := do(ctx, l.Store, &part.call, t.Verb, part.ops[from:])
+		err := ask(ctx, l.Store, &part.call, t.Verb, part.ops[from:])
 		if err == nil {
 			break
 		}
@@ -152,7 +152,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 			ops[i].Hold = &h
 		}
 	}
-	if err := do(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops); err != nil {
+	if err := ask(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
 		return
 	}

@@ -77,11 +77,11 @@ func (p *Plan) Make() error {
 			continue // without a receipt the hits in flight could not be released
 		}
 		ops := &p.Now
-		if p.waits() {
+		if p.isDeferred() {
 			ops = &p.Later
 		}
 		op := ops.add(i)
-		if err := p.fill(op, i); err != nil {
+		if err := p.fillOp(op, i); err != nil {
 			return err
 		}
 		if p.VerdictRule >= 0 { // after the verdict no rule decides; it counts a record, and a take that the verdict allows
@@ -111,15 +111,15 @@ func (p *Plan) setVerdictRule(i int) {
 	}
 }
 
-// waits reports whether the next op has to wait until the limits before the
+// isDeferred reports whether the next op has to wait until the limits before the
 // verdict have been decided: they may deny a take that the verdict allows.
-func (p *Plan) waits() bool {
+func (p *Plan) isDeferred() bool {
 	return p.VerdictRule >= 0 && p.Request.Verb == store.Take && p.Rules.Allows(p.VerdictRule) &&
 		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
 }
 
-// fill makes op, which is empty, the op of rule i.
-func (p *Plan) fill(op *store.Op, i int) error {
+// fillOp makes op, which is empty, the op of rule i.
+func (p *Plan) fillOp(op *store.Op, i int) error {
 	common, verb, values := &p.Rules.prepared[i], p.Request.Verb, p.Request.Values
 	op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits
 	op.Role, op.CountDenied = common.Role, common.CountDenied

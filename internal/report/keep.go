@@ -24,6 +24,7 @@ type saver struct {
 	prefix  string   // of the names of blobs, unique to this Reporter
 	last    int64    // the number of the last name
 	changed []*entry // since they were last saved
+	most    int      // how long changed may become before it is tidied
 	limits  map[*window.Compiled][]byte
 }
 
@@ -41,6 +42,20 @@ func (b *saver) touch(e *entry) {
 	}
 	e.touched = true
 	b.changed = append(b.changed, e)
+	if len(b.changed) >= max(b.most, MaxKeys) {
+		b.tidy()
+	}
+}
+
+// tidy drops the entries that are gone and have no blob from changed. A side store that cannot write
+// does not ask for what has changed.
+func (b *saver) tidy() {
+	b.changed = slices.DeleteFunc(b.changed, func(e *entry) bool {
+		useless := e.gone && e.name == ""
+		e.touched = !useless
+		return useless
+	})
+	b.most = 2 * len(b.changed)
 }
 
 // name returns a name for a new blob.
@@ -58,7 +73,7 @@ func (r *Reporter) save(put func(name string, data []byte)) {
 	b := r.table.saver
 	r.mu.Lock()
 	entries := b.changed
-	b.changed = nil
+	b.changed, b.most = nil, 0
 	r.mu.Unlock()
 	for some := range slices.Chunk(entries, savedAtOnce) {
 		r.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,6 +99,31 @@ func TestBlobsComeBack(t *testing.T) {
 				t.Errorf("%d of %d bytes: got an entry, want none", n, len(data))
 			}
 		}
+	}
+}
+
+// Keys whose hits were given back take no memory while the side store cannot write, as with a
+// directory that is read-only.
+func TestSideStoreThatNeverWrites(t *testing.T) {
+	f := newFar()
+	f.gone("circuit-open")
+	r := report.New(f, &sideStore{blobs: map[string][]byte{}})
+	defer r.Close()
+	limit := window.MustCompile(window.Limit{Quota: 50, Window: window.Sliding(time.Hour)})
+	op := of(limit, "key", "")
+	use := func(n int) (heap uint64) {
+		for range n {
+			r.Add(op, limit, 1)
+			r.Sub(op, 1)
+		}
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := use(report.MaxKeys)
+	if after := use(5 * report.MaxKeys); after > before+64<<20 {
+		t.Errorf("got %d bytes more after %d further hits that were given back, want at most 64 MiB", after-before, 5*report.MaxKeys)
 	}
 }
 

@@ -147,6 +147,20 @@ func (sh *shard) dropAnswer(h table.Hash) {
 	}
 }
 
+// sampleHot gives the shard of p, which is locked and got [sweepEvery] calls in less than
+// [sweepAfter], its hot keys if the last sample was of the same key. Only a key that has many of
+// the calls is sampled twice in a row.
+func (p *opSlot) sampleHot() {
+	sh := p.shard
+	if sh.hot.Load() != nil {
+		return
+	}
+	if sh.sampled == p.key {
+		sh.hot.Store(&hotKeys{needed: promoteVotes})
+	}
+	sh.sampled = p.key
+}
+
 // promote records the denial of a take of one op, under the lock. If the answer stays, it makes
 // the key hot when it is time to, and gives the answer to a hot key.
 func (p *opSlot) promote(op *store.Op) {

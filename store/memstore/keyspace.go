@@ -232,10 +232,10 @@ func (kss *keyspaces) next(now window.Instant) (*keyspace, *shard) {
 // idleTime is how long a keyspace stays empty and unused before it is dropped.
 const idleTime = time.Minute
 
-// idle reports whether ks has been empty and unused for idleTime. It needs
-// keyspaces.mu.
+// idle reports whether ks has been empty and unused for idleTime, and the journal knows which
+// keys were dropped. It needs keyspaces.mu.
 func (ks *keyspace) idle(now window.Instant) bool {
-	if ks.keys.Load() > 0 || ks.used.Load() {
+	if ks.keys.Load() > 0 || ks.used.Load() || ks.marked.Load() {
 		ks.used.Store(false)
 		ks.idleSince = now
 		return false

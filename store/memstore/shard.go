@@ -28,7 +28,7 @@ type shard struct {
 	table table.Table // its first 32 bytes are what a find reads
 
 	words   uint32     // of 8 bytes, in the table, as the store's memory has counted them
-	sampled table.Hash // the key of a call that swept; see sweepIfDue
+	sampled table.Hash // the key of a call that swept; see sampleHot
 
 	_ [8]byte
 }

@@ -85,12 +85,8 @@ func (p *opSlot) sweepIfDue(s *Store) (due bool) {
 	if sh.stripe.calls%sweepEvery != 0 && soon {
 		return false
 	}
-	if soon && !s.clock.custom && sh.hot.Load() == nil { // sweepEvery calls in less than sweepAfter
-		// Only some key that has many of the calls is met twice in a row.
-		if sh.sampled == p.key {
-			sh.hot.Store(&hotKeys{needed: promoteVotes})
-		}
-		sh.sampled = p.key
+	if soon && !s.clock.custom {
+		p.sampleHot()
 	}
 	sh.lastSweep.Store(int64(p.read.steady))
 	p.keyspace.sweep(sh, table.Budget{N: aFew, Most: manySlots}, s.clock.expiry(p.read, p.keyspace))

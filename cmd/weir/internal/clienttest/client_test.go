@@ -33,39 +33,32 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t testing.TB, c grpcserver.Config, e *weir.Engine) (*grpcserver.Server, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
-	s, _ := serveAt(t, path, c, e, together)
+	s, _ := serveAt(t, path, c, e)
 	return s, "unix:" + path
 }
-
-// The service decides messages of a stream together, as it does over Redis, or in turn, as
-// it does in memory.
-const (
-	together = true
-	inTurn   = false
-)
 
 // serveBounded serves an engine whose answers have at most most bytes.
 func serveBounded(t testing.TB, most int64, c grpcserver.Config, e *weir.Engine) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
-	serveSet(t, path, c, namespace.NewSet(namespace.New(namespace.Default, e, most, nil)), together)
+	serveSet(t, path, c, namespace.NewSet(namespace.New(namespace.Default, e, most, nil)))
 	return "unix:" + path
 }
 
 // serveAt serves an engine at a socket.
-func serveAt(t testing.TB, path string, c grpcserver.Config, e *weir.Engine, shared bool) (s *grpcserver.Server, ended chan error) {
+func serveAt(t testing.TB, path string, c grpcserver.Config, e *weir.Engine) (s *grpcserver.Server, ended chan error) {
 	t.Helper()
-	return serveSet(t, path, c, namespace.Only(e), shared)
+	return serveSet(t, path, c, namespace.Only(e))
 }
 
-func serveSet(t testing.TB, path string, c grpcserver.Config, spaces *namespace.Set, shared bool) (s *grpcserver.Server, ended chan error) {
+func serveSet(t testing.TB, path string, c grpcserver.Config, spaces *namespace.Set) (s *grpcserver.Server, ended chan error) {
 	t.Helper()
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, ended = grpcserver.New(c), make(chan error, 1)
-	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces, shared).Methods())
+	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces).Methods())
 	go func() { ended <- s.Serve(l); close(ended) }()
 	t.Cleanup(func() {
 		_ = s.Close()
@@ -102,11 +95,6 @@ var ways = map[string]func(testing.TB, *weir.Engine) decider{
 	"streams": func(t testing.TB, e *weir.Engine) decider {
 		_, target := serve(t, grpcserver.Config{}, e)
 		return open(t, target, client.WithStreams(2))
-	},
-	"a stream in turn": func(t testing.TB, e *weir.Engine) decider {
-		path := filepath.Join(t.TempDir(), "socket")
-		serveAt(t, path, grpcserver.Config{}, e, inTurn)
-		return open(t, "unix:"+path, client.WithStreams(1))
 	},
 }
 

@@ -48,7 +48,7 @@ func service() (address string, stop func()) {
 		log.Fatal(err)
 	}
 	s := grpcserver.New(grpcserver.Config{})
-	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(engine), false).Methods())
+	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(engine)).Methods())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = s.Serve(l) }()
 	return l.Addr().String(), func() { _ = s.Close(); <-ended; _ = engine.Close() }

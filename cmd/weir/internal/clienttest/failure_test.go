@@ -127,15 +127,14 @@ func TestUnreachable(t *testing.T) {
 func TestRestarts(t *testing.T) {
 	t.Parallel()
 	for mode, option := range modes {
-		t.Run(mode, func(t *testing.T) { t.Parallel(); testRestarts(t, option, together) })
+		t.Run(mode, func(t *testing.T) { t.Parallel(); testRestarts(t, option) })
 	}
-	t.Run("streams in turn", func(t *testing.T) { t.Parallel(); testRestarts(t, modes["streams"], inTurn) })
 }
 
-func testRestarts(t *testing.T, option client.Option, shared bool) {
+func testRestarts(t *testing.T, option client.Option) {
 	w := newPair(t)
 	path := filepath.Join(t.TempDir(), "socket")
-	server, ended := serveAt(t, path, grpcserver.Config{}, w.plain, shared)
+	server, ended := serveAt(t, path, grpcserver.Config{}, w.plain)
 	c := open(t, "unix:"+path, option)
 	var answered, unknown atomic.Int64
 	ticks := make(chan struct{})
@@ -168,7 +167,7 @@ func testRestarts(t *testing.T, option client.Option, shared bool) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		server, ended = serveAt(t, path, grpcserver.Config{}, w.plain, shared)
+		server, ended = serveAt(t, path, grpcserver.Config{}, w.plain)
 	}
 	stop.Store(true)
 	all.Wait()

@@ -199,7 +199,7 @@ func TestLargeMessages(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	e := engineOf(t, rules, memory(t))
-	_, c := serveAs(t, grpcserver.Config{}, namespace.NewSet(namespace.New(namespace.Default, e, 600, nil)), true)
+	_, c := serve(t, grpcserver.Config{}, namespace.NewSet(namespace.New(namespace.Default, e, 600, nil)))
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,6 @@ const (
 // API answers calls of weir.v1. Make one with [New]. It is safe for concurrent use.
 type API struct {
 	namespaces *namespace.Set
-	shared     bool
 
 	// planning is a semaphore for large batches whose size is being computed, because their
 	// memory is not reserved yet. Its capacity is the number of CPUs, which is enough because
@@ -26,10 +25,9 @@ type API struct {
 	planning chan struct{}
 }
 
-// New returns the API of namespaces. shared reports whether their engines
-// wait for a store, so that requests are faster decided together than one by one.
-func New(namespaces *namespace.Set, shared bool) *API {
-	return &API{namespaces: namespaces, shared: shared, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
+// New returns the API of namespaces.
+func New(namespaces *namespace.Set) *API {
+	return &API{namespaces: namespaces, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // Methods returns the methods of the service.

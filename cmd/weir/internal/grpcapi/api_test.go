@@ -57,19 +57,13 @@ func engineOf(t *testing.T, rules string, counts store.Store, options ...weir.Op
 // serve serves the namespaces until the test ends.
 func serve(t *testing.T, c grpcserver.Config, spaces *namespace.Set) (*grpcserver.Server, weirv1.WeirServiceClient) {
 	t.Helper()
-	return serveAs(t, c, spaces, false)
-}
-
-// serveAs is like serve. shared reports whether requests are decided together.
-func serveAs(t *testing.T, c grpcserver.Config, spaces *namespace.Set, shared bool) (*grpcserver.Server, weirv1.WeirServiceClient) {
-	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := grpcserver.New(c)
-	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces, shared).Methods())
+	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces).Methods())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -113,7 +107,7 @@ func TestEveryMethod(t *testing.T) {
 	t.Parallel()
 	methods := weirv1.File_weir_v1_weir_proto.Services().ByName("WeirService").Methods()
 	served := map[string]bool{}
-	for _, m := range grpcapi.New(nil, false).Methods() {
+	for _, m := range grpcapi.New(nil).Methods() {
 		served[m.Name] = true
 		d := methods.ByName(protoName(m.Name))
 		if d == nil || d.IsStreamingClient() != m.ClientStreams || d.IsStreamingServer() != m.ServerStreams {
@@ -265,17 +259,8 @@ func textOf(a *weirv1.Answer) string {
 // costs the others nothing. The stream ends when the client sends no more.
 func TestStream(t *testing.T) {
 	t.Parallel()
-	for name, shared := range decided {
-		t.Run(name, func(t *testing.T) { t.Parallel(); testStream(t, shared) })
-	}
-}
-
-// decided are the ways in which messages of a stream are decided.
-var decided = map[string]bool{"in turn": false, "together": true}
-
-func testStream(t *testing.T, shared bool) {
 	e := engineOf(t, rules, memory(t))
-	_, c := serveAs(t, grpcserver.Config{}, namespace.Only(e), shared)
+	_, c := serve(t, grpcserver.Config{}, namespace.Only(e))
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -345,14 +330,8 @@ func testStream(t *testing.T, shared bool) {
 // When the server shuts down, a stream ends. What it has not answered was not counted.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
-	for name, shared := range decided {
-		t.Run(name, func(t *testing.T) { t.Parallel(); testStreamEnds(t, shared) })
-	}
-}
-
-func testStreamEnds(t *testing.T, shared bool) {
 	e := engineOf(t, rules, memory(t))
-	server, c := serveAs(t, grpcserver.Config{}, namespace.Only(e), shared)
+	server, c := serve(t, grpcserver.Config{}, namespace.Only(e))
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)

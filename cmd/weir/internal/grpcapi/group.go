@@ -116,10 +116,6 @@ const (
 	fewRequests = 32
 )
 
-// maxOneByOne is the maximum number of requests that are decided one by one if nothing waits for a
-// store. For more, the size of all answers is computed before the first is counted.
-const maxOneByOne = 128
-
 // admitted finds the requests of g that its caller may not make, or that are wrong.
 // The others are appended to items.
 func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
@@ -175,15 +171,13 @@ func (g *group) message() *weirv1.DecideResponse {
 	return &weirv1.DecideResponse{Id: g.id, Answers: g.answer()}
 }
 
-// run decides items. admit admits the memory of their answers, together or each.
+// run decides items. admit admits the memory of all their answers, before the first is counted.
 func (a *API) run(ctx context.Context, ns *namespace.Namespace, items []weir.Item, admit func(run.Size) error) (err error) {
 	switch n := len(items); {
 	case n == 0:
 		return nil
-	case n == 1 || !a.shared && n <= maxOneByOne:
-		for i := range items {
-			_, items[i].Err = ns.Run(ctx, items[i:i+1], run.Options{Admit: admit})
-		}
+	case n == 1: // the error is that of the request, not of the batch
+		_, items[0].Err = ns.Run(ctx, items, run.Options{Admit: admit})
 		return nil
 	case n > fewRequests:
 		a.planning <- struct{}{}

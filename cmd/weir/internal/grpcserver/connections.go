@@ -20,9 +20,16 @@ import (
 // has written them, and counts the calls that were given up. It is closed if all connections
 // together have too much and it has the most, if none of its messages makes progress, or if most
 // of its calls are given up.
+//
+// Closing alone does not help, because an abusive client opens another connection, and the goroutines
+// of its calls have been started by then: the calls of others wait behind them. A connection is
+// therefore read only as fast as its calls begin, and more slowly while it is abusive.
 type connections struct {
 	max  int64  // bytes of all connections; 0: no limit
 	shed func() // is called for each connection that is closed; may be nil
+
+	settingUp chan struct{}   // a semaphore for connections that are set up
+	leaving   <-chan struct{} // is closed when the server shuts down
 
 	total atomic.Int64
 	mu    sync.Mutex
@@ -63,6 +70,26 @@ const (
 	// closed, unless more of its calls were answered, because such calls cost a client nothing. A
 	// service that was delayed may see the starts and the ends of maxStreams calls together.
 	maxGivenUp = 2 * maxStreams
+
+	// maxQueued is how many calls of a connection may wait for their goroutines to begin before the connection
+	// is read again, and readBuffer is how many bytes are read at a time, which are more such calls. They are fewer
+	// before a call was answered.
+	maxQueued       = 32
+	readBuffer      = 4 << 10
+	firstReadBuffer = 512
+
+	// maxSettingUp is how many connections are set up at the same time, each for at most setup.
+	maxSettingUp = 16
+	setup        = 10 * time.Millisecond
+
+	// lenient is how many calls of a connection may be given up, in addition to as many as were answered,
+	// before it is read more slowly: first after minDelay, then after four times as long each time, up to maxDelay.
+	lenient  = 16
+	minDelay = 100 * time.Millisecond
+	maxDelay = 2 * time.Second
+
+	// linger is how long a connection stays open that is closed because of what its client does.
+	linger = time.Second
 )
 
 // connection is a connection with its counts. It implements [credentials.AuthInfo], which gRPC passes
@@ -85,6 +112,13 @@ type connection struct {
 	closed   atomic.Bool
 
 	givenUp, kept atomic.Int64 // calls that were given up at once, and those that were answered
+
+	queued  atomic.Int64  // calls whose goroutines have not begun
+	begun   chan struct{} // has a value when few are queued
+	ready   func()        // ends the setup
+	delay   time.Duration // before the last read
+	lingers atomic.Bool   // it is closed after linger
+	done    chan struct{} // is closed with the connection
 }
 
 // AuthType implements [credentials.AuthInfo].
@@ -97,6 +131,16 @@ func (c *connection) AuthType() string {
 
 // Read implements [net.Conn].
 func (c *connection) Read(p []byte) (int, error) {
+	c.pace()
+	if c.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	if c.reads.Load() > 1 { // the preface of HTTP/2 or of TLS, and what follows it
+		c.ready()
+	}
+	if c.kept.Load() == 0 {
+		p = p[:min(len(p), firstReadBuffer)]
+	}
 	n, err := c.Conn.Read(p)
 	c.arrive(int64(n))
 	if c.closed.Load() {
@@ -107,9 +151,51 @@ func (c *connection) Read(p []byte) (int, error) {
 
 // Close implements [net.Conn].
 func (c *connection) Close() error {
-	err := c.Conn.Close()
 	c.all.remove(c)
-	return err
+	if c.lingers.Load() {
+		return nil
+	}
+	return c.Conn.Close()
+}
+
+// enqueue counts a call whose goroutine is about to be started.
+func (c *connection) enqueue() { c.queued.Add(1) }
+
+// pace waits until the connection may be read again.
+func (c *connection) pace() {
+	for c.queued.Load() > maxQueued && c.wait(maxDelay, c.begun) {
+	}
+	if c.queued.Load() > maxQueued {
+		c.queued.Store(0) // calls that gRPC itself refuses do not begin
+	}
+	if !c.isAbusive() {
+		c.delay = 0
+		return
+	}
+	c.delay = min(max(minDelay, 4*c.delay), maxDelay)
+	if c.wait(c.delay, c.all.leaving) {
+		c.all.close(c) // its client may be gone, behind what it has sent
+	}
+}
+
+// wait waits for a value of early, at most for d and until c is closed. It reports whether there was one.
+func (c *connection) wait(d time.Duration, early <-chan struct{}) bool {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-early:
+		return true
+	case <-c.done:
+	case <-late.C:
+	}
+	return false
+}
+
+// isAbusive reports whether the client of c gives up most of its calls, or has parts of messages while
+// the connections have half of the memory that they may have.
+func (c *connection) isAbusive() bool {
+	return c.givenUp.Load() > c.kept.Load()+lenient ||
+		c.all.max > 0 && c.all.total.Load() > c.all.max/2 && c.arriving.Load() > little
 }
 
 // arrive counts n bytes that have arrived.
@@ -152,6 +238,12 @@ func (*connection) Get(n int) *[]byte { return mem.DefaultBufferPool().Get(n) }
 // begin counts a call, and end its end.
 func (c *connection) begin() {
 	c.calls.Add(1)
+	if c.queued.Add(-1) == maxQueued {
+		select {
+		case c.begun <- struct{}{}:
+		default:
+		}
+	}
 	c.arrive(callBytes)
 }
 
@@ -273,18 +365,28 @@ func (s *connections) watch(ctx context.Context) {
 	}
 }
 
-// close closes c because of what its client does.
+// close closes c because of what its client does. The client is told after a while, because otherwise it would
+// open the next connection at once.
 func (s *connections) close(c *connection) {
-	if c.closed.CompareAndSwap(false, true) && s.shed != nil {
+	if c.closed.Swap(true) {
+		return
+	}
+	if s.shed != nil {
 		s.shed()
 	}
-	_ = c.Close() // its transport gets an error
+	c.lingers.Store(true)
+	time.AfterFunc(linger, func() { _ = c.Conn.Close() })
+	s.remove(c)
+	_ = c.SetDeadline(time.Unix(1, 0)) // its transport gets an error
 }
 
 // remove removes c, which is closed.
 func (s *connections) remove(c *connection) {
 	s.mu.Lock()
-	delete(s.open, c)
+	if _, ok := s.open[c]; ok {
+		delete(s.open, c)
+		close(c.done)
+	}
 	s.mu.Unlock()
 	c.closed.Store(true)
 	if c.calls.Load() == 0 { // otherwise its memory is in use until the last of them ends
@@ -300,11 +402,15 @@ type listener struct {
 
 // Accept implements [net.Listener].
 func (l listener) Accept() (net.Conn, error) {
+	l.all.settingUp <- struct{}{}
+	ready := sync.OnceFunc(func() { <-l.all.settingUp })
 	conn, err := l.Listener.Accept()
 	if err != nil {
+		ready()
 		return nil, err
 	}
-	c := &connection{Conn: conn, all: l.all}
+	time.AfterFunc(setup, ready) // it may be silent
+	c := &connection{Conn: conn, all: l.all, begun: make(chan struct{}, 1), ready: ready, done: make(chan struct{})}
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	if l.all.open == nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -99,12 +100,12 @@ func attack(t *testing.T, path string, text []byte) (ended chan struct{}) {
 			}
 		}
 	}()
-	_, _ = c.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), text...)) // the server may have closed it
+	go func() { _, _ = c.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), text...)) }() // the server may not read it
 	return ended
 }
 
-// Parts of messages take no more memory than the bound: the connection with the most of
-// them is closed. The calls of others are answered.
+// Parts of messages take no more memory than the bound: connections are read slowly when they have half of it.
+// The calls of others are answered.
 func TestHalfMessages(t *testing.T) {
 	t.Parallel()
 	s, path, conn, shed := pipe(t, 1<<20)
@@ -115,14 +116,25 @@ func TestHalfMessages(t *testing.T) {
 	for i := range 40 {
 		f = f.say(uint32(2*i+1), 500_000, 60_000)
 	}
-	for range 3 {
-		<-attack(t, path, f)
+	ended := [3]chan struct{}{}
+	for i := range ended {
+		ended[i] = attack(t, path, f)
 	}
-	if shed.Load() != 3 {
-		t.Errorf("got %d connections shed, want 3", shed.Load())
+	for s.Arriving() < 512<<10 {
+		time.Sleep(time.Millisecond)
 	}
 	if _, err := say(t.Context(), conn, "hello"); err != nil {
 		t.Errorf("during the attack: %v", err)
+	}
+	if n := s.Arriving(); n > 1<<20 {
+		t.Errorf("got %d bytes of messages that are not complete, want at most 1 MiB", n)
+	}
+	s.CloseStalled(time.Now().Add(time.Minute))
+	for _, c := range ended {
+		<-c
+	}
+	if shed.Load() != 3 {
+		t.Errorf("got %d connections shed, want 3", shed.Load())
 	}
 	empty(t, s)
 }
@@ -305,11 +317,60 @@ func TestNoHTTP2(t *testing.T) {
 	}
 }
 
-// A client that gives up its calls at once is disconnected, also if it makes the server
-// reset them, and one that waits for most of them is not.
+// pipes is a listener of connections in memory.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Net: "unix"} }
+
+// counted counts what is read from a connection.
+type counted struct {
+	net.Conn
+	read *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.read.Add(int64(n))
+	return n, err
+}
+
+// flood sends text to a server on a separate connection, and returns how much of it was read after each of some
+// times, and how many connections were shed by then.
+func flood(t *testing.T, resources *access.ResourceLimits, text []byte, after ...time.Duration) (read, shed []int64) {
+	t.Helper()
+	var sheds, bytes atomic.Int64
+	resources.Shed = func(string) { sheds.Add(1) }
+	s := grpcserver.New(grpcserver.Config{Resources: resources})
+	s.Add(echo, "weir/test.proto", methods(nil))
+	l := make(pipes)
+	go func() { _ = s.Serve(l) }()
+	client, server := net.Pipe()
+	l <- counted{server, &bytes}
+	go func() { _, _ = io.Copy(io.Discard, client) }()
+	go func() { _, _ = client.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), text...)) }()
+	for _, d := range after {
+		time.Sleep(d)
+		synctest.Wait()
+		read, shed = append(read, bytes.Load()), append(shed, sheds.Load())
+	}
+	_ = client.Close()
+	close(l)
+	_ = s.Close()
+	return read, shed
+}
+
+// A client that gives up its calls at once is read slowly and disconnected in the end, also if it makes the server
+// reset them.
 func TestRapidReset(t *testing.T) {
 	t.Parallel()
-	s, path, conn, shed := pipe(t, 1<<20)
 	settings := frames{}.frame(4, 0, 0, nil)
 	reset, window, data := settings, settings, settings
 	for i := range 2000 {
@@ -318,13 +379,23 @@ func TestRapidReset(t *testing.T) {
 		window = window.say(id, 10, 0).frame(8, 0, id, make([]byte, 4))           // of 0, which is wrong
 		data = data.frame(1, 5, id, head("Say")).frame(0, 0, id, make([]byte, 5)) // after the end
 	}
-	for _, f := range []frames{reset, window, data} {
-		<-attack(t, path, f)
+	for name, f := range map[string]frames{"resets": reset, "windows": window, "data": data} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				read, shed := flood(t, new(access.ResourceLimits), f, time.Second, time.Hour)
+				t.Log(read, shed)
+				if read[0] > 64<<10 || shed[0] != 0 || shed[1] != 1 {
+					t.Errorf("got %d bytes read and %d connections shed after a second and an hour, want at most 64 KiB, and one in the end", read, shed)
+				}
+			})
+		})
 	}
-	if shed.Load() != 3 {
-		t.Errorf("got %d connections shed, want three", shed.Load())
-	}
-	empty(t, s) // until its calls have ended, they count
+}
+
+// A client that waits for most of its calls may give up the others.
+func TestGivenUpCalls(t *testing.T) {
+	t.Parallel()
+	_, _, conn, shed := pipe(t, 1<<20)
 	for i := range 500 {
 		ctx, cancel := context.WithCancel(t.Context())
 		if i%5 == 0 {
@@ -333,8 +404,8 @@ func TestRapidReset(t *testing.T) {
 		_, _ = say(ctx, conn, "hello")
 		cancel()
 	}
-	if shed.Load() != 3 {
-		t.Errorf("got %d connections shed, want only those before", shed.Load())
+	if shed.Load() != 0 {
+		t.Errorf("got %d connections shed, want none", shed.Load())
 	}
 }
 

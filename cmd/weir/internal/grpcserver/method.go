@@ -186,16 +186,16 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 // counts their messages. gRPC does not call it for methods that are registered as streams and stream
 // neither way.
 func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+	if strings.HasPrefix(info.FullMethod, "/grpc.") {
+		counted, end := track(stream, info.IsClientStream)
+		defer end()
+		stream = counted
+	}
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
 		ctx := stream.Context()
 		if _, err := s.authorize(ctx, connectionOf(ctx), access.None); err != nil {
 			return Error(err)
 		}
-	}
-	if strings.HasPrefix(info.FullMethod, "/grpc.") {
-		counted, end := track(stream, info.IsClientStream)
-		defer end()
-		stream = counted
 	}
 	return next(srv, stream)
 }

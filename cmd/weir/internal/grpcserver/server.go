@@ -84,6 +84,7 @@ func New(c Config) *Server {
 		s.conns.max = c.Resources.Memory
 		s.conns.shed = c.Resources.ShedConnection
 	}
+	s.conns.settingUp, s.conns.leaving = make(chan struct{}, maxSettingUp), s.life.Done()
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c)),
 		grpc.ForceServerCodecV2(newCodec()),
@@ -92,11 +93,13 @@ func New(c Config) *Server {
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
+		grpc.ReadBufferSize(readBuffer),
 		grpc.ConnectionTimeout(handshake),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle: idle, MaxConnectionAge: c.Age, MaxConnectionAgeGrace: c.AgeGrace, Time: ping, Timeout: pong,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.InTapHandle(enqueue),
 		grpc.StreamInterceptor(s.intercept),
 		grpc.UnaryInterceptor(interceptUnary),
 		grpc.UnknownServiceHandler(unknown),

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -18,6 +19,14 @@ type tracked struct {
 	began      time.Time
 	waits      bool // the call waits for its only message
 	compressed bool
+}
+
+// enqueue counts a call that its connection has read, before it gets a goroutine.
+func enqueue(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	if c := connectionOf(ctx); c != nil {
+		c.enqueue()
+	}
+	return ctx, nil
 }
 
 // track returns stream with its messages counted, and a function that ends the call. many reports whether the

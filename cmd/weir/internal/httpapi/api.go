@@ -38,7 +38,6 @@ type API struct {
 	planning chan struct{}
 	routes   map[string]methods
 	others   map[string]http.HandlerFunc
-	origin   *http.CrossOriginProtection
 }
 
 // handler answers one call, or returns the error that is the answer.
@@ -76,7 +75,7 @@ type Config struct {
 
 // New returns the API of namespaces.
 func New(namespaces *namespace.Set, c Config) *API {
-	a := &API{namespaces: namespaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others, origin: http.NewCrossOriginProtection()}
+	a := &API{namespaces: namespaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -139,7 +138,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 				Allow:  allow,
 			}
 		}
-		if (len(r.Header["Sec-Fetch-Site"]) > 0 || len(r.Header["Origin"]) > 0) && a.origin.Check(r) != nil { // only browsers send these
+		if access.CrossOrigin(r) {
 			return auth.Foreign()
 		}
 		if namespaceName, err = namespace.Asked(namespaceName, r.Header[namespace.Header]); err != nil {

@@ -135,6 +135,8 @@ func TestBrowsersAreRefused(t *testing.T) {
 		{"GET", s.admin + "/healthz", "Host", "evil.example", 200},
 		{"POST", s.api + "/v1/take", "Host", "evil.example", 403},
 		{"POST", s.api + "/v1/take", "Host", "localhost:8080", 200},
+		{"GET", s.api + "/v1/top", "Origin", "https://evil.example", 403},
+		{"GET", s.api + "/v1/top", "Sec-Fetch-Site", "cross-site", 403},
 		{"GET", koala + "update?act=post", "", "", 200},
 		{"GET", koala + "update?act=post", "Origin", "https://evil.example", 403},
 		{"GET", koala + "update?act=post", "Sec-Fetch-Site", "cross-site", 403},

@@ -32,11 +32,15 @@ type connLimiter struct {
 
 	mu   sync.Mutex
 	open map[*limitedConn]struct{} // guarded by mu
+
+	mostWaits int        // set before the first connection
+	waitsMu   sync.Mutex // locked before mu
+	waits     int        // of all connections; guarded by waitsMu
 }
 
 // newConnLimiter returns a listener that has at most most connections of l at a time.
 func newConnLimiter(l net.Listener, most int, polite bool, shed func()) *connLimiter {
-	return &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}}
+	return &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, mostWaits: mostWaiting}
 }
 
 // Accept implements [net.Listener].
@@ -120,7 +124,9 @@ type limitedConn struct {
 
 	// Requests of HTTP/2 that the client waited for, and those that it gave up.
 	kept, given atomic.Int64
-	sentAway    atomic.Bool // it was closed because of these
+	sentAway    atomic.Bool // it was closed because of these, or of the next
+
+	waits int // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
 }
 
 // Close implements [net.Conn].
@@ -178,7 +184,52 @@ const mostGivenUp = 64
 
 // givenUp notes that the client has given up a request.
 func (g *limitedConn) givenUp() {
-	if n := g.given.Add(1); n > mostGivenUp && n > g.kept.Load() && g.sentAway.CompareAndSwap(false, true) {
+	if n := g.given.Add(1); n > mostGivenUp && n > g.kept.Load() {
+		g.limiter.waitsMu.Lock()
+		defer g.limiter.waitsMu.Unlock()
+		g.sendAway()
+	}
+}
+
+// mostWaiting is how many requests of HTTP/2 may wait for their clients at the same time, over all
+// connections of a listener: each takes some 20 KiB, and a connection can have a hundred. Beyond it
+// the connection with most of them is closed.
+const mostWaiting = 4096
+
+// wait changes the number of requests of HTTP/2 that wait for the client.
+func (g *limitedConn) wait(by int) {
+	l := g.limiter
+	l.waitsMu.Lock()
+	defer l.waitsMu.Unlock()
+	g.waits += by
+	if g.sentAway.Load() {
+		return // closeMostWaiting has subtracted them
+	}
+	if l.waits += by; l.waits > l.mostWaits {
+		l.closeMostWaiting()
+	}
+}
+
+// closeMostWaiting closes the connection with the most requests that wait for the client. It needs
+// waitsMu.
+func (c *connLimiter) closeMostWaiting() {
+	var most *limitedConn
+	c.mu.Lock()
+	for g := range c.open {
+		if !g.sentAway.Load() && (most == nil || g.waits > most.waits) {
+			most = g
+		}
+	}
+	c.mu.Unlock()
+	if most != nil {
+		most.sendAway()
+	}
+}
+
+// sendAway closes g because of its requests. It needs the limiter's waitsMu.
+func (g *limitedConn) sendAway() {
+	if g.sentAway.CompareAndSwap(false, true) {
+		g.limiter.waits -= g.waits
 		g.limiter.shed()
 		_ = g.Conn.Close() // its server notices
 	}
@@ -189,9 +240,10 @@ func (g *limitedConn) givenUp() {
 // which may send or read slowly.
 type turn struct {
 	http.ResponseWriter
-	body  io.ReadCloser
-	conn  *limitedConn
-	stage turnStage
+	body   io.ReadCloser
+	conn   *limitedConn
+	stage  turnStage
+	shared bool // the connection has other requests at the same time
 }
 
 type turnStage uint8
@@ -204,8 +256,10 @@ const (
 
 // serve answers r by h.
 func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *http.Request) {
-	t.ResponseWriter, t.body, t.conn = w, r.Body, g
+	t.ResponseWriter, t.body, t.conn, t.shared = w, r.Body, g, r.ProtoMajor > 1
 	r.Body = t
+	t.wait(1)
+	defer t.wait(-1)
 	defer t.answers()
 	if r.ContentLength == 0 {
 		// A client with HTTP/2 may announce an empty body, and not end it.
@@ -219,6 +273,7 @@ func (t *turn) Read(p []byte) (int, error) {
 	n, err := t.body.Read(p)
 	if err != nil && t.stage == turnReceives {
 		t.stage = turnWorks
+		t.wait(-1)
 		t.conn.work(1)
 	}
 	return n, err
@@ -252,8 +307,17 @@ func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 func (t *turn) answers() {
 	if t.stage == turnWorks {
 		t.conn.work(-1)
+		t.wait(1)
 	}
 	t.stage = turnAnswers
+}
+
+// wait changes the number of requests that wait for the client. A connection that has one at a time
+// has no need to be limited.
+func (t *turn) wait(by int) {
+	if t.shared {
+		t.conn.wait(by)
+	}
 }
 
 // limitedConnKey is the key of the connection in the context of a request.

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// MostWaits is how many requests of HTTP/2 may wait for their clients in ServeLimited.
+const MostWaits = 10
+
 // ServeLimited serves h on l, with at most most connections, until the server is closed. New
 // connections are spared for grace. shed is called for each connection that is closed.
 func ServeLimited(l net.Listener, most int, grace time.Duration, shed func(), h http.Handler) *http.Server {
@@ -13,7 +16,7 @@ func ServeLimited(l net.Listener, most int, grace time.Duration, shed func(), h 
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
 	limiter := newConnLimiter(l, most, true, shed)
-	limiter.grace = grace
+	limiter.grace, limiter.mostWaits = grace, MostWaits
 	go func() { _ = s.Serve(limiter) }()
 	return s
 }

@@ -206,3 +206,66 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 		})
 	}
 }
+
+// Requests of HTTP/2 that wait for their clients are limited over all connections. Beyond the limit the
+// connection with most of them is closed.
+func TestMostWaitingRequests(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sheds, requests atomic.Int64
+	s := server.ServeLimited(l, 10, 0, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	defer s.Close()
+	client := func() (*http.Client, func()) {
+		via := &http.Transport{Protocols: new(http.Protocols)}
+		via.Protocols.SetUnencryptedHTTP2(true)
+		return &http.Client{Transport: via}, via.CloseIdleConnections
+	}
+	greedy, closeGreedy := client()
+	defer closeGreedy()
+	modest, closeModest := client()
+	defer closeModest()
+	post := func(c *http.Client, ended chan<- error) (end func() error) {
+		body, w := io.Pipe()
+		n := requests.Load()
+		go func() {
+			resp, err := c.Post("http://"+l.Addr().String(), "", body)
+			if err == nil {
+				resp.Body.Close()
+			}
+			ended <- err
+		}()
+		redistest.Eventually(t, "the request is served", func() bool { return requests.Load() > n })
+		return w.Close
+	}
+	refused, answered := make(chan error, server.MostWaits), make(chan error, server.MostWaits)
+	for range server.MostWaits - 2 {
+		end := post(greedy, refused)
+		defer func() { _ = end() }()
+	}
+	var ends []func() error
+	for range 3 { // the third is one too many
+		ends = append(ends, post(modest, answered))
+	}
+	for range server.MostWaits - 2 {
+		if err := <-refused; err == nil {
+			t.Error("got an answer for a request of the connection with most, want it closed")
+		}
+	}
+	for _, end := range ends {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+		if err := <-answered; err != nil {
+			t.Errorf("got %v for a request of another connection", err)
+		}
+	}
+	if n := sheds.Load(); n != 1 {
+		t.Errorf("got %d connections closed, want 1", n)
+	}
+}

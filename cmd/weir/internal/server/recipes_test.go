@@ -4,89 +4,89 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/cmd/weir/internal/needtest"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/rulefile/ruletest"
 )
 
-// TestRecipes follows each recipe: its rules are those in examples, its tests of them
-// pass, its calls get the answers that the page shows, and its program prints what the
-// page shows. Each page also has a picture of what happens over time.
+// TestRecipes follows each recipe: its rules are those in examples the tests and
+// the program beside them do what they say, and its calls get the answers that the page
+// shows. A page is short, links to its files, and has a picture of what
+// happens over time.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../../docs/recipes/*.md")
-	if err != nil || len(pages) < 4 {
+	if err != nil || len(pages) < 12 {
 		t.Fatalf("got pages %v and error %v, want the recipes", pages, err)
 	}
 	for _, page := range pages {
 		example := strings.TrimSuffix(filepath.Base(page), ".md")
 		t.Run(example, func(t *testing.T) {
 			t.Parallel()
-			blocks := read(t, page)
-			rules := "../../../../examples/" + example + ".yaml"
-			text, err := os.ReadFile(rules)
-			if err != nil {
-				t.Fatal(err)
-			}
-			shown := string(text)
+			const examples = "../../../../examples/"
+			blocks, text := read(t, page), readFile(t, page)
+			rules := examples + example + ".yaml"
+			shown := readFile(t, rules)
 			for strings.HasPrefix(shown, "#") {
 				_, shown, _ = strings.Cut(shown, "\n")
 			}
 			if len(blocks) == 0 || blocks[0].language != "yaml" || blocks[0].text != shown {
-				t.Errorf("the page does not show the rules in %s:\n%s", rules, text)
+				t.Errorf("the page does not show the rules in %s:\n%s", rules, shown)
 			}
-			if examples := start(t, withRules(rules, false)).follow(t, blocks); examples < 3 {
-				t.Errorf("got %d calls, want a recipe's", examples)
+			kept := strings.Contains(text, "`weir serve --rules examples/"+example+".yaml --data counters`")
+			if !kept && !strings.Contains(text, "`weir serve --rules examples/"+example+".yaml`") {
+				t.Error("the page does not say how to serve its rules")
 			}
-			program(t, blocks)
-			if !followTests(t, page, shown) {
-				t.Error("the page has no tests of its rules")
+			if !kept && strings.Contains(shown, "window: ever") {
+				t.Error("the page serves counts that must last from memory")
 			}
-			if !strings.Contains(readFile(t, page), "```mermaid\ntimeline\n") {
+			s := start(t, func(c *config.Config) {
+				if c.Rules = rules; kept {
+					c.Data = t.TempDir()
+				}
+			})
+			if s.follow(t, blocks) < 1 {
+				t.Error("the page has no call")
+			}
+			ruletest.Run(t, examples+example+"_test.yaml")
+			program(t, "examples/"+example+".go")
+			for _, linked := range []string{example + "_test.yaml", example + ".go"} {
+				if !strings.Contains(text, "](../../examples/"+linked+")") {
+					t.Errorf("the page does not link to %s", linked)
+				}
+			}
+			if !strings.Contains(text, "```mermaid\ntimeline\n") {
 				t.Error("the page has no picture of what happens over time")
+			}
+			if lines := strings.Count(text, "\n"); lines > 70 {
+				t.Errorf("the page has %d lines, want at most 70", lines)
 			}
 		})
 	}
 }
 
-// program runs the program among blocks, and compares what it prints with the
-// block after it.
-func program(t *testing.T, blocks []fence) {
+// program runs a program of the project, and compares what it prints with the comment
+// at its end.
+func program(t *testing.T, path string) {
 	t.Helper()
-	for i, b := range blocks {
-		if b.language != "go" {
-			continue
-		}
-		file := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		run := exec.Command("go", "run", file)
-		run.Dir = "../../../.." // where its path to the rules begins
-		out, err := run.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		if want := blocks[i+1].text; string(out) != want {
-			t.Errorf("the program prints\n%s\nwant\n%s", out, want)
-		}
-		return
+	const root = "../../../.." // where its path to the rules begins
+	source, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Error("the page has no program")
-}
-
-// TestReceiptCommand runs the command of a recipe that captures the receipt in an answer.
-func TestReceiptCommand(t *testing.T) {
-	t.Parallel()
-	program := regexp.MustCompile(`\| python3 -c '(.*)'\)`).FindStringSubmatch(readFile(t, "../../../../docs/recipes/llm-tokens.md"))
-	if program == nil {
-		t.Fatal("the page has no such command")
+	_, comment, ok := strings.Cut(string(source), "\n// It prints:\n//\n// ")
+	if !ok {
+		t.Fatalf("%s does not say what it prints", path)
 	}
-	cmd := exec.Command(needtest.Program(t, "python3"), "-c", program[1])
-	cmd.Stdin = strings.NewReader(`{"allowed": true, "receipt": "IImTgqQ8"}`)
-	if got, err := cmd.Output(); err != nil || string(got) != "IImTgqQ8\n" {
-		t.Errorf("got %q, %v", got, err)
+	run := exec.Command("go", "run", path)
+	run.Dir = root
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if want := strings.ReplaceAll(comment, "\n// ", "\n"); string(out) != want {
+		t.Errorf("%s prints\n%s\nwant\n%s", path, out, want)
 	}
 }

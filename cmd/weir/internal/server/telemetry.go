@@ -4,15 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
-	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
 )
 
 // openTelemetry starts to send traces and metrics, if cfg or the environment names a
@@ -82,58 +78,4 @@ func newTops(cfg config.Config, backends *backends, keys top.KeyText) *top.Colle
 		c.Side = backends.local.Kept
 	}
 	return top.New(c, "")
-}
-
-// observer returns an observer that passes the calls of a namespace's engine to all other observers.
-type observer struct {
-	*metrics.Namespace
-	name     string         // of the namespace
-	tops     *top.Collector // or nil
-	episodes *episodes
-	traces   *telemetry.Telemetry // nil: no spans
-	denials  *slog.Logger         // nil: they are not logged
-	keys     top.KeyText          // of denials
-}
-
-// Decided implements [weir.Observer].
-func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decision, took time.Duration) {
-	o.Namespace.Decided(ctx, verb, d, took)
-	o.tops.Decided(ctx, verb, d, took)
-	if d.Degraded {
-		o.episodes.degraded()
-	}
-	if o.denials != nil && verb == store.Take && !d.Allowed {
-		o.deny(d)
-	}
-	if o.traces != nil {
-		o.traces.Decided(ctx, o.name, verb, d, took)
-	}
-}
-
-// Failed implements [weir.Observer].
-func (o *observer) Failed(ctx context.Context, verb store.Verb, err error) {
-	o.Namespace.Failed(ctx, verb, err)
-	if o.traces != nil {
-		o.traces.Failed(ctx, o.name, verb, err)
-	}
-}
-
-// Outage implements [weir.Observer].
-func (o *observer) Outage(_ context.Context, _ store.Verb, err error) { o.episodes.outage(err) }
-
-// deny logs a denial.
-func (o *observer) deny(d *weir.Decision) {
-	fields := []any{"rule", d.Rule, "outcome", d.Outcome}
-	for i := range d.Usages {
-		if u := &d.Usages[i]; u.Rule == d.Rule {
-			if key, shown := o.keys.Of(u.Key); shown {
-				fields = append(fields, "key", key)
-			}
-			break
-		}
-	}
-	if d.RetryAfter != window.Never {
-		fields = append(fields, "retry_after", d.RetryAfter.String())
-	}
-	o.denials.Debug("denied", fields...)
 }

@@ -82,14 +82,14 @@ func (b *batcher) limit() int {
 	return max(maxFlushes, int(b.trips.shortest()/flushEvery))
 }
 
-// do makes the node decide c, by itself on client or in a flush with other calls.
-func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
+// decide makes the node decide c, by itself or in a flush with other calls.
+func (b *batcher) decide(ctx context.Context, c *Call) {
 	b.mu.Lock()
 	if b.inFlight < b.limit() || b.closed { // a client that is closed refuses the call
 		b.inFlight++
 		b.mu.Unlock()
 		began := elapsed()
-		b.node.sendAlone(ctx, client, c)
+		b.node.sendAlone(ctx, c)
 		if queued := b.finish(nil, began, c.failure); len(queued) > 0 {
 			go b.flush(queued)
 		}
@@ -113,14 +113,8 @@ func (b *batcher) do(ctx context.Context, client rueidis.Client, c *Call) {
 func (b *batcher) flush(calls []*Call) {
 	for len(calls) > 0 {
 		began := elapsed()
-		if l := b.node.pick(); l != nil {
-			sortByCommand(calls)
-			b.node.send(b.life, l.Client, calls)
-		} else {
-			for _, c := range calls {
-				c.failure = errGone
-			}
-		}
+		sortByCommand(calls)
+		b.node.send(b.life, b.node.pick(), calls)
 		err := calls[0].failure
 		b.mu.Lock()
 		for i, c := range calls {

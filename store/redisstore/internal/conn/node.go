@@ -131,7 +131,7 @@ func extra(i int) bool { return i >= nearby && i < shared }
 // distant reports whether the node has all shared connections.
 func (n *Node) distant() bool { return n.batcher.trips.shortest() >= distance }
 
-// next returns the connection for the next calls, or nil when there is none.
+// pick returns the connection for the next calls, or nil when there is none.
 func (n *Node) pick() *connection {
 	if n.distant() {
 		for range shared {
@@ -161,7 +161,7 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 // has not decided, and not counted, for a reason that is gone now. It may change the order of
 // the list.
 func (n *Node) decide(ctx context.Context, calls []*Call) {
-	client, began, err := n.begin(len(calls))
+	began, err := n.begin(len(calls))
 	if err != nil {
 		for _, c := range calls {
 			c.Err = n.missed(err)
@@ -170,7 +170,7 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 	}
 	for left := calls; len(left) > 0; {
 		sent := elapsed()
-		now, deadline, end, err := n.times(ctx, client, sent)
+		now, deadline, end, err := n.instants(ctx, sent)
 		ready := 0
 		for i, c := range left {
 			c.ctx, c.began, c.deadline = ctx, sent, end
@@ -189,11 +189,11 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 		}
 		switch c := left[0]; {
 		case c.inSlice() || c.ownCommand:
-			n.send(ctx, client, left)
+			n.send(ctx, n.pick(), left)
 		case c.counts && n.config.WaitReplicas > 0:
-			n.confirms.do(ctx, client, c)
+			n.confirms.decide(ctx, c)
 		default:
-			n.batcher.do(ctx, client, c)
+			n.batcher.decide(ctx, c)
 		}
 		again := 0
 		for i, c := range left {
@@ -214,16 +214,20 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 	n.end(ctx, len(calls), began, answered)
 }
 
-// times returns the server's instant at now, or a little later, and at the end of ctx; and
+// instants returns the server's instant at now, or a little later, and at the end of ctx; and
 // that end as a time since some fixed instant. All are 0 if ctx does not end. It asks the
 // server for its time if that is not known yet.
-func (n *Node) times(ctx context.Context, client rueidis.Client, now time.Duration) (at, deadline window.Instant, end time.Duration, err error) {
+func (n *Node) instants(ctx context.Context, now time.Duration) (at, deadline window.Instant, end time.Duration, err error) {
 	until, ok := ctx.Deadline()
 	if !ok {
 		return 0, 0, 0, nil
 	}
 	if !n.clock.known() {
-		err = n.askTime(ctx, client)
+		if l := n.pick(); l != nil {
+			err = n.askTime(ctx, l.Client)
+		} else {
+			err = errGone
+		}
 	}
 	if end = now + time.Until(until); err == nil {
 		at, deadline = n.clock.at(now), n.clock.at(end)
@@ -260,25 +264,23 @@ func (n *Node) resolve(ctx context.Context, c *Call) (again bool) {
 // again.
 const maxStale = 3
 
-// enter begins some calls, which exit ends. It returns the client to use and the
-// time, or an error when the node is unavailable or busy.
-func (n *Node) begin(calls int) (rueidis.Client, time.Duration, error) {
-	if n.breaker.open() {
-		return nil, 0, ErrUnavailable
-	}
-	l := n.pick()
+// begin begins some calls, which end ends, and returns the time. It returns an error when the
+// node is unavailable or busy.
+func (n *Node) begin(calls int) (time.Duration, error) {
 	switch {
-	case l == nil:
-		return nil, 0, n.manager.unavailable()
+	case n.breaker.open():
+		return 0, ErrUnavailable
+	case n.client() == nil:
+		return 0, n.manager.unavailable()
 	case n.config.Timeout == 0:
 	case n.inFlight.Add(int64(calls)) > int64(n.config.InFlight):
 		n.inFlight.Add(-int64(calls))
-		return nil, 0, errBusy
+		return 0, errBusy
 	}
-	return l.Client, elapsed(), nil
+	return elapsed(), nil
 }
 
-// exit ends some calls that were sent together, and passes on to the breaker
+// end ends some calls that were sent together, and passes on to the breaker
 // whether the node has answered.
 func (n *Node) end(ctx context.Context, calls int, began time.Duration, answered bool) {
 	if n.config.Timeout == 0 {

@@ -96,11 +96,17 @@ type sendBuffer struct {
 
 var sendBuffers = sync.Pool{New: func() any { return new(sendBuffer) }}
 
-// send makes the server of client decide calls, in their order, and sets their
-// answers. It is one round trip where all goes well: neighbours that can share a command are
+// send makes the server decide calls on connection l, in their order, and sets their
+// answers. A nil connection is one that was lost meanwhile. It is one round trip where all goes well: neighbours that can share a command are
 // one command. A command whose program the server does not have is sent once more, with the
 // text of the program; nothing else is sent twice.
-func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
+func (n *Node) send(ctx context.Context, l *connection, calls []*Call) {
+	if l == nil {
+		for _, c := range calls {
+			c.failure = errGone
+		}
+		return
+	}
 	s := sendBuffers.Get().(*sendBuffer)
 	for rest := calls; len(rest) > 0; {
 		size := 1
@@ -109,7 +115,7 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 		}
 		s.commands, rest = append(s.commands, command{calls: rest[:size]}), rest[size:]
 	}
-	n.roundTrip(ctx, client, s, false)
+	n.roundTrip(ctx, l.Client, s, false)
 	missing := false
 	for i := range s.commands {
 		r := &s.commands[i]
@@ -118,7 +124,7 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 	}
 	if missing {
 		n.loaded.Clear()
-		n.roundTrip(ctx, client, s, true)
+		n.roundTrip(ctx, l.Client, s, true)
 	}
 	read := elapsed()
 	for i := range s.commands {
@@ -142,18 +148,18 @@ func (n *Node) send(ctx context.Context, client rueidis.Client, calls []*Call) {
 }
 
 // sendAlone sends c by itself: on the dedicated connection if that is free and the first one is
-// not lost, because then both mostly are; else on client, the connection of other calls.
-func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
+// not lost, because then both mostly are; else on a connection of other calls.
+func (n *Node) sendAlone(ctx context.Context, c *Call) {
 	main := n.conns[0].Load()
 	usable := main != nil && !main.lost.Load() && (n.config.WaitReplicas == 0 || !c.counts)
 	if !usable || !n.dedicatedBusy.CompareAndSwap(false, true) {
-		n.send(ctx, client, c.self[:])
+		n.send(ctx, n.pick(), c.self[:])
 		return
 	}
 	defer n.dedicatedBusy.Store(false)
 	own := n.conns[dedicated].Load()
 	if own == nil || own.lost.Load() {
-		n.send(ctx, client, c.self[:])
+		n.send(ctx, n.pick(), c.self[:])
 		return
 	}
 	// The library uses only the deadline of ctx there.
@@ -161,7 +167,7 @@ func (n *Node) sendAlone(ctx context.Context, client rueidis.Client, c *Call) {
 	if caller.Done() != nil {
 		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })
 	}
-	n.send(ctx, own.Client, c.self[:])
+	n.send(ctx, own, c.self[:])
 	if aborted := !stop(); aborted && c.failure != nil {
 		c.failure = caller.Err()
 	} else if errors.Is(c.failure, context.DeadlineExceeded) {

@@ -244,14 +244,17 @@ func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) e
 
 // lend calls f with the client of n.
 func (n *Node) lend(ctx context.Context, asking bool, f func(rueidis.Client) error) error {
-	client, began, err := n.begin(1)
+	began, err := n.begin(1)
 	if err != nil {
 		return err
 	}
-	if asking {
-		client = askingClient{client}
+	if l := n.pick(); l == nil {
+		err = errGone
+	} else if asking {
+		err = f(askingClient{l.Client})
+	} else {
+		err = f(l.Client)
 	}
-	err = f(client)
 	n.end(ctx, 1, began, answers(err))
 	return err
 }

@@ -194,7 +194,7 @@ func (c *Codec) Encode(call *Call, near, deadline window.Instant, keys []string)
 		if isFull {
 			b = appendFull(append(b, k.code), call.Verb, op)
 		} else {
-			asked := ask(call.Verb, op)
+			asked := askCode(call.Verb, op)
 			b = put7(append(b, k.code, asked), min(max(op.N, 0), window.MaxHits+1))
 			mixed = mixed || k != first
 			allFast = allFast && k.fast && asked <= askEnforce

@@ -47,8 +47,8 @@ const (
 	askCountDenied = 8 // with look, enforce and shadow
 )
 
-// ask returns what verb asks for op.
-func ask(verb store.Verb, op *store.Op) byte {
+// askCode returns the code of what verb asks for op.
+func askCode(verb store.Verb, op *store.Op) byte {
 	if op.N <= 0 {
 		return askLook
 	}

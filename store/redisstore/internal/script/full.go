@@ -30,7 +30,7 @@ const (
 const (
 	flagCountDenied byte = 1 << iota
 	flagNamed
-	flagQuiet
+	flagNoStrike
 	flagSure
 	flagBans
 	flagHolds
@@ -151,7 +151,7 @@ func flags(verb store.Verb, op *store.Op) (f byte) {
 	}
 	set(flagCountDenied, op.CountDenied)
 	set(flagNamed, op.Hold != nil)
-	set(flagQuiet, op.Hold != nil && op.Hold.NoStrike)
+	set(flagNoStrike, op.Hold != nil && op.Hold.NoStrike)
 	set(flagSure, op.Hold != nil && op.Hold.Sure)
 	set(flagBans, op.Limit.Ban.For > 0)
 	set(flagHolds, op.Limit.HoldLength() > 0)

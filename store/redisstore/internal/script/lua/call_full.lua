@@ -16,7 +16,7 @@ local SETTLE, CANCEL, RENEW, ONLY_LOOK, ALWAYS = 5, 6, 7, 16, 17
 -- certainly counted, is under a limit that bans, or holds, or keeps what ended; N is
 -- all there is, or in a settle what was held; the limit holds, but in a window that
 -- is not of places.
-local COUNT_DENIED, NAMED, QUIET, SURE, BANS, HOLDS, KEEPS, ALL = 1, 2, 4, 8, 16, 32, 64, 128
+local COUNT_DENIED, NAMED, NO_STRIKE, SURE, BANS, HOLDS, KEEPS, ALL = 1, 2, 4, 8, 16, 32, 64, 128
 
 local function has_flag(flags, flag)
   return floor(flags / flag) % 2 == 1
@@ -139,12 +139,12 @@ local function over(o, n, fits, from)
 end
 
 -- record counts hits: of a take if takes is set.
-local function record(o, from, till, quiet, takes)
+local function record(o, from, till, no_strike, takes)
   local n = o.n
   if banned(o) then return answer_banned(o) end
   local before, fits = look(o, n)
   if n == 0 then return answer(o, before, before, 0) end
-  if o.bans and not quiet and over(o, n, fits, from and o.id) then return strike(o, before) end
+  if o.bans and not no_strike and over(o, n, fits, from and o.id) then return strike(o, before) end
   n = math.min(n, MAX)
   local held = from and o.id and o.most and till > o.now and hold(o, n, o.id, math.min(from, o.now), till)
   if not held then
@@ -233,7 +233,7 @@ local function open(v, k)
   local o, flags = {strikes = 0, ban_end = 0, ban_length = 0, noted = false, now = math.min(now, LAST), held = false}
   o.kind, o.ask, flags, o.n, o.precision, p = up('<BBBI7I2', args, p)
   o.row, o.k = kinds[o.kind], k + 1
-  o.denied, o.quiet, o.sure = has_flag(flags, COUNT_DENIED), has_flag(flags, QUIET), has_flag(flags, SURE)
+  o.denied, o.no_strike, o.sure = has_flag(flags, COUNT_DENIED), has_flag(flags, NO_STRIKE), has_flag(flags, SURE)
   o.bans, o.keep, o.all = has_flag(flags, BANS), has_flag(flags, KEEPS) and 1 or 0, has_flag(flags, ALL)
   if o.bans then
     o.ban_for, o.factor, o.ban_most, o.forget, p = up('<I7I7I7I7', args, p)
@@ -325,7 +325,7 @@ for i = 1, total do
   if ask == LOOK then
     check(o, o.n)
   elseif ask == RECORD then
-    record(o, o.id and o.from, o.till, o.quiet)
+    record(o, o.id and o.from, o.till, o.no_strike)
   elseif ask == REFUND then
     refund(o)
   elseif ask >= SETTLE and ask <= RENEW then

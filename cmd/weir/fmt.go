@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/cmd/weir/internal/rulefmt"
+)
+
+func newFmt() *cobra.Command {
+	write := false
+	cmd := &cobra.Command{
+		Use:   "fmt FILE…",
+		Short: "Format rules files",
+		Long: `Print rules files in their usual form: indented by two spaces, one space after each
+comma and colon, no spaces at the ends of lines. Comments, quotes and the order of keys
+stay. FILE may be - for the standard input. A file with faults is not formatted; they are
+printed as weir check does.`,
+		Example: `  weir fmt rules.yaml
+  weir fmt -w rules.yaml rules/*.yaml`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			colour(cmd)
+			var errs []error
+			for _, name := range names {
+				errs = append(errs, format(cmd, name, write))
+			}
+			return errors.Join(errs...)
+		},
+	}
+	cmd.Flags().BoolVarP(&write, "write", "w", false, "write the files, and print the names of those that change")
+	return cmd
+}
+
+// format prints a rules file in its usual form, or writes it.
+func format(cmd *cobra.Command, name string, write bool) error {
+	in, err := readSource(cmd, name)
+	if err != nil {
+		return err
+	}
+	if _, err := in.rules(); err != nil {
+		return err
+	}
+	text, err := rulefmt.Format(in.name, in.text)
+	switch {
+	case err != nil:
+		return err
+	case !write || in.stdin:
+		_, err = cmd.OutOrStdout().Write(text)
+	case !bytes.Equal(text, in.text):
+		if err = os.WriteFile(name, text, 0o644); err == nil {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), name)
+		}
+	}
+	return err
+}

@@ -1,0 +1,93 @@
+//go:build unix
+
+package main
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var named = regexp.MustCompile("(?s)```(yaml|text|go|sh) ?([a-z_.]*)\n(.*?)```\n")
+
+// TestTutorial follows docs/start/tutorial.md: it writes the files, runs the commands in
+// a shell with the real program, and compares what they print. The service and the login
+// page get free ports.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/start/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	listen, admin, login := freeAddr(t), freeAddr(t), freeAddr(t)
+	ports := strings.NewReplacer("127.0.0.1:8080", listen, "127.0.0.1:8081", admin, "127.0.0.1:9000", login)
+	shell := func(text string) *exec.Cmd {
+		cmd := exec.Command("bash", "-euc", text)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "WEIR_ADDR=http://"+listen)
+		return cmd
+	}
+	printed, commands := "", 0
+	for _, block := range named.FindAllStringSubmatch(string(page), -1) {
+		language, file, text := block[1], block[2], ports.Replace(block[3])
+		switch {
+		case file != "":
+			if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if language == "go" {
+				background(t, shell("exec go run "+file), "http://"+login)
+			}
+		case strings.HasPrefix(text, "weir serve "):
+			background(t, shell("exec "+strings.TrimSpace(text)+" --listen "+listen+" --admin "+admin), "http://"+admin+"/readyz")
+		case language == "sh":
+			commands++
+			printed = ""
+			// What follows an edit of the rules waits until the service has read them.
+			for deadline := time.Now().Add(20 * time.Second); ; {
+				out, err := shell(text).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%s\n%v\n%s", text, err, out)
+				}
+				printed = string(out)
+				if !strings.HasPrefix(text, "sed ") || strings.Contains(printed, "too many") || time.Now().After(deadline) {
+					break
+				}
+			}
+		case language == "text":
+			if !strings.Contains(printed, text) {
+				t.Errorf("the page shows\n%s\nthe command prints\n%s", text, printed)
+			}
+		}
+	}
+	if !strings.Contains(printed, "denied by logins") || commands != 7 {
+		t.Errorf("got %d commands, the last of which prints %q; want 7, and an explanation", commands, printed)
+	}
+}
+
+// background runs a program until the test ends, and returns when url answers.
+func background(t *testing.T, cmd *exec.Cmd, url string) {
+	t.Helper()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // go run starts another process
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	})
+	for t.Context().Err() == nil {
+		if resp, err := http.Get(url); err == nil {
+			_ = resp.Body.Close()
+			return
+		}
+		runtime.Gosched()
+	}
+}
