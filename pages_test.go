@@ -110,6 +110,8 @@ var pairsPending = []string{
 	"README.zh-CN.md",
 	"docs/zh/explanation/windows.md",
 	"docs/zh/guides/redis.md",
+	"docs/zh/guides/clients.md",
+	"docs/zh/reference/http.md",
 	"docs/zh/reference/rules.md",
 }
 
