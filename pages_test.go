@@ -106,6 +106,8 @@ var pairsPending = []string{
 	"README.zh-CN.md",
 	"docs/zh/explanation/windows.md",
 	"docs/zh/guides/redis.md",
+	"docs/zh/guides/clients.md",
+	"docs/zh/reference/http.md",
 	"docs/zh/reference/rules.md",
 }
 
@@ -214,6 +216,50 @@ func TestAccuracyOfOthers(t *testing.T) {
 			case err != nil || math.Abs(got-want) > slack:
 				t.Errorf("%s: %s admits %q, and docs/explanation/benchmarks.md has %v", page, limiter, text, want)
 			}
+		}
+	}
+}
+
+// TestSizing compares the numbers of docs/guides/sizing.md, which are rounded, with the results of
+// the benchmarks.
+func TestSizing(t *testing.T) {
+	t.Parallel()
+	page, results := readPage(t, "docs/guides/sizing.md"), readPage(t, "benchmarks/RESULTS.md")
+	number := func(text string) float64 {
+		n, err := strconv.ParseFloat(strings.ReplaceAll(regexp.MustCompile(`[0-9][0-9,.]*`).FindString(text), ",", ""), 64)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		return n
+	}
+	// cell returns the number in a cell of the row that starts with name, of the first table below title.
+	cell := func(page, title, name string, column int) float64 {
+		_, table, _ := strings.Cut(page, title+"\n")
+		for _, text := range row.FindAllString(table, -1) {
+			if cells := strings.Split(text, " | "); strings.TrimPrefix(cells[0], "| ") == name && len(cells) > column {
+				return number(cells[column])
+			}
+		}
+		t.Errorf("got no row %q below %q", name, title)
+		return 0
+	}
+	const goes, costs, interfaces = "## How far one instance goes, and what then", "## What a unit costs", "## CPU time of decisions, by interface"
+	for _, c := range []struct {
+		part, name string
+		want       float64
+	}{
+		{goes, "library, a million keys, bucket", 1000 / cell(results, "### Several cores, a million keys, zipf", "weir bucket", 2)},
+		{goes, "service, `POST /v1/take`, 32 connections", cell(results, interfaces, "HTTP, POST /v1/take", 4)},
+		{goes, "service, takes on one gRPC stream", cell(results, "## Takes over gRPC, beside a gRPC handler that does nothing", "weir, one stream", 1)},
+		{goes, "library over one Redis, 64 callers, sliding", cell(results, "## Over Redis", "weir sliding", 2)},
+		{costs, "memory: one key (a bucket, a fixed window, or a sliding one with up to three hits)", cell(results, "## A million keys in memory", "weir bucket", 8)},
+		{costs, "CPU: a decision of one rule in the library", cell(results, interfaces, "library, Engine with one rule", 1)},
+		{costs, "CPU: a take over HTTP", cell(results, interfaces, "HTTP, POST /v1/take", 1)},
+		{costs, "CPU: a take over HTTP and Redis: weir", cell(results, interfaces, "HTTP, POST /v1/take, over Redis", 1)},
+		{costs, "CPU: the same: Redis", cell(results, interfaces, "HTTP, POST /v1/take, over Redis", 2)},
+	} {
+		if got := cell(page, c.part, c.name, 1); math.Abs(got-c.want) > 0.1*c.want {
+			t.Errorf("%s: got %v, and the results have %v", c.name, got, c.want)
 		}
 	}
 }
