@@ -371,8 +371,8 @@ func (m *Limiter) observe(ctx context.Context, verb store.Verb, key, member stri
 }
 
 // Close closes the limiter's store and frees its memory. It does not close a
-// store that was given with [WithStore]. With [WithLocal], Close first records in
-// the store what the local store has counted and the store lacks, so close the
+// store that was given with [WithStore]. Close first records in that store what this
+// process's memory has counted in outages and the store lacks, so close the
 // store after the limiter. Closing twice is safe.
 func (m *Limiter) Close() error {
 	if m == nil {

@@ -18,7 +18,7 @@ func TestManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	samples := regexp.MustCompile("(?s)\n```weir-script\n(.*?)```\n").FindAllSubmatch(page, -1)
+	samples := regexp.MustCompile("(?s)\n```text\n(.*?)```\n").FindAllSubmatch(page, -1)
 	if len(samples) < 8 {
 		t.Fatalf("got %d samples in docs/explanation/windows.md, want one for each kind", len(samples))
 	}
