@@ -94,8 +94,10 @@ func attributeArgs(names, args []string) (missing []string, d cobra.ShellCompDir
 func completeZones(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	names := []string{"UTC"}
 	_ = fs.WalkDir(os.DirFS("/usr/share/zoneinfo"), ".", func(name string, e fs.DirEntry, unreadable error) error {
+		if unreadable != nil {
+			return fs.SkipDir // it is left out
+		}
 		switch {
-		case unreadable != nil: // it is left out
 		case name == ".":
 		case name[0] < 'A' || name[0] > 'Z': // the same zones once more, and tables
 			if e.IsDir() {
