@@ -39,6 +39,7 @@ type options struct {
 	compile func(window.Limit) (*window.Compiled, error)
 
 	// Of limiters and counters only.
+	further []Limit
 	name    string
 	maxKeys int64
 	outage  rule.Outage
@@ -164,8 +165,18 @@ func WithName(name string) LimiterOption {
 	return limiterOption(func(o *options) error { o.name = name; return nil })
 }
 
+// And adds limits to a limiter, next to the one that [NewLimiter] gets: a hit is
+// admitted if all of them admit it, in one atomic step, and none counts it otherwise.
+// [Result] has the numbers of the limit that decides, and says which one it is.
+//
+// All limits of a limiter measure the same, and each has another window. A [Counter] has no
+// limits. Default: none.
+func And(limits ...Limit) LimiterOption {
+	return limiterOption(func(o *options) error { o.further = append(o.further, limits...); return nil })
+}
+
 // WithMaxKeys sets how many keys, at least 1, a limiter or a counter keeps in
-// memory. A call with one more key meets an outage whose cause is
+// memory, for each of its limits. A call with one more key meets an outage whose cause is
 // [store.ErrFull]; for it the local policy denies. Default:
 // 10,000,000 keys.
 func WithMaxKeys(n int64) LimiterOption {

@@ -62,6 +62,27 @@ func TestArchitectureLists(t *testing.T) {
 	}
 }
 
+// TestGoPage checks that docs/reference/go.md names each public package, and no other.
+func TestGoPage(t *testing.T) {
+	t.Parallel()
+	page := readPage(t, "docs/reference/go.md")
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`…/([a-z0-9/]+)`").FindAllStringSubmatch(page, -1) {
+		named[m[1]] = true
+	}
+	private := regexp.MustCompile(`(^|/)internal(/|$)|^(cmd|benchmarks|deploy|scripts)/|^\.$`)
+	for pkg := range arrows {
+		if !private.MatchString(pkg) && !named[pkg] {
+			t.Errorf("the page does not name %s", pkg)
+		}
+	}
+	for pkg := range named {
+		if _, ok := arrows[pkg]; !ok {
+			t.Errorf("the page names %s, which is no package", pkg)
+		}
+	}
+}
+
 var (
 	link  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	fence = regexp.MustCompile("(?s)```.*?```")
