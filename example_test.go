@@ -58,6 +58,21 @@ func ExampleNewEngine() {
 	// deny posts-per-hour 5 of 5
 }
 
+func ExampleAnd() {
+	posts := weir.MustLimiter(weir.Sliding(2, time.Minute), weir.And(weir.Sliding(3, time.Hour)))
+	defer posts.Close()
+	for range 4 {
+		r, _ := posts.Allow(context.Background(), "user:42")
+		by := posts.Limits()[r.Limit]
+		fmt.Println(r.Allowed, r.Remaining, "left of", by.Quota, "per", by.Window.Length)
+	}
+	// Output:
+	// true 1 left of 2 per 1m0s
+	// true 0 left of 2 per 1m0s
+	// false 0 left of 2 per 1m0s
+	// false 0 left of 2 per 1m0s
+}
+
 func ExampleLimiter_AllowN() {
 	tokens := weir.MustLimiter(weir.Bucket(100_000, time.Minute, 20_000))
 	defer tokens.Close()
