@@ -60,7 +60,7 @@ func TestLimiterReports(t *testing.T) {
 	defer local.Close()
 	for name, options := range map[string][]weir.Option{"given": {weir.WithLocal(local, 1)}, "own": nil} {
 		s := &shaky{Store: memstore.New(), out: map[string]bool{"posts": true, "views": true, "one": true}}
-		defer s.Close()
+		t.Cleanup(func() { _ = s.Close() })
 		options = append(options, weir.WithStore(s))
 		of := func(name string) (list []weir.LimiterOption) {
 			for _, o := range options {
