@@ -15,7 +15,7 @@ import (
 
 // A later is the error of a job that has to wait. With river, return
 // river.JobSnooze(l.wait) in its place. With asynq, return the error: Config.RetryDelayFunc
-// answers its wait, and Config.IsFailure answers false for it.
+// returns its wait, and Config.IsFailure returns false for it.
 type later struct{ wait time.Duration }
 
 func (l later) Error() string { return fmt.Sprintf("try again in %v", l.wait) }

@@ -12,9 +12,6 @@ import (
 // compiled records the faults that [rule.New] found, each at its place in the file. It leaves
 // out faults that follow from a rule that could not be read completely.
 func (p *pass) compiled(err error, root *node) {
-	if p.rest != nil {
-		return // not all rules have a node: the whole file is read again
-	}
 	faults := fault.Of(err)
 	if len(faults) == 0 {
 		p.fault(root, "%v", err)

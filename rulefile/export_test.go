@@ -49,13 +49,3 @@ func NotFound(set *rule.Set) (pair [2]int, missed bool) {
 	}
 	return pair, false
 }
-
-// ParseInParts is [Parse] of a list of rules in parts of about so many lines. It returns how many parts these
-// were, which is 0 if the file was not read in parts, or is at fault.
-func ParseInParts(name string, src []byte, read func(path string) ([]byte, error), lines int) (file *File, parts int) {
-	p, file := parse(name, src, read, lines)
-	if file == nil || p.rest == nil {
-		return nil, 0
-	}
-	return file, 1 + len(p.rest)
-}

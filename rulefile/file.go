@@ -73,40 +73,17 @@ func relativeTo(name, path string) string {
 // Any error is a [fault.List] in the order of the file, with the faults in list
 // files last. Parse stops collecting faults after a thousand.
 func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*File, error) {
-	p, file := parse(name, src, read, partLines)
-	if p.rest == nil {
-		return file, p.faults.Err()
-	}
-	again := func() (*pass, *File) { return parse(name, src, read, 0) }
-	if file == nil {
-		p, file = again() // which names all faults
-		return file, p.faults.Err()
-	}
-	file.warnings = func() []Warning {
-		if _, f := again(); f != nil {
-			return f.warnings()
-		}
-		return nil // a list file has changed
-	}
-	return file, nil
-}
-
-// parse is Parse in one pass. It has a long list of rules in memory in parts of about so many lines, or
-// whole if lines is 0. The file is nil if there are faults.
-func parse(name string, src []byte, read func(path string) ([]byte, error), lines int) (*pass, *File) {
-	p := &pass{
-		name: name, smallest: "rules:, and under it " + smallest, read: read, partLines: lines,
-		zone: time.UTC, lists: map[string]rule.Test{}, blocks: map[*node]string{},
-	}
+	p := pass{name: name, smallest: "rules:, and under it " + smallest, read: read, zone: time.UTC, lists: map[string]rule.Test{}, blocks: map[*node]string{}}
+	root := p.source(src)
 	var file *File
-	if root := p.source(src); root != nil {
+	if root != nil {
 		file = p.file(root)
 	}
 	if len(p.faults) > 0 {
 		p.faults.Sort(name)
-		file = nil
+		return nil, p.faults.Err()
 	}
-	return p, file
+	return file, nil
 }
 
 // pass is one run over a file. If a value is wrong, its methods record a fault and continue
@@ -115,9 +92,6 @@ type pass struct {
 	name     string
 	smallest string // the smallest file of this kind, as an example in faults
 	read     func(path string) ([]byte, error)
-
-	partLines int            // about how many lines of a long list of rules are parsed at once; 0: all
-	rest      []func() *node // return the further parts of that list, or nil if one is at fault
 
 	lines  []string // of the source
 	faults fault.List
@@ -166,17 +140,9 @@ func (p *pass) file(n *node) *File {
 		p.fault(list, "rules is %s, want a list, such as %s", list, smallest)
 		return nil
 	}
-	rules := make([]rule.Rule, 0, len(list.items)*(1+len(p.rest)))
-	for part, rest := list, p.rest; ; rest = rest[1:] {
-		for _, item := range part.items {
-			rules = append(rules, p.readRule(item))
-		}
-		if len(rest) == 0 {
-			break
-		}
-		if part = rest[0](); part == nil || len(p.faults) > 0 {
-			return nil
-		}
+	rules := make([]rule.Rule, len(list.items))
+	for i, item := range list.items {
+		rules[i] = p.readRule(item)
 	}
 	set, err := rule.New(rules, p.outcomes)
 	if err != nil {

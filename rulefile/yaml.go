@@ -43,19 +43,12 @@ func (p *pass) source(src []byte) *node {
 		return nil
 	}
 	text := strings.TrimPrefix(string(src), "\ufeff")
-	if strings.Contains(text, "\r") {
-		text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
-	}
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	p.lines = strings.Split(text, "\n")
 	for i, line := range p.lines {
 		if !utf8.ValidString(line) {
 			p.at(i+1, 1, "the line is not UTF-8 text: save the file as UTF-8")
 			return nil
-		}
-	}
-	if p.partLines > 0 {
-		if root := p.firstPart(p.partLines); root != nil {
-			return root
 		}
 	}
 	tokens := lexer.Tokenize(text)
@@ -157,7 +150,6 @@ func (p *pass) tree(n ast.Node, label string) *node {
 	switch v := n.(type) {
 	case *ast.MappingNode:
 		to.kind = aTable
-		to.entries = make([]entry, 0, len(v.Values))
 		for _, e := range v.Values {
 			to.entries = append(to.entries, p.entry(e))
 		}
@@ -166,7 +158,6 @@ func (p *pass) tree(n ast.Node, label string) *node {
 		to.entries = []entry{p.entry(v)}
 	case *ast.SequenceNode:
 		to.kind = aList
-		to.items = make([]*node, 0, len(v.Values))
 		for _, item := range v.Values {
 			to.items = append(to.items, p.tree(item, label))
 		}

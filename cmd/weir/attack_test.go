@@ -58,138 +58,151 @@ type attackRow struct {
 	attack    func(a *target)
 }
 
-// attacks lists what strangers do. Each function is one of many attackers, and
-// returns when the attack is over.
-var attacks = append([]attackRow{
-	{"idle connections", 10, setting{}, func(a *target) {
-		var open []net.Conn
-		for a.on() && len(open) < 1000 {
-			if c, err := net.Dial("tcp", a.addr); err == nil {
-				open = append(open, c)
+// attacks returns what strangers do. Each function is one of many attackers, and
+// returns when the attack is over. It is no variable, because the service under attack is
+// the same program, and would have the inputs of the attacks in memory.
+func attacks() []attackRow {
+	return append([]attackRow{
+		{"idle connections", 10, setting{}, func(a *target) {
+			var open []net.Conn
+			for a.on() && len(open) < 1000 {
+				if c, err := net.Dial("tcp", a.addr); err == nil {
+					open = append(open, c)
+				}
 			}
-		}
-		time.Sleep(time.Until(a.until))
-		for _, c := range open {
-			c.Close()
-		}
-	}},
-	{"slow heads", 500, setting{}, func(a *target) {
-		for a.on() {
-			a.dribble("POST /v1/take HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 1000))
-		}
-	}},
-	{"slow and endless bodies", 500, setting{}, func(a *target) {
-		for a.on() {
-			a.dribble("POST /v1/take HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 1000))
-		}
-	}},
-	{"slow readers of large answers", 50, setting{}, func(a *target) {
-		body := batchOf(900, 10)
-		for a.on() {
-			c, err := net.Dial("tcp", a.addr)
-			if err != nil {
-				continue
+			time.Sleep(time.Until(a.until))
+			for _, c := range open {
+				c.Close()
 			}
-			fmt.Fprintf(c, "POST /v1/batch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-			time.Sleep(min(2*time.Second, time.Until(a.until))) // the answer is not read
-			c.Close()
-		}
-	}},
-	{"floods of batches", 20, setting{}, func(a *target) {
-		body := batchOf(900, 1000)
-		for a.on() {
-			_, _, _ = send(a.api+"/v1/batch", body)
-		}
-	}},
-	{"new keys", 8, setting{}, func(a *target) {
-		for i := 0; a.on(); i++ {
-			_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 12), `"user":"`, fmt.Sprintf(`"user":"%d/%p/`, i, &i)))
-		}
-	}},
-	{"wrong tokens", 50, setting{token: true}, func(a *target) {
-		for a.on() {
-			req, _ := http.NewRequest(http.MethodPost, a.api+"/v1/take", strings.NewReader("{}"))
-			req.Header.Set("Authorization", "Bearer "+access.NewToken())
-			if resp, err := http.DefaultClient.Do(req); err == nil {
-				_, _ = io.Copy(io.Discard, resp.Body)
-				resp.Body.Close()
+		}},
+		{"slow heads", 500, setting{}, func(a *target) {
+			for a.on() {
+				a.dribble("POST /v1/take HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 1000))
 			}
-		}
-	}},
-	{"Redis commands of 256 KiB without a token", 20, setting{token: true, redis: true, most: 100 << 20}, func(a *target) {
-		text := "*16\r\n$4\r\nPING\r\n" + strings.Repeat("$16000\r\n"+strings.Repeat("x", 16000)+"\r\n", 15)
-		var open []net.Conn
-		for a.on() && len(open) < 50 {
-			if c, err := net.Dial("tcp", a.addr); err == nil {
-				_ = c.SetWriteDeadline(a.until)
-				_, _ = io.WriteString(c, text) // the service may have ended it
-				open = append(open, c)
-				a.made.Add(1)
+		}},
+		{"slow and endless bodies", 500, setting{}, func(a *target) {
+			for a.on() {
+				a.dribble("POST /v1/take HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\n \r\n", 1000))
 			}
-		}
-		time.Sleep(time.Until(a.until))
-		for _, c := range open {
-			c.Close()
-		}
-	}},
-	{"idle connections with 128 descriptors", 10, setting{shell: "ulimit -n 128;", closes: true}, func(a *target) {
-		var open []net.Conn
-		for a.on() && len(open) < 200 {
-			if c, err := net.Dial("tcp", a.addr); err == nil {
-				open = append(open, c)
+		}},
+		{"slow readers of large answers", 50, setting{}, func(a *target) {
+			body := batchOf(900, 10)
+			for a.on() {
+				c, err := net.Dial("tcp", a.addr)
+				if err != nil {
+					continue
+				}
+				fmt.Fprintf(c, "POST /v1/batch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+				time.Sleep(min(2*time.Second, time.Until(a.until))) // the answer is not read
+				c.Close()
 			}
-		}
-		time.Sleep(time.Until(a.until))
-		for _, c := range open {
-			c.Close()
-		}
-	}},
-	{"five million keys", 4, setting{args: "--memory 1GiB", rules: 1, most: 900 << 20, longest: 2 * time.Minute}, func(a *target) {
-		for a.on() {
-			n := a.made.Add(1)
-			if n > 5000 {
-				return
+		}},
+		{"floods of batches", 20, setting{}, func(a *target) {
+			body := batchOf(900, 1000)
+			for a.on() {
+				_, _, _ = send(a.api+"/v1/batch", body)
 			}
-			_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 6), `"user":"`, fmt.Sprintf(`"user":"%d/`, n)))
-		}
-	}},
-	{"HTTP/2 rapid reset", 20, setting{}, func(a *target) {
-		for a.on() {
-			a.rapidReset(append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, 9}, "/v1/rules"...))
-		}
-	}},
-	{"gRPC rapid reset", 20, setting{grpc: true}, func(a *target) {
-		for a.on() {
-			a.rapidReset(grpcHead())
-		}
-	}},
-	{"gRPC resets by the server: windows of 0", 20, setting{grpc: true, envoy: true, rules: 1}, func(a *target) {
-		for a.on() {
-			a.rapidStreams(func(b []byte, stream uint32) []byte {
-				return frame(frame(b, 1, 4, stream, grpcHead()), 8, 0, stream, make([]byte, 4)) // HEADERS, WINDOW_UPDATE
-			})
-		}
-	}},
-	{"gRPC resets by the server: data after the end", 20, setting{grpc: true, envoy: true, rules: 1}, func(a *target) {
-		for a.on() {
-			a.rapidStreams(func(b []byte, stream uint32) []byte {
-				return frame(frame(b, 1, 5, stream, grpcHead()), 0, 0, stream, make([]byte, 5)) // HEADERS, DATA
-			})
-		}
-	}},
-	{"gRPC half messages", 1000, setting{grpc: true}, func(a *target) {
-		for a.on() {
-			a.halfMessages()
-			time.Sleep(200 * time.Millisecond)
-		}
-	}},
-	{"gRPC calls without a message", 1000, setting{grpc: true}, func(a *target) {
-		for a.on() {
-			a.noMessages()
-			time.Sleep(200 * time.Millisecond)
-		}
-	}},
-}, envoyAttacks()...)
+		}},
+		{"new keys", 8, setting{}, func(a *target) {
+			for i := 0; a.on(); i++ {
+				_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 12), `"user":"`, fmt.Sprintf(`"user":"%d/%p/`, i, &i)))
+			}
+		}},
+		{"wrong tokens", 50, setting{token: true}, func(a *target) {
+			for a.on() {
+				req, _ := http.NewRequest(http.MethodPost, a.api+"/v1/take", strings.NewReader("{}"))
+				req.Header.Set("Authorization", "Bearer "+access.NewToken())
+				if resp, err := http.DefaultClient.Do(req); err == nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+			}
+		}},
+		{"Redis commands of 256 KiB without a token", 20, setting{token: true, redis: true, most: 100 << 20}, func(a *target) {
+			text := "*16\r\n$4\r\nPING\r\n" + strings.Repeat("$16000\r\n"+strings.Repeat("x", 16000)+"\r\n", 15)
+			var open []net.Conn
+			for a.on() && len(open) < 50 {
+				if c, err := net.Dial("tcp", a.addr); err == nil {
+					_ = c.SetWriteDeadline(a.until)
+					_, _ = io.WriteString(c, text) // the service may have ended it
+					open = append(open, c)
+					a.made.Add(1)
+				}
+			}
+			time.Sleep(time.Until(a.until))
+			for _, c := range open {
+				c.Close()
+			}
+		}},
+		{"idle connections with 128 descriptors", 10, setting{shell: "ulimit -n 128;", closes: true}, func(a *target) {
+			var open []net.Conn
+			for a.on() && len(open) < 200 {
+				if c, err := net.Dial("tcp", a.addr); err == nil {
+					open = append(open, c)
+				}
+			}
+			time.Sleep(time.Until(a.until))
+			for _, c := range open {
+				c.Close()
+			}
+		}},
+		{"idle connections of the admin address", 500, setting{admin: true}, func(a *target) {
+			for a.on() {
+				a.hang("")
+			}
+		}},
+		{"half heads at the admin address", 500, setting{admin: true}, func(a *target) {
+			for a.on() {
+				a.hang("GET /healthz HTTP/1.1\r\nHost: x\r\nX: y")
+			}
+		}},
+		{"five million keys", 4, setting{args: "--memory 1GiB", rules: 1, most: 900 << 20, longest: 2 * time.Minute}, func(a *target) {
+			for a.on() {
+				n := a.made.Add(1)
+				if n > 5000 {
+					return
+				}
+				_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 6), `"user":"`, fmt.Sprintf(`"user":"%d/`, n)))
+			}
+		}},
+		{"HTTP/2 rapid reset", 20, setting{}, func(a *target) {
+			for a.on() {
+				a.rapidReset(append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, 9}, "/v1/rules"...))
+			}
+		}},
+		{"gRPC rapid reset", 20, setting{grpc: true}, func(a *target) {
+			for a.on() {
+				a.rapidReset(grpcHead())
+			}
+		}},
+		{"gRPC resets by the server: windows of 0", 20, setting{grpc: true, envoy: true, rules: 1}, func(a *target) {
+			for a.on() {
+				a.rapidStreams(func(b []byte, stream uint32) []byte {
+					return frame(frame(b, 1, 4, stream, grpcHead()), 8, 0, stream, make([]byte, 4)) // HEADERS, WINDOW_UPDATE
+				})
+			}
+		}},
+		{"gRPC resets by the server: data after the end", 20, setting{grpc: true, envoy: true, rules: 1}, func(a *target) {
+			for a.on() {
+				a.rapidStreams(func(b []byte, stream uint32) []byte {
+					return frame(frame(b, 1, 5, stream, grpcHead()), 0, 0, stream, make([]byte, 5)) // HEADERS, DATA
+				})
+			}
+		}},
+		{"gRPC half messages", 1000, setting{grpc: true}, func(a *target) {
+			for a.on() {
+				a.halfMessages()
+				time.Sleep(200 * time.Millisecond)
+			}
+		}},
+		{"gRPC calls without a message", 1000, setting{grpc: true}, func(a *target) {
+			for a.on() {
+				a.noMessages()
+				time.Sleep(200 * time.Millisecond)
+			}
+		}},
+	}, envoyAttacks()...)
+}
 
 // setting is how the service runs that is attacked.
 type setting struct {
@@ -198,6 +211,7 @@ type setting struct {
 	token       bool          // the service has a token
 	grpc        bool          // it serves gRPC, which is attacked
 	redis       bool          // it serves Redis clients, and that listener is attacked
+	admin       bool          // the admin address is attacked, and its other client is a probe
 	envoy       bool          // its other client makes Envoy's calls
 	files       bool          // it has files of envoyproxy/ratelimit
 	closes      bool          // connections may be closed to make room
@@ -228,6 +242,9 @@ func (how setting) attacked(t *testing.T, token string) *target {
 	}
 	a.process = startProcess(t, shell, rules, args...)
 	a.addr = strings.TrimPrefix(a.api, "http://")
+	if how.admin {
+		a.addr = strings.TrimPrefix(a.admin, "http://")
+	}
 	if how.grpc || how.redis {
 		pattern := regexp.MustCompile(`gRPC.*: http://(\S+)`)
 		if how.redis {
@@ -239,6 +256,19 @@ func (how setting) attacked(t *testing.T, token string) *target {
 		a.addr = pattern.FindStringSubmatch(a.out.String())[1]
 	}
 	return a
+}
+
+// hang sends text, and waits until the service closes the connection.
+func (a *target) hang(text string) {
+	c, err := net.Dial("tcp", a.addr)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	a.made.Add(1)
+	_ = c.SetDeadline(a.until)
+	_, _ = io.WriteString(c, text)
+	_, _ = io.Copy(io.Discard, c)
 }
 
 // dribble sends text a byte at a time.
@@ -345,15 +375,16 @@ func (a *target) rapidStreams(open func(b []byte, stream uint32) []byte) {
 // the client that measures does not wait for the attackers. It prints what they have
 // done.
 func attackers() {
-	i := slices.IndexFunc(attacks, func(row attackRow) bool { return row.name == os.Args[1] })
+	rows := attacks()
+	i := slices.IndexFunc(rows, func(row attackRow) bool { return row.name == os.Args[1] })
 	until, err := time.Parse(time.RFC3339Nano, os.Args[4])
 	if err != nil {
 		panic(err)
 	}
 	a := &target{process: &process{api: os.Args[2]}, addr: os.Args[3], until: until, done: make(chan struct{})}
 	var wg sync.WaitGroup
-	for range attacks[i].attackers {
-		wg.Go(func() { attacks[i].attack(a) })
+	for range rows[i].attackers {
+		wg.Go(func() { rows[i].attack(a) })
 	}
 	wg.Wait()
 	fmt.Print(a.made.Load())
@@ -362,7 +393,7 @@ func attackers() {
 // TestAttack attacks a service, and measures what others notice of it.
 func TestAttack(t *testing.T) {
 	token := access.NewToken()
-	for _, tc := range attacks {
+	for _, tc := range attacks() {
 		t.Run(strings.ReplaceAll(tc.name, " ", "-"), func(t *testing.T) {
 			a := tc.how.attacked(t, token)
 			p := a.process
@@ -406,12 +437,19 @@ func (a *target) neighbour(t *testing.T, token string, how setting) (took []time
 		return a.proxy(t)
 	}
 	fresh := &http.Transport{DisableKeepAlives: true}
+	if how.admin { // where the address is that of the attackers, some probes are lost
+		fresh.DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext
+	}
 	for i := 0; a.on(); i++ {
 		client := &http.Client{Timeout: 10 * time.Second}
-		if i%4 == 0 {
+		if i%4 == 0 || how.admin {
 			client.Transport = fresh
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.api+"/v1/check", strings.NewReader(`{"attributes":{"user":"neighbour"}}`))
+		method, url, body := http.MethodPost, a.api+"/v1/check", `{"attributes":{"user":"neighbour"}}`
+		if how.admin {
+			method, url, body = http.MethodGet, a.admin+"/healthz", ""
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

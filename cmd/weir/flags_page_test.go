@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,9 @@ const flagsTail = `
 | ` + "`OTEL_…`" + ` | [OpenTelemetry](../guides/monitoring.md#opentelemetry) |
 | ` + "`WEIR_ADDR`, `WEIR_CA`, `WEIR_NAMESPACE`" + ` | for commands that ask a service: its address, the authority of its certificate, the namespace |
 `
+
+// literal matches what is set as code in a description: addresses, flags, names of metrics.
+var literal = regexp.MustCompile(`[a-z0-9]+://[^\s,;]+|unix:PATH|host:port|--[a-z-]+[a-z]|\b[a-z]+_[a-z_]+\b|\bNAME\.yaml`)
 
 var rewriteFlags = flag.Bool("rewrite-flags", false, "write docs/reference/flags.md")
 
@@ -104,7 +108,7 @@ func flagsPage(t *testing.T, serve *cobra.Command) string {
 				kind = "[=" + strings.TrimSpace(kind) + "]"
 			}
 			fmt.Fprintf(&b, "| `--%s` | `WEIR_%s` | %s | %s |\n", name+kind,
-				strings.ToUpper(strings.ReplaceAll(name, "-", "_")), value, strings.ReplaceAll(usage, "|", `\|`))
+				strings.ToUpper(strings.ReplaceAll(name, "-", "_")), value, strings.ReplaceAll(literal.ReplaceAllString(usage, "`$0`"), "|", `\|`))
 		}
 	}
 	serve.Flags().VisitAll(func(f *pflag.Flag) {

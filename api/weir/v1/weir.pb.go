@@ -1045,7 +1045,8 @@ type Decision struct {
 	Limits []*RuleUsage `protobuf:"bytes,7,rep,name=limits,proto3" json:"limits,omitempty"`
 	// The verdicts that matched, in the order of the rules.
 	Verdicts []string `protobuf:"bytes,8,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
-	// The triggers that report.
+	// The triggers that report, and the limits that report that they are near their quota
+	// (`near` in a rules file).
 	Triggered []string `protobuf:"bytes,9,rep,name=triggered,proto3" json:"triggered,omitempty"`
 	// Whether no rule matched.
 	Unmatched bool `protobuf:"varint,10,opt,name=unmatched,proto3" json:"unmatched,omitempty"`

@@ -163,6 +163,25 @@ func TestOverload(t *testing.T) {
 	}
 }
 
+// Many rules are shown and explained within a reservation of 1 KiB each.
+func TestManyRulesAreShown(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	src := "rules: ["
+	for i := range int64(n) {
+		src += "{name: rule-" + itoa(i) + ", when: {page: page-" + itoa(i) + "}, per: [user], limit: 9, window: 1h},"
+	}
+	b := &access.ResourceLimits{Memory: n<<10 + 100<<10}
+	_, c := serve(t, grpcserver.Config{Resources: b}, namespace.Only(engineOf(t, src+"]", memory(t))))
+	if r, err := c.Rules(t.Context(), &weirv1.RulesRequest{}); err != nil || len(r.GetRules()) != n {
+		t.Errorf("got %d rules and %v, want %d", len(r.GetRules()), err, n)
+	}
+	in := &weirv1.ExplainRequest{Attributes: map[string]string{"page": "page-7", "user": "42"}}
+	if r, err := c.Explain(t.Context(), in); err != nil || len(r.GetRules()) != n {
+		t.Errorf("got %d explanations and %v, want %d", len(r.GetRules()), err, n)
+	}
+}
+
 // Large messages of a stream have memory reserved in addition to that of the stream. The
 // stream goes on after one that was refused.
 func TestLargeMessages(t *testing.T) {

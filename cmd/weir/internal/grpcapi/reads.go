@@ -51,7 +51,7 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 
 // rules reserves the memory of an answer that lists n rules, if it is large.
 func (m *memory) rules(n int) error {
-	const each = 2 << 10
+	const each = 1 << 10
 	if n*each > smallAnswer {
 		return m.Reserve(int64(n) * each)
 	}

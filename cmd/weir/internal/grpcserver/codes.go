@@ -43,6 +43,9 @@ var code = map[int]codes.Code{
 // not counted.
 var ErrStopping = errors.New("the service is stopping; what it has not answered was not counted")
 
+// errIdle ends streams of health and reflection beyond the limit.
+var errIdle = errors.New("too many open streams of health and reflection")
+
 // reasons is the table of reasons, by which programs distinguish errors with the same code. The last row
 // that matches counts.
 var reasons = []struct {
@@ -85,6 +88,11 @@ func FailureOf(err error) Failure {
 		return Failure{Code: codes.Canceled, Detail: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		return Failure{Code: codes.DeadlineExceeded, Detail: err.Error()}
+	case errors.Is(err, errIdle):
+		return Failure{
+			Code: codes.ResourceExhausted, Detail: err.Error(), Quota: "service", RetryAfter: access.OverloadRetry,
+			Reason: weirv1.ErrorReason_OVERLOAD.String(),
+		}
 	case errors.Is(err, ErrStopping):
 		return Failure{Code: codes.Unavailable, Detail: err.Error(), Reason: weirv1.ErrorReason_STOPPING.String()}
 	}

@@ -28,6 +28,7 @@ type connections struct {
 	max  int64  // bytes of all connections; 0: no limit
 	shed func() // is called for each connection that is closed; may be nil
 
+	idle      atomic.Int64    // streams of health and reflection, except the first of each connection
 	settingUp chan struct{}   // a semaphore for connections that are set up
 	leaving   <-chan struct{} // is closed when the server shuts down
 
@@ -88,6 +89,11 @@ const (
 	minDelay = 100 * time.Millisecond
 	maxDelay = 2 * time.Second
 
+	// maxIdle is how many streams of health and reflection may be open, which need no token or can be idle
+	// forever. The first of each connection is not counted, so that a client that fills the limit does not take
+	// health checks away from others.
+	maxIdle = 1000
+
 	// linger is how long a connection stays open that is closed because of what its client does.
 	linger = time.Second
 )
@@ -108,6 +114,7 @@ type connection struct {
 	reads    atomic.Int64 // the number of reads
 	seen     int64        // reads at the last check; guarded by all.mu
 	calls    atomic.Int64 // in flight
+	idle     atomic.Int64 // streams of health and reflection
 	waiting  atomic.Int64 // calls that wait for their only message
 	closed   atomic.Bool
 
@@ -261,6 +268,22 @@ func (c *connection) end(began time.Time, givenUp bool) {
 	c.all.subtract(&c.arriving, headers)
 	if c.calls.Add(-1) == 0 && c.closed.Load() {
 		c.clear()
+	}
+}
+
+// openIdle counts a stream of health or reflection on c, which closeIdle must end unless there is an error.
+func (s *connections) openIdle(c *connection) error {
+	if c.idle.Add(1) > 1 && s.idle.Add(1) > maxIdle {
+		s.closeIdle(c)
+		return errIdle
+	}
+	return nil
+}
+
+// closeIdle counts the end of a stream of health or reflection on c.
+func (s *connections) closeIdle(c *connection) {
+	if c.idle.Add(-1) > 0 {
+		s.idle.Add(-1)
 	}
 }
 

@@ -183,13 +183,19 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 }
 
 // intercept authenticates the callers of reflection, but not of health, which this package adds itself. It
-// counts their messages. gRPC does not call it for methods that are registered as streams and stream
+// counts their messages, and limits their streams. gRPC does not call it for methods that are registered as streams and stream
 // neither way.
 func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if strings.HasPrefix(info.FullMethod, "/grpc.") {
 		counted, end := track(stream, info.IsClientStream)
 		defer end()
 		stream = counted
+		if c := connectionOf(stream.Context()); c != nil {
+			if err := s.conns.openIdle(c); err != nil {
+				return Error(err)
+			}
+			defer s.conns.closeIdle(c)
+		}
 	}
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
 		ctx := stream.Context()

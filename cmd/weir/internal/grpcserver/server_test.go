@@ -395,3 +395,61 @@ func TestShutdownIsBounded(t *testing.T) {
 		t.Error("got an answer after the end")
 	}
 }
+
+// Streams of health and reflection, which may be idle forever, are limited over all connections, but for the first
+// of each. Those that have ended leave room for others.
+func TestIdleStreams(t *testing.T) {
+	t.Parallel()
+	_, path, _, _ := pipe(t, 0)
+	connect := func() *grpc.ClientConn {
+		conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	watch := func(ctx context.Context, conn *grpc.ClientConn) error {
+		stream, err := healthpb.NewHealthClient(conn).Watch(ctx, &healthpb.HealthCheckRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return err
+	}
+	const connections, each, want = 5, 240, 1000 + 5
+	open := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range connections {
+		conn := connect()
+		for range each {
+			switch err := watch(ctx, conn); status.Code(err) {
+			case codes.OK:
+				open++
+			case codes.ResourceExhausted:
+			default:
+				t.Fatal(err)
+			}
+		}
+	}
+	if open != want {
+		t.Errorf("got %d open streams, want %d", open, want)
+	}
+	other := connect()
+	if err := watch(t.Context(), other); err != nil {
+		t.Errorf("the first stream of a connection: got %v", err)
+	}
+	if _, err := services(t.Context(), other); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("reflection beyond the limit: got %v, want ResourceExhausted", err)
+	}
+	cancel()
+	for {
+		_, err := services(t.Context(), other)
+		if err == nil {
+			break // the test's time-out ends a loop without room
+		}
+		if status.Code(err) != codes.ResourceExhausted {
+			t.Fatal(err)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func TestAnswerOfEscapes(t *testing.T) {
 	}
 }
 
-// The rules in force are shown however many there are, in parts that take little memory.
+// The rules in force are shown and explained however many there are, in parts that take little memory.
 func TestManyRulesAreShown(t *testing.T) {
 	t.Parallel()
 	const n = 3000
@@ -119,11 +119,19 @@ func TestManyRulesAreShown(t *testing.T) {
 		src += fmt.Sprintf("{name: rule-%d, when: {page: page-%d}, per: [user], limit: 9, window: 1h},", i, i)
 	}
 	engine, _ := scripttest.NewEngine(t, src+"]", func() window.Instant { return window.At(scripttest.Start) })
-	api := httpapi.New(namespace.Only(engine), httpapi.Config{Resources: &access.ResourceLimits{Memory: 1 << 20}})
+	api := httpapi.New(namespace.Only(engine), httpapi.Config{Resources: &access.ResourceLimits{Memory: 2 << 20}})
 	w := httptest.NewRecorder()
 	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/rules", nil))
-	var got struct{ Rules []struct{ Name string } }
+	var got struct{ Rules []struct{ Name, Rule string } }
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || len(got.Rules) != n || got.Rules[n-1].Name != fmt.Sprint("rule-", n-1) {
 		t.Errorf("got status %d, %d rules and error %v, want %d rules", w.Code, len(got.Rules), err, n)
+	}
+	w = httptest.NewRecorder()
+	r := httptest.NewRequest(http.MethodPost, "/v1/explain", strings.NewReader(`{"attributes":{"page":"page-7","user":"42"}}`))
+	r.Header.Set("Content-Type", "application/json")
+	api.ServeHTTP(w, r)
+	got.Rules = nil
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || len(got.Rules) != n || got.Rules[n-1].Rule != fmt.Sprint("rule-", n-1) {
+		t.Errorf("got status %d, %d explanations and error %v, want %d", w.Code, len(got.Rules), err, n)
 	}
 }

@@ -43,13 +43,19 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
+	w.Header()["Content-Type"] = jsonType
 	b := appendDecision(append(x.out[:0], `{"decision":`...), store.Check, &d)
 	b = append(b, `,"rules":[`...)
 	for i := range why {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendExplanation(b, &why[i])
+		if b = appendExplanation(b, &why[i]); len(b) >= rulesPart {
+			if _, err := w.Write(b); err != nil {
+				break // the caller is gone
+			}
+			b = b[:0]
+		}
 	}
 	x.out = append(b, ']', '}')
 	return respond(w, x.out)

@@ -85,9 +85,10 @@ func (x *exchange) admitOne(s run.Size) error {
 	return nil
 }
 
-// reserveExplanations reserves the memory of an answer that explains n rules, if it is large.
+// reserveExplanations reserves the memory of the explanations of n rules, if they are large. Their
+// answer is written in parts.
 func (x *exchange) reserveExplanations(n int) error {
-	const each = 2 << 10
+	const each = 512
 	if n*each > smallAnswer {
 		return x.Reserve(int64(n) * each)
 	}

@@ -36,8 +36,9 @@ func openCredentials(cfg config.Config, numbers *metrics.Metrics, log *slog.Logg
 		if d.keys, err = access.OpenKeys(a.Tokens, own...); err != nil {
 			return nil, fmt.Errorf("tokens: %w", err)
 		}
+		var line pacedLine // there is no end of addresses
 		d.keys.Slow = func(address string) {
-			log.Warn("wrong tokens: the address must wait", "address", address, "tokens", access.WrongTokens, "within", access.WrongWindow.String())
+			line.warn(log, "wrong tokens: the address must wait", "address", address, "tokens", access.WrongTokens, "within", access.WrongWindow.String())
 		}
 	}
 	if a.TLSCert != "" {

@@ -232,13 +232,15 @@ var clientFaults = [...]string{
 // it left out before, so that clients cannot fill the log. It is safe for
 // concurrent use.
 type serverLog struct {
-	log *slog.Logger
+	log   *slog.Logger
+	kinds [len(clientFaults)]pacedLine
+}
 
-	mu    sync.Mutex
-	kinds [len(clientFaults)]struct { // guarded by mu
-		next time.Time // no line before it
-		left int       // lines left out since the last one
-	}
+// pacedLine is a line of the log that clients can cause. It is safe for concurrent use.
+type pacedLine struct {
+	mu   sync.Mutex
+	next time.Time // no line before it; guarded by mu
+	left int       // lines left out since the last one; guarded by mu
 }
 
 // errorLog returns the logger of an [http.Server].
@@ -252,27 +254,23 @@ func (s *serverLog) Write(line []byte) (int, error) {
 		s.log.Warn(text)
 		return len(line), nil
 	}
-	switch pass, left := s.pass(kind); {
-	case !pass:
-	case left > 0:
-		s.log.Warn(text, "more", left)
-	default:
-		s.log.Warn(text)
-	}
+	s.kinds[kind].warn(s.log, text)
 	return len(line), nil
 }
 
-// pass reports whether a line of a kind may pass, and how many were left out since
-// the last one that did.
-func (s *serverLog) pass(kind int) (pass bool, left int) {
+// warn logs a warning, unless there was one within clientFaultPace. It adds how many were left out
+// since then.
+func (p *pacedLine) warn(log *slog.Logger, text string, args ...any) {
 	now := time.Now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := &s.kinds[kind]
-	if now.Before(k.next) {
-		k.left++
-		return false, 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Before(p.next) {
+		p.left++
+		return
 	}
-	left, k.left, k.next = k.left, 0, now.Add(clientFaultPace)
-	return true, left
+	if p.left > 0 {
+		args = append(args, "more", p.left)
+	}
+	p.left, p.next = 0, now.Add(clientFaultPace)
+	log.Warn(text, args...)
 }

@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/store"
 )
 
@@ -32,4 +34,27 @@ func TestLogHidesKeys(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Wrong tokens from any number of addresses are one line in ten seconds.
+func TestLogOfWrongTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var cfg config.Config
+		cfg.Access.Token = strings.Repeat("secret", 8)
+		var out strings.Builder
+		c, err := openCredentials(cfg, metrics.New(metrics.Config{}), newLog(cfg, &out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.close() }()
+		for i := range 1000 {
+			c.keys.Slow(fmt.Sprintf("192.0.2.%d", i))
+		}
+		time.Sleep(clientFaultPace)
+		c.keys.Slow("203.0.113.7")
+		if got := out.String(); strings.Count(got, "wrong tokens") != 2 || !strings.Contains(got, "address=192.0.2.0 ") || !strings.Contains(got, "address=203.0.113.7") || !strings.Contains(got, "more=999") {
+			t.Errorf("got\n%s\nwant a line about the first address, and one about the last with more=999", got)
+		}
+	})
 }

@@ -148,14 +148,11 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	} else if err = koalafile.NotRules(r.name(), src); err == nil {
 		file, faults := rulefile.Parse(r.name(), src, func(list string) ([]byte, error) { return read(files.RelativeTo(r.path, list)) })
 		if err = faults; err == nil {
-			l.hash = sum.text()
-			l.warnings = r.lint(file) // can read the lists again
 			l.set, l.lists = file.Set, file.Lists
+			l.warnings = r.lint(file)
 		}
 	}
-	if l.hash == "" {
-		l.hash = sum.text()
-	}
+	l.hash = sum.text()
 	return l, err
 }
 

@@ -1,5 +1,5 @@
 -- A call of which some ops are about holds or bans. It does the same as package
--- window in around.go, and as the model in package storetest.
+-- window in wrapper.go, and as the model in package storetest.
 --
 -- A key that is banned, or remembers strikes, has its own state around that
 -- of the window: version, kind 13, strikes, the end of the last ban, its length; then
