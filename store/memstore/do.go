@@ -27,13 +27,13 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 
 // Decide decides ops as [Store.Do] does for one call. The error is the one that Do would
 // return or would set as the call's Err. Decide does not retain what ops point to, so that
-// they and their keys can be on the caller's stack. With one op, without UpTo, it takes
-// the steps of decideMany without their loops.
+// they and their keys can be on the caller's stack. With one op it takes the steps of
+// decideMany without their loops.
 func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
 	}
-	if len(ops) > 1 || ops[0].UpTo {
+	if len(ops) > 1 {
 		return s.decideMany(v, ops)
 	}
 	var slots [1]opSlot
@@ -61,6 +61,9 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		switch {
 		case full != nil:
 		case v == store.Take:
+			if op.UpTo {
+				lower(ops, slots[:])
+			}
 			if s.takeOp(p, op, true); !op.Result.Allowed {
 				p.promote(op)
 			}
