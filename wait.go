@@ -42,7 +42,7 @@ func (m *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 			return err
 		}
 	} else if n < 1 || m.distinct {
-		return m.refuse(n)
+		return m.refused(ctx, store.Take, n)
 	} else if err := ctx.Err(); err != nil {
 		return err
 	}

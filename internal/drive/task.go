@@ -115,7 +115,7 @@ func readOnly(ops []store.Op) {
 // memory has taken up to what fits, from the one numbered from on: all of them, or none.
 func (t *Task) takeAsLocal(from int) {
 	for i := from; i < len(t.inLocal.ops); i++ {
-		if local := &t.inLocal.ops[i]; local.UpTo && t.Verb == store.Take {
+		if local := &t.inLocal.ops[i]; local.UpTo && local.Role == store.Enforce && t.Verb == store.Take {
 			for n := range t.Ops {
 				if op := &t.Ops[n]; op.UpTo {
 					op.N, op.UpTo = min(op.N, local.N), false
