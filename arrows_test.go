@@ -39,6 +39,7 @@ var arrows = map[string]arrow{
 	"receipt":                          {ours: []string{"internal/seal"}, pure: true},
 	"internal/run":                     {pure: true},
 	"rolling":                          {},
+	"compat/rate":                      {},
 	"internal/address":                 {pure: true},
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
 	"rule":                             {ours: []string{"internal/address", "internal/ruleset", "window"}, pure: true},

@@ -116,6 +116,7 @@ func TestProxies(t *testing.T) {
 func TestNginxOutcome(t *testing.T) {
 	t.Parallel()
 	recipe, page := recipes(t, "nginx")
+	page = strings.Join(strings.Fields(page), " ")
 	for _, step := range []struct{ after, added string }{
 		{"&status.deny=403", "&status.captcha=401"},
 		{"error_page 403 = @limited;", "error_page 401 = @captcha;"},

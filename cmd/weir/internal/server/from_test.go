@@ -16,7 +16,7 @@ import (
 func TestFrom(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../../../docs/from/*.md")
-	if err != nil || len(pages) < 12 {
+	if err != nil || len(pages) < 17 {
 		t.Fatalf("got pages %v and error %v, want one for each limiter", pages, err)
 	}
 	index := readFile(t, "../../../../docs/from/README.md")
