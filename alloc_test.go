@@ -7,6 +7,7 @@ package weir_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,27 @@ func TestAllowAllocatesNothing(t *testing.T) {
 	defer m.Close()
 	got := testing.AllocsPerRun(1000, func() {
 		if _, err := m.Allow(context.Background(), "user:42"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Wait(context.Background(), "user:42"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("got %v allocations a call, want 0", got)
+	}
+}
+
+// Nor does a call under several limits, or with a key that is too long for the stack.
+func TestSeveralLimitsAllocateNothing(t *testing.T) {
+	m := weir.MustLimiter(weir.Sliding(1_000_000, time.Hour), weir.And(weir.Fixed(1_000_000, time.Minute), weir.Bucket(1_000_000, time.Second, 0)))
+	defer m.Close()
+	key := strings.Repeat("long", 100)
+	got := testing.AllocsPerRun(1000, func() {
+		if _, err := m.Allow(context.Background(), "user:42"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Check(context.Background(), key); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -39,6 +39,7 @@ var arrows = map[string]arrow{
 	"receipt":                          {ours: []string{"internal/seal"}, pure: true},
 	"internal/run":                     {pure: true},
 	"rolling":                          {},
+	"compat/rate":                      {},
 	"internal/address":                 {pure: true},
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
 	"rule":                             {ours: []string{"internal/address", "internal/ruleset", "window"}, pure: true},
@@ -64,6 +65,7 @@ var arrows = map[string]arrow{
 	"internal/clientaddr": {ours: []string{"internal/address"}},
 	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "store", "window"}},
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
+	"weirtest":            {ours: []string{"internal/ruleset", "store", "store/memstore", "window"}},
 
 	// Modules of their own for users of the library.
 	"store/redisstore/internal/keyname": {ours: []string{"store", "window"}, pure: true},

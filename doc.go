@@ -69,10 +69,10 @@
 // one of package redisstore, which several processes can share. When such a
 // store cannot answer, there is an outage: the outage policy of each rule
 // (on_outage in a rules file) or limiter ([WithOutage]) decides instead, and
-// the answer is marked Degraded. By default the policy is local: the store
-// given with [WithLocal], in this process's memory, decides during the outage,
-// and its counts are recorded in the shared store afterwards.
-// Without WithLocal the local policy denies.
+// the answer is marked Degraded. By default the policy is local: this process's
+// memory decides during the outage, and its counts are recorded in the shared
+// store afterwards. Each process then admits the whole quota, unless [WithLocal]
+// or [WithNodes] says how many processes there are.
 //
 // The store in memory reads the machine's clock once a call. Its time never
 // runs backwards. In a testing/synctest bubble it is the bubble's time.

@@ -252,8 +252,8 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 }
 
 // Close closes the engine's store and frees its memory. It does not close a
-// store that was given with [WithStore]. With [WithLocal], Close first records in
-// the store what the local store has counted and the store lacks, so close the
+// store that was given with [WithStore]. Close first records in that store what this
+// process's memory has counted in outages and the store lacks, so close the
 // store after the engine. Closing twice is safe.
 func (e *Engine) Close() error {
 	if e == nil {

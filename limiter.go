@@ -1,8 +1,8 @@
 package weir
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -17,14 +17,15 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Limiter holds each key to one limit. Make one with [NewLimiter] or
-// [MustLimiter]. The methods of a nil or zero Limiter return an error, except
-// Limit, which returns the zero Limit, and Close, which does nothing.
+// Limiter holds each key to one limit, or to several that admit a hit together
+// ([And]). Make one with [NewLimiter] or [MustLimiter]. The methods of a nil or zero
+// Limiter return an error, except Limit and Limits, which return none, and Close, which
+// does nothing.
 //
-// Each key has its own counter. The empty key is a key like any other.
+// Each key has its own counter, one for each limit. The empty key is a key like any other.
 //
 // Allow, AllowN and AllowMember ask the limit: they count if the limit admits
-// the hits, and change nothing if it does not. Wait sleeps until a hit is
+// the hits, and change nothing if it does not. Wait and WaitN sleep until the hits are
 // admitted. Check asks the limit and never counts. Record and RecordMember count
 // without asking, for what has happened already, and can exceed the quota.
 // Refund and RefundMember give back what was counted. Forget drops the key.
@@ -42,14 +43,17 @@ import (
 // A Limiter is safe for concurrent use. On a store in memory, and without an
 // [Observer], the methods that return a Result do not allocate.
 type Limiter struct {
-	limit  *window.Compiled
-	space  *store.Space
+	limit  *window.Compiled // the first of limits
+	space  *store.Space     // of limit
 	driver drive.Driver
-	memory *memstore.Store // of the store; nil: there is none, or there is an observer
+	fast   *memstore.Store // memory, if there is one limit and no observer, or nil
+	memory *memstore.Store // of the store, or nil
 
-	distinct bool // the limit counts members
+	limits   []counted
+	distinct bool // the limits count members
 	policy   policy
 	observer Observer
+	waiting  waiting
 	owned    bool      // Close closes the store
 	calls    sync.Pool // of *limiterCall
 
@@ -64,11 +68,17 @@ type policy rule.Outage
 // OnOutage implements [drive.Policies].
 func (p *policy) OnOutage(int) rule.Outage { return rule.Outage(*p) }
 
+// counted is one limit of a limiter, and where it counts.
+type counted struct {
+	limit *window.Compiled
+	space *store.Space
+}
+
 // limiterCall is one call of a limiter on its way through the store. They are pooled.
 type limiterCall struct {
 	task  drive.Task
-	op    [1]store.Op
-	of    [1]int
+	ops   []store.Op // one for each limit
+	of    []int
 	bytes []byte // of the key and the member
 }
 
@@ -85,33 +95,67 @@ func NewLimiter(l Limit, options ...LimiterOption) (*Limiter, error) {
 
 func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 	o, faults := applyLimiter(options)
+	if o.store != nil && o.name == "" {
+		faults = append(faults, fault.Newf("name", "missing: a limiter on a given store needs one, pass WithName"))
+	}
+	limits, own := o.limits(l)
+	if err := append(faults, own...).Err(); err != nil {
+		return nil, err
+	}
+	m := &Limiter{
+		limit:    limits[0].limit,
+		space:    limits[0].space,
+		limits:   limits,
+		distinct: l.Measure == window.Distinct,
+		policy:   policy(o.outage),
+		observer: o.observer,
+		waiting:  waiting{most: cmp.Or(o.maxWaiting, maxWaiting)},
+	}
+	var hooks hook.Hooks
+	hooks, m.owned = o.openStore(&m.driver)
+	if m.memory = hooks.Memory; m.observer == nil && len(limits) == 1 {
+		m.fast = hooks.Memory
+	}
+	m.calls.New = m.newCall
+	return m, nil
+}
+
+// limits returns first and the further limits of o, ready for use, and what is wrong with
+// them.
+func (o *options) limits(first Limit) (limits []counted, faults fault.List) {
 	compile := window.CompileFinal // whose error says the same of holds
 	if o.compile != nil {
 		compile = o.compile
 	}
-	limit, err := compile(l)
-	if err == nil && limit.HoldLength() > 0 {
-		faults = append(faults, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine"))
+	known := map[string]bool{}
+	for i, l := range append([]Limit{first}, o.further...) {
+		limit, err := compile(l)
+		own := fault.Of(err)
+		if err == nil && limit.HoldLength() > 0 {
+			own.Addf("hold", "a limiter gives no receipts that would end holds: use NewEngine")
+		}
+		id := identity(o.name, &l)
+		switch {
+		case i == 0:
+		case first.Quota == window.Unlimited:
+			own.Addf("", "a counter has no limits")
+		case l.Quota == window.Unlimited:
+			own.Addf("quota", "%d: want at least 0", l.Quota)
+		case known[id]:
+			own.Addf("window", "the limiter has a limit in a %s already, and both would be one counter", l.Window)
+		case l.Measure != first.Measure:
+			own.Addf("measure", "%v, and %v in the first limit: want the same", l.Measure, first.Measure)
+		}
+		if known[id] = true; i > 0 {
+			for _, f := range own {
+				_ = f.In(fmt.Sprintf("and[%d]", i-1))
+			}
+		}
+		if faults = append(faults, own...); len(faults) == 0 {
+			limits = append(limits, counted{limit, store.NewSpace(o.namespace, id, o.name, o.maxKeys)})
+		}
 	}
-	if o.store != nil && o.name == "" {
-		faults = append(faults, fault.Newf("name", "missing: a limiter on a given store needs one, pass WithName"))
-	}
-	if err := errors.Join(err, faults.Err()); err != nil {
-		return nil, err
-	}
-	m := &Limiter{
-		limit:    limit,
-		space:    store.NewSpace(o.namespace, identity(o.name, &l), o.name, o.maxKeys),
-		distinct: limit.Measure == window.Distinct,
-		policy:   policy(o.outage),
-		observer: o.observer,
-	}
-	var hooks hook.Hooks
-	if hooks, m.owned = o.openStore(&m.driver); m.observer == nil {
-		m.memory = hooks.Memory
-	}
-	m.calls.New = func() any { return new(limiterCall) }
-	return m, nil
+	return limits, faults
 }
 
 // identity returns the identity of a limiter's counters, as the identity of a rule ([rule.Rule]) does
@@ -143,13 +187,26 @@ func (m *Limiter) Name() string {
 	return m.space.Name()
 }
 
-// Limit returns the limit of m. It returns the zero Limit if m was not made by
-// [NewLimiter].
+// Limit returns the limit of m, and the first one if there are several. It returns the
+// zero Limit if m was not made by [NewLimiter].
 func (m *Limiter) Limit() Limit {
 	if m.ready() != nil {
 		return Limit{}
 	}
 	return *m.limit.Limit
+}
+
+// Limits returns the limits of m, by their numbers in Result.Limit: the one that
+// [NewLimiter] got, and those of [And].
+func (m *Limiter) Limits() []Limit {
+	if m.ready() != nil {
+		return nil
+	}
+	limits := make([]Limit, len(m.limits))
+	for i := range limits {
+		limits[i] = *m.limits[i].limit.Limit
+	}
+	return limits
 }
 
 // Allow admits one hit and counts it, or denies it. It is AllowN with n = 1.
@@ -213,44 +270,18 @@ func (m *Limiter) Forget(ctx context.Context, key string) error {
 	if err := m.ready(); err != nil {
 		return err
 	}
-	if err := m.driver.Forget(ctx, m.op(key)); err != nil {
-		return fmt.Errorf("weir: forget: %w", err)
+	for _, c := range m.limits {
+		op := store.Op{Space: c.space, Limit: c.limit, Key: []byte(key)}
+		if err := m.driver.Forget(ctx, &op); err != nil {
+			return fmt.Errorf("weir: forget: %w", err)
+		}
 	}
 	return nil
 }
 
-// op returns the op that finds key.
+// op returns the op that finds key under the first limit.
 func (m *Limiter) op(key string) *store.Op {
 	return &store.Op{Space: m.space, Limit: m.limit, Key: []byte(key)}
-}
-
-// ErrWouldWait is returned by [Limiter.Wait] when waiting cannot help: the quota
-// is 0, or the hit does not fit before the deadline of the context.
-var ErrWouldWait = errors.New("weir: the hit does not fit before the context ends")
-
-// Wait sleeps until the limit admits one hit, counts it and returns nil. It
-// returns [ErrWouldWait] at once when the hit does not fit before ctx's deadline,
-// or never fits. It returns ctx.Err() when ctx is done first. Callers that wait
-// on the same key are served in no particular order. While an outage policy
-// denies, Wait tries again every second.
-func (m *Limiter) Wait(ctx context.Context, key string) error {
-	for {
-		r, err := m.Allow(ctx, key)
-		if err != nil || r.Allowed {
-			return err
-		}
-		end, ends := ctx.Deadline()
-		if r.RetryAfter == window.Never || ends && time.Until(end) < r.RetryAfter {
-			return ErrWouldWait
-		}
-		timer := time.NewTimer(r.RetryAfter)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-	}
 }
 
 // ready returns the error of a limiter that was not made by NewLimiter.
@@ -272,9 +303,8 @@ func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n
 		}
 		return err
 	}
-	if m.memory == nil || len(key)+len(member) > limiterKey {
-		*r, err = m.observe(ctx, verb, key, member, n)
-		return err
+	if m.fast == nil || len(key)+len(member) > limiterKey {
+		return m.drive(ctx, verb, key, member, n, nil, r)
 	}
 	var room [limiterKey]byte
 	var ops [1]store.Op
@@ -283,9 +313,8 @@ func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n
 	if member != "" {
 		ops[0].Member = append(room[len(key):len(key)], member...)
 	}
-	if err = m.memory.Decide(ctx, verb, ops[:]); err != nil {
-		*r, err = m.drive(ctx, verb, key, member, n, err)
-		return err
+	if err = m.fast.Decide(ctx, verb, ops[:]); err != nil {
+		return m.drive(ctx, verb, key, member, n, err, r)
 	}
 	r.Result = ops[0].Result
 	return nil
@@ -305,74 +334,131 @@ func (m *Limiter) refuse(n int64) error {
 	return fault.Newf("member", "the limit counts hits: use Allow, Record or Refund")
 }
 
-// drive asks the store and applies the outage policy where it cannot answer.
-// err is the store's answer, if it has been asked already.
-func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string, n int64, err error) (r Result, _ error) {
-	a := m.calls.Get().(*limiterCall)
-	a.bytes = append(append(a.bytes[:0], key...), member...)
-	a.task.Verb, a.task.Policies = verb, &m.policy
-	a.op[0] = store.Op{
-		Space: m.space, Limit: m.limit, N: n,
-		Key: a.bytes[:len(key):len(key)], Member: a.bytes[len(key):],
+// drive asks the store, applies the outage policy where it cannot answer, and calls the
+// observer, if there is one. err is the store's answer, if it has been asked already. It
+// writes the answer into r, which is empty.
+func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string, n int64, err error, r *Result) error {
+	var began time.Time
+	if m.observer != nil {
+		began = time.Now()
 	}
-	a.task.Ops, a.task.Of = a.op[:], a.of[:]
-	m.driver.Run(ctx, &a.task, err)
+	a := m.call(verb, key, member, n)
+	m.run(ctx, a, err)
 	if err = a.task.Err; err == nil && m.mustCount && len(a.task.Ops) == 0 {
 		err = a.task.Outage
 	}
 	if err != nil {
 		err = fmt.Errorf("weir: %s: %w", verb, err)
 	} else {
-		r = m.result(&a.task)
+		m.answer(r, &a.task)
 	}
-	a.task.Reset()
-	m.calls.Put(a)
-	return r, err
+	if m.observer != nil {
+		m.observe(ctx, a, r, err, key, n, began)
+	}
+	m.end(a)
+	return err
 }
 
-// result returns the answer of t, which was decided.
-func (m *Limiter) result(t *drive.Task) Result {
-	var r Result
+// newCall returns a *limiterCall for the pool.
+func (m *Limiter) newCall() any {
+	a := &limiterCall{ops: make([]store.Op, len(m.limits)), of: make([]int, len(m.limits))}
+	for i, c := range m.limits {
+		a.ops[i].Space, a.ops[i].Limit, a.of[i] = c.space, c.limit, i
+	}
+	a.task.Ops, a.task.Of = a.ops, a.of
+	return a
+}
+
+// call returns a call with an op for each limit. It has to be passed to end.
+func (m *Limiter) call(verb store.Verb, key, member string, n int64) *limiterCall {
+	a := m.calls.Get().(*limiterCall)
+	a.bytes = append(append(a.bytes[:0], key...), member...)
+	for i := range a.ops {
+		op := &a.ops[i]
+		op.N, op.Key, op.Member = n, a.bytes[:len(key):len(key)], a.bytes[len(key):]
+	}
+	a.task.Verb, a.task.Policies, a.task.Denied = verb, &m.policy, -1
+	return a
+}
+
+// run decides a. A store in memory is asked directly, and needs the driver only in an outage.
+func (m *Limiter) run(ctx context.Context, a *limiterCall, err error) {
+	if m.memory != nil && err == nil {
+		err = m.memory.Decide(ctx, a.task.Verb, a.ops)
+		if err == nil {
+			return
+		}
+	}
+	m.driver.Run(ctx, &a.task, err)
+}
+
+// end gives a back to the pool, unless an outage has rearranged its ops.
+func (m *Limiter) end(a *limiterCall) {
+	if a.task.Outage == nil && a.task.Err == nil {
+		m.calls.Put(a)
+	}
+}
+
+// answer writes the answer of t, which was decided, into r.
+func (m *Limiter) answer(r *Result, t *drive.Task) {
 	if t.Outage != nil {
 		r.degrade(t.Reason)
 	}
-	switch {
+	switch asks := t.Verb == store.Take || t.Verb == store.Check; {
+	case asks && t.Denied >= 0:
+		r.Limit = t.Denied
+		r.Quota, r.RetryAfter = m.limits[t.Denied].limit.Capacity(), t.RetryAfter
 	case len(t.Ops) > 0:
-		r.Result = t.Ops[0].Result
-	case t.Denied >= 0 && (t.Verb == store.Take || t.Verb == store.Check):
-		r.Quota, r.RetryAfter = m.limit.Capacity(), t.RetryAfter
+		n := deciding(t.Ops)
+		r.Limit, r.Result = t.Of[n], t.Ops[n].Result
 	default:
 		r.Quota, r.Allowed = m.limit.Capacity(), true
 	}
-	return r
 }
 
-// observe decides any call, and calls the observer, if there is one.
-func (m *Limiter) observe(ctx context.Context, verb store.Verb, key, member string, n int64) (Result, error) {
-	began := time.Now()
-	r, err := m.drive(ctx, verb, key, member, n, nil)
-	if m.observer == nil {
-		return r, err
+// deciding returns the index of the op whose result is the answer of all ops: of those that
+// deny, the one with the longest wait, and if none denies the one with the fewest hits that
+// remain.
+func deciding(ops []store.Op) (at int) {
+	for i := 1; i < len(ops); i++ {
+		r, now := &ops[i].Result, &ops[at].Result
+		switch {
+		case r.Allowed != now.Allowed:
+			if now.Allowed {
+				at = i
+			}
+		case r.Allowed && r.Remaining < now.Remaining:
+			at = i
+		case !r.Allowed && now.RetryAfter != window.Never && (r.RetryAfter == window.Never || r.RetryAfter > now.RetryAfter):
+			at = i
+		}
 	}
+	return at
+}
+
+// observe calls the observer with the answer r of a, or with err.
+func (m *Limiter) observe(ctx context.Context, a *limiterCall, r *Result, err error, key string, n int64, began time.Time) {
+	verb, name := a.task.Verb, m.space.Name()
 	if err != nil {
 		m.observer.Failed(ctx, verb, err)
-		return r, err
+		return
 	}
-	name := m.space.Name()
-	d := Decision{
-		Allowed: r.Allowed, Outcome: rule.Allow, Degraded: r.Degraded, DegradedReason: r.DegradedReason(),
-		Usages: []Usage{{Rule: name, Kind: rule.KindLimit, Key: key, Hits: n, Result: r.Result}},
+	d := Decision{Allowed: r.Allowed, Outcome: rule.Allow, Degraded: r.Degraded, DegradedReason: r.DegradedReason()}
+	for i := range a.task.Ops {
+		d.Usages = append(d.Usages, Usage{Rule: name, Kind: rule.KindLimit, Key: key, Hits: n, Result: a.task.Ops[i].Result})
+	}
+	if len(d.Usages) == 0 {
+		d.Usages = []Usage{{Rule: name, Kind: rule.KindLimit, Key: key, Hits: n, Result: r.Result}}
 	}
 	if !r.Allowed {
 		d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = rule.Deny, name, r.RetryAfter, name
 	}
 	m.observer.Decided(ctx, verb, &d, time.Since(began))
-	return r, nil
 }
 
 // Close closes the limiter's store and frees its memory. It does not close a
-// store that was given with [WithStore]. With [WithLocal], Close first records in
-// the store what the local store has counted and the store lacks, so close the
+// store that was given with [WithStore]. Close first records in that store what this
+// process's memory has counted in outages and the store lacks, so close the
 // store after the limiter. Closing twice is safe.
 func (m *Limiter) Close() error {
 	if m == nil {

@@ -14,8 +14,14 @@ type Limit = window.Limit
 // Result is the answer of a [Limiter] for one key.
 type Result struct {
 	// Result tells whether the hits are admitted, and holds the numbers of the
-	// key.
+	// key, under the limit that decides if there are several ([And]): of those that deny the
+	// hits the one with the longest RetryAfter, so that the hits fit under all limits after
+	// that; and if none denies them the one with the fewest hits that remain.
 	window.Result
+
+	// Limit is the number of the limit that decides, in the order of [Limiter.Limits]: 0
+	// is the one that NewLimiter got.
+	Limit int
 
 	// Degraded reports whether the store could not answer, so that the
 	// limiter's outage policy decided (see [WithOutage]). If a local store

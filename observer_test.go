@@ -47,7 +47,7 @@ func TestObserverOfAnEngine(t *testing.T) {
 	var o observed
 	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
 	defer s.Close()
-	e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, weir.WithObserver(&o), weir.WithStore(s))
+	e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageDeny}}, weir.WithObserver(&o), weir.WithStore(s))
 	for range 2 {
 		_, _ = e.Take(t.Context(), weir.Request{})
 	}
@@ -100,7 +100,7 @@ func TestObserverInContext(t *testing.T) {
 	var o contextual
 	s := &shaky{Store: memstore.New(), out: map[string]bool{}}
 	defer s.Close()
-	e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, weir.WithObserver(&o), weir.WithStore(s))
+	e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageDeny}}, weir.WithObserver(&o), weir.WithStore(s))
 	ctx := context.WithValue(t.Context(), traceKey{}, "trace 7")
 	_, _ = e.Take(ctx, weir.Request{})
 	_, _ = e.Take(ctx, weir.Request{Hits: -7})

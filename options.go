@@ -29,7 +29,7 @@ type options struct {
 	nodes    int64
 	nodesNow func() int
 
-	// fallback is set with local: programs without a local store do not link it.
+	// fallback is set with store: programs without a given store do not link it.
 	fallback func(*options) drive.Fallback
 
 	observer  Observer
@@ -39,9 +39,12 @@ type options struct {
 	compile func(window.Limit) (*window.Compiled, error)
 
 	// Of limiters and counters only.
+	further []Limit
 	name    string
 	maxKeys int64
 	outage  rule.Outage
+
+	maxWaiting int64
 }
 
 // option implements Option, and limiterOption only LimiterOption.
@@ -54,15 +57,16 @@ func (f option) engine(o *options) error         { return f(o) }
 func (f option) limiter(o *options) error        { return f(o) }
 func (f limiterOption) limiter(o *options) error { return f(o) }
 
-// WithStore keeps the counters in s. The caller closes s. Over a store that can
-// have outages, see [WithLocal]. Default: a store in memory, which the engine,
+// WithStore keeps the counters in s. The caller closes s, after the engine, limiter
+// or counter. If s is not in this process's memory, tell [WithLocal] or [WithNodes] how
+// many processes share it, for outages. Default: a store in memory, which the engine,
 // limiter or counter has to itself and closes.
 func WithStore(s store.Store) Option {
 	return option(func(o *options) error {
 		if s == nil {
 			return fault.Newf("store", "nil: leave the option out to count in memory")
 		}
-		o.store, o.compile = s, window.Compile
+		o.store, o.compile, o.fallback = s, window.Compile, newLocal
 		return nil
 	})
 }
@@ -74,35 +78,43 @@ func WithStore(s store.Store) Option {
 // 1/nodes of each quota, rounded up. What s counts stays in s for the next outage.
 // After the outage a goroutine records it in the other store, too; Close of the
 // engine, limiter or counter ends the goroutine. The caller closes s. WithLocal
-// needs WithStore, with another store. Default: no local store, so the local
-// policy denies.
+// needs WithStore, with another store.
+//
+// Default: over a store that is not in memory, a store in memory that the engine,
+// limiter or counter has to itself and closes, and one node. During an outage each
+// process then admits the whole quota, so use WithLocal or [WithNodes] where several
+// processes share the store.
 func WithLocal(s store.Store, nodes int) Option {
 	return option(func(o *options) error {
 		if s == nil {
-			return fault.Newf("local store", "nil: leave the option out to deny while the store is unavailable")
+			return fault.Newf("local store", "nil: leave the option out for one that is made and closed with the limiter or engine")
 		}
 		if nodes < 1 {
 			return fault.Newf("nodes", "%d: want at least 1", nodes)
 		}
-		o.local, o.nodes, o.fallback = s, int64(nodes), newLocal
+		o.local, o.nodes = s, int64(nodes)
 		return nil
 	})
 }
 
+// newLocal returns the local store of o, or one of its own.
 func newLocal(o *options) drive.Fallback {
-	l := &drive.Local{
-		Store: o.local, Reports: report.New(o.store, hook.Of(o.local).SideStore), Nodes: o.nodes, NodesNow: o.nodesNow,
+	l := &drive.Local{Store: o.local, Nodes: o.nodes, NodesNow: o.nodesNow}
+	if o.local == nil {
+		l.Store, l.Owned, l.Nodes = memstore.New(), true, 1
 	}
+	l.Reports = report.New(o.store, hook.Of(l.Store).SideStore)
 	if o.observer != nil {
 		l.Told = o.observer.Outage
 	}
 	return l
 }
 
-// WithNodes replaces the number of processes that [WithLocal] is given by one
-// that can change: count is called when local memory decides. It must be fast
-// and safe for concurrent use, and should keep its last number while the store
-// is unavailable. A number below 1 counts as 1. Default: WithLocal's number.
+// WithNodes replaces the number of processes that [WithLocal] is given, or one if
+// there is no WithLocal, by one that can change: count is called when local memory
+// decides. It must be fast and safe for concurrent use, and should keep its last
+// number while the store is unavailable. A number below 1 counts as 1. Default:
+// WithLocal's number.
 func WithNodes(count func() int) Option {
 	return option(func(o *options) error {
 		if count == nil {
@@ -155,8 +167,18 @@ func WithName(name string) LimiterOption {
 	return limiterOption(func(o *options) error { o.name = name; return nil })
 }
 
+// And adds limits to a limiter, next to the one that [NewLimiter] gets: a hit is
+// admitted if all of them admit it, in one atomic step, and none counts it otherwise.
+// [Result] has the numbers of the limit that decides, and says which one it is.
+//
+// All limits of a limiter measure the same, and each has another window. A [Counter] has no
+// limits. Default: none.
+func And(limits ...Limit) LimiterOption {
+	return limiterOption(func(o *options) error { o.further = append(o.further, limits...); return nil })
+}
+
 // WithMaxKeys sets how many keys, at least 1, a limiter or a counter keeps in
-// memory. A call with one more key meets an outage whose cause is
+// memory, for each of its limits. A call with one more key meets an outage whose cause is
 // [store.ErrFull]; for it the local policy denies. Default:
 // 10,000,000 keys.
 func WithMaxKeys(n int64) LimiterOption {
@@ -169,11 +191,23 @@ func WithMaxKeys(n int64) LimiterOption {
 	})
 }
 
+// WithMaxWaiting sets how many callers, at least 1, can wait in a limiter at the same
+// time, for all keys together. One more gets [ErrTooManyWaiting]. Default: 1000.
+func WithMaxWaiting(n int) LimiterOption {
+	return limiterOption(func(o *options) error {
+		if n < 1 {
+			return fault.Newf("max waiting", "%d: want at least 1", n)
+		}
+		o.maxWaiting = int64(n)
+		return nil
+	})
+}
+
 // WithOutage sets what a limiter answers while its store cannot:
-// [rule.OutageLocal] asks the store given with [WithLocal] and denies without
-// one, [rule.OutageAllow] admits, [rule.OutageDeny] denies. Such results are
+// [rule.OutageLocal] asks a store in this process's memory (see [WithLocal]),
+// [rule.OutageAllow] admits, [rule.OutageDeny] denies. Such results are
 // marked Degraded. A counter has nothing to admit or deny: with
-// rule.OutageLocal and a local store it counts there, otherwise it returns the
+// rule.OutageLocal it counts in this process's memory, otherwise it returns the
 // outage as an error. Default: [rule.OutageLocal].
 func WithOutage(policy rule.Outage) LimiterOption {
 	return limiterOption(func(o *options) error {
@@ -212,10 +246,10 @@ func (o *options) openStore(d *drive.Driver) (hooks hook.Hooks, owned bool) {
 	if d.Store = o.store; d.Store == nil {
 		d.Store, owned = memstore.New(), true
 	}
-	if o.local != nil {
+	hooks = hook.Of(d.Store)
+	if o.local != nil || o.store != nil && hooks.Memory == nil && o.outage == rule.OutageLocal {
 		d.Local = o.fallback(o)
 	}
-	hooks = hook.Of(d.Store)
 	d.Timed = hooks.Timed
 	return hooks, owned
 }

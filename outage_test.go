@@ -307,7 +307,8 @@ func TestLimiterInAnOutage(t *testing.T) {
 		used    int64 // by the last take
 		quota   int64
 	}{
-		{"no policy, no local store", nil, [3]bool{}, 0, 4},
+		{"no policy, no local store", nil, [3]bool{true, true, true}, 3, 4},
+		{"no local store, two nodes", []weir.LimiterOption{weir.WithNodes(func() int { return 2 })}, [3]bool{true, true, false}, 2, 2},
 		{"deny", []weir.LimiterOption{weir.WithOutage(rule.OutageDeny)}, [3]bool{}, 0, 4},
 		{"allow", []weir.LimiterOption{weir.WithOutage(rule.OutageAllow)}, [3]bool{true, true, true}, 0, 4},
 		{"local", []weir.LimiterOption{weir.WithLocal(memstore.New(), 2)}, [3]bool{true, true, false}, 2, 2},
@@ -347,8 +348,11 @@ func TestCounterInAnOutage(t *testing.T) {
 		return c
 	}
 	var out *store.OutageError
-	if n, err := counter().Add(t.Context(), "home", 3); !errors.As(err, &out) {
-		t.Errorf("alone: got %d, %v, want an outage", n, err)
+	if n, err := counter(weir.WithOutage(rule.OutageDeny)).Add(t.Context(), "home", 3); !errors.As(err, &out) {
+		t.Errorf("deny: got %d, %v, want an outage", n, err)
+	}
+	if n, err := counter().Add(t.Context(), "home", 3); n != 3 || err != nil {
+		t.Errorf("alone: got %d, %v, want 3", n, err)
 	}
 	if n, err := counter(weir.WithOutage(rule.OutageAllow)).Add(t.Context(), "home", 3); !errors.As(err, &out) {
 		t.Errorf("allow: got %d, %v, want an outage", n, err)

@@ -52,32 +52,49 @@ func TestOutageIsReported(t *testing.T) {
 	})
 }
 
-// A limiter and a counter report, too, at their Close at the latest.
+// A limiter and a counter report, too, at their Close at the latest. They do so without a
+// given local store, too, as does an engine.
 func TestLimiterReports(t *testing.T) {
 	t.Parallel()
-	s := &shaky{Store: memstore.New(), out: map[string]bool{"posts": true, "views": true}}
 	local := memstore.New()
-	defer s.Close()
 	defer local.Close()
-	options := []weir.LimiterOption{weir.WithStore(s), weir.WithLocal(local, 1)}
-	m := weir.MustLimiter(weir.Sliding(4, time.Hour), append(options, weir.WithName("posts"))...)
-	c, err := weir.NewCounter(weir.Cells(1, time.Hour).Window, append(options, weir.WithName("views"))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		_, _ = m.Allow(t.Context(), "ann")
-		_, _ = c.Add(t.Context(), "home", 2)
-	}
-	_, _ = m.Refund(t.Context(), "ann", 1)
-	s.set(false, "posts", "views")
-	_ = m.Close()
-	_ = c.Close()
-	if r, err := m.Check(t.Context(), "ann"); r.Used != 2 || err != nil {
-		t.Errorf("limiter: got %d used, %v, want 2", r.Used, err)
-	}
-	if n, err := c.Count(t.Context(), "home", time.Hour); n != 6 || err != nil {
-		t.Errorf("counter: got %d, %v, want 6", n, err)
+	for name, options := range map[string][]weir.Option{"given": {weir.WithLocal(local, 1)}, "own": nil} {
+		s := &shaky{Store: memstore.New(), out: map[string]bool{"posts": true, "views": true, "one": true}}
+		t.Cleanup(func() { _ = s.Close() })
+		options = append(options, weir.WithStore(s))
+		of := func(name string) (list []weir.LimiterOption) {
+			for _, o := range options {
+				list = append(list, o)
+			}
+			return append(list, weir.WithName(name))
+		}
+		m := weir.MustLimiter(weir.Sliding(4, time.Hour), of("posts")...)
+		c, err := weir.NewCounter(weir.Cells(1, time.Hour).Window, of("views")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := engine(t, []rule.Rule{{Name: "one", Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)}}, options...)
+		for range 3 {
+			_, _ = m.Allow(t.Context(), "ann")
+			_, _ = c.Add(t.Context(), "home", 2)
+			if d := takes(t, e); !d.Allowed || !d.Degraded {
+				t.Errorf("%s, engine: got %+v, want it allowed and degraded", name, d)
+			}
+		}
+		_, _ = m.Refund(t.Context(), "ann", 1)
+		s.set(false, "posts", "views", "one")
+		_ = m.Close()
+		_ = c.Close()
+		_ = e.Close()
+		if r, err := m.Check(t.Context(), "ann"); r.Used != 2 || err != nil {
+			t.Errorf("%s, limiter: got %d used, %v, want 2", name, r.Used, err)
+		}
+		if n, err := c.Count(t.Context(), "home", time.Hour); n != 6 || err != nil {
+			t.Errorf("%s, counter: got %d, %v, want 6", name, n, err)
+		}
+		if d := takes(t, e); counts(d) != "one 4/9 " {
+			t.Errorf("%s, engine: got %s, want one 4/9", name, counts(d))
+		}
 	}
 }
 

@@ -216,7 +216,6 @@ func fixed(format string) func(float64) string {
 var (
 	ratio    = fixed("%.2f")
 	multiple = fixed("%.2f×")
-	times    = fixed("%.2f ×")
 	thrice   = fixed("%.3f")
 )
 

@@ -15,21 +15,19 @@ import (
 
 var (
 	respLine  = regexp.MustCompile(`Redis protocol: redis://(\S+)`)
-	goProgram = regexp.MustCompile("(?s)```go\n(package main.*?)```")
 	respRules = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 )
 
 // respService runs a service for Redis clients with the rules of the manual, and returns
-// its address and the manual.
-func respService(t *testing.T) (address, page string) {
+// its address.
+func respService(t *testing.T) (address string) {
 	t.Helper()
 	text, err := os.ReadFile("../docs/reference/resp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page = string(text)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(respRules.FindStringSubmatch(page)[1]), 0o600); err != nil {
+	if err := os.WriteFile(file, respRules.FindSubmatch(text)[1], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(weirProgram(), "serve", "--rules", file, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--resp-listen", "127.0.0.1:0")
@@ -54,25 +52,25 @@ func respService(t *testing.T) (address, page string) {
 		greeting.Write(part[:n])
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return respLine.FindStringSubmatch(greeting.String())[1], page
+	return respLine.FindStringSubmatch(greeting.String())[1]
 }
 
-// The Go programs in the manual of the Redis protocol print what it says.
+// The Go programs that the manual of the Redis protocol links to print what it says.
 func TestRESPPrograms(t *testing.T) {
 	t.Parallel()
-	address, page := respService(t)
-	programs := goProgram.FindAllStringSubmatch(page, -1)
-	if len(programs) != 2 {
-		t.Fatalf("got %d programs, want go-redis and rueidis", len(programs))
-	}
-	for _, p := range programs {
+	address := respService(t)
+	for _, name := range []string{"go-redis", "rueidis"} {
+		text, err := os.ReadFile("../examples/resp/" + name + ".go")
+		if err != nil {
+			t.Fatal(err)
+		}
 		file := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(p[1], "localhost:6380", address)), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "localhost:6380", address)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out, err := exec.CommandContext(t.Context(), "go", "run", file).CombinedOutput()
 		if err != nil || string(out) != "1\n0\n" {
-			t.Errorf("got %v\n%s\nwant 1 and 0, of\n%s", err, out, p[1])
+			t.Errorf("%s: got %v\n%s\nwant 1 and 0", name, err, out)
 		}
 	}
 }
@@ -80,7 +78,7 @@ func TestRESPPrograms(t *testing.T) {
 // go-redis in both versions of the protocol, its pipelines and its pool.
 func TestGoRedis(t *testing.T) {
 	t.Parallel()
-	address, _ := respService(t)
+	address := respService(t)
 	for _, version := range []int{2, 3} {
 		r := goredis.NewClient(&goredis.Options{Addr: address, Protocol: version, MaxRetries: -1})
 		t.Cleanup(func() { _ = r.Close() })
@@ -134,7 +132,7 @@ func TestGoRedis(t *testing.T) {
 // it sends as pipelines.
 func TestRueidis(t *testing.T) {
 	t.Parallel()
-	address, _ := respService(t)
+	address := respService(t)
 	r, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{address}})
 	if err != nil {
 		t.Fatal(err)

@@ -22,19 +22,19 @@ type guard struct {
 	limiter *weir.Limiter
 	decider Decider
 
-	name  string // of the limiter's policy
-	limit weir.Limit
+	name   string // of the limiter's policy
+	limits []weir.Limit
 }
 
 // forLimiter returns a guard that applies the limit of l to each key. name is the name of the limit in
 // headers and denials. forLimiter refuses a limiter of distinct members.
 func forLimiter(l *weir.Limiter, name string) (*guard, error) {
-	g := &guard{limiter: l, limit: l.Limit(), name: name}
+	g := &guard{limiter: l, limits: l.Limits(), name: name}
 	switch {
-	case g.limit == weir.Limit{}:
+	case len(g.limits) == 0:
 		return nil, errors.New("guard: limiter: nil or zero: make one with weir.NewLimiter or weir.MustLimiter")
-	case g.limit.Measure != 0:
-		return nil, fmt.Errorf("guard: limiter: counts %v, want a limiter of hits", g.limit.Measure)
+	case g.limits[0].Measure != 0:
+		return nil, fmt.Errorf("guard: limiter: counts %v, want a limiter of hits", g.limits[0].Measure)
 	}
 	return g, nil
 }
@@ -124,6 +124,6 @@ func (g *guard) takeKey(ctx context.Context, ask *ask, c *Call) error {
 		return err
 	}
 	c.Allowed = r.Allowed
-	c.Limits.SetResult(g.name, &g.limit, &r)
+	c.Limits.SetResult(g.name, &g.limits[r.Limit], &r)
 	return nil
 }

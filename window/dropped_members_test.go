@@ -86,7 +86,7 @@ func TestDroppedMembersStayCounted(t *testing.T) {
 				var r window.Result
 				now, admitted, denied := window.Instant(1e9), 0, 0
 				for i := range 20_000 {
-					if now += window.Instant(rnd.Int64N(int64(20e6 / quota))); rnd.IntN(50) == 0 {
+					if now += window.Instant(rnd.Int64N(20e6 / quota)); rnd.IntN(50) == 0 {
 						now += 40e6
 					}
 					c := call{

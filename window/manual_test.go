@@ -18,7 +18,7 @@ func TestManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	samples := regexp.MustCompile("(?s)\n```weir-script\n(.*?)```\n").FindAllSubmatch(page, -1)
+	samples := regexp.MustCompile("(?s)\n```text\n(.*?)```\n").FindAllSubmatch(page, -1)
 	if len(samples) < 8 {
 		t.Fatalf("got %d samples in docs/explanation/windows.md, want one for each kind", len(samples))
 	}
@@ -42,7 +42,7 @@ func script(t *testing.T, example string) string {
 		}
 		call := strings.TrimPrefix(strings.TrimPrefix(cells[1], "take 1 "), "take ")
 		fmt.Fprintf(&calls, "%s %s\n", cells[0], call)
-		at := line[:strings.Index(line, cells[1])]
+		at, _, _ := strings.Cut(line, cells[1])
 		answers.WriteString(at + cells[2] + "\n")
 	}
 	return limit.String() + calls.String() + "----\n" + answers.String()

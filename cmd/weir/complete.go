@@ -93,10 +93,11 @@ func attributeArgs(names, args []string) (missing []string, d cobra.ShellCompDir
 // completeZones completes the names of the time zones that the machine knows.
 func completeZones(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	names := []string{"UTC"}
-	_ = fs.WalkDir(os.DirFS("/usr/share/zoneinfo"), ".", func(name string, e fs.DirEntry, err error) error {
+	_ = fs.WalkDir(os.DirFS("/usr/share/zoneinfo"), ".", func(name string, e fs.DirEntry, unreadable error) error {
+		if unreadable != nil {
+			return fs.SkipDir // it is left out
+		}
 		switch {
-		case err != nil:
-			return nil // it is left out
 		case name == ".":
 		case name[0] < 'A' || name[0] > 'Z': // the same zones once more, and tables
 			if e.IsDir() {

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,7 +52,7 @@ var proxies = []proxy{
 }
 
 // recipes returns the snippets of a part of docs/guides/proxies.md by their languages. The
-// second one in a language has a 2 behind it.
+// second one in a language has a 2 behind it, and the third a 3.
 func recipes(t *testing.T, title string) (recipe map[string]string, page string) {
 	t.Helper()
 	src, err := os.ReadFile("../../docs/guides/proxies.md")
@@ -65,8 +67,8 @@ func recipes(t *testing.T, title string) (recipe map[string]string, page string)
 	recipe = map[string]string{}
 	for _, m := range fence.FindAllStringSubmatch(part, -1) {
 		language := m[1]
-		if recipe[language] != "" {
-			language += "2"
+		for n := 2; recipe[language] != ""; n++ {
+			language = m[1] + strconv.Itoa(n)
 		}
 		recipe[language] = m[2]
 	}
@@ -114,6 +116,7 @@ func TestProxies(t *testing.T) {
 func TestNginxOutcome(t *testing.T) {
 	t.Parallel()
 	recipe, page := recipes(t, "nginx")
+	page = strings.Join(strings.Fields(page), " ")
 	for _, step := range []struct{ after, added string }{
 		{"&status.deny=403", "&status.captcha=401"},
 		{"error_page 403 = @limited;", "error_page 401 = @captcha;"},
@@ -123,7 +126,7 @@ func TestNginxOutcome(t *testing.T) {
 		}
 		recipe["nginx"] = strings.Replace(recipe["nginx"], step.after, step.after+step.added, 1)
 	}
-	recipe["nginx"] += recipe["nginx2"]
+	recipe["nginx"] += recipe["nginx3"]
 	p := startProcess(t, "", `outcomes:
   captcha: {status: 403, body: {captcha: true}}
 rules:
@@ -142,6 +145,67 @@ rules:
 		if got != want.status || want.body != "" && body != want.body {
 			t.Errorf("%s: got %d %s, want %d %s", want.path, got, body, want.status, want.body)
 		}
+	}
+}
+
+// TestNginxKeepsConnections checks that nginx asks over connections that stay open.
+func TestNginxKeepsConnections(t *testing.T) {
+	t.Parallel()
+	recipe, _ := recipes(t, "nginx")
+	var questions, connections atomic.Int64
+	gate := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { questions.Add(1) }))
+	gate.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	gate.Start()
+	t.Cleanup(gate.Close)
+	addr := startNginx(t, recipe, strings.TrimPrefix(gate.URL, "http://"), startApp(t))
+	for range 10 {
+		if status, body := visit(t, addr, "/"); status != http.StatusOK {
+			t.Fatalf("got %d %s", status, body)
+		}
+	}
+	if questions.Load() != 10 || connections.Load() >= 10 {
+		t.Errorf("got %d questions over %d connections, want 10 over fewer", questions.Load(), connections.Load())
+	}
+}
+
+// TestPathsOnPage checks that the rules of docs/guides/proxies.md count paths with IDs together.
+func TestPathsOnPage(t *testing.T) {
+	t.Parallel()
+	recipe, _ := recipes(t, "One key for many paths")
+	p := startProcess(t, "", recipe["yaml"])
+	gate := func(path string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.api+"/v1/gate?header.ip=X-Real-IP&header.path=X-Uri", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Real-IP", "192.0.2.7")
+		req.Header.Set("X-Uri", path)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for i := range 60 {
+		want := http.StatusOK
+		if i >= 30 {
+			want = http.StatusTooManyRequests
+		}
+		if got := gate(fmt.Sprintf("/users/%d/orders", i)); got != want {
+			t.Errorf("orders of user %d: got %d, want %d", i, got, want)
+		}
+		if got := gate(fmt.Sprintf("/users/%d", i)); got != http.StatusOK {
+			t.Errorf("user %d: got %d", i, got)
+		}
+	}
+	if got := gate("/users/1/name"); got != http.StatusTooManyRequests {
+		t.Errorf("got %d, want the limit of all users", got)
 	}
 }
 
@@ -296,7 +360,8 @@ func startNginx(t *testing.T, recipe map[string]string, weir, app string) string
 	t.Helper()
 	needtest.Program(t, "nginx")
 	dir, addr := t.TempDir(), freeAddr(t)
-	text := strings.NewReplacer("127.0.0.1:8080", weir, "http://app", "http://"+app).Replace(recipe["nginx"])
+	text := strings.ReplaceAll(recipe["nginx"], "http://app", "http://"+app)
+	upstream := strings.ReplaceAll(recipe["nginx2"], "127.0.0.1:8080", weir)
 	conf := fmt.Sprintf(`daemon off;
 pid %[1]s/pid;
 error_log stderr;
@@ -304,13 +369,14 @@ events {}
 http {
 	access_log off;
 	client_body_temp_path %[1]s/1; proxy_temp_path %[1]s/2; fastcgi_temp_path %[1]s/3; uwsgi_temp_path %[1]s/4; scgi_temp_path %[1]s/5;
+%[5]s
 	server {
 		listen %[2]s;
 %[3]s
 		location @app { proxy_pass http://%[4]s; }
 	}
 }
-`, dir, addr, text, app)
+`, dir, addr, text, app, upstream)
 	return startProxy(t, addr, "nginx", "-p", dir, "-e", "stderr", "-c", writeFile(t, dir, "nginx.conf", conf))
 }
 

@@ -11,10 +11,17 @@ import { checkLinks, slug } from "./links.mts";
 const docs = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const source = "https://github.com/weirhq/weir/blob/main/";
 
+/** The guides by what their readers do: find a limit, call weir, run the service. */
+const guides = [
+  ...["backtests", "testing-rules"],
+  ...["middleware", "go-redis", "clients", "proxies", "envoy", "retries", "rolling"],
+  ...["security", "deployment", "kubernetes", "monitoring", "sizing", "durable", "redis", "personal-data"],
+];
+
 /** The parts of the manual, in the order in which the sidebar and "next page" have them. */
 const parts: { title: string; zh: string; pages: string[] }[] = [
   { title: "Start", zh: "入门", pages: pagesOf("start", ["install", "deployments", "tutorial", "concepts", "glossary", "faq"]) },
-  { title: "Guides", zh: "指南", pages: pagesOf("guides", []) },
+  { title: "Guides", zh: "指南", pages: pagesOf("guides", guides) },
   { title: "Recipes", zh: "实例", pages: pagesOf("recipes", []) },
   { title: "Coming from another limiter", zh: "从其他限流器迁移", pages: pagesOf("from", ["README"]) },
   { title: "Reference", zh: "参考", pages: pagesOf("reference", ["rules", "flags", "commands", "http", "openapi", "grpc", "resp"]) },

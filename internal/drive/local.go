@@ -17,6 +17,9 @@ import (
 type Local struct {
 	Store store.Store
 
+	// Owned reports whether the driver closes Store.
+	Owned bool
+
 	// Reports, when not nil, is given what the store counts in an outage.
 	Reports *report.Reporter
 
@@ -63,7 +66,12 @@ func (l *Local) answered() { l.Reports.Answered() }
 
 func (l *Local) stats() report.Stats { return l.Reports.Stats() }
 
-func (l *Local) close() { l.Reports.Close() }
+func (l *Local) close() {
+	l.Reports.Close()
+	if l.Owned {
+		_ = l.Store.Close() // memory, which has nothing to lose
+	}
+}
 
 func (l *Local) tell(ctx context.Context, verb store.Verb, err error) {
 	if l.Told != nil {

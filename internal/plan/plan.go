@@ -158,7 +158,7 @@ func (p *Plan) fillOp(op *store.Op, i int) error {
 	return nil
 }
 
-// Key returns the key of the request under rule i. It is good until Reset.
+// KeyBytes returns the key of the request under rule i. It is good until Reset.
 func (p *Plan) KeyBytes(i int) []byte {
 	from := len(p.keys)
 	p.keys = p.Rules.AppendKey(p.keys, i, p.Request.Values)

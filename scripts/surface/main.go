@@ -5,7 +5,7 @@
 //
 //	go run ./scripts/surface              # a table of packages and modules
 //	go run ./scripts/surface -names rule  # the identifiers of one package
-//	go run ./scripts/surface -most 700    # fails if there are more in all
+//	go run ./scripts/surface -most 731    # fails if there are more in all
 //
 // The sum leaves out the modules below contrib and cmd/weir, which have other
 // users.

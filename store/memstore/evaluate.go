@@ -42,20 +42,34 @@ func (p *opSlot) look(op *store.Op, r *window.Result) {
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
-// the enforcing ops first.
+// the enforcing ops first, but takes the last of them at once if the others fit.
 func (s *Store) take(ops []store.Op, slots []opSlot) {
-	admitted := true
+	admitted, last, taken := true, -1, -1
 	for i := range slots {
-		p := &slots[i]
-		if op := &ops[p.index]; op.Role == store.Enforce {
-			p.findAgain()
-			p.look(op, &op.Result)
-			admitted = admitted && op.Result.Allowed
+		if ops[slots[i].index].Role == store.Enforce {
+			last = i
 		}
 	}
+	for i := 0; i <= last; i++ {
+		p := &slots[i]
+		op := &ops[p.index]
+		if op.Role != store.Enforce {
+			continue
+		}
+		p.findAgain()
+		if i == last && admitted {
+			s.takeOp(p, op, true)
+			taken = i
+		} else {
+			p.look(op, &op.Result)
+		}
+		admitted = admitted && op.Result.Allowed
+	}
 	for i := range slots {
-		slots[i].findAgain()
-		s.takeOp(&slots[i], &ops[slots[i].index], admitted)
+		if i != taken {
+			slots[i].findAgain()
+			s.takeOp(&slots[i], &ops[slots[i].index], admitted)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ export interface paths {
         put?: never;
         /**
          * Start the length of what a take holds again
-         * @description After a renewal, `"held": false` in a limit means that the hold has ended, and that a worker has lost its place.
+         * @description After a renewal, `"held": false` in a limit means that the hold has ended, and that a worker has lost its slot.
          */
         post: operations["renew"];
         delete?: never;
@@ -402,7 +402,7 @@ export interface paths {
         put?: never;
         /**
          * Read the rules, tokens and certificates again
-         * @description If a rules file has faults, the old rules stay in force. Counts survive a reload. A body is ignored.
+         * @description If a rules file has errors, the old rules stay in force. Counts survive a reload. A body is ignored.
          */
         post: operations["reload"];
         delete?: never;
@@ -565,6 +565,7 @@ export interface components {
          * @example full
          * @example foreign
          * @example loading
+         * @example moving
          * @example read-only
          * @example closed
          * @example unknown
@@ -630,7 +631,7 @@ export interface components {
             /** @description The hits that a limit admits, or the number of a trigger; missing for a counter */
             quota?: number;
             /**
-             * @description The hits in the window, including those that this call counted; 0 while the key is banned. If a record has
+             * @description The hits in the window, including those that this call counted; those that are held, while the key is banned. If a record has
              *     counted past the quota of a sliding window, the real number can be higher, and this one is at least the quota.
              */
             used: number;
@@ -638,7 +639,7 @@ export interface components {
             remaining?: number;
             /** @description Seconds until this limit admits the hits, or -1 if it never does; missing if it admits them now */
             retry_after?: components["schemas"]["Wait"];
-            /** @description Seconds until the key counts as one that was never used; -1 for a used key in a window that never ends */
+            /** @description Seconds until nothing is counted for the key any more, so that its full quota is available; -1 if never */
             reset_after: components["schemas"]["Wait"];
             /**
              * Format: date-time
@@ -838,7 +839,7 @@ export interface components {
             loaded: string;
             rules: components["schemas"]["Rule"][];
         };
-        /** @description A rule, with the keys of the rules file, without those at their default */
+        /** @description A rule, with the fields of the rules file, without those at their default */
         Rule: {
             name: string;
             kind: components["schemas"]["Kind"];
@@ -943,7 +944,7 @@ export interface components {
             field?: string;
             /** @description The position of the field in the body, as line:column */
             place?: string;
-            /** @description The faults in a rules file, in a reload */
+            /** @description The errors in a rules file, in a reload */
             faults?: string[];
             /** @description The rules that denied, at `/v1/gate` */
             "violated-policies"?: string[];
@@ -951,7 +952,7 @@ export interface components {
     };
     responses: {
         /**
-         * @description The request is invalid: JSON that cannot be read, an unknown or repeated member, text that is not UTF-8, a value
+         * @description The request is invalid: JSON that cannot be read, an unknown or repeated field, text that is not UTF-8, a value
          *     out of its range, too many attributes, an attribute that a rule cannot use, a parameter that is wrong.
          */
         BadRequest: {
@@ -1049,7 +1050,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description A fault of the service */
+        /** @description An error of the service */
         Failed: {
             headers: {
                 [name: string]: unknown;
@@ -1059,7 +1060,7 @@ export interface components {
             };
         };
         /**
-         * @description The service is at one of its bounds or loads its counters, and `Retry-After` has the wait; it is stopping; the
+         * @description The service is at one of its resource limits or loads its counters, and `Retry-After` has the wait; it is stopping; the
          *     call was cancelled; the namespace has no rules in force; or a call about one key found the store unavailable.
          */
         Unavailable: {
@@ -1927,7 +1928,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The rules have faults, or cannot be read; the old rules stay in force */
+            /** @description The rules have errors, or cannot be read; the old rules stay in force */
             422: {
                 headers: {
                     [name: string]: unknown;

@@ -307,7 +307,7 @@ func TestMostWaitingRequests(t *testing.T) {
 	refused, answered := make(chan error, server.MostWaits), make(chan error, server.MostWaits)
 	for range server.MostWaits - 2 {
 		end := post(greedy, refused)
-		defer func() { _ = end() }()
+		t.Cleanup(func() { _ = end() })
 	}
 	var ends []func() error
 	for range 3 { // the third is one too many

@@ -47,7 +47,7 @@ func TestLogOfWrongTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.close()
+		defer func() { _ = c.close() }()
 		for i := range 1000 {
 			c.keys.Slow(fmt.Sprintf("192.0.2.%d", i))
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/rulefile/ruletest"
 )
 
@@ -47,6 +48,7 @@ func TestRecipes(t *testing.T) {
 					c.Data = t.TempDir()
 				}
 			})
+			redistest.Eventually(t, "the service is ready", func() bool { return call(t, "GET", s.api+"/readyz", "").status == 200 })
 			if s.follow(t, blocks) < 1 {
 				t.Error("the page has no call")
 			}

@@ -57,50 +57,59 @@ func startRESP(t *testing.T, rules string, changes ...func(*config.Config)) *ser
 var waits = regexp.MustCompile(`"\d+\.\d+"`)
 
 // TestRESPDocs runs the examples of the manual: redis-cli in order, and the programs in
-// other languages. The benchmarks, which are a module of their own, run those in Go.
+// examples/resp. The benchmarks, which are a separate module, run those in Go.
 func TestRESPDocs(t *testing.T) {
 	t.Parallel()
 	blocks := read(t, "../../../../docs/reference/resp.md")
 	s := startRESP(t, blocks[0].text)
 	port := redisPort(t, s.resp(t))
-	examples, programs := 0, 0
+	examples := 0
 	for i, b := range blocks {
-		switch {
-		case b.language == "sh" && strings.HasPrefix(b.text, "redis-cli"):
-			examples++
-			args := strings.Fields(strings.Replace(b.text, "redis-cli -p 6380", "--no-raw -p "+port, 1))
-			out, err := exec.CommandContext(t.Context(), needtest.Program(t, "redis-cli"), args...).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s%v\n%s", b.text, err, out)
-			}
-			got, want := waits.ReplaceAllString(string(out), "WAIT"), waits.ReplaceAllString(blocks[i+1].text, "WAIT")
-			if strings.TrimSpace(got) != strings.TrimSpace(want) {
-				t.Errorf("%sgot\n%s\nwant\n%s", b.text, out, blocks[i+1].text)
-			}
-		case b.language == "python" || b.language == "js" || b.language == "php":
-			programs++
-			runProgram(t, b, port)
+		if b.language != "sh" || !strings.HasPrefix(b.text, "redis-cli") {
+			continue
+		}
+		examples++
+		args := strings.Fields(strings.Replace(b.text, "redis-cli -p 6380", "--no-raw -p "+port, 1))
+		out, err := exec.CommandContext(t.Context(), needtest.Program(t, "redis-cli"), args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s%v\n%s", b.text, err, out)
+		}
+		got, want := waits.ReplaceAllString(string(out), "WAIT"), waits.ReplaceAllString(blocks[i+1].text, "WAIT")
+		if strings.TrimSpace(got) != strings.TrimSpace(want) {
+			t.Errorf("%sgot\n%s\nwant\n%s", b.text, out, blocks[i+1].text)
 		}
 	}
-	if examples < 5 || programs != len(clients) {
-		t.Errorf("got %d examples and %d programs, want the manual's", examples, programs)
+	if examples < 5 {
+		t.Errorf("got %d examples, want the manual's", examples)
+	}
+	page := readFile(t, "../../../../docs/reference/resp.md")
+	for _, client := range clients {
+		text := readFile(t, "../../../../examples/resp/"+client.file)
+		row := regexp.MustCompile("\\(\\.\\./\\.\\./examples/resp/" + client.file + "\\)[^|]*\\| `?([^`|]*)`?").FindStringSubmatch(page)
+		if row == nil {
+			t.Errorf("the page has no row for %s", client.file)
+		} else if setting := strings.TrimSuffix(row[1], " of 0"); !strings.Contains(text, setting) && setting != "it has none " {
+			t.Errorf("%s does not have the setting %q of the page", client.file, setting)
+		}
+		runProgram(t, fence{client.language, text}, port)
 	}
 }
 
-// clients are the Redis clients of other languages: what a program that uses one has in
-// it, the interpreter, and the arguments that find out whether the client is installed.
+// clients are the Redis clients of other languages: the file in examples/resp, what a program
+// that uses one has in it, the interpreter, and the arguments that find out whether the
+// client is installed.
 var clients = []struct {
-	name, language, mark string
-	run, probe           []string
+	name, file, language, mark string
+	run, probe                 []string
 }{
-	{"redis-py", "python", "import redis", []string{"/usr/bin/python3"}, []string{"-c", "import redis"}},
-	{"node-redis", "js", "require('redis')", []string{"node"}, []string{"-e", "require('redis')"}},
-	{"ioredis", "js", "require('ioredis')", []string{"node"}, []string{"-e", "require('ioredis')"}},
-	{"phpredis", "php", "new Redis()", []string{"php"}, []string{"-r", "exit(extension_loaded('redis') ? 0 : 1);"}},
-	{"Predis", "php", "new Predis", []string{"php"}, []string{"-r", "exit((@include 'Predis/Autoloader.php') ? 0 : 1);"}},
+	{"redis-py", "redis-py.py", "python", "import redis", []string{"/usr/bin/python3"}, []string{"-c", "import redis"}},
+	{"node-redis", "node-redis.js", "js", "require('redis')", []string{"node"}, []string{"-e", "require('redis')"}},
+	{"ioredis", "ioredis.js", "js", "require('ioredis')", []string{"node"}, []string{"-e", "require('ioredis')"}},
+	{"phpredis", "phpredis.php", "php", "new Redis()", []string{"php"}, []string{"-r", "exit(extension_loaded('redis') ? 0 : 1);"}},
+	{"Predis", "predis.php", "php", "new Predis", []string{"php"}, []string{"-r", "exit((@include 'Predis/Autoloader.php') ? 0 : 1);"}},
 }
 
-// runProgram runs a program of the manual as a subtest. It prints 1 and 0. Where its
+// runProgram runs a program as a subtest. It prints 1 and 0. Where its
 // client is not installed, the subtest fails if WEIR_REQUIRE_CLIENTS=1, which make resp-clients
 // sets, and is skipped otherwise.
 func runProgram(t *testing.T, b fence, port string) {

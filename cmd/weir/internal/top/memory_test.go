@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// The memory has the bound that docs/reference/http.md states, however many keys and rules
+// The memory is bounded, however many keys and rules
 // there are, with keys of 20 bytes.
 func TestMemory(t *testing.T) {
 	for _, row := range []struct {
