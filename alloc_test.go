@@ -62,6 +62,9 @@ func TestAllowAllocatesNothing(t *testing.T) {
 		if _, err := m.Allow(context.Background(), "user:42"); err != nil {
 			t.Fatal(err)
 		}
+		if err := m.Wait(context.Background(), "user:42"); err != nil {
+			t.Fatal(err)
+		}
 	})
 	if got != 0 {
 		t.Errorf("got %v allocations a call, want 0", got)

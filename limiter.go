@@ -1,8 +1,8 @@
 package weir
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,7 +25,7 @@ import (
 // Each key has its own counter, one for each limit. The empty key is a key like any other.
 //
 // Allow, AllowN and AllowMember ask the limit: they count if the limit admits
-// the hits, and change nothing if it does not. Wait sleeps until a hit is
+// the hits, and change nothing if it does not. Wait and WaitN sleep until the hits are
 // admitted. Check asks the limit and never counts. Record and RecordMember count
 // without asking, for what has happened already, and can exceed the quota.
 // Refund and RefundMember give back what was counted. Forget drops the key.
@@ -53,6 +53,7 @@ type Limiter struct {
 	distinct bool // the limits count members
 	policy   policy
 	observer Observer
+	waiting  waiting
 	owned    bool      // Close closes the store
 	calls    sync.Pool // of *limiterCall
 
@@ -108,6 +109,7 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		distinct: l.Measure == window.Distinct,
 		policy:   policy(o.outage),
 		observer: o.observer,
+		waiting:  waiting{most: cmp.Or(o.maxWaiting, maxWaiting)},
 	}
 	var hooks hook.Hooks
 	hooks, m.owned = o.openStore(&m.driver)
@@ -280,35 +282,6 @@ func (m *Limiter) Forget(ctx context.Context, key string) error {
 // op returns the op that finds key under the first limit.
 func (m *Limiter) op(key string) *store.Op {
 	return &store.Op{Space: m.space, Limit: m.limit, Key: []byte(key)}
-}
-
-// ErrWouldWait is returned by [Limiter.Wait] when waiting cannot help: the quota
-// is 0, or the hit does not fit before the deadline of the context.
-var ErrWouldWait = errors.New("weir: the hit does not fit before the context ends")
-
-// Wait sleeps until the limit admits one hit, counts it and returns nil. It
-// returns [ErrWouldWait] at once when the hit does not fit before ctx's deadline,
-// or never fits. It returns ctx.Err() when ctx is done first. Callers that wait
-// on the same key are served in no particular order. While an outage policy
-// denies, Wait tries again every second.
-func (m *Limiter) Wait(ctx context.Context, key string) error {
-	for {
-		r, err := m.Allow(ctx, key)
-		if err != nil || r.Allowed {
-			return err
-		}
-		end, ends := ctx.Deadline()
-		if r.RetryAfter == window.Never || ends && time.Until(end) < r.RetryAfter {
-			return ErrWouldWait
-		}
-		timer := time.NewTimer(r.RetryAfter)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-	}
 }
 
 // ready returns the error of a limiter that was not made by NewLimiter.

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -61,6 +62,29 @@ func BenchmarkLimits(b *testing.B) {
 			ctx := b.Context()
 			for b.Loop() {
 				if _, err := m.Allow(ctx, "user:0000000000000000000"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkWait compares a wait that is over at once with Allow.
+func BenchmarkWait(b *testing.B) {
+	for _, row := range []struct {
+		name string
+		ask  func(m *weir.Limiter, ctx context.Context, key string) error
+	}{
+		{"allow", func(m *weir.Limiter, ctx context.Context, key string) error { _, err := m.Allow(ctx, key); return err }},
+		{"wait", (*weir.Limiter).Wait},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			m := weir.MustLimiter(weir.Bucket(1e9, time.Second, 0))
+			defer m.Close()
+			b.ReportAllocs()
+			ctx := b.Context()
+			for b.Loop() {
+				if err := row.ask(m, ctx, "user:0000000000000000000"); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -43,38 +43,6 @@ func TestRetryAfterIsExact(t *testing.T) {
 	}
 }
 
-func TestWait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := weir.MustLimiter(weir.Bucket(1, time.Second, 1))
-		defer m.Close()
-		began := time.Now()
-		for range 5 {
-			if err := m.Wait(t.Context(), "k"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := time.Since(began); got != 4*time.Second {
-			t.Errorf("five at one a second took %s, want 4s", got)
-		}
-		soon, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
-		if err := m.Wait(soon, "k"); !errors.Is(err, weir.ErrWouldWait) {
-			t.Errorf("a deadline before the hit fits: got %v, want %v", err, weir.ErrWouldWait)
-		}
-		stopped, stop := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second/2, stop)
-		if err := m.Wait(stopped, "k"); !errors.Is(err, context.Canceled) {
-			t.Errorf("canceled while waiting: got %v, want %v", err, context.Canceled)
-		}
-		never := weir.MustLimiter(weir.Sliding(0, time.Second))
-		defer never.Close()
-		if err := never.Wait(t.Context(), "k"); !errors.Is(err, weir.ErrWouldWait) {
-			t.Errorf("quota 0: got %v, want %v", err, weir.ErrWouldWait)
-		}
-	})
-}
-
 func TestLimiterVerbs(t *testing.T) {
 	t.Parallel()
 	m := weir.MustLimiter(weir.Sliding(5, time.Hour))

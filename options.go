@@ -43,6 +43,8 @@ type options struct {
 	name    string
 	maxKeys int64
 	outage  rule.Outage
+
+	maxWaiting int64
 }
 
 // option implements Option, and limiterOption only LimiterOption.
@@ -185,6 +187,18 @@ func WithMaxKeys(n int64) LimiterOption {
 			return fault.Newf("max keys", "%d: want at least 1", n)
 		}
 		o.maxKeys = n
+		return nil
+	})
+}
+
+// WithMaxWaiting sets how many callers, at least 1, can wait in a limiter at the same
+// time, for all keys together. One more gets [ErrTooManyWaiting]. Default: 1000.
+func WithMaxWaiting(n int) LimiterOption {
+	return limiterOption(func(o *options) error {
+		if n < 1 {
+			return fault.Newf("max waiting", "%d: want at least 1", n)
+		}
+		o.maxWaiting = int64(n)
 		return nil
 	})
 }

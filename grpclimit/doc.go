@@ -1,10 +1,8 @@
 // Package grpclimit limits the calls of gRPC servers and clients, by interceptors.
 //
-//	calls := weir.MustLimiter(weir.Sliding(100, time.Minute))
-//	limit := grpclimit.Must(grpclimit.Keys(calls, grpclimit.PeerIP))
-//	server := grpc.NewServer(limit.ServerOptions()...)
+//	server := grpc.NewServer(grpclimit.PerIP(100, time.Minute).ServerOptions()...)
 //
-// [Keys] applies one limit to each key, and the key is a required argument. [Rules]
+// [PerIP] limits each client in one line. [Keys] applies one limit to each key, and the key is a required argument. [Rules]
 // decides by a set of rules. A denial is an error with the code ResourceExhausted, the
 // wait as a RetryInfo, and the limits that are exceeded as a QuotaFailure; [Wait] reads
 // the wait. Servers state the limits in the header of an answer, in a dialect of

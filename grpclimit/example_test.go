@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/grpclimit"
 )
 
@@ -29,11 +28,7 @@ func Example() {
 	}
 	defer conn.Close()
 
-	calls := weir.MustLimiter(weir.Sliding(1, time.Minute))
-	defer calls.Close()
-	limit := grpclimit.Must(grpclimit.Keys(calls, grpclimit.PeerIP))
-
-	server := grpc.NewServer(limit.ServerOptions()...)
+	server := grpc.NewServer(grpclimit.PerIP(1, time.Minute).ServerOptions()...)
 	defer server.Stop()
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	go func() { _ = server.Serve(listener) }()

@@ -340,3 +340,23 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// What a client writes into the metadata is ignored, and what a trusted proxy writes is the client.
+func TestPerIP(t *testing.T) {
+	t.Parallel()
+	for trusted, want := range map[string]codes.Code{"127.0.0.1": codes.OK, "10.0.0.0/8": codes.ResourceExhausted} {
+		cc := client(t, grpclimit.PerIP(1, time.Minute, trusted).ServerOptions())
+		for i, forwarded := range []string{"203.0.113.1", "203.0.113.2"} {
+			_, err := once(metadata.AppendToOutgoingContext(t.Context(), "x-forwarded-for", forwarded), cc, "a")
+			if i == 1 && status.Code(err) != want {
+				t.Errorf("%s trusted: got %v, want %v", trusted, err, want)
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("got no panic for a network that is none")
+		}
+	}()
+	grpclimit.PerIP(1, time.Minute, "proxy")
+}

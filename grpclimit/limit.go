@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -51,6 +52,18 @@ func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, e
 	return newLimit(g, err)
 }
 
+// PerIP returns a limit for servers that admits quota calls of each client in each window, and counts in this
+// process's memory. A client is the address of the connection, as [PeerIP] returns it. Behind proxies, trusted
+// are their addresses or CIDR blocks, and a client is the last address in X-Forwarded-For that is
+// not one of theirs; other proxies and clients can write the header, and are not believed. PerIP panics
+// if the quota, the window or a network is invalid. For a shared store, another key or other answers,
+// use [Keys].
+func PerIP(quota int64, window time.Duration, trusted ...string) *Limit {
+	return Must(newLimit(guard.PerIP(quota, window, trusted, func(c Call) (peer string, forwarded []string) {
+		return peerAddr(c), metadata.ValueFromIncomingContext(c.Context, "x-forwarded-for")
+	})))
+}
+
 // Rules returns a limit that decides by the rules of d: an engine, or a client of a
 // service. attributes appends the attributes of a call to a list. A call with an empty
 // value ends with the code InvalidArgument. At most one Options counts. The error is about
@@ -82,12 +95,16 @@ func Must(l *Limit, err error) *Limit {
 // PeerIP returns the address from which the connection of a call comes, as a key for [Keys]. An IPv6
 // address counts by its first 64 bits. Calls over a Unix socket, and calls of a client, have no
 // address and thus no key.
-func PeerIP(c Call) string {
+func PeerIP(c Call) string { return guard.AddressKey(peerAddr(c)) }
+
+// peerAddr returns the address from which the connection of a call comes, with its port, or an empty
+// string.
+func peerAddr(c Call) string {
 	p, ok := peer.FromContext(c.Context)
 	if !ok || p.Addr == nil {
 		return ""
 	}
-	return guard.AddressKey(p.Addr.String())
+	return p.Addr.String()
 }
 
 // Metadata returns a function that returns a key: the value of a field of the metadata that the caller sent. A

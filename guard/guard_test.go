@@ -243,3 +243,61 @@ func TestAddressKey(t *testing.T) {
 		}
 	}
 }
+
+// An address counts by its group, and a header only if a trusted proxy has sent it.
+func TestPerIP(t *testing.T) {
+	t.Parallel()
+	type call struct {
+		peer      string
+		forwarded []string
+	}
+	address := func(c call) (string, []string) { return c.peer, c.forwarded }
+	forged := []string{"203.0.113.1", "203.0.113.2", "203.0.113.3"}
+	for name, tc := range map[string]struct {
+		trusted       []string
+		first, second call
+		same          bool // client
+	}{
+		"ports":                {nil, call{"192.0.2.1:1", nil}, call{"192.0.2.1:2", nil}, true},
+		"addresses":            {nil, call{"192.0.2.1:1", nil}, call{"192.0.2.2:1", nil}, false},
+		"one network of IPv6":  {nil, call{"[2001:db8::1]:1", nil}, call{"[2001:db8::ffff:1]:1", nil}, true},
+		"two networks of IPv6": {nil, call{"[2001:db8::1]:1", nil}, call{"[2001:db8:0:1::1]:1", nil}, false},
+		"no proxies":           {nil, call{"192.0.2.1:1", forged[:1]}, call{"192.0.2.1:1", forged[1:2]}, true},
+		"not a proxy":          {[]string{"10.0.0.0/8"}, call{"192.0.2.1:1", forged[:1]}, call{"192.0.2.1:1", forged[1:2]}, true},
+		"a proxy":              {[]string{"10.0.0.0/8"}, call{"10.0.0.1:1", forged[:1]}, call{"10.0.0.1:1", forged[1:2]}, false},
+		"forged before":        {[]string{"10.0.0.0/8"}, call{"10.0.0.1:1", []string{"203.0.113.1, 192.0.2.7"}}, call{"10.0.0.2:1", []string{"203.0.113.2", "192.0.2.7"}}, true},
+		"behind a proxy, IPv6": {[]string{"10.0.0.0/8"}, call{"10.0.0.1:1", []string{"2001:db8::1"}}, call{"10.0.0.1:1", []string{"2001:db8::2"}}, true},
+	} {
+		m, err := guard.PerIP(1, time.Minute, tc.trusted, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range []call{tc.first, tc.second} {
+			got, err := m.Take(t.Context(), c)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if want := i == 0 || !tc.same; got.Allowed != want {
+				t.Errorf("%s, call %d: got allowed %v, want %v", name, i+1, got.Allowed, want)
+			}
+			m.End(got)
+		}
+	}
+	m, err := guard.PerIP(1, time.Minute, nil, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Take(t.Context(), call{"@", forged}); !errors.Is(err, guard.ErrNoKey) {
+		t.Errorf("got %v for a connection without an address, want ErrNoKey", err)
+	}
+	for want, err := range map[string]error{
+		"quota":   func() error { _, err := guard.PerIP(-1, time.Minute, nil, address); return err }(),
+		"window":  func() error { _, err := guard.PerIP(1, -time.Minute, nil, address); return err }(),
+		"trusted": func() error { _, err := guard.PerIP(1, time.Minute, []string{"proxy"}, address); return err }(),
+		"address": func() error { _, err := guard.PerIP[call](1, time.Minute, nil, nil); return err }(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got error %v, want one about the %s", err, want)
+		}
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
@@ -70,6 +72,40 @@ func Rules[C any](d Decider, attributes func(C, []weir.Attribute) []weir.Attribu
 	}
 	g, err := forEngine(d)
 	return newMiddleware(&Middleware[C]{guard: g, attributes: attributes, options: first(options)}, err)
+}
+
+// PerIP returns middleware that admits quota calls of each client in each window, by a limiter of its
+// own in this process's memory. address returns where a call comes from: the address of the connection, with a
+// port, and the values of the header X-Forwarded-For.
+//
+// A client is an IPv4 address, or the first 64 bits of an IPv6 address, because one client
+// has all addresses that share them. trusted are the addresses or CIDR blocks of the
+// proxies in front of the program. Without them, and for a connection that does not come from one of
+// them, the header may be forged: it is ignored, and the address of the connection counts. Otherwise
+// the client is the last address in the header that is not in trusted. A connection without an address,
+// such as that of a Unix socket, has no key unless a proxy states the client.
+//
+// The errors are a wrong quota, window or network, and a nil function.
+func PerIP[C any](quota int64, window time.Duration, trusted []string, address func(C) (peer string, forwarded []string)) (*Middleware[C], error) {
+	if address == nil {
+		return nil, errors.New("guard: address: nil: want a function that returns the address of a call")
+	}
+	proxies, err := clientaddr.NewProxies(trusted)
+	if err != nil {
+		return nil, fmt.Errorf("guard: trusted: %w", err)
+	}
+	l, err := weir.NewLimiter(weir.Sliding(quota, window))
+	if err != nil {
+		return nil, err
+	}
+	return Keys(l, func(c C) string {
+		peer, forwarded := address(c)
+		if proxies == nil {
+			return AddressKey(peer)
+		}
+		group, _ := clientaddr.Group(proxies.Client(peer, forwarded))
+		return group
+	})
 }
 
 func first[C any](options []Options[C]) (o Options[C]) {

@@ -1,11 +1,9 @@
 // Package httplimit is middleware for net/http that limits requests. It works with
 // every router that takes func(http.Handler) http.Handler, such as chi.
 //
-//	posts := weir.MustLimiter(weir.Sliding(5, time.Minute))
-//	limited := httplimit.Must(httplimit.Keys(posts, httplimit.PeerIP))
-//	http.Handle("POST /posts", limited.Handler(handler))
+//	http.Handle("POST /posts", httplimit.PerIP(5, time.Minute)(handler))
 //
-// [Keys] applies one limit to each key, and the key is a required argument. [Rules]
+// [PerIP] limits each client in one line. [Keys] applies one limit to each key, and the key is a required argument. [Rules]
 // decides by a set of rules. Every answer states the limits in its header, in a
 // dialect of package headers. A denial is answered with 429 and a problem, or with the
 // status and the body of the rules' outcome.

@@ -66,3 +66,27 @@ func ExampleRules() {
 	// /ann/posts 429
 	// /bob/posts 200
 }
+
+// Each client may send a request a minute. Clients come through the proxy at 192.0.2.1, which states their
+// addresses. What others state is ignored.
+func ExamplePerIP() {
+	handler := httplimit.PerIP(1, time.Minute, "192.0.2.1")(http.NotFoundHandler())
+	for _, from := range []struct{ peer, forwarded string }{
+		{"192.0.2.1:4711", "203.0.113.9"},
+		{"192.0.2.1:4711", "203.0.113.8"}, // another client
+		{"198.51.100.7:80", "203.0.113.7"},
+		{"198.51.100.7:80", "203.0.113.6"}, // the same client, which pretends to be a proxy
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+		r.RemoteAddr = from.peer
+		r.Header.Set("X-Forwarded-For", from.forwarded)
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		fmt.Println(w.Code, w.Header().Get("RateLimit"))
+	}
+	// Output:
+	// 404 "requests";r=0
+	// 404 "requests";r=0
+	// 404 "requests";r=0
+	// 429 "requests";r=0;t=60
+}

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/guard"
@@ -39,6 +40,22 @@ func Rules(d guard.Decider, attributes func(*http.Request, []weir.Attribute) []w
 	o := apply(options)
 	g, err := guard.Rules(d, attributes, o.guard)
 	return o.middleware(g, err)
+}
+
+// PerIP returns middleware that admits quota requests of each client in each window, and counts in this
+// process's memory:
+//
+//	router.Use(httplimit.PerIP(100, time.Minute))
+//
+// A client is the address of the connection, as [PeerIP] returns it. Behind proxies, trusted
+// are their addresses or CIDR blocks, and a client is the address that [ForwardedIP] finds; behind a
+// proxy that is not in trusted all clients count as one. PerIP panics if the quota, the window or a network is invalid. For a
+// shared store, another key or other answers, use [Keys].
+func PerIP(quota int64, window time.Duration, trusted ...string) func(http.Handler) http.Handler {
+	g, err := guard.PerIP(quota, window, trusted, func(r *http.Request) (peer string, forwarded []string) {
+		return r.RemoteAddr, r.Header["X-Forwarded-For"]
+	})
+	return Must(apply(nil).middleware(g, err)).Handler
 }
 
 func (o *options) middleware(g *guard.Middleware[*http.Request], err error) (*Middleware, error) {

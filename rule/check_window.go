@@ -32,17 +32,18 @@ func (c *checker) checkWindow() {
 	}
 	switch r.Kind() {
 	case KindTrigger:
-		c.checkLimit("trigger", &r, r.Trigger)
+		c.checkLimit("trigger", r.limit(), r.Trigger)
 		return
 	case KindCounter:
 		if r.Measure != window.Distinct { // reported already
-			c.checkLimit("window", &r, window.Unlimited)
+			c.checkLimit("window", r.limit(), window.Unlimited)
 		}
 		return
 	}
+	limit := r.limit()
 	each := func(field string, quota int64) {
 		if quota >= 0 { // reported already
-			c.checkLimit(field, &r, quota)
+			c.checkLimit(field, limit, quota)
 		}
 	}
 	q := r.Quota
@@ -58,13 +59,14 @@ func (c *checker) checkWindow() {
 	}
 }
 
-// checkLimit adds the faults of the limit that r makes of quota. The quota
-// stands at field in a rules file.
-func (c *checker) checkLimit(field string, r *Rule, quota int64) {
-	if quota > window.MaxHits || r.Measure > window.Distinct {
+// checkLimit adds the faults of limit with a quota, which stands
+// at field in a rules file.
+func (c *checker) checkLimit(field string, limit window.Limit, quota int64) {
+	if quota > window.MaxHits || limit.Measure > window.Distinct {
 		return // reported already
 	}
-	_, err := window.Compile(r.limit(quota))
+	limit.Quota = quota
+	_, err := window.Compile(limit)
 	for _, f := range fault.Of(err) {
 		c.faultOnce(fileField(f.Path, field), f.Problem)
 	}

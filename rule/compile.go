@@ -62,16 +62,21 @@ func (r *Rule) limits(c *ruleset.Rule) {
 	case r.Kind() == KindVerdict:
 		return
 	case r.Kind() != KindLimit || r.Quota.By == "":
-		c.Limit = window.MustCompile(r.limit(r.number()))
+		limit := r.limit()
+		limit.Quota = r.number()
+		c.Limit = window.MustCompile(limit)
 		return
 	}
+	limit := r.limit()
 	c.By, c.Known = r.Quota.By, Equal(r.Quota.caseNames()...)
 	c.Cases = make(map[string]*window.Compiled, len(r.Quota.Cases))
 	for value, quota := range r.Quota.Cases {
-		c.Cases[value] = window.MustCompile(r.limit(quota))
+		limit.Quota = quota
+		c.Cases[value] = window.MustCompile(limit)
 	}
 	if r.Quota.Else != nil {
-		c.Other = window.MustCompile(r.limit(*r.Quota.Else))
+		limit.Quota = *r.Quota.Else
+		c.Other = window.MustCompile(limit)
 	}
 }
 
@@ -86,14 +91,15 @@ func (r *Rule) number() int64 {
 	return window.Unlimited
 }
 
-// limit returns the limit of r with a quota.
-func (r *Rule) limit(quota int64) window.Limit {
+// limit returns the limit of r without its quota, of which a rule can have one for each of many
+// values.
+func (r *Rule) limit() window.Limit {
 	highest := int64(0)
 	if r.Quota != nil && r.Quota.By != "" {
 		highest = r.Quota.highest()
 	}
 	return window.Limit{
-		Quota: quota, Highest: highest, Measure: r.Measure, Window: r.window(), After: r.After,
+		Highest: highest, Measure: r.Measure, Window: r.window(), After: r.After,
 		Hold: r.Hold, Release: r.Release, MaxHolds: r.MaxHolds, Ban: r.Ban,
 	}
 }

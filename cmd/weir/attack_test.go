@@ -146,6 +146,16 @@ func attacks() []attackRow {
 				c.Close()
 			}
 		}},
+		{"idle connections of the admin address", 500, setting{admin: true}, func(a *target) {
+			for a.on() {
+				a.hang("")
+			}
+		}},
+		{"half heads at the admin address", 500, setting{admin: true}, func(a *target) {
+			for a.on() {
+				a.hang("GET /healthz HTTP/1.1\r\nHost: x\r\nX: y")
+			}
+		}},
 		{"five million keys", 4, setting{args: "--memory 1GiB", rules: 1, most: 900 << 20, longest: 2 * time.Minute}, func(a *target) {
 			for a.on() {
 				n := a.made.Add(1)
@@ -201,6 +211,7 @@ type setting struct {
 	token       bool          // the service has a token
 	grpc        bool          // it serves gRPC, which is attacked
 	redis       bool          // it serves Redis clients, and that listener is attacked
+	admin       bool          // the admin address is attacked, and its other client is a probe
 	envoy       bool          // its other client makes Envoy's calls
 	files       bool          // it has files of envoyproxy/ratelimit
 	closes      bool          // connections may be closed to make room
@@ -231,6 +242,9 @@ func (how setting) attacked(t *testing.T, token string) *target {
 	}
 	a.process = startProcess(t, shell, rules, args...)
 	a.addr = strings.TrimPrefix(a.api, "http://")
+	if how.admin {
+		a.addr = strings.TrimPrefix(a.admin, "http://")
+	}
 	if how.grpc || how.redis {
 		pattern := regexp.MustCompile(`gRPC.*: http://(\S+)`)
 		if how.redis {
@@ -242,6 +256,19 @@ func (how setting) attacked(t *testing.T, token string) *target {
 		a.addr = pattern.FindStringSubmatch(a.out.String())[1]
 	}
 	return a
+}
+
+// hang sends text, and waits until the service closes the connection.
+func (a *target) hang(text string) {
+	c, err := net.Dial("tcp", a.addr)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	a.made.Add(1)
+	_ = c.SetDeadline(a.until)
+	_, _ = io.WriteString(c, text)
+	_, _ = io.Copy(io.Discard, c)
 }
 
 // dribble sends text a byte at a time.
@@ -410,12 +437,19 @@ func (a *target) neighbour(t *testing.T, token string, how setting) (took []time
 		return a.proxy(t)
 	}
 	fresh := &http.Transport{DisableKeepAlives: true}
+	if how.admin { // where the address is that of the attackers, some probes are lost
+		fresh.DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext
+	}
 	for i := 0; a.on(); i++ {
 		client := &http.Client{Timeout: 10 * time.Second}
-		if i%4 == 0 {
+		if i%4 == 0 || how.admin {
 			client.Transport = fresh
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.api+"/v1/check", strings.NewReader(`{"attributes":{"user":"neighbour"}}`))
+		method, url, body := http.MethodPost, a.api+"/v1/check", `{"attributes":{"user":"neighbour"}}`
+		if how.admin {
+			method, url, body = http.MethodGet, a.admin+"/healthz", ""
+		}
+		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

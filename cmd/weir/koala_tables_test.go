@@ -49,7 +49,7 @@ func TestKoalaPagesAgree(t *testing.T) {
 			t.Errorf("%s: number %d of the translation: got\n%s\nwant\n%s", what, at+1, chinese[at], english[at])
 		}
 	}
-	if len(of["code"][0]) < 20 || len(of["rows"][0]) < 60 {
+	if len(of["code"][0]) < 20 || len(of["rows"][0]) < 50 {
 		t.Errorf("got %d blocks of code and %d rows, want the page's", len(of["code"][0]), len(of["rows"][0]))
 	}
 }

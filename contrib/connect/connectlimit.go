@@ -1,8 +1,7 @@
 // Package connectlimit limits the calls of connect servers and clients, by an
 // interceptor.
 //
-//	calls := weir.MustLimiter(weir.Sliding(100, time.Minute))
-//	limit := connectlimit.Must(connectlimit.Keys(calls, connectlimit.PeerIP))
+//	limit := connectlimit.PerIP(100, time.Minute)
 //	path, handler := pingv1connect.NewPingServiceHandler(server, connect.WithInterceptors(limit))
 //
 // A denial is an error with the code resource_exhausted, the wait as a RetryInfo and in
@@ -18,6 +17,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -63,6 +63,18 @@ var _ connect.Interceptor = (*Limit)(nil)
 func Keys(l *weir.Limiter, key func(Call) string, options ...Options) (*Limit, error) {
 	g, err := guard.Keys(l, key, options...)
 	return newLimit(g, err)
+}
+
+// PerIP returns an interceptor that admits quota calls of each client in each window, and counts in this
+// process's memory. A client is the address of the connection, as [PeerIP] returns it. Behind proxies, trusted
+// are their addresses or CIDR blocks, and a client is the last address in X-Forwarded-For that is
+// not one of theirs; other proxies and clients can write the header, and are not believed. PerIP panics
+// if the quota, the window or a network is invalid. For a shared store, another key or other answers,
+// use [Keys].
+func PerIP(quota int64, window time.Duration, trusted ...string) *Limit {
+	return Must(newLimit(guard.PerIP(quota, window, trusted, func(c Call) (peer string, forwarded []string) {
+		return c.Peer.Addr, c.Header["X-Forwarded-For"]
+	})))
 }
 
 // Rules returns an interceptor that decides by the rules of d: an engine, or a client of a

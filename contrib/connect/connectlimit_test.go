@@ -200,3 +200,25 @@ func TestClient(t *testing.T) {
 	_, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
 	denial(t, err, "requests")
 }
+
+// What a client writes into the header is ignored, and what a trusted proxy writes is the client.
+func TestPerIP(t *testing.T) {
+	t.Parallel()
+	for trusted, want := range map[string]bool{"127.0.0.1": true, "10.0.0.0/8": false} {
+		once, _ := serve(t, []connect.Interceptor{connectlimit.PerIP(1, time.Minute, trusted)}, nil)
+		for i, forwarded := range []string{"203.0.113.1", "203.0.113.2"} {
+			r := connect.NewRequest(wrapperspb.String("a"))
+			r.Header().Set("X-Forwarded-For", forwarded)
+			_, err := once.CallUnary(t.Context(), r)
+			if i == 1 && (err == nil) != want {
+				t.Errorf("%s trusted: got %v, want allowed %v", trusted, err, want)
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("got no panic for a network that is none")
+		}
+	}()
+	connectlimit.PerIP(1, time.Minute, "proxy")
+}

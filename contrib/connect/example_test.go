@@ -10,15 +10,12 @@ import (
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/weirhq/weir"
 	connectlimit "github.com/weirhq/weir/contrib/connect"
 )
 
 // Each address may make one call a minute.
 func Example() {
-	calls := weir.MustLimiter(weir.Sliding(1, time.Minute))
-	defer calls.Close()
-	limit := connectlimit.Must(connectlimit.Keys(calls, connectlimit.PeerIP))
+	limit := connectlimit.PerIP(1, time.Minute)
 
 	ping := func(_ context.Context, _ *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
 		return connect.NewResponse(&emptypb.Empty{}), nil

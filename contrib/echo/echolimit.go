@@ -1,14 +1,15 @@
 // Package echolimit is middleware for echo that limits requests.
 //
-//	posts := weir.MustLimiter(weir.Sliding(5, time.Minute))
 //	e := echo.New()
-//	e.Use(echolimit.Keys(posts, (*echo.Context).RealIP))
+//	e.Use(echolimit.PerIP(100, time.Minute))
 //
-// It does what package httplimit does, with keys and attributes from an *echo.Context.
+// [Keys] takes a limiter and any key, and [Rules] a set of rules. The package does what package httplimit does, with keys and attributes from an *echo.Context.
 // Package guard describes the options and the errors.
 package echolimit
 
 import (
+	"time"
+
 	"github.com/labstack/echo/v5"
 
 	"github.com/weirhq/weir"
@@ -23,6 +24,18 @@ type Options = guard.Options[*echo.Context]
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*echo.Context) string, options ...Options) echo.MiddlewareFunc {
 	return middleware(guard.Keys(l, key, options...))
+}
+
+// PerIP returns middleware that admits quota requests of each client in each window, and counts
+// in this process's memory. A client is the address of the connection; of an IPv6 address the first 64 bits count.
+// Behind proxies, trusted are their addresses or CIDR blocks, and a client is the
+// last address in X-Forwarded-For that is not one of theirs; other proxies and clients can write the header, and are not
+// believed. PerIP panics if the quota, the window or a network is invalid. For a shared store,
+// another key or other answers, use [Keys].
+func PerIP(quota int64, window time.Duration, trusted ...string) echo.MiddlewareFunc {
+	return middleware(guard.PerIP(quota, window, trusted, func(c *echo.Context) (peer string, forwarded []string) {
+		return c.Request().RemoteAddr, c.Request().Header["X-Forwarded-For"]
+	}))
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a

@@ -136,3 +136,26 @@ func TestOptions(t *testing.T) {
 		}()
 	}
 }
+
+// What a client writes into the header is ignored, and what a trusted proxy writes is the client.
+func TestPerIP(t *testing.T) {
+	t.Parallel()
+	for trusted, want := range map[string]int{"192.0.2.1": 200, "10.0.0.0/8": 429} {
+		h := router(echolimit.PerIP(1, time.Minute, trusted), welcome)
+		for i, forwarded := range []string{"203.0.113.1", "203.0.113.2"} {
+			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody) // from 192.0.2.1
+			r.Header.Set("X-Forwarded-For", forwarded)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if i == 1 && w.Code != want {
+				t.Errorf("%s trusted: got %d, want %d", trusted, w.Code, want)
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("got no panic for a network that is none")
+		}
+	}()
+	echolimit.PerIP(1, time.Minute, "proxy")
+}

@@ -8,15 +8,13 @@ import (
 
 	"github.com/labstack/echo/v5"
 
-	"github.com/weirhq/weir"
 	echolimit "github.com/weirhq/weir/contrib/echo"
 )
 
 // Each client may send one request a minute.
 func Example() {
-	posts := weir.MustLimiter(weir.Sliding(1, time.Minute))
 	e := echo.New()
-	e.Use(echolimit.Keys(posts, (*echo.Context).RealIP))
+	e.Use(echolimit.PerIP(1, time.Minute))
 	e.POST("/posts", func(c *echo.Context) error { return c.String(http.StatusCreated, "posted") })
 
 	for range 2 {

@@ -8,15 +8,13 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 
-	"github.com/weirhq/weir"
 	fiberlimit "github.com/weirhq/weir/contrib/fiber"
 )
 
 // Each client may send one request a minute.
 func Example() {
-	posts := weir.MustLimiter(weir.Sliding(1, time.Minute))
 	app := fiber.New()
-	app.Use(fiberlimit.Keys(posts, fiber.Ctx.IP))
+	app.Use(fiberlimit.PerIP(1, time.Minute))
 	app.Post("/posts", func(c fiber.Ctx) error { return c.SendStatus(http.StatusCreated) })
 
 	for range 2 {

@@ -1,16 +1,16 @@
 // Package fiberlimit is middleware for fiber that limits requests.
 //
-//	posts := weir.MustLimiter(weir.Sliding(5, time.Minute))
 //	app := fiber.New()
-//	app.Use(fiberlimit.Keys(posts, fiber.Ctx.IP))
+//	app.Use(fiberlimit.PerIP(100, time.Minute))
 //
-// It does what package httplimit does, with keys and attributes from a fiber.Ctx.
+// [Keys] takes a limiter and any key, and [Rules] a set of rules. The package does what package httplimit does, with keys and attributes from a fiber.Ctx.
 // Package guard describes the options and the errors.
 package fiberlimit
 
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v3"
 
@@ -26,6 +26,21 @@ type Options = guard.Options[fiber.Ctx]
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(fiber.Ctx) string, options ...Options) fiber.Handler {
 	return handler(guard.Keys(l, key, options...))
+}
+
+// PerIP returns middleware that admits quota requests of each client in each window, and counts
+// in this process's memory. A client is the address of the connection; of an IPv6 address the first 64 bits count.
+// Behind proxies, trusted are their addresses or CIDR blocks, and a client is the
+// last address in X-Forwarded-For that is not one of theirs; other proxies and clients can write the header, and are not
+// believed. PerIP panics if the quota, the window or a network is invalid. For a shared store,
+// another key or other answers, use [Keys].
+func PerIP(quota int64, window time.Duration, trusted ...string) fiber.Handler {
+	return handler(guard.PerIP(quota, window, trusted, func(c fiber.Ctx) (peer string, forwarded []string) {
+		for _, line := range c.Request().Header.PeekAll(fiber.HeaderXForwardedFor) {
+			forwarded = append(forwarded, string(line))
+		}
+		return c.RequestCtx().RemoteAddr().String(), forwarded
+	}))
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a

@@ -8,16 +8,14 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/weirhq/weir"
 	ginlimit "github.com/weirhq/weir/contrib/gin"
 )
 
 // Each client may send one request a minute.
 func Example() {
 	gin.SetMode(gin.ReleaseMode)
-	posts := weir.MustLimiter(weir.Sliding(1, time.Minute))
 	r := gin.New()
-	r.Use(ginlimit.Keys(posts, (*gin.Context).ClientIP))
+	r.Use(ginlimit.PerIP(1, time.Minute))
 	r.POST("/posts", func(c *gin.Context) { c.String(http.StatusCreated, "posted") })
 
 	for range 2 {

@@ -1,14 +1,16 @@
 // Package ginlimit is middleware for gin that limits requests.
 //
-//	posts := weir.MustLimiter(weir.Sliding(5, time.Minute))
 //	r := gin.Default()
-//	r.Use(ginlimit.Keys(posts, (*gin.Context).ClientIP))
+//	r.Use(ginlimit.PerIP(100, time.Minute))
 //
-// It does what package httplimit does, with keys and attributes from a *gin.Context.
+// [Keys] takes a limiter and any key, and [Rules] a set of rules. Do not take ClientIP of gin as the key: unless the
+// router has SetTrustedProxies, it believes what a client writes into a header. The package does what package httplimit does, with keys and attributes from a *gin.Context.
 // Package guard describes the options and the errors.
 package ginlimit
 
 import (
+	"time"
+
 	"github.com/gin-gonic/gin"
 
 	"github.com/weirhq/weir"
@@ -23,6 +25,18 @@ type Options = guard.Options[*gin.Context]
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*gin.Context) string, options ...Options) gin.HandlerFunc {
 	return handler(guard.Keys(l, key, options...))
+}
+
+// PerIP returns middleware that admits quota requests of each client in each window, and counts
+// in this process's memory. A client is the address of the connection; of an IPv6 address the first 64 bits count.
+// Behind proxies, trusted are their addresses or CIDR blocks, and a client is the
+// last address in X-Forwarded-For that is not one of theirs; other proxies and clients can write the header, and are not
+// believed. PerIP panics if the quota, the window or a network is invalid. For a shared store,
+// another key or other answers, use [Keys].
+func PerIP(quota int64, window time.Duration, trusted ...string) gin.HandlerFunc {
+	return handler(guard.PerIP(quota, window, trusted, func(c *gin.Context) (peer string, forwarded []string) {
+		return c.Request.RemoteAddr, c.Request.Header["X-Forwarded-For"]
+	}))
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a

@@ -10,15 +10,13 @@ import (
 	"github.com/cloudwego/hertz/pkg/app/server"
 	"github.com/cloudwego/hertz/pkg/common/ut"
 
-	"github.com/weirhq/weir"
 	hertzlimit "github.com/weirhq/weir/contrib/hertz"
 )
 
 // Each client may send one request a minute.
 func Example() {
-	posts := weir.MustLimiter(weir.Sliding(1, time.Minute))
 	h := server.New()
-	h.Use(hertzlimit.Keys(posts, (*app.RequestContext).ClientIP))
+	h.Use(hertzlimit.PerIP(1, time.Minute))
 	h.POST("/posts", func(_ context.Context, c *app.RequestContext) { c.Status(http.StatusCreated) })
 
 	for range 2 {

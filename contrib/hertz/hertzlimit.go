@@ -1,10 +1,10 @@
 // Package hertzlimit is middleware for hertz that limits requests.
 //
-//	posts := weir.MustLimiter(weir.Sliding(5, time.Minute))
 //	h := server.Default()
-//	h.Use(hertzlimit.Keys(posts, (*app.RequestContext).ClientIP))
+//	h.Use(hertzlimit.PerIP(100, time.Minute))
 //
-// It does what package httplimit does, with keys and attributes from an
+// [Keys] takes a limiter and any key, and [Rules] a set of rules. Do not take ClientIP of hertz as the key: unless
+// SetClientIPFunc names the proxies, it believes what a client writes into a header. The package does what package httplimit does, with keys and attributes from an
 // *app.RequestContext. Package guard describes the options and the errors.
 package hertzlimit
 
@@ -12,6 +12,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/cloudwego/hertz/pkg/app"
 
@@ -27,6 +28,21 @@ type Options = guard.Options[*app.RequestContext]
 // answered with 400. Keys panics if an argument is nil. At most one Options counts.
 func Keys(l *weir.Limiter, key func(*app.RequestContext) string, options ...Options) app.HandlerFunc {
 	return handler(guard.Keys(l, key, options...))
+}
+
+// PerIP returns middleware that admits quota requests of each client in each window, and counts
+// in this process's memory. A client is the address of the connection; of an IPv6 address the first 64 bits count.
+// Behind proxies, trusted are their addresses or CIDR blocks, and a client is the
+// last address in X-Forwarded-For that is not one of theirs; other proxies and clients can write the header, and are not
+// believed. PerIP panics if the quota, the window or a network is invalid. For a shared store,
+// another key or other answers, use [Keys].
+func PerIP(quota int64, window time.Duration, trusted ...string) app.HandlerFunc {
+	return handler(guard.PerIP(quota, window, trusted, func(c *app.RequestContext) (peer string, forwarded []string) {
+		for _, line := range c.Request.Header.PeekAll("X-Forwarded-For") {
+			forwarded = append(forwarded, string(line))
+		}
+		return c.RemoteAddr().String(), forwarded
+	}))
 }
 
 // Rules returns middleware that decides by the rules of d: an engine, or a client of a

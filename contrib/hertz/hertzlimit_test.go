@@ -194,3 +194,32 @@ func TestOptions(t *testing.T) {
 		}()
 	}
 }
+
+// What a client writes into the header is ignored, and what a trusted proxy writes is the client.
+func TestPerIP(t *testing.T) {
+	t.Parallel()
+	for trusted, want := range map[string]int{"127.0.0.1": 200, "10.0.0.0/8": 429} {
+		url := serve(t, hertzlimit.PerIP(1, time.Minute, trusted), func(_ context.Context, c *app.RequestContext) { c.Status(200) })
+		for i, forwarded := range []string{"203.0.113.1", "203.0.113.2"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("X-Forwarded-For", forwarded)
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			if i == 1 && answer.StatusCode != want {
+				t.Errorf("%s trusted: got %d, want %d", trusted, answer.StatusCode, want)
+			}
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("got no panic for a network that is none")
+		}
+	}()
+	hertzlimit.PerIP(1, time.Minute, "proxy")
+}

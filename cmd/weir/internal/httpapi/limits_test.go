@@ -61,10 +61,10 @@ func (unreachable) Read(context.Context, *store.Op) (window.Reading, error) {
 	return window.Reading{}, &store.OutageError{Err: errors.New("connection refused")}
 }
 
-// Without a local store only the store knows the numbers of a key.
+// With the policy deny only the store knows the numbers of a key.
 func TestUsageOutOfReach(t *testing.T) {
 	t.Parallel()
-	file, err := rulefile.Parse("rules.yaml", []byte(posts), nil)
+	file, err := rulefile.Parse("rules.yaml", []byte(strings.Replace(posts, "1h}", "1h, on_outage: deny}", 1)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirhq/weir/internal/clientaddr"
 )
 
 // newcomerGrace is how long a new connection of the admin address is spared. Probes come on new
@@ -17,8 +19,9 @@ const newcomerGrace = time.Second
 
 // connLimiter limits the connections of a listener. If there are too many, it closes a
 // connection that waits for its client: one that was never answered, if
-// there is any, and of those the one that has waited longest. Those that were accepted within
-// the grace come last. If none waits, the new one is refused.
+// there is any, and of those the one that has waited longest. If there is a grace, that is a
+// connection of the client address with the most of them, and those that were accepted within the
+// grace come last. If none waits, the new one is refused.
 type connLimiter struct {
 	net.Listener
 	most   int
@@ -32,6 +35,7 @@ type connLimiter struct {
 
 	mu   sync.Mutex
 	open map[*limitedConn]struct{} // guarded by mu
+	from map[string]*int           // the number of connections by address, if there is a grace; guarded by mu
 
 	mostWaits int        // set before the first connection
 	waitsMu   sync.Mutex // locked before mu
@@ -40,7 +44,7 @@ type connLimiter struct {
 
 // newConnLimiter returns a listener that has at most most connections of l at a time.
 func newConnLimiter(l net.Listener, most int, polite bool, shed func()) *connLimiter {
-	return &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, mostWaits: mostWaiting}
+	return &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, mostWaits: mostWaiting}
 }
 
 // Accept implements [net.Listener].
@@ -63,28 +67,60 @@ func (c *connLimiter) Accept() (net.Conn, error) {
 // admit adds g, and closes another connection if there are too many. It reports
 // false when all others are at work.
 func (c *connLimiter) admit(g *limitedConn) bool {
+	address := ""
+	if c.grace > 0 {
+		address = addressOf(g.Conn)
+	}
 	c.mu.Lock()
+	c.addLocked(g, address)
 	var oldest *limitedConn
-	if len(c.open) >= c.most {
+	if len(c.open) > c.most {
 		spared := g.since.Load() - int64(c.grace) // those accepted since
 		for other := range c.open {
-			if other.working.Load() == 0 && (oldest == nil || other.before(oldest, spared)) {
+			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, spared)) {
 				oldest = other
 			}
 		}
 		if oldest == nil {
+			c.removeLocked(g)
 			c.mu.Unlock()
 			return false
 		}
-		delete(c.open, oldest)
+		c.removeLocked(oldest)
 	}
-	c.open[g] = struct{}{}
 	c.mu.Unlock()
 	if oldest != nil {
 		c.shed()
 		_ = oldest.Conn.Close() // its server notices
 	}
 	return true
+}
+
+// addLocked adds g, whose client has an address.
+func (c *connLimiter) addLocked(g *limitedConn, address string) {
+	c.open[g] = struct{}{}
+	if g.address, g.peers = address, c.from[address]; g.peers == nil {
+		g.peers = new(int)
+		c.from[address] = g.peers
+	}
+	*g.peers++
+}
+
+// removeLocked removes g, if it was not removed before.
+func (c *connLimiter) removeLocked(g *limitedConn) {
+	if _, ok := c.open[g]; !ok {
+		return
+	}
+	delete(c.open, g)
+	if *g.peers--; *g.peers == 0 {
+		delete(c.from, g.address)
+	}
+}
+
+// addressOf returns the address of the client of conn, without its port; for IPv6, that of its /64.
+func addressOf(conn net.Conn) string {
+	group, _ := clientaddr.PeerGroup(conn.RemoteAddr().String())
+	return group // empty for a Unix socket
 }
 
 // refusal is the answer to a connection beyond the limit.
@@ -122,6 +158,9 @@ type limitedConn struct {
 	since   atomic.Int64 // when it was accepted or a request ended, in nanoseconds since the limiter began
 	turn    turn         // of the request, with HTTP/1
 
+	address string // of the client, if the limiter has a grace
+	peers   *int   // the number of connections with that address; guarded by the limiter's mu
+
 	// Requests of HTTP/2 that the client waited for, and those that it gave up.
 	kept, given atomic.Int64
 	sentAway    atomic.Bool // it was closed because of these, or of the next
@@ -132,7 +171,7 @@ type limitedConn struct {
 // Close implements [net.Conn].
 func (g *limitedConn) Close() error {
 	g.limiter.mu.Lock()
-	delete(g.limiter.open, g)
+	g.limiter.removeLocked(g)
 	g.limiter.mu.Unlock()
 	return g.Conn.Close()
 }
@@ -145,10 +184,10 @@ func (g *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// before reports whether g is closed before other. Connections accepted after spared that were
-// never answered are closed last.
+// before reports whether g is closed before other. Of one address, connections accepted after spared that
+// were never answered are closed last. It needs the limiter's mu.
 func (g *limitedConn) before(other *limitedConn, spared int64) bool {
-	return cmp.Or(cmp.Compare(g.rank(spared), other.rank(spared)), cmp.Compare(g.since.Load(), other.since.Load())) < 0
+	return cmp.Or(cmp.Compare(*other.peers, *g.peers), cmp.Compare(g.rank(spared), other.rank(spared)), cmp.Compare(g.since.Load(), other.since.Load())) < 0
 }
 
 // rank returns 0 for a connection that was never answered, 1 for one that was, and 2 for one that

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -126,6 +127,66 @@ func TestNewConnectionsAreSpared(t *testing.T) {
 		ask(dial())
 	}
 	redistest.Eventually(t, "three are closed", func() bool { return sheds.Load() == most-1 })
+	ask(probe)
+}
+
+// addressed is a listener whose connections have the address that is next.
+type addressed struct {
+	net.Listener
+	next chan string
+}
+
+type addressedConn struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c addressedConn) RemoteAddr() net.Addr { return c.from }
+
+func (l addressed) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return addressedConn{c, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(<-l.next))}, nil
+}
+
+// Where new connections are spared, those of one address cost no other address its own, not even one that waits.
+func TestOtherAddressesAreSpared(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sheds atomic.Int64
+	const most, flood = 4, 20
+	next := make(chan string, flood+1)
+	s := server.ServeLimited(addressed{l, next}, most, time.Hour, func() { sheds.Add(1) }, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer s.Close()
+	dial := func(from string) net.Conn {
+		next <- from
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	ask := func(c net.Conn) {
+		t.Helper()
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("got %v, want an answer", err)
+		}
+		resp.Body.Close()
+	}
+	probe := dial("192.0.2.1:1")
+	ask(probe)
+	for i := range flood {
+		dial(fmt.Sprintf("[2001:db8::%d]:2", i+1))
+	}
+	redistest.Eventually(t, "those beyond the limit are closed", func() bool { return sheds.Load() == flood+1-most })
 	ask(probe)
 }
 
