@@ -318,3 +318,34 @@ func TestCloseWaitsForGivingBack(t *testing.T) {
 		t.Errorf("used: got %d, want 1", got)
 	}
 }
+
+// A take up to what fits counts the same number of hits in all slots.
+func TestUpToInSeveralSlots(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 3)
+	keys := keysOn(c.Masters...)
+	ops := []store.Op{hourly(100, "wide", keys[0]), hourly(7, "tight", keys[1]), hourly(100, "wide", keys[2])}
+	for _, want := range []int64{5, 2, 1} {
+		for i := range ops {
+			ops[i].N, ops[i].UpTo = 5, true
+		}
+		if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
+			t.Fatal(err)
+		}
+		for i := range ops {
+			if ops[i].N != want || !ops[i].UpTo {
+				t.Errorf("op %d: got %d hits, want %d", i, ops[i].N, want)
+			}
+		}
+	}
+	for i, op := range ops {
+		if got := used(t, s, op); got != 7 {
+			t.Errorf("op %d: got %d used, want 7", i, got)
+		}
+	}
+	if ops[1].Result.Allowed || !ops[0].Result.Allowed {
+		t.Errorf("the last take: got %+v, want it denied by one op", ops)
+	}
+}
