@@ -22,8 +22,8 @@ for i = 1, total do
   local o = row.open(v, 1, now, k + 1)
   k = k + (row.keys or 1)
   if off then return pk('<BI7I2I7', CLOCK, now, i, off) end
-  local asked = ask % UP_TO
-  local before, wait = row.look(o, asked < RECORD and n or asked > REFUND and n or 0)
+  local plain = ask % UP_TO
+  local before, wait = row.look(o, plain < RECORD and n or plain > REFUND and n or 0)
   if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
   if most then left = math.min(left or NEVER, math.max(most - before, 0)) end
   local m = 7 * i
