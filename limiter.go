@@ -442,7 +442,7 @@ func (m *Limiter) end(a *limiterCall) {
 // answer writes the answer of t, which was decided, into r.
 func (m *Limiter) answer(r *Result, t *drive.Task) {
 	if t.Outage != nil {
-		r.degrade(t.Reason)
+		r.Degraded, r.reason = true, t.Reason
 	}
 	switch asks := t.Verb == store.Take || t.Verb == store.Check; {
 	case asks && t.Denied >= 0:
