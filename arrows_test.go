@@ -66,6 +66,7 @@ var arrows = map[string]arrow{
 	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "store", "window"}},
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
 	"httplimit/outbound":  {ours: []string{".", "headers"}},
+	"weirslog":            {ours: []string{".", "store", "window"}},
 	"weirtest":            {ours: []string{"internal/ruleset", "store", "store/memstore", "window"}},
 
 	// Modules of their own for users of the library.
