@@ -65,6 +65,7 @@ var arrows = map[string]arrow{
 	"internal/clientaddr": {ours: []string{"internal/address"}},
 	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "store", "window"}},
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
+	"httplimit/outbound":  {ours: []string{".", "headers"}},
 	"weirtest":            {ours: []string{"internal/ruleset", "store", "store/memstore", "window"}},
 
 	// Modules of their own for users of the library.

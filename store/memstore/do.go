@@ -63,6 +63,9 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		switch {
 		case full != nil:
 		case v == store.Take:
+			if op.UpTo {
+				lower(ops, slots[:])
+			}
 			if s.takeOp(p, op, true); !op.Result.Allowed {
 				p.promote(op)
 			}
