@@ -83,6 +83,9 @@ func TestSeveralLimitsAllocateNothing(t *testing.T) {
 		if _, err := m.Check(context.Background(), key); err != nil {
 			t.Fatal(err)
 		}
+		if n, _, err := m.AllowUpTo(context.Background(), "user:42", 3); err != nil || n != 3 {
+			t.Fatal(n, err)
+		}
 	})
 	if got != 0 {
 		t.Errorf("got %v allocations a call, want 0", got)

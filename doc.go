@@ -24,6 +24,10 @@
 // The function of the same name describes each of them, and where it denies
 // early or admits more. Package window has further settings.
 //
+// [And] adds limits: a hit counts under all of them or none.
+// [Limiter.Wait] sleeps until a hit is admitted, in the order in which callers
+// come. [Limiter.AllowUpTo] admits as many hits as fit.
+//
 // A [Counter] counts without a limit and keeps a history.
 //
 // # Rules

@@ -103,6 +103,19 @@ func ExampleLimiter_AllowN() {
 	// Output: false true
 }
 
+func ExampleLimiter_AllowUpTo() {
+	mails := weir.MustLimiter(weir.Sliding(100, time.Hour))
+	defer mails.Close()
+	for _, batch := range []int64{80, 80, 80} {
+		n, r, _ := mails.AllowUpTo(context.Background(), "account:7", batch)
+		fmt.Println("send", n, "now, and the next one in", r.RetryAfter.Round(time.Minute))
+	}
+	// Output:
+	// send 80 now, and the next one in 0s
+	// send 20 now, and the next one in 0s
+	// send 0 now, and the next one in 1h0m0s
+}
+
 func ExampleLimiter_AllowMember() {
 	strangers := weir.MustLimiter(weir.Members(2, 24*time.Hour))
 	defer strangers.Close()

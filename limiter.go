@@ -24,7 +24,7 @@ import (
 //
 // Each key has its own counter, one for each limit. The empty key is a key like any other.
 //
-// Allow, AllowN and AllowMember ask the limit: they count if the limit admits
+// Allow, AllowN, AllowUpTo and AllowMember ask the limit: they count if the limit admits
 // the hits, and change nothing if it does not. Wait and WaitN sleep until the hits are
 // admitted. Check asks the limit and never counts. Record and RecordMember count
 // without asking, for what has happened already, and can exceed the quota.
@@ -80,6 +80,7 @@ type limiterCall struct {
 	ops   []store.Op // one for each limit
 	of    []int
 	bytes []byte // of the key and the member
+	hits  int64  // that the caller asks for
 }
 
 // NewLimiter returns a limiter that counts in its own memory, unless
@@ -222,6 +223,27 @@ func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (r Result, er
 	return r, err
 }
 
+// AllowUpTo admits as many of n hits as fit, and counts them. It returns how many: n if
+// Result.Remaining was n or more, otherwise that many. If there is no room for any hit it returns 0, and
+// the result of one hit that was denied. n must be at least 1.
+func (m *Limiter) AllowUpTo(ctx context.Context, key string, n int64) (admitted int64, r Result, err error) {
+	if m.ready() != nil || n < 1 || m.distinct {
+		return 0, r, m.refused(ctx, store.Take, n)
+	}
+	began := m.now()
+	a := m.call(store.Take, key, "", n)
+	for i := range a.ops {
+		a.ops[i].UpTo = true
+	}
+	if err = m.decide(ctx, a, key, nil, began, &r); r.Allowed {
+		if admitted = n; len(a.task.Ops) > 0 {
+			admitted = a.task.Ops[0].N
+		}
+	}
+	m.end(a)
+	return admitted, r, err
+}
+
 // AllowMember admits one use of a member and counts it, or denies it. It is for
 // limits that count distinct members. A member that is in the window already is
 // always admitted. The empty member is refused.
@@ -298,10 +320,7 @@ const limiterKey = 64
 // do decides and writes the answer into r, which is empty.
 func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n int64, r *Result) (err error) {
 	if m == nil || m.limit == nil || n < 1 || m.distinct != (member != "") && verb != store.Check {
-		if err = m.refuse(n); m != nil && m.observer != nil {
-			m.observer.Failed(ctx, verb, err)
-		}
-		return err
+		return m.refused(ctx, verb, n)
 	}
 	if m.fast == nil || len(key)+len(member) > limiterKey {
 		return m.drive(ctx, verb, key, member, n, nil, r)
@@ -320,6 +339,15 @@ func (m *Limiter) do(ctx context.Context, verb store.Verb, key, member string, n
 	return nil
 }
 
+// refused returns what refuse does, and tells the observer.
+func (m *Limiter) refused(ctx context.Context, verb store.Verb, n int64) error {
+	err := m.refuse(n)
+	if m != nil && m.observer != nil {
+		m.observer.Failed(ctx, verb, err)
+	}
+	return err
+}
+
 // refuse returns the fault of a call that do refuses.
 func (m *Limiter) refuse(n int64) error {
 	if err := m.ready(); err != nil {
@@ -334,28 +362,39 @@ func (m *Limiter) refuse(n int64) error {
 	return fault.Newf("member", "the limit counts hits: use Allow, Record or Refund")
 }
 
-// drive asks the store, applies the outage policy where it cannot answer, and calls the
-// observer, if there is one. err is the store's answer, if it has been asked already. It
-// writes the answer into r, which is empty.
+// drive is do for all calls that do does not decide on the stack. err is the store's answer, if it
+// has been asked already.
 func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string, n int64, err error, r *Result) error {
-	var began time.Time
-	if m.observer != nil {
-		began = time.Now()
-	}
+	began := m.now()
 	a := m.call(verb, key, member, n)
+	err = m.decide(ctx, a, key, err, began, r)
+	m.end(a)
+	return err
+}
+
+// now returns the time for the observer, if there is one.
+func (m *Limiter) now() (t time.Time) {
+	if m.observer != nil {
+		t = time.Now()
+	}
+	return t
+}
+
+// decide asks the store, applies the outage policy where it cannot answer, and calls the
+// observer, if there is one. It writes the answer into r, which is empty.
+func (m *Limiter) decide(ctx context.Context, a *limiterCall, key string, err error, began time.Time, r *Result) error {
 	m.run(ctx, a, err)
 	if err = a.task.Err; err == nil && m.mustCount && len(a.task.Ops) == 0 {
 		err = a.task.Outage
 	}
 	if err != nil {
-		err = fmt.Errorf("weir: %s: %w", verb, err)
+		err = fmt.Errorf("weir: %s: %w", a.task.Verb, err)
 	} else {
 		m.answer(r, &a.task)
 	}
 	if m.observer != nil {
-		m.observe(ctx, a, r, err, key, n, began)
+		m.observe(ctx, a, r, err, key, began)
 	}
-	m.end(a)
 	return err
 }
 
@@ -375,8 +414,9 @@ func (m *Limiter) call(verb store.Verb, key, member string, n int64) *limiterCal
 	a.bytes = append(append(a.bytes[:0], key...), member...)
 	for i := range a.ops {
 		op := &a.ops[i]
-		op.N, op.Key, op.Member = n, a.bytes[:len(key):len(key)], a.bytes[len(key):]
+		op.N, op.UpTo, op.Key, op.Member = n, false, a.bytes[:len(key):len(key)], a.bytes[len(key):]
 	}
+	a.hits = n
 	a.task.Verb, a.task.Policies, a.task.Denied = verb, &m.policy, -1
 	return a
 }
@@ -402,7 +442,7 @@ func (m *Limiter) end(a *limiterCall) {
 // answer writes the answer of t, which was decided, into r.
 func (m *Limiter) answer(r *Result, t *drive.Task) {
 	if t.Outage != nil {
-		r.degrade(t.Reason)
+		r.Degraded, r.reason = true, t.Reason
 	}
 	switch asks := t.Verb == store.Take || t.Verb == store.Check; {
 	case asks && t.Denied >= 0:
@@ -437,7 +477,7 @@ func deciding(ops []store.Op) (at int) {
 }
 
 // observe calls the observer with the answer r of a, or with err.
-func (m *Limiter) observe(ctx context.Context, a *limiterCall, r *Result, err error, key string, n int64, began time.Time) {
+func (m *Limiter) observe(ctx context.Context, a *limiterCall, r *Result, err error, key string, began time.Time) {
 	verb, name := a.task.Verb, m.space.Name()
 	if err != nil {
 		m.observer.Failed(ctx, verb, err)
@@ -445,10 +485,10 @@ func (m *Limiter) observe(ctx context.Context, a *limiterCall, r *Result, err er
 	}
 	d := Decision{Allowed: r.Allowed, Outcome: rule.Allow, Degraded: r.Degraded, DegradedReason: r.DegradedReason()}
 	for i := range a.task.Ops {
-		d.Usages = append(d.Usages, Usage{Rule: name, Kind: rule.KindLimit, Key: key, Hits: n, Result: a.task.Ops[i].Result})
+		d.Usages = append(d.Usages, Usage{Rule: name, Kind: rule.KindLimit, Key: key, Hits: a.task.Ops[i].N, Result: a.task.Ops[i].Result})
 	}
 	if len(d.Usages) == 0 {
-		d.Usages = []Usage{{Rule: name, Kind: rule.KindLimit, Key: key, Hits: n, Result: r.Result}}
+		d.Usages = []Usage{{Rule: name, Kind: rule.KindLimit, Key: key, Hits: a.hits, Result: r.Result}}
 	}
 	if !r.Allowed {
 		d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = rule.Deny, name, r.RetryAfter, name

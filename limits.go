@@ -31,22 +31,12 @@ type Result struct {
 	// expire if there was no room for the key.
 	Degraded bool
 
-	reason *store.Reason // nil unless Degraded; a pointer, because a Result is copied often
+	reason store.Reason // empty unless Degraded
 }
 
 // DegradedReason returns why the store could not answer, such as "late" over Redis. It
 // is empty for a result that is not Degraded.
-func (r *Result) DegradedReason() store.Reason {
-	if r.reason == nil {
-		return ""
-	}
-	return *r.reason
-}
-
-// degrade makes r the answer of an outage policy.
-func (r *Result) degrade(reason store.Reason) {
-	r.Degraded, r.reason = true, &reason
-}
+func (r *Result) DegradedReason() store.Reason { return r.reason }
 
 // Sliding returns a limit of quota hits in any window of length d. It is exact
 // up to a quota of 100. Above that it can deny less than 1 % of the quota early.

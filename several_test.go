@@ -159,3 +159,58 @@ func TestFaultsOfSeveralLimits(t *testing.T) {
 		t.Error("a counter with a limit: got no error")
 	}
 }
+
+// AllowUpTo admits what remains under all limits, whoever decides.
+func TestAllowUpTo(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]func(*shaky) []weir.LimiterOption{
+		"memory": func(*shaky) []weir.LimiterOption { return nil },
+		"given":  func(s *shaky) []weir.LimiterOption { return []weir.LimiterOption{weir.WithStore(s)} },
+		"in an outage": func(s *shaky) []weir.LimiterOption {
+			s.set(true, "m")
+			return []weir.LimiterOption{weir.WithStore(s)}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &shaky{Store: memstore.New(), out: map[string]bool{}}
+			defer s.Close()
+			m := weir.MustLimiter(weir.Sliding(5, time.Minute), append(options(s), weir.WithName("m"), weir.And(weir.Sliding(8, time.Hour)))...)
+			defer m.Close()
+			for i, step := range []struct {
+				n, want int64
+				by      int // the limit that decides
+				retry   time.Duration
+				pass    time.Duration // afterwards
+			}{
+				{n: 4, want: 4, by: 0},
+				{n: 4, want: 1, by: 0},
+				{n: 4, want: 0, by: 0, retry: time.Minute, pass: time.Minute},
+				{n: 4, want: 3, by: 1},
+				{n: 4, want: 0, by: 1, retry: 59 * time.Minute, pass: 59 * time.Minute},
+				{n: 100, want: 5, by: 0},
+			} {
+				got, r, err := m.AllowUpTo(t.Context(), "k", step.n)
+				if err != nil || got != step.want || r.Allowed != (got > 0) || r.Limit != step.by || r.RetryAfter != step.retry {
+					t.Errorf("%s, step %d: got %d, %+v, %v, want %+v", name, i, got, r, err, step)
+				}
+				time.Sleep(step.pass)
+			}
+			if r, err := m.AllowN(t.Context(), "new", 6); err != nil || r.Allowed {
+				t.Errorf("%s: got %+v, %v: AllowN took less than it was asked for", name, r, err)
+			}
+			for _, n := range []int64{0, -1} {
+				if got, r, err := m.AllowUpTo(t.Context(), "k", n); err == nil || got != 0 || r.Allowed {
+					t.Errorf("%s, up to %d: got %d, %+v and no error", name, n, got, r)
+				}
+			}
+		})
+	}
+	out := &shaky{Store: memstore.New(), out: map[string]bool{"m": true}}
+	defer out.Close()
+	for policy, want := range map[rule.Outage]int64{rule.OutageAllow: 7, rule.OutageDeny: 0} {
+		m := weir.MustLimiter(weir.Sliding(5, time.Minute), weir.WithStore(out), weir.WithName("m"), weir.WithOutage(policy))
+		if got, r, err := m.AllowUpTo(t.Context(), "k", 7); got != want || err != nil || !r.Degraded {
+			t.Errorf("policy %v: got %d, %+v, %v, want %d", policy, got, r, err, want)
+		}
+	}
+}

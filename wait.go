@@ -4,23 +4,15 @@ import (
 	"context"
 	"errors"
 	"math/bits"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-var (
-	// ErrWouldWait is returned by [Limiter.Wait] when waiting cannot help: the hits do not
-	// fit before the deadline of the context, or never.
-	ErrWouldWait = errors.New("weir: the hits do not fit before the context ends")
-
-	// ErrTooManyWaiting is returned by [Limiter.Wait] when as many callers wait as may
-	// ([WithMaxWaiting]).
-	ErrTooManyWaiting = errors.New("weir: too many callers wait")
-)
+// ErrWouldWait is returned by [Limiter.Wait] when waiting cannot help: the hits do not
+// fit before the deadline of the context, or never.
+var ErrWouldWait = errors.New("weir: the hits do not fit before the context ends")
 
 // Wait sleeps until the limit admits one hit, counts it and returns nil. It is WaitN
 // with n = 1.
@@ -50,88 +42,11 @@ func (m *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 			return err
 		}
 	} else if n < 1 || m.distinct {
-		return m.refuse(n)
+		return m.refused(ctx, store.Take, n)
 	} else if err := ctx.Err(); err != nil {
 		return err
 	}
 	return m.wait(ctx, key, n, r.RetryAfter)
-}
-
-// maxWaiting is the most callers that wait in a limiter without [WithMaxWaiting].
-const maxWaiting = 1000
-
-// waiting are the callers who wait in a limiter.
-type waiting struct {
-	most    int64
-	callers atomic.Int64 // is changed with mu
-
-	mu     sync.Mutex
-	queues map[string]*queue // guarded by mu; by key
-}
-
-// queue are the callers who wait for one key, in the order in which they came. The first one
-// asks the limit, and the others wait for it to leave. No queue in waiting.queues is empty.
-type queue struct {
-	first, last *waiter
-	hits        int64 // of all of them
-}
-
-// waiter is a caller in a queue.
-type waiter struct {
-	turn       chan struct{} // closed when the caller is the first
-	hits       int64         // at most mostHits
-	prev, next *waiter
-}
-
-// mostHits is the most hits that a caller's place in a queue counts for, so that their sum does
-// not overflow.
-const mostHits = 1 << 40
-
-// join appends a caller to the queue of key. ahead are the hits of those who came before, -1
-// if there are none.
-func (w *waiting) join(key string, hits int64) (me *waiter, ahead int64, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.callers.Load() >= w.most {
-		return nil, 0, ErrTooManyWaiting
-	}
-	w.callers.Add(1)
-	hits = min(hits, mostHits)
-	q := w.queues[key]
-	if me = (&waiter{turn: make(chan struct{}), hits: hits}); q == nil {
-		if w.queues == nil {
-			w.queues = map[string]*queue{}
-		}
-		w.queues[key] = &queue{me, me, hits}
-		close(me.turn)
-		return me, -1, nil
-	}
-	me.prev, q.last.next, q.last = q.last, me, me
-	ahead, q.hits = q.hits, q.hits+hits
-	return me, ahead, nil
-}
-
-// leave removes me from the queue of key. If it was the first, the next one is.
-func (w *waiting) leave(key string, me *waiter) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.callers.Add(-1)
-	q := w.queues[key]
-	q.hits -= me.hits
-	if me.next != nil {
-		me.next.prev = me.prev
-	} else {
-		q.last = me.prev
-	}
-	switch {
-	case me.prev != nil:
-		me.prev.next = me.next
-	case me.next != nil:
-		q.first = me.next
-		close(q.first.turn)
-	default:
-		delete(w.queues, key)
-	}
 }
 
 // wait queues for n hits, and counts them. after is the wait of a denial that the caller has

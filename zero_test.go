@@ -40,8 +40,9 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 	for _, m := range []*weir.Limiter{nil, {}} {
 		_, allow := m.Allow(ctx, "k")
 		_, check := m.Check(ctx, "k")
+		_, _, upTo := m.AllowUpTo(ctx, "k", 3)
 		for name, err := range map[string]error{
-			"allow": allow, "check": check, "forget": m.Forget(ctx, "k"), "wait": m.Wait(ctx, "k"),
+			"allow": allow, "check": check, "forget": m.Forget(ctx, "k"), "wait": m.Wait(ctx, "k"), "up to": upTo,
 		} {
 			names(t, "limiter, "+name, err, "weir.NewLimiter")
 		}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/weirhq/weir/window"
@@ -94,6 +95,12 @@ type Op struct {
 	// the take. It has no effect with [Always].
 	CountDenied bool
 
+	// UpTo makes a take ask for no more hits than fit. Before the ops are decided, the
+	// store lowers the N of each op with UpTo to the least that remains ([window.Result])
+	// under one of those that have the role Enforce and do not count distinct members, but
+	// not below 1. So N is the number of hits that a take has counted, if it was admitted.
+	UpTo bool
+
 	// Hold names the take whose hold this is; nil: none. The ops of one take share
 	// the ID. See [Hold].
 	Hold *Hold
@@ -129,6 +136,28 @@ type Hold struct {
 
 	// NoStrike, in a record, makes hits past the quota no strike ([window.Ban]).
 	NoStrike bool
+}
+
+// LowerUpTo lowers the N of ops, which are those of a take, as UpTo states. It is for stores,
+// which call it before they decide the take, with the results of a check of these ops; or
+// afterwards, with those of the take.
+func LowerUpTo(ops []Op) {
+	left := int64(math.MaxInt64)
+	for i := range ops {
+		op, r := &ops[i], &ops[i].Result
+		switch {
+		case !op.UpTo || op.N <= 0 || op.Role != Enforce || op.Limit.Measure == window.Distinct || r.Quota == window.Unlimited:
+		case r.Banned && (!r.Struck || op.CountDenied): // where Before is not of the take
+			left = 0
+		default:
+			left = min(left, max(r.Quota-r.Before, 0))
+		}
+	}
+	for i := range ops {
+		if op := &ops[i]; op.UpTo && op.N > 0 {
+			op.N = max(min(op.N, left), 1)
+		}
+	}
 }
 
 // Call is a list of ops that a store decides in one atomic step.

@@ -18,6 +18,7 @@ type Compiled struct {
 	recounts bool
 
 	algorithm algorithm
+	maxWords  int // see MaxWords
 
 	// log is the algorithm where states can be logs of dates, see log.go; or nil.
 	log *sliding
@@ -79,14 +80,23 @@ func compile(l Limit, holds *holds) *Compiled {
 	for i := range wrappers {
 		if w := &wrappers[i]; w.wraps(&l) {
 			w.compile(c, func(l Limit) *Compiled { return compile(l, holds) })
+			c.maxWords = c.most()
 			return c
 		}
 	}
+	c.compileKind(holds)
+	c.maxWords = c.most()
+	return c
+}
+
+// compileKind makes c, whose limit is set and has no wrapper, ready for use.
+func (c *Compiled) compileKind(holds *holds) {
+	l := *c.Limit
 	kind := &kinds[l.Window.Kind]
 	if l.Measure == Distinct {
 		c.algorithm = kind.members(&l)
 		c.anyWord, c.undated = l.Window.Kind == KindSliding, true
-		return c
+		return
 	}
 	if kind.holds {
 		c.algorithm = holds.held(&l)
@@ -102,8 +112,23 @@ func compile(l Limit, holds *holds) *Compiled {
 	if !c.wrapped {
 		c.log = dateLog(c.algorithm)
 	}
-	return c
 }
+
+// most returns what MaxWords returns.
+func (c *Compiled) most() int {
+	n := c.algorithm.maxWords()
+	if c.Hold > 0 {
+		n = c.holding.maxWords()
+	}
+	if c.Ban.For > 0 {
+		n += banWords
+	}
+	return n
+}
+
+// MaxWords returns the most words that a state can have that l has made, without those of
+// an earlier limit. It is for weir's own stores; see [Compiled.WordsAfter].
+func (l *Compiled) MaxWords() int { return l.maxWords }
 
 // Parts returns the limit that counts hits towards the condition of l ([Limit.After]),
 // and l without its condition. If l has no condition they are nil and l itself.

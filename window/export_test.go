@@ -12,18 +12,6 @@ const (
 // Validate is the error of Compile.
 func (l *Limit) Validate() error { return l.check() }
 
-// MaxWords is the most words that a state of l can have.
-func (l *Compiled) MaxWords() int {
-	n := l.algorithm.maxWords()
-	if l.Hold > 0 {
-		n = l.holding.maxWords()
-	}
-	if l.Ban.For > 0 {
-		n += banWords
-	}
-	return n
-}
-
 // WithoutLog returns l without the fast path of logs of dates.
 func (l *Compiled) WithoutLog() *Compiled {
 	slow := *l

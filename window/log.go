@@ -17,7 +17,15 @@ func dateLog(a algorithm) *sliding {
 // isDateLog reports whether s is a log of dates that stays one when hits are taken.
 func (l *Compiled) isDateLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
 
-// checkDates fills in r, the answer for n hits at now, which instantFor has returned.
+// datesInstant does what instantFor does for a log of dates.
+func datesInstant(s State, now Instant) Instant {
+	if now = min(max(now, 0), lastInstant); len(s) > 0 {
+		now = max(now, Instant(s[len(s)-1]))
+	}
+	return now
+}
+
+// checkDates fills in r, the answer for n hits at now, which datesInstant has returned.
 func (w *sliding) checkDates(r *Result, s State, now Instant, n int64) {
 	length, out := Instant(w.length), 0
 	if k := len(s); k > 0 {

@@ -17,7 +17,7 @@ func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 	switch h = h.clean(); {
 	case l.isDateLog(s):
-		l.log.checkDates(r, s, l.instantFor(s, now), h.N)
+		l.log.checkDates(r, s, datesInstant(s, now), h.N)
 	case l.isWrapped(s):
 		l.checkWrapped(r, s, now, h)
 	default:
@@ -79,7 +79,7 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 // take implements Take and writes the answer into r, which must be the zero Result.
 func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
 	if l.isDateLog(s) {
-		now = l.instantFor(s, now)
+		now = datesInstant(s, now)
 		if l.log.checkDates(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
 			s = l.log.addDates(r, s, now, h.N)
 		}

@@ -125,4 +125,8 @@ type Result struct {
 	// used one in an [Ever] window. For a banned key it is the time until the ban
 	// ends.
 	ResetAfter time.Duration
+
+	// A Result is copied as whole pairs of words. Copies of copies would otherwise wait for
+	// the processor to write the overlapping words of the first one.
+	_ int64
 }

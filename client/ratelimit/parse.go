@@ -30,7 +30,7 @@ func Parse(h http.Header, now time.Time) headers.Limits {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}
-	l := headers.Limits{RetryAfter: parseRetryAfter(h.Get("Retry-After"), now), Degraded: store.Reason(h.Get("Weir-Degraded"))}
+	l := headers.Limits{RetryAfter: headers.ParseRetryAfter(h, now), Degraded: store.Reason(h.Get("Weir-Degraded"))}
 	for _, parse := range []func(http.Header) []headers.Policy{parseLists, parseDraft07} {
 		if l.Policies = parse(h); l.Policies != nil {
 			return l
@@ -50,18 +50,6 @@ const maxWait = window.MaxLength
 // seconds returns n seconds, within 0 and maxWait.
 func seconds(n int64) time.Duration {
 	return time.Duration(max(0, min(n, int64(maxWait/time.Second)))) * time.Second
-}
-
-// parseRetryAfter reads Retry-After.
-func parseRetryAfter(text string, now time.Time) time.Duration {
-	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return seconds(n)
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(0, min(at.Sub(now), maxWait))
-	}
-	return 0
 }
 
 // Names of fields in their canonical form.

@@ -196,6 +196,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
 	if from < len(t.inLocal.ops) {
 		err = d.Local.askLocal(ctx, t, from)
+		t.takeAsLocal(from)
 	}
 	if t.deniedAlready() {
 		readOnly(t.Ops)

@@ -193,3 +193,35 @@ func TestErrorsEndATask(t *testing.T) {
 		t.Errorf("after a reset: got %+v", task)
 	}
 }
+
+// A take up to what fits that memory decides in part counts as many hits in the store as in
+// memory, or none.
+func TestUpToInAPartialOutage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		quota int64 // of the op in the store
+		want  int64 // that each op counts
+	}{{10, 3}, {3, 3}, {2, 0}} {
+		inner, local := storetest.NewModel().Store, storetest.NewModel().Store
+		s := &failing{Store: inner, fail: func(round, op int) bool { return round == 0 && op == 0 }}
+		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 1}}
+		task := drive.Task{Verb: store.Take, Policies: policies{rule.OutageLocal, rule.OutageLocal}, Of: []int{0, 1}}
+		task.Ops = []store.Op{op(0, 3, store.Enforce), op(1, test.quota, store.Enforce)}
+		for i := range task.Ops {
+			task.Ops[i].N, task.Ops[i].UpTo = 5, true
+		}
+		ops := slices.Clone(task.Ops)
+		d.Run(t.Context(), &task, nil)
+		if task.Err != nil || task.IsDenied() != (test.want == 0) {
+			t.Errorf("quota %d: got denied %v, %v", test.quota, task.IsDenied(), task.Err)
+		}
+		if a, b := used(t, local, &ops[0]), used(t, inner, &ops[1]); a != test.want || b != test.want {
+			t.Errorf("quota %d: got %d in memory and %d in the store, want %d", test.quota, a, b, test.want)
+		}
+		for i := range task.Ops {
+			if got := task.Ops[i].N; test.want > 0 && got != test.want {
+				t.Errorf("quota %d, op %d: got %d hits, want %d", test.quota, i, got, test.want)
+			}
+		}
+	}
+}

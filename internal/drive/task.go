@@ -111,6 +111,21 @@ func readOnly(ops []store.Op) {
 	}
 }
 
+// takeAsLocal makes the ops that the store is asked for next take as many hits as those that
+// memory has taken up to what fits, from the one numbered from on: all of them, or none.
+func (t *Task) takeAsLocal(from int) {
+	for i := from; i < len(t.inLocal.ops); i++ {
+		if local := &t.inLocal.ops[i]; local.UpTo && local.Role == store.Enforce && t.Verb == store.Take {
+			for n := range t.Ops {
+				if op := &t.Ops[n]; op.UpTo {
+					op.N, op.UpTo = min(op.N, local.N), false
+				}
+			}
+			return
+		}
+	}
+}
+
 // Denies reports whether op, which was answered, denies its request.
 func Denies(op *store.Op) bool {
 	return (op.Role == store.Enforce || op.Role == store.Look) && !op.Result.Allowed

@@ -25,8 +25,10 @@ func (s *Store) apply(p *opSlot, op *store.Op, do verb.Verb, hits window.Hits) {
 		hold = &op.Hold.Hold
 	}
 	work := state
-	if room := l.WordsAfter(do, state, hits); room > cap(state) {
-		work = p.shard.stripe.copyOf(state, room)
+	if cap(state) < l.MaxWords() {
+		if room := l.WordsAfter(do, state, hits); room > cap(state) {
+			work = p.shard.stripe.copyOf(state, room)
+		}
 	}
 	next := l.Do(do, r, work, p.now, hits, hold)
 	switch {

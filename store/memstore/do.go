@@ -39,17 +39,19 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 	var slots [1]opSlot
 	p, op := &slots[0], &ops[0]
 	for {
-		if !p.locate(s, op) {
+		ks := s.keyspaces.find(op.Space, op.Limit)
+		if ks == nil {
 			return store.ErrClosed
 		}
-		if v <= store.Take && s.takeHot(p, op) { // a check or a take
+		m := s.clock.now(ks.onWall)
+		p.locate(s, ks, op)
+		if v <= store.Take && s.takeHot(p, op, m) { // a check or a take
 			return nil
 		}
-		m := s.clock.now(p.keyspace.onWall)
 		st := p.shard.stripe
 		st.lock()
 		var full []int
-		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, p.keyspace.onWall)))
+		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
 		if v <= store.Record && (isNew || s.memory.admits() != admitsAll) {
 			full = s.reserve(v, ops, slots[:])
 			if p.keyspace.dead.Load() {
@@ -61,6 +63,9 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		switch {
 		case full != nil:
 		case v == store.Take:
+			if op.UpTo {
+				lower(ops, slots[:])
+			}
 			if s.takeOp(p, op, true); !op.Result.Allowed {
 				p.promote(op)
 			}
@@ -83,17 +88,24 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 // decideMany decides several ops of one call in one step. The package comment describes the
 // steps.
 func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
-	var few [stackOps]opSlot
-	slots := few[:min(len(ops), stackOps)]
-	if len(ops) > stackOps {
-		pooled, ok := s.slots.Get().(*[]opSlot)
-		if !ok || cap(*pooled) < len(ops) {
-			many := make([]opSlot, len(ops))
-			pooled = &many
-		}
-		slots = (*pooled)[:len(ops)]
-		defer func() { clear(slots); s.slots.Put(pooled) }()
+	if len(ops) <= stackOps {
+		var few [stackOps]opSlot
+		return s.decideSlots(v, ops, few[:len(ops)])
 	}
+	pooled, ok := s.slots.Get().(*[]opSlot)
+	if !ok || cap(*pooled) < len(ops) {
+		many := make([]opSlot, len(ops))
+		pooled = &many
+	}
+	slots := (*pooled)[:len(ops)]
+	err := s.decideSlots(v, ops, slots)
+	clear(slots)
+	s.slots.Put(pooled)
+	return err
+}
+
+// decideSlots is decideMany with a slot for each op. The slots are zero.
+func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error {
 	for {
 		onWall := false
 		for i := range slots {
@@ -101,10 +113,12 @@ func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
 			if p.index = i; i > 0 && isSame(ops[i].Key, ops[i-1].Key) {
 				p.key = slots[i-1].key
 			}
-			if !p.locate(s, &ops[i]) {
+			ks := s.keyspaces.find(ops[i].Space, ops[i].Limit)
+			if ks == nil {
 				return store.ErrClosed
 			}
-			onWall = onWall || p.keyspace.onWall
+			p.locate(s, ks, &ops[i])
+			onWall = onWall || ks.onWall
 		}
 		if sortByShard(slots) && markShared(slots) {
 			return store.ErrRepeated

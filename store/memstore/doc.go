@@ -82,8 +82,8 @@
 // the clock again under its locks. So a call is dated with one instant between its
 // start and its end, and never before a hit that it sees. A bucket that had room
 // all the time does not deny a call because the call's goroutine was descheduled.
-// A take of a hot key reads the state before the clock, and is denied only if the
-// state has not changed since.
+// A take of a hot key that read the clock before the denial that it would repeat
+// is decided under the lock, because the state may have been another one then.
 //
 // A clock that the caller gives ([WithClock]) is read only once, and its instants
 // stand.

@@ -44,11 +44,16 @@ func (p *opSlot) look(op *store.Op, r *window.Result) {
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
 // the enforcing ops first, but takes the last of them at once if the others fit.
 func (s *Store) take(ops []store.Op, slots []opSlot) {
-	admitted, last, taken := true, -1, -1
+	admitted, last, taken, upTo := true, -1, -1, false
 	for i := range slots {
-		if ops[slots[i].index].Role == store.Enforce {
+		op := &ops[slots[i].index]
+		if op.Role == store.Enforce {
 			last = i
 		}
+		upTo = upTo || op.UpTo
+	}
+	if upTo {
+		lower(ops, slots)
 	}
 	for i := 0; i <= last; i++ {
 		p := &slots[i]
@@ -70,6 +75,22 @@ func (s *Store) take(ops []store.Op, slots []opSlot) {
 			slots[i].findAgain()
 			s.takeOp(&slots[i], &ops[slots[i].index], admitted)
 		}
+	}
+}
+
+// lower lowers the hits of ops that take up to what fits.
+func lower(ops []store.Op, slots []opSlot) {
+	for i := range slots {
+		p := &slots[i]
+		if op := &ops[p.index]; op.UpTo {
+			p.findAgain()
+			p.look(op, &op.Result)
+		}
+	}
+	store.LowerUpTo(ops)
+	for i := range slots {
+		p := &slots[i]
+		p.hits.N = max(ops[p.index].N, 0)
 	}
 }
 

@@ -25,13 +25,13 @@ type hot struct {
 	used atomic.Bool
 
 	// seq is odd while there is no answer, and changes whenever there is
-	// another one. It is changed under the lock of the shard, and so are fits
-	// and reset, while it is odd: the instants at which the hit fits and at
-	// which the key expires.
-	seq         atomic.Uint64
-	fits, reset atomic.Int64
+	// another one. It is changed under the lock of the shard, and so are the
+	// others, while it is odd: the instants from which on the answer holds, at which
+	// the hit fits and at which the key expires.
+	seq               atomic.Uint64
+	from, fits, reset atomic.Int64
 
-	_ [8]byte // 64 bytes in all, so that two hot keys never share a cache line
+	// It takes 64 bytes, so that two hot keys never share a cache line.
 }
 
 // hotKeys are the hot keys of a shard: at most one for each value of some bits of
@@ -77,9 +77,9 @@ func (sh *shard) hotKey(h table.Hash) *hot {
 	return nil
 }
 
-// takeHot decides a take or a check of one hit without a lock, if its key is hot. It
-// reports whether it did.
-func (s *Store) takeHot(p *opSlot, op *store.Op) bool {
+// takeHot decides a take or a check of one hit, which read the clock as m, without a lock,
+// if its key is hot. It reports whether it did.
+func (s *Store) takeHot(p *opSlot, op *store.Op, m moment) bool {
 	e := p.shard.hotKey(p.key)
 	if e == nil || e.limit != op.Limit.Limit || !p.isSingleHit(op) {
 		return false
@@ -87,7 +87,8 @@ func (s *Store) takeHot(p *opSlot, op *store.Op) bool {
 	if !e.used.Load() {
 		e.used.Store(true)
 	}
-	if !e.denied(&s.clock, p, &op.Result) {
+	p.read = s.clock.floored(m)
+	if !e.denied(p.read.of(p.keyspace.onWall), &op.Result) {
 		return false
 	}
 	if p.read.steady-window.Instant(p.shard.lastSweep.Load()) >= sweepAfter {
@@ -102,16 +103,14 @@ func (p *opSlot) isSingleHit(op *store.Op) bool {
 	return p.hits.N == 1 && op.Hold == nil && op.Role <= store.Shadow && !op.CountDenied
 }
 
-// denied answers the op of p from the last denial, if that still holds. It dates p.
-func (e *hot) denied(c *clock, p *opSlot, r *window.Result) bool {
+// denied answers an op at the instant at from the last denial, if that holds then.
+func (e *hot) denied(at window.Instant, r *window.Result) bool {
 	seq := e.seq.Load()
 	if seq&1 != 0 {
 		return false
 	}
-	fits, reset := window.Instant(e.fits.Load()), window.Instant(e.reset.Load())
-	p.read = c.floored(c.now(p.keyspace.onWall))
-	at := p.read.of(p.keyspace.onWall)
-	if at >= fits || e.seq.Load() != seq {
+	from, fits, reset := window.Instant(e.from.Load()), window.Instant(e.fits.Load()), window.Instant(e.reset.Load())
+	if at < from || at >= fits || e.seq.Load() != seq {
 		return false
 	}
 	*r = window.Result{Quota: e.most, Used: e.most, Before: e.most, RetryAfter: fits.Sub(at), ResetAfter: reset.Sub(at)}
@@ -185,6 +184,7 @@ func (p *opSlot) promote(op *store.Op) {
 		slot.Store(e)
 	}
 	e.drop()
+	e.from.Store(int64(p.now))
 	e.fits.Store(int64(p.now.Add(r.RetryAfter)))
 	e.reset.Store(int64(p.now.Add(r.ResetAfter)))
 	e.seq.Add(1)

@@ -354,8 +354,13 @@ func TestHotKeyIsNotDeniedLate(t *testing.T) {
 	}
 	now.Add(10_000)
 	late = func() { // the first take has read the clock and stands still
+		now.Add(1)
 		if !take() {
 			t.Error("the take in between: got denied, want admitted")
+		}
+		now.Add(1)
+		if take() { // hot again
+			t.Error("the second take in between: got admitted, want denied")
 		}
 		now.Add(10_000)
 	}

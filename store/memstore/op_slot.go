@@ -43,13 +43,8 @@ func (s *Store) lookup(op *store.Op) (*keyspace, *shard, table.Hash) {
 	return ks, ks.shards[s.numberOf(h)].Load(), h
 }
 
-// locate sets where the key of op is, and its hits. It reports false when the store is
-// closed.
-func (p *opSlot) locate(s *Store, op *store.Op) bool {
-	ks := s.keyspaces.find(op.Space, op.Limit)
-	if ks == nil {
-		return false
-	}
+// locate sets where the key of op is in ks, and its hits.
+func (p *opSlot) locate(s *Store, ks *keyspace, op *store.Op) {
 	if p.key == 0 {
 		p.key = s.hash(op.Key)
 	}
@@ -57,7 +52,6 @@ func (p *opSlot) locate(s *Store, op *store.Op) bool {
 	if op.Limit.Measure == window.Distinct {
 		p.hits.Member = s.member(op.Member)
 	}
-	return true
 }
 
 // enter dates the op with m, finds its key, and drops the answer of a hot key that v may

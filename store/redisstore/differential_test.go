@@ -244,9 +244,9 @@ func play(t *testing.T, c rueidis.Client, s *subject, seed uint64, calls int) {
 			return
 		}
 		for n := range ops {
-			if op := &ops[n]; op.Result != expected[n].Result || op.Hold != nil && *op.Hold != *expected[n].Hold {
-				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %+v, %d hits on key %s, member %s, role %d, count denied %v, hold %+v:\ngot  %+v\nwant %+v",
-					seed, i, verb, p.now, n, len(ops), *op.Limit.Limit, op.N, op.Key, op.Member, op.Role, op.CountDenied, op.Hold,
+			if op := &ops[n]; op.Result != expected[n].Result || op.N != expected[n].N || op.Hold != nil && *op.Hold != *expected[n].Hold {
+				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %+v, %d and %d hits on key %s, member %s, role %d, count denied %v, hold %+v:\ngot  %+v\nwant %+v",
+					seed, i, verb, p.now, n, len(ops), *op.Limit.Limit, op.N, expected[n].N, op.Key, op.Member, op.Role, op.CountDenied, op.Hold,
 					op.Result, expected[n].Result)
 				return
 			}
@@ -418,6 +418,7 @@ func (p *player) op(key string) store.Op {
 		op.Role = []store.Role{store.Shadow, store.Always}[p.IntN(2)]
 	}
 	op.CountDenied = op.Role != store.Always && p.IntN(10) == 0
+	op.UpTo = p.IntN(6) == 0
 	if p.limits[i].Window.Kind == window.KindCells && len(p.limits) > 1 {
 		// Cells that were cut anew may begin after now, and package window then
 		// counts the wait of a denied and counted op from there.

@@ -36,7 +36,7 @@ func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now
 			return err
 		}
 		now = kept.Now
-		state, err = kept.Words(key)
+		state, err = kept.Words(key, op.Limit)
 		return err
 	})
 	if s.clock != nil {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -42,7 +43,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	c := connect(t, redistest.Server(t).Addr())
 	kinds := map[string]bool{}
 	for _, s := range subjects(t) {
-		play(t, c, &s, 1, 200)
+		play(t, c, &s, 1, 400)
 		for key, ttl := range ttls(t, c) {
 			if ttl <= 0 {
 				t.Errorf("%s: key %s lives %v, want an end", s.name, key, ttl)
@@ -176,6 +177,29 @@ func TestCalendarIsTheServers(t *testing.T) {
 		if _, end := day.Window.PeriodBounds(now); r.Used > int64(i)+1 || now.Add(r.ResetAfter) != end {
 			t.Errorf("%v off: got %+v at %v, want the day's end", off, r, now.Time())
 		}
+	}
+}
+
+// A state with dates that no program writes, above 2^53, keeps no server busy.
+func TestDatesOfAnotherAge(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	s := redisstore.New(c, "")
+	op := hourly(3, "rule", "k")
+	op.Limit = window.MustCompile(window.Limit{
+		Quota: 3, Window: window.Fixed(time.Minute), After: window.After{Count: 3, Window: window.Sliding(time.Hour)},
+	})
+	key, late := redisstore.KeyName("weir", &op), "\xff\xff\xff\xff\xff\xff\xff"
+	one, none := "\x01\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00"
+	base := "\x01\x01\x03\x00" + late + late + one + one + none + late + late
+	state := "\x01\x06" + string(rune(len(base))) + "\x00\x00" + base + "\x01\x03" + late + "\x03" + none[1:]
+	if err := c.Do(t.Context(), c.B().Set().Key(key).Value(state).Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := store.Do(ctx, s, store.Take, []store.Op{op}); err != nil {
+		t.Errorf("got error %v, want a denial", err)
 	}
 }
 

@@ -69,7 +69,12 @@ func (s *Store) groups(ops []store.Op) []group {
 // what was not counted must not be given back. A fifth of the time is left for
 // the others to give back: a caller who then asks for only their ops must not be
 // denied because of its own hits.
+//
+// Hits up to what fits are those that fit in all groups a moment before.
 func (s *Store) spread(ctx context.Context, r script.Call) error {
+	if r.Verb == store.Take && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return op.UpTo }) {
+		return s.spreadUpTo(ctx, r)
+	}
 	groups := s.groups(r.Ops)
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
@@ -92,6 +97,27 @@ func (s *Store) spread(ctx context.Context, r script.Call) error {
 		s.giveBack(ctx, &r, groups, enforced)
 	}
 	return err
+}
+
+// spreadUpTo checks what fits, and takes it.
+func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
+	part := r
+	part.Verb, part.Ops = store.Check, slices.Clone(r.Ops)
+	if err := s.spread(ctx, part); err != nil {
+		return err
+	}
+	store.LowerUpTo(part.Ops)
+	part.Verb = store.Take
+	for i := range part.Ops {
+		part.Ops[i].UpTo = false
+	}
+	if err := s.spread(ctx, part); err != nil {
+		return err
+	}
+	for i := range r.Ops {
+		r.Ops[i].N, r.Ops[i].Result = part.Ops[i].N, part.Ops[i].Result
+	}
+	return nil
 }
 
 // decide makes the slot of g decide its ops of r, and writes their results. sure is for a

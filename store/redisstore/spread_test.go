@@ -96,6 +96,29 @@ func TestGiveBackInTime(t *testing.T) {
 	}
 }
 
+// Hits that never leave their window are given back, too: they would stay counted for ever.
+func TestGiveBackForEver(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 3)
+	keys := keysOn(c.Masters...)
+	ever, full := hourly(10, "ever", keys[0]), hourly(0, "full", keys[1])
+	ever.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Ever()})
+	after := hourly(10, "after", keys[2])
+	after.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Sliding(time.Hour), After: window.After{Count: 1, Window: window.Ever()}})
+	for range 3 {
+		if err := store.Do(t.Context(), s, store.Take, []store.Op{ever, full, after}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, op := range []store.Op{ever, after} {
+		if got := used(t, s, op); got != 0 {
+			t.Errorf("%s: got %d used after denied takes, want 0", op.Space.Name(), got)
+		}
+	}
+}
+
 // With a dead shard only its own ops fail. What the others have counted for the
 // call is given back.
 func TestDeadShard(t *testing.T) {
@@ -316,5 +339,36 @@ func TestCloseWaitsForGivingBack(t *testing.T) {
 	}
 	if got := used(t, redisstore.New(client, ""), first); got != 1 {
 		t.Errorf("used: got %d, want 1", got)
+	}
+}
+
+// A take up to what fits counts the same number of hits in all slots.
+func TestUpToInSeveralSlots(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 3)
+	keys := keysOn(c.Masters...)
+	ops := []store.Op{hourly(100, "wide", keys[0]), hourly(7, "tight", keys[1]), hourly(100, "wide", keys[2])}
+	for _, want := range []int64{5, 2, 1} {
+		for i := range ops {
+			ops[i].N, ops[i].UpTo = 5, true
+		}
+		if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
+			t.Fatal(err)
+		}
+		for i := range ops {
+			if ops[i].N != want || !ops[i].UpTo {
+				t.Errorf("op %d: got %d hits, want %d", i, ops[i].N, want)
+			}
+		}
+	}
+	for i, op := range ops {
+		if got := used(t, s, op); got != 7 {
+			t.Errorf("op %d: got %d used, want 7", i, got)
+		}
+	}
+	if ops[1].Result.Allowed || !ops[0].Result.Allowed {
+		t.Errorf("the last take: got %+v, want it denied by one op", ops)
 	}
 }

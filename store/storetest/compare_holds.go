@@ -67,7 +67,7 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 		}
 		for i := range calls[n].Ops {
 			op, other := &calls[n].Ops[i], &others[n].Ops[i]
-			if op.Result != other.Result || op.Hold != nil && *op.Hold != *other.Hold {
+			if op.Result != other.Result || op.N != other.N || op.Hold != nil && *op.Hold != *other.Hold {
 				t.Fatalf("%s, %v at %v, op %d of %d: %+v, %d hits on key %s of %s (role %d, count denied %v), hold %+v and %+v:\ngot  %+v\nand  %+v,\nwant the same",
 					at, calls[n].Verb, r.now.Time(), i, len(calls[n].Ops), *op.Limit.Limit, op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
 					op.Hold, other.Hold, op.Result, other.Result)

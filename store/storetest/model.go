@@ -67,6 +67,14 @@ func (m *model) call(verb store.Verb, ops []store.Op) error {
 		m.cancel(ops)
 		return nil
 	}
+	if verb == store.Take {
+		for i := range ops {
+			if op := &ops[i]; op.UpTo {
+				op.Result = m.apply(store.Check, op)
+			}
+		}
+		store.LowerUpTo(ops)
+	}
 	// A take evaluates all enforcing ops before it counts any.
 	admitted := true
 	for i := range ops {

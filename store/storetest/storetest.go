@@ -57,6 +57,8 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"always ops are recorded", alwaysIsRecorded},
 		{"denied hits are counted on demand", countDenied},
 		{"roles matter in a take only", rolesInTakeOnly},
+		{"a take up to what fits", upTo},
+		{"a take of several ops up to what fits", upToTogether},
 
 		{"hits fit after retry-after", fitAfterRetryAfter},
 		{"keys are unused after reset-after", unusedAfterResetAfter},

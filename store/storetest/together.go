@@ -151,3 +151,68 @@ func lookNeverCounts(s *stage) {
 		}
 	}
 }
+
+// A take up to what fits counts as many hits as remain, and is denied if none does. Other verbs
+// ignore it.
+func upTo(s *stage) {
+	s.each(func(s *stage, l *window.Compiled) {
+		if l.Measure == window.Distinct || l.Capacity() == window.Unlimited {
+			return
+		}
+		do := func(verb store.Verb, n int64) (int64, window.Result) {
+			ops := []store.Op{times(n, hit("s", l, "k"))}
+			ops[0].UpTo = true
+			if err := store.Do(s.Context(), s.Store, verb, ops); err != nil {
+				s.Fatalf("%v of up to %d: got error %v", verb, n, err)
+			}
+			return ops[0].N, ops[0].Result
+		}
+		most := l.Capacity()
+		for _, n := range []int64{1, 2, most, window.MaxHits, 1 << 60} {
+			_, before := do(store.Check, 0)
+			if got, _ := do(store.Check, n); got != n {
+				s.Errorf("check of %d: got %d hits, want them as they were", n, got)
+			}
+			got, r := do(store.Take, n)
+			if want := max(1, min(n, before.Remaining)); got != want || r.Allowed != (before.Remaining > 0) {
+				s.Errorf("up to %d of %d: got %d and %+v, want %d", n, before.Remaining, got, r, want)
+			}
+			if !r.Allowed && l.Ban.For == 0 && (r.RetryAfter == window.Never) != (l.Window.Kind == window.KindEver) {
+				s.Errorf("up to %d of none: got %+v, want the wait of one hit", n, r)
+			}
+		}
+		for _, n := range []int64{0, -1} {
+			if got, r := do(store.Take, n); got != n || !r.Allowed && l.Ban.For == 0 {
+				s.Errorf("up to %d: got %d and %+v, want nothing counted", n, got, r)
+			}
+		}
+	})
+}
+
+// Ops of a take up to what fits count as many hits as remain under all of those that
+// enforce, and other ops none the fewer.
+func upToTogether(s *stage) {
+	few, many, other := hit("few", hourly(3), "k"), hit("many", hourly(10), "k"), hit("other", hourly(10), "k")
+	do := func(ops ...store.Op) []store.Op {
+		for i := range ops {
+			ops[i].UpTo = ops[i].Space.ID() != "other"
+		}
+		if err := store.Do(s.Context(), s.Store, store.Take, ops); err != nil {
+			s.Fatal(err)
+		}
+		return ops
+	}
+	wants := func(ops []store.Op, want ...int64) {
+		s.Helper()
+		for i := range ops {
+			if op := &ops[i]; op.N != want[2*i] || op.Result.Used != want[2*i+1] {
+				s.Errorf("op %d: got %d hits and %+v, want %d and %d used", i, op.N, op.Result, want[2*i], want[2*i+1])
+			}
+		}
+	}
+	wants(do(times(2, many), times(2, few)), 2, 2, 2, 2)
+	wants(do(times(5, many), times(4, few), times(2, other)), 1, 3, 1, 3, 2, 2)
+	wants(do(times(5, many), times(4, few), times(2, other)), 1, 3, 1, 3, 2, 2) // few denies
+	wants(do(times(5, many), as(store.Shadow, times(4, few))), 5, 8, 4, 3)
+	wants(do(times(5, many), as(store.Always, times(1, few))), 2, 10, 1, 3)
+}

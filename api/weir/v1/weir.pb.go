@@ -3028,7 +3028,9 @@ type Rule struct {
 	// The hits to give back for each event; -1 stands for all.
 	Feedback map[string]int64 `protobuf:"bytes,17,rep,name=feedback,proto3" json:"feedback,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// The mode: shadow. Default: enforce.
-	Mode          string `protobuf:"bytes,18,opt,name=mode,proto3" json:"mode,omitempty"`
+	Mode string `protobuf:"bytes,18,opt,name=mode,proto3" json:"mode,omitempty"`
+	// The part of the limit at which it reports, in percent, from 1 to 100. 0: never.
+	Near          int32 `protobuf:"varint,19,opt,name=near,proto3" json:"near,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3187,6 +3189,13 @@ func (x *Rule) GetMode() string {
 		return x.Mode
 	}
 	return ""
+}
+
+func (x *Rule) GetNear() int32 {
+	if x != nil {
+		return x.Near
+	}
+	return 0
 }
 
 // Quota is one number, or one for each value of an attribute.
@@ -3603,7 +3612,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x122\n" +
 	"\x06loaded\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06loaded\x12#\n" +
-	"\x05rules\x18\x04 \x03(\v2\r.weir.v1.RuleR\x05rules\"\x9f\x05\n" +
+	"\x05rules\x18\x04 \x03(\v2\r.weir.v1.RuleR\x05rules\"\xb3\x05\n" +
 	"\x04Rule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x11.weir.v1.RuleKindR\x04kind\x12\x12\n" +
@@ -3623,7 +3632,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x04then\x18\x0f \x01(\tR\x04then\x12\x12\n" +
 	"\x04rest\x18\x10 \x01(\tR\x04rest\x127\n" +
 	"\bfeedback\x18\x11 \x03(\v2\x1b.weir.v1.Rule.FeedbackEntryR\bfeedback\x12\x12\n" +
-	"\x04mode\x18\x12 \x01(\tR\x04mode\x1a;\n" +
+	"\x04mode\x18\x12 \x01(\tR\x04mode\x12\x12\n" +
+	"\x04near\x18\x13 \x01(\x05R\x04near\x1a;\n" +
 	"\rNetworksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +

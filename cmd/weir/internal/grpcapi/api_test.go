@@ -427,3 +427,17 @@ func TestDenials(t *testing.T) {
 		t.Errorf("got %v, want the attribute that is wrong", err)
 	}
 }
+
+// The rules say from which part of its quota on a limit reports.
+func TestRulesSayNear(t *testing.T) {
+	t.Parallel()
+	rules := "rules:\n  - {name: posts, per: [user], limit: 10, near: 80%, window: 1h}\n  - {name: reads, per: [user], limit: 10, window: 1h}\n"
+	_, c := serve(t, grpcserver.Config{}, namespace.Only(engineOf(t, rules, memory(t))))
+	r, err := c.Rules(t.Context(), &weirv1.RulesRequest{})
+	if err != nil || len(r.GetRules()) != 2 {
+		t.Fatalf("got %v and %v, want two rules", r, err)
+	}
+	if got := [2]int32{r.Rules[0].Near, r.Rules[1].Near}; got != [2]int32{80, 0} {
+		t.Errorf("got near %v, want 80 and 0", got)
+	}
+}

@@ -234,6 +234,7 @@ func ruleOf(r *rule.Rule) *weirv1.Rule {
 	out := &weirv1.Rule{
 		Name: r.Name, Kind: kindOf(r.Kind()), Per: r.Per, Trigger: r.Trigger,
 		Hold: durationOf(r.Hold), MaxHolds: int32(r.MaxHolds), Then: r.Then, //nolint:gosec // at most 10,000
+		Near: int32(r.Near), //nolint:gosec // at most 100
 	}
 	for _, c := range r.When {
 		out.When = append(out.When, c.Attribute+" "+c.Test.String())

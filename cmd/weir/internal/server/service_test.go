@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // TestMain replaces go test's default time-out of ten minutes, so that a test that hangs ends
@@ -83,6 +84,9 @@ func start(t *testing.T, change func(*config.Config)) *service {
 		}
 		<-rest
 	})
+	if cfg.Data != "" { // until the counters are loaded, calls get 503
+		redistest.Eventually(t, "the counters are loaded", func() bool { return call(t, "GET", s.api+"/readyz", "").status == 200 })
+	}
 	return s
 }
 

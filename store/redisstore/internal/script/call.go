@@ -194,8 +194,13 @@ func (c *Codec) Encode(call *Call, near, deadline window.Instant, keys []string)
 		if isFull {
 			b = appendFull(append(b, k.code), call.Verb, op)
 		} else {
-			asked := askCode(call.Verb, op)
-			b = put7(append(b, k.code, asked), min(max(op.N, 0), window.MaxHits+1))
+			asked, n := askCode(call.Verb, op), min(max(op.N, 0), window.MaxHits+1)
+			if most, upTo := mostUpTo(call.Verb, op); upTo {
+				asked += askUpTo
+				b = put7(append(b, k.code, asked), n, most)
+			} else {
+				b = put7(append(b, k.code, asked), n)
+			}
 			mixed = mixed || k != first
 			allFast = allFast && k.fast && asked <= askEnforce
 			if asked == askRefund {

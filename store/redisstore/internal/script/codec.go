@@ -44,7 +44,8 @@ const (
 	askShadow
 	askRecord
 	askRefund
-	askCountDenied = 8 // with look, enforce and shadow
+	askCountDenied      = 8  // with look, enforce and shadow
+	askUpTo        byte = 32 // with all of these, and those in full.go: the most that may fit follows
 )
 
 // askCode returns the code of what verb asks for op.
@@ -73,6 +74,18 @@ func askCode(verb store.Verb, op *store.Op) byte {
 		asked = askRefund
 	}
 	return asked
+}
+
+// mostUpTo returns how much an op of a call takes up to what fits can take at most, as its
+// part in what fits under all ops; it reports false if the op takes what it asks for.
+func mostUpTo(verb store.Verb, op *store.Op) (most int64, upTo bool) {
+	if !op.UpTo || verb != store.Take || op.N <= 0 || op.Limit.Measure == window.Distinct {
+		return 0, false
+	}
+	if most = op.Limit.Capacity(); op.Role != store.Enforce || most == window.Unlimited {
+		most = unlimited
+	}
+	return most, true
 }
 
 // unlimited is a quota above every number of hits.

@@ -121,9 +121,17 @@ func askFull(verb store.Verb, op *store.Op) byte {
 // the numbers of its limit.
 func appendFull(b []byte, verb store.Verb, op *store.Op) []byte {
 	l := op.Limit.WithDefaults()
-	b = append(b, askFull(verb, op), flags(verb, op))
+	asked := askFull(verb, op)
+	most, upTo := mostUpTo(verb, op)
+	if upTo {
+		asked += askUpTo
+	}
+	b = append(b, asked, flags(verb, op))
 	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
 	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
+	if upTo {
+		b = put7(b, most)
+	}
 	if ban := &l.Ban; ban.For > 0 {
 		b = put7(b, micros(ban.For), ban.Factor, micros(ban.Most), micros(ban.Forget))
 	}

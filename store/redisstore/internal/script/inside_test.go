@@ -34,3 +34,20 @@ func TestInside(t *testing.T) {
 		}
 	}
 }
+
+// Hits that never leave can be given back at any time, also those of a limit after a count that
+// never ends.
+func TestInsideForEver(t *testing.T) {
+	t.Parallel()
+	at := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
+	for _, limit := range []window.Limit{
+		{Quota: 10, Window: window.Ever()},
+		{Quota: 10, Window: window.Sliding(time.Minute), After: window.After{Count: 2, Window: window.Ever()}},
+	} {
+		op := store.Op{Limit: window.MustCompile(limit)}
+		op.Result.ResetAfter = window.Never
+		if got := script.Inside(&op, at); got < time.Minute {
+			t.Errorf("%v: got %v, want at least a minute", op.Limit, got)
+		}
+	}
+}

@@ -158,12 +158,19 @@ func kindFor(l *window.Compiled) *kind {
 // or less. With a condition there are two windows, and the key is in use until
 // the hits are out of both.
 func Inside(op *store.Op, at window.Instant) time.Duration {
+	inUse := op.Result.ResetAfter
+	if inUse == window.Never {
+		inUse = forEver
+	}
 	base, inner := op.Limit.Parts()
 	if base == nil {
-		return op.Result.ResetAfter
+		return inUse
 	}
-	return min(op.Result.ResetAfter, kindFor(base).stays(base, at), kindFor(inner).stays(inner, at))
+	return min(inUse, kindFor(base).stays(base, at), kindFor(inner).stays(inner, at))
 }
+
+// forEver takes the place of [window.Never], which is less than every other time.
+const forEver = 100 * 365 * 24 * time.Hour
 
 func staysItsLength(l *window.Compiled, _ window.Instant) time.Duration {
 	return l.Window.Length
@@ -179,4 +186,4 @@ func staysUntilDrained(l *window.Compiled, _ window.Instant) time.Duration {
 	return l.Window.Length / time.Duration(max(l.Quota, 1))
 }
 
-func staysForEver(*window.Compiled, window.Instant) time.Duration { return window.Never }
+func staysForEver(*window.Compiled, window.Instant) time.Duration { return forEver }

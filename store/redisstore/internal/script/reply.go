@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -88,6 +89,14 @@ func (r *Replies) Next(ops int) (Reply, error) {
 // instant. Where it returns an error, nothing was counted and no result is
 // written. The instant is 0 when the reply has none.
 func (c *Codec) Decode(call *Call, keys []string, r Reply) (window.Instant, error) {
+	now, err := c.decode(call, keys, r)
+	if err == nil && call.Verb == store.Take {
+		store.LowerUpTo(call.Ops) // as the program has done
+	}
+	return now, err
+}
+
+func (c *Codec) decode(call *Call, keys []string, r Reply) (window.Instant, error) {
 	if r.now != 0 {
 		return r.now, results(r.Text, call, r.now, replyWide, getDouble)
 	}

@@ -19,18 +19,54 @@ type Kept struct {
 	Uses  map[string]string
 }
 
-// Words returns the state in words, as package window keeps it, and nil for a
+// Words returns the state in words, as package window keeps it under limit, and nil for a
 // key that is not there. It returns a [*StateError] for a state that it cannot
-// read.
-func (k *Kept) Words(key string) (window.State, error) {
+// read: package window trusts its states.
+func (k *Kept) Words(key string, limit *window.Compiled) (window.State, error) {
 	if k.State == "" {
 		return nil, nil
 	}
 	s, ok := k.decode(k.State)
-	if !ok {
+	if !ok || !isOf(k.State, limit) {
 		return nil, k.unreadable(key)
 	}
 	return s, nil
+}
+
+// isOf reports whether limit keeps states such as this one, which decode can read.
+func isOf(state string, limit *window.Compiled) bool {
+	row := kindFor(limit)
+	if state[1] == codeBan {
+		if state = state[2+banHead:]; state == "" {
+			return true
+		}
+	}
+	if state[1] == codeHolding {
+		n := int(binary.LittleEndian.Uint16([]byte(state[3:])))
+		final := state[2+holdHead+n*holdSize:]
+		holds := !row.wraps && !row.distinct && row.code != codeHeld
+		return holds && state[2] == row.code && (row.code != codeCells || final == "" || areCellsOf(final, limit))
+	}
+	switch {
+	case state[1] != row.code:
+		return false
+	case row.code == codeCells:
+		return areCellsOf(state, limit)
+	case !row.wraps:
+		return true
+	}
+	base, inner := limit.Parts()
+	first, second, _ := split(state[2:])
+	return (first == "" || isOf(first, base)) && (second == "" || isOf(second, inner))
+}
+
+// maxCells is the largest number of cells in a window.
+const maxCells = window.MaxEntries
+
+// areCellsOf reports whether the window of limit can have cells of the width in state. Many
+// narrow ones would fill the memory.
+func areCellsOf(state string, limit *window.Compiled) bool {
+	return get7(state[2:]) >= limit.Window.Length.Microseconds()/maxCells
 }
 
 func (k *Kept) unreadable(key string) error {
@@ -54,7 +90,8 @@ func isWrapped(state string) bool {
 	return len(state) >= 2 && state[0] == version && (state[1] == codeHolding || state[1] == codeBan)
 }
 
-// decode returns a state in words, and reports whether it could.
+// decode returns a state in words, and reports whether it could. A ban is around a state
+// without one, holds are around that of a window, and a limit after a count has two of those.
 func (k *Kept) decode(state string) (window.State, bool) {
 	row, body := open(state)
 	switch {
@@ -62,20 +99,27 @@ func (k *Kept) decode(state string) (window.State, bool) {
 		return k.decodeBan(body)
 	case isWrapped(state):
 		return k.decodeHolding(body)
-	case row == nil:
-		return nil, false
-	case !row.wraps:
-		return row.decode(k, body)
+	case row == nil || !row.wraps:
+		return k.decodeWindow(state)
 	}
 	first, second, ok := split(body)
 	var base, inner window.State
 	if ok && first != "" {
-		base, ok = k.decode(first)
+		base, ok = k.decodeWindow(first)
 	}
 	if ok && second != "" {
-		inner, ok = k.decode(second)
+		inner, ok = k.decodeWindow(second)
 	}
 	return append(append(window.State{uint64(len(base))}, base...), inner...), ok
+}
+
+// decodeWindow is decode for the state of a window, with nothing around it.
+func (k *Kept) decodeWindow(state string) (window.State, bool) {
+	row, body := open(state)
+	if row == nil || row.wraps {
+		return nil, false
+	}
+	return row.decode(k, body)
 }
 
 // split returns the two states in the body of a wrapper's state.
@@ -89,14 +133,17 @@ func split(body string) (base, inner string, ok bool) {
 	return body[:n], body[n:], true
 }
 
-// words returns the n numbers of 7 bytes that body consists of.
+// words returns the n numbers of 7 bytes that body consists of. Programs write none above
+// 2^53.
 func words(body string, n int) (window.State, bool) {
 	if len(body) != 7*n {
 		return nil, false
 	}
 	s := make(window.State, n)
 	for i := range s {
-		s[i] = uint64(get7(body[7*i:]))
+		if s[i] = uint64(get7(body[7*i:])); s[i] > 1<<53 {
+			return nil, false
+		}
 	}
 	return s, true
 }
@@ -109,9 +156,9 @@ func decodeSliding(_ *Kept, body string) (window.State, bool) {
 		return nil, false
 	}
 	n := int(binary.LittleEndian.Uint16([]byte(body)))
-	fixed, _ := words(body[2:head], 5)
+	fixed, whole := words(body[2:head], 5)
 	dates, ok := words(body[head:], n-1)
-	if !ok {
+	if !ok || !whole {
 		return nil, false
 	}
 	newest, fill, group, excess := fixed[0], fixed[2], fixed[3], fixed[4]
@@ -127,8 +174,14 @@ func decodeCells(_ *Kept, body string) (window.State, bool) {
 	if len(body) < head || (len(body)-head)%cell != 0 {
 		return nil, false
 	}
-	fixed, _ := words(body[:28], 4)
+	fixed, ok := words(body[:28], 4)
+	if !ok {
+		return nil, false
+	}
 	width, index, sum, newest := fixed[0], fixed[1], fixed[2], fixed[3]
+	if width == 0 || index > uint64(window.MaxHits)/width { // the cell begins after all instants
+		return nil, false
+	}
 	// A cell has its distance from the newest; those between are zero.
 	distance := func(at string) int { return int(uint16(index) - binary.LittleEndian.Uint16([]byte(at))) }
 	oldest := 0
@@ -222,10 +275,16 @@ func (k *Kept) decodeBan(body string) (window.State, bool) {
 	if len(body) < banHead {
 		return nil, false
 	}
-	s, _ := words(body[1:banHead], 2)
+	s, ok := words(body[1:banHead], 2)
+	if !ok {
+		return nil, false
+	}
 	s = append(window.State{uint64(body[0]) | banMark}, s...)
 	if len(body) == banHead {
 		return s, true
+	}
+	if isWrapped(body[banHead:]) && body[banHead+1] == codeBan {
+		return nil, false
 	}
 	in, ok := k.decode(body[banHead:])
 	return append(s, in...), ok
@@ -236,10 +295,10 @@ func (k *Kept) decodeHolding(body string) (window.State, bool) {
 		return nil, false
 	}
 	code, n := body[0], int(binary.LittleEndian.Uint16([]byte(body[1:])))
-	s, _ := words(body[3:holdHead], 3)
+	s, ok := words(body[3:holdHead], 3)
 	s = append(window.State{uint64(n) | heldMark}, s...)
 	list := body[holdHead:]
-	if len(list) < n*holdSize {
+	if !ok || len(list) < n*holdSize {
 		return nil, false
 	}
 	list, base := list[:n*holdSize], list[n*holdSize:]
@@ -247,11 +306,16 @@ func (k *Kept) decodeHolding(body string) (window.State, bool) {
 	s = append(s, final...)
 	for ; list != ""; list = list[holdSize:] {
 		high, low := idWords(list[14:26])
-		hits := uint64(get7(list[27:]))
+		times, valid := words(list[:14], 2)
+		n, hit := words(list[27:holdSize], 1)
+		if !valid || !hit {
+			return nil, false
+		}
+		hits := n[0]
 		if list[26] == 1 {
 			hits |= keepFlag
 		}
-		s = append(s, uint64(get7(list)), uint64(get7(list[7:])), hits, high, low)
+		s = append(s, times[0], times[1], hits, high, low)
 	}
 	return s, ok
 }
@@ -263,7 +327,8 @@ func (k *Kept) decodeFinal(code byte, base string) (window.State, bool) {
 	case base == "":
 		return nil, true
 	case code != codeSliding:
-		return k.decode(base)
+		s, ok := k.decodeWindow(base)
+		return s, ok && base[1] == code
 	case len(base)%pairSize != 0:
 		return nil, false
 	}

@@ -19,7 +19,26 @@ func describe(state string) (text string, ok bool) {
 	return text, err == nil
 }
 
-// FuzzPeek checks that no text under a key makes a reader panic.
+// read reads a state at 13:00, under limits of many kinds.
+func read(state string) {
+	k := script.Kept{State: state, Now: window.At(time.Date(2026, 3, 2, 13, 0, 0, 0, time.UTC)), TTL: time.Hour}
+	hour, day, cells := window.Sliding(time.Hour), window.Calendar(window.Day, nil), window.Cells(time.Hour, 60)
+	for _, l := range []window.Limit{
+		{Quota: 10, Window: hour}, {Quota: 1000, Window: hour}, {Quota: 10, Window: day}, {Quota: 10, Window: cells},
+		{Quota: 10, Window: window.Fixed(time.Hour)}, {Quota: 7, Window: window.Bucket(time.Hour, 3)}, {Quota: 10, Window: window.Ever()},
+		{Quota: 10, Window: window.Held(time.Hour)}, {Quota: 10, Window: hour, Measure: window.Distinct},
+		{Quota: 10, Window: day, Measure: window.Distinct}, {Quota: 10, Window: hour, After: window.After{Count: 3, Window: cells}},
+		{Quota: 10, Window: cells, Hold: time.Minute}, {Quota: 7, Window: window.Bucket(time.Hour, 3), Hold: time.Minute},
+		{Quota: 10, Window: hour, Ban: window.Ban{For: time.Minute}},
+	} {
+		limit := window.MustCompile(l)
+		if s, err := k.Words("key", limit); err == nil {
+			limit.Read(s, k.Now)
+		}
+	}
+}
+
+// FuzzPeek checks that no text under a key makes a reader panic, or take much time or memory.
 func FuzzPeek(f *testing.F) {
 	for _, state := range []string{
 		"01010300002b75f4094c0600fc0c9b094c0601000000000000010000000000001f00000000000000fc0c9b094c0600fc0c9b094c06",
@@ -28,6 +47,13 @@ func FuzzPeek(f *testing.F) {
 		"01056d43c1650d4c060500000000000007000000000000",
 		"0106100000010400207262134c062200000000000001010100002b75f4094c06002b75f4094c06010000000000000100000000000020000000000000",
 		"010900207262134c060044d2f618b28451c700136865094c060100d187c4c3e2ccf3fb00fc0c9b094c06010029dd6c6f3fbf18a1002b75f4094c060200",
+		"0102" + "00000000000000" + "6c132d00000000" + "22000000000000" + "01000000000000" + "0000", // cells of no width
+		"0102" + "01000000000000" + "00000000000000" + "22000000000000" + "01000000000000" + "0000", // a cell for each microsecond
+		"0102" + "ffffffffffff0f" + "ffffffffffff0f" + "22000000000000" + "01000000000000" + "0000", // in another age
+		"0106380000" + "010200000000000000" + "6c132d00000000" + "22000000000000" + "01000000000000" + "0000",
+		"010c060000" + "01000000000000" + "01000000000000" + "00000000000000",                                        // holds of a limit after a count
+		"010c050000" + "01000000000000" + "01000000000000" + "00000000000000" + "010300708653094c062200000000000000", // of a bucket, around another window
+		strings.Repeat("010d01"+"00fc0c9b094c06"+"00000000010000", 1000) + "010300708653094c062200000000000000",      // bans around bans
 	} {
 		b, err := hex.DecodeString(state)
 		if err != nil {
@@ -36,6 +62,7 @@ func FuzzPeek(f *testing.F) {
 		f.Add(string(b))
 	}
 	f.Fuzz(func(t *testing.T, state string) {
+		read(state)
 		text, ok := describe(state)
 		if ok == (text == "") {
 			t.Errorf("got %q, readable %v", text, ok)

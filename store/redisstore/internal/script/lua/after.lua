@@ -52,6 +52,7 @@ local function look_after(o, n)
   if lo < hi - 1 and not fits_at(hi - 1) then lo = hi - 1 end
   while hi - lo > 1 do
     local mid = lo + floor((hi - lo) / 2)
+    if mid == lo or mid == hi then break end -- above 2^53, in a state that was not written here
     if fits_at(mid) then hi = mid else lo = mid end
   end
   return used, hi

@@ -1,9 +1,11 @@
 -- Decides a call: looks at all of its ops, decides, and only then writes.
 local seen = {false, false, false, false, false, false, false} -- seven values for each op
 local admitted, k = true, first
+local left -- the hits that fit under all ops, if some take up to what fits
 for i = 1, total do
-  local kind, ask, n
+  local kind, ask, n, most
   kind, ask, n, p = up('<BBI7', args, p)
+  if ask >= UP_TO then most, p = up('<I7', args, p) end
   local key = KEYS[k]
   local v = try('GET', key)
   if v then
@@ -20,11 +22,27 @@ for i = 1, total do
   local o = row.open(v, 1, now, k + 1)
   k = k + (row.keys or 1)
   if off then return pk('<BI7I2I7', CLOCK, now, i, off) end
-  local before, wait = row.look(o, ask < RECORD and n or ask > REFUND and n or 0)
+  local plain = ask % UP_TO
+  local before, wait = row.look(o, plain < RECORD and n or plain > REFUND and n or 0)
   if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
+  if most then left = math.min(left or NEVER, math.max(most - before, 0)) end
   local m = 7 * i
   seen[m - 6], seen[m - 5], seen[m - 4], seen[m - 3] = row, o, ask, n
   seen[m - 2], seen[m - 1], seen[m] = key, before, wait
+end
+
+if left then
+  admitted = true
+  for m = 7, 7 * total, 7 do
+    local ask = seen[m - 4]
+    if ask >= UP_TO then
+      local row, n = seen[m - 6], math.max(math.min(seen[m - 3], left), 1)
+      ask = ask - UP_TO
+      seen[m - 4], seen[m - 3] = ask, n
+      if ask ~= RECORD then seen[m - 1], seen[m] = row.look(seen[m - 5], n) end
+    end
+    if seen[m] ~= 0 and ask % 8 == ENFORCE then admitted = false end
+  end
 end
 
 local reply = pk('<BI7', DONE, now)

@@ -232,6 +232,7 @@ end
 local function open(v, k)
   local o, flags = {strikes = 0, ban_end = 0, ban_length = 0, noted = false, now = math.min(now, LAST), held = false}
   o.kind, o.ask, flags, o.n, o.precision, p = up('<BBBI7I2', args, p)
+  if o.ask >= UP_TO then o.ask, o.up_to, p = o.ask - UP_TO, up('<I7', args, p) end
   o.row, o.k = kinds[o.kind], k + 1
   o.denied, o.no_strike, o.sure = has_flag(flags, COUNT_DENIED), has_flag(flags, NO_STRIKE), has_flag(flags, SURE)
   o.bans, o.keep, o.all = has_flag(flags, BANS), has_flag(flags, KEEPS) and 1 or 0, has_flag(flags, ALL)
@@ -308,6 +309,20 @@ for i = 1, total do
   if off then return pk('<BI7I2I7', CLOCK, now, i, off) end
   k = k + (o.row.keys or 1)
   ops[i], o.key = o, key
+end
+
+-- Ops that take up to what fits take what fits under all of them.
+local fitting = NEVER -- more than any op asks for
+for i = 1, total do
+  local o = ops[i]
+  if o.up_to and o.ask == ENFORCE then
+    check(o, 0)
+    fitting = math.min(fitting, math.max(o.up_to - (banned(o) and o.up_to or o.used), 0))
+  end
+end
+for i = 1, total do
+  local o = ops[i]
+  if o.up_to then o.n = math.max(math.min(o.n, fitting), 1) end
 end
 
 -- All of a take's enforcing ops are admitted, or none.

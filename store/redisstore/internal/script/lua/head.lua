@@ -15,6 +15,7 @@ local cut, floor, type = string.sub, math.floor, type
 
 -- What the caller asks for an op.
 local LOOK, ENFORCE, SHADOW, RECORD, REFUND = 0, 1, 2, 3, 4 -- + 8: count it when it is not admitted
+local UP_TO = 32 -- added to that: take no more hits than fit; the most that may fit follows the hits
 
 -- A reply begins with a status and the instant. After DONE follow the numbers
 -- of each op. With every other status nothing was counted, but for FAILED: the
