@@ -66,6 +66,7 @@ var arrows = map[string]arrow{
 	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "store", "window"}},
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
 	"httplimit/outbound":  {ours: []string{".", "headers"}},
+	"weirslog":            {ours: []string{".", "store", "window"}},
 	"weirtest":            {ours: []string{"internal/ruleset", "store", "store/memstore", "window"}},
 
 	// Modules of their own for users of the library.
@@ -94,12 +95,14 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "api/weir/v1", "receipt", "rule", "store", "window"},
 		theirs: grpcModules,
 	},
-	"grpclimit":       {ours: middleware, theirs: grpcModules},
-	"contrib/connect": {ours: middleware, theirs: append([]string{"connectrpc.com/connect"}, grpcModules...)},
-	"contrib/echo":    {ours: middleware, theirs: []string{"github.com/labstack/echo"}},
-	"contrib/fiber":   {ours: middleware, theirs: []string{"github.com/gofiber/fiber"}},
-	"contrib/gin":     {ours: middleware, theirs: []string{"github.com/gin-gonic/gin"}},
-	"contrib/hertz":   {ours: middleware, theirs: []string{"github.com/cloudwego/hertz"}},
+	"grpclimit":        {ours: middleware, theirs: grpcModules},
+	"contrib/connect":  {ours: middleware, theirs: append([]string{"connectrpc.com/connect"}, grpcModules...)},
+	"contrib/echo":     {ours: middleware, theirs: []string{"github.com/labstack/echo"}},
+	"contrib/fiber":    {ours: middleware, theirs: []string{"github.com/gofiber/fiber"}},
+	"contrib/gin":      {ours: middleware, theirs: []string{"github.com/gin-gonic/gin"}},
+	"contrib/hertz":    {ours: middleware, theirs: []string{"github.com/cloudwego/hertz"}},
+	"contrib/weirotel": {ours: []string{".", "store"}, theirs: []string{"go.opentelemetry.io/otel"}},
+	"contrib/weirprom": {ours: []string{".", "store"}, theirs: []string{"github.com/prometheus/client_golang"}},
 
 	// The program: module github.com/weirhq/weir/cmd/weir.
 	"cmd/weir/internal/needtest":       {}, // tests only

@@ -291,6 +291,28 @@ func TestNameOfLimiter(t *testing.T) {
 	}
 }
 
+// The header has the limit that decides.
+func TestSeveralLimits(t *testing.T) {
+	t.Parallel()
+	m := weir.MustLimiter(weir.Fixed(2, time.Minute), weir.And(weir.Fixed(3, time.Hour)))
+	defer m.Close()
+	h := httplimit.Must(httplimit.Keys(m, httplimit.PeerIP, httplimit.Name("visits"))).Handler(ok)
+	for i := range 3 {
+		if got := get(h, "192.0.2.1:1").Header().Get("RateLimit-Policy"); got != `"visits";q=2;w=60` {
+			t.Errorf("request %d: got %s, want the limit with the fewest hits left", i, got)
+		}
+	}
+	if _, err := m.Refund(t.Context(), "192.0.2.1", 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Record(t.Context(), "192.0.2.1", 2); err != nil { // 3 of 2, and 3 of 3
+		t.Fatal(err)
+	}
+	if got := get(h, "192.0.2.1:1").Header().Get("RateLimit-Policy"); got != `"visits";q=3;w=3600` {
+		t.Errorf("got %s, want the limit with the longest wait", got)
+	}
+}
+
 func TestCost(t *testing.T) {
 	t.Parallel()
 	m := limiter(t, weir.Sliding(10, time.Minute))

@@ -225,7 +225,7 @@ func (s *Store) deny(ctx context.Context, calls []store.Call, denials map[counte
 		c.Err = inner[i].Err
 		for n := range c.Ops {
 			op := &c.Ops[n]
-			op.Result = inner[i].Ops[n].Result
+			op.N, op.Result = inner[i].Ops[n].N, inner[i].Ops[n].Result // N may be lower, by UpTo
 			if left := wait(denials, op); c.Err == nil && left > 0 && op.N > 0 && c.Verb <= store.Take && op.Role != store.Always {
 				op.Result.Allowed, op.Result.Remaining = false, 0
 				op.Result.RetryAfter = max(op.Result.RetryAfter, left)

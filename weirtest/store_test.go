@@ -85,6 +85,14 @@ func TestDeny(t *testing.T) {
 		s.AssertTaken(t, 1, "posts", "ann")
 		s.AssertTaken(t, 2, "posts", "eve")
 		s.AssertTaken(t, 4, "posts")
+
+		s.Deny(time.Minute, "posts", "ann")
+		for key, want := range map[string]int64{"ann": 0, "eve": 3} {
+			if got, r, err := m.AllowUpTo(t.Context(), key, 7); err != nil || got != want || r.Allowed != (want > 0) {
+				t.Errorf("%s: got %d admitted, %+v %v, want %d", key, got, r, err, want)
+			}
+		}
+		s.AssertTaken(t, 7, "posts")
 	})
 }
 

@@ -53,8 +53,11 @@ func send(ctx context.Context, t *outbound.Transport, url string) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.RoundTrip(r)
-	return err
+	answer, err := t.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }
 
 func want(t *testing.T, got []time.Duration, seconds ...float64) {
@@ -110,7 +113,11 @@ func TestRetryAfter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := tr.RoundTrip(r); !errors.Is(err, weir.ErrWouldWait) || !body.closed || !strings.Contains(err.Error(), "outbound: a: ") {
+			answer, err := tr.RoundTrip(r)
+			if err == nil {
+				answer.Body.Close()
+			}
+			if !errors.Is(err, weir.ErrWouldWait) || !body.closed || !strings.Contains(err.Error(), "outbound: a: ") {
 				t.Errorf("got %v, closed %v, want ErrWouldWait with the host, and the body closed", err, body.closed)
 			}
 			for _, url := range []string{"http://b", "http://a", "http://a"} {
@@ -311,7 +318,9 @@ func TestErrors(t *testing.T) {
 	if tr.Hosts() != 0 {
 		t.Errorf("got %d hosts, want no request in flight", tr.Hosts())
 	}
-	if _, err := new(outbound.Transport).RoundTrip(&http.Request{}); err == nil {
+	answer, err := new(outbound.Transport).RoundTrip(&http.Request{})
+	if err == nil {
+		answer.Body.Close()
 		t.Error("got no error for a request without a URL")
 	}
 }

@@ -88,17 +88,24 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 // decideMany decides several ops of one call in one step. The package comment describes the
 // steps.
 func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
-	var few [stackOps]opSlot
-	slots := few[:min(len(ops), stackOps)]
-	if len(ops) > stackOps {
-		pooled, ok := s.slots.Get().(*[]opSlot)
-		if !ok || cap(*pooled) < len(ops) {
-			many := make([]opSlot, len(ops))
-			pooled = &many
-		}
-		slots = (*pooled)[:len(ops)]
-		defer func() { clear(slots); s.slots.Put(pooled) }()
+	if len(ops) <= stackOps {
+		var few [stackOps]opSlot
+		return s.decideSlots(v, ops, few[:len(ops)])
 	}
+	pooled, ok := s.slots.Get().(*[]opSlot)
+	if !ok || cap(*pooled) < len(ops) {
+		many := make([]opSlot, len(ops))
+		pooled = &many
+	}
+	slots := (*pooled)[:len(ops)]
+	err := s.decideSlots(v, ops, slots)
+	clear(slots)
+	s.slots.Put(pooled)
+	return err
+}
+
+// decideSlots is decideMany with a slot for each op. The slots are zero.
+func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error {
 	for {
 		onWall := false
 		for i := range slots {

@@ -83,7 +83,7 @@ const HotKey = "user:0000000000000000000"
 
 // Hot returns the peers for one key: the raw costs, weir, and all others that count in memory.
 func Hot() []Peer {
-	return slices.Concat(rawCosts(), []Peer{rawXsync(true)}, weirHot(), inMemory())
+	return slices.Concat(rawCosts(), []Peer{rawXsync(true)}, baselines(1), weirHot(), inMemory())
 }
 
 // Million returns the peers that count many keys in memory.
@@ -100,7 +100,7 @@ func Million() []Peer {
 			return each(func(string) *atomic.Int64 { return new(atomic.Int64) }, g.swap)
 		}},
 	}
-	return slices.Concat(raw, weirMillion(), only(inMemory(), func(p Peer) bool { return p.Keys }))
+	return slices.Concat(raw, baselines(1<<20), weirMillion(), only(inMemory(), func(p Peer) bool { return p.Keys }))
 }
 
 // Accuracy returns the limiters whose answers are compared with an exact log.

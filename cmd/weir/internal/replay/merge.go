@@ -98,7 +98,7 @@ func (in *input) before(other *input) bool {
 	return in.index < other.index
 }
 
-// sorter sorts entries by time that are out of order by at most a bound. If one is out of order
+// sorter sorts entries by time that are out of order by at most a bound. It returns bad ones at once. If one is out of order
 // by more, it reads all entries to count those that are, and returns an [OrderError].
 type sorter struct {
 	from   Reader
@@ -129,8 +129,9 @@ func (s *sorter) Next(e *Entry) error {
 		if s.err = s.from.Next(&s.read); s.err != nil {
 			break
 		}
-		if s.read.Bad != nil {
-			s.read.Time = s.newest // a bad line keeps its position
+		if s.read.Bad != nil { // has no time; a log of another format would fill the memory
+			*e, s.read = s.read, Entry{Values: e.Values}
+			return nil
 		}
 		if s.read.Time < s.newest-s.bound {
 			s.err = s.outOfOrder()

@@ -22,10 +22,10 @@ for i = 1, total do
   local o = row.open(v, 1, now, k + 1)
   k = k + (row.keys or 1)
   if off then return pk('<BI7I2I7', CLOCK, now, i, off) end
-  local asked = ask % UP_TO
-  local before, wait = row.look(o, asked < RECORD and n or asked > REFUND and n or 0)
+  local plain = ask % UP_TO
+  local before, wait = row.look(o, plain < RECORD and n or plain > REFUND and n or 0)
   if wait ~= 0 and ask % 8 == ENFORCE then admitted = false end
-  if most then left = math.min(left or MAX, math.max(most - before, 0)) end
+  if most then left = math.min(left or NEVER, math.max(most - before, 0)) end
   local m = 7 * i
   seen[m - 6], seen[m - 5], seen[m - 4], seen[m - 3] = row, o, ask, n
   seen[m - 2], seen[m - 1], seen[m] = key, before, wait

@@ -312,7 +312,7 @@ for i = 1, total do
 end
 
 -- Ops that take up to what fits take what fits under all of them.
-local fitting = MAX
+local fitting = NEVER -- more than any op asks for
 for i = 1, total do
   local o = ops[i]
   if o.up_to and o.ask == ENFORCE then
