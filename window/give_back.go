@@ -6,22 +6,24 @@ import "math/bits"
 // instant. Where that cannot be told, a kind gives back less. States are not
 // empty.
 
-// subAt gives back hits of a log without groups; see holding for the others.
+// subAt gives back hits of a log without groups. It gives back none of a log with groups,
+// where several hits share a date. Only limits with a condition need that, because other logs
+// with groups become logs of pairs first, see holding.
 func (w *sliding) subAt(s State, now, at Instant, h Hits) State {
-	if now-Instant(w.length) >= at {
-		return s
-	}
-	end := left(s, at)
+	g := readLog(s)
+	g.expire(now, w.length)
+	end := left(g.dates, at)
 	from := end
-	for from > 0 && Instant(s[from-1]) == at && int64(end-from) < h.N {
+	for from > 0 && Instant(g.dates[from-1]) == at && int64(end-from) < h.N {
 		from--
 	}
-	if from == end {
+	if from == end || g.group > 1 {
 		return s
 	}
-	first := left(s, now-Instant(w.length)) // what has left goes, as in any change
-	s = append(s[:from], s[end:]...)
-	return append(s[:0], s[first:]...)
+	eaten := min(int64(end-from), g.excess) // the hits stand for those that were dropped
+	g.excess -= eaten
+	g.dates = append(g.dates[:from+int(eaten)], g.dates[end:]...)
+	return g.write(s, 0, now)
 }
 
 // subAt gives back a use of the member if it was used last at the instant.

@@ -152,15 +152,16 @@ local function adopt_dated(o)
   return b
 end
 
-kinds[1].sub_at = function(o, at, n) -- of a log without groups
-  if o.now - o.w >= at or o.k == 0 then return true end
+kinds[1].sub_at = function(o, at, n) -- none of a log with groups, where several hits share a date
+  if o.now - o.w >= at or o.k == 0 or o.group > 1 then return true end
   local kept, gone = {}, 0
   for i = o.k, 1, -1 do
     local date = i == o.k and o.newest or up('<I7', o.v, o.s + i * 7 - 7)
-    if date == at and gone < n then
-      gone = gone + 1
-    else
+    local given = date == at and gone < n
+    if given then gone = gone + 1 end
+    if not given or o.excess > 0 then
       table.insert(kept, 1, date)
+      if given then o.excess = o.excess - 1 end -- the hit stands for one that was dropped
     end
   end
   if gone == 0 then return true end
