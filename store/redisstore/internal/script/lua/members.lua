@@ -97,7 +97,7 @@ local function add_to_set(o)
     drop_oldest(o, math.min(out, 1000))
     out = out - 1000
   end
-  o.score, o.newest = score_after(o.score, o.now - EPOCH), o.now
+  o.score, o.newest, o.v, o.first = score_after(o.score, o.now - EPOCH), o.now, '', 1
   call('ZADD', o.set, o.score, o.member)
   if uses > 1 then call('HSET', o.hash, o.member, uses) else call('HDEL', o.hash, o.member) end
 end
@@ -134,7 +134,7 @@ local function save_members(o)
   if not o.newest then return nil end
   local head = pk('<BBI7B', 1, o.kind, o.mark, o.set and 1 or 0)
   if o.dropped > 0 then head = head .. pk('<I8I7I2', o.dropped, o.dropped_at, 0) end
-  return o.set and head or head .. cut(o.v, o.first), expires_members(o)
+  return head .. cut(o.v, o.first), expires_members(o)
 end
 
 -- open_members reads a state. highest is the largest quota under which the key is counted,
@@ -162,9 +162,9 @@ local function open_members(kind, v, at, k, quota, highest, w, next)
     o.set, o.hash, o.score = keys[1], keys[2], tonumber(last)
     newest = floor(last) + EPOCH
   else
-    o.v, o.s, o.first = v, base, base
     newest = up('<I7', v, #v - 8)
   end
+  o.v, o.s, o.first = v, base, base
   if newest > at then at = newest end
   o.now, o.newest = at, newest
   if kind == 8 then o.next = at end
@@ -173,7 +173,11 @@ local function open_members(kind, v, at, k, quota, highest, w, next)
   else
     o.edge = at - w
   end
-  if dropped_at > o.edge then o.dropped, o.dropped_at = dropped, dropped_at end
+  if dropped_at > o.edge then
+    o.dropped, o.dropped_at = dropped, dropped_at
+  else
+    o.first = 11 -- the clock can be set back, so they stay in the state as members do that have left
+  end
   if far == 1 then
     o.count = call('ZCOUNT', keys[1], o.edge > -NEVER and o.edge - EPOCH + 1 or '-inf', '+inf')
     return o

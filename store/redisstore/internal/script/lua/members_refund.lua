@@ -18,7 +18,7 @@ local function sub_from_set(o)
     if last then
       o.newest = floor(last) + EPOCH
     else
-      o.set, o.v, o.s, o.first, o.newest = nil, '', 1, 1, nil
+      o.set, o.newest = nil, #o.v > o.first and up('<I7', o.v, #o.v - 8)
     end
     keep_dropped(o)
   end
