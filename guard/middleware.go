@@ -185,7 +185,7 @@ func ProblemOf(err error) *headers.Problem {
 	return p
 }
 
-// AddressKey returns the key of the client at an address with a port: the IPv4 address, or
+// AddressKey returns the key of the client at an address, with or without a port: the IPv4 address, or
 // the first 64 bits of the IPv6 address, because one client has all addresses that share
 // them. It returns an empty string if the address is none, such as that of a Unix socket.
 func AddressKey(address string) string {

@@ -7,12 +7,15 @@ import (
 	"strings"
 )
 
-// WithoutPort returns address without its port, and without the brackets of an
+// WithoutPort returns address without its port, if it has one, and without the brackets of an
 // IPv6 address.
 func WithoutPort(address string) string {
 	i := strings.LastIndexByte(address, ':')
 	if i < 0 {
 		return address
+	}
+	if i > strings.IndexByte(address, ':') && address[i-1] != ']' {
+		i = len(address) // an IPv6 address without a port
 	}
 	return strings.Trim(address[:i], "[]")
 }

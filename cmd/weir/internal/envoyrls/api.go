@@ -75,6 +75,9 @@ func (a *API) serve(c *grpcserver.Call) error {
 		return in.Err
 	}
 	x.in.set(&message)
+	if err := c.Caller.May(x.in.need()); err != nil {
+		return err
+	}
 	if err := c.Begin(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
@@ -97,6 +98,17 @@ func verbOf(d *descriptor, check bool) store.Verb {
 		return store.Refund
 	}
 	return store.Take
+}
+
+// need returns the scopes that a caller needs for r: refunds need more than takes and checks.
+func (r *request) need() access.Scope {
+	for i := range r.descriptors {
+		d := &r.descriptors[i]
+		if _, check := hitsOf(r, d); verbOf(d, check) == store.Refund {
+			return access.Decide | access.Record
+		}
+	}
+	return access.Decide
 }
 
 // domainAttribute is the attribute that has the domain of a call. An entry with

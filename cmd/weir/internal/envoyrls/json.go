@@ -58,6 +58,9 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	if err := a.parse(r.Context(), x, text); err != nil {
 		return 0, nil, err
 	}
+	if err := caller.May(x.in.need()); err != nil {
+		return 0, nil, err
+	}
 	if err := resources.Begin(); err != nil {
 		return 0, nil, err
 	}

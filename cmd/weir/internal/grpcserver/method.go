@@ -124,8 +124,14 @@ func first(values []string) string {
 // resource limits of the listener, and sends what that returns.
 func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
 	return func(c *Call) error {
-		in := new(In)
-		received := Received{Message: In1(in)}
+		in, memory := new(In), c.Reservation()
+		defer memory.Free()
+		received := Received{Message: In1(in), Admit: func(b []byte) error {
+			if len(b) <= smallMessage {
+				return nil
+			}
+			return memory.Reserve(decodedTimes * int64(len(b)))
+		}}
 		if err := c.RecvMsg(&received); err != nil {
 			return err
 		}
@@ -143,6 +149,13 @@ func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx 
 		return c.SendMsg(Out1(out))
 	}
 }
+
+// Messages of up to smallMessage bytes are not counted as memory by [Unary]. Others are, with
+// decodedTimes their size: an entry of a map can take six bytes, and some 80 when it is decoded.
+const (
+	smallMessage = 64 << 10
+	decodedTimes = 16
+)
 
 // isMessage is the pointer to a generated message M.
 type isMessage[M any] interface {

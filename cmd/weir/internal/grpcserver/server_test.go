@@ -453,3 +453,15 @@ func TestIdleStreams(t *testing.T) {
 		}
 	}
 }
+
+// A large message reserves the memory of what it becomes when it is decoded, until it is answered.
+func TestUnaryReservesMemory(t *testing.T) {
+	t.Parallel()
+	resources := &access.ResourceLimits{Memory: 2 << 20}
+	_, conn := serve(t, grpcserver.Config{Resources: resources}, nil)
+	for size, want := range map[int]codes.Code{60 << 10: codes.OK, 100 << 10: codes.OK, 200 << 10: codes.Unavailable} {
+		if _, err := say(t.Context(), conn, strings.Repeat("x", size)); status.Code(err) != want {
+			t.Errorf("%d bytes: got %v, want %v", size, err, want)
+		}
+	}
+}
