@@ -80,9 +80,9 @@ func WithStore(s store.Store) Option {
 // engine, limiter or counter ends the goroutine. The caller closes s. WithLocal
 // needs WithStore, with another store.
 //
-// Default: over a store that is not in memory, a store in memory that the engine,
-// limiter or counter has to itself and closes, and one node. During an outage each
-// process then admits the whole quota, so use WithLocal or [WithNodes] where several
+// Default: over a store that is neither in memory nor a data directory, a store in memory
+// that the engine, limiter or counter has to itself and closes, and one node. During an
+// outage each process then admits the whole quota, so use WithLocal or [WithNodes] where several
 // processes share the store.
 func WithLocal(s store.Store, nodes int) Option {
 	return option(func(o *options) error {
@@ -247,7 +247,9 @@ func (o *options) openStore(d *drive.Driver) (hooks hook.Hooks, owned bool) {
 		d.Store, owned = memstore.New(), true
 	}
 	hooks = hook.Of(d.Store)
-	if o.local != nil || o.store != nil && hooks.Memory == nil && o.outage == rule.OutageLocal {
+	// A store with a side store is a data directory: its counters are in this process.
+	shared := o.store != nil && hooks.Memory == nil && hooks.SideStore == nil
+	if o.local != nil || shared && o.outage == rule.OutageLocal {
 		d.Local = o.fallback(o)
 	}
 	d.Timed = hooks.Timed
