@@ -89,38 +89,38 @@ func compile(l Limit, holds *holds) *Compiled {
 	return c
 }
 
-// compileKind makes c, whose limit is set and has no wrapper, ready for use.
-func (c *Compiled) compileKind(holds *holds) {
-	l := *c.Limit
-	kind := &kinds[l.Window.Kind]
-	if l.Measure == Distinct {
-		c.algorithm = kind.members(&l)
-		c.anyWord, c.undated = l.Window.Kind == KindSliding, true
+// compileKind makes l, whose limit is set and has no wrapper, ready for use.
+func (l *Compiled) compileKind(holds *holds) {
+	limit := *l.Limit
+	kind := &kinds[limit.Window.Kind]
+	if limit.Measure == Distinct {
+		l.algorithm = kind.members(&limit)
+		l.anyWord, l.undated = limit.Window.Kind == KindSliding, true
 		return
 	}
 	if kind.holds {
-		c.algorithm = holds.held(&l)
+		l.algorithm = holds.held(&limit)
 	} else {
-		c.algorithm = kind.compile(&l)
+		l.algorithm = kind.compile(&limit)
 	}
 	if holds != nil {
-		c.holding = holds.wrap(&l, c.algorithm)
+		l.holding = holds.wrap(&limit, l.algorithm)
 	}
-	c.wrapped = l.Hold > 0
-	c.recounts = c.recounts || kind.holds
-	c.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&l) > 1) && !c.wrapped
-	if !c.wrapped {
-		c.log = dateLog(c.algorithm)
+	l.wrapped = limit.Hold > 0
+	l.recounts = l.recounts || kind.holds
+	l.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&limit) > 1) && !l.wrapped
+	if !l.wrapped {
+		l.log = dateLog(l.algorithm)
 	}
 }
 
 // most returns what MaxWords returns.
-func (c *Compiled) most() int {
-	n := c.algorithm.maxWords()
-	if c.Hold > 0 {
-		n = c.holding.maxWords()
+func (l *Compiled) most() int {
+	n := l.algorithm.maxWords()
+	if l.Hold > 0 {
+		n = l.holding.maxWords()
 	}
-	if c.Ban.For > 0 {
+	if l.Ban.For > 0 {
 		n += banWords
 	}
 	return n

@@ -126,7 +126,8 @@ func newSorter(r Reader, bound time.Duration, values int) *sorter {
 func (s *sorter) Next(e *Entry) error {
 	next, isLate := s.next()
 	for s.err == nil && (next == nil || next.Time > s.newest-s.bound) {
-		if s.err = s.from.Next(&s.read); s.err != nil {
+		if err := s.from.Next(&s.read); err != nil {
+			s.err = err
 			break
 		}
 		if s.read.Bad != nil { // has no time; a log of another format would fill the memory
