@@ -126,13 +126,12 @@ func newSorter(r Reader, bound time.Duration, values int) *sorter {
 func (s *sorter) Next(e *Entry) error {
 	next, isLate := s.next()
 	for s.err == nil && (next == nil || next.Time > s.newest-s.bound) {
-		if err := s.from.Next(&s.read); err != nil {
-			s.err = err
+		if s.err = s.from.Next(&s.read); s.err != nil {
 			break
 		}
 		if s.read.Bad != nil { // has no time; a log of another format would fill the memory
 			*e, s.read = s.read, Entry{Values: e.Values}
-			return nil
+			return nil //nolint:nilerr // the entry has the error of its line
 		}
 		if s.read.Time < s.newest-s.bound {
 			s.err = s.outOfOrder()
