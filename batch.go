@@ -42,9 +42,9 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 }
 
 // Run decides items for weir's own service, as o says; other programs call
-// [Engine.DoAll]. It reports whether all items are allowed. It returns an error
-// that is about all items, such as that of Admit; then nothing was counted. The error of
-// one of them is in the item. The error of an only item is in the item, and Run returns it.
+// [Engine.DoAll]. It reports whether all items are allowed. The error of
+// one item is in its Err. Run returns an error that is about all items, such as that of Admit,
+// after which nothing was counted; and, if there is only one item, the error of that item.
 //
 // With Together Run takes the requests as one action, in one atomic step: all of them
 // are counted, or none. If one request exceeds a limit, the others are evaluated and

@@ -46,7 +46,7 @@ type Limiter struct {
 	limit  *window.Compiled // the first of limits
 	space  *store.Space     // of limit
 	driver drive.Driver
-	fast   *memstore.Store // memory, if there is one limit and no observer, or nil
+	fast   *memstore.Store // memory if do asks it without driver: one limit, no observer; else nil
 	memory *memstore.Store // of the store, or nil
 
 	limits   []counted

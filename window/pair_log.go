@@ -18,7 +18,7 @@ const (
 	pairWords  = 2
 )
 
-// adopt returns s, a state of the sliding window, as a pairLog.
+// convert returns s, a state of the sliding window, as a pairLog.
 func (w *pairLog) convert(s State) State {
 	g := readLog(s)
 	out := make(State, pairHeader, pairHeader+pairWords*(len(g.dates)+1))

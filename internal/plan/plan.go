@@ -2,6 +2,14 @@
 // rule that counts. It comes before internal/drive and the verdict in package weir. The engine
 // decides plain rules in memory without it (call.decideFast in package weir).
 // It is pure: no clock, no lock, no IO.
+//
+// A rule has five forms:
+//
+//   - the text of a rules file, which package rulefile reads
+//   - [rule.Rule], what users write in Go
+//   - [ruleset.Rule], the parts that matching and keys need, compiled into a [ruleset.Compiled]
+//   - [Prepared], what the ops of the rule share, and what decisions say of it
+//   - [store.Op], the rule and one key in one call
 package plan
 
 import (
@@ -35,7 +43,7 @@ type Request struct {
 	Receipt seal.Take
 	Exact   bool
 
-	// Key is the key of the receipt that the take gets, or has. It is kept between
+	// Sealer is the key of the receipt that the take gets, or has. It is kept between
 	// requests.
 	Sealer seal.Key
 }
@@ -49,7 +57,7 @@ type Plan struct {
 	Request Request
 	Matched []int
 
-	// Verdict is the first verdict among Matched that is enforced, or -1. It is set to -1
+	// VerdictRule is the first verdict among Matched that is enforced, or -1. It is set to -1
 	// before Make.
 	VerdictRule int
 
@@ -62,7 +70,7 @@ type Plan struct {
 	holds []store.Hold // of the ops
 }
 
-// Make sets Verdict, Now and Later. The error is a [*fault.Fault].
+// Make sets VerdictRule, Now and Later. The error is a [*fault.Fault].
 func (p *Plan) Make() error {
 	takes := p.Request.Verb == store.Take
 	for _, i := range p.Matched {

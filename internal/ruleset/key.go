@@ -34,8 +34,8 @@ func appendPart(dst []byte, p string) []byte {
 // values are equal.
 func (s *Compiled) AppendKey(dst []byte, i int, values []string) []byte {
 	per := s.rules[i].per
-	for i := range per {
-		dst = appendPart(dst, per[i].value(values))
+	for n := range per {
+		dst = appendPart(dst, per[n].value(values))
 	}
 	return dst
 }

@@ -8,7 +8,7 @@ import (
 
 // apply runs do on the key of op with hits, and writes the answer into the op's result:
 // in the key's own memory where what it becomes fits there, and else on a scratch
-// state, which is copied to new memory. It follows find.
+// state, which is copied to new memory. p.find has been called.
 func (s *Store) apply(p *opSlot, op *store.Op, do verb.Verb, hits window.Hits) {
 	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
 	if hits.N == 0 && do <= verb.Refund {

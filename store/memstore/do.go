@@ -39,7 +39,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 	var slots [1]opSlot
 	p, op := &slots[0], &ops[0]
 	for {
-		ks := s.keyspaces.find(op.Space, op.Limit)
+		ks := s.keyspaces.findOrMake(op.Space, op.Limit)
 		if ks == nil {
 			return store.ErrClosed
 		}
@@ -113,7 +113,7 @@ func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error 
 			if p.index = i; i > 0 && isSame(ops[i].Key, ops[i-1].Key) {
 				p.key = slots[i-1].key
 			}
-			ks := s.keyspaces.find(ops[i].Space, ops[i].Limit)
+			ks := s.keyspaces.findOrMake(ops[i].Space, ops[i].Limit)
 			if ks == nil {
 				return store.ErrClosed
 			}

@@ -36,7 +36,7 @@ func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 	}
 }
 
-// look evaluates op without counting. It follows find.
+// look evaluates op without counting. p.find has been called.
 func (p *opSlot) look(op *store.Op, r *window.Result) {
 	op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
 }

@@ -138,12 +138,12 @@ type keyspaces struct {
 	made       uint64      // guarded by mu; how many keyspaces were ever made
 }
 
-// find returns the keyspace of space, or nil when the store is closed. It makes
+// findOrMake returns the keyspace of space, or nil when the store is closed. It makes
 // the keyspace if need be. l is a limit of the space's keys.
-func (kss *keyspaces) find(space *store.Space, l *window.Compiled) *keyspace {
+func (kss *keyspaces) findOrMake(space *store.Space, l *window.Compiled) *keyspace {
 	ks := kss.index.find(space)
 	if ks == nil || ks.dead.Load() {
-		if ks = kss.lookupLocked(space, l); ks == nil {
+		if ks = kss.findOrMakeSlow(space, l); ks == nil {
 			return nil
 		}
 	}
@@ -153,8 +153,9 @@ func (kss *keyspaces) find(space *store.Space, l *window.Compiled) *keyspace {
 	return ks
 }
 
-// lookupLocked returns the keyspace of space, and makes it if need be. It takes the lock.
-func (kss *keyspaces) lookupLocked(space *store.Space, l *window.Compiled) *keyspace {
+// findOrMakeSlow is findOrMake for a keyspace that the index does not have, or that is dead.
+// It takes the lock, and looks again under it.
+func (kss *keyspaces) findOrMakeSlow(space *store.Space, l *window.Compiled) *keyspace {
 	kss.mu.Lock()
 	defer kss.mu.Unlock()
 	if kss.closed {

@@ -10,10 +10,10 @@ import (
 type memory struct {
 	most atomic.Int64 // 0 means no bound
 
-	// Every call reads the fields around now, so that it has a cache line of its own.
-	_   [64]byte
-	now atomic.Int64 // as of the last call in each shard
-	_   [56]byte
+	// Every call reads the fields around taken, so that it has a cache line of its own.
+	_     [64]byte
+	taken atomic.Int64 // bytes, as of the last call in each shard
+	_     [56]byte
 }
 
 // What is taken of the memory that there is. Known keys have a tenth of it to
@@ -30,10 +30,10 @@ func (m *memory) admits() int {
 	if bound == 0 {
 		return admitsAll
 	}
-	switch now := m.now.Load(); {
-	case now >= bound:
+	switch taken := m.taken.Load(); {
+	case taken >= bound:
 		return admitsNone
-	case now >= bound-bound/10:
+	case taken >= bound-bound/10:
 		return admitsKnown
 	}
 	return admitsAll

@@ -8,7 +8,7 @@ import (
 )
 
 // opSlot is where the key of one op is, and what the op wants there. Its methods
-// need the lock of its shard. The package comment describes their order. It points to
+// need the lock of its shard, except locate, which finds the shard. The package comment describes their order. It points to
 // nothing of the op, so that a slot on the heap keeps no op alive and ops can be on the
 // stack.
 type opSlot struct {
@@ -82,7 +82,7 @@ func (p *opSlot) findAgain() {
 }
 
 // reserve counts a key for an op that may add one. It reports false when the
-// keyspace or the store is full. It follows find. others are stripes that the call has
+// keyspace or the store is full. p.find has been called. others are stripes that the call has
 // locked for other keyspaces.
 func (p *opSlot) reserve(s *Store, do verb.Verb, op *store.Op, others numbers) bool {
 	if p.hits.N == 0 {

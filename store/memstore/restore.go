@@ -34,7 +34,7 @@ type restorer struct {
 
 // Restore implements [journal.Journal].
 func (s journaled) Restore(p journal.Part) journal.Writer {
-	ks := s.keyspaces.find(p.Space, p.Limit)
+	ks := s.keyspaces.findOrMake(p.Space, p.Limit)
 	if ks == nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ type shard struct {
 // account adds to m what the table of sh, which is locked, has grown or shrunk by.
 func (sh *shard) account(m *memory) {
 	if n := uint32(sh.table.Bytes() / 8); n != sh.words {
-		m.now.Add(8 * (int64(n) - int64(sh.words)))
+		m.taken.Add(8 * (int64(n) - int64(sh.words)))
 		sh.words = n
 	}
 }

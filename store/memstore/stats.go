@@ -32,5 +32,5 @@ func (s *Store) Stats(spaces ...*store.Space) []Stats {
 // of [WithMaxBytes] or 0, and the number of ops in all spaces that were refused with
 // [store.ErrFull] since the store was made.
 func (s *Store) Totals() (bytes, maxBytes, full int64) {
-	return s.memory.now.Load(), s.memory.most.Load(), s.full.Load()
+	return s.memory.taken.Load(), s.memory.most.Load(), s.full.Load()
 }

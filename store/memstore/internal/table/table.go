@@ -94,7 +94,7 @@ func (t *Table) Put(r Ref, h Hash, state []uint64, expires int64, e Expiry) (rec
 	return reclaimed
 }
 
-// Touch records that the state at r was changed in place and expires earlier than before.
+// Touch records when the state at r expires, after it was put or changed in place.
 func (t *Table) Touch(r Ref, expires int64) {
 	r.segment.cycle.touch(expires)
 	t.cycle.touch(expires)

@@ -31,13 +31,14 @@ const (
 	flushEvery = 500 * time.Microsecond
 
 	// expireEvery is how often the contexts of waiting callers are checked, besides at
-	// their deadlines, so that a cancelled caller stops waiting. A caller who selects
+	// their deadlines, so that a cancelled caller stops waiting; see
+	// decisionContext for those that are not watched. A caller who selects
 	// on two channels costs more than one who waits for its answer.
 	expireEvery = 10 * time.Millisecond
 )
 
 // batcher sends the calls of callers who wait for one node at the same time together:
-// each flush has up to maxBatch calls, and those with the same program and slot share
+// each batch, or flush, has up to maxBatch calls, and those with the same program and slot share
 // one run of it. It is safe for concurrent use.
 //
 // A caller that finds fewer flushes in flight than there may be sends its call at once,
@@ -49,11 +50,13 @@ const (
 // flush: the deadline in the call keeps it from counting later. A flush itself waits for
 // its replies until the connection ends.
 //
+// A call that was sent by itself counts as a flush in flight, here and in limit and finish.
+//
 // Invariant: while calls are queued, a flush is in flight.
 type batcher struct {
 	node     *Node
 	adaptive bool            // more than maxFlushes where round trips are long
-	trips    roundTrips      // of flushes
+	trips    roundTrips      // of flushes and of calls that were sent by themselves
 	life     context.Context // of flushes; ends with stop
 	stop     context.CancelFunc
 

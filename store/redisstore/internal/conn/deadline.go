@@ -17,11 +17,12 @@ const (
 	graceAtMost = 10 * time.Millisecond
 )
 
-// decisionContext is the context of a decision: it ends with that of its caller, or when its
-// time-out is over. Most calls ask for the deadline and the error only, because the
+// decisionContext is the context of a decision: it ends when its time-out is over, or with
+// that of its caller. With a time-out of at most brief, which the default is, a caller whose
+// context has no deadline is not watched: cancelling it then ends nothing. Most calls ask for the deadline and the error only, because the
 // batcher ends their waits. A timer begins when one waits for the end.
 type decisionContext struct {
-	caller context.Context
+	caller context.Context // the background if the caller is not watched
 	end    time.Time
 
 	mu     sync.Mutex
@@ -115,7 +116,7 @@ func Within(ctx context.Context, timeout time.Duration) (context.Context, contex
 		timeout = other
 	}
 	d := &decisionContext{caller: ctx, end: time.Now().Add(timeout)}
-	if _, ends := ctx.Deadline(); !ends && timeout <= brief {
+	if _, ends := ctx.Deadline(); !ends && timeout <= brief { // so it is by default: the caller's cancellation is not seen
 		d.caller = context.Background()
 	}
 	return d, d.stop

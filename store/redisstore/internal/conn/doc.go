@@ -62,7 +62,19 @@
 //
 // # Batching
 //
-// See the batcher. Calls are sent by themselves after ASKING, after TRYAGAIN, and with many
+// See the batcher. With 64 callers, which all begin at once and call again after each answer:
+//
+//	 2 callers   sent by themselves, so that two are in flight
+//	62 callers   queued
+//	             the first return:  31 of the queue leave as one flush
+//	             the second return: the other 31 leave as one flush
+//	from then on about 32 in each of two flushes in flight, and the next flush leaves
+//	             when one returns
+//
+// A flush has up to 64 calls, so more than 128 callers leave some in the queue, and at least 8
+// if as many are queued. Where the server is far away, more than two are in flight.
+//
+// Calls are sent by themselves after ASKING, after TRYAGAIN, and with many
 // keys. The calls of a flush or a slice that count are followed by one WAIT where replicas
 // have to confirm. A flush of several commands has its answers when all replies are there.
 // A slice is decided in the order of its calls, but for those that are sent again;

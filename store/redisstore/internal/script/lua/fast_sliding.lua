@@ -1,8 +1,11 @@
 -- Package script says what this function and those of the other kinds get and return.
 
--- A state is decided here by its fixed part, if nothing has left the window and the hits
--- fit into the newest group, or the date of the oldest group is the wait; and so is the
--- first of a key. Others need the rest of the program.
+-- Three cases are decided here, besides the first hits of a key. Others need the rest of the
+-- program:
+--   * the fixed part of the state is enough: nothing has left the window, and the hits fit
+--     into the newest group, or are denied and the date of the oldest group tells the wait
+--   * up to four groups have left a log that has a group for each hit: their dates are read
+--   * a log that has a group for each hit gets another one: the state is written anew
 --
 -- A sliding key lives up to an eighth of the window longer than its state: until
 -- a multiple of that, so that most hits need not move its expiry.
