@@ -84,6 +84,9 @@ func TestFormatKeepsRules(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, name := range files {
+		if strings.HasSuffix(name, "_test.yaml") {
+			continue // no rules
+		}
 		src, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
