@@ -8,11 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 var named = regexp.MustCompile("(?s)```(yaml|text|go|sh) ?([a-z_.]*)\n(.*?)```\n")
@@ -83,11 +84,11 @@ func background(t *testing.T, cmd *exec.Cmd, url string) {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	})
-	for t.Context().Err() == nil {
-		if resp, err := http.Get(url); err == nil {
+	redistest.Eventually(t, url+" answers", func() bool {
+		resp, err := http.Get(url)
+		if err == nil {
 			_ = resp.Body.Close()
-			return
 		}
-		runtime.Gosched()
-	}
+		return err == nil
+	})
 }

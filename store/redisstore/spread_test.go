@@ -96,7 +96,7 @@ func TestGiveBackInTime(t *testing.T) {
 	}
 }
 
-// Hits that never leave their window are given back, too: they would stay counted for ever.
+// Hits that never leave their window are given back, too: they would stay counted forever.
 func TestGiveBackForEver(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)

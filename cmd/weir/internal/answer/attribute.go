@@ -17,7 +17,7 @@ func AttributeFault(attrs []weir.Attribute, name, value string) *fault.Fault {
 	return ValueFault(value).In(name)
 }
 
-// NameFault is AttributeFault for an attribute whose value is not checked.
+// NameFault returns what AttributeFault returns for an attribute whose value is not checked.
 func NameFault(attrs []weir.Attribute, name string) *fault.Fault {
 	switch {
 	case name == "":
