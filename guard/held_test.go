@@ -169,21 +169,3 @@ func TestMiddlewareTogether(t *testing.T) {
 	}
 	group.Wait()
 }
-
-// A call in memory allocates nothing.
-func TestAllocations(t *testing.T) {
-	keys := must(byKey(limiter(t, weir.Sliding(1_000_000, time.Hour))))
-	rules := must(byRules(engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Fixed(time.Hour)}}, nil)))
-	ask := question{key: "ann", attributes: weir.Attributes("user", "ann")}
-	for name, g := range map[string]*guard.Middleware[question]{"keys": keys, "rules": rules} {
-		if n := testing.AllocsPerRun(1000, func() {
-			c, err := g.Take(context.Background(), ask)
-			if err != nil || !c.Allowed {
-				t.Fatal(err)
-			}
-			g.End(c)
-		}); n > 0 {
-			t.Errorf("%s: got %v allocations a call, want 0", name, n)
-		}
-	}
-}
