@@ -19,8 +19,8 @@ import (
 
 // Limiter holds each key to one limit, or to several that admit a hit together
 // ([And]). Make one with [NewLimiter] or [MustLimiter]. The methods of a nil or zero
-// Limiter return an error, except Limit and Limits, which return none, and Close, which
-// does nothing.
+// Limiter return an error, except Name, Limit and Limits, which return zero values, and
+// Close, which does nothing.
 //
 // Each key has its own counter, one for each limit. The empty key is a key like any other.
 //
