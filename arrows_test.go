@@ -56,7 +56,7 @@ var arrows = map[string]arrow{
 	"store/durable":                    {ours: []string{"internal/datadir", "internal/hook", "store", "window"}},
 	"internal/plan":                    {ours: []string{"fault", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
 	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/verb", "store", "window"}},
-	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "window"}},
+	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "store/memstore", "window"}},
 	".": {ours: []string{
 		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
 	}},
