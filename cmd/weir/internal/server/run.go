@@ -356,7 +356,7 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 	_, _ = io.WriteString(w, away)
 	if _, without := r.rules.rules(); without > 0 {
-		fmt.Fprintf(w, "namespaces without rules, because their files have faults: %d\n", without)
+		fmt.Fprintf(w, "namespaces without rules, because their files have errors: %d\n", without)
 	}
 }
 
