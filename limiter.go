@@ -21,7 +21,7 @@ import (
 // Limiter return an error, except Name, Limit and Limits, which return zero values, and
 // Close, which does nothing.
 //
-// Each key has its own counter, one for each limit. The empty key is a key like any other.
+// Each key has a counter of its own under each limit. The empty key is a key like any other.
 //
 // Allow, AllowN, AllowUpTo and AllowMember ask the limit: they count if the limit admits
 // the hits, and change nothing if it does not. Wait and WaitN sleep until the hits are

@@ -26,7 +26,7 @@ func greet(out io.Writer, rules *namespaces, api, admin string, others []named) 
 	n, without := rules.rules()
 	switch {
 	case rules.place.dir != "" && without > 0:
-		fmt.Fprintf(out, "rules: %d in %d namespaces from %s; %d more have faults\n", n, len(rules.set.All())-without, rules.place.dir, without)
+		fmt.Fprintf(out, "rules: %d in %d namespaces from %s; %d more have errors\n", n, len(rules.set.All())-without, rules.place.dir, without)
 		return
 	case rules.place.dir != "":
 		fmt.Fprintf(out, "rules: %d in %d namespaces from %s\n", n, len(rules.set.All()), rules.place.dir)

@@ -110,10 +110,10 @@ var (
 func refusal(err error) *answer.Problem {
 	var access *accessError
 	faults := summaries(err)
-	p := &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: "the rules file has faults; the old rules stay in force", Faults: faults}
+	p := &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: "the rules file has errors; the old rules stay in force", Errors: faults}
 	switch {
 	case errors.As(err, &access):
-		p.Detail, p.Faults = "tokens or certificates have faults; the old ones stay in force, and so do rules that have faults", allFaults(err)
+		p.Detail, p.Errors = "tokens or certificates have errors; the old ones stay in force, as do the old rules if the new ones have errors", allFaults(err)
 	case errors.Is(err, errNoFile), errors.Is(err, errStdin), errors.Is(err, errPushed):
 		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
 	case len(faults) == 0:

@@ -371,7 +371,7 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 	_, _ = io.WriteString(w, away)
 	if _, without := r.rules.rules(); without > 0 && !r.rules.place.file.pushed() {
-		fmt.Fprintf(w, "namespaces without rules, because their files have faults: %d\n", without)
+		fmt.Fprintf(w, "namespaces without rules, because their files have errors: %d\n", without)
 	}
 }
 
