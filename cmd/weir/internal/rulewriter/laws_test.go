@@ -116,7 +116,11 @@ func sameAnswers(t *testing.T, got, want *rule.Set, values []string, src []byte)
 		if g, w := got.Compiled().AppendKey(nil, i, values), want.Compiled().AppendKey(nil, i, values); !slices.Equal(g, w) {
 			t.Errorf("rule %d, %q: got key %q, want %q:\n%s", i, values, g, w, src)
 		}
-		g, w := got.Compiled().LimitOf(i, values), want.Compiled().LimitOf(i, values)
+		g, gotErr := got.Compiled().LimitOf(i, values, nil)
+		w, wantErr := want.Compiled().LimitOf(i, values, nil)
+		if (gotErr == nil) != (wantErr == nil) {
+			t.Errorf("rule %d, %q: got error %v, want %v:\n%s", i, values, gotErr, wantErr, src)
+		}
 		if (g == nil) != (w == nil) || g != nil && g.Capacity() != w.Capacity() {
 			t.Errorf("rule %d, %q: got limit %+v, want %+v:\n%s", i, values, g, w, src)
 		}
