@@ -239,6 +239,9 @@ func (g generator) rule(list rule.Test) rule.Rule {
 		r.Trigger, r.Once = 1+g.Int64N(9), g.IntN(2) == 0
 	case 2:
 		r.Quota = &rule.Quota{By: g.attribute(), Cases: map[string]int64{g.planned(): 5, g.planned(): 7}}
+		if g.IntN(3) == 0 {
+			r.Quota = &rule.Quota{Of: g.attribute(), Most: 1 + g.Int64N(9)}
+		}
 		if g.IntN(2) == 0 {
 			r.Quota.Else = new(g.Int64N(9))
 		}
