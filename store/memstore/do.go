@@ -45,7 +45,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		}
 		m := s.clock.now(ks.onWall)
 		p.locate(s, ks, op)
-		if v <= store.Take && s.takeHot(p, op, m) { // a check or a take
+		if e := p.shard.hotKey(p.key); e != nil && v <= store.Take && s.takeHot(e, p, op, m) { // a check or a take
 			return nil
 		}
 		st := p.shard.stripe
@@ -66,7 +66,8 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 			if op.UpTo {
 				lower(ops, slots[:])
 			}
-			if s.takeOp(p, op, true); !op.Result.Allowed {
+			if s.apply(p, op, takeVerb(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
+				s.takeDenied(p, op, op.Role == store.Look)
 				p.promote(op)
 			}
 		default:
