@@ -43,7 +43,7 @@ var arrows = map[string]arrow{
 	"internal/address":                 {pure: true},
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
 	"rule":                             {ours: []string{"internal/address", "internal/ruleset", "window"}, pure: true},
-	"store":                            {ours: []string{"window"}},
+	"store":                            {ours: []string{"internal/verb", "window"}},
 	"store/storetest":                  {ours: []string{"internal/verb", "store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
