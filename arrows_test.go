@@ -81,6 +81,8 @@ var arrows = map[string]arrow{
 		ours:   []string{"fault", "store", "store/redisstore/internal/conn", "store/redisstore/internal/doctor", "store/redisstore/internal/keyname", "store/redisstore/internal/script", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
+	"store/pgstore":              {ours: []string{"fault", "store", "window"}, theirs: []string{"github.com/jackc/pgx"}},
+	"internal/pgtest":            {}, // tests only, a module of its own
 	"internal/redistest":         {}, // tests only, a module of its own
 	"rulefile/internal/testfile": {ours: []string{"rule"}},
 	"rulefile": {

@@ -1,0 +1,150 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// version is the version of the tables. A store of another version does not use them.
+const version = "1"
+
+var errVersion = errors.New("the tables are of another version of weir")
+
+// statement is an SQL statement that is prepared under its name.
+type statement struct{ name, text string }
+
+// statements are what a lane runs.
+type statements struct {
+	begin, commit, lock, read, write statement
+
+	// Others are rare, and not prepared.
+	create, fill, meta, size, sweep string
+}
+
+// all returns the statements that lanes prepare.
+func (s *statements) all() []statement {
+	return []statement{s.begin, s.commit, s.lock, s.read, s.write}
+}
+
+// statementsFor returns the statements with names of tables that begin with prefix.
+func statementsFor(prefix string) statements {
+	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta")
+	text := func(name, text string) statement {
+		return statement{prefix + "_" + name, named.Replace(text)}
+	}
+	return statements{
+		begin:  text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`),
+		commit: text("commit", `COMMIT`),
+
+		// Locks the rows of keys, in their order, and makes those that are missing. The
+		// condition is never true: it leaves a row as it is, locked.
+		lock: text("lock", `INSERT INTO COUNTERS (key, state, expires, name)
+			SELECT k, '', 0, '' FROM unnest($1::bytea[]) k
+			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
+
+		// Reads rows, and then the server's time, in microseconds since 2000.
+		read: text("read", `SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[])
+			UNION ALL SELECT NULL, timestamptz_send(clock_timestamp())`),
+
+		write: text("write", `INSERT INTO COUNTERS (key, state, expires, name)
+			SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int8[], $4::text[])
+			ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires, name = excluded.name`),
+
+		create: named.Replace(`
+			CREATE TABLE META (name text PRIMARY KEY, value bytea NOT NULL);
+			CREATE %s TABLE COUNTERS (
+				key     bytea  PRIMARY KEY,
+				state   bytea  NOT NULL,
+				expires bigint NOT NULL,
+				name    text   NOT NULL
+			) WITH (
+				fillfactor = 60,
+				autovacuum_vacuum_scale_factor = 0.02,
+				autovacuum_vacuum_insert_scale_factor = 0.1,
+				autovacuum_analyze_scale_factor = 0.1,
+				autovacuum_vacuum_cost_delay = 0
+			);
+			ALTER TABLE COUNTERS ALTER COLUMN state SET STORAGE EXTERNAL, ALTER COLUMN name SET STORAGE PLAIN;
+			COMMENT ON TABLE COUNTERS IS 'counters of weir: key is a digest, name is for people, expires is in microseconds since 1970'`),
+		meta: named.Replace(`SELECT value FROM META WHERE name = $1`),
+		fill: named.Replace(`;INSERT INTO META (name, value) VALUES ('version', '%s'), ('members', '%s')`),
+		size: named.Replace(`SELECT (pg_relation_size('COUNTERS') / current_setting('block_size')::int8)::text`),
+
+		// Deletes expired rows in a range of blocks, unless another store does so. It waits for no lock.
+		sweep: named.Replace(`DELETE FROM COUNTERS WHERE ctid = ANY (ARRAY (
+			SELECT ctid FROM COUNTERS
+			WHERE (SELECT pg_try_advisory_xact_lock(hashtext('COUNTERS'), 2)) AND ctid >= $1::text::tid AND ctid < $2::text::tid AND expires <= $3::text::int8
+			FOR UPDATE SKIP LOCKED))`),
+	}
+}
+
+// The server's codes for a table that does not exist, and for one that does.
+const (
+	undefinedTable = "42P01"
+	duplicateTable = "42P07"
+)
+
+// prepare makes the tables if there are none, and learns what the store needs of them. Stores that start at the same time make them once.
+func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
+	if s.members.Load() != nil {
+		return nil
+	}
+	got, err := s.meta(ctx, c, "version")
+	if undefined(err) {
+		if err := s.create(ctx, c); err != nil {
+			return fmt.Errorf("make the tables: %w", err)
+		}
+		got, err = s.meta(ctx, c, "version")
+	}
+	switch {
+	case err != nil:
+		return err
+	case string(got) != version:
+		return fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
+	}
+	members, err := s.meta(ctx, c, "members")
+	if err != nil {
+		return err
+	}
+	s.members.Store(&members)
+	return nil
+}
+
+// undefined reports whether a table does not exist.
+func undefined(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && said.Code == undefinedTable
+}
+
+// create makes the tables, unless another store has meanwhile.
+func (s *Store) create(ctx context.Context, c *pgconn.PgConn) error {
+	unlogged := ""
+	if s.config.durability == durabilityUnlogged {
+		unlogged = "UNLOGGED"
+	}
+	// The statements of one Exec are one transaction.
+	lock := fmt.Sprintf(`SELECT pg_advisory_xact_lock(hashtext('%s_counters'), 1);`, s.config.prefix)
+	err := c.Exec(ctx, lock+fmt.Sprintf(s.sql.create, unlogged)+fmt.Sprintf(s.sql.fill, version, rand.Text())).Close()
+	var said *pgconn.PgError
+	if errors.As(err, &said) && said.Code == duplicateTable {
+		return nil
+	}
+	return err
+}
+
+// meta returns a value that is stored for all stores with the prefix.
+func (s *Store) meta(ctx context.Context, c *pgconn.PgConn, name string) ([]byte, error) {
+	r := c.ExecParams(ctx, s.sql.meta, [][]byte{[]byte(name)}, nil, nil, []int16{1}).Read()
+	switch {
+	case r.Err != nil:
+		return nil, r.Err
+	case len(r.Rows) == 0:
+		return nil, nil
+	}
+	return r.Rows[0][0], nil
+}
