@@ -35,6 +35,9 @@ type lane struct {
 	first bool // it sweeps
 	conn  *pgconn.PgConn
 
+	missing bool  // rows of the last transaction were missing
+	made    int64 // rows that it made
+
 	batch []*request // of the transaction
 	rows  rows
 	args  args
@@ -184,24 +187,53 @@ func (l *lane) deliver(err error) {
 	}
 }
 
-// lock locks and reads the rows of the batch, or only reads them if no call counts.
+// lock locks and reads the rows of the batch, or only reads them if no call counts. Rows that
+// exist are locked by the statement that reads them. If some are missing the lane gives up its
+// locks, and locks all rows again, in their order, while it makes the missing ones: if it kept its locks
+// meanwhile, two lanes could wait for each other. Where rows were missing the last time it does so at once.
 func (l *lane) lock(ctx context.Context) error {
 	l.rows.load(l.batch)
 	keys := l.args.keys(&l.rows)
 	var b pgconn.Batch
-	if !l.rows.reads {
-		l.add(&b, l.s.sql.begin)
-		l.add(&b, l.s.sql.lock, keys)
+	if l.rows.reads {
+		l.add(&b, l.s.sql.read, keys)
+		_, err := l.read(ctx, &b)
+		return err
 	}
+	l.add(&b, l.s.sql.begin)
+	if !l.missing {
+		l.add(&b, l.s.sql.lock, keys)
+		found, err := l.read(ctx, &b)
+		if err != nil || found == len(l.rows.all) {
+			return err
+		}
+		b = pgconn.Batch{}
+		l.add(&b, l.s.sql.rollback)
+		l.add(&b, l.s.sql.begin)
+	}
+	l.add(&b, l.s.sql.make, keys)
 	l.add(&b, l.s.sql.read, keys)
-	results := l.conn.ExecBatch(ctx, &b)
+	_, err := l.read(ctx, &b)
+	l.missing = l.made > 0
+	return err
+}
+
+// read runs statements, and reads the rows in their results. It returns how many they are. l.made is how
+// many were made.
+func (l *lane) read(ctx context.Context, b *pgconn.Batch) (found int, err error) {
+	results := l.conn.ExecBatch(ctx, b)
 	for results.NextResult() {
 		r := results.ResultReader()
 		for r.NextRow() {
-			l.rows.read(r.Values())
+			if l.rows.read(r.Values()) {
+				found++
+			}
+		}
+		if tag, _ := r.Close(); tag.Insert() { // its error is that of results
+			l.made = tag.RowsAffected()
 		}
 	}
-	return results.Close()
+	return found, results.Close()
 }
 
 // finish writes rows, if there are some, and ends the transaction.

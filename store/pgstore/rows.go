@@ -65,29 +65,20 @@ func (rs *rows) load(batch []*request) {
 // epoch is the instant from which PostgreSQL counts microseconds: 2000-01-01.
 const epoch = 946_684_800_000_000
 
-// read uses one row of the server's answer: a key and its state, or its time without a key.
-func (rs *rows) read(values [][]byte) {
-	if len(values) != 2 {
-		return
-	}
+// read uses one row of the server's answer: a key and its state, or its time without a key. It
+// reports whether it was that of a key.
+func (rs *rows) read(values [][]byte) bool {
 	if values[0] == nil && len(values[1]) == 8 {
 		rs.now = window.Instant(int64(binary.BigEndian.Uint64(values[1])) + epoch)
-		return
+		return false
 	}
-	var k key
-	if copy(k[:], values[0]) != len(k) {
-		return
-	}
-	i, known := rs.index[k]
-	if !known {
-		return
-	}
-	r := &rs.all[i]
+	r := &rs.all[rs.index[key(values[0])]]
 	r.before = append(r.before[:0], values[1]...)
 	var ok bool
 	if r.state, ok = decode(r.state[:0], values[1]); !ok {
-		r.err = &stateError{k}
+		r.err = &stateError{r.key}
 	}
+	return true
 }
 
 // decide decides a request; of are the rows of its ops.

@@ -20,7 +20,7 @@ type statement struct{ name, text string }
 
 // statements are what a lane runs.
 type statements struct {
-	begin, commit, lock, read, write statement
+	begin, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
 	create, fill, meta, size, sweep string
@@ -28,7 +28,7 @@ type statements struct {
 
 // all returns the statements that lanes prepare.
 func (s *statements) all() []statement {
-	return []statement{s.begin, s.commit, s.lock, s.read, s.write}
+	return []statement{s.begin, s.commit, s.rollback, s.lock, s.make, s.read, s.write}
 }
 
 // statementsFor returns the statements with names of tables that begin with prefix.
@@ -38,16 +38,22 @@ func statementsFor(prefix string) statements {
 		return statement{prefix + "_" + name, named.Replace(text)}
 	}
 	return statements{
-		begin:  text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`),
-		commit: text("commit", `COMMIT`),
+		begin:    text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`),
+		commit:   text("commit", `COMMIT`),
+		rollback: text("rollback", `ROLLBACK`),
+
+		// Locks the rows of keys that exist, in their order, reads them, and then the server's
+		// time, in microseconds since 2000.
+		lock: text("lock", `WITH locked AS (SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE)
+			SELECT key, state FROM locked UNION ALL SELECT NULL, timestamptz_send(clock_timestamp())`),
 
 		// Locks the rows of keys, in their order, and makes those that are missing. The
 		// condition is never true: it leaves a row as it is, locked.
-		lock: text("lock", `INSERT INTO COUNTERS (key, state, expires, name)
+		make: text("make", `INSERT INTO COUNTERS (key, state, expires, name)
 			SELECT k, '', 0, '' FROM unnest($1::bytea[]) k
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
-		// Reads rows, and then the server's time, in microseconds since 2000.
+		// Reads rows and the server's time.
 		read: text("read", `SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[])
 			UNION ALL SELECT NULL, timestamptz_send(clock_timestamp())`),
 
