@@ -164,7 +164,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/redisstore", "window"}},
+	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "window",

@@ -19,8 +19,10 @@ require (
 	github.com/weirhq/weir v0.1.0
 	github.com/weirhq/weir/api v0.1.0
 	github.com/weirhq/weir/client v0.1.0
+	github.com/weirhq/weir/internal/pgtest v0.1.0
 	github.com/weirhq/weir/internal/redistest v0.1.0
 	github.com/weirhq/weir/rulefile v0.1.0
+	github.com/weirhq/weir/store/pgstore v0.1.0
 	github.com/weirhq/weir/store/redisstore v0.1.0
 	go.opentelemetry.io/contrib/bridges/prometheus v0.72.0
 	go.opentelemetry.io/otel v1.47.0

@@ -1,7 +1,7 @@
 // Package pgtest runs real PostgreSQL servers for tests. They listen on free ports of the
 // loopback, keep their files in a directory of the test and end with the test.
 //
-// Without the programs of PostgreSQL, tests skip, or fail when WEIR_REQUIRE_POSTGRES=1.
+// Without the programs of PostgreSQL, tests skip, or fail when WEIR_REQUIRE_PROGRAMS=1.
 // WEIR_POSTGRES_BIN names the directory that has initdb, postgres and psql; by default it is
 // the newest one of Debian's packages, or that of the initdb in PATH. The servers do not run
 // as root: a test of root's runs them as the user postgres or nobody.
@@ -40,7 +40,7 @@ func programs(t testing.TB) string {
 	switch {
 	case err == nil:
 		return filepath.Dir(path)
-	case os.Getenv("WEIR_REQUIRE_POSTGRES") == "1":
+	case os.Getenv("WEIR_REQUIRE_PROGRAMS") == "1":
 		t.Fatal("install PostgreSQL, or name the directory of its programs in WEIR_POSTGRES_BIN")
 	default:
 		t.Skip("install PostgreSQL to run this test")

@@ -23,7 +23,7 @@ type statements struct {
 	begin, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
-	create, fill, meta, size, sweep string
+	create, meta, size, sweep string
 }
 
 // all returns the statements that lanes prepare.
@@ -62,8 +62,9 @@ func statementsFor(prefix string) statements {
 			ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires, name = excluded.name`),
 
 		create: named.Replace(`
-			CREATE TABLE META (name text PRIMARY KEY, value bytea NOT NULL);
-			CREATE %s TABLE COUNTERS (
+			SELECT pg_advisory_xact_lock(hashtext('COUNTERS'), 1);
+			CREATE TABLE IF NOT EXISTS META (name text PRIMARY KEY, value bytea NOT NULL);
+			CREATE %s TABLE IF NOT EXISTS COUNTERS (
 				key     bytea  PRIMARY KEY,
 				state   bytea  NOT NULL,
 				expires bigint NOT NULL,
@@ -76,9 +77,9 @@ func statementsFor(prefix string) statements {
 				autovacuum_vacuum_cost_delay = 0
 			);
 			ALTER TABLE COUNTERS ALTER COLUMN state SET STORAGE EXTERNAL, ALTER COLUMN name SET STORAGE PLAIN;
-			COMMENT ON TABLE COUNTERS IS 'counters of weir: key is a digest, name is for people, expires is in microseconds since 1970'`),
+			COMMENT ON TABLE COUNTERS IS 'counters of weir: key is a digest, name is for people, expires is in microseconds since 1970';
+			INSERT INTO META (name, value) VALUES ('version', '%s'), ('members', '%s') ON CONFLICT DO NOTHING`),
 		meta: named.Replace(`SELECT value FROM META WHERE name = $1`),
-		fill: named.Replace(`;INSERT INTO META (name, value) VALUES ('version', '%s'), ('members', '%s')`),
 		size: named.Replace(`SELECT (pg_relation_size('COUNTERS') / current_setting('block_size')::int8)::text`),
 
 		// Deletes expired rows in a range of blocks, unless another store does so. It waits for no lock.
@@ -89,56 +90,36 @@ func statementsFor(prefix string) statements {
 	}
 }
 
-// The server's codes for a table that does not exist, and for one that does.
-const (
-	undefinedTable = "42P01"
-	duplicateTable = "42P07"
-)
-
-// prepare makes the tables if there are none, and learns what the store needs of them. Stores that start at the same time make them once.
+// prepare makes the tables if there are none, and learns what the store needs of them. Stores
+// that start at the same time make them once.
 func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
 	if s.members.Load() != nil {
 		return nil
 	}
-	got, err := s.meta(ctx, c, "version")
-	if undefined(err) {
-		if err := s.create(ctx, c); err != nil {
+	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
+	if exists.Err != nil {
+		return exists.Err
+	}
+	if len(exists.Rows) == 0 {
+		unlogged := ""
+		if s.config.durability == durabilityUnlogged {
+			unlogged = "UNLOGGED"
+		}
+		// The statements of one Exec are one transaction.
+		if err := c.Exec(ctx, fmt.Sprintf(s.sql.create, unlogged, version, rand.Text())).Close(); err != nil {
 			return fmt.Errorf("make the tables: %w", err)
 		}
-		got, err = s.meta(ctx, c, "version")
 	}
-	switch {
-	case err != nil:
-		return err
-	case string(got) != version:
-		return fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
+	got, err := s.meta(ctx, c, "version")
+	if err == nil && string(got) != version {
+		err = fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
 	}
-	members, err := s.meta(ctx, c, "members")
 	if err != nil {
 		return err
 	}
-	s.members.Store(&members)
-	return nil
-}
-
-// undefined reports whether a table does not exist.
-func undefined(err error) bool {
-	var said *pgconn.PgError
-	return errors.As(err, &said) && said.Code == undefinedTable
-}
-
-// create makes the tables, unless another store has meanwhile.
-func (s *Store) create(ctx context.Context, c *pgconn.PgConn) error {
-	unlogged := ""
-	if s.config.durability == durabilityUnlogged {
-		unlogged = "UNLOGGED"
-	}
-	// The statements of one Exec are one transaction.
-	lock := fmt.Sprintf(`SELECT pg_advisory_xact_lock(hashtext('%s_counters'), 1);`, s.config.prefix)
-	err := c.Exec(ctx, lock+fmt.Sprintf(s.sql.create, unlogged)+fmt.Sprintf(s.sql.fill, version, rand.Text())).Close()
-	var said *pgconn.PgError
-	if errors.As(err, &said) && said.Code == duplicateTable {
-		return nil
+	members, err := s.meta(ctx, c, "members")
+	if err == nil {
+		s.members.Store(&members)
 	}
 	return err
 }
