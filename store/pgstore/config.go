@@ -87,6 +87,11 @@ func Parse(rawURL string) (Config, error) {
 		faults.Addf("store", "options: a %% that no two hex digits follow, or a semicolon")
 		return c, faults.Err()
 	}
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		if len(options[name]) > 1 {
+			faults.Addf("store."+name, "given twice")
+		}
+	}
 	number := func(name string, to *int, most int) {
 		if text := take(options, name); text != "" {
 			n, err := strconv.Atoi(text)
