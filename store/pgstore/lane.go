@@ -130,7 +130,7 @@ func (l *lane) serve() error {
 				err = l.sweep()
 			}
 		case <-l.s.queue.wake:
-			for err == nil {
+			for !l.conn.IsClosed() {
 				if l.batch = l.s.queue.take(l.batch[:0], maxBatch); len(l.batch) == 0 {
 					break
 				}
@@ -138,7 +138,7 @@ func (l *lane) serve() error {
 				clear(l.batch)
 			}
 		}
-		if err != nil && l.conn.IsClosed() {
+		if l.conn.IsClosed() {
 			return err
 		}
 	}
@@ -151,8 +151,7 @@ func (l *lane) probe() error {
 	return l.conn.Ping(ctx)
 }
 
-// flush decides the batch in one transaction. The error is one after which no other batch
-// should follow at once.
+// flush decides the batch in one transaction.
 func (l *lane) flush() error {
 	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()

@@ -85,7 +85,8 @@ func (rs *rows) read(values [][]byte) bool {
 func (rs *rows) decide(r *request, of []int32, now window.Instant, members []byte) {
 	if r.change != nil {
 		w := &rs.all[of[0]]
-		if r.calls[0].Err = w.err; w.err != nil && r.reads {
+		if r.reads && w.err != nil {
+			r.calls[0].Err = w.err
 			return
 		}
 		w.limit = r.ops[0].Limit

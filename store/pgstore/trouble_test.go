@@ -222,3 +222,51 @@ func TestNoDeadlocks(t *testing.T) {
 		t.Errorf("the server's log has errors:\n%s", n.Log())
 	}
 }
+
+// Calls that the server refuses fail at once, all of them, and are not counted.
+func TestRefusedStatements(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s, err := pgstore.Open(t.Context(), n.URL("timeout=20s", "connections=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := take(t, s, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	n.Must("ALTER TABLE weir_counters RENAME TO elsewhere")
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			_, err := take(t, s, "ann")
+			if why, uncounted := reason(err); why != "refused" || !uncounted {
+				t.Errorf("got %v, want refused and not counted", err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("took %v, want no time-out", took)
+	}
+	n.Must("ALTER TABLE elsewhere RENAME TO weir_counters; UPDATE weir_counters SET state = '\\x63'")
+	if _, err := take(t, s, "bob"); err != nil {
+		t.Error(err)
+	}
+	calls := []store.Call{{Verb: store.Take, Ops: []store.Op{op("cat"), op("ann")}}, {Verb: store.Take, Ops: []store.Op{op("dan")}}}
+	if err := s.Do(t.Context(), calls); err != nil || calls[1].Err != nil {
+		t.Errorf("got %v, %v, want the second call counted", err, calls[1].Err)
+	}
+	var out *store.OutageError
+	if !errors.As(calls[0].Err, &out) || out.Reason != "foreign" || len(out.Ops) != 1 || out.Ops[0] != 1 {
+		t.Errorf("got %v, want the second op foreign", calls[0].Err)
+	}
+	o := op("ann")
+	if err := s.Forget(t.Context(), &o); err != nil {
+		t.Error(err)
+	}
+	if got := used(t, s, "ann") + used(t, s, "cat"); got != 0 {
+		t.Errorf("got %d hits, want none", got)
+	}
+}
