@@ -75,7 +75,7 @@ func (a *API) plan(x *exchange, i int, d *descriptor) error {
 		if err != nil {
 			return err
 		}
-		if it.Request.Rules, err = a.overrides.rules(o, o.native); err != nil {
+		if it.Request.Rules, err = a.overrides.rules(x.engine, i, o, o.native); err != nil {
 			return err
 		}
 		it.Request.Attributes = []weir.Attribute{{Name: descriptorAttribute, Value: textOf(d.entries, nil)}, domain}

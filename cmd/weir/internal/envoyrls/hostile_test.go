@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	types "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
@@ -154,6 +158,42 @@ func FuzzExcess(f *testing.F) {
 		_, err := api.Answer(t.Context(), engine, in)
 		if early := envoyrls.Excess(marshal(t, in)); early != nil && (err == nil || err.Error() != early.Error()) && in.Domain != "" && key%1100 > 0 {
 			t.Fatalf("got %v before it is read, and %v afterwards", early, err)
+		}
+	})
+}
+
+// Callers choose the lengths of the limits that come with calls, and each length takes memory of its own: a namespace
+// has only some of them at a time.
+func TestManyLengths(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api, engine := newAPI(t, perUser)
+		other, _ := scripttest.NewEngine(t, perUser, func() window.Instant { return window.At(scripttest.Start) })
+		ask := func(engine envoyrls.Engine, seconds uint32) error {
+			_, err := api.Answer(t.Context(), engine, &rls.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{
+				Entries: []*common.RateLimitDescriptor_Entry{{Key: "k", Value: "v"}},
+				Limit:   &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 5, Unit: types.RateLimitUnit_SECOND, UnitMultiplier: wrapperspb.UInt32(seconds)},
+			}}})
+			return err
+		}
+		for i := range uint32(256) {
+			if err := ask(engine, 1000+i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const want = "weir: descriptors[0].limit: more than 256 different lengths are in use"
+		if err := ask(engine, 999); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if err := ask(engine, 1000); err != nil {
+			t.Errorf("a length in use: got %v", err)
+		}
+		if err := ask(other, 999); err != nil {
+			t.Errorf("another namespace: got %v", err)
+		}
+		time.Sleep(2002 * time.Second) // the counters of the shortest ones have expired
+		if err := ask(engine, 999); err != nil {
+			t.Errorf("after the shortest one has expired: got %v", err)
 		}
 	})
 }
