@@ -30,7 +30,7 @@ func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 // Take counts h at now, for a key in state s, if l admits all of h. It returns
 // the next state. If l denies h, Take returns s unchanged.
 func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
-	next = l.take(&r, s, now, h)
+	next = l.Do(verb.Take, &r, s, now, h, nil)
 	return next, r
 }
 
@@ -45,10 +45,31 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		l.look(r, s, now, h)
 		return s
 	case verb.Take:
-		if named && (l.HoldLength() > 0 || l.undated) {
+		switch {
+		case named && (l.HoldLength() > 0 || l.undated):
 			return l.takeWrapped(r, s, now, h.clean(), &hold.ID)
+		case l.isDateLog(s):
+			now = datesInstant(s, now)
+			if l.log.checkDates(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
+				s = l.log.addDates(r, s, now, h.N)
+			}
+			return s
+		case l.isWrapped(s):
+			return l.takeWrapped(r, s, now, h.clean(), nil)
 		}
-		return l.take(r, s, now, h)
+		now, h = l.instantFor(s, now), h.clean()
+		before, fits := l.algorithm.look(s, now, h)
+		if fits > now || fits == never || h.N == 0 {
+			l.answer(r, now, orZero(l.algorithm, s), before, before, fits)
+			return s
+		}
+		s = l.algorithm.add(s, now, h.countable())
+		used := before + h.N
+		if l.recounts || h.N > MaxHits || used > MaxHits {
+			used, _ = l.algorithm.look(s, now, Hits{})
+		}
+		l.answer(r, now, orZero(l.algorithm, s), before, used, now)
+		return s
 	case verb.Record, verb.RecordNoStrike:
 		if !named || l.HoldLength() == 0 {
 			hold = nil
@@ -73,33 +94,6 @@ func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold
 		hold = &Hold{}
 	}
 	s, *r = l.holds.end(*l, v, s, now, h, *hold)
-	return s
-}
-
-// take implements Take and writes the answer into r, which must be the zero Result.
-func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
-	if l.isDateLog(s) {
-		now = datesInstant(s, now)
-		if l.log.checkDates(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
-			s = l.log.addDates(r, s, now, h.N)
-		}
-		return s
-	}
-	if l.isWrapped(s) {
-		return l.takeWrapped(r, s, now, h.clean(), nil)
-	}
-	now, h = l.instantFor(s, now), h.clean()
-	before, fits := l.algorithm.look(s, now, h)
-	if fits > now || fits == never || h.N == 0 {
-		l.answer(r, now, orZero(l.algorithm, s), before, before, fits)
-		return s
-	}
-	s = l.algorithm.add(s, now, h.countable())
-	used := before + h.N
-	if l.recounts || h.N > MaxHits || used > MaxHits {
-		used, _ = l.algorithm.look(s, now, Hits{})
-	}
-	l.answer(r, now, orZero(l.algorithm, s), before, used, now)
 	return s
 }
 

@@ -12,12 +12,12 @@ import (
 func (s *Store) apply(p *opSlot, op *store.Op, do verb.Verb, hits window.Hits) {
 	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
 	if hits.N == 0 && do <= verb.Refund {
-		if l.Do(verb.Look, r, state, p.now, hits, nil); do != verb.Take && r.Banned { // a ban denies takes and checks alone
+		if l.Do(verb.Look, r, state, p.now, hits, nil); do > verb.Take && r.Banned { // a ban denies takes and checks alone
 			r.Allowed, r.RetryAfter = true, 0
 		}
 		return
 	}
-	if l.Ban.For > 0 || l.HoldLength() > 0 {
+	if l.Ban.For > 0 || l.Hold > 0 {
 		p.keyspace.follow(l)
 	}
 	var hold *window.Hold
@@ -32,7 +32,7 @@ func (s *Store) apply(p *opSlot, op *store.Op, do verb.Verb, hits window.Hits) {
 	}
 	next := l.Do(do, r, work, p.now, hits, hold)
 	switch {
-	case do == verb.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
+	case do == verb.Look, do == verb.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
 		return // nothing has changed
 	case len(state) > 0 && len(next) > 0 && &next[0] == &state[0]:
 		p.at.Resize(len(next))

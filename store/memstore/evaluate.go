@@ -95,22 +95,33 @@ func lower(ops []store.Op, slots []opSlot) {
 }
 
 // takeOp takes op, which follows find. admitted reports whether all enforcing ops of the
-// call fit; a call of one op has not looked.
+// call fit, which take has looked at.
 func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
-	if op.Role == store.Always {
-		s.apply(p, op, verb.RecordNow, p.hits)
-		return
+	if op.Role == store.Enforce && !admitted {
+		s.takeDenied(p, op, true)
+	} else if s.apply(p, op, takeVerb(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
+		s.takeDenied(p, op, op.Role == store.Look)
 	}
-	denied := op.Role == store.Enforce && !admitted
-	if op.Role == store.Look { // evaluated as if it were denied
-		p.look(op, &op.Result)
-		denied = true
+}
+
+// takeVerb returns what a take does with an op that it does not deny because of another one.
+func takeVerb(r store.Role) verb.Verb {
+	switch r {
+	case store.Always:
+		return verb.RecordNow
+	case store.Look: // evaluated as if it were denied
+		return verb.Look
 	}
-	if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a denial of its own under a limit that bans is a strike
+	return verb.Take
+}
+
+// takeDenied ends a take of an op that was denied. looked reports whether the op was only
+// looked at: then a denial of its own under a limit that bans is a strike.
+func (s *Store) takeDenied(p *opSlot, op *store.Op, looked bool) {
+	if looked && !op.Result.Allowed && op.Limit.Ban.For > 0 {
 		s.apply(p, op, verb.Take, p.hits)
-		denied = denied || !op.Result.Allowed
 	}
-	if denied && op.CountDenied {
+	if op.CountDenied {
 		s.recordDenied(p, op)
 	}
 }

@@ -135,8 +135,8 @@ func (c *conn) settle() {
 
 // replyTo replies to a command of the batch that was decided.
 func (c *conn) replyTo(p pending) {
-	if p.command == cmdThrottle {
-		c.replyThrottle(&c.batch.throttles[p.at])
+	if statesLimit(p.command) {
+		c.replyThrottle(p.command, &c.batch.throttles[p.at])
 	} else {
 		c.reply(p.command, &c.batch.items[p.at])
 	}
