@@ -43,7 +43,7 @@ var arrows = map[string]arrow{
 	"internal/address":                 {pure: true},
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
 	"rule":                             {ours: []string{"internal/address", "internal/ruleset", "window"}, pure: true},
-	"store":                            {ours: []string{"window"}},
+	"store":                            {ours: []string{"internal/verb", "window"}},
 	"store/storetest":                  {ours: []string{"internal/verb", "store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
@@ -81,6 +81,8 @@ var arrows = map[string]arrow{
 		ours:   []string{"fault", "store", "store/redisstore/internal/conn", "store/redisstore/internal/doctor", "store/redisstore/internal/keyname", "store/redisstore/internal/script", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
+	"store/pgstore":              {ours: []string{"fault", "store", "window"}, theirs: []string{"github.com/jackc/pgx"}},
+	"internal/pgtest":            {}, // tests only, a module of its own
 	"internal/redistest":         {}, // tests only, a module of its own
 	"rulefile/internal/testfile": {ours: []string{"rule"}},
 	"rulefile": {
@@ -167,7 +169,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/redisstore", "window"}},
+	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "window",
@@ -364,7 +366,7 @@ func TestRequiresNothing(t *testing.T) {
 
 // TestInternals refuses imports of the library's internal packages by all modules but
 // the library and the program, so that library modules of different versions work
-// together. internal/redistest is a module of its own, for tests.
+// together. internal/redistest and internal/pgtest are modules of their own, for tests.
 func TestInternals(t *testing.T) {
 	t.Parallel()
 	for _, file := range goFiles(t) {
@@ -372,7 +374,7 @@ func TestInternals(t *testing.T) {
 			continue
 		}
 		for _, spec := range parse(t, file).Imports {
-			if strings.HasSuffix(file, "_test.go") && spec.Path.Value == `"`+module+`/internal/redistest"` {
+			if server, of := strings.CutPrefix(spec.Path.Value, `"`+module+"/internal/"); of && strings.HasSuffix(file, "_test.go") && (server == `redistest"` || server == `pgtest"`) {
 				continue
 			}
 			if strings.HasPrefix(spec.Path.Value, `"`+module+"/internal/") {
