@@ -12,7 +12,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/headers"
-	"github.com/weirhq/weir/internal/run"
 )
 
 // Service and File are the name of the protocol's service and of the file that
@@ -22,11 +21,6 @@ const (
 	File    = "envoy/service/ratelimit/v3/rls.proto"
 	Health  = "ratelimit"
 )
-
-// Engine decides requests. [weir.Engine] and [namespace.Namespace] are engines.
-type Engine interface {
-	Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error)
-}
 
 // Config configures an [API].
 type Config struct {
@@ -64,7 +58,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	x := &exchange{engine: ns, grpc: true, Reservation: c.Reservation()}
+	x := &exchange{engine: ns.Engine(), maxAnswer: ns.MaxAnswer(), grpc: true, Reservation: c.Reservation()}
 	defer x.Free()
 	var message rls.RateLimitRequest
 	in := grpcserver.Received{Message: &message, Admit: x.admitCall}
@@ -91,7 +85,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 
 // Answer answers one call by the rules of engine. The error is one that [grpcserver.Error] and
 // [answer.ProblemOf] know.
-func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+func (a *API) Answer(ctx context.Context, engine *weir.Engine, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
 	x := &exchange{engine: engine}
 	x.in.set(in)
 	if err := a.answer(ctx, x); err != nil {

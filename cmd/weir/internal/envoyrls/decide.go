@@ -55,7 +55,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 
 // run decides items, as one action or each by itself. It returns the first error.
 func (x *exchange) run(ctx context.Context, items []weir.Item, together bool) (allowed bool, err error) {
-	allowed, err = x.engine.Run(ctx, items, run.Options{Together: together, Admit: x.reserve})
+	allowed, err = x.engine.Run(ctx, items, run.Options{Together: together, MaxSize: x.maxAnswer, Admit: x.reserve})
 	for i := range items {
 		if err == nil {
 			err = items[i].Err

@@ -10,8 +10,9 @@ import (
 
 // An exchange is one call.
 type exchange struct {
-	engine Engine
-	in     request
+	engine    *weir.Engine
+	maxAnswer int64 // bytes; 0: no limit
+	in        request
 
 	takes   []weir.Item // of takeOf
 	others  []weir.Item // checks and refunds, of otherOf
