@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -22,23 +22,23 @@ func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 			p.look(op, &op.Result)
 		case store.Record:
 			if op.Hold != nil && op.Hold.NoStrike {
-				s.apply(p, op, verb.RecordNoStrike, p.hits)
+				s.apply(p, op, step.RecordNoStrike, p.hits)
 			} else {
-				s.apply(p, op, verb.Record, p.hits)
+				s.apply(p, op, step.Record, p.hits)
 			}
 		case store.Refund:
-			s.apply(p, op, verb.Refund, p.hits)
+			s.apply(p, op, step.Refund, p.hits)
 		case store.Settle:
-			s.apply(p, op, verb.Settle, window.Hits{N: op.N})
+			s.apply(p, op, step.Settle, window.Hits{N: op.N})
 		case store.Renew:
-			s.apply(p, op, verb.Renew, p.hits)
+			s.apply(p, op, step.Renew, p.hits)
 		}
 	}
 }
 
 // look evaluates op without counting. p.find has been called.
 func (p *opSlot) look(op *store.Op, r *window.Result) {
-	op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
+	op.Limit.Do(step.Look, r, p.at.State(), p.now, p.hits, nil)
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
@@ -98,7 +98,7 @@ func lower(ops []store.Op, slots []opSlot) {
 // call fit; a call of one op has not looked.
 func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
 	if op.Role == store.Always {
-		s.apply(p, op, verb.RecordNow, p.hits)
+		s.apply(p, op, step.RecordNow, p.hits)
 		return
 	}
 	denied := op.Role == store.Enforce && !admitted
@@ -107,7 +107,7 @@ func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
 		denied = true
 	}
 	if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a denial of its own under a limit that bans is a strike
-		s.apply(p, op, verb.Take, p.hits)
+		s.apply(p, op, step.Take, p.hits)
 		denied = denied || !op.Result.Allowed
 	}
 	if denied && op.CountDenied {
@@ -121,7 +121,7 @@ func (s *Store) recordDenied(p *opSlot, op *store.Op) {
 	r := &op.Result
 	own := *r
 	p.find() // a strike may have moved it
-	s.apply(p, op, verb.RecordDenied, p.hits)
+	s.apply(p, op, step.RecordDenied, p.hits)
 	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -150,28 +150,28 @@ func (m *model) apply(v store.Verb, op *store.Op) (r window.Result) {
 	if op.Hold != nil {
 		hold = *op.Hold
 	}
-	do := verb.Take
+	do := step.Take
 	switch v {
 	case store.Check:
 		return op.Limit.Check(state, m.now, hits)
 	case always:
-		do = verb.RecordNow
+		do = step.RecordNow
 	case denied:
-		do = verb.RecordDenied
+		do = step.RecordDenied
 	case store.Record:
-		if do = verb.Record; hold.NoStrike {
-			do = verb.RecordNoStrike
+		if do = step.Record; hold.NoStrike {
+			do = step.RecordNoStrike
 		}
 	case store.Refund:
-		do = verb.Refund
+		do = step.Refund
 	case store.Settle:
-		do = verb.Settle
+		do = step.Settle
 	case store.Cancel:
-		do, hits.N = verb.Settle, 0
+		do, hits.N = step.Settle, 0
 	case store.Renew:
-		do = verb.Renew
+		do = step.Renew
 	case giveBack:
-		do = verb.GiveBack
+		do = step.GiveBack
 	}
 	m.states[at] = op.Limit.Do(do, &r, state, m.now, hits, &hold.Hold)
 	return r
