@@ -56,7 +56,7 @@ var arrows = map[string]arrow{
 	"store/durable":                    {ours: []string{"internal/datadir", "internal/hook", "store", "window"}},
 	"internal/plan":                    {ours: []string{"fault", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
 	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/step", "store", "window"}},
-	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "window"}},
+	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "store/memstore", "window"}},
 	".": {ours: []string{
 		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
 	}},
@@ -156,6 +156,11 @@ var arrows = map[string]arrow{
 		ours:   []string{"cmd/weir/internal/files", "cmd/weir/internal/rulewriter", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
+	"cmd/weir/internal/xds": {
+		ours:   []string{"cmd/weir/internal/config", "cmd/weir/internal/envoyfile"},
+		theirs: []string{"github.com/cenkalti/backoff/v5", "github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"},
+	},
+	"cmd/weir/internal/xdstest": {theirs: []string{"github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"}}, // tests only
 	"cmd/weir/internal/envoyrls": {
 		ours:   append([]string{"cmd/weir/internal/envoyfile", "cmd/weir/internal/grpcserver", "headers"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
@@ -168,7 +173,7 @@ var arrows = map[string]arrow{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
-			"cmd/weir/internal/telemetry", "cmd/weir/internal/top",
+			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/xds",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},

@@ -11,22 +11,16 @@ import (
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
-// call is one request on its way through the engine. It is read, and then decided on the
-// fast path, or planned and run. Calls are pooled, so that their memory is reused.
+// call is one request on its way through the engine. It is read, planned and decided. Calls are
+// pooled, so that their memory is reused.
 type call struct {
 	plan   plan.Plan
 	first  drive.Task // the ops that are decided in one step
 	second drive.Task // the ops that wait for the outcome of first
 	ids    ids
-
-	// fast are the ops of the fast path, which refer to nothing of the request but keys.
-	// storeErr is the error of the store if the fast path has asked it in vain, or nil.
-	fast     drive.Task
-	storeErr error
 }
 
 // read reads r, and finds the rules that match it.
@@ -52,42 +46,6 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 	to.Values = valuesOf(to.Values, rules.Compiled, r.Attributes)
 	p.Matched = rules.Match(to.Values, p.Matched[:0], verb.NeedsReceipt())
 	return nil
-}
-
-// decideFast decides c if it is a check, a take or a record of plain rules
-// ([plan.Prepared]) on a store in memory, as most requests of most programs are, and
-// writes the decision into d, which is empty. It needs no outage policy and none of what
-// holds, verdict rules and bans need. It reports false if c has to be planned; see
-// decide, with which FuzzFast compares it.
-func (c *call) decideFast(ctx context.Context, memory *memstore.Store, d *Decision, o *run.Options) (decided bool, err error) {
-	p, t := &c.plan, &c.fast
-	if p.Request.Verb > store.Record || len(p.Matched) == 0 {
-		return false, nil
-	}
-	if cap(t.Ops) < len(p.Matched) {
-		t.Ops = make([]store.Op, len(p.Matched))
-	}
-	t.Ops, t.Of, t.Denied = t.Ops[:len(p.Matched)], p.Matched, -1
-	for n, i := range p.Matched {
-		common, op := p.Rules.Prepared(i), &t.Ops[n]
-		if !common.Plain {
-			return false, nil
-		}
-		if common.SameKey && n > 0 && p.Matched[n-1] == i-1 {
-			op.Key = t.Ops[n-1].Key
-		} else {
-			op.Key = p.KeyBytes(i)
-		}
-		op.Space, op.Limit, op.N, op.Role = common.Space, common.Limit, p.Request.Hits, common.Role
-	}
-	if err = c.checkSize(o, p.Matched, nil); err != nil {
-		return true, err
-	}
-	c.storeErr = memory.Decide(ctx, p.Request.Verb, t.Ops)
-	if decided = c.storeErr == nil; decided {
-		writeDecision(d, p, t, true)
-	}
-	return decided, nil
 }
 
 // makePlan plans what to ask of the store for c, which was read from r.
@@ -120,23 +78,21 @@ func (c *call) planSecond() {
 	c.second.Ops, c.second.Of = p.Second.List, p.Second.Of
 }
 
-// decide plans c, which was read from r and is not for the fast path, makes driver decide it,
-// and writes the decision into d, which is empty.
+// decide plans c, which was read from r, makes driver decide it, and writes the decision into d, which
+// is empty.
 func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r *Request, d *Decision, o *run.Options) error {
 	if err := c.makePlan(r, seals); err != nil {
 		return err
 	}
-	if c.storeErr == nil { // otherwise the fast path has checked the size
-		if err := c.checkSize(o, c.plan.First.Of, c.plan.Second.Of); err != nil {
-			return err
-		}
+	if err := c.checkSize(o, c.plan.First.Of, c.plan.Second.Of); err != nil {
+		return err
 	}
 	if len(c.first.Ops) == 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		c.first.Denied = -1
-	} else if driver.Run(ctx, &c.first, c.storeErr); c.first.Err != nil {
+	} else if driver.Run(ctx, &c.first, nil); c.first.Err != nil {
 		return c.failed()
 	}
 	if len(c.second.Ops) > 0 {
@@ -214,6 +170,5 @@ func (c *call) reset() {
 		c.second.Ops = nil
 		c.second.Reset()
 	}
-	c.storeErr = nil
 	p.Reset()
 }

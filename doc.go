@@ -91,4 +91,12 @@
 //
 // Engines, limiters and counters are safe for concurrent use. An [Observer] is
 // called after each decision and each error, and at each outage.
+//
+// # Other packages
+//
+//	httplimit           middleware for net/http; grpclimit and contrib have others
+//	httplimit/outbound  limits the requests that a program sends
+//	compat/rate         the API of golang.org/x/time/rate
+//	weirslog            an observer for log/slog; contrib has weirprom and weirotel
+//	weirtest            a store for the tests of programs
 package weir

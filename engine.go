@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
 )
 
 // Engine decides requests by a set of rules. Make one with [NewEngine]. The
@@ -44,7 +43,6 @@ type Engine struct {
 	seals     seals
 	owned     bool // Close closes the store
 	namespace string
-	memory    *memstore.Store // the driver's store, if it is in memory, for the fast path; or nil
 	observer  Observer
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
@@ -63,7 +61,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	e := &Engine{namespace: o.namespace, observer: o.observer}
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
-	e.memory, e.seals = hooks.Memory, newSeals(hooks.Keyed)
+	e.seals = newSeals(hooks.Keyed)
 	e.calls.New = func() any { return new(call) }
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -173,13 +171,7 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	d.reset()
 	c := e.calls.Get().(*call)
 	if err = c.read(rules, verb, r); err == nil {
-		decided := false
-		if e.memory != nil {
-			decided, err = c.decideFast(ctx, e.memory, d, o)
-		}
-		if !decided {
-			err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
-		}
+		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 	}
 	c.reset()
 	e.calls.Put(c)

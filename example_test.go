@@ -205,6 +205,23 @@ func ExampleWithOutage() {
 	// Output: true true <nil>
 }
 
+// Four processes share a store. While it is unavailable, each of them admits a quarter of the quota from memory of its own.
+func ExampleWithNodes() {
+	counts := &away{memstore.New()}
+	defer counts.Close()
+	posts := weir.MustLimiter(weir.Sliding(8, time.Hour),
+		weir.WithStore(counts), weir.WithName("posts"), weir.WithNodes(func() int { return 4 }))
+	defer posts.Close()
+	for range 3 {
+		r, err := posts.Allow(context.Background(), "user:42")
+		fmt.Println(r.Allowed, r.Remaining, r.Degraded, err)
+	}
+	// Output:
+	// true 1 true <nil>
+	// true 0 true <nil>
+	// false 0 true <nil>
+}
+
 // away is a store that nothing reaches.
 type away struct{ store.Store }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
-	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -19,10 +18,10 @@ import (
 
 // Limiter holds each key to one limit, or to several that admit a hit together
 // ([And]). Make one with [NewLimiter] or [MustLimiter]. The methods of a nil or zero
-// Limiter return an error, except Limit and Limits, which return none, and Close, which
-// does nothing.
+// Limiter return an error, except Name, Limit and Limits, which return zero values, and
+// Close, which does nothing.
 //
-// Each key has its own counter, one for each limit. The empty key is a key like any other.
+// Each key has a counter of its own under each limit. The empty key is a key like any other.
 //
 // Allow, AllowN, AllowUpTo and AllowMember ask the limit: they count if the limit admits
 // the hits, and change nothing if it does not. Wait and WaitN sleep until the hits are
@@ -46,8 +45,7 @@ type Limiter struct {
 	limit  *window.Compiled // the first of limits
 	space  *store.Space     // of limit
 	driver drive.Driver
-	fast   *memstore.Store // memory if do asks it without driver: one limit, no observer; else nil
-	memory *memstore.Store // of the store, or nil
+	fast   *memstore.Store // the store in memory if do asks it without driver: one limit, no observer; else nil
 
 	limits   []counted
 	distinct bool // the limits count members
@@ -112,10 +110,9 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		observer: o.observer,
 		waiting:  waiting{most: cmp.Or(o.maxWaiting, maxWaiting)},
 	}
-	var hooks hook.Hooks
-	hooks, m.owned = o.openStore(&m.driver)
-	if m.memory = hooks.Memory; m.observer == nil && len(limits) == 1 {
-		m.fast = hooks.Memory
+	_, m.owned = o.openStore(&m.driver)
+	if m.observer == nil && len(limits) == 1 {
+		m.fast = m.driver.Memory
 	}
 	m.calls.New = m.newCall
 	return m, nil
@@ -383,7 +380,7 @@ func (m *Limiter) now() (t time.Time) {
 // decide asks the store, applies the outage policy where it cannot answer, and calls the
 // observer, if there is one. It writes the answer into r, which is empty.
 func (m *Limiter) decide(ctx context.Context, a *limiterCall, key string, err error, began time.Time, r *Result) error {
-	m.run(ctx, a, err)
+	m.driver.Run(ctx, &a.task, err)
 	if err = a.task.Err; err == nil && m.mustCount && len(a.task.Ops) == 0 {
 		err = a.task.Outage
 	}
@@ -419,17 +416,6 @@ func (m *Limiter) call(verb store.Verb, key, member string, n int64) *limiterCal
 	a.hits = n
 	a.task.Verb, a.task.Policies, a.task.Denied = verb, &m.policy, -1
 	return a
-}
-
-// run decides a. A store in memory is asked directly, and needs the driver only in an outage.
-func (m *Limiter) run(ctx context.Context, a *limiterCall, err error) {
-	if m.memory != nil && err == nil {
-		err = m.memory.Decide(ctx, a.task.Verb, a.ops)
-		if err == nil {
-			return
-		}
-	}
-	m.driver.Run(ctx, &a.task, err)
 }
 
 // end gives a back to the pool, unless an outage has rearranged its ops.

@@ -48,7 +48,7 @@ func BenchmarkLimits(b *testing.B) {
 		further []weir.Limit
 	}{
 		{"one sliding", weir.Sliding(100, 5*time.Microsecond), nil},
-		{"two sliding", weir.Sliding(100, 5*time.Microsecond), []weir.Limit{weir.Sliding(1000, 50*time.Microsecond)}},
+		{"two sliding", weir.Sliding(100, 5*time.Microsecond), []weir.Limit{weir.Sliding(100, 10*time.Microsecond)}},
 		{"one bucket", weir.Bucket(1e9, time.Second, 0), nil},
 		{"two buckets", weir.Bucket(1e9, time.Second, 0), []weir.Limit{weir.Bucket(1e9, time.Minute, 0)}},
 		{"one fixed", weir.Fixed(1e9, time.Minute), nil},

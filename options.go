@@ -252,7 +252,7 @@ func (o *options) openStore(d *drive.Driver) (hooks hook.Hooks, owned bool) {
 	if o.local != nil || shared && o.outage == rule.OutageLocal {
 		d.Local = o.fallback(o)
 	}
-	d.Timed = hooks.Timed
+	d.Memory, d.Timed = hooks.Memory, hooks.Timed
 	return hooks, owned
 }
 

@@ -120,7 +120,7 @@ func (m *Limiter) leastWait(ctx context.Context, key string, ahead, n int64) (le
 	for i := range a.ops {
 		a.ops[i].N = togetherHits(m.limits[i].limit, ahead, n)
 	}
-	if m.run(ctx, a, nil); a.task.Err != nil || a.task.Outage != nil {
+	if m.driver.Run(ctx, &a.task, nil); a.task.Err != nil || a.task.Outage != nil {
 		return 0, a.task.Err
 	}
 	for i := range a.ops {

@@ -33,7 +33,7 @@ func TestPage(t *testing.T) { // not parallel: it measures the heap of the proce
 	if err := run([]string{"-quick", "-images", filepath.Join(folder, "images"), "-page", page, "-results", results}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	compareWhole(t, pageFile, read(t, page), 4)
+	compareWhole(t, pageFile, read(t, page), 3)
 	compareWhole(t, resultsFile, read(t, results), len(sections())+1)
 }
 
@@ -61,7 +61,7 @@ func TestPageFitsResults(t *testing.T) {
 	if n := strings.Count(page, "\n"); n > 120 {
 		t.Errorf("the page has %d lines, want at most 120", n)
 	}
-	run := regexp.MustCompile(`(?m)^- run: .*$`)
+	run := regexp.MustCompile(`(?m)^One run of .* take turns\.`)
 	if got, want := run.FindString(page), run.FindString(results); got != want || got == "" {
 		t.Errorf("the page has %q, the results %q", got, want)
 	}

@@ -1,6 +1,7 @@
 package headers
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // now if there is none. It returns 0 if there is no wait, or one that is malformed.
 func ParseRetryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get(nameRetryAfter))
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(max(0, min(n, int64(window.MaxLength/time.Second)))) * time.Second
 	}
 	at, err := http.ParseTime(text)

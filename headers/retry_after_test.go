@@ -23,6 +23,8 @@ func TestParseRetryAfter(t *testing.T) {
 		{"-7", "", 0},
 		{"soon", "", 0},
 		{"9223372036854775807", "", window.MaxLength},
+		{"99999999999999999999", "", window.MaxLength},
+		{"-99999999999999999999", "", 0},
 		{date(time.Minute), "", time.Minute},
 		{date(time.Minute), date(time.Second), 59 * time.Second},
 		{date(-time.Minute), "", 0},

@@ -195,6 +195,24 @@ func (a *after) maxWords() int { return 1 + a.base.maxWords() + a.inner.maxWords
 // history returns nothing: neither of the two windows has all the hits.
 func (a *after) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
 
+// StillCounted returns how many of the hits in s still count at now: those that are used, and
+// under a limit with a condition those that count towards it, too. Recorded in an empty state,
+// as many hits use at least as much as s does. It is for weir's own reports.
+func (l *Compiled) StillCounted(s State, now Instant) int64 {
+	var p part
+	l.open(&p, s, now)
+	a, ok := p.algo.(*after)
+	if !ok || len(p.in) == 0 {
+		return l.Check(s, now, Hits{}).Used
+	}
+	b, in := split(p.in)
+	held, _ := a.base.look(b, p.now, Hits{})
+	if used, _ := a.inner.look(in, p.now, Hits{}); used > 0 {
+		return max(held, addHits(used, a.count-1)) // the first ones would count towards the condition only
+	}
+	return held
+}
+
 func validateAfter(l *Limit, f *faults) {
 	a := &l.After
 	if *a == (After{}) {

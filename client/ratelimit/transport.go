@@ -75,11 +75,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return answer, nil
 		}
 		left -= wait
-		drain(answer)
 		if t.Waiting != nil {
 			t.Waiting(r, wait, &limits)
 		}
 		timer := time.NewTimer(wait)
+		drain(answer, wait)
 		select {
 		case <-timer.C:
 		case <-r.Context().Done():
@@ -147,8 +147,11 @@ func again(r *http.Request) (*http.Request, bool) {
 	return next, true
 }
 
-// drain reads the rest of a short body, so that the connection can be used again.
-func drain(answer *http.Response) {
+// drain reads the rest of a short body, so that the connection can be used again. It closes the body of a server
+// that has not sent the rest after a time.
+func drain(answer *http.Response, patience time.Duration) {
+	late := time.AfterFunc(patience, func() { _ = answer.Body.Close() })
+	defer late.Stop()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, 64<<10))
 	_ = answer.Body.Close()
 }

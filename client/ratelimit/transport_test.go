@@ -231,3 +231,49 @@ func TestJitter(t *testing.T) {
 		}
 	})
 }
+
+// endless is a body of which nothing more arrives until it is closed.
+type endless struct{ closed chan struct{} }
+
+func (e endless) Read([]byte) (int, error) {
+	<-e.closed
+	return 0, errors.New("the body is closed")
+}
+
+func (e endless) Close() error {
+	select {
+	case <-e.closed:
+	default:
+		close(e.closed)
+	}
+	return nil
+}
+
+// A server that asks for a wait and never ends its answer does not make the wait longer.
+func TestEndlessDenial(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{begun: time.Now(), answers: []answer{{status: 429, header: "Retry-After: 30"}, {status: 200}}}
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
+			answer, err := s.RoundTrip(r)
+			if err == nil && answer.StatusCode == 429 {
+				answer.Body = endless{make(chan struct{})}
+			}
+			return answer, err
+		})
+		answer, err := (&http.Client{Transport: &ratelimit.Transport{Base: base, Jitter: -1}}).Get("http://a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(s.got, ", "); got != "0s GET, 30s GET" {
+			t.Errorf("got %s, want the second request after 30s", got)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import os
 import socket
+import threading
 import unittest
 from wsgiref.util import setup_testing_defaults
 
@@ -109,6 +110,26 @@ class ASGITest(unittest.IsolatedAsyncioTestCase):
         message, task = await self.ask(type="http", user="asgi")
         self.assertEqual(message["status"], 200)
         await task
+
+    async def test_gone_during_the_take(self):
+        answer, settled = threading.Event(), []
+
+        class Slow:
+            def take(self, attributes):
+                answer.wait()
+                return weir.Decision(True, "allow", receipt="r")
+
+            def settle(self, receipt, attributes):
+                settled.append(receipt)
+
+        middleware = weir_middleware.ASGI(self.app, Slow(), export)
+        task = asyncio.ensure_future(middleware({"type": "http", "user": "asgi"}, None, None))
+        await asyncio.sleep(0)  # until the task waits for the thread
+        task.cancel()
+        asyncio.get_running_loop().call_soon(answer.set)
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        self.assertEqual(settled, ["r"])
 
     async def test_not_limited(self):
         self.end.set()

@@ -55,7 +55,7 @@ class Problem(Exception):
 
 
 class Unreachable(Exception):
-    """The service did not answer, or has a fault or too much to do. The call may have counted."""
+    """The service did not answer, or has an internal error or too much to do. The call may have counted."""
 
 
 @dataclass(frozen=True)

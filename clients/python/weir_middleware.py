@@ -98,7 +98,14 @@ class ASGI:
         if attributes is None:
             await self.app(scope, receive, send)
             return
-        decision, status, header = await asyncio.to_thread(_ask, self.client, attributes)
+        asked = asyncio.ensure_future(asyncio.to_thread(_ask, self.client, attributes))
+        try:
+            decision, status, header = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            # The client has gone away, and the thread takes all the same.
+            decision, status, header = await asked
+            await asyncio.shield(asyncio.to_thread(_end, self.client, decision, attributes))
+            raise
         if status and scope["type"] == "websocket":
             await receive()  # websocket.connect
             await send({"type": "websocket.close", "code": 1013})

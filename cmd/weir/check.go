@@ -21,14 +21,14 @@ func newCheck() *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
 		Use:   "check FILE|DIR…",
-		Short: "Check rules files and print every fault and warning",
-		Long: `Check rules files and the list files that they name. Every fault is printed with
+		Short: "Check rules files and print every error and warning",
+		Long: `Check rules files and the list files that they name. Every error is printed with
 its place (file:line:column), the line itself, and what was expected. FILE may be
 - for the standard input. Of a directory, the file NAME.yaml of each namespace is
 checked, as weir serve --rules DIR reads them.
 
 Warnings show what is valid and probably not meant, such as a rule that never
-applies. Each has a name: --explain NAME tells more about it, and the key
+applies. Each has a name: --explain NAME tells more about it, and the field
 "ignore: NAME" in a rule, or at the top of the file, silences it.
 
 Koala's rule file and main file are checked, too: a file with a line [rules] or
@@ -36,7 +36,7 @@ rule_file = PATH is one of them. Warnings show where koala decides differently.
 
 To ask whether an action may happen, use weir take --check.
 
-Exit status: 0 no faults, 1 faults, or warnings with --strict.`,
+Exit status: 0 no errors, 1 errors, or warnings with --strict.`,
 		Example: `  weir check rules.yaml
   weir check rules/                         # a file for each namespace
   weir check --strict --json rules.yaml     # for continuous integration
@@ -86,17 +86,17 @@ type checkOptions struct {
 // weir check --json.
 type checked struct {
 	File     string    `json:"file"`
-	OK       bool      `json:"ok"` // no faults
+	OK       bool      `json:"ok"` // no errors
 	Rules    int       `json:"rules"`
-	Faults   []finding `json:"faults"`
+	Errors   []finding `json:"errors"`
 	Warnings []finding `json:"warnings"`
 
-	text string // faults as text
-	is   string // what the file contains, if it has no faults
+	text string // errors as text
+	is   string // what the file contains, if it has no errors
 	warn func(io.Writer)
 }
 
-// finding is a fault or a warning.
+// finding is an error or a warning.
 type finding struct {
 	Name    string `json:"name,omitempty"` // of a warning
 	Rule    string `json:"rule,omitempty"`
@@ -138,14 +138,14 @@ func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
 	}
 	switch {
 	case bad > 0:
-		return fmt.Errorf("faults in %d of %s", bad, plural(len(results), "file"))
+		return fmt.Errorf("errors in %d of %s", bad, plural(len(results), "file"))
 	case warnings > 0 && o.strict:
 		return fmt.Errorf("%s, which --strict does not accept", plural(warnings, "warning"))
 	}
 	return nil
 }
 
-// print prints faults and warnings to errs, and the number of rules to out.
+// print prints errors and warnings to errs, and the number of rules to out.
 func (c *checked) print(out, errs io.Writer) {
 	if c.warn != nil {
 		c.warn(errs)
@@ -183,14 +183,14 @@ func checkAll(cmd *cobra.Command, files []string) (all []checked) {
 
 // failed returns the result for a file that could not be read.
 func failed(name string, err error) checked {
-	c := checked{File: name, Faults: []finding{}, Warnings: []finding{}}
+	c := checked{File: name, Errors: []finding{}, Warnings: []finding{}}
 	c.fail(err)
 	return c
 }
 
 // checkFile checks one file.
 func checkFile(cmd *cobra.Command, name string) checked {
-	c := checked{File: name, Faults: []finding{}, Warnings: []finding{}}
+	c := checked{File: name, Errors: []finding{}, Warnings: []finding{}}
 	in, err := readSource(cmd, name)
 	if err != nil {
 		c.fail(err)
@@ -240,14 +240,14 @@ func (c *checked) koala(in source) {
 	c.is = plural(c.Rules, "koala rule") + ", " + plural(len(site.Warnings), "warning")
 }
 
-// fail records the faults in err.
+// fail records the errors in err.
 func (c *checked) fail(err error) {
 	c.text = err.Error()
 	for _, f := range fault.Of(err) {
-		c.Faults = append(c.Faults, findingOf("", f))
+		c.Errors = append(c.Errors, findingOf("", f))
 	}
-	if len(c.Faults) == 0 {
-		c.Faults = append(c.Faults, finding{Problem: err.Error()})
+	if len(c.Errors) == 0 {
+		c.Errors = append(c.Errors, finding{Problem: err.Error()})
 	}
 }
 

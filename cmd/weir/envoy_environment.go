@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -54,6 +55,7 @@ var envoySettings = []envoySetting{
 	{"LIMIT_REQUEST_RESET_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.RequestReset })},
 	{"SANITIZE_DESCRIPTOR_METRIC_DOTS", truth(func(c *config.Config) *bool { return &c.Envoy.NoDots })},
 	{"USE_PROMETHEUS", truth(func(c *config.Config) *bool { return &c.Envoy.Metrics })},
+	{"PROMETHEUS_PATH", wordIn(func(c *config.Config) *string { return &c.MetricsPath })},
 	{"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", truth(func(c *config.Config) *bool { return &c.ReadyNeedsStore })},
 	{"LIMIT_LIMIT_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Limit })},
 	{"LIMIT_REMAINING_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Remaining })},
@@ -83,11 +85,14 @@ func wordIn(field func(*config.Config) *string) func(*config.Config, string) err
 // the rule files.
 func (e envoyEnvironment) read(cmd *cobra.Command, cfg *config.Config, paths bool) error {
 	given := cmd.Flags().Changed
-	if paths && !given("envoy-config") {
+	if err := e.readXDS(cfg); err != nil {
+		return err
+	}
+	if paths && !given("envoy-config") && cfg.Envoy.XDS == nil {
 		cfg.Envoy.Dir = filepath.Join(cmp.Or(e.get("RUNTIME_ROOT"), "/srv/runtime_data/current"),
 			e.get("RUNTIME_SUBDIRECTORY"), cmp.Or(e.get("RUNTIME_APPDIRECTORY"), "config"))
 	}
-	warnings, err := e.others()
+	warnings, err := e.others(cfg.Envoy.XDS != nil)
 	if err != nil {
 		return err
 	}
@@ -118,6 +123,9 @@ func (e envoyEnvironment) read(cmd *cobra.Command, cfg *config.Config, paths boo
 			*a.to = net.JoinHostPort(cmp.Or(e.get(a.host), "127.0.0.1"), cmp.Or(e.get(a.port), a.usual))
 		}
 	}
+	if at := e.get("PROMETHEUS_ADDR"); cfg.Envoy.Metrics && !given("metrics-listen") {
+		cfg.MetricsListen = at
+	}
 	if err := e.readGRPC(cfg, given); err != nil {
 		return err
 	}
@@ -134,6 +142,78 @@ func (e envoyEnvironment) read(cmd *cobra.Command, cfg *config.Config, paths boo
 		cfg.LogFormat = strings.ToLower(format)
 	}
 	return nil
+}
+
+// readXDS sets the management server that sends the rules, if e names one.
+func (e envoyEnvironment) readXDS(cfg *config.Config) (err error) {
+	if kind := e.get("CONFIG_TYPE"); strings.EqualFold(kind, "FILE") || kind == "" {
+		return nil
+	} else if !strings.EqualFold(kind, "GRPC_XDS_SOTW") {
+		return &usageError{fmt.Sprintf("CONFIG_TYPE=%s: want FILE or GRPC_XDS_SOTW", kind)}
+	}
+	x := &config.XDS{
+		Server: cmp.Or(e.get("CONFIG_GRPC_XDS_SERVER_URL"), "localhost:18000"),
+		Node:   cmp.Or(e.get("CONFIG_GRPC_XDS_NODE_ID"), "default"),
+		Cert:   e.get("CONFIG_GRPC_XDS_CLIENT_TLS_CERT"), Key: e.get("CONFIG_GRPC_XDS_CLIENT_TLS_KEY"),
+		CA: e.get("CONFIG_GRPC_XDS_SERVER_TLS_CACERT"), ServerName: e.get("CONFIG_GRPC_XDS_SERVER_TLS_SAN"),
+		RetryAfter: 500 * time.Millisecond, MaxRetryAfter: 10 * time.Second, RetryJitter: 0.5, MaxMessage: 16 << 20,
+	}
+	if x.TLS, err = e.truth("CONFIG_GRPC_XDS_SERVER_USE_TLS"); err != nil {
+		return err
+	}
+	if x.Metadata, err = e.pairs("CONFIG_GRPC_XDS_NODE_METADATA", "="); err != nil {
+		return err
+	}
+	if x.Headers, err = e.pairs("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ":"); err != nil {
+		return err
+	}
+	for name, to := range map[string]*time.Duration{"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL": &x.RetryAfter, "XDS_CLIENT_BACKOFF_MAX_INTERVAL": &x.MaxRetryAfter} {
+		if value := e.get(name); value != "" {
+			if *to, err = time.ParseDuration(value); err != nil || *to <= 0 {
+				return wrongValue(name, value, cmp.Or(err, errors.New("want a duration above 0, such as 10s")))
+			}
+		}
+	}
+	if value := e.get("XDS_CLIENT_BACKOFF_RANDOM_FACTOR"); value != "" {
+		if x.RetryJitter, err = strconv.ParseFloat(value, 64); err != nil || !(x.RetryJitter >= 0 && x.RetryJitter <= 1) {
+			return wrongValue("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", value, cmp.Or(err, errors.New("want a part from 0 to 1")))
+		}
+	}
+	if value := e.get("XDS_CLIENT_BACKOFF_JITTER"); value != "" {
+		if jitter, err := strconv.ParseBool(value); err != nil {
+			return wrongValue("XDS_CLIENT_BACKOFF_JITTER", value, err)
+		} else if !jitter {
+			x.RetryJitter = 0
+		}
+	}
+	if value := e.get("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES"); value != "" {
+		if x.MaxMessage, err = strconv.Atoi(value); err != nil || x.MaxMessage <= 0 {
+			return wrongValue("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", value, cmp.Or(err, errors.New("want a number of bytes above 0")))
+		}
+	}
+	starts, err := e.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")
+	if err != nil {
+		return err
+	}
+	waits, err := e.truth("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED")
+	x.ReadyWithout = starts && !waits
+	cfg.Envoy.XDS = x
+	return err
+}
+
+// pairs returns a variable that has pairs of a name and a value, separated by commas.
+func (e envoyEnvironment) pairs(name, between string) (map[string]string, error) {
+	pairs := map[string]string{}
+	for pair := range strings.SplitSeq(e.get(name), ",") {
+		key, value, ok := strings.Cut(pair, between)
+		switch {
+		case ok && key != "":
+			pairs[key] = value
+		case pair != "":
+			return nil, &usageError{fmt.Sprintf("%s: want NAME%sVALUE, separated by commas", name, between)} // a value can be secret
+		}
+	}
+	return pairs, nil
 }
 
 // levels has weir's names of the levels that envoyproxy/ratelimit names otherwise.
@@ -285,23 +365,26 @@ type envoyOther struct {
 	// refused reports that weir does not start with another value. Otherwise it
 	// logs a warning.
 	refused bool
+
+	// xds reports that weir follows it if an xDS server sends the rules.
+	xds bool
 }
 
 // envoyOthers are the variables that weir does not follow. docs/guides/envoy.md has the same
 // rows.
 var envoyOthers = []envoyOther{
-	{name: "CONFIG_TYPE", why: "weir reads rule files, and no xDS server: mount the files, and unset it", same: []string{"FILE"}, refused: true},
 	{name: "BACKEND_TYPE", why: "weir counts in Redis or in memory, and not in memcached: set REDIS_URL or --store, and unset it", same: []string{"redis"}, refused: true},
 	{name: "REDIS_PERSECOND", why: "weir keeps limits per second in the same Redis as all others, and needs no second one: set it to false", refused: true},
 	{name: "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", why: "weir checks the name in Redis's certificate: use --store rediss://HOST:PORT?server_name=NAME, and unset it", refused: true},
 	{name: "GRPC_CLIENT_TLS_SAN", why: "weir finds the names of certificates in a tokens file: use --tokens with a line NAME cert:SAN scopes=decide, and unset it", refused: true},
 
 	{name: "REDIS_PERSECOND_*", why: "the same Redis keeps limits per second"},
-	{name: "CONFIG_GRPC_XDS_*", why: "they are for xDS only"},
-	{name: "XDS_CLIENT_*", why: "they are for xDS only"},
+	{name: "CONFIG_GRPC_XDS_*", why: "it is for CONFIG_TYPE=GRPC_XDS_SOTW", xds: true},
+	{name: "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", why: "the XDS_CLIENT_BACKOFF_ variables say when weir connects again"},
+	{name: "XDS_CLIENT_*", why: "it is for CONFIG_TYPE=GRPC_XDS_SOTW", xds: true},
 	{name: "MEMCACHE_*", why: "they are for memcached only"},
-	{name: "FORCE_START_WITHOUT_INITIAL_CONFIG", why: "weir starts with rule files only"},
-	{name: "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", why: "weir starts with rule files only, and is healthy then", same: []string{"true"}},
+	{name: "FORCE_START_WITHOUT_INITIAL_CONFIG", why: "weir starts with rule files only, unless an xDS server sends the rules", xds: true},
+	{name: "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", why: "weir starts with rule files only, and is healthy then", same: []string{"true"}, xds: true},
 	{name: "RUNTIME_IGNOREDOTFILES", why: "files whose names begin with a dot are never read", same: []string{"true"}},
 	{name: "RUNTIME_WATCH_ROOT", why: "weir notices changed files either way", same: []string{"true"}},
 	{name: "LOCAL_CACHE_SIZE_IN_BYTES", why: "weir needs no cache of exceeded limits"},
@@ -323,20 +406,18 @@ var envoyOthers = []envoyOther{
 	{name: "STATS_FLUSH_INTERVAL", why: "metrics are at /metrics of the admin address"},
 	{name: "DISABLE_STATS", why: "weir counts what its metrics and /stats show in any case"},
 	{name: "EXTRA_TAGS", why: "Prometheus adds labels when it reads the metrics"},
-	{name: "PROMETHEUS_ADDR", why: "metrics are at /metrics of the admin address"},
-	{name: "PROMETHEUS_PATH", why: "metrics are at /metrics of the admin address", same: []string{"/metrics"}},
 	{name: "PROMETHEUS_MAPPER_YAML", why: "the metrics have the names of the default mapper"},
 	{name: "PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", why: "ratelimit_service_response_time_seconds is in seconds"},
 	{name: "TRACING_*", why: "weir sends traces with --otlp-endpoint"},
 }
 
-// others returns a warning for each variable of e that weir does not follow. The error
-// names the one that it refuses.
-func (e envoyEnvironment) others() (warnings []string, err error) {
+// others returns a warning for each variable of e that weir does not follow. xds reports that
+// an xDS server sends the rules. The error names the variable that weir refuses.
+func (e envoyEnvironment) others(xds bool) (warnings []string, err error) {
 	for _, name := range e.names {
 		o := otherOf(name)
 		value := ""
-		if o != nil {
+		if o != nil && !(xds && o.xds) {
 			value = e.get(name)
 		}
 		switch {

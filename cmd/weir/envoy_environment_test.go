@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -53,7 +54,15 @@ func TestEnvoyEnvironment(t *testing.T) {
 		"a pod": {map[string]string{
 			"CONFIG_TYPE": "FILE", "BACKEND_TYPE": "redis", "REDIS_SOCKET_TYPE": "tcp", "REDIS_URL": "r:6379", "USE_STATSD": "false", "USE_PROMETHEUS": "true",
 			"PROMETHEUS_ADDR": ":19001", "RUNTIME_IGNOREDOTFILES": "true", "RUNTIME_WATCH_ROOT": "false", "LOCAL_CACHE_SIZE_IN_BYTES": "0", "FORCE_START_WITHOUT_INITIAL_CONFIG": "true",
-		}, map[string]string{"store": "redis://r:6379"}, 2},
+		}, map[string]string{"store": "redis://r:6379", "metrics": ":19001"}, 1},
+		"xDS": {map[string]string{
+			"CONFIG_TYPE": "GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL": "x:1", "CONFIG_GRPC_XDS_NODE_ID": "n", "CONFIG_GRPC_XDS_NODE_METADATA": "a=1,b=c=d",
+			"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS": "k:v", "CONFIG_GRPC_XDS_SERVER_USE_TLS": "true", "CONFIG_GRPC_XDS_SERVER_TLS_SAN": "s", "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL": "2s",
+			"XDS_CLIENT_BACKOFF_JITTER": "false", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": "1000", "FORCE_START_WITHOUT_INITIAL_CONFIG": "true",
+		}, map[string]string{"dir": "", "xds": "{x:1 n map[a:1 b:c=d] map[k:v] true    s 2s 10s 0 1000 true}"}, 0},
+		"xDS, healthy with rules": {map[string]string{
+			"CONFIG_TYPE": "grpc_xds_sotw", "FORCE_START_WITHOUT_INITIAL_CONFIG": "true", "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": "true", "CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL": "3s",
+		}, map[string]string{"xds": "{localhost:18000 default map[] map[] false     500ms 10s 0.5 16777216 false}"}, 1},
 	} {
 		cfg, _, err := readEnvoy(t, tc.values)
 		if err != nil {
@@ -61,7 +70,10 @@ func TestEnvoyEnvironment(t *testing.T) {
 		}
 		got := map[string]string{
 			"http": cfg.Listen, "grpc": cfg.GRPCListen, "admin": cfg.Admin, "store": cfg.Store, "dir": cfg.Envoy.Dir,
-			"level": cfg.LogLevel, "age": cfg.GRPCAge.String(), "grace": cfg.GRPCAgeGrace.String(), "cert": cfg.Access.TLSCert, "key": cfg.Access.TLSKey, "ca": cfg.Access.TLSClientCA,
+			"level": cfg.LogLevel, "metrics": cfg.MetricsListen, "age": cfg.GRPCAge.String(), "grace": cfg.GRPCAgeGrace.String(), "cert": cfg.Access.TLSCert, "key": cfg.Access.TLSKey, "ca": cfg.Access.TLSClientCA,
+		}
+		if x := cfg.Envoy.XDS; x != nil {
+			got["xds"] = fmt.Sprint(*x)
 		}
 		for field, want := range tc.want {
 			if got[field] != want {
@@ -98,11 +110,18 @@ func TestEnvoyOthers(t *testing.T) {
 // followed returns the variables that weir follows.
 func followed(t *testing.T) map[string]bool {
 	t.Helper()
-	_, read, err := readEnvoy(t, map[string]string{"GRPC_SERVER_USE_TLS": "true", "REDIS_URL": "m,h:1", "REDIS_TYPE": "sentinel", "REDIS_TLS": "true"})
-	if err != nil {
-		t.Fatal(err)
+	all := map[string]bool{}
+	for _, values := range []map[string]string{
+		{"GRPC_SERVER_USE_TLS": "true", "REDIS_URL": "m,h:1", "REDIS_TYPE": "sentinel", "REDIS_TLS": "true"},
+		{"CONFIG_TYPE": "GRPC_XDS_SOTW"},
+	} {
+		_, read, err := readEnvoy(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(all, read)
 	}
-	return read
+	return all
 }
 
 // envoyVariables are the variables in the README and in src/settings/settings.go of

@@ -18,7 +18,7 @@ func newFmt() *cobra.Command {
 		Short: "Format rules files",
 		Long: `Print rules files in their usual form: indented by two spaces, one space after each
 comma and colon, no spaces at the ends of lines. Comments, quotes and the order of keys
-stay. FILE may be - for the standard input. A file with faults is not formatted; they are
+stay. FILE may be - for the standard input. A file with errors is not formatted; they are
 printed as weir check does.`,
 		Example: `  weir fmt rules.yaml
   weir fmt -w rules.yaml rules/*.yaml`,

@@ -135,6 +135,9 @@ func TestImage(t *testing.T) {
 	if program.Header == nil || program.Mode != 0o755 {
 		t.Fatalf("got program %+v", program.Header)
 	}
+	if link := root["bin/ratelimit"]; link.Header == nil || link.Linkname != "../weir" {
+		t.Errorf("got link %+v, want /bin/ratelimit to lead to the program", link.Header)
+	}
 	notices := filepath.Join(dir, "notices")
 	if err := os.WriteFile(notices, root["licenses/THIRD_PARTY_NOTICES"].data, 0o644); err != nil {
 		t.Fatal(err)

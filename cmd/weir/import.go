@@ -48,7 +48,7 @@ to it, so put the rules file there.`,
 			printWarnings(cmd.ErrOrStderr(), site.Warnings)
 			if err != nil {
 				fmt.Fprintln(cmd.ErrOrStderr(), err)
-				return fmt.Errorf("%s has faults; nothing was written", in.name)
+				return fmt.Errorf("%s has errors; nothing was written", in.name)
 			}
 			_, err = cmd.OutOrStdout().Write(rules)
 			return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,7 +21,25 @@ const (
 	exitDenied = 3 // the action was denied, or nothing was held any more
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	args := os.Args[1:]
+	if filepath.Base(os.Args[0]) == "ratelimit" && len(args) == 0 {
+		args = asRatelimit()
+	}
+	os.Exit(run(args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// asRatelimit returns the command line for a program that is started in the place of
+// envoyproxy/ratelimit's, by its name: it reads the same environment, and listens on all interfaces
+// without authentication, too. The admin address stays on loopback.
+func asRatelimit() []string {
+	for _, host := range []string{"HOST", "GRPC_HOST"} {
+		if os.Getenv(host) == "" {
+			_ = os.Setenv(host, "0.0.0.0") // no error for this name
+		}
+	}
+	return []string{"serve", "--envoy-env", "--insecure=http,grpc,metrics"}
+}
 
 // run executes the command line in args and returns the exit status.
 func run(args []string, in io.Reader, out, errs io.Writer) int {

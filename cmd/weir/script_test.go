@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"weir": main, "holder": holder, "crowd": crowd, "attackers": attackers})
+	testscript.Main(m, map[string]func(){"weir": main, "ratelimit": main, "holder": holder, "crowd": crowd, "attackers": attackers})
 }
 
 // TestScripts runs the program as its users do. The scripts in testdata/script

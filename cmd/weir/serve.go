@@ -63,7 +63,10 @@ For Envoy: --grpc-listen answers Envoy's rate limit protocol by the rules. To
 replace envoyproxy/ratelimit: --envoy-config reads the *.yaml files of a directory as
 that service does, and its environment variables set the rest; flags take
 precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
-127.0.0.1:6070 for admin.`,
+127.0.0.1:6070 for admin. --envoy-env takes the place of the files, too, from that
+environment: a directory, or an xDS server such as Envoy Gateway's. Under the name
+ratelimit, weir does so on all interfaces and without authentication, as that service does,
+but for the admin address.`,
 		Example: `  weir serve
   weir serve --rules rules.yaml
   weir serve --rules rules/                # a file for each namespace
@@ -103,7 +106,7 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 					return err
 				}
 			}
-			if envoyEnv || cfg.Envoy.Dir != "" {
+			if envoyEnv || cfg.Envoy.Replaces() {
 				if err := readEnvironment().read(cmd, &cfg, envoyEnv); err != nil {
 					return err
 				}
@@ -117,7 +120,7 @@ precedence. The addresses are then 127.0.0.1:8080, 127.0.0.1:8081 for gRPC and
 		},
 	}
 	cmd.Flags().StringVar(&koalaConfig, "koala-config", "", "koala's main `file`; flags take precedence")
-	cmd.Flags().BoolVar(&envoyEnv, "envoy-env", false, "replace envoyproxy/ratelimit: its rule files are where its environment says")
+	cmd.Flags().BoolVar(&envoyEnv, "envoy-env", false, "replace envoyproxy/ratelimit: its rule files, or the xDS server that sends them, are where its environment says")
 	serveFlags(cmd, &cfg)
 	return cmd
 }
@@ -149,6 +152,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.Envoy.Dir, "envoy-config", cfg.Envoy.Dir, "`directory` with the rule files of envoyproxy/ratelimit, instead of --rules")
 	f.BoolVar(&cfg.Envoy.Headers, "envoy-headers", cfg.Envoy.Headers, "tell Envoy to add the fields of --headers to its answers")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
+	f.StringVar(&cfg.MetricsListen, "metrics-listen", cfg.MetricsListen, "`address` that has only metrics and health, written as for --listen; without one, only --admin has them")
 	f.StringVar(&cfg.Headers, "headers", cfg.Headers, "how /v1/gate states limits in headers: "+strings.Join(headers.Dialects(), ", "))
 	f.Float64Var(&cfg.HeadersJitter, "headers-jitter", cfg.HeadersJitter, "`part` by which waits in headers become longer at random, such as 0.1, so that clients do not all come back at once")
 	accessFlags(cmd, &cfg.Access)
@@ -188,7 +192,7 @@ func accessFlags(cmd *cobra.Command, a *config.Access) {
 	f.StringVar(&a.TLSCert, "tls-cert", a.TLSCert, "`file` with the certificate chain of https:// addresses")
 	f.StringVar(&a.TLSKey, "tls-key", a.TLSKey, "`file` with the key of the certificate")
 	f.StringVar(&a.TLSClientCA, "tls-client-ca", a.TLSClientCA, "`file` with authorities; clients of https:// addresses need a certificate of theirs")
-	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without authentication: http, admin, grpc, resp, koala or all")
+	f.StringSliceVar(&a.Insecure, "insecure", a.Insecure, "`listeners` that strangers may reach without authentication: http, admin, grpc, resp, koala, metrics or all")
 	f.Lookup("insecure").NoOptDefVal = "all"
 	f.StringSliceVar(&a.Hosts, "hosts", a.Hosts, "further `names` of the service; on loopback without authentication, requests for other names are refused")
 	f.StringSliceVar(&a.Proxies, "trusted-proxies", a.Proxies, "`networks` of proxies; the gate's ip is the last address in its header that is not theirs")

@@ -41,3 +41,16 @@ func Example_keys() {
 	fmt.Println(r.Remaining, "more at once")
 	// Output: 19 more at once
 }
+
+// A caller that gives up lets the next one have its time.
+func ExampleLimiter_ReserveN() {
+	limiter := rate.NewLimiter(2, 1) // one each 500 ms
+	now := time.Now()
+	first, second := limiter.ReserveN(now, 1), limiter.ReserveN(now, 1)
+	fmt.Println(first.DelayFrom(now), second.DelayFrom(now))
+	second.CancelAt(now)
+	fmt.Println(limiter.ReserveN(now, 1).DelayFrom(now))
+	// Output:
+	// 0s 500ms
+	// 500ms
+}

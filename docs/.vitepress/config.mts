@@ -67,6 +67,9 @@ function outside(page: string, target: string): string {
   return source + relative(dirname(docs), join(docs, file)) + (anchor ? "#" + anchor : "");
 }
 
+/** icon is water behind a wall, and what passes. */
+const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#58a6ff" d="M0 4h7v12H0zM9 12h7v4H9z"/><path fill="#6e7781" d="M7 2h2v14H7z"/></svg>`;
+
 /** words splits text for the search: Chinese has no spaces between its words. */
 const segmenter = new Intl.Segmenter("zh", { granularity: "word" });
 function words(text: string): string[] {
@@ -78,6 +81,7 @@ export default withMermaid(
     title: "weir",
     description: "Exact rate limits, quotas and lockouts: a Go library, a service and a command line",
     base: process.env.WEIR_DOCS_BASE ?? "/",
+    head: [["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
     cleanUrls: true,
     lastUpdated: false,
     rewrites: { "README.md": "index.md", ":part/README.md": ":part/index.md", "zh/README.md": "zh/index.md", "zh/:part/README.md": "zh/:part/index.md" },

@@ -22,11 +22,10 @@ import (
 //   - It sends the host nothing before the wait of Retry-After is over, an hour at most. If the answer states no wait, it is a
 //     second, and twice as long for each such answer in a row, up to a minute.
 //   - After that, at most half as many requests as before are in flight, at least one, and one more
-//     for each answer that does not complain.
+//     for each other answer.
 //
-// A minute after the last wait, a host without requests is forgotten. Of hosts that complain, 10,000 are
-// remembered. The waits and the requests in flight are those of one Transport. The limit is that of all processes that share
-// the store of the Limiter.
+// A minute after the last wait, a host without requests is forgotten; so is any host without requests while there are more than
+// 10,000. Each Transport adapts on its own. The limit is that of all processes that share the store of the Limiter.
 //
 // A Transport is safe for concurrent use. Its fields must not be changed after the first
 // request.

@@ -93,6 +93,9 @@ func isPort(text string) bool {
 // first v4 or v6 bits; the canonical address where the bits for its family are 0; and
 // text itself if it is not an address.
 func NetworkOf(text string, v4, v6 int) string {
+	if v4 == 0 && isPlainIPv4(text) {
+		return text
+	}
 	addr, ok := anyAddress(text)
 	if !ok {
 		return text

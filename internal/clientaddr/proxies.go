@@ -26,10 +26,16 @@ func NewProxies(networks []string) (*Proxies, error) {
 			}
 			network = netip.PrefixFrom(addr, addr.BitLen())
 		}
+		if addr := network.Addr(); addr.Is4In6() && network.Bits() >= mapped { // an IPv4 network written as IPv6
+			network = netip.PrefixFrom(addr.Unmap(), network.Bits()-mapped)
+		}
 		p.trusted = append(p.trusted, network.Masked())
 	}
 	return p, nil
 }
+
+// mapped is the number of bits before an IPv4 address that is written as IPv6: ::ffff:0:0/96.
+const mapped = 96
 
 // Client returns the address of the client of a request that proxies forward: of
 // the lists of addresses in lines, which the header has in this order, the last one

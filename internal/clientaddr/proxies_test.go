@@ -36,6 +36,18 @@ func TestClient(t *testing.T) {
 			t.Errorf("%s, %q: got %s, want %s", tc.peer, tc.lines, got, tc.want)
 		}
 	}
+	p, err = clientaddr.NewProxies([]string{"::ffff:10.0.0.0/104", "::ffff:192.0.2.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for peer, want := range map[string]string{
+		"10.0.0.1:80": "9.9.9.9", "[::ffff:10.0.0.1]:80": "9.9.9.9", "192.0.2.1:80": "9.9.9.9",
+		"11.0.0.1:80": "11.0.0.1", "192.0.2.2:80": "192.0.2.2", "[::1]:80": "::1",
+	} {
+		if got := p.Client(peer, []string{"9.9.9.9"}); got != want {
+			t.Errorf("%s behind networks written as IPv6: got %s, want %s", peer, got, want)
+		}
+	}
 	var none *clientaddr.Proxies
 	for want, lines := range map[string][]string{"9.9.9.9": {"1.1.1.1", "2.2.2.2, 9.9.9.9"}, "": nil} {
 		if got := none.Client("8.8.8.8:80", lines); got != want {

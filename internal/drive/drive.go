@@ -26,6 +26,7 @@ import (
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -33,6 +34,10 @@ import (
 // safe for concurrent use then.
 type Driver struct {
 	Store store.Store
+
+	// Memory is the store in memory that Store is or counts in, and nil otherwise. It needs
+	// the steps around outages only after an error.
+	Memory *memstore.Store
 
 	// Timed is Store, if it bounds the time of a decision, and nil otherwise.
 	Timed hook.Timed
@@ -73,6 +78,12 @@ type Fallback interface {
 // Run decides t in one atomic step, unless there is an outage. answer is the store's answer if the
 // caller has asked it for t already: an error, or nil. The fields of t have its result.
 func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
+	if d.Memory != nil && answer == nil && !t.HeldLocally {
+		if answer = d.Memory.Decide(ctx, t.Verb, t.Ops); answer == nil {
+			t.Denied = -1
+			return
+		}
+	}
 	d.begin(ctx, t)
 	within := ctx // with the deadline of the decision, for the store only: local memory may answer later
 	if d.Timed != nil {

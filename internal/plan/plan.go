@@ -1,6 +1,5 @@
 // Package plan turns a request, and the rules that it matches, into ops of a store: one for each
-// rule that counts. It comes before internal/drive and the verdict in package weir. The engine
-// decides plain rules in memory without it (call.decideFast in package weir).
+// rule that counts. It comes before internal/drive and the verdict in package weir.
 // It is pure: no clock, no lock, no IO.
 //
 // A rule has five forms:
@@ -85,12 +84,24 @@ func (p *Plan) Make() error {
 			continue // without a receipt the hits in flight could not be released
 		}
 		ops := &p.First
-		if p.isDeferred() {
+		if p.VerdictRule >= 0 && p.isDeferred() {
 			ops = &p.Second
 		}
 		op := ops.add(i)
-		if err := p.fillOp(op, i); err != nil {
-			return err
+		if n := len(ops.Of) - 2; common.SameKey && n >= 0 && ops.Of[n] == i-1 {
+			op.Key = ops.List[n].Key // the same memory, which a store hashes once
+		} else {
+			from := len(p.keys)
+			p.keys = p.Rules.AppendKey(p.keys, i, p.Request.Values)
+			op.Key = p.keys[from:len(p.keys):len(p.keys)]
+		}
+		op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits
+		op.Role, op.CountDenied, op.UpTo = common.Role, common.CountDenied, false
+		op.Together, op.Member, op.Hold = nil, nil, nil
+		if op.Limit == nil || p.Request.Verb > store.Record { // few ops
+			if err := p.measure(op, i); err != nil {
+				return err
+			}
 		}
 		if p.VerdictRule >= 0 { // after the verdict no rule decides; it counts a record, and a take that the verdict allows
 			op.Role, op.CountDenied = store.Always, false
@@ -119,22 +130,16 @@ func (p *Plan) setVerdictRule(i int) {
 	}
 }
 
-// isDeferred reports whether the next op has to wait until the limits before the
+// isDeferred reports whether the next op, after a verdict, has to wait until the limits before the
 // verdict have been decided: they may deny a take that the verdict allows.
 func (p *Plan) isDeferred() bool {
-	return p.VerdictRule >= 0 && p.Request.Verb == store.Take && p.Rules.Allows(p.VerdictRule) &&
+	return p.Request.Verb == store.Take && p.Rules.Allows(p.VerdictRule) &&
 		slices.ContainsFunc(p.First.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
 }
 
-// fillOp makes op, which is empty, the op of rule i.
-func (p *Plan) fillOp(op *store.Op, i int) error {
-	common, verb, values := &p.Rules.prepared[i], p.Request.Verb, p.Request.Values
-	op.Space, op.Limit, op.N = common.Space, common.Limit, p.Request.Hits
-	op.Role, op.CountDenied = common.Role, common.CountDenied
-	op.Key = p.KeyBytes(i)
-	if op.Limit != nil && verb <= store.Record {
-		return nil // as most ops
-	}
+// measure sets the limit of op, of rule i, what it counts and its group of keys.
+func (p *Plan) measure(op *store.Op, i int) error {
+	verb, values := p.Request.Verb, p.Request.Values
 	op.Limit = p.Rules.LimitOf(i, values)
 	r := p.Rules.Rule(i)
 	amount := "" // that the rule sums
@@ -164,13 +169,6 @@ func (p *Plan) fillOp(op *store.Op, i int) error {
 		op.Member = p.keep(p.Rules.Member(i, values))
 	}
 	return nil
-}
-
-// KeyBytes returns the key of the request under rule i. It is good until Reset.
-func (p *Plan) KeyBytes(i int) []byte {
-	from := len(p.keys)
-	p.keys = p.Rules.AppendKey(p.keys, i, p.Request.Values)
-	return p.keys[from:len(p.keys):len(p.keys)]
 }
 
 // keep appends a copy of text to the keys.
@@ -331,14 +329,12 @@ func (p *Plan) Reset() {
 
 // Ops are ops and the rules that they belong to.
 type Ops struct {
-	// List holds the ops. Invariant: what lies between its length and its
-	// capacity is zero, so that an op is not cleared twice.
 	List []store.Op
 
 	Of []int // List[i] belongs to rule Of[i]; ascending
 }
 
-// add adds an empty op of rule i.
+// add adds an op of rule i, which is as an earlier request left it.
 func (o *Ops) add(i int) *store.Op {
 	n := len(o.List)
 	o.Of = append(o.Of, i)
@@ -350,11 +346,5 @@ func (o *Ops) add(i int) *store.Op {
 	return &o.List[n]
 }
 
-// reset empties o and keeps its memory.
-func (o *Ops) reset() {
-	for i := range o.List {
-		op := &o.List[i] // clear would ask the garbage collector for each op
-		*op = store.Op{}
-	}
-	o.List, o.Of = o.List[:0], o.Of[:0]
-}
+// reset empties o and keeps its memory, which refers to nothing of the request.
+func (o *Ops) reset() { o.List, o.Of = o.List[:0], o.Of[:0] }

@@ -90,12 +90,8 @@ type Prepared struct {
 	Space *store.Space
 
 	// Limit is set for a rule that counts hits under one limit, and has no
-	// Together: its ops need nothing else from the request but the key.
+	// Together: its ops need nothing else from the request but the key and the hits.
 	Limit *window.Compiled
-
-	// Plain reports whether Limit is set and alone decides a check, a take or a record:
-	// the op is neither about holds nor about bans, and is not counted when it is denied.
-	Plain bool
 
 	// SameKey reports whether keys are equal to those of the rule before it.
 	SameKey bool
@@ -125,7 +121,6 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	if fixed && r.Measure == window.Count && r.Together == "" {
 		p.Limit = set.Compiled().LimitOf(i, nil)
 	}
-	p.Plain = p.Limit != nil && !r.CountDenied && !r.Holds() && r.Ban == (window.Ban{})
 	return p
 }
 

@@ -293,6 +293,38 @@ func TestHitsThatLeftTheWindow(t *testing.T) {
 	})
 }
 
+// Under a limit after a count, hits are reported as long as one of its two windows has
+// them. Hits that left both, as of a key that never came to the condition, are not.
+func TestHitsThatLeftTheCondition(t *testing.T) {
+	t.Parallel()
+	minute, hour := window.Sliding(time.Minute), window.Sliding(time.Hour)
+	after := window.MustCompile(window.Limit{Quota: 10, Window: hour, After: window.After{Count: 5, Window: minute}})
+	banned := *after.Limit
+	banned.Ban = window.Ban{For: time.Minute}
+	for _, limit := range []*window.Compiled{after, window.MustCompile(banned)} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFar()
+			r := report.New(f, nil)
+			defer r.Close()
+			f.gone("circuit-open")
+			r.Add(of(limit, "eve", ""), limit, 9) // five of these are the limit's
+			for range 50 {
+				r.Add(of(limit, "ann", ""), limit, 4)
+				time.Sleep(time.Minute)
+			}
+			r.Add(of(limit, "ann", ""), limit, 3)
+			f.back()
+			time.Sleep(time.Second)
+			wantStats(t, r, report.Stats{Recorded: 3 + 9})
+			for key, want := range map[string]int64{"ann": 0, "eve": 5} {
+				if got := f.used(t, of(limit, key, "")); got != want {
+					t.Errorf("%s: got %d used, want %d", key, got, want)
+				}
+			}
+		})
+	}
+}
+
 // A report without an answer may have counted: it is not sent again.
 func TestLostReports(t *testing.T) {
 	t.Parallel()

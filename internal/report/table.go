@@ -123,13 +123,10 @@ func (e *entry) empty(now window.Instant) bool { return e.amount(now) == 0 && le
 
 // amount returns how many hits of e are in the window at now.
 func (e *entry) amount(now window.Instant) int64 {
-	switch {
-	case e.limit.Expires(e.state) <= now:
+	if e.limit.Expires(e.state) <= now {
 		return 0
-	case e.limit.After.Count > 0: // hits up to the condition are not among those used
-		return e.hits
 	}
-	return min(e.hits, e.limit.Check(e.state, now, window.Hits{}).Used)
+	return min(e.hits, e.limit.StillCounted(e.state, now))
 }
 
 func (t *table) drop(e *entry) {

@@ -35,7 +35,7 @@ const (
 	ErrorReason_UNKNOWN_RULE ErrorReason = 2
 	// The service has no such namespace.
 	ErrorReason_UNKNOWN_NAMESPACE ErrorReason = 3
-	// The rules of the namespace have faults.
+	// The rules of the namespace have errors.
 	ErrorReason_NO_RULES ErrorReason = 4
 	// The answer would be too large.
 	ErrorReason_TOO_LARGE ErrorReason = 5

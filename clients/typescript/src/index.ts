@@ -60,7 +60,7 @@ export class Problem extends Error {
   }
 }
 
-/** The service did not answer, or has a fault or too much to do. The call may have counted. */
+/** The service did not answer, or has an internal error or too much to do. The call may have counted. */
 export class Unreachable extends Error {
   override name = 'Unreachable';
 }

@@ -945,7 +945,7 @@ export interface components {
             /** @description The position of the field in the body, as line:column */
             place?: string;
             /** @description The errors in a rules file, in a reload */
-            faults?: string[];
+            errors?: string[];
             /** @description The rules that denied, at `/v1/gate` */
             "violated-policies"?: string[];
         };

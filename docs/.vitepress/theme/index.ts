@@ -1,6 +1,8 @@
 import DefaultTheme from "vitepress/theme";
 import { defineAsyncComponent } from "vue";
 
+import "./style.css";
+
 export default {
   extends: DefaultTheme,
   enhanceApp({ app }) {

@@ -33,8 +33,8 @@ type Problem struct {
 	Field string
 	Place string
 
-	// Faults are the faults in a rules file, one line each.
-	Faults []string
+	// Errors are the errors in a rules file, one line each.
+	Errors []string
 
 	// Allow lists the methods that a path takes, for the header of this name.
 	Allow string
@@ -81,8 +81,8 @@ func (p *Problem) Append(b []byte) []byte {
 	if p.Place != "" {
 		b = jsontext.AppendText(append(b, `,"place":`...), p.Place)
 	}
-	if p.Faults != nil {
-		b = jsontext.AppendTexts(append(b, `,"faults":`...), p.Faults)
+	if p.Errors != nil {
+		b = jsontext.AppendTexts(append(b, `,"errors":`...), p.Errors)
 	}
 	return append(b, '}')
 }

@@ -53,11 +53,11 @@ func TestProblemOf(t *testing.T) {
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	(&answer.Problem{Status: 405, Detail: "use POST", Allow: "POST", Faults: []string{"a", "b"}}).Write(w)
+	(&answer.Problem{Status: 405, Detail: "use POST", Allow: "POST", Errors: []string{"a", "b"}}).Write(w)
 	if got := w.Header(); w.Code != 405 || got.Get("Allow") != "POST" || got.Get("Content-Type") != "application/problem+json" {
 		t.Errorf("got %d %v, want 405, Allow and the type of a problem", w.Code, got)
 	}
-	want := `{"type":"about:blank","title":"Method Not Allowed","status":405,"detail":"use POST","faults":["a","b"]}` + "\n"
+	want := `{"type":"about:blank","title":"Method Not Allowed","status":405,"detail":"use POST","errors":["a","b"]}` + "\n"
 	if got := w.Body.String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

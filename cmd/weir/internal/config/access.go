@@ -59,6 +59,9 @@ func (c *Config) Listeners() []Listener {
 	if addr := c.KoalaAddr(); addr != "" {
 		all = append(all, Listener{Name: "koala", Flag: "koala-listen", text: addr})
 	}
+	if c.MetricsListen != "" {
+		all = append(all, Listener{Name: "metrics", Flag: "metrics-listen", text: c.MetricsListen})
+	}
 	for i := range all {
 		parse := all[i].parse
 		if parse == nil {
@@ -81,7 +84,9 @@ type Listener struct {
 }
 
 // InsecureNames returns what Insecure can contain.
-func InsecureNames() []string { return []string{"http", "admin", "grpc", "resp", "koala", "all"} }
+func InsecureNames() []string {
+	return []string{"http", "admin", "grpc", "resp", "koala", "metrics", "all"}
+}
 
 // Exposed returns a [fault.List] of the listeners that other machines can reach and that have no
 // authentication: no tokens, no certificates of clients, and no permission in Insecure.
@@ -108,6 +113,8 @@ var (
 		"grpc":  "count",
 		"resp":  "count",
 		"koala": "count",
+
+		"metrics": "read metrics",
 	}
 	suitable = map[string]string{
 		"http":  tokensOrTLS,
@@ -115,6 +122,8 @@ var (
 		"grpc":  tokensOrTLS,
 		"resp":  "use --tokens FILE or WEIR_TOKEN (weir token new makes a token), or rediss:// with --tls-client-ca FILE",
 		"koala": "koala's clients send no tokens: listen on loopback, or use https:// with --tls-client-ca FILE",
+
+		"metrics": tokensOrTLS,
 	}
 )
 

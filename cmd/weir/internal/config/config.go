@@ -58,6 +58,10 @@ type Config struct {
 	// Admin is the address of health, metrics, reload and profiles.
 	Admin string
 
+	// MetricsListen is an address of metrics and health alone, and MetricsPath where the
+	// metrics are there. Empty: only Admin has them, and /metrics.
+	MetricsListen, MetricsPath string
+
 	// Access is about authentication.
 	Access Access
 

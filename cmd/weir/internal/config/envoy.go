@@ -1,13 +1,19 @@
 package config
 
-import "strconv"
+import (
+	"strconv"
+	"time"
+)
 
 // Envoy is the part of the configuration for Envoy's rate limit protocol.
 type Envoy struct {
 	// Dir is a directory with rule files of envoyproxy/ratelimit, which replaces
-	// Rules. Empty: weir's own rules answer Envoy's calls. The other fields but
-	// Headers need it.
+	// Rules. With neither Dir nor XDS, weir's own rules answer Envoy's calls, and no
+	// field but Headers has an effect.
 	Dir string
+
+	// XDS is the management server that sends the rules, instead of Dir. Nil: none does.
+	XDS *XDS
 
 	// Headers adds header fields about limits to answers: those of
 	// [Config.Headers] or, with Dir, the three whose names are Limit, Remaining
@@ -34,6 +40,33 @@ type Envoy struct {
 	NoDots    bool
 }
 
+// XDS is a management server of xDS, and how the service presents itself to it.
+type XDS struct {
+	Server   string            // host:port
+	Node     string            // the identity of the service, by which the server chooses the rules
+	Metadata map[string]string // of the node
+	Headers  map[string]string // of the stream
+
+	// TLS secures the connection. Cert and Key are the files of the service's own
+	// certificate, CA of the server's authorities; empty: no certificate, and those of the system.
+	// ServerName is the name in the server's certificate; empty: that of Server.
+	TLS                       bool
+	Cert, Key, CA, ServerName string
+
+	// RetryAfter is the delay before the first attempt after a stream has failed. It
+	// grows up to MaxRetryAfter, and varies by the part RetryJitter.
+	RetryAfter, MaxRetryAfter time.Duration
+	RetryJitter               float64
+
+	MaxMessage int // in bytes
+
+	// ReadyWithout reports that the service is ready before it has received rules.
+	ReadyWithout bool
+}
+
+// Replaces reports whether envoyproxy/ratelimit is replaced: its rules decide.
+func (e *Envoy) Replaces() bool { return e.Dir != "" || e.XDS != nil }
+
 // defaultEnvoy returns the defaults of envoyproxy/ratelimit.
 func defaultEnvoy() Envoy {
 	const limit, remaining, reset = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"
@@ -45,10 +78,12 @@ func defaultEnvoy() Envoy {
 // envoy checks the fields about Envoy.
 func (f *faults) envoy(c *Config) {
 	e := &c.Envoy
-	if e.Dir == "" {
+	if !e.Replaces() {
 		return
 	}
 	switch {
+	case e.XDS != nil && e.Dir != "":
+		f.Addf("envoy-config", "not with rules by xDS: all rules come from one place")
 	case c.Rules != "":
 		f.Addf("envoy-config", "not with rules: all rules come from one place; weir import envoy converts the files")
 	case c.Koala != "":

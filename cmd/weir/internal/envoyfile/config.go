@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
@@ -56,7 +57,9 @@ type Limit struct {
 	// not count: Unlimited, or a descriptor without rate_limit.
 	Rule string
 
+	// Requests are admitted in each window of Times units.
 	Unit      Unit
+	Times     uint32
 	Requests  uint32
 	Unlimited bool
 
@@ -179,7 +182,7 @@ func (c *Config) add(l *level, f *file, descriptors []*descriptor, above Limit) 
 func (l *Limit) rule(o Options) rule.Rule {
 	r := rule.Rule{
 		Name: l.Rule, When: []rule.Condition{{Attribute: LimitAttribute, Test: rule.Equal(l.Rule)}}, Per: []string{DescriptorAttribute},
-		Quota: &rule.Quota{Value: int64(l.Requests)}, Window: o.window(l.Unit), CountDenied: !o.SpareDenied,
+		Quota: &rule.Quota{Value: int64(l.Requests)}, Window: o.window(l.Unit, l.Times), CountDenied: !o.SpareDenied,
 	}
 	if l.Shadow {
 		r.Mode = rule.Shadow
@@ -187,21 +190,21 @@ func (l *Limit) rule(o Options) rule.Rule {
 	return r
 }
 
-// Window returns the windows of limits with the unit u.
-func (c *Config) Window(u Unit) window.Window { return c.options.window(u) }
+// Window returns the windows of limits of a number of units.
+func (c *Config) Window(u Unit, times uint32) window.Window { return c.options.window(u, times) }
 
-func (o Options) window(u Unit) window.Window {
-	if u == Month && o.CalendarMonths {
+func (o Options) window(u Unit, times uint32) window.Window {
+	if u == Month && times == 1 && o.CalendarMonths {
 		return window.Calendar(window.Month, nil)
 	}
-	return window.Aligned(u.Length())
+	return window.Aligned(time.Duration(times) * u.Length())
 }
 
 // OverrideRule returns the name of the rule for a limit that comes with a call: that
 // of l if it has the same window, so that both share their counters, and otherwise
 // one for the whole domain.
 func (c *Config) OverrideRule(domain string, l *Limit, w window.Window) string {
-	if l != nil && l.Rule != "" && c.Window(l.Unit) == w {
+	if l != nil && l.Rule != "" && c.Window(l.Unit, l.Times) == w {
 		return l.Rule
 	}
 	length := w.Length.String()
@@ -272,6 +275,9 @@ func (c *Config) Dump() string {
 			unit = strings.ToUpper(l.Unit.String())
 		}
 		fmt.Fprintf(&b, "%s: unit=%s requests_per_unit=%d, shadow_mode: %t", strings.Join(l.Path, "."), unit, l.Requests, l.Shadow)
+		if l.Times > 1 {
+			fmt.Fprintf(&b, ", unit_multiplier: %d", l.Times)
+		}
 		if l.Quota {
 			b.WriteString(", quota_mode: true")
 		}

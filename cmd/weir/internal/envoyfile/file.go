@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/window"
 )
 
 // Unit is the unit of a limit: the length of its windows, which follow each other
@@ -124,7 +125,7 @@ func parse(name string, src []byte) (*file, error) {
 // keys are the keys of all tables. The reference service accepts each of them in
 // every table, and ignores those that do not belong there.
 var keys = []string{
-	"domain", "key", "value", "descriptors", "rate_limit", "unit", "requests_per_unit", "unlimited", "shadow_mode", "quota_mode",
+	"domain", "key", "value", "descriptors", "rate_limit", "unit", "unit_multiplier", "requests_per_unit", "unlimited", "shadow_mode", "quota_mode",
 	"name", "replaces", "detailed_metric", "value_to_metric", "share_threshold", "metadata",
 }
 
@@ -242,7 +243,7 @@ func (p *pass) descriptor(n *node) *descriptor {
 
 // limit reads a rate_limit into l.
 func (p *pass) limit(l *Limit, n *node) {
-	p.only(n, "rate_limit", "unit", "requests_per_unit", "unlimited", "name", "replaces")
+	p.only(n, "rate_limit", "unit", "unit_multiplier", "requests_per_unit", "unlimited", "name", "replaces")
 	l.Name, l.Unlimited = p.text(n, "name"), p.truth(n, "unlimited")
 	unit := p.text(n, "unit")
 	switch at := slices.Index(unitNames[1:], strings.ToLower(unit)); {
@@ -256,13 +257,12 @@ func (p *pass) limit(l *Limit, n *node) {
 	default:
 		l.Unit = Unit(at + 1)
 	}
-	if r := n.get("requests_per_unit"); r != nil && r.kind != nothing {
-		v, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimPrefix(r.text, "+"), "_", ""), 0, 64)
-		if r.kind != aNumber || err != nil || v > math.MaxUint32 {
-			p.fault(r, "requests_per_unit is %s: want a whole number from 0 to %d", r, uint32(math.MaxUint32))
-		}
-		l.Requests = uint32(min(v, math.MaxUint32))
+	l.Requests = p.whole(n, "requests_per_unit", 0, 0, math.MaxUint32)
+	most := uint32(math.MaxUint32)
+	if l.Unit != None {
+		most = uint32(min(window.MaxLength/l.Unit.Length(), math.MaxUint32))
 	}
+	l.Times = p.whole(n, "unit_multiplier", 1, 1, most)
 	l.Replaces = p.replaces(n, l.Name)
 }
 
@@ -313,6 +313,20 @@ func (p *pass) text(n *node, key string) string {
 		return ""
 	}
 	return v.text
+}
+
+// whole returns the value of a key that is a whole number from least to most, or other if there is none.
+func (p *pass) whole(n *node, key string, other, least, most uint32) uint32 {
+	v := n.get(key)
+	if v == nil || v.kind == nothing {
+		return other
+	}
+	number, err := strconv.ParseUint(strings.ReplaceAll(strings.TrimPrefix(v.text, "+"), "_", ""), 0, 64)
+	if v.kind != aNumber || err != nil || number < uint64(least) || number > uint64(most) {
+		p.fault(v, "%s is %s: want a whole number from %d to %d", key, v, least, most)
+		return other
+	}
+	return uint32(number)
 }
 
 // truth returns the value of a key that is true or false.

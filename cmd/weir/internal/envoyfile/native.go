@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
 	"github.com/weirhq/weir/fault"
@@ -250,8 +251,8 @@ var calendar = map[Unit]struct {
 // window returns the window of a limit, one of the calendar if there is one.
 func (n *native) window(d *descriptor) window.Window {
 	c, ok := calendar[d.Unit]
-	if !ok {
-		return window.Aligned(d.Unit.Length())
+	if !ok || d.Times > 1 {
+		return window.Aligned(time.Duration(d.Times) * d.Unit.Length())
 	}
 	if c.differs != "" {
 		n.differ(d, "%s", c.differs)

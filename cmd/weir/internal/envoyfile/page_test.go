@@ -43,6 +43,7 @@ func TestPage(t *testing.T) {
 			if _, err := envoyfile.New([]envoyfile.Source{{Name: "f.yaml", Text: []byte(text)}}, envoyfile.Options{}); err != nil {
 				t.Error(err)
 			}
+		case strings.Contains(text, "\nkind: EnvoyGateway\n"): // of another program
 		default:
 			envoys++
 			decodeEnvoy(t, text)

@@ -7,7 +7,6 @@ import (
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -58,7 +57,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	x := &exchange{engine: ns.Engine(), maxAnswer: ns.MaxAnswer(), grpc: true, Reservation: c.Reservation()}
+	x := &exchange{namespace: ns, grpc: true, Reservation: c.Reservation()}
 	defer x.Free()
 	var message rls.RateLimitRequest
 	in := grpcserver.Received{Message: &message, Admit: x.admitCall}
@@ -83,10 +82,10 @@ func (a *API) serve(c *grpcserver.Call) error {
 	return c.SendMsg(&x.out)
 }
 
-// Answer answers one call by the rules of engine. The error is one that [grpcserver.Error] and
+// Answer answers one call in ns. The error is one that [grpcserver.Error] and
 // [answer.ProblemOf] know.
-func (a *API) Answer(ctx context.Context, engine *weir.Engine, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
-	x := &exchange{engine: engine}
+func (a *API) Answer(ctx context.Context, ns *namespace.Namespace, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	x := &exchange{namespace: ns}
 	x.in.set(in)
 	if err := a.answer(ctx, x); err != nil {
 		return nil, err

@@ -5,13 +5,13 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange is one call.
 type exchange struct {
-	engine    *weir.Engine
-	maxAnswer int64 // bytes; 0: no limit
+	namespace *namespace.Namespace
 	in        request
 
 	takes   []weir.Item // of takeOf

@@ -135,7 +135,10 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 		f := &limits[i]
 		f.limit, f.item = match.Limit, -1
 		if l := match.Limit; l != nil {
-			f.requests, f.unit, f.window = l.Requests, unitsOfFiles[l.Unit], files.Window(l.Unit)
+			f.requests, f.unit, f.window = l.Requests, unitsOfFiles[l.Unit], files.Window(l.Unit, l.Times)
+			if l.Times > 1 {
+				f.times = l.Times
+			}
 		}
 		if d.limit != nil && match.Domain {
 			o, err := overrideOf(i, d.limit)
@@ -145,7 +148,7 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 			f.override, f.requests, f.window = true, o.quota, window.Aligned(o.length)
 			f.unit, f.times = rls.RateLimitResponse_RateLimit_Unit(d.limit.Unit), d.limit.UnitMultiplier.GetValue()
 			if f.unit == rls.RateLimitResponse_RateLimit_MONTH && f.times <= 1 {
-				f.window = files.Window(envoyfile.Month)
+				f.window = files.Window(envoyfile.Month, 1)
 			}
 			continue // it replaces no other
 		}
@@ -172,7 +175,7 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 			patterns[i] = nil // share_threshold does not share a descriptor's own limit
 			o := override{files.OverrideRule(x.in.domain, f.limit, f.window), f.requests, f.window.Length}
 			var err error
-			set, err = a.overrides.rules(o, func() (*rule.Set, error) { return files.OverrideSet(o.rule, o.quota, f.window) })
+			set, err = a.overrides.rules(x.namespace, i, o, func() (*rule.Set, error) { return files.OverrideSet(o.rule, o.quota, f.window) })
 			if err != nil {
 				return nil, err
 			}

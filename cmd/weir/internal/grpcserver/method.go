@@ -2,9 +2,11 @@ package grpcserver
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
@@ -210,6 +212,9 @@ func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamS
 			defer s.conns.closeIdle(c)
 		}
 	}
+	if info.FullMethod == healthpb.Health_Watch_FullMethodName {
+		stream = watching{stream, s.names}
+	}
 	if strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
 		ctx := stream.Context()
 		if _, err := s.authorize(ctx, connectionOf(ctx), access.None); err != nil {
@@ -217,4 +222,28 @@ func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamS
 		}
 	}
 	return next(srv, stream)
+}
+
+// watching is a stream of a client that watches the health of one of names. The health service keeps the name
+// until the stream ends, and clients need no token, so that watching replaces an unknown name, which can have
+// the size of a message.
+type watching struct {
+	grpc.ServerStream
+	names []string
+}
+
+// unknownService is a name that no service has.
+const unknownService = "unknown service"
+
+// RecvMsg implements [grpc.ServerStream].
+func (w watching) RecvMsg(m any) error {
+	err := w.ServerStream.RecvMsg(m)
+	if in, ok := m.(*healthpb.HealthCheckRequest); ok && err == nil {
+		name := in.Service
+		in.Reset() // it may have unknown fields, too
+		if in.Service = unknownService; slices.Contains(w.names, name) {
+			in.Service = name
+		}
+	}
+	return err
 }

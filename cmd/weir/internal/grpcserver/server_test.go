@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -451,6 +453,44 @@ func TestIdleStreams(t *testing.T) {
 		if status.Code(err) != codes.ResourceExhausted {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A client without a token can watch the health of services that do not exist, whose names are not kept.
+func TestNamesOfUnknownServices(t *testing.T) { //nolint:paralleltest // it measures memory
+	_, _, conn, _ := pipe(t, 0)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	watch := func(request *healthpb.HealthCheckRequest) healthpb.HealthCheckResponse_ServingStatus {
+		stream, err := healthpb.NewHealthClient(conn).Watch(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Status
+	}
+	for name, want := range map[string]healthpb.HealthCheckResponse_ServingStatus{
+		"": healthpb.HealthCheckResponse_SERVING, echo: healthpb.HealthCheckResponse_SERVING, "other": healthpb.HealthCheckResponse_SERVICE_UNKNOWN,
+	} {
+		if got := watch(&healthpb.HealthCheckRequest{Service: name}); got != want {
+			t.Errorf("%q: got %v, want %v", name, got, want)
+		}
+	}
+	before := heap()
+	for i := range 64 {
+		request := &healthpb.HealthCheckRequest{Service: strings.Repeat(string(rune('0'+i)), 500_000)}
+		request.ProtoReflect().SetUnknown(append(protowire.AppendTag(nil, 99, protowire.BytesType), protowire.AppendBytes(nil, make([]byte, 500_000))...))
+		watch(request)
+	}
+	if grown := heap() - before; grown > 16<<20 {
+		t.Errorf("64 streams keep %d MiB, want less than one message each", grown>>20)
 	}
 }
 

@@ -157,12 +157,12 @@ func (c *gateCall) fromHeader(attribute, header string) string {
 // starts with a slash. Otherwise a client could write the same path in ways that a
 // rule does not know: //api/y, /x/../api/y, /%61pi/y.
 func cleanPath(uri string) string {
-	if scheme, rest, ok := strings.Cut(uri, "://"); ok && !strings.ContainsAny(scheme, "/?#") {
-		_, path, _ := strings.Cut(rest, "/")
-		uri = "/" + path
-	}
 	if end := strings.IndexAny(uri, "?#"); end >= 0 {
 		uri = uri[:end]
+	}
+	if scheme, rest, ok := strings.Cut(uri, "://"); ok && !strings.Contains(scheme, "/") {
+		_, path, _ := strings.Cut(rest, "/")
+		uri = "/" + path
 	}
 	if isClean(uri) {
 		return uri

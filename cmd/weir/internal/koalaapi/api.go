@@ -117,9 +117,15 @@ func refused(h http.Header, err error) (int, row) {
 	return http.StatusForbidden, failure(-3, no.Detail)
 }
 
+// busy returns the answer of a call that an [*access.Overload] refuses.
+func busy(err error, failed func(out []byte, r row) []byte) reply {
+	return reply{http.StatusServiceUnavailable, failed(nil, failure(-5, err.Error()))}
+}
+
 // ServeHTTP answers one call.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{}
+	x := &exchange{memory: access.Reservation{Resources: a.config.Resources}}
+	defer x.memory.Free()
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	x.read(query)
 	asked, path, err := namespace.Cut(path)
@@ -139,8 +145,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := a.config.Resources.Begin(); err != nil {
-		w.Header().Set("Retry-After", "1")
-		x.write(w, r, reply{http.StatusServiceUnavailable, to.failed(x.out[:0], failure(-5, err.Error()))})
+		x.write(w, r, busy(err, to.failed))
 		return
 	}
 	defer a.config.Resources.End()

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
@@ -16,6 +17,7 @@ type exchange struct {
 	namespace *namespace.Namespace
 	item      [1]weir.Item
 	out       []byte
+	memory    access.Reservation // until the answer is written
 }
 
 // read sets the attributes of the request from a query.
@@ -63,6 +65,9 @@ func (x *exchange) write(w http.ResponseWriter, r *http.Request, answer reply) {
 		h.Set("Connection", "close")
 	default:
 		h.Set("Connection", "keep-alive")
+	}
+	if answer.status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
 	}
 	if len(answer.body) > computed {
 		h.Set("Content-Length", strconv.Itoa(len(answer.body)))

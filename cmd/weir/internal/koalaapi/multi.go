@@ -18,12 +18,26 @@ type subrequest struct {
 // API.
 const maxSubrequests = 1000
 
+// The memory of a multi/browse. jobBytes is about that of one request and of its row, while the answer grows, and
+// escapedTimes is how much longer text can be in the answer. A call that takes up to smallMulti bytes is not counted.
+const (
+	jobBytes     = 512
+	escapedTimes = 6
+	smallMulti   = 64 << 10
+)
+
 // multi answers browse for several requests. Every rule applies to each of them. If there are
 // too many, none is decided and each gets the row of a failure, because koala's client for PHP
 // takes an answer that it cannot read for permission.
 func (a *API) multi(x *exchange, _ *http.Request) reply {
+	args := x.parameter("argsJson")
+	if n := strings.Count(args, ",")*jobBytes + escapedTimes*len(args); n > smallMulti {
+		if err := x.memory.Reserve(int64(n)); err != nil {
+			return busy(err, oneRow)
+		}
+	}
 	var jobs []subrequest
-	if json.Unmarshal([]byte(x.parameter("argsJson")), &jobs) != nil {
+	if json.Unmarshal([]byte(args), &jobs) != nil {
 		return reply{status: http.StatusBadRequest}
 	}
 	status := 0

@@ -100,3 +100,42 @@ func TestBusy(t *testing.T) {
 		}
 	}
 }
+
+// The answer to a large multi/browse takes memory that the service limits, until it is written.
+func TestMultiReservesMemory(t *testing.T) {
+	t.Parallel()
+	resources := &access.ResourceLimits{Memory: 1 << 20}
+	k := koalaapi.New(namespace.Only(newBench(t, `rules: [{name: a, per: [uid], limit: 1, window: 1h}]`).engine), koalaapi.Config{Resources: resources})
+	for _, tc := range []struct {
+		jobs, status int
+		want         string
+	}{
+		{1000, http.StatusOK, `[{"Id":"","Result":{"Ret_type":0,`},
+		{1500, http.StatusBadRequest, `[{"Id":"","Result":{"Ret_type":-1,`},
+		{50_000, http.StatusServiceUnavailable, `{"Ret_type":-1,"Ret_code":0,"Err_no":-5,`},
+	} {
+		w := &writer{ResponseRecorder: httptest.NewRecorder(), resources: resources}
+		k.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/multi/browse?argsJson=["+strings.TrimSuffix(strings.Repeat("{},", tc.jobs), ",")+"]", nil))
+		if w.Code != tc.status || !strings.HasPrefix(w.Body.String(), tc.want) {
+			t.Errorf("%d requests: got %d %.100s, want %d %s", tc.jobs, w.Code, w.Body, tc.status, tc.want)
+		}
+		if w.Code != http.StatusServiceUnavailable && w.reserved < int64(w.Body.Len()) {
+			t.Errorf("%d requests: got %d bytes reserved for an answer of %d", tc.jobs, w.reserved, w.Body.Len())
+		}
+		if _, after := resources.Now(); after != 0 {
+			t.Errorf("%d requests: got %d bytes reserved after the answer", tc.jobs, after)
+		}
+	}
+}
+
+// writer knows how much memory was reserved when the answer was written.
+type writer struct {
+	*httptest.ResponseRecorder
+	resources *access.ResourceLimits
+	reserved  int64
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	_, w.reserved = w.resources.Now()
+	return w.ResponseRecorder.Write(p)
+}

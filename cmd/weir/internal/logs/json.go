@@ -83,7 +83,7 @@ func faultOf(line string) error {
 	var syntax *json.SyntaxError
 	err := json.Unmarshal([]byte(line), new(json.RawMessage))
 	if errors.As(err, &syntax) && syntax.Offset < int64(len(line)) {
-		return fmt.Errorf("not a JSON object: fault in column %d", syntax.Offset)
+		return fmt.Errorf("not a JSON object: error in column %d", syntax.Offset)
 	}
 	return errors.New("not a JSON object: the line ends too early")
 }

@@ -124,7 +124,7 @@ var (
 	ErrUnknown = errors.New("not found")
 	// ErrNoRules is wrapped in the error of a call for a namespace whose rules could
 	// not be read yet.
-	ErrNoRules = errors.New("has no rules in force, because its file has faults; the service's log lists them")
+	ErrNoRules = errors.New("has no rules in force, because its file has errors; the service's log lists them")
 )
 
 // Choose returns the namespace of a call: the one that the call asks for or, if

@@ -50,8 +50,8 @@ func TestChoose(t *testing.T) {
 		{bound, "none", nil, `shop may use the namespace eu only, and the call is for "none"`},
 		{nil, "none", nil, `namespace "none": not found`},
 		{nil, "EU", nil, `namespace "EU": not found`},
-		{nil, "broken", nil, "namespace broken: has no rules in force, because its file has faults; the service's log lists them"},
-		{broken, "", nil, "namespace broken: has no rules in force, because its file has faults; the service's log lists them"},
+		{nil, "broken", nil, "namespace broken: has no rules in force, because its file has errors; the service's log lists them"},
+		{broken, "", nil, "namespace broken: has no rules in force, because its file has errors; the service's log lists them"},
 	} {
 		got, err := set.Choose(nil, tc.holder, tc.asked)
 		text := ""

@@ -60,6 +60,7 @@ func same(a, b *token.Token) bool {
 type formatter struct {
 	lines  []string
 	tokens [][]*token.Token // that start in each line
+	next   int              // the first line after the last comment in which a value starts
 	levels []level          // the tables and lists around the line
 	depth  int              // of brackets
 	out    []string
@@ -154,20 +155,14 @@ func (f *formatter) enter(from int, list bool) (to int) {
 // commentColumn returns the new column of a line that is a comment: that of the next line, or that of
 // the level in which it stands.
 func (f *formatter) commentColumn(i, column int) int {
-	for next := i + 1; next < len(f.lines); next++ {
-		if tokens := f.tokens[next]; len(tokens) > 0 && tokens[0].Type != token.CommentType {
-			at := indent(f.lines[next])
-			levels := slices.Clone(f.levels)
-			to := f.enter(at, tokens[0].Type == token.SequenceEntryType)
-			f.levels = levels
-			if column == at {
-				return to
-			}
-			for _, l := range levels {
-				if l.from == column {
-					return l.to
-				}
-			}
+	for f.next = max(f.next, i+1); f.next < len(f.lines) && f.isComment(f.next); f.next++ {
+	}
+	to := 0
+	if f.next < len(f.lines) {
+		at, levels := indent(f.lines[f.next]), slices.Clone(f.levels)
+		to = f.enter(at, f.tokens[f.next][0].Type == token.SequenceEntryType)
+		f.levels = levels
+		if column == at {
 			return to
 		}
 	}
@@ -176,7 +171,12 @@ func (f *formatter) commentColumn(i, column int) int {
 			return l.to
 		}
 	}
-	return 0
+	return to
+}
+
+// isComment reports whether no value starts in line i.
+func (f *formatter) isComment(i int) bool {
+	return len(f.tokens[i]) == 0 || f.tokens[i][0].Type == token.CommentType
 }
 
 // blockStart reports whether a text in lines of its own follows t.

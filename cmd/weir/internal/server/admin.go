@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -58,6 +59,11 @@ func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, aut
 	}
 	maps.Copy(a.routes, more)
 	return a
+}
+
+// metricsOnly returns the handler of an address that has the metrics of a and its probes only.
+func (a *admin) metricsOnly(auth *access.Authenticator, path string) *admin {
+	return &admin{auth: auth, ready: a.ready, calls: a.calls, routes: map[string]adminRoute{cmp.Or(path, "/metrics"): a.routes["/metrics"]}}
 }
 
 // profiles is the path below which Go's profiles are.

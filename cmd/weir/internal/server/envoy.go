@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -43,7 +44,7 @@ func newEnvoy(cfg config.Config, namespaces *namespace.Set, rules *envoyRules, n
 	if e.Headers {
 		c.Headers = cfg.HeadersFormat()
 	}
-	if e.Dir != "" {
+	if e.Replaces() {
 		r := &envoyrls.Reference{Files: rules.now.Load, Now: func() window.Instant { return window.At(time.Now()) }, Shadow: e.Shadow, Quota: e.Quota, Together: e.Together, Metadata: e.Metadata}
 		if e.Headers {
 			r.Headers = [3]string{e.Limit, e.Remaining, e.Reset}
@@ -119,7 +120,11 @@ func (e *envoyFront) adminRoutes() map[string]adminRoute {
 	}
 	return map[string]adminRoute{
 		"/rlconfig": {http.MethodGet, access.Read, plain(func(w io.Writer) error {
-			_, err := io.WriteString(w, e.rules.now.Load().Dump())
+			files := e.rules.now.Load()
+			if files == nil {
+				return namespace.ErrNoRules
+			}
+			_, err := io.WriteString(w, files.Dump())
 			return err
 		})},
 		"/stats": {http.MethodGet, access.Read, plain(func(w io.Writer) error {
@@ -147,10 +152,14 @@ func (r *readiness) healthcheck(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("OK"))
 }
 
-// envoyRules is the rule files of envoyproxy/ratelimit.
+// envoyRules is the rules of envoyproxy/ratelimit: files of a directory, or what an xDS server
+// sent.
 type envoyRules struct {
 	options envoyfile.Options
-	now     atomic.Pointer[envoyfile.Config] // those in force
+	now     atomic.Pointer[envoyfile.Config] // those in force; nil until an xDS server has sent the first ones
+
+	sent     []envoyfile.Source // by an xDS server; guarded by namespaces.mu
+	received bool               // guarded by namespaces.mu
 
 	counters atomic.Pointer[envoyCounters] // of the last call
 }
@@ -161,10 +170,23 @@ type envoyCounters struct {
 	limits sync.Map // *envoyfile.Limit → *metrics.EnvoyLimit
 }
 
-// readEnvoy reads a directory of envoyproxy/ratelimit's, or only the hash of its
-// files.
+// errNothingSent is the error of rules that no xDS server has sent yet.
+var errNothingSent = errors.New("the xDS server has not sent any limits yet")
+
+// sources returns the text of the rules.
+func (r rulesAt) sources() ([]envoyfile.Source, error) {
+	switch {
+	case !r.pushed():
+		return envoyfile.Read(r.path)
+	case !r.envoy.received:
+		return nil, errNothingSent
+	}
+	return r.envoy.sent, nil
+}
+
+// readEnvoy reads rules of envoyproxy/ratelimit's, or only their hash.
 func (r rulesAt) readEnvoy(parse bool) (l loaded, err error) {
-	sources, err := envoyfile.Read(r.path)
+	sources, err := r.sources()
 	if err != nil {
 		return loaded{hash: err.Error()}, err
 	}

@@ -26,13 +26,16 @@ func greet(out io.Writer, rules *namespaces, api, admin string, others []named) 
 	n, without := rules.rules()
 	switch {
 	case rules.place.dir != "" && without > 0:
-		fmt.Fprintf(out, "rules: %d in %d namespaces from %s; %d more have faults\n", n, len(rules.set.All())-without, rules.place.dir, without)
+		fmt.Fprintf(out, "rules: %d in %d namespaces from %s; %d more have errors\n", n, len(rules.set.All())-without, rules.place.dir, without)
 		return
 	case rules.place.dir != "":
 		fmt.Fprintf(out, "rules: %d in %d namespaces from %s\n", n, len(rules.set.All()), rules.place.dir)
 		return
 	case rules.place.file.stdin != nil:
 		fmt.Fprintf(out, "rules: %d from the standard input\n", n)
+		return
+	case rules.place.file.pushed():
+		fmt.Fprintf(out, "rules: %d from the xDS server\n", n)
 		return
 	case rules.place.path() != "":
 		fmt.Fprintf(out, "rules: %d from %s\n", n, rules.place.path())
@@ -54,6 +57,7 @@ Then write your own rules: weir init rules.yaml && weir serve --rules rules.yaml
 // the log.
 var speaks = map[string]struct{ calls, clients string }{
 	"grpc": {"gRPC", "gRPC"}, "resp": {"Redis protocol", "Redis clients"}, "koala": {"koala's calls", "koala's clients"},
+	"metrics": {"metrics", "scrapers"},
 }
 
 // Version returns the version of this build, or (devel) when it has none.

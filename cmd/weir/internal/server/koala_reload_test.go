@@ -26,7 +26,7 @@ func TestKoalaReload(t *testing.T) {
 	write(t, rules, strings.Replace(koalaRules, "[count] [act=pair", "[cuont] [act=pair", 1))
 	k.logs.await(t, 1, `msg="rules refused; the old rules stay in force" asked=file`)
 	k.logs.await(t, 1, `koala_rule.conf:9:`)
-	if a := call(t, "POST", k.admin+"/-/reload", ""); a.status != 422 || !strings.Contains(fmt.Sprint(a.json["faults"]), "koala_rule.conf:9:") {
+	if a := call(t, "POST", k.admin+"/-/reload", ""); a.status != 422 || !strings.Contains(fmt.Sprint(a.json["errors"]), "koala_rule.conf:9:") {
 		t.Errorf("got %d %s, want the fault with its line", a.status, a.text)
 	}
 	if a := k.get(t, "/rule/browse?act=mall_score&uid=7"); a.text != denied(501) {

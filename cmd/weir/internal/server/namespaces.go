@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
 	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -59,6 +60,9 @@ func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*name
 	for _, a := range first {
 		r := s.reloader(a)
 		s.all[a.name] = r
+		if errors.Is(a.err, errNothingSent) {
+			continue
+		}
 		if err := r.swap(a.loaded, a.err, atStart); err != nil && a.err == nil {
 			s.publish()
 			return nil, errors.Join(err, s.close())
@@ -149,6 +153,8 @@ func (s *namespaces) reload(asked string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case s.place.file.pushed():
+		return cmp.Or(access, errPushed)
 	case s.place.file.stdin != nil:
 		return cmp.Or(access, errStdin)
 	case s.place.path() == "":
@@ -163,6 +169,15 @@ func (s *namespaces) changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.scan("file", false) // the errors are logged, and have no other reader
+}
+
+// receive puts the rules that an xDS server has sent in force.
+func (s *namespaces) receive(sent []envoyfile.Source) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.place.file.envoy
+	e.sent, e.received = sent, true
+	return s.scan("xDS", true)
 }
 
 // scan reads the rules of all namespaces, or only of those whose files have changed.
@@ -306,7 +321,7 @@ func (s *namespaces) onSignal(ctx context.Context, signals <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-signals:
-			if err := s.reload("SIGHUP"); errors.Is(err, errNoFile) || errors.Is(err, errStdin) {
+			if err := s.reload("SIGHUP"); errors.Is(err, errNoFile) || errors.Is(err, errStdin) || errors.Is(err, errPushed) {
 				s.log.Warn(err.Error())
 			}
 		}

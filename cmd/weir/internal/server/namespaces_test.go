@@ -120,7 +120,7 @@ func TestDirectoryChanges(t *testing.T) {
 	if a := call(t, "POST", s.api+"/v1/take", takePost); a.status != 404 || !strings.Contains(a.text, `namespace \"default\": not found`) {
 		t.Errorf("without a namespace: got %d %s, want 404", a.status, a.text)
 	}
-	if a := call(t, "GET", s.api+"/readyz", ""); a.status != 200 || !strings.Contains(a.text, "namespaces without rules, because their files have faults: 1\n") {
+	if a := call(t, "GET", s.api+"/readyz", ""); a.status != 200 || !strings.Contains(a.text, "namespaces without rules, because their files have errors: 1\n") {
 		t.Errorf("got %d %s, want ready, and the fault", a.status, a.text)
 	}
 	s.metricLines(t, `weir_rules_reload_success{namespace="a"} 1`, `weir_rules_reload_success{namespace="b"} 0`)
@@ -141,7 +141,7 @@ func TestDirectoryChanges(t *testing.T) {
 	}
 	s.metricLines(t, `weir_rules_reload_success{namespace="a"} 0`, `weir_rules_reload_success{namespace="b"} 1`)
 	a := call(t, "POST", s.admin+"/-/reload", "")
-	if faults := fmt.Sprint(a.json["faults"]); a.status != 422 || !strings.Contains(faults, "a.yaml:2:19: ") || !strings.Contains(faults, "c.yml:1:1: ") || strings.Contains(faults, "b.yaml") {
+	if faults := fmt.Sprint(a.json["errors"]); a.status != 422 || !strings.Contains(faults, "a.yaml:2:19: ") || !strings.Contains(faults, "c.yml:1:1: ") || strings.Contains(faults, "b.yaml") {
 		t.Errorf("got %d %s, want the faults of a and of the names", a.status, a.text)
 	}
 

@@ -51,6 +51,9 @@ func (r *reloader) swap(l loaded, err error, asked string) error {
 		var space *namespace.Namespace
 		if space, err = r.open(l.set); err == nil {
 			r.space = space
+			if r.rules.envoy != nil {
+				r.rules.envoy.now.Store(l.envoy) // before calls can need them
+			}
 			r.publish() // before the log has the line
 		}
 	default:
@@ -99,6 +102,7 @@ func (r *reloader) inForce(l loaded) {
 // Errors of a reload without a file.
 var (
 	errNoFile = errors.New("no rules file to reload; start weir with --rules FILE")
+	errPushed = errors.New("the rules come from the xDS server, which sends them when they change")
 	errStdin  = errors.New("the rules are from the standard input, which ends after it was read; start weir with --rules FILE to reload them")
 )
 
@@ -106,11 +110,11 @@ var (
 func refusal(err error) *answer.Problem {
 	var access *accessError
 	faults := summaries(err)
-	p := &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: "the rules file has faults; the old rules stay in force", Faults: faults}
+	p := &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: "the rules file has errors; the old rules stay in force", Errors: faults}
 	switch {
 	case errors.As(err, &access):
-		p.Detail, p.Faults = "tokens or certificates have faults; the old ones stay in force, and so do rules that have faults", allFaults(err)
-	case errors.Is(err, errNoFile), errors.Is(err, errStdin):
+		p.Detail, p.Errors = "tokens or certificates have errors; the old ones stay in force, as do the old rules if the new ones have errors", allFaults(err)
+	case errors.Is(err, errNoFile), errors.Is(err, errStdin), errors.Is(err, errPushed):
 		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
 	case len(faults) == 0:
 		p.Detail = err.Error() + "; the old rules stay in force"

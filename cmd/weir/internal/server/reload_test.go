@@ -73,10 +73,10 @@ func TestReloadRefusesABadFile(t *testing.T) {
 	before := call(t, "GET", s.api+"/v1/rules", "")
 	write(t, path, broken)
 	a := call(t, "POST", s.admin+"/-/reload", "")
-	if a.status != 422 || !strings.Contains(fmt.Sprint(a.json["faults"]), "rules.yaml:2:19: ") {
+	if a.status != 422 || !strings.Contains(fmt.Sprint(a.json["errors"]), "rules.yaml:2:19: ") {
 		t.Errorf("got %d %s, want the fault with its place", a.status, a.text)
 	}
-	if faults, _ := a.json["faults"].([]any); len(faults) != 1 {
+	if faults, _ := a.json["errors"].([]any); len(faults) != 1 {
 		t.Errorf("got %q, want the fault once", faults)
 	}
 	if got := call(t, "GET", s.api+"/v1/rules", ""); got.text != before.text {

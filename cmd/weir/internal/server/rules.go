@@ -19,13 +19,13 @@ import (
 )
 
 // rulesAt is the location of the rules of one namespace: a rules file, one of
-// koala's, or a directory of envoyproxy/ratelimit's. Without a path it is the demo, or the text
-// from the standard input.
+// koala's, or a directory of envoyproxy/ratelimit's. Without a path it is the demo, the text
+// from the standard input, or an xDS server.
 type rulesAt struct {
 	path  string
 	stdin []byte // nil: not from there
 	koala bool
-	envoy *envoyRules // nil: the path is no such directory
+	envoy *envoyRules // nil: the rules are not those of envoyproxy/ratelimit
 	kept  bool        // counters outlive the process: in a store or a data directory
 }
 
@@ -34,7 +34,7 @@ func rulesOf(cfg config.Config) rulesAt {
 	if cfg.Koala != "" {
 		return rulesAt{path: cfg.Koala, koala: true}
 	}
-	if e := cfg.Envoy; e.Dir != "" {
+	if e := &cfg.Envoy; e.Replaces() {
 		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together, CalendarMonths: e.CalendarMonths}}}
 	}
 	if cfg.Rules == "-" {
@@ -43,9 +43,14 @@ func rulesOf(cfg config.Config) rulesAt {
 	return rulesAt{path: cfg.Rules, kept: cfg.Store != "" || cfg.Data != ""}
 }
 
+// pushed reports whether an xDS server sends the rules.
+func (r rulesAt) pushed() bool { return r.envoy != nil && r.path == "" }
+
 // name returns the name of the file in faults.
 func (r rulesAt) name() string {
 	switch {
+	case r.pushed():
+		return "xDS"
 	case r.path != "":
 		return r.path
 	case r.stdin != nil:
@@ -257,7 +262,7 @@ func (p place) read() (all []attempt, bad fault.List, err error) {
 			faults = append(faults, a.err)
 		}
 	}
-	if len(faults) == len(all) {
+	if len(faults) == len(all) && !p.file.pushed() {
 		return nil, nil, joined(faults)
 	}
 	return all, bad, nil

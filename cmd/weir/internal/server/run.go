@@ -25,6 +25,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/cmd/weir/internal/xds"
 	"github.com/weirhq/weir/internal/clientaddr"
 )
 
@@ -104,7 +105,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 
-	ready := readiness{store: backends, rules: rules, needed: cfg.ReadyNeedsStore}
+	ready := readiness{store: backends, rules: rules, needed: cfg.ReadyNeedsStore, rulesNeeded: cfg.Envoy.XDS != nil && !cfg.Envoy.XDS.ReadyWithout}
 	at := cfg.Listeners()
 	auth := credentials.auth(at[0], access.ReachNamed)
 	proxies, err := clientaddr.NewProxies(cfg.Access.Proxies)
@@ -133,7 +134,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
 	auth = credentials.auth(at[1], where.whole())
-	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.shedding("admin"), newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes()), log)
+	calls := newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes())
+	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.shedding("admin"), calls, log)
 	if err != nil {
 		return err
 	}
@@ -150,6 +152,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 			f, err = openRESP(l, cfg, rules.set, backends, credentials, resources, numbers)
 		case "koala":
 			f, err = openKoala(l, cfg, backends, rules, credentials, resources, log)
+		case "metrics":
+			f, err = listen(l, credentials.certs, adminConnections(descriptors()), resources.shedding(l.Name), calls.metricsOnly(credentials.auth(l, where.whole()), cfg.MetricsPath), log)
 		}
 		if err != nil {
 			return err
@@ -168,6 +172,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		group.Go(func() { backends.here.run(background, log) })
 	}
 	group.Go(func() { rules.onSignal(background, hangups) })
+	if cfg.Envoy.XDS != nil {
+		client := xds.Client{Config: *cfg.Envoy.XDS, Apply: rules.receive, Log: log}
+		group.Go(func() { client.Run(background) })
+	}
 	if cfg.Watch && where.path() != "" {
 		group.Go(func() { watch(background, cfg.WatchEvery, rules, log) })
 	}
@@ -328,6 +336,8 @@ type readiness struct {
 	rules    *namespaces
 	needed   bool // the service is not ready while the store is unavailable
 	draining atomic.Bool
+
+	rulesNeeded bool // the service is not ready before it has received rules
 }
 
 // drain marks the service as not ready.
@@ -348,6 +358,11 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "loading counters from the data directory\n")
 		return
 	}
+	if r.waits() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, errNothingSent.Error()+"\n")
+		return
+	}
 	away := r.store.away()
 	if away != "" && r.needed {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -355,12 +370,21 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "ready\n")
 	}
 	_, _ = io.WriteString(w, away)
-	if _, without := r.rules.rules(); without > 0 {
-		fmt.Fprintf(w, "namespaces without rules, because their files have faults: %d\n", without)
+	if _, without := r.rules.rules(); without > 0 && !r.rules.place.file.pushed() {
+		fmt.Fprintf(w, "namespaces without rules, because their files have errors: %d\n", without)
 	}
 }
 
 // is reports whether readyz answers that the service is ready.
 func (r *readiness) is() bool {
-	return !r.draining.Load() && (!r.needed || r.store.away() == "")
+	return !r.draining.Load() && !r.waits() && (!r.needed || r.store.away() == "")
+}
+
+// waits reports whether the service needs rules that no xDS server has sent yet.
+func (r *readiness) waits() bool {
+	if !r.rulesNeeded {
+		return false
+	}
+	_, without := r.rules.rules()
+	return without > 0
 }

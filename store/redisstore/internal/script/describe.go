@@ -25,7 +25,7 @@ func (k *Kept) Describe(key string) (string, error) {
 		p.line("kind     secret under which receipts are sealed, version %d", version)
 		return p.text.String(), nil
 	}
-	lives := "for ever, which is a fault"
+	lives := "forever, which is an error"
 	if k.TTL >= 0 {
 		lives = "for " + k.TTL.String()
 	}
