@@ -1,7 +1,7 @@
 package store
 
 import (
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/window"
 )
 
@@ -38,34 +38,34 @@ type decision struct {
 }
 
 // verb returns what v, which is no take or cancel, does to the state of op i.
-func (d *decision) verb(v Verb, i int) verb.Verb {
+func (d *decision) verb(v Verb, i int) step.Step {
 	switch v {
 	case Record:
 		if h := d.ops[i].Hold; h != nil && h.NoStrike {
-			return verb.RecordNoStrike
+			return step.RecordNoStrike
 		}
-		return verb.Record
+		return step.Record
 	case Refund:
-		return verb.Refund
+		return step.Refund
 	case Settle:
-		return verb.Settle
+		return step.Settle
 	case Renew:
-		return verb.Renew
+		return step.Renew
 	}
-	return verb.Look
+	return step.Look
 }
 
 // take evaluates all ops before it counts any: the enforcing ones decide together.
 func (d *decision) take() {
 	upTo, admitted := false, true
 	for i := range d.ops {
-		d.ops[i].Result = d.apply(i, verb.Look)
+		d.ops[i].Result = d.apply(i, step.Look)
 		upTo = upTo || d.ops[i].UpTo
 	}
 	if upTo {
 		LowerUpTo(d.ops)
 		for i := range d.ops {
-			d.ops[i].Result = d.apply(i, verb.Look)
+			d.ops[i].Result = d.apply(i, step.Look)
 		}
 	}
 	for i := range d.ops {
@@ -85,20 +85,20 @@ func (d *decision) takeOp(i int, admitted bool) {
 	own := op.Result
 	switch {
 	case op.Role == Always:
-		op.Result = d.apply(i, verb.RecordNow)
+		op.Result = d.apply(i, step.RecordNow)
 		return
 	case own.Allowed && op.Role != Look && (admitted || op.Role == Shadow):
-		op.Result = d.apply(i, verb.Take)
+		op.Result = d.apply(i, step.Take)
 		return
 	case !own.Allowed && op.Limit.Ban.For > 0:
-		own = d.apply(i, verb.Take) // a strike
+		own = d.apply(i, step.Take) // a strike
 		op.Result = own
 	}
 	if op.CountDenied {
-		r := d.apply(i, verb.RecordDenied)
+		r := d.apply(i, step.RecordDenied)
 		r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 		if !own.Allowed {
-			if later := d.apply(i, verb.Look); !later.Allowed {
+			if later := d.apply(i, step.Look); !later.Allowed {
 				r.RetryAfter = later.RetryAfter
 			}
 		}
@@ -111,20 +111,20 @@ func (d *decision) takeOp(i int, admitted bool) {
 func (d *decision) cancel() {
 	found := false
 	for i := range d.ops {
-		d.ops[i].Result = d.run(i, verb.Settle, 0)
+		d.ops[i].Result = d.run(i, step.Settle, 0)
 		found = found || d.ops[i].Result.Held
 	}
 	for i := range d.ops {
 		if op := &d.ops[i]; op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && op.N > 0 {
-			op.Result = d.apply(i, verb.GiveBack)
+			op.Result = d.apply(i, step.GiveBack)
 		}
 	}
 }
 
 // apply runs v with the hits of op i on its state.
-func (d *decision) apply(i int, v verb.Verb) window.Result { return d.run(i, v, d.ops[i].N) }
+func (d *decision) apply(i int, v step.Step) window.Result { return d.run(i, v, d.ops[i].N) }
 
-func (d *decision) run(i int, v verb.Verb, n int64) (r window.Result) {
+func (d *decision) run(i int, v step.Step, n int64) (r window.Result) {
 	op := &d.ops[i]
 	hits := window.Hits{N: n}
 	if op.Limit.Measure == window.Distinct {
@@ -135,7 +135,7 @@ func (d *decision) run(i int, v verb.Verb, n int64) (r window.Result) {
 		hold = &op.Hold.Hold
 	}
 	next := op.Limit.Do(v, &r, d.states[i], d.now, hits, hold)
-	if v != verb.Look {
+	if v != step.Look {
 		d.states[i] = next
 	}
 	return r
