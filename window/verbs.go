@@ -34,7 +34,7 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 	return next, r
 }
 
-// Do runs a verb of package verb on a key in state s, and writes the answer into r.
+// Do runs a step of package step on a key in state s, and writes the answer into r.
 // It is for weir's own stores. hold can be nil. Held in the answer reports whether the
 // hits were held, or whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
