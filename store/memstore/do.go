@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 )
@@ -54,7 +54,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		var full []int
 		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
 		if v <= store.Record && (isNew || s.memory.admits() != admitsAll) {
-			full = s.reserve(v, ops, slots[:])
+			full = s.reserveKeys(v, ops, slots[:])
 			if p.keyspace.dead.Load() {
 				p.release()
 				st.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 			if op.UpTo {
 				lower(ops, slots[:])
 			}
-			if s.apply(p, op, takeVerb(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
+			if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
 				s.takeDenied(p, op, op.Role == store.Look)
 				p.promote(op)
 			}
@@ -143,7 +143,7 @@ func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error 
 		}
 		var full []int
 		if reserves && v <= store.Record { // other verbs add no key
-			full = s.reserve(v, ops, slots)
+			full = s.reserveKeys(v, ops, slots)
 			if dead(slots) {
 				release(slots)
 				unlockAll(slots)
@@ -242,12 +242,12 @@ func dead(slots []opSlot) bool {
 	return false
 }
 
-// reserve reserves a key for each op that may add one. It returns the indexes of those
+// reserveKeys reserves a key for each op that may add one. It returns the indexes of those
 // that the store is too full for; nil if there are none.
-func (s *Store) reserve(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
-	do := verb.Take
+func (s *Store) reserveKeys(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
+	do := step.Take
 	if v == store.Record {
-		do = verb.Record
+		do = step.Record
 	}
 	locked := s.numbersOf(slots)
 	var others numbers // of locked, in which the call has no op for the keyspace

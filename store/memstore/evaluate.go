@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -22,23 +22,23 @@ func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 			p.look(op, &op.Result)
 		case store.Record:
 			if op.Hold != nil && op.Hold.NoStrike {
-				s.apply(p, op, verb.RecordNoStrike, p.hits)
+				s.apply(p, op, step.RecordNoStrike, p.hits)
 			} else {
-				s.apply(p, op, verb.Record, p.hits)
+				s.apply(p, op, step.Record, p.hits)
 			}
 		case store.Refund:
-			s.apply(p, op, verb.Refund, p.hits)
+			s.apply(p, op, step.Refund, p.hits)
 		case store.Settle:
-			s.apply(p, op, verb.Settle, window.Hits{N: op.N})
+			s.apply(p, op, step.Settle, window.Hits{N: op.N})
 		case store.Renew:
-			s.apply(p, op, verb.Renew, p.hits)
+			s.apply(p, op, step.Renew, p.hits)
 		}
 	}
 }
 
 // look evaluates op without counting. p.find has been called.
 func (p *opSlot) look(op *store.Op, r *window.Result) {
-	op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
+	op.Limit.Do(step.Look, r, p.at.State(), p.now, p.hits, nil)
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
@@ -99,27 +99,27 @@ func lower(ops []store.Op, slots []opSlot) {
 func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
 	if op.Role == store.Enforce && !admitted {
 		s.takeDenied(p, op, true)
-	} else if s.apply(p, op, takeVerb(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
+	} else if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
 		s.takeDenied(p, op, op.Role == store.Look)
 	}
 }
 
-// takeVerb returns what a take does with an op that it does not deny because of another one.
-func takeVerb(r store.Role) verb.Verb {
+// takeStep returns what a take does with an op that it does not deny because of another one.
+func takeStep(r store.Role) step.Step {
 	switch r {
 	case store.Always:
-		return verb.RecordNow
+		return step.RecordNow
 	case store.Look: // evaluated as if it were denied
-		return verb.Look
+		return step.Look
 	}
-	return verb.Take
+	return step.Take
 }
 
 // takeDenied ends a take of an op that was denied. looked reports whether the op was only
 // looked at: then a denial of its own under a limit that bans is a strike.
 func (s *Store) takeDenied(p *opSlot, op *store.Op, looked bool) {
 	if looked && !op.Result.Allowed && op.Limit.Ban.For > 0 {
-		s.apply(p, op, verb.Take, p.hits)
+		s.apply(p, op, step.Take, p.hits)
 	}
 	if op.CountDenied {
 		s.recordDenied(p, op)
@@ -132,7 +132,7 @@ func (s *Store) recordDenied(p *opSlot, op *store.Op) {
 	r := &op.Result
 	own := *r
 	p.find() // a strike may have moved it
-	s.apply(p, op, verb.RecordDenied, p.hits)
+	s.apply(p, op, step.RecordDenied, p.hits)
 	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return
