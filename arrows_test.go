@@ -33,8 +33,8 @@ var arrows = map[string]arrow{
 	"internal/datatest":                {}, // tests only
 	"internal/printable":               {pure: true},
 	"fault":                            {ours: []string{"internal/printable"}, pure: true},
-	"internal/verb":                    {pure: true},
-	"window":                           {ours: []string{"internal/verb"}, pure: true},
+	"internal/step":                    {pure: true},
+	"window":                           {ours: []string{"internal/step"}, pure: true},
 	"internal/seal":                    {ours: []string{"window"}, pure: true},
 	"receipt":                          {ours: []string{"internal/seal"}, pure: true},
 	"internal/run":                     {pure: true},
@@ -43,19 +43,19 @@ var arrows = map[string]arrow{
 	"internal/address":                 {pure: true},
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
 	"rule":                             {ours: []string{"internal/address", "internal/ruleset", "window"}, pure: true},
-	"store":                            {ours: []string{"window"}},
-	"store/storetest":                  {ours: []string{"internal/verb", "store", "window"}},
+	"store":                            {ours: []string{"internal/step", "window"}},
+	"store/storetest":                  {ours: []string{"internal/step", "store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
 	"internal/journal":                 {ours: []string{"internal/seal", "store", "window"}, pure: true},
-	"store/memstore":                   {ours: []string{"internal/journal", "internal/seal", "internal/verb", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
+	"store/memstore":                   {ours: []string{"internal/journal", "internal/seal", "internal/step", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
 	"internal/hook":                    {ours: []string{"store", "store/memstore"}},
 	"internal/datadir/internal/format": {pure: true},
 	"internal/datadir":                 {ours: []string{"internal/datadir/internal/format", "internal/hook", "internal/journal", "internal/limittext", "internal/seal", "store", "store/memstore", "window"}},
 	"store/durable":                    {ours: []string{"internal/datadir", "internal/hook", "store", "window"}},
 	"internal/plan":                    {ours: []string{"fault", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
-	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/verb", "store", "window"}},
+	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/step", "store", "window"}},
 	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "store/memstore", "window"}},
 	".": {ours: []string{
 		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
@@ -81,6 +81,8 @@ var arrows = map[string]arrow{
 		ours:   []string{"fault", "store", "store/redisstore/internal/conn", "store/redisstore/internal/doctor", "store/redisstore/internal/keyname", "store/redisstore/internal/script", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
+	"store/pgstore":              {ours: []string{"fault", "store", "window"}, theirs: []string{"github.com/jackc/pgx"}},
+	"internal/pgtest":            {}, // tests only, a module of its own
 	"internal/redistest":         {}, // tests only, a module of its own
 	"rulefile/internal/testfile": {ours: []string{"rule"}},
 	"rulefile": {
@@ -109,7 +111,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/files":          {},
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
-	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/files", "cmd/weir/internal/logs/accesslog", "internal/verb", "rule", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/files", "cmd/weir/internal/logs/accesslog", "internal/step", "rule", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
 	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/logs/accesslog", "cmd/weir/internal/replay", "window"},
@@ -117,7 +119,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/access":    {ours: []string{".", "cmd/weir/internal/files", "internal/clientaddr", "rule"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "internal/hook", "rule", "store", "window"}},
-	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/top", "internal/run"}},
+	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/top"}},
 	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/jsontext", "internal/run", "receipt", "rule", "store", "window"}},
 	"cmd/weir/internal/apitest": { // tests only
 		ours:   []string{"api"},
@@ -167,7 +169,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/redisstore", "window"}},
+	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "window",
@@ -364,7 +366,7 @@ func TestRequiresNothing(t *testing.T) {
 
 // TestInternals refuses imports of the library's internal packages by all modules but
 // the library and the program, so that library modules of different versions work
-// together. internal/redistest is a module of its own, for tests.
+// together. internal/redistest and internal/pgtest are modules of their own, for tests.
 func TestInternals(t *testing.T) {
 	t.Parallel()
 	for _, file := range goFiles(t) {
@@ -372,7 +374,7 @@ func TestInternals(t *testing.T) {
 			continue
 		}
 		for _, spec := range parse(t, file).Imports {
-			if strings.HasSuffix(file, "_test.go") && spec.Path.Value == `"`+module+`/internal/redistest"` {
+			if server, of := strings.CutPrefix(spec.Path.Value, `"`+module+"/internal/"); of && strings.HasSuffix(file, "_test.go") && (server == `redistest"` || server == `pgtest"`) {
 				continue
 			}
 			if strings.HasPrefix(spec.Path.Value, `"`+module+"/internal/") {

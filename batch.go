@@ -87,7 +87,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 			failed = item.Err
 		}
 		if failed == nil {
-			writeDecision(&item.Decision, &c.plan, &c.now, admitted)
+			writeDecision(&item.Decision, &c.plan, &c.first, admitted)
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
@@ -139,8 +139,8 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 		} else if err != nil {
 			return err
 		}
-		c.addSize(&size, c.plan.Now.Of)
-		if c.addSize(&size, c.plan.Later.Of); o.IsTooLarge(size) {
+		c.addSize(&size, c.plan.First.Of)
+		if c.addSize(&size, c.plan.Second.Of); o.IsTooLarge(size) {
 			break // the rest need not be planned
 		}
 	}
@@ -160,23 +160,23 @@ func (b *batch) run(ctx context.Context) {
 			c, item := b.calls[end], &b.items[end]
 			switch {
 			case item.Err != nil:
-			case len(c.now.Ops) > 0:
-				tasks = append(tasks, &c.now)
+			case len(c.first.Ops) > 0:
+				tasks = append(tasks, &c.first)
 			default:
-				c.now.Denied, item.Err = -1, done
+				c.first.Denied, item.Err = -1, done
 			}
-			if end++; len(c.later.Ops) > 0 {
+			if end++; len(c.second.Ops) > 0 {
 				break
 			}
 		}
 		d.RunAll(ctx, tasks)
 		for i, c := range b.calls[from:end] {
 			item := &b.items[from+i]
-			if c.now.Err != nil {
+			if c.first.Err != nil {
 				item.Err = c.failed()
 			}
-			if item.Err == nil && len(c.later.Ops) > 0 {
-				c.finish(d, c.now.IsDenied())
+			if item.Err == nil && len(c.second.Ops) > 0 {
+				c.finish(d, c.first.IsDenied())
 			}
 		}
 	}

@@ -17,10 +17,10 @@ import (
 // call is one request on its way through the engine. It is read, planned and decided. Calls are
 // pooled, so that their memory is reused.
 type call struct {
-	plan  plan.Plan
-	now   drive.Task // the ops that are decided in one step
-	later drive.Task // the ops that wait for the outcome of now
-	ids   ids
+	plan   plan.Plan
+	first  drive.Task // the ops that are decided in one step
+	second drive.Task // the ops that wait for the outcome of first
+	ids    ids
 }
 
 // read reads r, and finds the rules that match it.
@@ -59,23 +59,23 @@ func (c *call) makePlan(r *Request, seals *seals) error {
 		seals.prepare(&p.Request)
 	}
 	err := p.Make()
-	c.now.Verb, c.now.Policies, c.now.Refused = verb, rules, p.Refused()
-	c.now.HeldLocally = verb.NeedsReceipt() && p.Request.Receipt.Place == seal.Local
-	c.now.Ops, c.now.Of = p.Now.List, p.Now.Of
-	if len(p.Later.List) > 0 {
-		c.planLater()
+	c.first.Verb, c.first.Policies, c.first.Refused = verb, rules, p.Refused()
+	c.first.HeldLocally = verb.NeedsReceipt() && p.Request.Receipt.Place == seal.Local
+	c.first.Ops, c.first.Of = p.First.List, p.First.Of
+	if len(p.Second.List) > 0 {
+		c.planSecond()
 	}
 	return err
 }
 
-// planLater plans the step of the ops that wait.
-func (c *call) planLater() {
+// planSecond plans the step of the ops that wait.
+func (c *call) planSecond() {
 	p := &c.plan
-	c.later.Verb, c.later.Policies = store.Record, p.Rules
+	c.second.Verb, c.second.Policies = store.Record, p.Rules
 	if p.Rules.Holds() { // a record would hold nothing; the ops do not decide
-		c.later.Verb = store.Take
+		c.second.Verb = store.Take
 	}
-	c.later.Ops, c.later.Of = p.Later.List, p.Later.Of
+	c.second.Ops, c.second.Of = p.Second.List, p.Second.Of
 }
 
 // decide plans c, which was read from r, makes driver decide it, and writes the decision into d, which
@@ -84,21 +84,21 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r
 	if err := c.makePlan(r, seals); err != nil {
 		return err
 	}
-	if err := c.checkSize(o, c.plan.Now.Of, c.plan.Later.Of); err != nil {
+	if err := c.checkSize(o, c.plan.First.Of, c.plan.Second.Of); err != nil {
 		return err
 	}
-	if len(c.now.Ops) == 0 {
+	if len(c.first.Ops) == 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.now.Denied = -1
-	} else if driver.Run(ctx, &c.now, nil); c.now.Err != nil {
+		c.first.Denied = -1
+	} else if driver.Run(ctx, &c.first, nil); c.first.Err != nil {
 		return c.failed()
 	}
-	if len(c.later.Ops) > 0 {
-		c.finish(driver, c.now.IsDenied())
+	if len(c.second.Ops) > 0 {
+		c.finish(driver, c.first.IsDenied())
 	}
-	writeDecision(d, &c.plan, &c.now, true)
+	writeDecision(d, &c.plan, &c.first, true)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func (c *call) addSize(s *run.Size, rules []int) {
 }
 
 // failed returns the error of a call that was not decided.
-func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.now.Err) }
+func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.first.Verb, c.first.Err) }
 
 // finish counts a take in the rules after a verdict unless it is denied; then it
 // only evaluates those rules. That is a step of
@@ -131,44 +131,44 @@ func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.now.Verb, c.
 // when the step fails.
 func (c *call) finish(d *drive.Driver, denied bool) {
 	if denied {
-		for i := range c.later.Ops {
-			c.later.Ops[i].N = 0
+		for i := range c.second.Ops {
+			c.second.Ops[i].N = 0
 		}
 	}
 	// What was admitted counts, also when the caller has gone meanwhile.
-	d.Run(context.Background(), &c.later, nil)
+	d.Run(context.Background(), &c.second, nil)
 	switch {
-	case c.later.Err != nil:
-		c.degrade(c.later.Err, drive.Unknown)
+	case c.second.Err != nil:
+		c.degrade(c.second.Err, drive.Unknown)
 		return
-	case c.later.Outage != nil:
-		c.degrade(c.later.Outage, c.later.Reason)
+	case c.second.Outage != nil:
+		c.degrade(c.second.Outage, c.second.Reason)
 	}
-	for i, of := range c.later.Of {
-		at, _ := slices.BinarySearch(c.now.Of, of)
-		c.now.Of, c.now.Ops = slices.Insert(c.now.Of, at, of), slices.Insert(c.now.Ops, at, c.later.Ops[i])
+	for i, of := range c.second.Of {
+		at, _ := slices.BinarySearch(c.first.Of, of)
+		c.first.Of, c.first.Ops = slices.Insert(c.first.Of, at, of), slices.Insert(c.first.Ops, at, c.second.Ops[i])
 	}
 }
 
 // degrade makes the decision degraded by err. The first reason stays.
 func (c *call) degrade(err error, reason store.Reason) {
-	if c.now.Outage == nil {
-		c.now.Reason = reason
+	if c.first.Outage == nil {
+		c.first.Reason = reason
 	}
-	c.now.Outage = err
+	c.first.Outage = err
 }
 
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
 	p := &c.plan
-	if c.now.Policies != nil { // c was planned
-		p.Now.List, p.Now.Of = c.now.Ops, c.now.Of // which may have grown
-		c.now.Reset()
+	if c.first.Policies != nil { // c was planned
+		p.First.List, p.First.Of = c.first.Ops, c.first.Of // which may have grown
+		c.first.Reset()
 	}
-	if c.later.Policies != nil {
-		p.Later.List, p.Later.Of = c.later.Ops, c.later.Of
-		c.later.Ops = nil
-		c.later.Reset()
+	if c.second.Policies != nil {
+		p.Second.List, p.Second.Of = c.second.Ops, c.second.Of
+		c.second.Ops = nil
+		c.second.Reset()
 	}
 	p.Reset()
 }

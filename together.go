@@ -46,7 +46,7 @@ func (g *grouped) OnOutage(of int) rule.Outage {
 func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
 	for _, c := range g.calls {
 		_, allows := c.plan.Rules.Unmatched()
-		g.task.Refused = g.task.Refused || c.now.Refused || len(c.plan.Matched) == 0 && !allows
+		g.task.Refused = g.task.Refused || c.first.Refused || len(c.plan.Matched) == 0 && !allows
 	}
 	g.moveToSecondStep()
 	if err := g.gather(); err != nil {
@@ -57,7 +57,7 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 	if len(t.Ops) == 0 {
 		err = ctx.Err()
 	} else if d.Run(ctx, t, nil); t.Err != nil {
-		g.calls[0].now.Verb, g.calls[0].now.Err = store.Take, t.Err
+		g.calls[0].first.Verb, g.calls[0].first.Err = store.Take, t.Err
 		err = g.calls[0].failed()
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 	allowed = !t.IsDenied()
 	g.spread()
 	for _, c := range g.calls {
-		if len(c.later.Ops) > 0 {
+		if len(c.second.Ops) > 0 {
 			c.finish(d, !allowed)
 		}
 	}
@@ -75,20 +75,20 @@ func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err e
 
 // isAfterVerdict reports whether the op numbered n belongs to a rule after a verdict.
 func (c *call) isAfterVerdict(n int) bool {
-	return c.plan.VerdictRule >= 0 && c.now.Of[n] > c.plan.VerdictRule
+	return c.plan.VerdictRule >= 0 && c.first.Of[n] > c.plan.VerdictRule
 }
 
 // moveToSecondStep moves ops of rules after a verdict to the step after the one that decides,
 // because they are not to count if another request is denied. An op stays if another one
 // decides on its key: all hits of a key fit, or none.
 func (g *grouped) moveToSecondStep() {
-	if !slices.ContainsFunc(g.calls, func(c *call) bool { n := len(c.now.Ops); return n > 0 && c.isAfterVerdict(n-1) }) {
+	if !slices.ContainsFunc(g.calls, func(c *call) bool { n := len(c.first.Ops); return n > 0 && c.isAfterVerdict(n-1) }) {
 		return
 	}
 	deciding := map[opKey]bool{}
 	for _, c := range g.calls {
-		for n := range c.now.Ops {
-			if op := &c.now.Ops[n]; op.Role == store.Enforce && !g.task.Refused {
+		for n := range c.first.Ops {
+			if op := &c.first.Ops[n]; op.Role == store.Enforce && !g.task.Refused {
 				deciding[keyOf(op)] = true
 			}
 		}
@@ -97,7 +97,7 @@ func (g *grouped) moveToSecondStep() {
 		return
 	}
 	for _, c := range g.calls {
-		now, later, left := &c.now, &c.plan.Later, 0
+		now, later, left := &c.first, &c.plan.Second, 0
 		for n, op := range now.Ops {
 			if c.isAfterVerdict(n) && !deciding[keyOf(&op)] {
 				later.List, later.Of = append(later.List, op), append(later.Of, now.Of[n])
@@ -109,7 +109,7 @@ func (g *grouped) moveToSecondStep() {
 		clear(now.Ops[left:])
 		now.Ops, now.Of = now.Ops[:left], now.Of[:left]
 		if len(later.List) > 0 {
-			c.planLater()
+			c.planSecond()
 		}
 	}
 }
@@ -118,12 +118,12 @@ func (g *grouped) moveToSecondStep() {
 func (g *grouped) gather() error {
 	t := &g.task
 	for k, c := range g.calls {
-		for n := range c.now.Ops {
-			op := &c.now.Ops[n]
+		for n := range c.first.Ops {
+			op := &c.first.Ops[n]
 			if t.Refused && op.Role == store.Enforce {
 				op.Role = store.Look
 			}
-			at, from := g.find(op), origin{k, c.now.Of[n], n}
+			at, from := g.find(op), origin{k, c.first.Of[n], n}
 			g.sent = append(g.sent, at)
 			if at < len(t.Ops) {
 				to := &t.Ops[at]
@@ -208,7 +208,7 @@ func (g *grouped) spread() {
 	next := 0
 	for k, c := range g.calls {
 		left := 0
-		now := &c.now
+		now := &c.first
 		now.Outage, now.Reason, now.RetryAfter, now.Local, now.Denied = t.Outage, t.Reason, t.RetryAfter, t.Local, -1
 		if t.Denied >= 0 && g.from[t.Denied].call == k {
 			now.Denied = g.from[t.Denied].rule

@@ -1,6 +1,6 @@
 package window
 
-import "github.com/weirhq/weir/internal/verb"
+import "github.com/weirhq/weir/internal/step"
 
 // What the tests of this package know of it.
 const (
@@ -23,49 +23,49 @@ func (l *Compiled) WithoutLog() *Compiled {
 func (l *Compiled) Group() int64 { return groupOf(l.Limit) }
 
 // do is Do that returns the answer.
-func (l *Compiled) do(v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result) {
+func (l *Compiled) do(v step.Step, s State, now Instant, h Hits, hold Hold) (State, Result) {
 	var r Result
 	s = l.Do(v, &r, s, now, h, &hold)
 	return s, r
 }
 
 func (l *Compiled) TakeHold(s State, now Instant, h Hits, id [12]byte) (State, Result) {
-	return l.do(verb.Take, s, now, h, Hold{ID: id})
+	return l.do(step.Take, s, now, h, Hold{ID: id})
 }
 
 func (l *Compiled) RecordHold(s State, now Instant, h Hits, hold Hold) (State, Result) {
-	return l.do(verb.Record, s, now, h, hold)
+	return l.do(step.Record, s, now, h, hold)
 }
 
 func (l *Compiled) RecordNoStrike(s State, now Instant, h Hits, hold Hold) (State, Result) {
-	return l.do(verb.RecordNoStrike, s, now, h, hold)
+	return l.do(step.RecordNoStrike, s, now, h, hold)
 }
 
 func (l *Compiled) RecordDenied(s State, now Instant, h Hits) (State, Result) {
-	return l.do(verb.RecordDenied, s, now, h, Hold{})
+	return l.do(step.RecordDenied, s, now, h, Hold{})
 }
 
 func (l *Compiled) Settle(s State, now Instant, id [12]byte, n int64) (State, Result) {
-	return l.do(verb.Settle, s, now, Hits{N: n}, Hold{ID: id})
+	return l.do(step.Settle, s, now, Hits{N: n}, Hold{ID: id})
 }
 
 func (l *Compiled) Cancel(s State, now Instant, id [12]byte) (State, Result) {
-	return l.do(verb.Settle, s, now, Hits{}, Hold{ID: id})
+	return l.do(step.Settle, s, now, Hits{}, Hold{ID: id})
 }
 
 func (l *Compiled) Renew(s State, now Instant, id [12]byte) (State, Result) {
-	return l.do(verb.Renew, s, now, Hits{}, Hold{ID: id})
+	return l.do(step.Renew, s, now, Hits{}, Hold{ID: id})
 }
 
 func (l *Compiled) GiveBack(s State, now, at Instant, h Hits) (State, Result) {
-	return l.do(verb.GiveBack, s, now, h, Hold{ID: [12]byte{11: 255}, At: at})
+	return l.do(step.GiveBack, s, now, h, Hold{ID: [12]byte{11: 255}, At: at})
 }
 
 // GiveBackNow is GiveBack of hits that a store has just counted.
 func (l *Compiled) GiveBackNow(s State, now, at Instant, h Hits) (State, Result) {
-	return l.do(verb.GiveBack, s, now, h, Hold{At: at})
+	return l.do(step.GiveBack, s, now, h, Hold{At: at})
 }
 
-func (l *Compiled) RecordWords(s State, h Hits) int { return l.WordsAfter(verb.Record, s, h) }
+func (l *Compiled) RecordWords(s State, h Hits) int { return l.WordsAfter(step.Record, s, h) }
 
-func (l *Compiled) TakeWords(s State, h Hits) int { return l.WordsAfter(verb.Take, s, h) }
+func (l *Compiled) TakeWords(s State, h Hits) int { return l.WordsAfter(step.Take, s, h) }

@@ -3,7 +3,7 @@ package window
 import (
 	"time"
 
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 )
 
 // Check returns the answer that Take would give for h at now, and counts nothing:
@@ -30,76 +30,70 @@ func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 // Take counts h at now, for a key in state s, if l admits all of h. It returns
 // the next state. If l denies h, Take returns s unchanged.
 func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
-	next = l.take(&r, s, now, h)
+	next = l.Do(step.Take, &r, s, now, h, nil)
 	return next, r
 }
 
-// Do runs a verb of package verb on a key in state s, and writes the answer into r.
+// Do runs a step of package step on a key in state s, and writes the answer into r.
 // It is for weir's own stores. hold can be nil. Held in the answer reports whether the
 // hits were held, or whether the hold was found; if not, s stays as it is.
-func (l *Compiled) Do(v verb.Verb, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
+func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
 	*r = Result{}
 	named := hold != nil && hold.ID != [12]byte{}
 	switch v {
-	case verb.Look:
+	case step.Look:
 		l.look(r, s, now, h)
 		return s
-	case verb.Take:
-		if named && (l.HoldLength() > 0 || l.undated) {
+	case step.Take:
+		switch {
+		case named && (l.HoldLength() > 0 || l.undated):
 			return l.takeWrapped(r, s, now, h.clean(), &hold.ID)
+		case l.isDateLog(s):
+			now = datesInstant(s, now)
+			if l.log.checkDates(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
+				s = l.log.addDates(r, s, now, h.N)
+			}
+			return s
+		case l.isWrapped(s):
+			return l.takeWrapped(r, s, now, h.clean(), nil)
 		}
-		return l.take(r, s, now, h)
-	case verb.Record, verb.RecordNoStrike:
+		now, h = l.instantFor(s, now), h.clean()
+		before, fits := l.algorithm.look(s, now, h)
+		if fits > now || fits == never || h.N == 0 {
+			l.answer(r, now, orZero(l.algorithm, s), before, before, fits)
+			return s
+		}
+		s = l.algorithm.add(s, now, h.countable())
+		used := before + h.N
+		if l.recounts || h.N > MaxHits || used > MaxHits {
+			used, _ = l.algorithm.look(s, now, Hits{})
+		}
+		l.answer(r, now, orZero(l.algorithm, s), before, used, now)
+		return s
+	case step.Record, step.RecordNoStrike:
 		if !named || l.HoldLength() == 0 {
 			hold = nil
 		}
-		return l.record(r, s, now, h, hold, v == verb.RecordNoStrike)
-	case verb.RecordNow:
+		return l.record(r, s, now, h, hold, v == step.RecordNoStrike)
+	case step.RecordNow:
 		if named {
 			hold = &Hold{ID: hold.ID, At: now, End: now.Add(l.HoldLength())}
 		} else {
 			hold = nil
 		}
 		return l.record(r, s, now, h, hold, false)
-	case verb.RecordDenied:
+	case step.RecordDenied:
 		return l.recordDenied(r, s, now, h)
-	case verb.Tally:
+	case step.Tally:
 		l.tally(r, s, now)
 		return s
-	case verb.Refund:
+	case step.Refund:
 		return l.refund(r, s, now, h)
 	}
 	if hold == nil {
 		hold = &Hold{}
 	}
 	s, *r = l.holds.end(*l, v, s, now, h, *hold)
-	return s
-}
-
-// take implements Take and writes the answer into r, which must be the zero Result.
-func (l *Compiled) take(r *Result, s State, now Instant, h Hits) State {
-	if l.isDateLog(s) {
-		now = datesInstant(s, now)
-		if l.log.checkDates(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
-			s = l.log.addDates(r, s, now, h.N)
-		}
-		return s
-	}
-	if l.isWrapped(s) {
-		return l.takeWrapped(r, s, now, h.clean(), nil)
-	}
-	now, h = l.instantFor(s, now), h.clean()
-	before, fits := l.algorithm.look(s, now, h)
-	if fits > now || fits == never || h.N == 0 {
-		l.answer(r, now, orZero(l.algorithm, s), before, before, fits)
-		return s
-	}
-	s = l.algorithm.add(s, now, h.countable())
-	used := before + h.N
-	if l.recounts || h.N > MaxHits || used > MaxHits {
-		used, _ = l.algorithm.look(s, now, Hits{})
-	}
-	l.answer(r, now, orZero(l.algorithm, s), before, used, now)
 	return s
 }
 
@@ -204,12 +198,12 @@ func (l *Compiled) Expires(s State) Instant {
 // WordsAfter returns the most words that the state can have after v has counted h. If s has
 // that capacity v does not allocate, unless another limit has made s (see [State]). It
 // is for weir's own stores.
-func (l *Compiled) WordsAfter(v verb.Verb, s State, h Hits) int {
+func (l *Compiled) WordsAfter(v step.Step, s State, h Hits) int {
 	h = h.clean().countable()
 	switch {
-	case v > verb.RecordDenied && v != verb.Settle:
+	case v > step.RecordDenied && v != step.Settle:
 		return 0
-	case v <= verb.Take && l.isDateLog(s):
+	case v <= step.Take && l.isDateLog(s):
 		if h.N > l.log.quota {
 			return len(s)
 		}

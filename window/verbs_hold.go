@@ -1,25 +1,25 @@
 package window
 
-import "github.com/weirhq/weir/internal/verb"
+import "github.com/weirhq/weir/internal/step"
 
 // holds is what limits need whose takes hold, or whose states can have holds. Its
 // functions take no pointers, which would escape.
 type holds struct {
 	held func(l *Limit) algorithm           // compiles a held window
 	wrap func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
-	end  func(l Compiled, v verb.Verb, s State, now Instant, h Hits, hold Hold) (State, Result)
+	end  func(l Compiled, v step.Step, s State, now Instant, h Hits, hold Hold) (State, Result)
 }
 
 var withHolds = holds{newHeld, newHolding, Compiled.end}
 
 // end implements [Compiled.Do] for the verbs about an earlier take.
-func (l Compiled) end(v verb.Verb, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {
+func (l Compiled) end(v step.Step, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {
 	switch v {
-	case verb.Settle:
+	case step.Settle:
 		s = l.settle(&r, s, now, hold.ID, h.N)
-	case verb.Renew:
+	case step.Renew:
 		s = l.renew(&r, s, now, hold.ID)
-	case verb.GiveBack:
+	case step.GiveBack:
 		s = l.giveBack(&r, s, now, hold, h)
 	}
 	return s, r

@@ -70,22 +70,26 @@ function outside(page: string, target: string): string {
 /** icon is water behind a wall, and what passes. */
 const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#58a6ff" d="M0 4h7v12H0zM9 12h7v4H9z"/><path fill="#6e7781" d="M7 2h2v14H7z"/></svg>`;
 
-/** words splits text for the search: Chinese has no spaces between its words. */
-const segmenter = new Intl.Segmenter("zh", { granularity: "word" });
+/** words splits text for the search: Chinese has no spaces between its words. Browsers get its source, so it names nothing outside. */
 function words(text: string): string[] {
-  return [...segmenter.segment(text)].filter((s) => s.isWordLike).map((s) => s.segment);
+  const segments = new Intl.Segmenter("zh", { granularity: "word" }).segment(text);
+  return [...segments].filter((s) => s.isWordLike).map((s) => s.segment);
 }
 
 export default withMermaid(
   defineConfig({
     title: "weir",
     description: "Exact rate limits, quotas and lockouts: a Go library, a service and a command line",
+    mermaid: { theme: "neutral" }, // in a dark page it is "dark"
     base: process.env.WEIR_DOCS_BASE ?? "/",
     head: [["link", { rel: "icon", href: `data:image/svg+xml,${encodeURIComponent(icon)}` }]],
     cleanUrls: true,
     lastUpdated: false,
     rewrites: { "README.md": "index.md", ":part/README.md": ":part/index.md", "zh/README.md": "zh/index.md", "zh/:part/README.md": "zh/:part/index.md" },
-    buildEnd: ({ outDir, site }) => checkLinks(outDir, site.base),
+    buildEnd: ({ outDir, site }) => {
+      checkLinks(outDir, site.base);
+      new Function(`return ${words}`)()("a probe"); // as browsers get it
+    },
     markdown: {
       anchor: { slugify: slug },
       languageAlias: { apacheconf: "apache", caddyfile: "nginx", haproxy: "nginx" },

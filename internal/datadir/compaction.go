@@ -23,7 +23,7 @@ func (w *writer) beginCompaction(lost bool) {
 
 // writeCompaction writes the next keys of the compaction, at least budget bytes. It reports
 // whether the compaction is complete. If there is a hurry, the last flush completes it, and so does
-// every flush if there are many files.
+// every flush if there are many files, or if they lack something.
 func (w *writer) writeCompaction(budget int64, ended bool) (whole bool, err error) {
 	if w.walk == nil {
 		return false, nil
@@ -34,6 +34,9 @@ func (w *writer) writeCompaction(budget int64, ended bool) (whole bool, err erro
 		if budget = max(budget, w.store.hurried); ended || len(w.old) > manyFiles {
 			budget = math.MaxInt64
 		}
+	}
+	if w.lacking {
+		budget = math.MaxInt64
 	}
 	for w.written()-from < budget {
 		more, err := w.section(w.walk.Next)
@@ -50,7 +53,7 @@ func (w *writer) writeCompaction(budget int64, ended bool) (whole bool, err erro
 
 // endCompaction ends the compaction: files before this one are no longer needed.
 func (w *writer) endCompaction() {
-	w.walk, w.hurry = nil, false
+	w.walk, w.hurry, w.lacking = nil, false, false
 	w.live, w.grown = max(w.walked, 1), w.changed
 	w.dropOld()
 	w.stats.compactionEnded(w.live)

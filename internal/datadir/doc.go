@@ -42,8 +42,9 @@
 // take as much memory as half of all keys, the store stops tracking which keys they are, and a
 // new file with a compaction replaces the others. The same happens after a sync that failed,
 // because the content of the disk is unknown then, and when another program has removed or
-// changed the open file. No file is removed before the one
-// that replaces it is synced.
+// changed the open file. A single flush completes such a compaction, because memory does not
+// track any more which changes the files lack: when a flush succeeds, they lack nothing. No file
+// is removed before the one that replaces it is synced.
 //
 // # Time
 //

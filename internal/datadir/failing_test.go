@@ -223,6 +223,77 @@ func TestFileIsGone(t *testing.T) {
 	}
 }
 
+// What a removed file had, what was not synced, and a batch that was never written are made up
+// for before writing counts as working again, however many keys there are. From then on neither
+// an orderly end nor a loss of power loses anything.
+func TestWholeWhenWritingWorksAgain(t *testing.T) {
+	t.Parallel()
+	const keys = 200_000 // several times as many as a flush writes of a compaction
+	for name, trouble := range map[string]func(t *testing.T, s *datadir.Store, disk *datadir.Disk){
+		"removed": func(_ *testing.T, _ *datadir.Store, disk *datadir.Disk) {
+			for _, name := range disk.Names() {
+				disk.Drop(name)
+			}
+		},
+		"unsynced": func(t *testing.T, s *datadir.Store, disk *datadir.Disk) {
+			disk.SetFail(func(op, _ string) error {
+				if op == "sync" {
+					return errDisk
+				}
+				return nil
+			})
+			take(t, s, keys)
+			time.Sleep(1500 * time.Millisecond)
+			disk.SetFail(nil)
+		},
+		"rotated": func(t *testing.T, s *datadir.Store, disk *datadir.Disk) {
+			disk.SetFail(func(op, _ string) error {
+				if op == "write" {
+					return errDisk
+				}
+				return nil
+			})
+			s.PutBlob("sent", nil)
+			time.Sleep(1500 * time.Millisecond)
+			disk.SetFail(nil)
+			_ = s.RotateSecret(t.Context(), time.Hour) // the error is that of the last flush
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				disk := datadir.NewDisk()
+				var l told
+				s := mustOpen(t, disk, datadir.WithInterval(time.Second), datadir.WithEvents(l.add))
+				take(t, s, keys)
+				s.PutBlob("sent", []byte("twice"))
+				time.Sleep(time.Minute) // the first compaction ends
+				trouble(t, s, disk)
+				for range 1000 {
+					if slices.Contains(l.kinds(), datadir.Writing) {
+						break
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				want := usedOf(t, s, 0)
+				killed := disk.PowerLoss(rand.New(rand.NewPCG(1, 2)))
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				wants(t, disk, keys, want)
+				wants(t, killed, keys, want)
+				if name == "rotated" {
+					next := mustOpen(t, killed)
+					defer next.Close()
+					if got := next.Blob("sent"); len(got) > 0 {
+						t.Errorf("got the blob %q, which was dropped", got)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A directory in which no file can be made does not let the last file grow without end, and
 // one line says what fails.
 func TestNoNewFile(t *testing.T) {

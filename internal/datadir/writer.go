@@ -59,6 +59,11 @@ type writer struct {
 	broken bool
 	unsure bool // a sync of file has failed
 
+	// lacking is set when the files lack changes that memory does not track any more. Then a
+	// single flush completes the compaction, because a flush that succeeds states that nothing
+	// is missing.
+	lacking bool
+
 	postponed time.Time // a compaction that is due waits until then
 
 	buf     []byte // the frames that are being made, each with space for its header
@@ -99,10 +104,10 @@ func newWriter(s *Store, h format.Header) *writer {
 // flush.
 func (w *writer) flush(ended bool) error {
 	if w.store.memory.Journal().Overflowed() {
-		w.broken = true
+		w.abandon()
 	}
 	if err := w.intact(); err != nil {
-		w.broken = true
+		w.abandon()
 		return err
 	}
 	if err := w.begin(); err != nil {
@@ -147,6 +152,9 @@ func (w *writer) flush(ended bool) error {
 	}
 	return nil
 }
+
+// abandon makes the next flush write all keys to a new file, because file lacks some changes.
+func (w *writer) abandon() { w.broken, w.lacking = true, true }
 
 // intact returns an error if another program has removed or changed the open file: the next
 // process would not find what is written to it.
@@ -212,7 +220,8 @@ func (w *writer) beginFile() error {
 		w.header = header
 		return errors.Join(fmt.Errorf("begin a file: %w", err), f.Close(), w.disk.remove(nameOf(header.File)))
 	}
-	lost := w.broken // some of what was written to the old file
+	w.lacking = w.lacking || w.pending // reset drops what was not written yet
+	lost := w.broken || w.pending      // some of what was written to the old file
 	w.retire()
 	w.header, w.file, w.name = header, f, nameOf(header.File)
 	w.seq, w.size, w.synced, w.saved, w.broken, w.unsure = 0, int64(len(text)), true, false, false, false
@@ -364,7 +373,7 @@ func (w *writer) write() error {
 	_, err := w.file.Write(w.buf)
 	if err != nil {
 		if cut := w.file.Truncate(w.size); cut != nil {
-			w.broken = true
+			w.abandon()
 		}
 		return fmt.Errorf("write: %w", err)
 	}
@@ -383,7 +392,8 @@ func (w *writer) sync() error {
 		return nil
 	}
 	if err := w.file.Sync(); err != nil {
-		w.broken, w.unsure = true, true
+		w.abandon()
+		w.unsure = true
 		return fmt.Errorf("sync: %w", err)
 	}
 	w.synced, w.saved = true, true

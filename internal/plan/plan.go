@@ -60,16 +60,16 @@ type Plan struct {
 	// before Make.
 	VerdictRule int
 
-	// Now are the ops to be decided in one step, and Later those that wait for
+	// First are the ops to be decided in one step, and Second those that wait for
 	// the outcome of that step: rules after a verdict that allows, where a
 	// limit before it may deny.
-	Now, Later Ops
+	First, Second Ops
 
 	keys  []byte       // keys and members of ops, one behind the other; they stay where they are when keys grows
 	holds []store.Hold // of the ops
 }
 
-// Make sets VerdictRule, Now and Later. The error is a [*fault.Fault].
+// Make sets VerdictRule, First and Second. The error is a [*fault.Fault].
 func (p *Plan) Make() error {
 	takes := p.Request.Verb == store.Take
 	for _, i := range p.Matched {
@@ -83,9 +83,9 @@ func (p *Plan) Make() error {
 		if common.Held && takes && (p.Request.ID == [12]byte{}) {
 			continue // without a receipt the hits in flight could not be released
 		}
-		ops := &p.Now
+		ops := &p.First
 		if p.VerdictRule >= 0 && p.isDeferred() {
-			ops = &p.Later
+			ops = &p.Second
 		}
 		op := ops.add(i)
 		if n := len(ops.Of) - 2; common.SameKey && n >= 0 && ops.Of[n] == i-1 {
@@ -123,8 +123,8 @@ func (p *Plan) setVerdictRule(i int) {
 	if p.Request.Verb != store.Take || p.Rules.Allows(i) {
 		return
 	}
-	for n := range p.Now.List {
-		if op := &p.Now.List[n]; op.Role == store.Enforce {
+	for n := range p.First.List {
+		if op := &p.First.List[n]; op.Role == store.Enforce {
 			op.Role = store.Look
 		}
 	}
@@ -134,7 +134,7 @@ func (p *Plan) setVerdictRule(i int) {
 // verdict have been decided: they may deny a take that the verdict allows.
 func (p *Plan) isDeferred() bool {
 	return p.Request.Verb == store.Take && p.Rules.Allows(p.VerdictRule) &&
-		slices.ContainsFunc(p.Now.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
+		slices.ContainsFunc(p.First.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
 }
 
 // measure sets the limit of op, of rule i, what it counts and its group of keys.
@@ -195,10 +195,10 @@ func (p *Plan) hold() {
 	}
 	// Ops point into the slice, so it must not move.
 	p.holds = p.holds[:0]
-	if most := len(p.Now.List) + len(p.Later.List); cap(p.holds) < most {
+	if most := len(p.First.List) + len(p.Second.List); cap(p.holds) < most {
 		p.holds = make([]store.Hold, 0, most)
 	}
-	for _, ops := range []*Ops{&p.Now, &p.Later} {
+	for _, ops := range []*Ops{&p.First, &p.Second} {
 		for n := range ops.List {
 			op := &ops.List[n]
 			if (id == [12]byte{}) && op.Limit.Ban.For == 0 {
@@ -218,7 +218,7 @@ func (p *Plan) hold() {
 
 // holdsAny reports whether the take holds under one of its limits.
 func (p *Plan) holdsAny() bool {
-	for _, ops := range []*Ops{&p.Now, &p.Later} {
+	for _, ops := range []*Ops{&p.First, &p.Second} {
 		for n := range ops.List {
 			if op := &ops.List[n]; op.N > 0 && op.Limit.HoldLength() > 0 {
 				return true
@@ -322,8 +322,8 @@ func (p *Plan) Reset() {
 		p.Request.Receipt = seal.Take{}
 	}
 	p.Request.Feedback, p.Request.ID = "", [12]byte{}
-	p.Now.reset()
-	p.Later.reset()
+	p.First.reset()
+	p.Second.reset()
 	p.Rules, p.keys = nil, p.keys[:0]
 }
 

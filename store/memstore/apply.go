@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -9,15 +9,15 @@ import (
 // apply runs do on the key of op with hits, and writes the answer into the op's result:
 // in the key's own memory where what it becomes fits there, and else on a scratch
 // state, which is copied to new memory. p.find has been called.
-func (s *Store) apply(p *opSlot, op *store.Op, do verb.Verb, hits window.Hits) {
+func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
-	if hits.N == 0 && do <= verb.Refund {
-		if l.Do(verb.Look, r, state, p.now, hits, nil); do != verb.Take && r.Banned { // a ban denies takes and checks alone
+	if hits.N == 0 && do <= step.Refund {
+		if l.Do(step.Look, r, state, p.now, hits, nil); do > step.Take && r.Banned { // a ban denies takes and checks alone
 			r.Allowed, r.RetryAfter = true, 0
 		}
 		return
 	}
-	if l.Ban.For > 0 || l.HoldLength() > 0 {
+	if l.Ban.For > 0 || l.Hold > 0 {
 		p.keyspace.follow(l)
 	}
 	var hold *window.Hold
@@ -32,11 +32,11 @@ func (s *Store) apply(p *opSlot, op *store.Op, do verb.Verb, hits window.Hits) {
 	}
 	next := l.Do(do, r, work, p.now, hits, hold)
 	switch {
-	case do == verb.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
+	case do == step.Look, do == step.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
 		return // nothing has changed
 	case len(state) > 0 && len(next) > 0 && &next[0] == &state[0]:
 		p.at.Resize(len(next))
-		if do >= verb.Refund || r.Banned { // otherwise no key expires earlier
+		if do >= step.Refund || r.Banned { // otherwise no key expires earlier
 			p.shard.table.Touch(p.at, p.expires(r))
 		}
 	default:

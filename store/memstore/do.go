@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 )
@@ -44,8 +44,9 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 			return store.ErrClosed
 		}
 		m := s.clock.now(ks.onWall)
-		p.locate(s, ks, op)
-		if v <= store.Take && s.takeHot(p, op, m) { // a check or a take
+		p.key, p.hits = s.hash(op.Key), s.hitsOf(op)
+		p.keyspace, p.shard = ks, ks.shard(s.numberOf(p.key))
+		if e := p.shard.hotKey(p.key); e != nil && v <= store.Take && s.takeHot(e, p, op, m) { // a check or a take
 			return nil
 		}
 		st := p.shard.stripe
@@ -53,7 +54,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		var full []int
 		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
 		if v <= store.Record && (isNew || s.memory.admits() != admitsAll) {
-			full = s.reserve(v, ops, slots[:])
+			full = s.reserveKeys(v, ops, slots[:])
 			if p.keyspace.dead.Load() {
 				p.release()
 				st.mu.Unlock()
@@ -66,7 +67,8 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 			if op.UpTo {
 				lower(ops, slots[:])
 			}
-			if s.takeOp(p, op, true); !op.Result.Allowed {
+			if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
+				s.takeDenied(p, op, op.Role == store.Look)
 				p.promote(op)
 			}
 		default:
@@ -109,15 +111,18 @@ func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error 
 	for {
 		onWall := false
 		for i := range slots {
-			p := &slots[i]
-			if p.index = i; i > 0 && isSame(ops[i].Key, ops[i-1].Key) {
-				p.key = slots[i-1].key
-			}
-			ks := s.keyspaces.findOrMake(ops[i].Space, ops[i].Limit)
+			p, op := &slots[i], &ops[i]
+			ks := s.keyspaces.findOrMake(op.Space, op.Limit)
 			if ks == nil {
 				return store.ErrClosed
 			}
-			p.locate(s, ks, &ops[i])
+			if i > 0 && isSame(op.Key, ops[i-1].Key) {
+				p.key = slots[i-1].key
+			} else {
+				p.key = s.hash(op.Key)
+			}
+			p.index, p.hits = i, s.hitsOf(op)
+			p.keyspace, p.shard = ks, ks.shard(s.numberOf(p.key))
 			onWall = onWall || ks.onWall
 		}
 		if sortByShard(slots) && markShared(slots) {
@@ -138,7 +143,7 @@ func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error 
 		}
 		var full []int
 		if reserves && v <= store.Record { // other verbs add no key
-			full = s.reserve(v, ops, slots)
+			full = s.reserveKeys(v, ops, slots)
 			if dead(slots) {
 				release(slots)
 				unlockAll(slots)
@@ -237,12 +242,12 @@ func dead(slots []opSlot) bool {
 	return false
 }
 
-// reserve reserves a key for each op that may add one. It returns the indexes of those
+// reserveKeys reserves a key for each op that may add one. It returns the indexes of those
 // that the store is too full for; nil if there are none.
-func (s *Store) reserve(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
-	do := verb.Take
+func (s *Store) reserveKeys(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
+	do := step.Take
 	if v == store.Record {
-		do = verb.Record
+		do = step.Record
 	}
 	locked := s.numbersOf(slots)
 	var others numbers // of locked, in which the call has no op for the keyspace

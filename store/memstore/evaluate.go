@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -22,23 +22,23 @@ func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 			p.look(op, &op.Result)
 		case store.Record:
 			if op.Hold != nil && op.Hold.NoStrike {
-				s.apply(p, op, verb.RecordNoStrike, p.hits)
+				s.apply(p, op, step.RecordNoStrike, p.hits)
 			} else {
-				s.apply(p, op, verb.Record, p.hits)
+				s.apply(p, op, step.Record, p.hits)
 			}
 		case store.Refund:
-			s.apply(p, op, verb.Refund, p.hits)
+			s.apply(p, op, step.Refund, p.hits)
 		case store.Settle:
-			s.apply(p, op, verb.Settle, window.Hits{N: op.N})
+			s.apply(p, op, step.Settle, window.Hits{N: op.N})
 		case store.Renew:
-			s.apply(p, op, verb.Renew, p.hits)
+			s.apply(p, op, step.Renew, p.hits)
 		}
 	}
 }
 
 // look evaluates op without counting. p.find has been called.
 func (p *opSlot) look(op *store.Op, r *window.Result) {
-	op.Limit.Do(verb.Look, r, p.at.State(), p.now, p.hits, nil)
+	op.Limit.Do(step.Look, r, p.at.State(), p.now, p.hits, nil)
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
@@ -95,22 +95,33 @@ func lower(ops []store.Op, slots []opSlot) {
 }
 
 // takeOp takes op, which follows find. admitted reports whether all enforcing ops of the
-// call fit; a call of one op has not looked.
+// call fit, which take has looked at.
 func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
-	if op.Role == store.Always {
-		s.apply(p, op, verb.RecordNow, p.hits)
-		return
+	if op.Role == store.Enforce && !admitted {
+		s.takeDenied(p, op, true)
+	} else if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
+		s.takeDenied(p, op, op.Role == store.Look)
 	}
-	denied := op.Role == store.Enforce && !admitted
-	if op.Role == store.Look { // evaluated as if it were denied
-		p.look(op, &op.Result)
-		denied = true
+}
+
+// takeStep returns what a take does with an op that it does not deny because of another one.
+func takeStep(r store.Role) step.Step {
+	switch r {
+	case store.Always:
+		return step.RecordNow
+	case store.Look: // evaluated as if it were denied
+		return step.Look
 	}
-	if !denied || !op.Result.Allowed && op.Limit.Ban.For > 0 { // a denial of its own under a limit that bans is a strike
-		s.apply(p, op, verb.Take, p.hits)
-		denied = denied || !op.Result.Allowed
+	return step.Take
+}
+
+// takeDenied ends a take of an op that was denied. looked reports whether the op was only
+// looked at: then a denial of its own under a limit that bans is a strike.
+func (s *Store) takeDenied(p *opSlot, op *store.Op, looked bool) {
+	if looked && !op.Result.Allowed && op.Limit.Ban.For > 0 {
+		s.apply(p, op, step.Take, p.hits)
 	}
-	if denied && op.CountDenied {
+	if op.CountDenied {
 		s.recordDenied(p, op)
 	}
 }
@@ -121,7 +132,7 @@ func (s *Store) recordDenied(p *opSlot, op *store.Op) {
 	r := &op.Result
 	own := *r
 	p.find() // a strike may have moved it
-	s.apply(p, op, verb.RecordDenied, p.hits)
+	s.apply(p, op, step.RecordDenied, p.hits)
 	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return

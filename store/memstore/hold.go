@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -14,7 +14,7 @@ func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 		p := &slots[i]
 		op := &ops[p.index]
 		p.findAgain()
-		s.apply(p, op, verb.Settle, window.Hits{})
+		s.apply(p, op, step.Settle, window.Hits{})
 		found = found || op.Result.Held
 	}
 	for i := range slots {
@@ -22,7 +22,7 @@ func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 		op := &ops[p.index]
 		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && p.hits.N > 0 {
 			p.find()
-			s.apply(p, op, verb.GiveBack, p.hits)
+			s.apply(p, op, step.GiveBack, p.hits)
 		}
 	}
 }

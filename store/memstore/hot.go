@@ -77,11 +77,10 @@ func (sh *shard) hotKey(h table.Hash) *hot {
 	return nil
 }
 
-// takeHot decides a take or a check of one hit, which read the clock as m, without a lock,
-// if its key is hot. It reports whether it did.
-func (s *Store) takeHot(p *opSlot, op *store.Op, m moment) bool {
-	e := p.shard.hotKey(p.key)
-	if e == nil || e.limit != op.Limit.Limit || !p.isSingleHit(op) {
+// takeHot decides a take or a check of one hit of the hot key e, which read the clock as m,
+// without a lock, if e has the answer. It reports whether it did.
+func (s *Store) takeHot(e *hot, p *opSlot, op *store.Op, m moment) bool {
+	if e.limit != op.Limit.Limit || !p.isSingleHit(op) {
 		return false
 	}
 	if !e.used.Load() {

@@ -98,8 +98,8 @@ func (ks *keyspace) makeShard(i int) *shard {
 	return sh
 }
 
-// reserve counts one key more. It reports false when there are most already.
-func (ks *keyspace) reserve(most int64) bool {
+// addKey counts one key more. It reports false when there are most already.
+func (ks *keyspace) addKey(most int64) bool {
 	if ks.keys.Add(1) > most {
 		ks.keys.Add(-1)
 		return false

@@ -1,14 +1,14 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/verb"
+	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
 )
 
 // opSlot is where the key of one op is, and what the op wants there. Its methods
-// need the lock of its shard, except locate, which finds the shard. The package comment describes their order. It points to
+// need the lock of its shard. The package comment describes their order. It points to
 // nothing of the op, so that a slot on the heap keeps no op alive and ops can be on the
 // stack.
 type opSlot struct {
@@ -43,15 +43,12 @@ func (s *Store) lookup(op *store.Op) (*keyspace, *shard, table.Hash) {
 	return ks, ks.shards[s.numberOf(h)].Load(), h
 }
 
-// locate sets where the key of op is in ks, and its hits.
-func (p *opSlot) locate(s *Store, ks *keyspace, op *store.Op) {
-	if p.key == 0 {
-		p.key = s.hash(op.Key)
+// hitsOf returns the hits of op.
+func (s *Store) hitsOf(op *store.Op) (h window.Hits) {
+	if h.N = max(op.N, 0); op.Limit.Measure == window.Distinct {
+		h.Member = s.member(op.Member)
 	}
-	p.keyspace, p.shard, p.hits.N = ks, ks.shard(s.numberOf(p.key)), max(op.N, 0)
-	if op.Limit.Measure == window.Distinct {
-		p.hits.Member = s.member(op.Member)
-	}
+	return
 }
 
 // enter dates the op with m, finds its key, and drops the answer of a hot key that v may
@@ -84,7 +81,7 @@ func (p *opSlot) findAgain() {
 // reserve counts a key for an op that may add one. It reports false when the
 // keyspace or the store is full. p.find has been called. others are stripes that the call has
 // locked for other keyspaces.
-func (p *opSlot) reserve(s *Store, do verb.Verb, op *store.Op, others numbers) bool {
+func (p *opSlot) reserve(s *Store, do step.Step, op *store.Op, others numbers) bool {
 	if p.hits.N == 0 {
 		return true
 	}
@@ -101,11 +98,11 @@ func (p *opSlot) reserve(s *Store, do verb.Verb, op *store.Op, others numbers) b
 		return false
 	}
 	ks, most := p.keyspace, op.Space.MaxKeys()
-	p.reserved = taken == admitsAll && ks.reserve(most)
+	p.reserved = taken == admitsAll && ks.addKey(most)
 	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks), others) {
 		p.shard.account(&s.memory)
 		p.find()
-		p.reserved = s.memory.admits() == admitsAll && ks.reserve(most)
+		p.reserved = s.memory.admits() == admitsAll && ks.addKey(most)
 	}
 	if !p.reserved {
 		s.full.Add(1)

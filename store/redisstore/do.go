@@ -56,7 +56,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	b := batchOfCalls{Store: s}
 	for len(calls) > 0 {
-		n := s.reserve(len(calls))
+		n := s.nextSlice(len(calls))
 		for _, wave := range s.waves(calls[:n]) {
 			ctx = b.together(ctx, wave)
 		}
@@ -66,9 +66,9 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	return nil
 }
 
-// reserve returns how many calls the next slice may have, of most that are left,
+// nextSlice returns how many calls the next slice may have, of most that are left,
 // and counts them in s.sliced.
-func (s *Store) reserve(most int) int {
+func (s *Store) nextSlice(most int) int {
 	inFlight := int64(cmp.Or(s.config.rest.InFlight, defaultInFlight))
 	for {
 		sliced := s.sliced.Load()
@@ -82,7 +82,7 @@ func (s *Store) reserve(most int) int {
 // batchOfCalls is the memory of one Do with several calls.
 type batchOfCalls struct {
 	*Store
-	sent []conn.Call
+	sent []conn.Pending
 	of   []*store.Call // of each of them
 }
 
@@ -107,7 +107,7 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 		}
 		call := script.Call{Verb: c.Verb, Ops: c.Ops, Now: b.testNow()}
 		if slot, one := b.slot(c.Ops); one {
-			b.sent, b.of = append(b.sent, conn.Call{Call: call, Slot: slot}), append(b.of, c)
+			b.sent, b.of = append(b.sent, conn.Pending{Call: call, Slot: slot}), append(b.of, c)
 		} else {
 			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, call)) })
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weirhq/weir/internal/verb"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -51,130 +50,20 @@ func (m *model) Do(ctx context.Context, calls []store.Call) error {
 // call decides the ops of one call.
 func (m *model) call(verb store.Verb, ops []store.Op) error {
 	seen := make(map[address]bool)
+	states := make([]window.State, len(ops))
 	for i := range ops {
 		at := addressOf(&ops[i])
 		if seen[at] {
 			return store.ErrRepeated
 		}
 		seen[at] = true
+		states[i] = slices.Clone(m.states[at])
 	}
+	store.Decide(verb, ops, states, m.now, func(member []byte) uint64 { return maphash.Bytes(m.seed, member) })
 	for i := range ops {
-		if h := ops[i].Hold; h != nil {
-			h.Decided = m.now
-		}
-	}
-	if verb == store.Cancel {
-		m.cancel(ops)
-		return nil
-	}
-	if verb == store.Take {
-		for i := range ops {
-			if op := &ops[i]; op.UpTo {
-				op.Result = m.apply(store.Check, op)
-			}
-		}
-		store.LowerUpTo(ops)
-	}
-	// A take evaluates all enforcing ops before it counts any.
-	admitted := true
-	for i := range ops {
-		op := &ops[i]
-		op.Result = m.apply(store.Check, op)
-		if verb == store.Take && op.Role == store.Enforce {
-			admitted = admitted && op.Result.Allowed
-		}
-	}
-	for i := range ops {
-		switch op := &ops[i]; {
-		case verb == store.Take && op.Role == store.Always:
-			op.Result = m.apply(always, op)
-		case verb == store.Take:
-			m.take(op, admitted)
-		default:
-			op.Result = m.apply(verb, op)
-		}
+		m.states[addressOf(&ops[i])] = states[i]
 	}
 	return nil
-}
-
-// take counts op, whose result is that of a check, if it fits and, unless it is
-// a shadow op, all enforcing ops were admitted.
-func (m *model) take(op *store.Op, admitted bool) {
-	own := op.Result
-	switch {
-	case own.Allowed && op.Role != store.Look && (admitted || op.Role == store.Shadow):
-		op.Result = m.apply(store.Take, op)
-		return
-	case !own.Allowed && op.Limit.Ban.For > 0:
-		own = m.apply(store.Take, op) // a strike
-		op.Result = own
-	}
-	if op.CountDenied {
-		r := m.apply(denied, op)
-		r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
-		if later := m.apply(store.Check, op); !own.Allowed && !later.Allowed {
-			r.RetryAfter = later.RetryAfter
-		}
-		op.Result = r
-	}
-}
-
-// Further verbs of apply, in addition to those of [store.Verb].
-const (
-	always   store.Verb = 64 + iota // a take of an always op
-	denied                          // a take that was denied, with CountDenied
-	giveBack                        // a cancel without a hold
-)
-
-// cancel ends the holds of ops. If it finds one, it gives back what the same take
-// counted without holds.
-func (m *model) cancel(ops []store.Op) {
-	found := false
-	for i := range ops {
-		ops[i].Result = m.apply(store.Cancel, &ops[i])
-		found = found || ops[i].Result.Held
-	}
-	for i := range ops {
-		if op := &ops[i]; op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && op.N > 0 {
-			op.Result = m.apply(giveBack, op)
-		}
-	}
-}
-
-// apply runs v on the state of op.
-func (m *model) apply(v store.Verb, op *store.Op) (r window.Result) {
-	at := addressOf(op)
-	state := slices.Clone(m.states[at])
-	hits := window.Hits{N: op.N, Member: maphash.Bytes(m.seed, op.Member)}
-	var hold store.Hold
-	if op.Hold != nil {
-		hold = *op.Hold
-	}
-	do := verb.Take
-	switch v {
-	case store.Check:
-		return op.Limit.Check(state, m.now, hits)
-	case always:
-		do = verb.RecordNow
-	case denied:
-		do = verb.RecordDenied
-	case store.Record:
-		if do = verb.Record; hold.NoStrike {
-			do = verb.RecordNoStrike
-		}
-	case store.Refund:
-		do = verb.Refund
-	case store.Settle:
-		do = verb.Settle
-	case store.Cancel:
-		do, hits.N = verb.Settle, 0
-	case store.Renew:
-		do = verb.Renew
-	case giveBack:
-		do = verb.GiveBack
-	}
-	m.states[at] = op.Limit.Do(do, &r, state, m.now, hits, &hold.Hold)
-	return r
 }
 
 // Read implements [store.Store].

@@ -7,12 +7,10 @@ import (
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/headers"
-	"github.com/weirhq/weir/internal/run"
 )
 
 // Service and File are the name of the protocol's service and of the file that
@@ -22,11 +20,6 @@ const (
 	File    = "envoy/service/ratelimit/v3/rls.proto"
 	Health  = "ratelimit"
 )
-
-// Engine decides requests. [weir.Engine] and [namespace.Namespace] are engines.
-type Engine interface {
-	Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error)
-}
 
 // Config configures an [API].
 type Config struct {
@@ -64,7 +57,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	x := &exchange{engine: ns, grpc: true, Reservation: c.Reservation()}
+	x := &exchange{namespace: ns, grpc: true, Reservation: c.Reservation()}
 	defer x.Free()
 	var message rls.RateLimitRequest
 	in := grpcserver.Received{Message: &message, Admit: x.admitCall}
@@ -89,10 +82,10 @@ func (a *API) serve(c *grpcserver.Call) error {
 	return c.SendMsg(&x.out)
 }
 
-// Answer answers one call by the rules of engine. The error is one that [grpcserver.Error] and
+// Answer answers one call in ns. The error is one that [grpcserver.Error] and
 // [answer.ProblemOf] know.
-func (a *API) Answer(ctx context.Context, engine Engine, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
-	x := &exchange{engine: engine}
+func (a *API) Answer(ctx context.Context, ns *namespace.Namespace, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	x := &exchange{namespace: ns}
 	x.in.set(in)
 	if err := a.answer(ctx, x); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func BenchmarkCall(b *testing.B) {
 			api, engine := newAPI(b, "rules:\n  - {name: calls, when: {domain: edge}, per: [user], limit: 1000000000, window: 1h}\n")
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := envoyrls.Call(b.Context(), api, engine, message); err != nil {
+				if err := envoyrls.Call(b.Context(), api, namespaceOf(engine), message); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -55,7 +55,7 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 
 // run decides items, as one action or each by itself. It returns the first error.
 func (x *exchange) run(ctx context.Context, items []weir.Item, together bool) (allowed bool, err error) {
-	allowed, err = x.engine.Run(ctx, items, run.Options{Together: together, Admit: x.reserve})
+	allowed, err = x.namespace.Engine().Run(ctx, items, run.Options{Together: together, MaxSize: x.namespace.MaxAnswer(), Admit: x.reserve})
 	for i := range items {
 		if err == nil {
 			err = items[i].Err
@@ -75,7 +75,7 @@ func (a *API) plan(x *exchange, i int, d *descriptor) error {
 		if err != nil {
 			return err
 		}
-		if it.Request.Rules, err = a.overrides.rules(x.engine, i, o, o.native); err != nil {
+		if it.Request.Rules, err = a.overrides.rules(x.namespace, i, o, o.native); err != nil {
 			return err
 		}
 		it.Request.Attributes = []weir.Attribute{{Name: descriptorAttribute, Value: textOf(d.entries, nil)}, domain}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/run"
 )
 
 // An exchange is one call.
 type exchange struct {
-	engine Engine
-	in     request
+	namespace *namespace.Namespace
+	in        request
 
 	takes   []weir.Item // of takeOf
 	others  []weir.Item // checks and refunds, of otherOf

@@ -5,6 +5,8 @@ import (
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
 
 // Excess returns what a message has too many of.
@@ -14,8 +16,8 @@ func Excess(b []byte) error { _, err := excess(b); return err }
 func ExcessJSON(text []byte) (int, error) { return excessJSON(text) }
 
 // Call answers a call in a message, as over gRPC.
-func Call(ctx context.Context, a *API, engine Engine, message []byte) error {
-	x := &exchange{engine: engine}
+func Call(ctx context.Context, a *API, ns *namespace.Namespace, message []byte) error {
+	x := &exchange{namespace: ns}
 	if err := x.admitCall(message); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package envoyrls_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,10 +70,10 @@ func TestTooMany(t *testing.T) {
 			Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Entries: entries(1)}, {Entries: []*common.RateLimitDescriptor_Entry{{Key: "a"}, {Key: "k", Value: strings.Repeat("v", 1e6)}}}},
 		},
 	} {
-		_, inJSON := api.Answer(t.Context(), engine, in)
+		_, inJSON := api.Answer(t.Context(), namespaceOf(engine), in)
 		message := marshal(t, in)
 		for way, err := range map[string]error{
-			"read": inJSON, "message": envoyrls.Call(t.Context(), api, engine, message), "before decoding": envoyrls.Excess(message),
+			"read": inJSON, "message": envoyrls.Call(t.Context(), api, namespaceOf(engine), message), "before decoding": envoyrls.Excess(message),
 		} {
 			if way == "before decoding" && !strings.Contains(want, ": are ") {
 				continue // lengths are found afterwards
@@ -82,7 +83,7 @@ func TestTooMany(t *testing.T) {
 			}
 		}
 	}
-	if _, err := api.Answer(t.Context(), engine, &rls.RateLimitRequest{Domain: "d", Descriptors: descriptors(1000)}); err != nil {
+	if _, err := api.Answer(t.Context(), namespaceOf(engine), &rls.RateLimitRequest{Domain: "d", Descriptors: descriptors(1000)}); err != nil {
 		t.Errorf("a thousand descriptors: got %v", err)
 	}
 }
@@ -110,7 +111,7 @@ func FuzzCall(f *testing.F) {
 		if proto.Unmarshal(b, in) != nil {
 			return
 		}
-		out, err := api.Answer(t.Context(), engine, in)
+		out, err := api.Answer(t.Context(), namespaceOf(engine), in)
 		if err != nil {
 			if c := status.Code(grpcserver.Error(err)); c != codes.InvalidArgument && c != codes.ResourceExhausted {
 				t.Fatalf("got %v", err)
@@ -155,7 +156,7 @@ func FuzzExcess(f *testing.F) {
 		if proto.Size(in) > 1<<20 {
 			return // gRPC refuses it
 		}
-		_, err := api.Answer(t.Context(), engine, in)
+		_, err := api.Answer(t.Context(), namespaceOf(engine), in)
 		if early := envoyrls.Excess(marshal(t, in)); early != nil && (err == nil || err.Error() != early.Error()) && in.Domain != "" && key%1100 > 0 {
 			t.Fatalf("got %v before it is read, and %v afterwards", early, err)
 		}
@@ -169,8 +170,8 @@ func TestManyLengths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, engine := newAPI(t, perUser)
 		other, _ := scripttest.NewEngine(t, perUser, func() window.Instant { return window.At(scripttest.Start) })
-		ask := func(engine envoyrls.Engine, seconds uint32) error {
-			_, err := api.Answer(t.Context(), engine, &rls.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{
+		ask := func(engine any, seconds uint32) error {
+			_, err := api.Answer(t.Context(), namespaceOf(engine), &rls.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{
 				Entries: []*common.RateLimitDescriptor_Entry{{Key: "k", Value: "v"}},
 				Limit:   &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 5, Unit: types.RateLimitUnit_SECOND, UnitMultiplier: wrapperspb.UInt32(seconds)},
 			}}})
@@ -196,4 +197,16 @@ func TestManyLengths(t *testing.T) {
 			t.Errorf("after the shortest one has expired: got %v", err)
 		}
 	})
+}
+
+var namespaces sync.Map // *weir.Engine → *namespace.Namespace
+
+// namespaceOf returns the namespace that engine decides in, the same one each time. The argument may
+// be a namespace itself.
+func namespaceOf(engine any) *namespace.Namespace {
+	if ns, ok := engine.(*namespace.Namespace); ok {
+		return ns
+	}
+	ns, _ := namespaces.LoadOrStore(engine, namespace.New(namespace.Default, engine.(*weir.Engine), 0, nil))
+	return ns.(*namespace.Namespace)
 }

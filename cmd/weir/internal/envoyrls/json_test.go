@@ -111,7 +111,7 @@ func FuzzJSON(f *testing.F) {
 		if early == nil && len(text) >= 2000 && objects < messages {
 			t.Fatalf("got %d objects, want at least %d", objects, messages)
 		}
-		if _, err := api.Answer(t.Context(), engine, in); early != nil && err == nil {
+		if _, err := api.Answer(t.Context(), namespaceOf(engine), in); early != nil && err == nil {
 			t.Fatalf("got %v before it is read, and no error afterwards", early)
 		}
 	})

@@ -81,7 +81,7 @@ func TestFilesLikeTheReference(t *testing.T) {
 		api := envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: headers.Format{Dialect: headers.None}, Reference: settings})
 		for range 20 {
 			in := r.call()
-			out, err := api.Answer(t.Context(), engine, in)
+			out, err := api.Answer(t.Context(), namespaceOf(engine), in)
 			if err != nil {
 				t.Fatalf("seed %d, %v: %v", seed, in, err)
 			}

@@ -9,6 +9,7 @@ import (
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	types "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -38,8 +39,8 @@ var lengths = map[types.RateLimitUnit]time.Duration{
 // Its zero value is ready for use. It is safe for concurrent use.
 type overrides struct {
 	mu      sync.RWMutex
-	known   map[override]*rule.Set                     // guarded by mu
-	lengths map[Engine]map[time.Duration]*atomic.Int64 // when each was used last, in Unix seconds; the maps are guarded by mu
+	known   map[override]*rule.Set                                   // guarded by mu
+	lengths map[*namespace.Namespace]map[time.Duration]*atomic.Int64 // when each was used last, in Unix seconds; the maps are guarded by mu
 }
 
 // override is a limit that comes with a descriptor.
@@ -80,15 +81,15 @@ func (o override) native() (*rule.Set, error) {
 	}}, nil)
 }
 
-// rules returns the rules of o, which comes with descriptor i of a call of engine. It calls
+// rules returns the rules of o, which comes with descriptor i of a call for ns. It calls
 // make if they are not cached.
-func (s *overrides) rules(engine Engine, i int, o override, make func() (*rule.Set, error)) (*rule.Set, error) {
+func (s *overrides) rules(ns *namespace.Namespace, i int, o override, make func() (*rule.Set, error)) (*rule.Set, error) {
 	now := time.Now().Unix()
 	s.mu.RLock()
-	set, used := s.known[o], s.lengths[engine][o.length]
+	set, used := s.known[o], s.lengths[ns][o.length]
 	s.mu.RUnlock()
 	if used == nil {
-		if used = s.use(engine, o.length, now); used == nil {
+		if used = s.use(ns, o.length, now); used == nil {
 			return nil, fault.Newf(at(i, "limit"), "more than %d different lengths are in use", maxLengths)
 		}
 	} else if used.Load() < now {
@@ -115,20 +116,20 @@ func (s *overrides) rules(engine Engine, i int, o override, make func() (*rule.S
 
 // use adds a length that is in use from now on. It returns nil if there are too many, even
 // without those whose counters have expired.
-func (s *overrides) use(engine Engine, length time.Duration, now int64) *atomic.Int64 {
+func (s *overrides) use(ns *namespace.Namespace, length time.Duration, now int64) *atomic.Int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.lengths[engine]
+	all := s.lengths[ns]
 	if all == nil {
 		for other := range s.lengths {
-			if n, ok := other.(interface{ Gone() bool }); ok && n.Gone() {
+			if other.Gone() {
 				delete(s.lengths, other)
 			}
 		}
 		if all = map[time.Duration]*atomic.Int64{}; s.lengths == nil {
-			s.lengths = map[Engine]map[time.Duration]*atomic.Int64{}
+			s.lengths = map[*namespace.Namespace]map[time.Duration]*atomic.Int64{}
 		}
-		s.lengths[engine] = all
+		s.lengths[ns] = all
 	}
 	if used := all[length]; used != nil {
 		return used

@@ -175,7 +175,7 @@ func (a *API) planByFiles(x *exchange, files *envoyfile.Config) ([]found, error)
 			patterns[i] = nil // share_threshold does not share a descriptor's own limit
 			o := override{files.OverrideRule(x.in.domain, f.limit, f.window), f.requests, f.window.Length}
 			var err error
-			set, err = a.overrides.rules(x.engine, i, o, func() (*rule.Set, error) { return files.OverrideSet(o.rule, o.quota, f.window) })
+			set, err = a.overrides.rules(x.namespace, i, o, func() (*rule.Set, error) { return files.OverrideSet(o.rule, o.quota, f.window) })
 			if err != nil {
 				return nil, err
 			}

@@ -121,7 +121,7 @@ func number(t *testing.T, text string) uint64 {
 // call makes a call, and returns the answer as text.
 func call(t *testing.T, api *envoyrls.API, engine *weir.Engine, in *rls.RateLimitRequest) string {
 	t.Helper()
-	out, err := api.Answer(t.Context(), engine, in)
+	out, err := api.Answer(t.Context(), namespaceOf(engine), in)
 	if err != nil {
 		s := status.Convert(grpcserver.Error(err))
 		return fmt.Sprintf("%v: %s\n", s.Code(), s.Message())

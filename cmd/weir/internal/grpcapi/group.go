@@ -193,20 +193,19 @@ func (g *group) message() *weirv1.DecideResponse {
 
 // run decides items. admit admits the memory of all their answers, before the first is counted.
 func (a *API) run(ctx context.Context, ns *namespace.Namespace, items []weir.Item, admit func(run.Size) error) (err error) {
-	switch n := len(items); {
-	case n == 0:
+	if len(items) == 0 {
 		return nil
-	case n == 1: // the error is that of the request, not of the batch
-		_, items[0].Err = ns.Run(ctx, items, run.Options{Admit: admit})
-		return nil
-	case n > fewRequests:
+	}
+	o := run.Options{MaxSize: ns.MaxAnswer(), Admit: admit}
+	if len(items) > fewRequests {
 		a.planning <- struct{}{}
 		planned := sync.OnceFunc(func() { <-a.planning })
 		defer planned()
-		_, err = ns.Run(ctx, items, run.Options{Admit: func(s run.Size) error { planned(); return admit(s) }})
-		return err
+		o.Admit = func(s run.Size) error { planned(); return admit(s) }
 	}
-	_, err = ns.Run(ctx, items, run.Options{Admit: admit})
+	if _, err = ns.Engine().Run(ctx, items, o); len(items) == 1 { // the error is that of the request, not of the batch
+		items[0].Err, err = err, nil
+	}
 	return err
 }
 

@@ -102,9 +102,9 @@ func New(namespaces *namespace.Set, c Config) *API {
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchanges.Get().(*exchange)
 	x.Resources = a.resources
-	defer x.free()
+	defer x.recycle()
 	if err := a.serve(x, w, r); err != nil {
-		x.end()
+		x.endRequest()
 		answer.Refuse(w, r, err)
 	}
 }

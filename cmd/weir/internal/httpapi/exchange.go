@@ -44,9 +44,9 @@ const maxKept = 64 << 10
 // attributeBytes is the size of an attribute: two strings.
 const attributeBytes = 32
 
-// free returns x to the pool.
-func (x *exchange) free() {
-	x.end()
+// recycle frees what x has reserved, and returns x to the pool.
+func (x *exchange) recycle() {
+	x.endRequest()
 	x.Free()
 	x.caller, x.namespace, x.Resources, x.scan.src, x.text = nil, nil, nil, "", 0
 	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
@@ -55,9 +55,9 @@ func (x *exchange) free() {
 	}
 }
 
-// end ends a request that is decided, before the answer is written: a client that reads
+// endRequest ends a request that is decided, before the answer is written: a client that reads
 // slowly keeps no others away.
-func (x *exchange) end() {
+func (x *exchange) endRequest() {
 	if x.begun {
 		x.begun = false
 		x.Resources.End()

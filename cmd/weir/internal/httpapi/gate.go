@@ -33,7 +33,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	x.begun = true
 	x.item[0].Verb = store.Take
-	if _, err := x.namespace.Run(r.Context(), x.item[:], run.Options{Admit: x.admit}); err != nil {
+	if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], run.Options{MaxSize: x.namespace.MaxAnswer(), Admit: x.admit}); err != nil {
 		return err
 	}
 	d := &x.item[0].Decision

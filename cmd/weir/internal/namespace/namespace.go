@@ -5,7 +5,6 @@
 package namespace
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/run"
 )
 
 // Default is the namespace of calls that name none.
@@ -43,7 +41,7 @@ type Source struct {
 
 // New returns a namespace that engine decides. A nil engine means a
 // namespace whose rules could not be read yet: [Set.Choose] returns [ErrNoRules]
-// for it. maxAnswer is the maximum size of an answer about decisions, in bytes, as [run.Size] counts
+// for it. maxAnswer is the maximum size of an answer about decisions, in bytes, as run.Size counts
 // them; 0 means no limit. tops collects the decisions of the engine; it may be nil.
 func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector) *Namespace {
 	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops}
@@ -54,16 +52,8 @@ func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector)
 // Name returns the name of n.
 func (n *Namespace) Name() string { return n.name }
 
-// Engine returns the engine that decides in n. Front ends decide requests by Run, which
-// limits the answer.
+// Engine returns the engine that decides in n. Front ends pass [Namespace.MaxAnswer] to its Run.
 func (n *Namespace) Engine() *weir.Engine { return n.engine }
-
-// Run decides items as [weir.Engine.Run] does, with the size limit of n for an answer. It
-// ignores o.MaxSize.
-func (n *Namespace) Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error) {
-	o.MaxSize = n.most
-	return n.engine.Run(ctx, items, o)
-}
 
 // MaxAnswer returns the maximum size of an answer about decisions, in bytes, or 0.
 func (n *Namespace) MaxAnswer() int64 { return n.most }
@@ -84,7 +74,7 @@ func (n *Namespace) Gone() bool { return n.gone.Load() }
 // Set is the namespaces that a service serves. Make one with [NewSet]. It is safe
 // for concurrent use.
 type Set struct {
-	now atomic.Pointer[state]
+	current atomic.Pointer[state]
 }
 
 // state is the namespaces of one moment. It is immutable.
@@ -111,7 +101,7 @@ func (s *Set) Replace(namespaces []*Namespace) {
 		next.byName[n.name] = n
 	}
 	next.home = next.byName[Default]
-	if before := s.now.Swap(next); before != nil {
+	if before := s.current.Swap(next); before != nil {
 		for name, n := range before.byName {
 			n.gone.Store(next.byName[name] != n)
 		}
@@ -121,7 +111,7 @@ func (s *Set) Replace(namespaces []*Namespace) {
 // All returns the namespaces of s, sorted by name.
 func (s *Set) All() []*Namespace {
 	var all []*Namespace
-	for _, n := range s.now.Load().byName {
+	for _, n := range s.current.Load().byName {
 		all = append(all, n)
 	}
 	slices.SortFunc(all, func(a, b *Namespace) int { return strings.Compare(a.name, b.name) })
@@ -144,15 +134,15 @@ var (
 // namespace, and wraps [ErrUnknown] or [ErrNoRules] for a namespace that cannot be
 // used.
 func (s *Set) Choose(auth *access.Authenticator, h *access.Holder, asked string) (*Namespace, error) {
-	now := s.now.Load()
-	if n := now.home; asked == "" && n != nil && n.engine != nil && (h == nil || h.Namespace == "") {
+	current := s.current.Load()
+	if n := current.home; asked == "" && n != nil && n.engine != nil && (h == nil || h.Namespace == "") {
 		return n, nil
 	}
 	name, err := auth.Namespace(h, asked)
 	if err != nil {
 		return nil, err
 	}
-	n := now.byName[name]
+	n := current.byName[name]
 	switch {
 	case n == nil:
 		return nil, fmt.Errorf("namespace %.64q: %w", name, ErrUnknown)

@@ -38,7 +38,9 @@ const (
 	cmdCancel
 	cmdRenew
 	cmdUsage
-	cmdThrottle
+	cmdThrottle // the first command that states its limit
+	cmdGCRA
+	cmdIncrex // the last one
 	cmdPing
 	cmdEcho // the last command that a transaction can have
 	cmdHello
@@ -66,6 +68,8 @@ var specs = [...]spec{
 	cmdRenew:    {"WEIR.RENEW", -4, true, access.Decide, "write fast", 0},
 	cmdUsage:    {"WEIR.USAGE", -2, true, access.Read, "readonly fast", 0},
 	cmdThrottle: {"CL.THROTTLE", -5, true, access.Decide, "write fast", 1},
+	cmdGCRA:     {"GCRA", -5, true, access.Decide, "write fast", 1},
+	cmdIncrex:   {"INCREX", -2, true, access.Decide, "write fast", 1},
 	cmdPing:     {"PING", -1, true, access.None, "fast", 0},
 	cmdEcho:     {"ECHO", 2, true, access.None, "fast", 0},
 	cmdHello:    {"HELLO", -1, false, access.None, "noscript loading stale fast no_auth", 0},
@@ -92,6 +96,9 @@ var positions = func() map[string]int {
 	return m
 }()
 
+// statesLimit reports whether a command states its limit.
+func statesLimit(command int) bool { return command >= cmdThrottle && command <= cmdIncrex }
+
 // position returns the position of the command called name, in any case.
 func position(name string) (int, bool) {
 	i, ok := positions[strings.ToUpper(name)]
@@ -104,7 +111,7 @@ func (c *conn) command(args []string) {
 	if !ok {
 		c.settle()
 		c.transaction.refuse()
-		c.out.fail(fmt.Sprintf("ERR unknown command '%.16s': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE and CL.THROTTLE", args[0]))
+		c.out.fail(fmt.Sprintf("ERR unknown command '%.16s': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE, CL.THROTTLE, GCRA and INCREX", args[0]))
 		return
 	}
 	c.server.commands[i].calls.Add(1)
@@ -135,8 +142,8 @@ func (c *conn) run(i int, args []string) error {
 		return c.enqueue(i, args)
 	case i < cmdUsage:
 		return c.add(i, args)
-	case i == cmdThrottle:
-		return c.throttle(args)
+	case statesLimit(i):
+		return c.throttle(i, args)
 	}
 	c.settle() // replies come in order
 	return c.now(i, args)

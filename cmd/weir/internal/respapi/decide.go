@@ -136,8 +136,8 @@ func (c *conn) settle() {
 
 // replyTo replies to a command of the batch that was decided.
 func (c *conn) replyTo(p pending) {
-	if p.command == cmdThrottle {
-		c.replyThrottle(&c.batch.throttles[p.at])
+	if statesLimit(p.command) {
+		c.replyThrottle(p.command, &c.batch.throttles[p.at])
 	} else {
 		c.reply(p.command, &c.batch.items[p.at])
 	}
@@ -173,7 +173,7 @@ func (c *conn) decideBatch(together bool) error {
 	if err := reserve(int64(len(b.pending)) * itemBytes); err != nil {
 		return err
 	}
-	_, err := c.namespace.Run(c.server.life, b.items, run.Options{Admit: func(s run.Size) error {
+	_, err := c.namespace.Engine().Run(c.server.life, b.items, run.Options{MaxSize: c.namespace.MaxAnswer(), Admit: func(s run.Size) error {
 		if together {
 			for i := range b.items {
 				if err := b.items[i].Err; err != nil {

@@ -32,7 +32,7 @@ func TestRubbish(t *testing.T) {
 		"a right command before it":    {command("PING") + "*x\r\n", "+PONG"},
 		"nothing, for a day":           {"", ""},
 		"a command without arguments":  {"*0\r\n*-1\r\n\r\n" + command("PING"), "+PONG"},
-		"a command that is not there ": {command("\x00\xff\r\n"), "-ERR unknown command '\x00\xff  ': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE and CL.THROTTLE"},
+		"a command that is not there ": {command("\x00\xff\r\n"), "-ERR unknown command '\x00\xff  ': weir has WEIR.TAKE, CHECK, RECORD, REFUND, SETTLE, CANCEL, RENEW, USAGE, CL.THROTTLE, GCRA and INCREX"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

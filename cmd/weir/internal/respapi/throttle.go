@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,30 +17,57 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// throttle is the limit of a CL.THROTTLE: count hits in period seconds on average, and
-// burst at once.
-type throttle struct{ burst, count, period int64 }
+// throttle is the limit of a command that states it. Of CL.THROTTLE and GCRA: count hits in a
+// period on average, and burst at once. Of INCREX: count hits in a period that begins with the
+// first one; burst is 0.
+type throttle struct {
+	burst, count int64
+	counterOf
+}
 
-// throttleCall is one CL.THROTTLE, and its answer.
+// counterOf says which limits share the counter of a key.
+type counterOf struct {
+	period time.Duration
+	fixed  bool // of INCREX
+}
+
+// limit returns the limit of l.
+func (l *throttle) limit() weir.Limit {
+	if l.fixed {
+		return weir.Fixed(l.count, l.period)
+	}
+	return weir.Bucket(l.count, l.period, l.burst)
+}
+
+// drains returns after how many nanoseconds without a hit the counters of l are empty.
+func (l *throttle) drains() float64 {
+	if l.fixed {
+		return float64(l.period)
+	}
+	return float64(l.burst) * float64(l.period) / float64(l.count)
+}
+
+// throttleCall is one command that states its limit, and its answer.
 type throttleCall struct {
 	limiter *weir.Limiter
 	key     string
 	n       int64   // 0: a check
-	whole   float64 // nanoseconds in which the whole burst drains
+	whole   float64 // of a bucket: nanoseconds in which the whole burst drains
+	upTo    bool    // admits as many of n as fit
 
-	result weir.Result
-	err    error
+	admitted int64
+	result   weir.Result
+	err      error
 }
 
-// throttles are the limiters of CL.THROTTLE in one namespace, by their limits. All count
-// in one store, and keys of limits with the same period share their counters. It is safe
-// for concurrent use.
+// throttles are the limiters of commands that state their limits, in one namespace. All count
+// in one store. It is safe for concurrent use.
 type throttles struct {
 	open func(weir.Limit) (*weir.Limiter, error)
 
 	mu       sync.RWMutex
 	limiters map[throttle]*throttleLimiter // nil: closed; guarded by mu
-	periods  map[int64]int                 // limiters by period; guarded by mu
+	periods  map[counterOf]int             // limiters by their counters; guarded by mu
 	swept    int64                         // when sweep ran last; guarded by mu
 	closing  sync.WaitGroup
 }
@@ -65,7 +94,7 @@ const (
 	maxPeriods   = 256
 )
 
-// maxThrottle is the largest argument of CL.THROTTLE.
+// maxThrottle is the largest number in a command that states its limit.
 const maxThrottle = 1 << 40
 
 // throttlesOf returns the limiters of a namespace. It drops those of namespaces that no
@@ -82,7 +111,7 @@ func (s *Server) throttlesOf(n *namespace.Namespace) *throttles {
 			}
 		}
 		open := func(l weir.Limit) (*weir.Limiter, error) { return s.c.Throttle(n.Name(), l) }
-		t = &throttles{open: open, limiters: map[throttle]*throttleLimiter{}, periods: map[int64]int{}}
+		t = &throttles{open: open, limiters: map[throttle]*throttleLimiter{}, periods: map[counterOf]int{}}
 		s.throttles[n] = t
 	}
 	return t
@@ -104,7 +133,7 @@ func (t *throttles) get(l throttle, now int64) (*throttleLimiter, error) {
 	if t.limiters == nil {
 		return nil, errors.New("the namespace is gone")
 	}
-	isNew := t.periods[l.period] == 0
+	isNew := t.periods[l.counterOf] == 0
 	if len(t.limiters) >= maxThrottles || isNew && len(t.periods) >= maxPeriods {
 		t.sweep(now)
 	}
@@ -114,14 +143,14 @@ func (t *throttles) get(l throttle, now int64) (*throttleLimiter, error) {
 	case len(t.limiters) >= maxThrottles:
 		return nil, fmt.Errorf("more than %d different limits are in use", maxThrottles)
 	}
-	limiter, err := t.open(weir.Bucket(l.count, time.Duration(l.period)*time.Second, l.burst))
+	limiter, err := t.open(l.limit())
 	if err != nil {
 		return nil, err
 	}
-	m = &throttleLimiter{Limiter: limiter, idle: int64(float64(l.burst)*float64(l.period)/float64(l.count)) + 2}
+	m = &throttleLimiter{Limiter: limiter, idle: int64(l.drains()/1e9) + 2}
 	m.used.Store(now)
 	t.limiters[l] = m
-	t.periods[l.period]++
+	t.periods[l.counterOf]++
 	return m, nil
 }
 
@@ -138,8 +167,8 @@ func (t *throttles) sweep(now int64) {
 			continue
 		}
 		delete(t.limiters, l)
-		if t.periods[l.period]--; t.periods[l.period] == 0 {
-			delete(t.periods, l.period)
+		if t.periods[l.counterOf]--; t.periods[l.counterOf] == 0 {
+			delete(t.periods, l.counterOf)
 		}
 		t.closing.Go(func() { _ = m.Close() }) // its store stays open
 	}
@@ -184,74 +213,180 @@ func runThrottles(ctx context.Context, calls []throttleCall, shared bool) {
 }
 
 func (c *throttleCall) run(ctx context.Context) {
-	if c.n == 0 {
-		c.result, c.err = c.limiter.Check(ctx, c.key)
+	switch {
+	case c.upTo && c.n > 0:
+		c.admitted, c.result, c.err = c.limiter.AllowUpTo(ctx, c.key, c.n)
+		return
+	case c.n > 0:
+		if c.result, c.err = c.limiter.AllowN(ctx, c.key, c.n); c.result.Allowed {
+			c.admitted = c.n
+		}
+		return
+	}
+	if c.result, c.err = c.limiter.Check(ctx, c.key); c.whole > 0 {
 		// Nothing fits if an earlier, higher limit has admitted more than the burst.
 		over := time.Duration(float64(c.result.ResetAfter) - c.whole)
 		c.result.Allowed, c.result.RetryAfter = over < time.Microsecond, max(over, 0)
-		return
 	}
-	c.result, c.err = c.limiter.AllowN(ctx, c.key, c.n)
 }
 
-// throttle adds a CL.THROTTLE to the batch.
-func (c *conn) throttle(args []string) error {
-	call, err := c.parseThrottle(args)
-	if err == nil {
-		b := &c.batch
-		b.pending = append(b.pending, pending{cmdThrottle, len(b.throttles)})
-		b.throttles = append(b.throttles, call)
+// throttle adds a command that states its limit to the batch.
+func (c *conn) throttle(command int, args []string) error {
+	parse := parseThrottle
+	switch command {
+	case cmdGCRA:
+		parse = parseGCRA
+	case cmdIncrex:
+		parse = parseIncrex
 	}
-	return err
-}
-
-// parseThrottle reads the arguments of CL.THROTTLE key max_burst count period [quantity].
-func (c *conn) parseThrottle(args []string) (call throttleCall, err error) {
-	if len(args) > 5 {
-		return call, errors.New("wrong number of arguments for 'cl.throttle' command")
-	}
-	var numbers [4]int64
-	numbers[3] = 1
-	for i, arg := range args[1:] {
-		n, err := strconv.ParseInt(arg, 10, 64)
-		if err != nil {
-			return call, fmt.Errorf("%s: %.32q: want a whole number", throttleNames[i], arg)
-		}
-		if n < 0 || n > maxThrottle {
-			return call, fmt.Errorf("%s: %d: want 0 to %d", throttleNames[i], n, int64(maxThrottle))
-		}
-		numbers[i] = n
-	}
-	if len(args[0]) > sizes.Text {
-		return call, fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
-	}
-	l := throttle{numbers[0] + 1, numbers[1], numbers[2]}
+	l, call, err := parse(args[1:])
 	switch {
-	case l.count == 0 || l.period == 0:
-		return call, errors.New("zero rates are not supported")
-	case l.period > int64(window.MaxLength/time.Second):
-		return call, fmt.Errorf("period: %d: more than %d seconds", l.period, int64(window.MaxLength/time.Second))
+	case err != nil:
+		return err
+	case len(args[0]) > sizes.Text:
+		return fmt.Errorf("key: has %d bytes, more than %d", len(args[0]), sizes.Text)
+	case l.period == 0 || l.count == 0 && !l.fixed:
+		return errors.New("zero rates are not supported")
+	case l.period > window.MaxLength:
+		return fmt.Errorf("period: more than %d seconds", int64(window.MaxLength/time.Second))
 	}
 	m, err := c.throttles.get(l, c.began.Unix())
 	if err != nil {
-		return call, err
+		return err
 	}
-	whole := float64(l.burst) * float64(l.period) / float64(l.count) * 1e9
-	return throttleCall{limiter: m.Limiter, key: args[0], n: numbers[3], whole: whole}, nil
+	call.limiter, call.key = m.Limiter, args[0]
+	if !l.fixed {
+		call.whole = l.drains()
+	}
+	b := &c.batch
+	b.pending = append(b.pending, pending{command, len(b.throttles)})
+	b.throttles = append(b.throttles, call)
+	return nil
 }
 
-var throttleNames = [...]string{"max_burst", "count", "period", "quantity"}
+// parseThrottle reads max_burst count period [quantity], behind the key of a CL.THROTTLE.
+func parseThrottle(args []string) (l throttle, call throttleCall, err error) {
+	if len(args) > 4 {
+		return l, call, errors.New("wrong number of arguments for 'cl.throttle' command")
+	}
+	var numbers [4]int64
+	numbers[3] = 1
+	for i, arg := range args {
+		if numbers[i], err = whole([...]string{"max_burst", "count", "period", "quantity"}[i], arg); err != nil {
+			return l, call, err
+		}
+	}
+	l = throttle{numbers[0] + 1, numbers[1], counterOf{period: seconds(float64(numbers[2]))}}
+	return l, throttleCall{n: numbers[3]}, nil
+}
 
-// replyThrottle replies with five numbers: 1 if the call is denied, otherwise 0; the
+// parseGCRA reads max_burst tokens_per_period period [TOKENS count], behind the key of a
+// GCRA. The period is in seconds, with a fraction.
+func parseGCRA(args []string) (l throttle, call throttleCall, err error) {
+	call.n = 1
+	if len(args) == 5 && strings.EqualFold(args[3], "TOKENS") {
+		if call.n, err = whole("TOKENS", args[4]); err != nil {
+			return l, call, err
+		}
+	} else if len(args) != 3 {
+		return l, call, errors.New("syntax error: want GCRA key max_burst tokens_per_period period [TOKENS count]")
+	}
+	burst, err := whole("max_burst", args[0])
+	if err != nil {
+		return l, call, err
+	}
+	count, err := whole("tokens_per_period", args[1])
+	if err != nil {
+		return l, call, err
+	}
+	period, err := strconv.ParseFloat(args[2], 64)
+	if err != nil || !(period >= 1 && period <= maxThrottle) {
+		return l, call, fmt.Errorf("period: %.32q: want seconds, at least 1", args[2])
+	}
+	return throttle{burst + 1, count, counterOf{period: seconds(period)}}, call, nil
+}
+
+// parseIncrex reads [BYINT n] [UBOUND n] [SATURATE] EX seconds | PX milliseconds ENX, behind the
+// key of an INCREX, in any order.
+func parseIncrex(args []string) (l throttle, call throttleCall, err error) {
+	l, call.n = throttle{0, window.MaxHits, counterOf{fixed: true}}, 1
+	kept := false
+	for len(args) > 0 {
+		option := strings.ToUpper(args[0])
+		args = args[1:]
+		switch option {
+		case "SATURATE":
+			call.upTo = true
+			continue
+		case "ENX":
+			kept = true
+			continue
+		case "BYINT", "UBOUND", "EX", "PX":
+		case "BYFLOAT", "LBOUND", "EXAT", "PXAT", "PERSIST":
+			return l, call, fmt.Errorf("%s is not supported: weir counts hits up to a bound in a period", option)
+		default:
+			return l, call, errors.New("syntax error")
+		}
+		if len(args) == 0 {
+			return l, call, errors.New("syntax error")
+		}
+		n, err := whole(option, args[0])
+		args = args[1:]
+		switch {
+		case err != nil:
+			return l, call, err
+		case option == "BYINT":
+			call.n = n
+		case option == "UBOUND":
+			l.count = n
+		case option == "EX":
+			l.period = seconds(float64(n))
+		case option == "PX":
+			l.period = seconds(float64(n) / 1e3)
+		}
+	}
+	if l.period == 0 || !kept {
+		return l, call, errors.New("want EX seconds or PX milliseconds, and ENX: a period begins with its first hit, and a later one does not move its end")
+	}
+	return l, call, nil
+}
+
+// whole reads a whole number.
+func whole(name, arg string) (int64, error) {
+	n, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %.32q: want a whole number", name, arg)
+	}
+	if n < 0 || n > maxThrottle {
+		return 0, fmt.Errorf("%s: %d: want 0 to %d", name, n, int64(maxThrottle))
+	}
+	return n, nil
+}
+
+// seconds returns a duration, or the longest if n seconds are more.
+func seconds(n float64) time.Duration {
+	return time.Duration(min(n*1e9, math.MaxInt64/2))
+}
+
+// replyThrottle replies to a command that stated its limit.
+func (c *conn) replyThrottle(command int, call *throttleCall) {
+	switch {
+	case call.err != nil:
+		c.failed(command, call.err)
+	case command == cmdIncrex: // the hits in the period, and those that were counted
+		c.out.array(2)
+		c.out.integer(call.result.Used)
+		c.out.integer(call.admitted)
+	default:
+		c.replyBucket(&call.result)
+	}
+}
+
+// replyBucket replies with five numbers: 1 if the call is denied, otherwise 0; the
 // burst; the hits that are left; the wait until the same hits fit, or -1 if they were
 // admitted or never fit; the time until the whole burst is left. The last two are in
 // seconds, rounded up.
-func (c *conn) replyThrottle(call *throttleCall) {
-	if call.err != nil {
-		c.failed(cmdThrottle, call.err)
-		return
-	}
-	r := &call.result
+func (c *conn) replyBucket(r *weir.Result) {
 	denied, retry := int64(1), int64(-1)
 	switch {
 	case r.Allowed:

@@ -131,7 +131,7 @@ func (c *conn) exec() error {
 	}
 	c.out.array(len(t.queue))
 	for _, p := range c.batch.pending {
-		if p.command < cmdUsage || p.command == cmdThrottle {
+		if p.command < cmdUsage || statesLimit(p.command) {
 			c.replyTo(p)
 		} else if err := c.now(p.command, t.queue[p.at].args); err != nil {
 			c.failed(p.command, err)
@@ -162,8 +162,8 @@ func (c *conn) prepare() (at int, err error) {
 		case err != nil:
 		case q.command < cmdUsage:
 			err = c.add(q.command, q.args)
-		case q.command == cmdThrottle:
-			err = c.throttle(q.args)
+		case statesLimit(q.command):
+			err = c.throttle(q.command, q.args)
 		default:
 			c.batch.pending = append(c.batch.pending, pending{q.command, i})
 		}

@@ -29,7 +29,7 @@ type Row struct {
 }
 
 // rows is the table of stores.
-var rows = []Row{redis}
+var rows = []Row{redis, postgres}
 
 // Rows returns the table of stores.
 func Rows() []Row { return slices.Clone(rows) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
+	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -20,6 +21,10 @@ var servers = map[string]func(*testing.T) (url, withPassword string){
 		n := redistest.Server(t)
 		n.Must("ACL", "SETUSER", "weir", "on", ">swordfish", "~*", "&*", "+@all")
 		return "redis://" + n.Addr(), "redis://weir:swordfish@" + n.Addr()
+	},
+	"postgres": func(t *testing.T) (url, withPassword string) {
+		n := pgtest.Server(t)
+		return n.URL(), "postgres://weir:swordfish@" + n.Addr() + "/postgres"
 	},
 }
 

@@ -94,7 +94,8 @@ func (t *Table) Put(r Ref, h Hash, state []uint64, expires int64, e Expiry) (rec
 	return reclaimed
 }
 
-// Touch records when the state at r expires, after it was put or changed in place.
+// Touch lowers the bounds for when keys of r's segment and of the table expire, after a state at r
+// was put, or was changed in place so that it may expire earlier.
 func (t *Table) Touch(r Ref, expires int64) {
 	r.segment.cycle.touch(expires)
 	t.cycle.touch(expires)

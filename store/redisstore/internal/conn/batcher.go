@@ -29,12 +29,6 @@ const (
 	// flushEvery is about how long a call waits for others at most. Where round trips
 	// are long, more flushes are in flight, so that one returns in every such time.
 	flushEvery = 500 * time.Microsecond
-
-	// expireEvery is how often the contexts of waiting callers are checked, besides at
-	// their deadlines, so that a cancelled caller stops waiting; see
-	// decisionContext for those that are not watched. A caller who selects
-	// on two channels costs more than one who waits for its answer.
-	expireEvery = 10 * time.Millisecond
 )
 
 // batcher sends the calls of callers who wait for one node at the same time together:
@@ -61,13 +55,10 @@ type batcher struct {
 	stop     context.CancelFunc
 
 	mu       sync.Mutex
-	closed   bool          // guarded by mu
-	inFlight int           // guarded by mu; flushes, and calls that were sent by themselves
-	queue    []*Call       // guarded by mu; in order. Callers that have left are in it, too
-	waiting  []*Call       // guarded by mu; queued or in a flush, and the caller waits for it
-	expiry   *time.Timer   // guarded by mu; calls expire
-	expires  time.Duration // guarded by mu; when it does so; 0: it does not
-	grace    bool          // guarded by mu; expire was late and has waited for answers once
+	closed   bool       // guarded by mu
+	inFlight int        // guarded by mu; flushes, and calls that were sent by themselves
+	queue    []*Pending // guarded by mu; in order. Callers that have left are in it, too
+	waiting  int        // guarded by mu; calls that are queued or in a flush, and whose callers wait
 
 	flushes sync.WaitGroup
 }
@@ -86,7 +77,7 @@ func (b *batcher) limit() int {
 }
 
 // decide makes the node decide c, by itself or in a flush with other calls.
-func (b *batcher) decide(ctx context.Context, c *Call) {
+func (b *batcher) decide(ctx context.Context, c *Pending) {
 	b.mu.Lock()
 	if b.inFlight < b.limit() || b.closed { // a client that is closed refuses the call
 		b.inFlight++
@@ -99,42 +90,52 @@ func (b *batcher) decide(ctx context.Context, c *Call) {
 		return
 	}
 	b.queue = append(b.queue, c)
-	c.at, b.waiting = len(b.waiting), append(b.waiting, c)
-	at := c.began + expireEvery
-	if c.deadline != 0 {
-		at = min(at, c.deadline)
-	}
-	b.expireAt(at)
+	b.waiting++
+	c.waits = true
 	b.mu.Unlock()
-	if err := <-c.done; err != nil {
-		c.abandoned, c.Err = true, script.About(err, c.keys...)
+	select {
+	case <-c.done:
+		return
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	c.abandoned = c.waits
+	if c.waits {
+		c.waits = false
+		b.waiting--
+	}
+	b.mu.Unlock()
+	if c.abandoned {
+		c.Err = script.About(ctx.Err(), c.keys...)
+	} else {
+		<-c.done // it is there, or comes at once
 	}
 }
 
 // flush sends calls, delivers their answers to the callers that have not left, and continues
 // with the calls that have been queued meanwhile until there are none.
-func (b *batcher) flush(calls []*Call) {
+func (b *batcher) flush(calls []*Pending) {
 	for len(calls) > 0 {
 		began := elapsed()
 		sortByCommand(calls)
 		b.node.send(b.life, b.node.pick(), calls)
 		err := calls[0].failure
 		b.mu.Lock()
-		for i, c := range calls {
-			if c.at < 0 {
-				calls[i] = nil
-			} else {
-				b.remove(c)
-			}
-		}
+		b.deliver(calls)
 		b.mu.Unlock()
-		for _, c := range calls {
-			if c != nil {
-				c.done <- nil
-			}
-		}
 		calls = b.finish(calls, began, err)
 		b.flushes.Done()
+	}
+}
+
+// deliver tells the callers of calls that have not left that their answers are set. It needs the lock.
+func (b *batcher) deliver(calls []*Pending) {
+	for _, c := range calls {
+		if c.waits {
+			c.waits = false
+			b.waiting--
+			c.done <- struct{}{} // which has room for it
+		}
 	}
 }
 
@@ -145,7 +146,7 @@ func (b *batcher) flush(calls []*Call) {
 // Where two flushes may be in flight, each takes half of all calls that wait for an answer:
 // else one could take all of them, and this process and the server would wait for each
 // other in turns.
-func (b *batcher) finish(calls []*Call, began time.Duration, err error) []*Call {
+func (b *batcher) finish(calls []*Pending, began time.Duration, err error) []*Pending {
 	ended := elapsed()
 	if _, refused := said(err); err == nil || refused { // else it may have made no round trip
 		b.trips.learn(ended-began, ended)
@@ -161,11 +162,11 @@ func (b *batcher) finish(calls []*Call, began time.Duration, err error) []*Call 
 	}
 	share := maxBatch
 	if limit == maxFlushes {
-		share = min(max(minShare, (len(b.waiting)+1)/maxFlushes), maxBatch)
+		share = min(max(minShare, (b.waiting+1)/maxFlushes), maxBatch)
 	}
 	n := 0
 	for ; n < len(b.queue) && len(calls) < share; n++ {
-		if c := b.queue[n]; c.at >= 0 {
+		if c := b.queue[n]; c.waits {
 			calls = append(calls, c)
 		}
 	}
@@ -178,62 +179,6 @@ func (b *batcher) finish(calls []*Call, began time.Duration, err error) []*Call 
 	return calls
 }
 
-// remove takes c, whose caller waits, out of waiting. It needs the lock.
-func (b *batcher) remove(c *Call) {
-	last := len(b.waiting) - 1
-	moved := b.waiting[last]
-	b.waiting[c.at], moved.at = moved, c.at
-	b.waiting[last] = nil
-	b.waiting = b.waiting[:last]
-	c.at = -1
-}
-
-// expireAt makes expire run at a time, unless it does so earlier. It needs the lock.
-func (b *batcher) expireAt(at time.Duration) {
-	if b.expires != 0 && b.expires <= at {
-		return
-	}
-	b.expires = at
-	wait := at - elapsed()
-	if b.expiry == nil {
-		b.expiry = time.AfterFunc(wait, b.expire)
-	} else {
-		b.expiry.Reset(wait)
-	}
-}
-
-// expire ends the waits of callers whose contexts are done.
-func (b *batcher) expire() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := elapsed()
-	lag := now - b.expires
-	b.expires = 0
-	if b.closed {
-		return
-	}
-	if b.grace = lag > lagging && !b.grace; b.grace {
-		// Answers that have arrived are read first. On a machine that is late each time this
-		// must not repeat, because callers would wait as long as it is busy.
-		b.expireAt(now + min(lag, graceAtMost))
-		return
-	}
-	next := now + expireEvery
-	for i := len(b.waiting) - 1; i >= 0; i-- {
-		c := b.waiting[i]
-		if err := c.ctx.Err(); err != nil {
-			b.remove(c)
-			c.done <- err
-		} else if c.deadline != 0 {
-			// A context may end a moment after its deadline.
-			next = min(next, max(c.deadline, now+time.Millisecond))
-		}
-	}
-	if len(b.waiting) > 0 {
-		b.expireAt(next)
-	}
-}
-
 // close waits for flushes that are in flight. Their connections are closed, or they end
 // with life. Callers that wait get an error.
 func (b *batcher) close() {
@@ -244,12 +189,9 @@ func (b *batcher) close() {
 	b.flushes.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.waiting) > 0 {
-		c := b.waiting[0]
-		b.remove(c)
-		c.done <- rueidis.ErrClosing
+	for _, c := range b.queue {
+		c.failure = rueidis.ErrClosing
 	}
-	if b.expiry != nil {
-		b.expiry.Stop()
-	}
+	b.deliver(b.queue)
+	b.queue = nil
 }

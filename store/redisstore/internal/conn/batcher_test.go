@@ -246,35 +246,6 @@ func TestLateCallersLeave(t *testing.T) {
 	})
 }
 
-// On a machine where each timer is late, a caller whose time is over leaves after one wait for
-// answers that have arrived, and not only when the machine is on time again.
-func TestCallersLeaveWhenTimersAreLate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCallers(t)
-		long, stop := conn.Within(t.Context(), time.Minute)
-		defer stop()
-		gone, leave := context.WithCancel(context.Background())
-		short, end := conn.Within(gone, time.Minute)
-		defer end()
-		c.call(long, 2, nil)
-		c.call(short, 1, context.Canceled)
-		leave()
-		for late, want := range []int64{0, 1} {
-			c.node.ExpiryIsLate()
-			synctest.Wait()
-			if got := c.done.Load(); got != want {
-				t.Errorf("late %d times: got %d callers that have left, want %d", late+1, got, want)
-			}
-		}
-		c.flush()
-		c.flush()
-		c.refuse()
-		c.refuse()
-		c.all.Wait()
-	})
-}
-
 // The quickest round trip stays for a second at least and two at most. Longer ones,
 // of which there are more when callers wait, do not displace it.
 func TestShortestRoundTrip(t *testing.T) {

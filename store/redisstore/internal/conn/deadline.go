@@ -19,8 +19,8 @@ const (
 
 // decisionContext is the context of a decision: it ends when its time-out is over, or with
 // that of its caller. With a time-out of at most brief, which the default is, a caller whose
-// context has no deadline is not watched: cancelling it then ends nothing. Most calls ask for the deadline and the error only, because the
-// batcher ends their waits. A timer begins when one waits for the end.
+// context has no deadline is not watched: cancelling it then ends nothing. A lone call needs the deadline and the error only; a
+// timer begins when something waits for the end.
 type decisionContext struct {
 	caller context.Context // the background if the caller is not watched
 	end    time.Time

@@ -94,7 +94,7 @@ func NewNode(client rueidis.Client) *Node {
 
 // Run makes the node decide a step.
 func (n *Node) Run(ctx context.Context, s script.Call) error {
-	_, err := (&Servers{single: n, calls: sync.Pool{New: newCall}}).Run(ctx, 0, s)
+	_, err := (&Servers{single: n, calls: sync.Pool{New: newPending}}).Run(ctx, 0, s)
 	return err
 }
 
@@ -110,13 +110,4 @@ func NodeAfterClose() (wait func(), end context.CancelFunc) {
 	m := s.node("127.0.0.1:1").manager
 	m.await(context.Background())
 	return m.tasks.Wait, m.cancel
-}
-
-// ExpiryIsLate makes the check of the contexts of n's callers run, as if its timer had fired
-// a second late.
-func (n *Node) ExpiryIsLate() {
-	n.batcher.mu.Lock()
-	n.batcher.expires = elapsed() - time.Second
-	n.batcher.mu.Unlock()
-	n.batcher.expire()
 }

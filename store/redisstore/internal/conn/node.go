@@ -160,20 +160,19 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 // other callers, several as they are, in their order. It sends those again that the server
 // has not decided, and not counted, for a reason that is gone now. It may change the order of
 // the list.
-func (n *Node) decide(ctx context.Context, calls []*Call) {
+func (n *Node) decide(ctx context.Context, calls []*Pending) {
 	began, err := n.begin(len(calls))
 	if err != nil {
 		for _, c := range calls {
-			c.Err = n.missed(err)
+			c.Err = n.countOutage(err)
 		}
 		return
 	}
 	for left := calls; len(left) > 0; {
-		sent := elapsed()
-		now, deadline, end, err := n.instants(ctx, sent)
+		now, deadline, end, err := n.instants(ctx, elapsed())
 		ready := 0
 		for i, c := range left {
-			c.ctx, c.began, c.deadline = ctx, sent, end
+			c.deadline = end
 			if c.Err = err; err == nil {
 				c.program, c.keys, c.args, c.Err = n.codec.Encode(&c.Call, now, deadline, c.room[:0])
 			}
@@ -208,7 +207,7 @@ func (n *Node) decide(ctx context.Context, calls []*Call) {
 	for _, c := range calls {
 		answered = answered || answers(c.Err)
 		if c.Err != nil && !errors.Is(c.Err, store.ErrRepeated) {
-			c.Err = n.missed(c.Err)
+			c.Err = n.countOutage(c.Err)
 		}
 	}
 	n.end(ctx, len(calls), began, answered)
@@ -237,7 +236,7 @@ func (n *Node) instants(ctx context.Context, now time.Duration) (at, deadline wi
 
 // resolve writes the results or the error in the reply to c, and reports whether c has to be
 // sent again.
-func (n *Node) resolve(ctx context.Context, c *Call) (again bool) {
+func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
 	if c.abandoned {
 		return false
 	}
@@ -299,9 +298,9 @@ func (n *Node) end(ctx context.Context, calls int, began time.Duration, answered
 	}
 }
 
-// missed counts a call that the node did not answer, and adds the node to its
+// countOutage counts a call that the node did not answer, and adds the node to its
 // error. A node that sends a call on to another one has answered it.
-func (n *Node) missed(err error) error {
+func (n *Node) countOutage(err error) error {
 	if word := wordOf(err); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
 		n.outages.add(ReasonOf(err))
 	}

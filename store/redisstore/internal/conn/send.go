@@ -16,10 +16,10 @@ import (
 // maxBatchKeys is the most keys of a call that shares a command with others.
 const maxBatchKeys = 24
 
-// Call is a call that a node decides. The goroutine that it belongs to fills in the first
+// Pending is a call that a node decides. The goroutine that it belongs to fills in the first
 // fields, and reads the results when it has been decided. A batcher may still read it when
 // the caller has left.
-type Call struct {
+type Pending struct {
 	script.Call
 	Slot int            // on a cluster
 	At   window.Instant // the server's, set when the call was decided
@@ -39,33 +39,31 @@ type Call struct {
 	counts     bool // it is not a check
 	reply      script.Reply
 	failure    error
+	deadline   time.Duration // when the caller gives up; 0: it does not
 
 	// Of the batcher.
-	ctx       context.Context
-	began     time.Duration
-	deadline  time.Duration // 0: none
-	done      chan error    // gets nil when the answer is set, or why the caller leaves; nil in a slice
-	self      [1]*Call      // itself, as a batch
-	at        int           // the index in batcher.waiting, or -1; guarded by its mu
-	abandoned bool          // the batcher may still have it
+	done      chan struct{} // gets one when the answer is set; nil in a slice
+	self      [1]*Pending   // itself, as a batch
+	waits     bool          // the caller waits for done; guarded by the batcher's mu
+	abandoned bool          // the caller has left, and the batcher may still have it
 }
 
-func newCall() any {
-	c := &Call{done: make(chan error, 1), at: -1}
+func newPending() any {
+	c := &Pending{done: make(chan struct{}, 1)}
 	c.self[0] = c
 	return c
 }
 
 // inSlice reports whether c is of a slice of a batch, which the batcher does not send.
-func (c *Call) inSlice() bool { return c.done == nil }
+func (c *Pending) inSlice() bool { return c.done == nil }
 
 // shares reports whether a command can decide c and other, which follows it.
-func (c *Call) shares(other *Call) bool {
+func (c *Pending) shares(other *Pending) bool {
 	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Now == other.Now && !c.ownCommand && !other.ownCommand
 }
 
 // sortByCommand sorts calls so that those that can share a command are adjacent.
-func sortByCommand(calls []*Call) {
+func sortByCommand(calls []*Pending) {
 	for rest := calls; len(rest) > 0; {
 		next := 1
 		for i := 1; i < len(rest); i++ {
@@ -80,10 +78,10 @@ func sortByCommand(calls []*Call) {
 
 // command is one script call: a program that decides one call, or several that share it.
 type command struct {
-	calls    []*Call
-	answered bool
-	text     string // the reply
-	err      error
+	calls   []*Pending
+	settled bool   // the server has the program: text and err are the answer
+	text    string // the reply
+	err     error
 
 	unconfirmed error // of the calls that count
 }
@@ -100,7 +98,7 @@ var sendBuffers = sync.Pool{New: func() any { return new(sendBuffer) }}
 // answers. A nil connection is one that was lost meanwhile. It is one round trip where all goes well: neighbours that can share a command are
 // one command. A command whose program the server does not have is sent once more, with the
 // text of the program; nothing else is sent twice.
-func (n *Node) send(ctx context.Context, l *connection, calls []*Call) {
+func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 	if l == nil {
 		for _, c := range calls {
 			c.failure = errGone
@@ -119,8 +117,8 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Call) {
 	missing := false
 	for i := range s.commands {
 		r := &s.commands[i]
-		r.answered = wordOf(r.err) != "NOSCRIPT"
-		missing = missing || !r.answered
+		r.settled = wordOf(r.err) != "NOSCRIPT"
+		missing = missing || !r.settled
 	}
 	if missing {
 		n.loaded.Clear()
@@ -149,7 +147,7 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Call) {
 
 // sendAlone sends c by itself: on the dedicated connection if that is free and the first one is
 // not lost, because then both mostly are; else on a connection of other calls.
-func (n *Node) sendAlone(ctx context.Context, c *Call) {
+func (n *Node) sendAlone(ctx context.Context, c *Pending) {
 	main := n.conns[0].Load()
 	usable := main != nil && !main.lost.Load() && (n.config.WaitReplicas == 0 || !c.counts)
 	if !usable || !n.dedicatedBusy.CompareAndSwap(false, true) {
@@ -184,7 +182,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuff
 	for i := range s.commands {
 		r := &s.commands[i]
 		for _, c := range r.calls {
-			if latest = max(latest, c.deadline); c.counts && !r.answered {
+			if latest = max(latest, c.deadline); c.counts && !r.settled {
 				replicas = n.config.WaitReplicas
 			}
 		}
@@ -199,7 +197,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuff
 	built := make([]rueidis.Completed, 0, 2*len(s.commands)+1) // the library may keep it
 	for i := range s.commands {
 		r := &s.commands[i]
-		if r.answered {
+		if r.settled {
 			continue
 		}
 		if r.calls[0].asking {
@@ -220,7 +218,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuff
 	}
 	for i := range s.commands {
 		r := &s.commands[i]
-		if r.answered {
+		if r.settled {
 			continue
 		}
 		if r.calls[0].asking {

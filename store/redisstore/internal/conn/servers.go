@@ -31,7 +31,7 @@ type Servers struct {
 	single    *Node      // serves all keys; nil: a cluster
 	sentinels *sentinels // nil without Sentinels
 	sharded   bool
-	calls     sync.Pool // of *Call
+	calls     sync.Pool // of *Pending
 
 	close context.CancelFunc // of config.life
 	tasks sync.WaitGroup
@@ -73,7 +73,7 @@ func ForClient(client rueidis.Client, codec *script.Codec) *Servers {
 	n.conns[0].Store(&connection{Client: client})
 	n.clustered = client.Mode() == rueidis.ClientModeCluster
 	n.batcher.life, n.batcher.stop = context.WithCancel(context.Background())
-	return &Servers{single: n, sharded: n.clustered, close: nothing, calls: sync.Pool{New: newCall}}
+	return &Servers{single: n, sharded: n.clustered, close: nothing, calls: sync.Pool{New: newPending}}
 }
 
 // Open connects to servers. It returns when the first attempt to connect to each
@@ -83,7 +83,7 @@ func ForClient(client rueidis.Client, codec *script.Codec) *Servers {
 func Open(ctx context.Context, config *Config, codec *script.Codec) (*Servers, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	s := &Servers{config: config, codec: codec, calls: sync.Pool{New: newCall}}
+	s := &Servers{config: config, codec: codec, calls: sync.Pool{New: newPending}}
 	config.life, s.close = context.WithCancel(context.Background())
 	if config.Changed == nil {
 		config.Changed = func(Change) {}
@@ -208,19 +208,21 @@ func (s *Servers) Ready(slot int) bool {
 
 // Run makes the node that serves slot decide a call, and returns the instant at which it did.
 func (s *Servers) Run(ctx context.Context, slot int, call script.Call) (window.Instant, error) {
-	c := s.calls.Get().(*Call)
+	c := s.calls.Get().(*Pending)
 	c.Call, c.Slot, c.Err = call, slot, errNoNode
 	to := onward{node: s.serving(slot)}
 	for sent := 0; to.node != nil; sent++ {
 		c.asking = to.asking
-		to.node.decide(ctx, c.self[:])
+		if to.node.decide(ctx, c.self[:]); c.Err == nil {
+			break
+		}
 		if to = s.redirected(ctx, slot, to.node, c.Err); sent == maxRedirects || to.later && !pause(ctx, sent) {
 			break
 		}
 	}
 	at, err := c.At, c.Err
 	if !c.abandoned {
-		*c = Call{done: c.done, self: c.self, at: -1}
+		*c = Pending{done: c.done, self: c.self}
 		s.calls.Put(c)
 	}
 	return at, err
@@ -233,7 +235,7 @@ func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) e
 	for sent := 0; to.node != nil; sent++ {
 		n := to.node
 		if err = n.lend(ctx, to.asking, f); err != nil {
-			err = n.missed(err)
+			err = n.countOutage(err)
 		}
 		if to = s.redirected(ctx, slot, n, err); sent == maxRedirects || to.later && !pause(ctx, sent) {
 			break
@@ -270,8 +272,8 @@ func (c askingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.Red
 // RunAll makes the nodes that serve the slots of calls decide them, all at the same time, in as
 // few round trips as possible, and writes their errors. A node decides its calls in their
 // order, but for those that have to be sent again.
-func (s *Servers) RunAll(ctx context.Context, calls []Call) {
-	pending := make([]*Call, len(calls))
+func (s *Servers) RunAll(ctx context.Context, calls []Pending) {
+	pending := make([]*Pending, len(calls))
 	to := make([]*Node, len(calls))
 	for i := range calls {
 		pending[i], to[i] = &calls[i], s.serving(calls[i].Slot)
@@ -297,9 +299,9 @@ func (s *Servers) RunAll(ctx context.Context, calls []Call) {
 }
 
 // runOnNodes makes each call be decided by its node.
-func (s *Servers) runOnNodes(ctx context.Context, calls []*Call, to []*Node) {
+func (s *Servers) runOnNodes(ctx context.Context, calls []*Pending, to []*Node) {
 	var nodes []*Node
-	var parts [][]*Call
+	var parts [][]*Pending
 	for i, call := range calls {
 		at := slices.Index(nodes, to[i])
 		switch {

@@ -186,7 +186,7 @@ func (c *Codec) Encode(call *Call, near, deadline window.Instant, keys []string)
 	b = put7(b, call.Now, deadline)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(ends))) // exact for calls that batches have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(call.Ops)))
-	isFull := call.full || c.needsFull(call)
+	isFull := call.full || c.markFull(call)
 	first := kindFor(call.Ops[0].Limit)
 	v, allFast, mixed := general, true, first.wraps
 	for i := range call.Ops {

@@ -49,8 +49,9 @@ const (
 // without an end.
 const longest = int64(window.MaxLength / time.Microsecond)
 
-// needsFull reports whether an op of call is about holds or bans.
-func (c *Codec) needsFull(call *Call) bool {
+// markFull reports whether call needs the full program: an op is about holds or bans, or its state is
+// known to have some. It marks the keys whose states only that program can read afterwards.
+func (c *Codec) markFull(call *Call) bool {
 	needs := call.Verb.NeedsReceipt()
 	known := c.leftBehind.any()
 	for i := range call.Ops {

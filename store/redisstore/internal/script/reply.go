@@ -88,38 +88,36 @@ func (r *Replies) Next(ops int) (Reply, error) {
 // Decode writes the results that r, the reply to call, has, and returns the server's
 // instant. Where it returns an error, nothing was counted and no result is
 // written. The instant is 0 when the reply has none.
-func (c *Codec) Decode(call *Call, keys []string, r Reply) (window.Instant, error) {
-	now, err := c.decode(call, keys, r)
-	if err == nil && call.Verb == store.Take {
-		store.LowerUpTo(call.Ops) // as the program has done
-	}
-	return now, err
-}
-
-func (c *Codec) decode(call *Call, keys []string, r Reply) (window.Instant, error) {
-	if r.now != 0 {
-		return r.now, results(r.Text, call, r.now, replyWide, getDouble)
-	}
+func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, err error) {
 	reply := r.Text
-	if len(reply) < replyHead {
-		return 0, About(fmt.Errorf("the script answers %q", reply), keys...)
+	if now = r.now; now == 0 {
+		if len(reply) < replyHead {
+			return 0, About(fmt.Errorf("the script answers %q", reply), keys...)
+		}
+		now = window.Instant(get7(reply[1:]))
 	}
-	now := window.Instant(get7(reply[1:]))
-	switch reply[0] {
-	case statusDone:
-		return now, results(reply[replyHead:], call, now, replyOp, get7)
-	case statusFull:
-		return now, c.fullResults(reply[replyHead:], call, now)
-	case statusStale:
-		return now, ErrStale
-	case statusClock:
+	switch {
+	case r.now != 0:
+		err = results(reply, call, now, replyWide, getDouble)
+	case reply[0] == statusDone:
+		err = results(reply[replyHead:], call, now, replyOp, get7)
+	case reply[0] == statusFull:
+		err = c.fullResults(reply[replyHead:], call, now)
+	case reply[0] == statusStale:
+		err = ErrStale
+	case reply[0] == statusClock:
 		if len(reply) != replyHead+replyClock {
 			return now, About(fmt.Errorf("the script answers %q", reply), keys...)
 		}
 		op := int(reply[replyHead]) | int(reply[replyHead+1])<<8
-		return now, &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
+		err = &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
+	default:
+		err = refused(reply, keys)
 	}
-	return now, refused(reply, keys)
+	if err == nil && call.Verb == store.Take {
+		store.LowerUpTo(call.Ops) // as the program has done
+	}
+	return now, err
 }
 
 // results writes the results of a reply that has four numbers for each op: the hits used,

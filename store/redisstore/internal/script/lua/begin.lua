@@ -3,7 +3,7 @@
 -- then the ops. p is the position of the next number to read, first the index of
 -- the call's first key.
 local args, p, first = ARGV[1], 19, 1
-local plan, repeats = args, 0 -- of a batch, see fast_begin.lua
+local plan, repeats = args, 0 -- fast_begin.lua reads both; only a batch has keys that repeat others
 local now, deadline, _, total = up('<I7I7I2I2', args)
 local slack = 1 -- milliseconds that a key outlives its state
 if now == 0 then

@@ -1,17 +1,17 @@
-// Package verb has the verbs of [window.Compiled.Do], by which weir's own packages change the state of a
+// Package step has the steps of [window.Compiled.Do], by which weir's own packages change the state of a
 // key. Programs use the methods of package window.
 //
-// A store.Verb is what a whole call does, and a store makes these verbs of it for each op:
+// A store.Verb is what a whole call does, and a store makes these steps of it for each op:
 // a take of several ops is a Look and then a Take.
-package verb
+package step
 
-// Verb is what [window.Compiled.Do] does. The order matters: verbs up to Take ask the limit, those
+// Step is what [window.Compiled.Do] does. The order matters: steps up to Take ask the limit, those
 // up to RecordDenied can only add to a state, and the rest can take from it.
-type Verb uint8
+type Step uint8
 
 const (
 	// Look is the method Check.
-	Look Verb = iota
+	Look Step = iota
 
 	// Take counts the hits if the limit admits all of them, and leaves the state as
 	// it is if not. The hits are held as the hold, if takes under the limit hold.

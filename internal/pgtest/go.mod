@@ -1,0 +1,3 @@
+module github.com/weirhq/weir/internal/pgtest
+
+go 1.26.0

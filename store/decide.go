@@ -1,0 +1,142 @@
+package store
+
+import (
+	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/window"
+)
+
+// Decide decides a call in Go. It is for stores that lock the states of a call's keys, and
+// write back what it leaves in them: states[i] is the state of the key of ops[i], and member
+// returns the hash of a member, which must be the same in all processes that share the states.
+// The states may be changed where they are, as by [window.Compiled]. Decide sets the results of
+// the ops, and the instant of their holds to now. No two ops may have the same key.
+func Decide(v Verb, ops []Op, states []window.State, now window.Instant, member func([]byte) uint64) {
+	for i := range ops {
+		if h := ops[i].Hold; h != nil {
+			h.Decided = now
+		}
+	}
+	d := decision{ops, states, now, member}
+	switch v {
+	case Take:
+		d.take()
+	case Cancel:
+		d.cancel()
+	default:
+		for i := range ops {
+			ops[i].Result = d.apply(i, d.verb(v, i))
+		}
+	}
+}
+
+// decision is what Decide works on.
+type decision struct {
+	ops    []Op
+	states []window.State
+	now    window.Instant
+	member func([]byte) uint64
+}
+
+// verb returns what v, which is no take or cancel, does to the state of op i.
+func (d *decision) verb(v Verb, i int) step.Step {
+	switch v {
+	case Record:
+		if h := d.ops[i].Hold; h != nil && h.NoStrike {
+			return step.RecordNoStrike
+		}
+		return step.Record
+	case Refund:
+		return step.Refund
+	case Settle:
+		return step.Settle
+	case Renew:
+		return step.Renew
+	}
+	return step.Look
+}
+
+// take evaluates all ops before it counts any: the enforcing ones decide together.
+func (d *decision) take() {
+	upTo, admitted := false, true
+	for i := range d.ops {
+		d.ops[i].Result = d.apply(i, step.Look)
+		upTo = upTo || d.ops[i].UpTo
+	}
+	if upTo {
+		LowerUpTo(d.ops)
+		for i := range d.ops {
+			d.ops[i].Result = d.apply(i, step.Look)
+		}
+	}
+	for i := range d.ops {
+		if op := &d.ops[i]; op.Role == Enforce {
+			admitted = admitted && op.Result.Allowed
+		}
+	}
+	for i := range d.ops {
+		d.takeOp(i, admitted)
+	}
+}
+
+// takeOp counts op i, whose result is that of a look, if it fits and, unless it is a shadow op,
+// all enforcing ops were admitted.
+func (d *decision) takeOp(i int, admitted bool) {
+	op := &d.ops[i]
+	own := op.Result
+	switch {
+	case op.Role == Always:
+		op.Result = d.apply(i, step.RecordNow)
+		return
+	case own.Allowed && op.Role != Look && (admitted || op.Role == Shadow):
+		op.Result = d.apply(i, step.Take)
+		return
+	case !own.Allowed && op.Limit.Ban.For > 0:
+		own = d.apply(i, step.Take) // a strike
+		op.Result = own
+	}
+	if op.CountDenied {
+		r := d.apply(i, step.RecordDenied)
+		r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
+		if !own.Allowed {
+			if later := d.apply(i, step.Look); !later.Allowed {
+				r.RetryAfter = later.RetryAfter
+			}
+		}
+		op.Result = r
+	}
+}
+
+// cancel ends the holds of the ops. If it finds one, it gives back what the same take counted
+// without holds.
+func (d *decision) cancel() {
+	found := false
+	for i := range d.ops {
+		d.ops[i].Result = d.run(i, step.Settle, 0)
+		found = found || d.ops[i].Result.Held
+	}
+	for i := range d.ops {
+		if op := &d.ops[i]; op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && op.N > 0 {
+			op.Result = d.apply(i, step.GiveBack)
+		}
+	}
+}
+
+// apply runs v with the hits of op i on its state.
+func (d *decision) apply(i int, v step.Step) window.Result { return d.run(i, v, d.ops[i].N) }
+
+func (d *decision) run(i int, v step.Step, n int64) (r window.Result) {
+	op := &d.ops[i]
+	hits := window.Hits{N: n}
+	if op.Limit.Measure == window.Distinct {
+		hits.Member = d.member(op.Member)
+	}
+	var hold *window.Hold
+	if op.Hold != nil {
+		hold = &op.Hold.Hold
+	}
+	next := op.Limit.Do(v, &r, d.states[i], d.now, hits, hold)
+	if v != step.Look {
+		d.states[i] = next
+	}
+	return r
+}

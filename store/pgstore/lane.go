@@ -1,0 +1,283 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// The pauses between attempts to connect get longer from retryAtLeast to retryAtMost.
+	retryAtLeast = 50 * time.Millisecond
+	retryAtMost  = time.Second
+
+	// connectFor is how long an attempt to connect may take, with all that a new connection needs.
+	connectFor = 5 * time.Second
+
+	// probeEvery is how often a connection without calls is used, so that its loss is noticed.
+	probeEvery = time.Second
+
+	// stuckAfter is how long a transaction may take. Its callers have left by then, and its connection is
+	// closed.
+	stuckAfter = 3 * time.Second
+
+	// maxBatch is the most calls of one transaction, unless one caller has more.
+	maxBatch = 64
+)
+
+// lane is a connection with the goroutine that uses it. It makes the connection again when it
+// is lost.
+type lane struct {
+	s     *Store
+	first bool // it sweeps
+	conn  *pgconn.PgConn
+
+	missing bool  // rows of the last transaction were missing
+	made    int64 // rows that it made
+
+	batch []*request // of the transaction
+	rows  rows
+	args  args
+}
+
+func (l *lane) run() {
+	pause := retryAtLeast
+	for l.s.life.Err() == nil {
+		err := l.connect()
+		had := err == nil
+		if had {
+			pause = retryAtLeast
+			if c, changed := l.s.link.connected(); changed {
+				l.s.changed(c)
+			}
+			err = l.serve()
+			l.close()
+		}
+		if l.s.life.Err() != nil {
+			return
+		}
+		c, none, changed := l.s.link.lost(err, had)
+		if changed {
+			l.s.changed(c)
+		}
+		if none {
+			l.s.queue.drain(outage(err, true))
+		} else {
+			l.s.queue.signal() // to another lane
+		}
+		if !had {
+			l.sleep(pause)
+			pause = min(2*pause, retryAtMost)
+		}
+	}
+}
+
+func (l *lane) sleep(d time.Duration) {
+	select {
+	case <-l.s.life.Done():
+	case <-time.After(d):
+	}
+}
+
+// connect makes the connection, and all that it needs.
+func (l *lane) connect() (err error) {
+	ctx, cancel := context.WithTimeout(l.s.life, connectFor)
+	defer cancel()
+	if l.conn, err = pgconn.ConnectConfig(ctx, l.s.config.session(!l.s.bare.Load())); err != nil {
+		if refusesSettings(err) && !l.s.bare.Swap(true) {
+			return l.connect()
+		}
+		return err
+	}
+	if err = l.s.prepare(ctx, l.conn); err == nil && !l.s.unprepared.Load() {
+		for _, st := range l.s.sql.all() {
+			if _, err = l.conn.Prepare(ctx, st.name, st.text, nil); err != nil {
+				if lostStatement(err) {
+					l.s.unprepared.Store(true)
+					err = nil
+				}
+				break
+			}
+		}
+	}
+	if err != nil {
+		l.close()
+	}
+	return err
+}
+
+func (l *lane) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = l.conn.Close(ctx) // nothing is lost by it
+	<-l.conn.CleanupDone()
+}
+
+// serve decides what is queued until the connection is lost or the store is closed.
+func (l *lane) serve() error {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case <-l.s.life.Done():
+			return nil
+		case <-tick.C:
+			if err = l.probe(); l.first && err == nil {
+				err = l.sweep()
+			}
+		case <-l.s.queue.wake:
+			for !l.conn.IsClosed() {
+				if l.batch = l.s.queue.take(l.batch[:0], maxBatch); len(l.batch) == 0 {
+					break
+				}
+				err = l.flush()
+				clear(l.batch)
+			}
+		}
+		if l.conn.IsClosed() {
+			return err
+		}
+	}
+}
+
+// probe uses the connection.
+func (l *lane) probe() error {
+	ctx, cancel := context.WithTimeout(l.s.life, probeEvery)
+	defer cancel()
+	return l.conn.Ping(ctx)
+}
+
+// flush decides the batch in one transaction.
+func (l *lane) flush() error {
+	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
+	defer cancel()
+	err := l.lock(ctx)
+	if err == nil {
+		l.decide()
+		if !l.rows.changed() {
+			l.deliver(nil)
+			return l.finish(ctx, l.s.sql.commit, nil)
+		}
+		if err = l.finish(ctx, l.s.sql.commit, l.rows.writes(&l.args)); err == nil {
+			l.deliver(nil)
+			return nil
+		}
+		l.deliver(outage(err, false)) // the answer to a commit may be lost
+	} else {
+		l.deliver(outage(err, true))
+	}
+	if lostStatement(err) {
+		l.s.unprepared.Store(true)
+	}
+	if !l.conn.IsClosed() && l.conn.TxStatus() != 'I' {
+		err = errors.Join(err, l.conn.Exec(ctx, "ROLLBACK").Close())
+	}
+	return err
+}
+
+// deliver ends the requests of the batch.
+func (l *lane) deliver(err error) {
+	for _, r := range l.batch {
+		l.s.queue.end(r, err)
+	}
+}
+
+// lock locks and reads the rows of the batch, or only reads them if no call counts. Rows that
+// exist are locked by the statement that reads them. If some are missing the lane gives up its
+// locks, and locks all rows again, in their order, while it makes the missing ones: if it kept its locks
+// meanwhile, two lanes could wait for each other. Where rows were missing the last time it does so at once.
+func (l *lane) lock(ctx context.Context) error {
+	l.rows.load(l.batch)
+	keys := l.args.keys(&l.rows)
+	var b pgconn.Batch
+	if l.rows.reads {
+		l.add(&b, l.s.sql.read, keys)
+		_, err := l.read(ctx, &b)
+		return err
+	}
+	l.add(&b, l.s.sql.begin)
+	if !l.missing {
+		l.add(&b, l.s.sql.lock, keys)
+		found, err := l.read(ctx, &b)
+		if err != nil || found == len(l.rows.all) {
+			return err
+		}
+		b = pgconn.Batch{}
+		l.add(&b, l.s.sql.rollback)
+		l.add(&b, l.s.sql.begin)
+	}
+	l.add(&b, l.s.sql.make, keys)
+	l.add(&b, l.s.sql.read, keys)
+	_, err := l.read(ctx, &b)
+	l.missing = l.made > 0
+	return err
+}
+
+// read runs statements, and reads the rows in their results. It returns how many they are. l.made is how
+// many were made.
+func (l *lane) read(ctx context.Context, b *pgconn.Batch) (found int, err error) {
+	results := l.conn.ExecBatch(ctx, b)
+	for results.NextResult() {
+		r := results.ResultReader()
+		for r.NextRow() {
+			if l.rows.read(r.Values()) {
+				found++
+			}
+		}
+		if tag, _ := r.Close(); tag.Insert() { // its error is that of results
+			l.made = tag.RowsAffected()
+		}
+	}
+	return found, results.Close()
+}
+
+// finish writes rows, if there are some, and ends the transaction.
+func (l *lane) finish(ctx context.Context, end statement, writes [][]byte) error {
+	if l.rows.reads {
+		return nil
+	}
+	var b pgconn.Batch
+	if writes != nil {
+		l.add(&b, l.s.sql.write, writes...)
+	}
+	l.add(&b, end)
+	return l.conn.ExecBatch(ctx, &b).Close()
+}
+
+// formats are those of all parameters and results: binary.
+var formats = []int16{1}
+
+// add adds a statement to b.
+func (l *lane) add(b *pgconn.Batch, st statement, values ...[]byte) {
+	if l.s.unprepared.Load() {
+		b.ExecParams(st.text, values, nil, formats, formats)
+	} else {
+		b.ExecPrepared(st.name, values, formats, formats)
+	}
+}
+
+// decide decides the calls of the batch whose callers have not left.
+func (l *lane) decide() {
+	now := l.rows.now
+	if l.s.clock != nil {
+		now = l.s.clock()
+	}
+	n := 0
+	for _, r := range l.batch {
+		if r.phase.CompareAndSwap(waiting, decided) {
+			l.rows.decide(r, l.rows.ofOps[n:], now, *l.s.members.Load())
+		}
+		n += len(r.ops)
+	}
+}
+
+// stateError is the fault of a row that is no counter.
+type stateError struct{ key key }
+
+func (e *stateError) Error() string {
+	return fmt.Sprintf("the row of key %x is no counter that this version of weir knows", e.key)
+}

@@ -1,0 +1,126 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirhq/weir/store"
+)
+
+// The reasons, which the documentation of the package explains.
+const (
+	reasonLate        store.Reason = "late"
+	reasonRefused     store.Reason = "refused"
+	reasonCircuitOpen store.Reason = "circuit-open"
+	reasonBusy        store.Reason = "busy"
+	reasonFull        store.Reason = "full"
+	reasonForeign     store.Reason = "foreign"
+	reasonLoading     store.Reason = "loading"
+	reasonReadOnly    store.Reason = "read-only"
+	reasonClosed      store.Reason = "closed"
+	reasonUnknown     store.Reason = "unknown"
+)
+
+var allReasons = [...]store.Reason{
+	reasonLate, reasonRefused, reasonCircuitOpen, reasonBusy, reasonFull, reasonForeign, reasonLoading, reasonReadOnly,
+	reasonClosed, reasonUnknown,
+}
+
+// errUnavailable is the error of calls before the first attempt to connect has ended.
+var errUnavailable = errors.New("the server was not reached yet")
+
+// outage returns the outage of calls that ended with err, which is not nil. uncounted reports
+// whether it is certain that they were not counted; the server's own errors always mean that.
+func outage(err error, uncounted bool) *store.OutageError {
+	var said *pgconn.PgError
+	return &store.OutageError{Reason: reasonOf(err), Err: err, Uncounted: uncounted || errors.As(err, &said)}
+}
+
+// reasonOf returns why a call ended with err, which is not nil.
+func reasonOf(err error) store.Reason {
+	var said *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	var certificate *tls.CertificateVerificationError
+	var network *net.OpError
+	var state *stateError
+	switch {
+	case errors.As(err, &said):
+		return reasonSaid(said)
+	case errors.Is(err, errBusy):
+		return reasonBusy
+	case errors.Is(err, errUnavailable):
+		return reasonCircuitOpen
+	case errors.As(err, &state), errors.Is(err, errVersion):
+		return reasonForeign
+	case errors.As(err, &certificate), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
+		return reasonRefused
+	case errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, os.ErrDeadlineExceeded):
+		return reasonLate
+	case errors.As(err, &connecting):
+		return reasonRefused
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &network):
+		return reasonClosed
+	}
+	return reasonUnknown
+}
+
+// reasonSaid returns the reason of a server's error, by its code:
+// https://www.postgresql.org/docs/current/errcodes-appendix.html.
+func reasonSaid(said *pgconn.PgError) store.Reason {
+	switch said.Code {
+	case "25006":
+		return reasonReadOnly
+	case "53300", "55P03", "57014", "40001", "40P01":
+		return reasonBusy // no more connections, locks, a cancelled or repeatable transaction
+	case "57P01", "57P02", "57P03", "57P05":
+		return reasonLoading // the server, or an operator, ends the connection
+	case "25P03", "25P04":
+		return reasonClosed // the transaction was idle, or took too long
+	}
+	switch class(said) {
+	case "28", "3D", "42", "3F", "0A", "0L", "0P":
+		return reasonRefused
+	case "53", "54", "58":
+		return reasonFull
+	case "08":
+		return reasonClosed
+	}
+	return reasonUnknown
+}
+
+// class returns the class of a server's error.
+func class(said *pgconn.PgError) string { return said.Code[:min(2, len(said.Code))] }
+
+// refusal returns err if a server refuses and will refuse again, and nil for all other errors.
+func refusal(err error) error {
+	var said *pgconn.PgError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &certificate), errors.Is(err, errVersion):
+		return err
+	case errors.As(err, &said) && said.Code != "25006" && reasonSaid(said) == reasonRefused:
+		return err
+	}
+	return nil
+}
+
+// refusesSettings reports whether a proxy refuses the settings of a session.
+func refusesSettings(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && class(said) == "08" && strings.Contains(said.Message, "startup parameter")
+}
+
+// lostStatement reports whether the server does not have a statement that was prepared on the
+// connection, or has another one of its name: a proxy changes servers between transactions.
+func lostStatement(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && (said.Code == "26000" || said.Code == "42P05")
+}

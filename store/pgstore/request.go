@@ -1,0 +1,262 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// key is the primary key of a row: a digest of a space and a key in it.
+type key [16]byte
+
+// keyOf returns the key of op's row.
+func keyOf(op *store.Op) (k key) {
+	var room [256]byte
+	b := room[:0]
+	for _, part := range []string{op.Space.Namespace(), op.Space.ID()} {
+		b = binary.AppendUvarint(b, uint64(len(part)))
+		b = append(b, part...)
+	}
+	digest := sha256.Sum256(append(b, op.Key...))
+	copy(k[:], digest[:])
+	return k
+}
+
+// request is some calls of one caller that a lane decides in one transaction. It has copies of
+// all that it needs of them, so that the caller can leave at any time.
+type request struct {
+	calls  []store.Call
+	ops    []store.Op // of all calls, with the memory of holds and bytes
+	holds  []store.Hold
+	bytes  []byte                                          // of the ops' keys and members
+	keys   []key                                           // of ops
+	reads  bool                                            // no call counts
+	change func(window.State, window.Instant) window.State // decides, instead of the only call; nil: none
+	phase  atomic.Int32
+	done   chan error // gets nil when the calls have their results
+}
+
+// The phases of a request. The caller can leave it before it is decided, and it then is not
+// counted; a request that the caller leaves later may be.
+const (
+	waiting int32 = iota
+	decided
+	abandoned
+)
+
+var requests = sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}
+
+// load fills r with calls. It sets the Err of those that are not decided, and reports whether
+// there are others.
+func (r *request) load(calls []store.Call) bool {
+	r.reads = true
+	for i := range calls {
+		c := &calls[i]
+		c.Err = nil
+		r.calls = append(r.calls, store.Call{Verb: c.Verb})
+		r.ops = append(r.ops, c.Ops...)
+		for n := range c.Ops {
+			r.keys = append(r.keys, keyOf(&c.Ops[n]))
+		}
+		if own := r.keys[len(r.keys)-len(c.Ops):]; repeated(own) {
+			c.Err = store.ErrRepeated
+			r.calls[i].Err = c.Err
+			r.keys, r.ops = r.keys[:len(r.keys)-len(c.Ops)], r.ops[:len(r.ops)-len(c.Ops)]
+		} else if len(c.Ops) > 0 {
+			r.reads = r.reads && c.Verb == store.Check
+		}
+	}
+	for i := range r.ops {
+		op := &r.ops[i]
+		r.bytes = append(append(r.bytes, op.Key...), op.Member...)
+		if op.Hold != nil {
+			r.holds = append(r.holds, *op.Hold)
+		}
+	}
+	bytes, holds, ops := r.bytes, r.holds, r.ops
+	for i := range ops {
+		op := &ops[i]
+		op.Key, bytes = bytes[:len(op.Key):len(op.Key)], bytes[len(op.Key):]
+		op.Member, bytes = bytes[:len(op.Member):len(op.Member)], bytes[len(op.Member):]
+		if op.Hold != nil {
+			op.Hold, holds = &holds[0], holds[1:]
+		}
+	}
+	for i := range r.calls {
+		if c := &r.calls[i]; c.Err == nil {
+			c.Ops, ops = ops[:len(calls[i].Ops):len(calls[i].Ops)], ops[len(calls[i].Ops):]
+		}
+	}
+	return len(r.ops) > 0
+}
+
+// repeated reports whether two of a call's keys are the same.
+func repeated(keys []key) bool {
+	if len(keys) > 16 {
+		seen := make(map[key]bool, len(keys))
+		for _, k := range keys {
+			if seen[k] {
+				return true
+			}
+			seen[k] = true
+		}
+		return false
+	}
+	for i := range keys {
+		for _, other := range keys[:i] {
+			if other == keys[i] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// store writes the results of call i to the caller's own.
+func (r *request) store(to *store.Call, i int) {
+	c := &r.calls[i]
+	if to.Err = c.Err; c.Err != nil {
+		return
+	}
+	for n := range c.Ops {
+		from, op := &c.Ops[n], &to.Ops[n]
+		op.Result, op.N = from.Result, from.N
+		if op.Hold != nil {
+			op.Hold.Decided = from.Hold.Decided
+		}
+	}
+}
+
+// left reports whether the caller has left r while a lane may use it.
+func (r *request) left() bool { return r.phase.Load() == abandoned }
+
+// free makes r available to other callers. No lane uses it.
+func (r *request) free() {
+	clear(r.calls)
+	clear(r.ops)
+	clear(r.holds)
+	r.calls, r.ops, r.holds, r.bytes, r.keys, r.change = r.calls[:0], r.ops[:0], r.holds[:0], r.bytes[:0], r.keys[:0], nil
+	r.phase.Store(waiting)
+	requests.Put(r)
+}
+
+// queue has the requests that wait for a lane. It is safe for concurrent use.
+type queue struct {
+	wake chan struct{} // has one for each lane that may have to look at it
+
+	mu       sync.Mutex
+	requests []*request // guarded by mu; in order
+	inFlight int        // guarded by mu; calls that are queued or with a lane
+}
+
+var (
+	errBusy    = errors.New("too many calls wait for the server")
+	errUnknown = errors.New("the time of the decision is over, and whether it was counted is not known")
+)
+
+// add queues r, unless there are too many calls.
+func (q *queue) add(r *request, most int) error {
+	q.mu.Lock()
+	if q.inFlight > 0 && q.inFlight+len(r.calls) > most {
+		q.mu.Unlock()
+		return errBusy
+	}
+	q.inFlight += len(r.calls)
+	q.requests = append(q.requests, r)
+	q.mu.Unlock()
+	q.signal()
+	return nil
+}
+
+// signal makes a lane look at the queue.
+func (q *queue) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take appends the requests of the next transaction to batch: at most most calls, unless
+// the first request has more.
+func (q *queue) take(batch []*request, most int) []*request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	calls, n := 0, 0
+	for _, r := range q.requests {
+		if calls += len(r.calls); n > 0 && calls > most {
+			break
+		}
+		n++
+	}
+	batch = append(batch, q.requests[:n]...)
+	left := copy(q.requests, q.requests[n:])
+	clear(q.requests[left:])
+	q.requests = q.requests[:left]
+	return batch
+}
+
+// end delivers the outcome of a request that a lane has taken.
+func (q *queue) end(r *request, err error) {
+	n := len(r.calls) // before the caller uses it again
+	q.mu.Lock()
+	q.inFlight -= n
+	q.mu.Unlock()
+	r.done <- err
+}
+
+// drain ends all queued requests.
+func (q *queue) drain(err error) {
+	for {
+		batch := q.take(nil, maxSlice)
+		if len(batch) == 0 {
+			return
+		}
+		for _, r := range batch {
+			q.end(r, err)
+		}
+	}
+}
+
+// waits returns how many calls wait or are with a lane.
+func (q *queue) waits() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.inFlight
+}
+
+// decide has a lane decide r, and waits for it. The error concerns all of its calls.
+func (s *Store) decide(ctx context.Context, r *request) error {
+	if ctx.Err() != nil {
+		return s.link.count(outage(context.Cause(ctx), true))
+	}
+	if err := s.link.unavailable(); err != nil {
+		return s.link.count(outage(err, true))
+	}
+	if err := s.queue.add(r, s.config.inFlight); err != nil {
+		return s.link.count(outage(err, true))
+	}
+	if s.closed.Load() { // since the lanes have ended
+		s.queue.drain(store.ErrClosed)
+	}
+	select {
+	case err := <-r.done:
+		return s.link.count(err)
+	case <-ctx.Done():
+	}
+	uncounted := r.phase.CompareAndSwap(waiting, abandoned)
+	if !uncounted {
+		select {
+		case err := <-r.done: // meanwhile
+			return s.link.count(err)
+		default:
+		}
+		r.phase.Store(abandoned)
+	}
+	return s.link.count(outage(context.Cause(ctx), uncounted))
+}

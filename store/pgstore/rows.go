@@ -1,0 +1,284 @@
+package pgstore
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// row is the row of a key in a transaction.
+type row struct {
+	key    key
+	op     *store.Op    // one of the key
+	before []byte       // as the database has the state; nil: it has none
+	state  window.State // with the capacity of its own memory
+	limit  *window.Compiled
+	err    error // why it is no counter
+}
+
+// rows are the rows of a batch, by their keys.
+type rows struct {
+	all   []row
+	index map[key]int
+	ofOps []int32 // the row of each op of the batch
+	reads bool    // no call counts
+	now   window.Instant
+
+	states []window.State // scratch
+	text   []byte         // scratch
+}
+
+// load makes rs the rows of a batch.
+func (rs *rows) load(batch []*request) {
+	if rs.index == nil {
+		rs.index = map[key]int{}
+	}
+	clear(rs.index)
+	clear(rs.all)
+	rs.all, rs.ofOps, rs.reads, rs.now = rs.all[:0], rs.ofOps[:0], true, 0
+	for _, r := range batch {
+		rs.reads = rs.reads && r.reads
+		for i, k := range r.keys {
+			if _, known := rs.index[k]; !known {
+				rs.index[k] = 0
+				rs.all = append(rs.all, row{key: k, op: &r.ops[i]})
+			}
+		}
+	}
+	slices.SortFunc(rs.all, func(a, b row) int { return bytes.Compare(a.key[:], b.key[:]) })
+	for i := range rs.all {
+		rs.index[rs.all[i].key] = i
+	}
+	for _, r := range batch {
+		for _, k := range r.keys {
+			rs.ofOps = append(rs.ofOps, int32(rs.index[k]))
+		}
+	}
+}
+
+// epoch is the instant from which PostgreSQL counts microseconds: 2000-01-01.
+const epoch = 946_684_800_000_000
+
+// read uses one row of the server's answer: a key and its state, or its time without a key. It
+// reports whether it was that of a key.
+func (rs *rows) read(values [][]byte) bool {
+	if values[0] == nil && len(values[1]) == 8 {
+		rs.now = window.Instant(int64(binary.BigEndian.Uint64(values[1])) + epoch)
+		return false
+	}
+	r := &rs.all[rs.index[key(values[0])]]
+	r.before = append(r.before[:0], values[1]...)
+	var ok bool
+	if r.state, ok = decode(r.state[:0], values[1]); !ok {
+		r.err = &stateError{r.key}
+	}
+	return true
+}
+
+// decide decides a request; of are the rows of its ops.
+func (rs *rows) decide(r *request, of []int32, now window.Instant, members []byte) {
+	if r.change != nil {
+		w := &rs.all[of[0]]
+		if r.reads && w.err != nil {
+			r.calls[0].Err = w.err
+			return
+		}
+		w.limit = r.ops[0].Limit
+		w.state = r.change(w.state, now)
+		return
+	}
+	hash := func(member []byte) uint64 {
+		rs.text = append(append(rs.text[:0], members...), member...)
+		digest := sha256.Sum256(rs.text)
+		return binary.LittleEndian.Uint64(digest[:])
+	}
+	for i := range r.calls {
+		c := &r.calls[i]
+		if c.Err != nil {
+			continue
+		}
+		rs.states = rs.states[:0]
+		rows := of[:len(c.Ops)]
+		of = of[len(c.Ops):]
+		var foreign []int
+		for n, i := range rows {
+			if rs.states = append(rs.states, rs.all[i].state); rs.all[i].err != nil {
+				foreign = append(foreign, n)
+				c.Err = &store.OutageError{Ops: foreign, Reason: reasonForeign, Err: rs.all[i].err, Uncounted: true}
+			}
+		}
+		if c.Err != nil {
+			continue
+		}
+		store.Decide(c.Verb, c.Ops, rs.states, now, hash)
+		for n, i := range rows {
+			w := &rs.all[i]
+			w.state, w.limit = rs.states[n], c.Ops[n].Limit
+		}
+	}
+}
+
+// changed reports whether a row has to be written, and keeps those in the front.
+func (rs *rows) changed() bool {
+	if rs.reads {
+		return false
+	}
+	n := 0
+	for i := range rs.all {
+		r := &rs.all[i]
+		rs.text = encode(rs.text[:0], r.state)
+		if r.limit == nil || bytes.Equal(rs.text, r.before) {
+			continue
+		}
+		r.before = append(r.before[:0], rs.text...)
+		rs.all[n], rs.all[i] = rs.all[i], rs.all[n]
+		n++
+	}
+	rs.all = rs.all[:n]
+	return n > 0
+}
+
+// writes returns the parameters that write the rows.
+func (rs *rows) writes(a *args) [][]byte {
+	a.begin(oidBytes, len(rs.all))
+	for i := range rs.all {
+		a.value(rs.all[i].key[:])
+	}
+	a.begin(oidBytes, len(rs.all))
+	for i := range rs.all {
+		a.value(rs.all[i].before)
+	}
+	a.begin(oidInt8, len(rs.all))
+	for i := range rs.all {
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], uint64(rs.all[i].expires()))
+		a.value(b[:])
+	}
+	a.begin(oidText, len(rs.all))
+	for i := range rs.all {
+		a.value(nameOf(rs.all[i].op))
+	}
+	return a.end()
+}
+
+// expires returns the instant from which the row can be deleted.
+func (r *row) expires() int64 {
+	if len(r.state) == 0 {
+		return math.MinInt64
+	}
+	return int64(r.limit.Expires(r.state))
+}
+
+// maxName is the most bytes of the name of a row.
+const maxName = 120
+
+// nameOf returns the name of op's row, for people: the namespace, the name of the rule and the key, without what is no text.
+func nameOf(op *store.Op) []byte {
+	var b strings.Builder
+	if ns := op.Space.Namespace(); ns != "" {
+		b.WriteString(ns + "/")
+	}
+	b.WriteString(op.Space.Name() + ":")
+	b.Write(op.Key[:min(len(op.Key), maxName)])
+	name := strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '.'
+		}
+		return r
+	}, strings.ToValidUTF8(b.String(), "?"))
+	return []byte(strings.ToValidUTF8(name[:min(len(name), maxName)], ""))
+}
+
+// The form of a state in the database: a byte with the form's number, and then for each word
+// its difference to the word before, because the words of a state are instants and small numbers. The
+// empty state is no bytes.
+const stateForm = 1
+
+// encode appends a state to b.
+func encode(b []byte, s window.State) []byte {
+	if len(s) == 0 {
+		return b
+	}
+	b = append(b, stateForm)
+	last := uint64(0)
+	for _, w := range s {
+		b = binary.AppendVarint(b, int64(w-last))
+		last = w
+	}
+	return b
+}
+
+// decode appends the state in b to s.
+func decode(s window.State, b []byte) (window.State, bool) {
+	if len(b) == 0 {
+		return s, true
+	}
+	if b[0] != stateForm {
+		return s, false
+	}
+	last := uint64(0)
+	for b = b[1:]; len(b) > 0; {
+		d, n := binary.Varint(b)
+		if n <= 0 {
+			return s, false
+		}
+		last += uint64(d)
+		s, b = append(s, last), b[n:]
+	}
+	return s, true
+}
+
+// The server's numbers of types.
+const (
+	oidBytes = 17
+	oidInt8  = 20
+	oidText  = 25
+)
+
+// args builds the parameters of a statement: arrays in PostgreSQL's binary form.
+type args struct {
+	b      []byte
+	starts []int
+	values [][]byte
+}
+
+// keys returns the keys of rows as one parameter.
+func (a *args) keys(rs *rows) []byte {
+	a.begin(oidBytes, len(rs.all))
+	for i := range rs.all {
+		a.value(rs.all[i].key[:])
+	}
+	return a.end()[0]
+}
+
+// begin begins an array of n values, which follow.
+func (a *args) begin(oid uint32, n int) {
+	a.starts = append(a.starts, len(a.b))
+	for _, v := range []uint32{1, 0, oid, uint32(n), 1} { // one dimension, no NULL, its type, its length, from 1
+		a.b = binary.BigEndian.AppendUint32(a.b, v)
+	}
+}
+
+func (a *args) value(v []byte) {
+	a.b = append(binary.BigEndian.AppendUint32(a.b, uint32(len(v))), v...)
+}
+
+// end returns the arrays. They are valid until the next begin.
+func (a *args) end() [][]byte {
+	a.values = a.values[:0]
+	for i, start := range a.starts {
+		end := len(a.b)
+		if i+1 < len(a.starts) {
+			end = a.starts[i+1]
+		}
+		a.values = append(a.values, a.b[start:end])
+	}
+	a.b, a.starts = a.b[:0], a.starts[:0]
+	return a.values
+}

@@ -1,0 +1,137 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// version is the version of the tables. A store of another version does not use them.
+const version = "1"
+
+var errVersion = errors.New("the tables are of another version of weir")
+
+// statement is an SQL statement that is prepared under its name.
+type statement struct{ name, text string }
+
+// statements are what a lane runs.
+type statements struct {
+	begin, commit, rollback, lock, make, read, write statement
+
+	// Others are rare, and not prepared.
+	create, meta, size, sweep string
+}
+
+// all returns the statements that lanes prepare.
+func (s *statements) all() []statement {
+	return []statement{s.begin, s.commit, s.rollback, s.lock, s.make, s.read, s.write}
+}
+
+// statementsFor returns the statements with names of tables that begin with prefix.
+func statementsFor(prefix string) statements {
+	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta")
+	text := func(name, text string) statement {
+		return statement{prefix + "_" + name, named.Replace(text)}
+	}
+	return statements{
+		begin:    text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`),
+		commit:   text("commit", `COMMIT`),
+		rollback: text("rollback", `ROLLBACK`),
+
+		// Locks the rows of keys that exist, in their order, reads them, and then the server's
+		// time, in microseconds since 2000.
+		lock: text("lock", `WITH locked AS (SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE)
+			SELECT key, state FROM locked UNION ALL SELECT NULL, timestamptz_send(clock_timestamp())`),
+
+		// Locks the rows of keys, in their order, and makes those that are missing. The
+		// condition is never true: it leaves a row as it is, locked.
+		make: text("make", `INSERT INTO COUNTERS (key, state, expires, name)
+			SELECT k, '', 0, '' FROM unnest($1::bytea[]) k
+			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
+
+		// Reads rows and the server's time.
+		read: text("read", `SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[])
+			UNION ALL SELECT NULL, timestamptz_send(clock_timestamp())`),
+
+		write: text("write", `INSERT INTO COUNTERS (key, state, expires, name)
+			SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int8[], $4::text[])
+			ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires, name = excluded.name`),
+
+		create: named.Replace(`
+			SELECT pg_advisory_xact_lock(hashtext('COUNTERS'), 1);
+			CREATE TABLE IF NOT EXISTS META (name text PRIMARY KEY, value bytea NOT NULL);
+			CREATE %s TABLE IF NOT EXISTS COUNTERS (
+				key     bytea  PRIMARY KEY,
+				state   bytea  NOT NULL,
+				expires bigint NOT NULL,
+				name    text   NOT NULL
+			) WITH (
+				fillfactor = 60,
+				autovacuum_vacuum_scale_factor = 0.02,
+				autovacuum_vacuum_insert_scale_factor = 0.1,
+				autovacuum_analyze_scale_factor = 0.1,
+				autovacuum_vacuum_cost_delay = 0
+			);
+			ALTER TABLE COUNTERS ALTER COLUMN state SET STORAGE EXTERNAL, ALTER COLUMN name SET STORAGE PLAIN;
+			COMMENT ON TABLE COUNTERS IS 'counters of weir: key is a digest, name is for people, expires is in microseconds since 1970';
+			INSERT INTO META (name, value) VALUES ('version', '%s'), ('members', '%s') ON CONFLICT DO NOTHING`),
+		meta: named.Replace(`SELECT value FROM META WHERE name = $1`),
+		size: named.Replace(`SELECT (pg_relation_size('COUNTERS') / current_setting('block_size')::int8)::text`),
+
+		// Deletes expired rows in a range of blocks, unless another store does so. It waits for no lock.
+		sweep: named.Replace(`DELETE FROM COUNTERS WHERE ctid = ANY (ARRAY (
+			SELECT ctid FROM COUNTERS
+			WHERE (SELECT pg_try_advisory_xact_lock(hashtext('COUNTERS'), 2)) AND ctid >= $1::text::tid AND ctid < $2::text::tid AND expires <= $3::text::int8
+			FOR UPDATE SKIP LOCKED))`),
+	}
+}
+
+// prepare makes the tables if there are none, and learns what the store needs of them. Stores
+// that start at the same time make them once.
+func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
+	if s.members.Load() != nil {
+		return nil
+	}
+	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
+	if exists.Err != nil {
+		return exists.Err
+	}
+	if len(exists.Rows) == 0 {
+		unlogged := ""
+		if s.config.durability == durabilityUnlogged {
+			unlogged = "UNLOGGED"
+		}
+		// The statements of one Exec are one transaction.
+		if err := c.Exec(ctx, fmt.Sprintf(s.sql.create, unlogged, version, rand.Text())).Close(); err != nil {
+			return fmt.Errorf("make the tables: %w", err)
+		}
+	}
+	got, err := s.meta(ctx, c, "version")
+	if err == nil && string(got) != version {
+		err = fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
+	}
+	if err != nil {
+		return err
+	}
+	members, err := s.meta(ctx, c, "members")
+	if err == nil {
+		s.members.Store(&members)
+	}
+	return err
+}
+
+// meta returns a value that is stored for all stores with the prefix.
+func (s *Store) meta(ctx context.Context, c *pgconn.PgConn, name string) ([]byte, error) {
+	r := c.ExecParams(ctx, s.sql.meta, [][]byte{[]byte(name)}, nil, nil, []int16{1}).Read()
+	switch {
+	case r.Err != nil:
+		return nil, r.Err
+	case len(r.Rows) == 0:
+		return nil, nil
+	}
+	return r.Rows[0][0], nil
+}

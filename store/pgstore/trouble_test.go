@@ -1,0 +1,272 @@
+package pgstore_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/pgtest"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/pgstore"
+	"github.com/weirhq/weir/window"
+)
+
+// connect opens a store that decides by the server's clock.
+func connect(t testing.TB, n *pgtest.Node, options ...string) *pgstore.Store {
+	t.Helper()
+	s, err := pgstore.Open(t.Context(), n.URL(append([]string{"timeout=5s", fmt.Sprint("prefix=t", opened.Add(1))}, options...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+var hundred = window.MustCompile(window.Limit{Quota: 100, Window: window.Sliding(time.Hour)})
+
+func op(key string) store.Op {
+	return store.Op{Space: store.NewSpace("", "posts", "posts", 0), Limit: hundred, Key: []byte(key), N: 1}
+}
+
+// take takes one hit.
+func take(t testing.TB, s store.Store, key string) (window.Result, error) {
+	ops := []store.Op{op(key)}
+	err := store.Do(t.Context(), s, store.Take, ops)
+	return ops[0].Result, err
+}
+
+func used(t testing.TB, s store.Store, key string) int64 {
+	t.Helper()
+	o := op(key)
+	r, err := s.Read(t.Context(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Used
+}
+
+// reason returns the reason of an outage, and whether its call was certainly not counted.
+func reason(err error) (store.Reason, bool) {
+	var out *store.OutageError
+	if !errors.As(err, &out) {
+		return "", false
+	}
+	return out.Reason, out.Uncounted
+}
+
+// A call that is answered is counted, and one that is Uncounted is not, whatever becomes of the
+// connections; the store connects again by itself.
+func TestTerminatedConnections(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := connect(t, n)
+	var counted, unsure int64
+	for range 50 {
+		n.Must("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'weir'")
+		for range 3 {
+			_, err := take(t, s, "ann")
+			switch why, uncounted := reason(err); {
+			case err == nil:
+				counted++
+			case !uncounted:
+				unsure++
+				t.Logf("%s: %v", why, err)
+			}
+		}
+		if counted > 80 {
+			break
+		}
+	}
+	pgtest.Eventually(t, "the store is back", func() bool { _, err := take(t, s, "bob"); return err == nil })
+	if got := used(t, s, "ann"); counted == 0 || got < counted || got > counted+unsure {
+		t.Errorf("got %d hits, want %d, and at most %d more", got, counted, unsure)
+	}
+}
+
+// While the server is down calls fail at once, and what was counted is there afterwards.
+func TestRestartedServer(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	changes := make(chan pgstore.Change, 10)
+	c, err := pgstore.Parse(n.URL("timeout=5s", "durability=sync"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Changed = func(c pgstore.Change) { changes <- c }
+	s, err := c.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := take(t, s, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	n.Kill()
+	if c := <-changes; c.Err == nil || c.Addr != n.Addr() {
+		t.Errorf("got change %+v, want the reason of an outage", c)
+	}
+	pgtest.Eventually(t, "calls are refused", func() bool {
+		_, err := take(t, s, "ann")
+		why, uncounted := reason(err)
+		return why == "refused" && uncounted
+	})
+	if !s.Nodes()[0].Unavailable || s.Nodes()[0].Interruptions != 1 || s.Nodes()[0].Outages["refused"] == 0 {
+		t.Errorf("got %+v, want an interruption", s.Nodes())
+	}
+	n.Restart()
+	if c := <-changes; c.Err != nil || c.Lasted <= 0 || c.Missed == 0 {
+		t.Errorf("got change %+v, want the end of the outage", c)
+	}
+	if got := used(t, s, "ann"); got != 1 {
+		t.Errorf("got %d hits, want 1", got)
+	}
+}
+
+// A server that hangs costs a caller its time-out, and a call that was not decided by then is
+// never counted.
+func TestServerThatHangs(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := connect(t, n)
+	if _, err := take(t, s, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	n.Stop()
+	ops := []store.Op{op("ann")}
+	err := store.Do(pgstore.WithTimeout(t.Context(), 50*time.Millisecond), s, store.Take, ops)
+	if why, uncounted := reason(err); why != "late" || !uncounted {
+		t.Errorf("got %v, want late and not counted", err)
+	}
+	n.Continue()
+	pgtest.Eventually(t, "the store is back", func() bool { _, err := take(t, s, "bob"); return err == nil })
+	if got := used(t, s, "ann"); got != 1 {
+		t.Errorf("got %d hits, want 1", got)
+	}
+}
+
+// A user who may make no tables is refused.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	n.Must("CREATE ROLE app LOGIN")
+	if _, err := pgstore.Open(t.Context(), strings.Replace(n.URL("prefix=other"), "weir@", "app@", 1)); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("got %v, want that the user may make no tables", err)
+	}
+}
+
+// Stores that start at the same time make the tables once.
+func TestConcurrentStarts(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t, "-c", "max_connections=200")
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			s, err := pgstore.Open(t.Context(), n.URL("timeout=30s", "connections=2"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
+			if _, err := take(t, s, "ann"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	s, err := pgstore.Open(t.Context(), n.URL("timeout=30s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := used(t, s, "ann"); got != 20 {
+		t.Errorf("got %d hits, want 20", got)
+	}
+}
+
+// Instances that take overlapping keys in any order never wait for each other in a circle, and
+// never admit too much.
+func TestNoDeadlocks(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t, "-c", "max_connections=100", "-c", "deadlock_timeout=50ms")
+	prefix := fmt.Sprint("prefix=t", opened.Add(1))
+	var all sync.WaitGroup
+	for i := range 3 {
+		s, err := pgstore.Open(t.Context(), n.URL("timeout=30s", prefix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for j := range 8 {
+			all.Go(func() {
+				for round := range 50 {
+					var ops []store.Op
+					for k := range 5 {
+						ops = append(ops, op(fmt.Sprint("key", (i+j+round*7+k*(1+round%5))%(10+round))))
+					}
+					if err := store.Do(t.Context(), s, store.Record, ops); err != nil && !errors.Is(err, store.ErrRepeated) {
+						t.Errorf("got %v", err)
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if got := n.Must("SELECT pg_stat_force_next_flush(); SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'"); strings.TrimSpace(got) != "0" {
+		t.Errorf("got %s deadlocks, want none", got)
+	}
+	if strings.Contains(n.Log(), "ERROR") {
+		t.Errorf("the server's log has errors:\n%s", n.Log())
+	}
+}
+
+// Calls that the server refuses fail at once, all of them, and are not counted.
+func TestRefusedStatements(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s, err := pgstore.Open(t.Context(), n.URL("timeout=20s", "connections=1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := take(t, s, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	n.Must("ALTER TABLE weir_counters RENAME TO elsewhere")
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			_, err := take(t, s, "ann")
+			if why, uncounted := reason(err); why != "refused" || !uncounted {
+				t.Errorf("got %v, want refused and not counted", err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("took %v, want no time-out", took)
+	}
+	n.Must("ALTER TABLE elsewhere RENAME TO weir_counters; UPDATE weir_counters SET state = '\\x63'")
+	if _, err := take(t, s, "bob"); err != nil {
+		t.Error(err)
+	}
+	calls := []store.Call{{Verb: store.Take, Ops: []store.Op{op("cat"), op("ann")}}, {Verb: store.Take, Ops: []store.Op{op("dan")}}}
+	if err := s.Do(t.Context(), calls); err != nil || calls[1].Err != nil {
+		t.Errorf("got %v, %v, want the second call counted", err, calls[1].Err)
+	}
+	var out *store.OutageError
+	if !errors.As(calls[0].Err, &out) || out.Reason != "foreign" || len(out.Ops) != 1 || out.Ops[0] != 1 {
+		t.Errorf("got %v, want the second op foreign", calls[0].Err)
+	}
+	o := op("ann")
+	if err := s.Forget(t.Context(), &o); err != nil {
+		t.Error(err)
+	}
+	if got := used(t, s, "ann") + used(t, s, "cat"); got != 0 {
+		t.Errorf("got %d hits, want none", got)
+	}
+}
