@@ -6,7 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
@@ -58,4 +62,40 @@ func TestStreamsHoldNoKeys(t *testing.T) {
 		t.Errorf("got %d bytes more for each stream, want at most 64 KiB", grown)
 	}
 	runtime.KeepAlive(open)
+}
+
+// A message of a stream that is small as it comes, and large when it is decoded, counts as memory.
+func TestDecodedMessagesAreCounted(t *testing.T) {
+	t.Parallel()
+	in := &weirv1.DecideRequest{}
+	for range 14 {
+		all := map[string]string{}
+		for i := range 64 {
+			all[string([]byte{'a' + byte(i%26), 'a' + byte(i/26)})] = "1"
+		}
+		in.Requests = append(in.Requests, &weirv1.Request{Attributes: all, Verb: weirv1.Verb_VERB_CHECK})
+	}
+	if n := proto.Size(in); n > 8<<10 {
+		t.Fatalf("the message has %d bytes, want at most 8 KiB", n)
+	}
+	_, c := serve(t, grpcserver.Config{Resources: &access.ResourceLimits{Memory: 112 << 10}}, namespace.Only(engineOf(t, rules, memory(t))))
+	s, err := c.Decide(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		requests []*weirv1.Request
+		want     codes.Code
+	}{
+		{in.Requests[:2], codes.OK},
+		{in.Requests, codes.Unavailable},
+		{in.Requests[:2], codes.OK}, // what was refused is free again
+	} {
+		if err := s.Send(&weirv1.DecideRequest{Requests: tc.requests}); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := s.Recv(); err != nil || a.GetProblem().GetCode() != int32(tc.want) {
+			t.Errorf("%d requests: got %v %v, want code %v", len(tc.requests), a.GetProblem(), err, tc.want)
+		}
+	}
 }

@@ -168,6 +168,19 @@ func TestBuffersAreCounted(t *testing.T) {
 	}
 }
 
+// A connection keeps no long names.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1025)
+	dial := local(t, newServer(t, postsRule, nil))
+	for _, args := range [][]string{{"CLIENT", "SETNAME", long}, {"HELLO", "2", "SETNAME", long}, {"AUTH", long}, {"AUTH", long, "token"}} {
+		c := dial()
+		if got := c.do(args...); !strings.HasSuffix(got, "has 1025 bytes, more than 1024") {
+			t.Errorf("%s: got %s", args[0], got)
+		}
+	}
+}
+
 // A client with a token may send large commands, and the memory for them is given back.
 func TestLargeCommandsAreGivenBack(t *testing.T) {
 	dial := local(t, tokenServer(t))
