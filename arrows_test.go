@@ -366,7 +366,7 @@ func TestRequiresNothing(t *testing.T) {
 
 // TestInternals refuses imports of the library's internal packages by all modules but
 // the library and the program, so that library modules of different versions work
-// together. internal/redistest and internal/pgtest are modules of their own, for tests.
+// together. internal/redistest and internal/pgtest are modules of their own, for tests and benchmarks.
 func TestInternals(t *testing.T) {
 	t.Parallel()
 	for _, file := range goFiles(t) {
@@ -374,7 +374,7 @@ func TestInternals(t *testing.T) {
 			continue
 		}
 		for _, spec := range parse(t, file).Imports {
-			if server, of := strings.CutPrefix(spec.Path.Value, `"`+module+"/internal/"); of && strings.HasSuffix(file, "_test.go") && (server == `redistest"` || server == `pgtest"`) {
+			if server, of := strings.CutPrefix(spec.Path.Value, `"`+module+"/internal/"); of && (strings.HasSuffix(file, "_test.go") || moduleOf(t, file) == "benchmarks") && (server == `redistest"` || server == `pgtest"`) {
 				continue
 			}
 			if strings.HasPrefix(spec.Path.Value, `"`+module+"/internal/") {

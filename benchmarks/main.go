@@ -6,9 +6,9 @@
 // The sections are, in this order: hot, million, cores, collector, accuracy, engine, interfaces, envoy, stopped, grpc,
 // resp, redis, batched, unbatched, cold, growth, expiry, rolling, matching, windows, replay. A full run takes about
 // twenty minutes on two idle cores. -quick takes seconds and only checks that everything works; its numbers are
-// meaningless.
+// meaningless. The section postgres is measured by -only postgres, and not part of the page.
 //
-// The program starts weir, redis-server, redis-benchmark and wrk. It runs in its folder.
+// The program starts weir, redis-server, redis-benchmark, wrk and PostgreSQL. It runs in its folder.
 package main
 
 import (
@@ -52,6 +52,9 @@ func sections() []section {
 		{"rolling", rolling}, {"matching", matching}, {"windows", windows}, {"replay", replay},
 	}
 }
+
+// further returns the sections that are not part of the page.
+func further() []section { return []section{{"postgres", overPostgres}} }
 
 // settings determine how much is measured, and gather what was found.
 type settings struct {
@@ -213,7 +216,8 @@ func choose(only string) (chosen []section, err error) {
 		return sections(), nil
 	}
 	var names []string
-	for _, s := range sections() {
+	all := append(sections(), further()...)
+	for _, s := range all {
 		names = append(names, s.name)
 	}
 	for name := range strings.SplitSeq(only, ",") {
@@ -221,7 +225,7 @@ func choose(only string) (chosen []section, err error) {
 		if i < 0 {
 			return nil, fmt.Errorf("-only: no section %q; want some of %s", name, strings.Join(names, ", "))
 		}
-		chosen = append(chosen, sections()[i])
+		chosen = append(chosen, all[i])
 	}
 	return chosen, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/benchmarks/internal/measure"
+	"github.com/weirhq/weir/internal/pgtest"
 )
 
 // The program runs itself anew as its children.
@@ -52,6 +53,20 @@ func TestOnly(t *testing.T) { // not parallel: it measures the heap of the proce
 	for _, name := range []string{"hot.svg", "million.svg"} {
 		if _, err := os.Stat(filepath.Join(images, name)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The section that is not part of the page has rows, and no deadlocks.
+func TestPostgres(t *testing.T) { // not parallel: it measures times
+	pgtest.Server(t) // skips if there is none
+	var out strings.Builder
+	if err := run([]string{"-quick", "-only", "postgres"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n## Over PostgreSQL\n", "\n| weir sliding | ", "\n- Deadlocks of the server in all turns: 0.\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("got a document without %q:\n%s", want, out.String())
 		}
 	}
 }

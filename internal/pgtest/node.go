@@ -184,6 +184,56 @@ func (n *Node) Restart() {
 	}
 }
 
+// Shutdown ends the server in order: it closes its connections and writes everything.
+func (n *Node) Shutdown() {
+	n.mu.Lock()
+	cmd, ended := n.cmd, n.ended
+	n.cmd = nil
+	n.mu.Unlock()
+	if cmd != nil {
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended by itself
+		<-ended
+	}
+}
+
+// Write writes a file of the server's data directory. SQL that runs SELECT pg_reload_conf() makes the
+// server read it.
+func (n *Node) Write(name, text string) {
+	n.t.Helper()
+	path := filepath.Join(n.data(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := own(path); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Own gives a directory to the user whom the server runs as.
+func (n *Node) Own(dir string) {
+	n.t.Helper()
+	if err := own(dir); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// Standby returns a server that follows n and accepts no writes until it is promoted.
+func (n *Node) Standby() *Node {
+	n.t.Helper()
+	m := newNode(n.t, n.args)
+	if out, err := m.command("pg_basebackup", "-h", n.dir, "-p", strconv.Itoa(n.port), "-U", User, "-D", m.data(), "-R", "-c", "fast", "--no-sync").CombinedOutput(); err != nil {
+		n.t.Fatalf("pg_basebackup: %v\n%s", err, out)
+	}
+	m.start()
+	return m
+}
+
+// Promote makes a standby accept writes, and waits until it does.
+func (n *Node) Promote() {
+	n.t.Helper()
+	n.Must("SELECT pg_promote()")
+}
+
 // Stop suspends all processes of the server with its connections open, like a machine that
 // hangs. If the system does not support that, Stop skips the test.
 func (n *Node) Stop() {

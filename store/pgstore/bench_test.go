@@ -26,6 +26,15 @@ const upsert = `INSERT INTO bounded AS b (key, n, ends) VALUES ($1, 1, now() + i
 		ends = CASE WHEN b.ends <= now() THEN now() + interval '1 minute' ELSE b.ends END
 	WHERE b.n < 1000000 OR b.ends <= now()`
 
+// floor is the least that a program does that locks a row, decides in Go and writes it back, in two
+// round trips.
+var floor = [...]string{
+	`BEGIN`,
+	`SELECT n, ends, clock_timestamp() FROM bounded WHERE key = $1 FOR NO KEY UPDATE`,
+	`UPDATE bounded SET n = n + 1 WHERE key = $1`,
+	`COMMIT`,
+}
+
 // BenchmarkTake compares a take with a bounded upsert, both by the same number of callers over
 // the same keys. WEIR_PG_DURABILITY names the durability of both.
 func BenchmarkTake(b *testing.B) {
@@ -40,27 +49,55 @@ func BenchmarkTake(b *testing.B) {
 	}
 	n.Must("CREATE " + kind + " TABLE bounded (key text PRIMARY KEY, n bigint NOT NULL, ends timestamptz NOT NULL) WITH (fillfactor = 60)")
 	limit := window.MustCompile(window.Limit{Quota: 1_000_000, Window: window.Fixed(time.Minute)})
+	// dial makes a connection with prepared statements.
+	dial := func(b *testing.B, statements ...string) *pgconn.PgConn {
+		config, err := pgconn.ParseConfig(n.URL())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if durability != "sync" {
+			config.RuntimeParams["synchronous_commit"] = "off"
+		}
+		conn, err := pgconn.ConnectConfig(b.Context(), config)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { conn.Close(context.Background()) })
+		for i, text := range statements {
+			if _, err := conn.Prepare(b.Context(), fmt.Sprint("s", i), text, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return conn
+	}
 	for _, c := range []struct{ callers, keys int }{{1, 10_000}, {64, 10_000}, {64, 1}} {
 		b.Run(fmt.Sprintf("callers=%d/keys=%d/upsert", c.callers, c.keys), func(b *testing.B) {
 			each(b, c.callers, c.keys, func() func(key string) error {
-				config, err := pgconn.ParseConfig(n.URL())
-				if err != nil {
-					b.Fatal(err)
-				}
-				if durability != "sync" {
-					config.RuntimeParams["synchronous_commit"] = "off"
-				}
-				conn, err := pgconn.ConnectConfig(b.Context(), config)
-				if err != nil {
-					b.Fatal(err)
-				}
-				b.Cleanup(func() { conn.Close(context.Background()) })
-				if _, err := conn.Prepare(b.Context(), "upsert", upsert, nil); err != nil {
-					b.Fatal(err)
-				}
+				conn := dial(b, upsert)
 				return func(key string) error {
-					_, err := conn.ExecPrepared(b.Context(), "upsert", [][]byte{[]byte(key)}, nil, nil).Close()
+					_, err := conn.ExecPrepared(b.Context(), "s0", [][]byte{[]byte(key)}, nil, nil).Close()
 					return err
+				}
+			})
+		})
+		b.Run(fmt.Sprintf("callers=%d/keys=%d/floor", c.callers, c.keys), func(b *testing.B) {
+			each(b, c.callers, c.keys, func() func(key string) error {
+				conn := dial(b, floor[:]...)
+				return func(key string) error {
+					for i := 0; i < len(floor); i += 2 {
+						var batch pgconn.Batch
+						for n := i; n < i+2; n++ {
+							var values [][]byte
+							if n == 1 || n == 2 {
+								values = [][]byte{[]byte(key)}
+							}
+							batch.ExecPrepared(fmt.Sprint("s", n), values, nil, nil)
+						}
+						if err := conn.ExecBatch(b.Context(), &batch).Close(); err != nil {
+							return err
+						}
+					}
+					return nil
 				}
 			})
 		})

@@ -1,6 +1,7 @@
 package pgstore
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -55,7 +56,7 @@ var prefixForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
 // Parse reads a configuration from a URL:
 //
 //	postgres://user:password@host:5432/database?sslmode=verify-full&timeout=50ms
-//	postgres://user@host1,host2/database?target_session_attrs=read-write
+//	postgres://user@host1,host2/database
 //
 // These options are the store's own:
 //
@@ -67,7 +68,8 @@ var prefixForm = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,39}$`)
 //	password_file  the name of a file with the password
 //
 // All others are those of PostgreSQL's own library, or settings of the session, as pgx reads
-// them. The error names every fault and repeats no password.
+// them. Of several hosts the store uses one that accepts writes, unless target_session_attrs says
+// otherwise. The error names every fault and repeats no password.
 func Parse(rawURL string) (Config, error) {
 	c := Config{Timeout: 100 * time.Millisecond, prefix: "weir", durability: durabilityAsync, connections: 4, inFlight: 1024}
 	var faults fault.List
@@ -131,10 +133,26 @@ func Parse(rawURL string) (Config, error) {
 		faults.Addf("store", "%s", parseFault(err))
 		return c, faults.Err()
 	}
+	if strings.Contains(c.Servers(), ",") && c.conn.ValidateConnect == nil {
+		// The one that accepts writes, whichever it is now.
+		c.conn.ValidateConnect = acceptsWrites
+	}
+	if c.conn.ConnectTimeout == 0 {
+		c.conn.ConnectTimeout = hostFor // of several hosts the others get their turn
+	}
 	if password != "" {
 		c.conn.Password = password
 	}
 	return c, faults.Err()
+}
+
+// acceptsWrites returns an error if a new connection's server does not.
+func acceptsWrites(ctx context.Context, c *pgconn.PgConn) error {
+	r := c.ExecParams(ctx, "SELECT 1 WHERE current_setting('transaction_read_only')::bool", nil, nil, nil, nil).Read()
+	if r.Err == nil && len(r.Rows) > 0 {
+		return errReadOnly
+	}
+	return r.Err
 }
 
 // take removes an option and returns its value.
@@ -192,15 +210,7 @@ func (c *Config) session(settings bool) *pgconn.Config {
 	own := c.conn.Copy()
 	set := map[string]string{"application_name": "weir"}
 	if settings {
-		maps.Copy(set, map[string]string{
-			// A plan is kept, and the table may have been empty when it was made.
-			"enable_seqscan": "off", "jit": "off",
-			// A process that hangs in a transaction ends its connection, and the locks.
-			"idle_in_transaction_session_timeout": "2000", "lock_timeout": "2000",
-		})
-		if c.durability != durabilitySync {
-			set["synchronous_commit"] = "off"
-		}
+		maps.Copy(set, c.settings())
 	}
 	for name, value := range set {
 		if _, given := own.RuntimeParams[name]; !given {
@@ -208,4 +218,18 @@ func (c *Config) session(settings bool) *pgconn.Config {
 		}
 	}
 	return own
+}
+
+// settings returns those of a session.
+func (c *Config) settings() map[string]string {
+	set := map[string]string{
+		// A plan is kept, and the table may have been empty when it was made.
+		"enable_seqscan": "off", "jit": "off",
+		// A process that hangs in a transaction ends its connection, and the locks.
+		"idle_in_transaction_session_timeout": "2000", "lock_timeout": "2000",
+	}
+	if c.durability != durabilitySync {
+		set["synchronous_commit"] = "off"
+	}
+	return set
 }

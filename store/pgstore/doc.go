@@ -33,7 +33,7 @@
 //	              connections, or another program holds locks
 //	full       *  the server has no more memory or disk space
 //	foreign    *  the row of the key is not a counter, or the table is of another version
-//	loading    *  the server starts, stops or recovers
+//	loading       the server starts, stops or recovers, or an operator has ended the connection
 //	read-only  *  the server accepts no writes, like a standby
 //	closed        the connection broke before the answer
 //	unknown       all other causes

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/weirhq/weir/window"
 )
@@ -13,6 +14,17 @@ func OpenAt(ctx context.Context, url string, clock func() window.Instant) (*Stor
 		return nil, err
 	}
 	s := newStore(&c)
-	s.clock, s.still = clock, true
+	s.clock, s.sweeper.margin = clock, 0
+	return s, s.open(ctx)
+}
+
+// OpenSwept opens a store that deletes rows so long after they have expired.
+func OpenSwept(ctx context.Context, url string, margin time.Duration) (*Store, error) {
+	c, err := Parse(url)
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(&c)
+	s.sweeper.margin = margin
 	return s, s.open(ctx)
 }

@@ -17,6 +17,9 @@ const (
 	// connectFor is how long an attempt to connect may take, with all that a new connection needs.
 	connectFor = 5 * time.Second
 
+	// hostFor is how long one of several hosts may take of it.
+	hostFor = 2 * time.Second
+
 	// probeEvery is how often a connection without calls is used, so that its loss is noticed.
 	probeEvery = time.Second
 
@@ -86,25 +89,41 @@ func (l *lane) sleep(d time.Duration) {
 func (l *lane) connect() (err error) {
 	ctx, cancel := context.WithTimeout(l.s.life, connectFor)
 	defer cancel()
-	if l.conn, err = pgconn.ConnectConfig(ctx, l.s.config.session(!l.s.bare.Load())); err != nil {
-		if refusesSettings(err) && !l.s.bare.Swap(true) {
+	bare := l.s.bare.Load()
+	if l.conn, err = pgconn.ConnectConfig(ctx, l.s.config.session(!bare)); err != nil {
+		if refusesSettings(err) && !bare {
+			l.s.bare.Store(true)
 			return l.connect()
 		}
 		return err
 	}
 	if err = l.s.prepare(ctx, l.conn); err == nil && !l.s.unprepared.Load() {
-		for _, st := range l.s.sql.all() {
-			if _, err = l.conn.Prepare(ctx, st.name, st.text, nil); err != nil {
-				if lostStatement(err) {
-					l.s.unprepared.Store(true)
-					err = nil
-				}
-				break
-			}
+		if err = l.prepare(ctx); lostStatement(err) {
+			l.s.unprepared.Store(true)
+			err = nil
 		}
 	}
 	if err != nil {
 		l.close()
+	}
+	return err
+}
+
+// prepare prepares all statements in one step: on one connection of a proxy to the server.
+func (l *lane) prepare(ctx context.Context) error {
+	p := l.conn.StartPipeline(ctx)
+	for _, st := range l.s.sql.all() {
+		p.SendPrepare(st.name, st.text, nil)
+	}
+	err := p.Sync()
+	for err == nil {
+		var r any
+		if r, err = p.GetResults(); r == nil {
+			break
+		}
+	}
+	if closed := p.Close(); err == nil {
+		err = closed
 	}
 	return err
 }
@@ -120,20 +139,24 @@ func (l *lane) close() {
 func (l *lane) serve() error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
+	sweep := time.NewTimer(sweepEvery)
+	defer sweep.Stop()
+	if !l.first || l.s.sweeper.margin == 0 {
+		sweep.Stop()
+	}
 	for {
 		var err error
 		select {
 		case <-l.s.life.Done():
 			return nil
 		case <-tick.C:
-			if err = l.probe(); l.first && err == nil {
-				err = l.sweep()
-			}
+			err = l.probe()
+		case <-sweep.C:
+			var pause time.Duration
+			pause, err = l.sweep()
+			sweep.Reset(pause)
 		case <-l.s.queue.wake:
-			for !l.conn.IsClosed() {
-				if l.batch = l.s.queue.take(l.batch[:0], maxBatch); len(l.batch) == 0 {
-					break
-				}
+			if l.batch = l.s.queue.take(l.batch[:0], maxBatch); len(l.batch) > 0 {
 				err = l.flush()
 				clear(l.batch)
 			}
@@ -156,6 +179,12 @@ func (l *lane) flush() error {
 	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()
 	err := l.lock(ctx)
+	if lostStatement(err) {
+		l.s.unprepared.Store(true)
+		if err = l.rollback(ctx); err == nil {
+			err = l.lock(ctx)
+		}
+	}
 	if err == nil {
 		l.decide()
 		if !l.rows.changed() {
@@ -173,10 +202,19 @@ func (l *lane) flush() error {
 	if lostStatement(err) {
 		l.s.unprepared.Store(true)
 	}
-	if !l.conn.IsClosed() && l.conn.TxStatus() != 'I' {
-		err = errors.Join(err, l.conn.Exec(ctx, "ROLLBACK").Close())
+	err = errors.Join(err, l.rollback(ctx))
+	if reasonOf(err) == reasonReadOnly && l.s.config.conn.ValidateConnect != nil {
+		l.close() // another server may accept writes by now
 	}
 	return err
+}
+
+// rollback ends a transaction that has failed.
+func (l *lane) rollback(ctx context.Context) error {
+	if l.conn.IsClosed() || l.conn.TxStatus() == 'I' {
+		return nil
+	}
+	return l.conn.Exec(ctx, "ROLLBACK").Close()
 }
 
 // deliver ends the requests of the batch.
@@ -199,7 +237,7 @@ func (l *lane) lock(ctx context.Context) error {
 		_, err := l.read(ctx, &b)
 		return err
 	}
-	l.add(&b, l.s.sql.begin)
+	l.begin(&b)
 	if !l.missing {
 		l.add(&b, l.s.sql.lock, keys)
 		found, err := l.read(ctx, &b)
@@ -208,13 +246,21 @@ func (l *lane) lock(ctx context.Context) error {
 		}
 		b = pgconn.Batch{}
 		l.add(&b, l.s.sql.rollback)
-		l.add(&b, l.s.sql.begin)
+		l.begin(&b)
 	}
-	l.add(&b, l.s.sql.make, keys)
-	l.add(&b, l.s.sql.read, keys)
+	l.add(&b, l.s.sql.make, l.args.rows(&l.rows)...)
+	l.add(&b, l.s.sql.read, l.args.keys(&l.rows))
 	_, err := l.read(ctx, &b)
 	l.missing = l.made > 0
 	return err
+}
+
+// begin begins a transaction.
+func (l *lane) begin(b *pgconn.Batch) {
+	l.add(b, l.s.sql.begin)
+	if l.s.bare.Load() {
+		l.add(b, l.s.sql.settings)
+	}
 }
 
 // read runs statements, and reads the rows in their results. It returns how many they are. l.made is how

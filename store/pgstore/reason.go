@@ -34,14 +34,19 @@ var allReasons = [...]store.Reason{
 	reasonClosed, reasonUnknown,
 }
 
+// errReadOnly is the error of an attempt to connect to a server that accepts no writes.
+var errReadOnly = errors.New("the server accepts no writes")
+
 // errUnavailable is the error of calls before the first attempt to connect has ended.
 var errUnavailable = errors.New("the server was not reached yet")
 
 // outage returns the outage of calls that ended with err, which is not nil. uncounted reports
-// whether it is certain that they were not counted; the server's own errors always mean that.
+// whether it is certain that they were not counted. An error of a statement means that, too, but not one
+// that ends the connection: it may come after the commit.
 func outage(err error, uncounted bool) *store.OutageError {
 	var said *pgconn.PgError
-	return &store.OutageError{Reason: reasonOf(err), Err: err, Uncounted: uncounted || errors.As(err, &said)}
+	uncounted = uncounted || errors.As(err, &said) && said.SeverityUnlocalized == "ERROR"
+	return &store.OutageError{Reason: reasonOf(err), Err: err, Uncounted: uncounted}
 }
 
 // reasonOf returns why a call ended with err, which is not nil.
@@ -56,6 +61,8 @@ func reasonOf(err error) store.Reason {
 		return reasonSaid(said)
 	case errors.Is(err, errBusy):
 		return reasonBusy
+	case errors.Is(err, errReadOnly):
+		return reasonReadOnly
 	case errors.Is(err, errUnavailable):
 		return reasonCircuitOpen
 	case errors.As(err, &state), errors.Is(err, errVersion):
@@ -66,7 +73,7 @@ func reasonOf(err error) store.Reason {
 		return reasonLate
 	case errors.As(err, &connecting):
 		return reasonRefused
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &network):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &network), errors.Is(err, pgconn.ErrConnClosed):
 		return reasonClosed
 	}
 	return reasonUnknown

@@ -183,7 +183,7 @@ func (q *queue) signal() {
 }
 
 // take appends the requests of the next transaction to batch: at most most calls, unless
-// the first request has more.
+// the first request has more. If it leaves others, another lane looks at them.
 func (q *queue) take(batch []*request, most int) []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -197,7 +197,9 @@ func (q *queue) take(batch []*request, most int) []*request {
 	batch = append(batch, q.requests[:n]...)
 	left := copy(q.requests, q.requests[n:])
 	clear(q.requests[left:])
-	q.requests = q.requests[:left]
+	if q.requests = q.requests[:left]; left > 0 {
+		q.signal()
+	}
 	return batch
 }
 

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
@@ -16,63 +17,90 @@ import (
 type row struct {
 	key    key
 	op     *store.Op    // one of the key
-	before []byte       // as the database has the state; nil: it has none
+	before []byte       // as the database has the state; empty: it has none
 	state  window.State // with the capacity of its own memory
 	limit  *window.Compiled
 	err    error // why it is no counter
 }
 
-// rows are the rows of a batch, by their keys.
+// rows are the rows of a batch, in the order of their keys.
 type rows struct {
 	all   []row
-	index map[key]int
 	ofOps []int32 // the row of each op of the batch
 	reads bool    // no call counts
 	now   window.Instant
 
+	places []place        // scratch
 	states []window.State // scratch
 	text   []byte         // scratch
 }
 
+// place is the place of an op in a batch.
+type place struct {
+	key key
+	n   int32
+	op  *store.Op
+}
+
 // load makes rs the rows of a batch.
 func (rs *rows) load(batch []*request) {
-	if rs.index == nil {
-		rs.index = map[key]int{}
-	}
-	clear(rs.index)
-	clear(rs.all)
-	rs.all, rs.ofOps, rs.reads, rs.now = rs.all[:0], rs.ofOps[:0], true, 0
+	rs.all, rs.places, rs.reads, rs.now = rs.all[:0], rs.places[:0], true, 0
 	for _, r := range batch {
 		rs.reads = rs.reads && r.reads
 		for i, k := range r.keys {
-			if _, known := rs.index[k]; !known {
-				rs.index[k] = 0
-				rs.all = append(rs.all, row{key: k, op: &r.ops[i]})
-			}
+			rs.places = append(rs.places, place{k, int32(len(rs.places)), &r.ops[i]})
 		}
 	}
-	slices.SortFunc(rs.all, func(a, b row) int { return bytes.Compare(a.key[:], b.key[:]) })
-	for i := range rs.all {
-		rs.index[rs.all[i].key] = i
-	}
-	for _, r := range batch {
-		for _, k := range r.keys {
-			rs.ofOps = append(rs.ofOps, int32(rs.index[k]))
+	slices.SortFunc(rs.places, func(a, b place) int {
+		return cmp.Or(bytes.Compare(a.key[:], b.key[:]), cmp.Compare(a.n, b.n))
+	})
+	rs.ofOps = slices.Grow(rs.ofOps[:0], len(rs.places))[:len(rs.places)]
+	for _, p := range rs.places {
+		if n := len(rs.all); n == 0 || rs.all[n-1].key != p.key {
+			rs.add(p.key, p.op)
 		}
+		rs.ofOps[p.n] = int32(len(rs.all) - 1)
+	}
+}
+
+// keptWords is the most words of a state whose memory the next batch uses again.
+const keptWords = 1024
+
+// add adds a row, in the memory of one of an earlier batch if there is one.
+func (rs *rows) add(k key, op *store.Op) {
+	n := len(rs.all)
+	if n == cap(rs.all) {
+		rs.all = append(rs.all, row{key: k, op: op})
+		return
+	}
+	rs.all = rs.all[:n+1]
+	if old := &rs.all[n]; cap(old.state) <= keptWords {
+		*old = row{key: k, op: op, before: old.before[:0], state: old.state[:0]}
+	} else {
+		*old = row{key: k, op: op}
 	}
 }
 
 // epoch is the instant from which PostgreSQL counts microseconds: 2000-01-01.
 const epoch = 946_684_800_000_000
 
-// read uses one row of the server's answer: a key and its state, or its time without a key. It
-// reports whether it was that of a key.
+// read uses one row of the server's answer: a key, its state and the time, of which the last one
+// counts. It reports whether it was that of a key.
 func (rs *rows) read(values [][]byte) bool {
-	if values[0] == nil && len(values[1]) == 8 {
-		rs.now = window.Instant(int64(binary.BigEndian.Uint64(values[1])) + epoch)
+	if len(values) != 3 {
+		return false // of another statement
+	}
+	if len(values[2]) == 8 {
+		rs.now = window.Instant(int64(binary.BigEndian.Uint64(values[2])) + epoch)
+	}
+	if values[0] == nil {
 		return false
 	}
-	r := &rs.all[rs.index[key(values[0])]]
+	i, found := slices.BinarySearchFunc(rs.all, values[0], func(r row, k []byte) int { return bytes.Compare(r.key[:], k) })
+	if !found {
+		return false // no server answers so
+	}
+	r := &rs.all[i]
 	r.before = append(r.before[:0], values[1]...)
 	var ok bool
 	if r.state, ok = decode(r.state[:0], values[1]); !ok {
@@ -159,10 +187,6 @@ func (rs *rows) writes(a *args) [][]byte {
 		var b [8]byte
 		binary.BigEndian.PutUint64(b[:], uint64(rs.all[i].expires()))
 		a.value(b[:])
-	}
-	a.begin(oidText, len(rs.all))
-	for i := range rs.all {
-		a.value(nameOf(rs.all[i].op))
 	}
 	return a.end()
 }
@@ -255,6 +279,19 @@ func (a *args) keys(rs *rows) []byte {
 		a.value(rs.all[i].key[:])
 	}
 	return a.end()[0]
+}
+
+// rows returns the keys and names of rows, as the parameters that make them.
+func (a *args) rows(rs *rows) [][]byte {
+	a.begin(oidBytes, len(rs.all))
+	for i := range rs.all {
+		a.value(rs.all[i].key[:])
+	}
+	a.begin(oidText, len(rs.all))
+	for i := range rs.all {
+		a.value(nameOf(rs.all[i].op))
+	}
+	return a.end()
 }
 
 // begin begins an array of n values, which follow.

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -20,7 +22,7 @@ type statement struct{ name, text string }
 
 // statements are what a lane runs.
 type statements struct {
-	begin, commit, rollback, lock, make, read, write statement
+	begin, settings, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
 	create, meta, size, sweep string
@@ -28,38 +30,44 @@ type statements struct {
 
 // all returns the statements that lanes prepare.
 func (s *statements) all() []statement {
-	return []statement{s.begin, s.commit, s.rollback, s.lock, s.make, s.read, s.write}
+	return []statement{s.begin, s.settings, s.commit, s.rollback, s.lock, s.make, s.read, s.write}
 }
 
-// statementsFor returns the statements with names of tables that begin with prefix.
-func statementsFor(prefix string) statements {
+// statementsFor returns the statements with names of tables that begin with prefix. Transactions
+// have the settings that a session would have, where a proxy refuses them.
+func statementsFor(prefix string, settings map[string]string) statements {
 	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta")
 	text := func(name, text string) statement {
 		return statement{prefix + "_" + name, named.Replace(text)}
 	}
+	var set []string
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		set = append(set, fmt.Sprintf("set_config('%s', '%s', true)", name, settings[name]))
+	}
 	return statements{
-		begin:    text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`),
+		begin:    text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED`),
+		settings: text("settings", `SELECT `+strings.Join(set, ", ")),
 		commit:   text("commit", `COMMIT`),
 		rollback: text("rollback", `ROLLBACK`),
 
-		// Locks the rows of keys that exist, in their order, reads them, and then the server's
-		// time, in microseconds since 2000.
-		lock: text("lock", `WITH locked AS (SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE)
-			SELECT key, state FROM locked UNION ALL SELECT NULL, timestamptz_send(clock_timestamp())`),
+		// Locks the rows of keys that exist, in their order, and reads them, each with the server's
+		// time after it was locked, in microseconds since 2000.
+		lock: text("lock", `SELECT key, state, timestamptz_send(clock_timestamp()) FROM
+			(SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE) locked`),
 
 		// Locks the rows of keys, in their order, and makes those that are missing. The
 		// condition is never true: it leaves a row as it is, locked.
 		make: text("make", `INSERT INTO COUNTERS (key, state, expires, name)
-			SELECT k, '', 0, '' FROM unnest($1::bytea[]) k
+			SELECT k, '', 0, n FROM unnest($1::bytea[], $2::text[]) u(k, n)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
 		// Reads rows and the server's time.
-		read: text("read", `SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[])
-			UNION ALL SELECT NULL, timestamptz_send(clock_timestamp())`),
+		read: text("read", `SELECT key, state, NULL::bytea FROM COUNTERS WHERE key = ANY ($1::bytea[])
+			UNION ALL SELECT NULL, NULL, timestamptz_send(clock_timestamp())`),
 
-		write: text("write", `INSERT INTO COUNTERS (key, state, expires, name)
-			SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::int8[], $4::text[])
-			ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires, name = excluded.name`),
+		// Writes rows that the transaction has locked, so they exist.
+		write: text("write", `UPDATE COUNTERS SET state = u.state, expires = u.expires
+			FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) u(key, state, expires) WHERE COUNTERS.key = u.key`),
 
 		create: named.Replace(`
 			SELECT pg_advisory_xact_lock(hashtext('COUNTERS'), 1);

@@ -18,7 +18,6 @@ type Store struct {
 	config *Config
 	sql    statements
 	clock  func() window.Instant // in tests only
-	still  bool                  // in tests only: expired rows stay
 
 	members    atomic.Pointer[[]byte] // the key of the hashes of members; nil: not known yet
 	bare       atomic.Bool            // connections have no settings of their own
@@ -63,7 +62,8 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 }
 
 func newStore(c *Config) *Store {
-	s := &Store{config: c, sql: statementsFor(c.prefix)}
+	s := &Store{config: c, sql: statementsFor(c.prefix, c.settings())}
+	s.sweeper = sweeper{margin: sweepMargin, blocks: sweepLeast}
 	s.queue.wake = make(chan struct{}, c.connections)
 	s.link.tried = make(chan struct{})
 	s.life, s.end = context.WithCancel(context.Background())

@@ -11,12 +11,16 @@ import (
 )
 
 const (
-	// sweepBlocks is how many blocks of the table a step of the sweep reads.
-	sweepBlocks = 512
+	// A step of the sweep reads from sweepLeast to sweepMost blocks of the table: the fewer, the more rows it
+	// deletes, because a caller of such a row waits meanwhile.
+	sweepLeast = 64
+	sweepMost  = 1024
 
-	// sweepPause is the pause after a step that has deleted many rows. Others follow with the next probe.
-	sweepPause = 10 * time.Millisecond
+	// manyRows is how many rows a step deletes after which the next one follows soon, after a pause as
+	// long as the step and at least sweepPause. Otherwise it follows after sweepEvery.
 	manyRows   = 200
+	sweepPause = 10 * time.Millisecond
+	sweepEvery = time.Second
 
 	// sweepMargin is how long expired rows stay, so that the clock of this process may be wrong
 	// by as much.
@@ -26,23 +30,23 @@ const (
 // sweeper is the state of the sweep, which goes over the table in circles. Of the stores on a
 // table, one sweeps at a time.
 type sweeper struct {
-	block   int64
-	deleted int64
+	margin time.Duration
+	begun  bool
+	block  int64
+	blocks int64 // of the next step
 }
 
-// sweep deletes expired rows in the next blocks of the table, and in those after them as long as
-// there are many.
-func (l *lane) sweep() error {
-	if l.s.still {
-		return nil
+// sweep deletes expired rows in the next blocks of the table. It returns the pause until the next step.
+func (l *lane) sweep() (time.Duration, error) {
+	w := &l.s.sweeper
+	began := time.Now()
+	n, err := l.sweepStep(window.At(began.Add(-w.margin)))
+	if err != nil || n < manyRows {
+		w.blocks = min(2*w.blocks, sweepMost)
+		return sweepEvery, err
 	}
-	for {
-		n, err := l.sweepStep(window.At(time.Now().Add(-sweepMargin)))
-		if err != nil || n < manyRows || l.s.queue.waits() > 0 {
-			return err
-		}
-		l.sleep(sweepPause)
-	}
+	w.blocks = sweepLeast
+	return max(time.Since(began), sweepPause), nil
 }
 
 // sweepStep deletes rows that expired before an instant in the next blocks.
@@ -58,16 +62,16 @@ func (l *lane) sweepStep(before window.Instant) (deleted int64, err error) {
 	if err != nil || blocks == 0 {
 		return 0, err
 	}
+	if !w.begun {
+		w.begun, w.block = true, rand.Int64N(blocks) // each process begins elsewhere
+	}
 	if w.block >= blocks {
 		w.block = 0
-	} else if w.block == 0 && blocks > sweepBlocks && w.deleted == 0 {
-		w.block = rand.Int64N(blocks) // each process begins elsewhere
 	}
 	tid := func(block int64) []byte { return fmt.Appendf(nil, "(%d,0)", block) }
 	tag, err := l.conn.ExecParams(ctx, l.s.sql.sweep, [][]byte{
-		tid(w.block), tid(w.block + sweepBlocks), strconv.AppendInt(nil, int64(before), 10),
+		tid(w.block), tid(w.block + w.blocks), strconv.AppendInt(nil, int64(before), 10),
 	}, nil, nil, nil).Close()
-	w.block += sweepBlocks
-	w.deleted += tag.RowsAffected()
+	w.block += w.blocks
 	return tag.RowsAffected(), err
 }

@@ -2,11 +2,16 @@ package pgstore_test
 
 import (
 	"fmt"
+	"os"
+	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/pgstore"
+	"github.com/weirhq/weir/window"
 )
 
 // Rows that have expired are deleted, while calls use others and the same ones.
@@ -48,5 +53,65 @@ func TestSweep(t *testing.T) {
 	}
 	if got := used(t, s, "key8"); got != 1 {
 		t.Errorf("got %d hits of a key that was swept, want 1", got)
+	}
+}
+
+// The table stops growing while new keys come all the time and old ones expire. With WEIR_PG_RATE so
+// many keys come in a second, a million of them, by a server with its own settings.
+func TestSizeIsBounded(t *testing.T) {
+	t.Parallel()
+	keys, margin, settings := 150_000, 500*time.Millisecond, []string{"-c", "autovacuum_naptime=1s"}
+	rate, _ := strconv.Atoi(os.Getenv("WEIR_PG_RATE"))
+	if rate > 0 {
+		keys, margin, settings = 1_000_000, time.Minute, nil
+	} else if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	n := pgtest.Server(t, settings...)
+	s, err := pgstore.OpenSwept(t.Context(), n.URL("timeout=30s"), margin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	limit := window.MustCompile(window.Limit{Quota: 100, Window: window.Sliding(100 * time.Millisecond)})
+	visitors := make(chan string, 100)
+	var callers sync.WaitGroup
+	for range 32 {
+		callers.Go(func() {
+			for visitor := range visitors {
+				o := op(visitor)
+				o.Limit = limit
+				if err := store.Do(t.Context(), s, store.Take, []store.Op{o}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	pace := time.NewTicker(10 * time.Millisecond)
+	defer pace.Stop()
+	size := func() (bytes int64) {
+		fmt.Sscan(n.Must("SELECT pg_total_relation_size('weir_counters')"), &bytes)
+		return bytes
+	}
+	var most, first int64 // of the second half, and of the first
+	began := time.Now()
+	for i := range keys {
+		visitors <- fmt.Sprintf("visitor%016d", i)
+		if rate > 0 && i%max(1, rate/100) == 0 {
+			<-pace.C
+		}
+		if i%(keys/20) == 0 {
+			now := size()
+			if t.Logf("%4.0f s, %d keys: %d MB", time.Since(began).Seconds(), i, now>>20); i < keys/2 {
+				first = max(first, now)
+			} else {
+				most = max(most, now)
+			}
+		}
+	}
+	close(visitors)
+	callers.Wait()
+	if each := int64(200); most > first+first/2 || rate == 0 && most > int64(keys)*each/2 {
+		t.Errorf("got %d bytes, and %d in the first half, want that the table does not grow", most, first)
 	}
 }

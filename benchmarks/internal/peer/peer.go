@@ -22,6 +22,8 @@ type Config struct {
 	Now     func() time.Time // nil is the machine's clock; only peers with Clock use it
 	Redis   string           // host:port of the server, for peers that count in Redis
 	Cluster bool             // the server is a cluster of one node
+
+	Postgres string // URL of the database, for peers that count in PostgreSQL
 }
 
 // Limiter is a running peer, with the call to measure.
@@ -138,7 +140,7 @@ func contended() []Peer {
 // Modules returns the paths of all measured modules, some more than once.
 func Modules() []string {
 	modules := []string{"github.com/weirhq/weir", "github.com/puzpuzpuz/xsync/v4"}
-	for _, p := range append(Hot(), Redis()...) {
+	for _, p := range slices.Concat(Hot(), Redis(), Postgres()) {
 		modules = append(modules, p.Module)
 	}
 	return modules

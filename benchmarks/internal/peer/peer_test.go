@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/benchmarks/internal/measure"
 	"github.com/weirhq/weir/benchmarks/internal/peer"
+	"github.com/weirhq/weir/internal/pgtest"
 )
 
 // Every measured limiter must admit a quota, deny hits over it, and count keys
@@ -36,6 +37,18 @@ func TestPeersLimitOverRedis(t *testing.T) {
 		t.Run(p.Name, func(t *testing.T) {
 			// A minute, because go-zero's bucket has no rate below one hit a second.
 			c := peer.Config{Quota: 50, Window: time.Minute, Redis: server.Addr}
+			limits(t, p, c, c)
+		})
+	}
+}
+
+func TestPeersLimitOverPostgres(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Server(t, "-c", "max_connections=300")
+	for _, p := range peer.Postgres() {
+		server.Must("DROP TABLE IF EXISTS bounded, weir_counters, weir_meta")
+		t.Run(p.Name, func(t *testing.T) {
+			c := peer.Config{Quota: 50, Window: time.Hour, Postgres: server.URL()}
 			limits(t, p, c, c)
 		})
 	}

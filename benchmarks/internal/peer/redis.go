@@ -37,7 +37,7 @@ func Redis() []Peer {
 			client, lua, ctx := openGoRedis(c), redis.NewScript(incrLua), context.Background()
 			return Limiter{Allow: func(key string) bool { return lua.Run(ctx, client, []string{key}).Err() == nil }, Close: closing(client)}
 		}},
-	}, weirRedis(), othersOverRedis())
+	}, weirOver(Config.store), othersOverRedis())
 }
 
 // Batched returns the rows for callers whose calls share script runs: the raw costs of a Redis server, baselines, and
@@ -48,12 +48,12 @@ func Batched() []Peer {
 		batched("raw: baseline, batched", countLua, "f", false),
 		batched("raw: baseline, batched, three keys each", threeLua, "fgh", false),
 		batched("raw: baseline, batched, with deadlines and answers", fixedLua, "f", true),
-	}, weirRedis(), []Peer{engineOver("weir sliding, three rules", 3, Config.store)})
+	}, weirOver(Config.store), []Peer{engineOver("weir sliding, three rules", 3, Config.store)})
 }
 
 // Unbatched returns rows for a server that decides each call by itself: on a cluster nearly every key has its own slot.
 func Unbatched() []Peer {
-	return slices.Concat(rawRueidis(0), []Peer{baselineUnbatched()}, weirRedis(), []Peer{engineOver("weir sliding, three rules", 3, Config.store)})
+	return slices.Concat(rawRueidis(0), []Peer{baselineUnbatched()}, weirOver(Config.store), []Peer{engineOver("weir sliding, three rules", 3, Config.store)})
 }
 
 // Decides returns how many keys a call decides.

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/pgstore"
 	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/window"
 )
@@ -82,10 +83,11 @@ func allow(l *weir.Limiter) func(string) bool {
 	}
 }
 
-func weirRedis() []Peer {
+// weirOver returns limiters that count in a store that open opens.
+func weirOver(open func(Config) store.Store) []Peer {
 	on := func(name string, limit limitOf) Peer {
 		return Peer{Name: name, Keys: true, New: func(c Config) Limiter {
-			s := c.store()
+			s := open(c)
 			l := measure.Must(weir.NewLimiter(limit(c), weir.WithStore(s), weir.WithName(name)))
 			return Limiter{Allow: allow(l), Close: func() { _ = s.Close() }} // nothing is lost
 		}}
@@ -100,6 +102,11 @@ func (c Config) store() store.Store {
 		scheme = "redis+cluster"
 	}
 	return measure.Must(redisstore.Open(context.Background(), scheme+"://"+c.Redis+"?timeout=1s"))
+}
+
+// postgres opens a store in PostgreSQL.
+func (c Config) postgres() store.Store {
+	return measure.Must(pgstore.Open(context.Background(), c.Postgres+"&timeout=10s"))
 }
 
 // Library returns the rows of weir's library: in memory, or over Redis.
