@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirhq/weir/store/remote"
 )
 
 const (
@@ -50,24 +52,23 @@ func (l *lane) run() {
 		had := err == nil
 		if had {
 			pause = retryAtLeast
-			if c, changed := l.s.link.connected(); changed {
-				l.s.changed(c)
-			}
+			l.s.link.connected()
+			l.s.server.Report(nil)
 			err = l.serve()
 			l.close()
 		}
 		if l.s.life.Err() != nil {
 			return
 		}
-		c, none, changed := l.s.link.lost(err, had)
-		if changed {
-			l.s.changed(c)
-		}
-		if none {
-			l.s.queue.drain(outage(err, true))
-		} else {
+		if none := l.s.link.lost(err, had); !none {
 			l.s.queue.signal() // to another lane
+		} else {
+			if had {
+				l.s.server.Lost()
+			}
+			l.s.drain(outage(err, true))
 		}
+		l.s.server.Report(err)
 		if !had {
 			l.sleep(pause)
 			pause = min(2*pause, retryAtMost)
@@ -116,13 +117,23 @@ func (l *lane) close() {
 	<-l.conn.CleanupDone()
 }
 
-// serve decides what is queued until the connection is lost or the store is closed.
+// serve decides what is queued until the connection is lost or the store is closed. While the
+// circuit breaker is open it asks the server until that answers in time.
 func (l *lane) serve() error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
+	pause := time.Duration(0) // before it asks: the server may have answered just now
 	for {
 		var err error
+		var soon <-chan time.Time
+		if l.s.server.Breaker.Open() {
+			soon = time.After(pause)
+		}
 		select {
+		case <-soon:
+			err, pause = l.probe(), remote.BreakFor
+		case do := <-l.s.tasks:
+			err = l.task(do)
 		case <-l.s.life.Done():
 			return nil
 		case <-tick.C:
@@ -134,8 +145,16 @@ func (l *lane) serve() error {
 				if l.batch = l.s.queue.take(l.batch[:0], maxBatch); len(l.batch) == 0 {
 					break
 				}
-				err = l.flush()
+				err, pause = l.flush(), 0
 				clear(l.batch)
+				if l.conn.IsClosed() {
+					break
+				}
+				select {
+				case do := <-l.s.tasks:
+					err = l.task(do)
+				default:
+				}
 			}
 		}
 		if l.conn.IsClosed() {
@@ -144,11 +163,17 @@ func (l *lane) serve() error {
 	}
 }
 
-// probe uses the connection.
+// probe asks the server for an answer, which closes the circuit breaker if it comes in time.
 func (l *lane) probe() error {
 	ctx, cancel := context.WithTimeout(l.s.life, probeEvery)
 	defer cancel()
-	return l.conn.Ping(ctx)
+	began := remote.Elapsed()
+	err := l.conn.Ping(ctx)
+	if answers(err) && remote.Elapsed()-began <= l.s.config.Timeout {
+		l.s.server.Breaker.Answered()
+	}
+	l.s.server.Report(nil)
+	return err
 }
 
 // flush decides the batch in one transaction.
@@ -182,7 +207,7 @@ func (l *lane) flush() error {
 // deliver ends the requests of the batch.
 func (l *lane) deliver(err error) {
 	for _, r := range l.batch {
-		l.s.queue.end(r, err)
+		l.s.finish(r, err)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
-
-	"github.com/weirhq/weir/window"
 )
 
 const (
@@ -18,8 +16,8 @@ const (
 	sweepPause = 10 * time.Millisecond
 	manyRows   = 200
 
-	// sweepMargin is how long expired rows stay, so that the clock of this process may be wrong
-	// by as much.
+	// sweepMargin is how long expired rows stay, so that the server's clock may be set back by
+	// as much.
 	sweepMargin = time.Minute
 )
 
@@ -37,16 +35,16 @@ func (l *lane) sweep() error {
 		return nil
 	}
 	for {
-		n, err := l.sweepStep(window.At(time.Now().Add(-sweepMargin)))
-		if err != nil || n < manyRows || l.s.queue.waits() > 0 {
+		n, err := l.sweepStep()
+		if err != nil || n < manyRows || l.s.server.InFlight() > 0 {
 			return err
 		}
 		l.sleep(sweepPause)
 	}
 }
 
-// sweepStep deletes rows that expired before an instant in the next blocks.
-func (l *lane) sweepStep(before window.Instant) (deleted int64, err error) {
+// sweepStep deletes expired rows in the next blocks.
+func (l *lane) sweepStep() (deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()
 	w := &l.s.sweeper
@@ -65,7 +63,7 @@ func (l *lane) sweepStep(before window.Instant) (deleted int64, err error) {
 	}
 	tid := func(block int64) []byte { return fmt.Appendf(nil, "(%d,0)", block) }
 	tag, err := l.conn.ExecParams(ctx, l.s.sql.sweep, [][]byte{
-		tid(w.block), tid(w.block + sweepBlocks), strconv.AppendInt(nil, int64(before), 10),
+		tid(w.block), tid(w.block + sweepBlocks), strconv.AppendInt(nil, sweepMargin.Microseconds(), 10),
 	}, nil, nil, nil).Close()
 	w.block += sweepBlocks
 	w.deleted += tag.RowsAffected()
