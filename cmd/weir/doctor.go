@@ -14,18 +14,18 @@ func newDoctor() *cobra.Command {
 	var strict, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether a server fits, before the service counts on it",
-		Long: `Check whether the servers of a shared store fit: their version, the user's
+		Short: "Check whether a server is suitable, before the service relies on it",
+		Long: `Check whether the servers of a shared store are suitable: their version, the user's
 permissions, what can lose counts, the number of connections, the round trip, the
-clock; on Redis also the engine and whether its programs exclude each other, on
-PostgreSQL also proxies and dead rows. Each check is one line: ok, unknown (the
-server does not show it to this user), warn or refuse, what was seen, what it means
-for limits, and how to fix it. weir serve makes the same checks when it starts.
+clock; on Redis also the engine and whether scripts run one at a time, on PostgreSQL
+also proxies and dead rows. Each check is one line: ok, unknown (the server does not
+show it to this user), warn or refuse, what was seen, what it means for limits, and
+how to fix it. weir serve makes the same checks when it starts.
 
 The checks count nothing. On Redis they write scratch keys under the store's prefix
 and delete them.
 
-Exit status: 0 the server fits, 1 a check refuses it; with --strict, 1 also for
+Exit status: 0 the server is suitable, 1 a check refuses it; with --strict, 1 also for
 a warning.`,
 		Example: `  weir doctor --store redis://localhost
   weir doctor --store redis+cluster://host1,host2 --json
