@@ -44,6 +44,7 @@ var arrows = map[string]arrow{
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
 	"rule":                             {ours: []string{"internal/address", "internal/ruleset", "window"}, pure: true},
 	"store":                            {ours: []string{"internal/step", "window"}},
+	"store/remote":                     {ours: []string{"store", "window"}},
 	"store/storetest":                  {ours: []string{"internal/step", "store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
@@ -71,17 +72,17 @@ var arrows = map[string]arrow{
 
 	// Modules of their own for users of the library.
 	"store/redisstore/internal/keyname": {ours: []string{"store", "window"}, pure: true},
-	"store/redisstore/internal/script":  {ours: []string{"store", "store/redisstore/internal/keyname", "window"}},
+	"store/redisstore/internal/script":  {ours: []string{"store", "store/redisstore/internal/keyname", "store/remote", "window"}},
 	"store/redisstore/internal/conn": {
-		ours:   []string{"store", "store/redisstore/internal/script", "window"},
+		ours:   []string{"store", "store/redisstore/internal/script", "store/remote", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
-	"store/redisstore/internal/doctor": {pure: true},
+	"store/redisstore/internal/doctor": {ours: []string{"store/remote"}, pure: true},
 	"store/redisstore": {
-		ours:   []string{"fault", "store", "store/redisstore/internal/conn", "store/redisstore/internal/doctor", "store/redisstore/internal/keyname", "store/redisstore/internal/script", "window"},
+		ours:   []string{"fault", "store", "store/redisstore/internal/conn", "store/redisstore/internal/doctor", "store/redisstore/internal/keyname", "store/redisstore/internal/script", "store/remote", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
 	},
-	"store/pgstore":              {ours: []string{"fault", "store", "window"}, theirs: []string{"github.com/jackc/pgx"}},
+	"store/pgstore":              {ours: []string{"fault", "store", "store/remote", "window"}, theirs: []string{"github.com/jackc/pgx"}},
 	"internal/pgtest":            {}, // tests only, a module of its own
 	"internal/redistest":         {}, // tests only, a module of its own
 	"rulefile/internal/testfile": {ours: []string{"rule"}},
@@ -131,7 +132,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/clienttest": {}, // tests only
 	"cmd/weir/internal/metrics": {
-		ours:   []string{".", "internal/datadir", "rule", "store", "window"},
+		ours:   []string{".", "internal/datadir", "rule", "store", "store/remote", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/telemetry": {
@@ -169,10 +170,10 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "window"}},
+	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "window",
+			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/remote", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/httpapi", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/xds",

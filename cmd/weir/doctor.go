@@ -14,21 +14,22 @@ func newDoctor() *cobra.Command {
 	var strict, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether a Redis server is suitable, before the service relies on it",
-		Long: `Check whether the servers of a shared store are suitable: the engine and its version,
-whether scripts run one at a time, the user's permissions, what can lose counts,
-the number of connections, the round trip, the clock. Each check is one line: ok,
-unknown (the server does not show it to this user), warn or refuse, what was
-seen, what it means for limits, and how to fix it. weir serve makes the same
-checks when it starts.
+		Short: "Check whether a server is suitable, before the service relies on it",
+		Long: `Check whether the servers of a shared store are suitable: their version, the user's
+permissions, what can lose counts, the number of connections, the round trip, the
+clock; on Redis also the engine and whether scripts run one at a time, on PostgreSQL
+also proxies and dead rows. Each check is one line: ok, unknown (the server does not
+show it to this user), warn or refuse, what was seen, what it means for limits, and
+how to fix it. weir serve makes the same checks when it starts.
 
-The checks write scratch keys under the store's prefix and delete them. They
-count nothing.
+The checks count nothing. On Redis they write scratch keys under the store's prefix
+and delete them.
 
 Exit status: 0 the server is suitable, 1 a check refuses it; with --strict, 1 also for
 a warning.`,
 		Example: `  weir doctor --store redis://localhost
-  weir doctor --store redis+cluster://host1,host2 --json`,
+  weir doctor --store redis+cluster://host1,host2 --json
+  weir doctor --store postgres://weir@localhost/app`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return server.Doctor(cmd.Context(), store, strict, asJSON, cmd.OutOrStdout())
@@ -45,10 +46,12 @@ func newInspect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect KEY",
 		Short: "Show what a shared store holds under a key",
-		Long: `Show in words what a shared store holds under a key. KEY is the name of the key
-in Redis. Nothing is changed.`,
-		Example: `  weir inspect --store redis://localhost 'weir:{ann}:posts:6dd2c1b94f10a3e7'`,
-		Args:    cobra.ExactArgs(1),
+		Long: `Show what a shared store holds under a key. KEY is the name of the key in Redis, or
+in PostgreSQL the name of the row, such as posts:ann, or the digits of its key.
+Nothing is changed.`,
+		Example: `  weir inspect --store redis://localhost 'weir:{ann}:posts:6dd2c1b94f10a3e7'
+  weir inspect --store postgres://weir@localhost/app posts:ann`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, keys []string) error {
 			return server.Inspect(cmd.Context(), store, keys[0], asJSON, cmd.OutOrStdout())
 		},

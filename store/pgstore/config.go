@@ -22,7 +22,7 @@ import (
 // fields do not have. Fields may be changed before [Config.Open].
 type Config struct {
 	// Timeout is the longest time that a decision waits for answers. Default 100 ms. See
-	// [WithTimeout].
+	// [remote.WithTimeout].
 	Timeout time.Duration
 
 	// Changed, when not nil, is called when the server becomes unavailable, and when it

@@ -22,13 +22,16 @@
 //
 // # Outages
 //
+// Calls do not wait for a server that does not answer: five time-outs in a row open a circuit breaker, which
+// ends calls at once. The store asks the server by itself until that answers in time, and makes lost connections again.
+//
 // The [store.OutageError] of a call has one of these reasons, which metrics, logs and answers
 // have, too. Calls with the marked ones were certainly not counted.
 //
 //	late          no answer before the deadline. A call that was not decided by then is
 //	              Uncounted
 //	refused    *  the server refuses the connection or the login, or a right is missing
-//	circuit-open * not sent, because there is no connection
+//	circuit-open * not sent, because the server has not answered lately
 //	busy       *  not sent, because too many calls wait already, or the server has no more
 //	              connections, or another program holds locks
 //	full       *  the server has no more memory or disk space

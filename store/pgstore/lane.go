@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirhq/weir/store/remote"
 )
 
 const (
@@ -53,24 +55,23 @@ func (l *lane) run() {
 		had := err == nil
 		if had {
 			pause = retryAtLeast
-			if c, changed := l.s.link.connected(); changed {
-				l.s.changed(c)
-			}
+			l.s.link.connected()
+			l.s.server.Report(nil)
 			err = l.serve()
 			l.close()
 		}
 		if l.s.life.Err() != nil {
 			return
 		}
-		c, none, changed := l.s.link.lost(err, had)
-		if changed {
-			l.s.changed(c)
-		}
-		if none {
-			l.s.queue.drain(outage(err, true))
-		} else {
+		if none := l.s.link.lost(err, had); !none {
 			l.s.queue.signal() // to another lane
+		} else {
+			if had {
+				l.s.server.Lost()
+			}
+			l.s.drain(outage(err, true))
 		}
+		l.s.server.Report(err)
 		if !had {
 			l.sleep(pause)
 			pause = min(2*pause, retryAtMost)
@@ -135,7 +136,8 @@ func (l *lane) close() {
 	<-l.conn.CleanupDone()
 }
 
-// serve decides what is queued until the connection is lost or the store is closed.
+// serve decides what is queued until the connection is lost or the store is closed. While the
+// circuit breaker is open it asks the server until that answers in time.
 func (l *lane) serve() error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -144,20 +146,29 @@ func (l *lane) serve() error {
 	if !l.first || l.s.sweeper.margin == 0 {
 		sweep.Stop()
 	}
+	pause := time.Duration(0) // before it asks: the server may have answered just now
 	for {
 		var err error
+		var soon <-chan time.Time
+		if l.s.server.Breaker.Open() {
+			soon = time.After(pause)
+		}
 		select {
+		case <-soon:
+			err, pause = l.probe(), remote.BreakFor
+		case do := <-l.s.tasks:
+			err = l.task(do)
 		case <-l.s.life.Done():
 			return nil
 		case <-tick.C:
 			err = l.probe()
 		case <-sweep.C:
-			var pause time.Duration
-			pause, err = l.sweep()
-			sweep.Reset(pause)
+			var next time.Duration
+			next, err = l.sweep()
+			sweep.Reset(next)
 		case <-l.s.queue.wake:
 			if l.batch = l.s.queue.take(l.batch[:0], maxBatch); len(l.batch) > 0 {
-				err = l.flush()
+				err, pause = l.flush(), 0
 				clear(l.batch)
 			}
 		}
@@ -167,11 +178,17 @@ func (l *lane) serve() error {
 	}
 }
 
-// probe uses the connection.
+// probe asks the server for an answer, which closes the circuit breaker if it comes in time.
 func (l *lane) probe() error {
 	ctx, cancel := context.WithTimeout(l.s.life, probeEvery)
 	defer cancel()
-	return l.conn.Ping(ctx)
+	began := remote.Elapsed()
+	err := l.conn.Ping(ctx)
+	if answers(err) && remote.Elapsed()-began <= l.s.config.Timeout {
+		l.s.server.Breaker.Answered()
+	}
+	l.s.server.Report(nil)
+	return err
 }
 
 // flush decides the batch in one transaction.
@@ -203,7 +220,7 @@ func (l *lane) flush() error {
 		l.s.unprepared.Store(true)
 	}
 	err = errors.Join(err, l.rollback(ctx))
-	if reasonOf(err) == reasonReadOnly && l.s.config.conn.ValidateConnect != nil {
+	if reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil {
 		l.close() // another server may accept writes by now
 	}
 	return err
@@ -220,7 +237,7 @@ func (l *lane) rollback(ctx context.Context) error {
 // deliver ends the requests of the batch.
 func (l *lane) deliver(err error) {
 	for _, r := range l.batch {
-		l.s.queue.end(r, err)
+		l.s.finish(r, err)
 	}
 }
 

@@ -13,32 +13,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 )
-
-// The reasons, which the documentation of the package explains.
-const (
-	reasonLate        store.Reason = "late"
-	reasonRefused     store.Reason = "refused"
-	reasonCircuitOpen store.Reason = "circuit-open"
-	reasonBusy        store.Reason = "busy"
-	reasonFull        store.Reason = "full"
-	reasonForeign     store.Reason = "foreign"
-	reasonLoading     store.Reason = "loading"
-	reasonReadOnly    store.Reason = "read-only"
-	reasonClosed      store.Reason = "closed"
-	reasonUnknown     store.Reason = "unknown"
-)
-
-var allReasons = [...]store.Reason{
-	reasonLate, reasonRefused, reasonCircuitOpen, reasonBusy, reasonFull, reasonForeign, reasonLoading, reasonReadOnly,
-	reasonClosed, reasonUnknown,
-}
 
 // errReadOnly is the error of an attempt to connect to a server that accepts no writes.
 var errReadOnly = errors.New("the server accepts no writes")
-
-// errUnavailable is the error of calls before the first attempt to connect has ended.
-var errUnavailable = errors.New("the server was not reached yet")
 
 // outage returns the outage of calls that ended with err, which is not nil. uncounted reports
 // whether it is certain that they were not counted. An error of a statement means that, too, but not one
@@ -59,24 +38,24 @@ func reasonOf(err error) store.Reason {
 	switch {
 	case errors.As(err, &said):
 		return reasonSaid(said)
-	case errors.Is(err, errBusy):
-		return reasonBusy
+	case errors.Is(err, remote.ErrBusy):
+		return remote.Busy
 	case errors.Is(err, errReadOnly):
-		return reasonReadOnly
-	case errors.Is(err, errUnavailable):
-		return reasonCircuitOpen
+		return remote.ReadOnly
+	case errors.Is(err, remote.ErrUnavailable), errors.Is(err, errUnavailable):
+		return remote.CircuitOpen
 	case errors.As(err, &state), errors.Is(err, errVersion):
-		return reasonForeign
+		return remote.Foreign
 	case errors.As(err, &certificate), errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ENOENT):
-		return reasonRefused
+		return remote.Refused
 	case errors.Is(err, errTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, os.ErrDeadlineExceeded):
-		return reasonLate
+		return remote.Late
 	case errors.As(err, &connecting):
-		return reasonRefused
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &network), errors.Is(err, pgconn.ErrConnClosed):
-		return reasonClosed
+		return remote.Refused
+	case pgconn.SafeToRetry(err), errors.Is(err, pgconn.ErrConnClosed), errors.Is(err, remote.ErrGone), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.As(err, &network):
+		return remote.Closed
 	}
-	return reasonUnknown
+	return remote.Unknown
 }
 
 // reasonSaid returns the reason of a server's error, by its code:
@@ -84,23 +63,23 @@ func reasonOf(err error) store.Reason {
 func reasonSaid(said *pgconn.PgError) store.Reason {
 	switch said.Code {
 	case "25006":
-		return reasonReadOnly
+		return remote.ReadOnly
 	case "53300", "55P03", "57014", "40001", "40P01":
-		return reasonBusy // no more connections, locks, a cancelled or repeatable transaction
+		return remote.Busy // no more connections, locks, a cancelled or repeatable transaction
 	case "57P01", "57P02", "57P03", "57P05":
-		return reasonLoading // the server, or an operator, ends the connection
+		return remote.Loading // the server, or an operator, ends the connection
 	case "25P03", "25P04":
-		return reasonClosed // the transaction was idle, or took too long
+		return remote.Closed // the transaction was idle, or took too long
 	}
 	switch class(said) {
 	case "28", "3D", "42", "3F", "0A", "0L", "0P":
-		return reasonRefused
+		return remote.Refused
 	case "53", "54", "58":
-		return reasonFull
+		return remote.Full
 	case "08":
-		return reasonClosed
+		return remote.Closed
 	}
-	return reasonUnknown
+	return remote.Unknown
 }
 
 // class returns the class of a server's error.
@@ -113,7 +92,7 @@ func refusal(err error) error {
 	switch {
 	case errors.As(err, &certificate), errors.Is(err, errVersion):
 		return err
-	case errors.As(err, &said) && said.Code != "25006" && reasonSaid(said) == reasonRefused:
+	case errors.As(err, &said) && said.Code != "25006" && reasonSaid(said) == remote.Refused:
 		return err
 	}
 	return nil
@@ -130,4 +109,10 @@ func refusesSettings(err error) bool {
 func lostStatement(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && (said.Code == "26000" || said.Code == "42P05")
+}
+
+// answers reports whether a call that ended with err got an answer of the server.
+func answers(err error) bool {
+	var said *pgconn.PgError
+	return err == nil || errors.As(err, &said)
 }

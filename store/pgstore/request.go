@@ -7,8 +7,10 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -152,26 +154,14 @@ type queue struct {
 
 	mu       sync.Mutex
 	requests []*request // guarded by mu; in order
-	inFlight int        // guarded by mu; calls that are queued or with a lane
 }
 
-var (
-	errBusy    = errors.New("too many calls wait for the server")
-	errUnknown = errors.New("the time of the decision is over, and whether it was counted is not known")
-)
-
-// add queues r, unless there are too many calls.
-func (q *queue) add(r *request, most int) error {
+// add queues r.
+func (q *queue) add(r *request) {
 	q.mu.Lock()
-	if q.inFlight > 0 && q.inFlight+len(r.calls) > most {
-		q.mu.Unlock()
-		return errBusy
-	}
-	q.inFlight += len(r.calls)
 	q.requests = append(q.requests, r)
 	q.mu.Unlock()
 	q.signal()
-	return nil
 }
 
 // signal makes a lane look at the queue.
@@ -203,62 +193,88 @@ func (q *queue) take(batch []*request, most int) []*request {
 	return batch
 }
 
-// end delivers the outcome of a request that a lane has taken.
-func (q *queue) end(r *request, err error) {
-	n := len(r.calls) // before the caller uses it again
-	q.mu.Lock()
-	q.inFlight -= n
-	q.mu.Unlock()
+// finish delivers the outcome of a request that is not in the queue any more.
+func (s *Store) finish(r *request, err error) {
+	s.server.End(len(r.calls)) // before the caller uses it again
 	r.done <- err
 }
 
 // drain ends all queued requests.
-func (q *queue) drain(err error) {
+func (s *Store) drain(err error) {
 	for {
-		batch := q.take(nil, maxSlice)
+		batch := s.queue.take(nil, maxSlice)
 		if len(batch) == 0 {
 			return
 		}
 		for _, r := range batch {
-			q.end(r, err)
+			s.finish(r, err)
 		}
 	}
 }
 
-// waits returns how many calls wait or are with a lane.
-func (q *queue) waits() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.inFlight
+// unavailable returns why the server gets no calls, or nil when it gets them.
+func (s *Store) unavailable() error {
+	if s.server.Breaker.Open() {
+		return remote.ErrUnavailable
+	}
+	return s.link.unavailable()
+}
+
+// count counts err if it is an outage, and returns it.
+func (s *Store) count(err error) error {
+	var out *store.OutageError
+	if errors.As(err, &out) {
+		s.server.Count(out.Reason)
+	}
+	return err
 }
 
 // decide has a lane decide r, and waits for it. The error concerns all of its calls.
 func (s *Store) decide(ctx context.Context, r *request) error {
-	if ctx.Err() != nil {
-		return s.link.count(outage(context.Cause(ctx), true))
+	began, err := remote.Elapsed(), s.unavailable()
+	switch {
+	case ctx.Err() != nil:
+		err = endOf(ctx)
+	case err == nil && !s.server.Begin(len(r.calls), s.config.inFlight):
+		err = remote.ErrBusy
 	}
-	if err := s.link.unavailable(); err != nil {
-		return s.link.count(outage(err, true))
+	if err != nil {
+		return s.count(outage(err, true))
 	}
-	if err := s.queue.add(r, s.config.inFlight); err != nil {
-		return s.link.count(outage(err, true))
-	}
+	s.queue.add(r)
 	if s.closed.Load() { // since the lanes have ended
-		s.queue.drain(store.ErrClosed)
+		s.drain(store.ErrClosed)
 	}
 	select {
-	case err := <-r.done:
-		return s.link.count(err)
+	case err = <-r.done:
 	case <-ctx.Done():
+		err = s.leave(ctx, r)
 	}
-	uncounted := r.phase.CompareAndSwap(waiting, abandoned)
-	if !uncounted {
-		select {
-		case err := <-r.done: // meanwhile
-			return s.link.count(err)
-		default:
+	s.heard(ctx, answers(err), began)
+	return s.count(err)
+}
+
+// leave ends a caller's wait for r, when ctx is done.
+func (s *Store) leave(ctx context.Context, r *request) error {
+	if r.phase.CompareAndSwap(waiting, abandoned) {
+		return outage(endOf(ctx), true)
+	}
+	select {
+	case err := <-r.done: // meanwhile
+		return err
+	default:
+	}
+	r.phase.Store(abandoned)
+	return outage(endOf(ctx), false)
+}
+
+// heard passes on to the circuit breaker whether the server has answered a call.
+func (s *Store) heard(ctx context.Context, answered bool, began time.Duration) {
+	open := s.server.Breaker.Open()
+	if opened := s.server.Heard(ctx, answered, began, s.config.Timeout); opened || open && answered {
+		s.server.Report(nil)
+		for range s.config.connections {
+			s.queue.signal() // idle lanes ask the server
 		}
-		r.phase.Store(abandoned)
 	}
-	return s.link.count(outage(context.Cause(ctx), uncounted))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -138,7 +139,7 @@ func (rs *rows) decide(r *request, of []int32, now window.Instant, members []byt
 		for n, i := range rows {
 			if rs.states = append(rs.states, rs.all[i].state); rs.all[i].err != nil {
 				foreign = append(foreign, n)
-				c.Err = &store.OutageError{Ops: foreign, Reason: reasonForeign, Err: rs.all[i].err, Uncounted: true}
+				c.Err = &store.OutageError{Ops: foreign, Reason: remote.Foreign, Err: rs.all[i].err, Uncounted: true}
 			}
 		}
 		if c.Err != nil {

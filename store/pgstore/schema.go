@@ -25,7 +25,7 @@ type statements struct {
 	begin, settings, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
-	create, meta, size, sweep string
+	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, inspect, examine string
 }
 
 // all returns the statements that lanes prepare.
@@ -36,7 +36,7 @@ func (s *statements) all() []statement {
 // statementsFor returns the statements with names of tables that begin with prefix. Transactions
 // have the settings that a session would have, where a proxy refuses them.
 func statementsFor(prefix string, settings map[string]string) statements {
-	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta")
+	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta", "JOURNAL", prefix+"_log")
 	text := func(name, text string) statement {
 		return statement{prefix + "_" + name, named.Replace(text)}
 	}
@@ -70,6 +70,7 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) u(key, state, expires) WHERE COUNTERS.key = u.key`),
 
 		create: named.Replace(`
+			SET LOCAL synchronous_commit = on;
 			SELECT pg_advisory_xact_lock(hashtext('COUNTERS'), 1);
 			CREATE TABLE IF NOT EXISTS META (name text PRIMARY KEY, value bytea NOT NULL);
 			CREATE %s TABLE IF NOT EXISTS COUNTERS (
@@ -85,15 +86,44 @@ func statementsFor(prefix string, settings map[string]string) statements {
 				autovacuum_vacuum_cost_delay = 0
 			);
 			ALTER TABLE COUNTERS ALTER COLUMN state SET STORAGE EXTERNAL, ALTER COLUMN name SET STORAGE PLAIN;
+			CREATE TABLE IF NOT EXISTS JOURNAL (
+				name   text   NOT NULL,
+				at     bigint NOT NULL,
+				digest bytea  NOT NULL,
+				entry  bytea  NOT NULL,
+				PRIMARY KEY (name, at, digest)
+			);
 			COMMENT ON TABLE COUNTERS IS 'counters of weir: key is a digest, name is for people, expires is in microseconds since 1970';
 			INSERT INTO META (name, value) VALUES ('version', '%s'), ('members', '%s') ON CONFLICT DO NOTHING`),
 		meta: named.Replace(`SELECT value FROM META WHERE name = $1`),
+
+		// A crash must not lose the secret, whatever the durability of counters is.
+		makeSecret: named.Replace(`INSERT INTO META (name, value)
+			SELECT 'secret', $1::bytea FROM set_config('synchronous_commit', 'on', true) ON CONFLICT DO NOTHING`),
+		replaceSecret: named.Replace(`UPDATE META SET value = $2 FROM set_config('synchronous_commit', 'on', true)
+			WHERE name = 'secret' AND value = $1 RETURNING name`),
+
+		// A log loses what is older than the first limit, and all but the newest of the second.
+		addLog: named.Replace(`INSERT INTO JOURNAL (name, at, digest, entry)
+			SELECT $1, * FROM unnest($2::int8[], $3::bytea[], $4::bytea[]) ON CONFLICT DO NOTHING`),
+		trimLog: named.Replace(`DELETE FROM JOURNAL WHERE name = $1 AND at < greatest(
+			(extract(epoch FROM clock_timestamp()) * 1000000)::int8 - $2::int8,
+			(SELECT at FROM JOURNAL WHERE name = $1 ORDER BY at DESC OFFSET $3::int8 LIMIT 1))`),
+		readLog: named.Replace(`SELECT entry FROM (SELECT at, digest, entry FROM JOURNAL WHERE name = $1
+			ORDER BY at DESC, digest DESC LIMIT $2::int8) newest ORDER BY at, digest`),
+
+		// Finds rows by the name or by the digits of the key.
+		inspect: named.Replace(`SELECT encode(key, 'hex')::text, name, state, expires, timestamptz_send(clock_timestamp())
+			FROM COUNTERS WHERE name = $1 OR key = $2::bytea ORDER BY key LIMIT 10`),
+
+		examine: named.Replace(examineSQL),
+
 		size: named.Replace(`SELECT (pg_relation_size('COUNTERS') / current_setting('block_size')::int8)::text`),
 
 		// Deletes expired rows in a range of blocks, unless another store does so. It waits for no lock.
 		sweep: named.Replace(`DELETE FROM COUNTERS WHERE ctid = ANY (ARRAY (
 			SELECT ctid FROM COUNTERS
-			WHERE (SELECT pg_try_advisory_xact_lock(hashtext('COUNTERS'), 2)) AND ctid >= $1::text::tid AND ctid < $2::text::tid AND expires <= $3::text::int8
+			WHERE (SELECT pg_try_advisory_xact_lock(hashtext('COUNTERS'), 2)) AND ctid >= $1::text::tid AND ctid < $2::text::tid AND expires <= (extract(epoch FROM now()) * 1000000)::int8 - $3::text::int8
 			FOR UPDATE SKIP LOCKED))`),
 	}
 }

@@ -9,7 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -23,13 +26,18 @@ type Store struct {
 	bare       atomic.Bool            // connections have no settings of their own
 	unprepared atomic.Bool            // statements are sent with each call
 
-	queue   queue
+	server  remote.Server
 	link    link
+	queue   queue
+	tasks   chan func(context.Context, *pgconn.PgConn) error // for a lane, between transactions
+	secrets remote.Secrets
+	sweeper sweeper
+
 	life    context.Context // of the lanes
 	end     context.CancelFunc
-	lanes   sync.WaitGroup
+	running sync.WaitGroup // lanes and other goroutines
+	closing sync.RWMutex   // held while closed is set, or a goroutine begins
 	closed  atomic.Bool
-	sweeper sweeper
 }
 
 // Open returns a store in the database that a URL names; see [Parse]. It creates the store's
@@ -66,6 +74,11 @@ func newStore(c *Config) *Store {
 	s.sweeper = sweeper{margin: sweepMargin, blocks: sweepLeast}
 	s.queue.wake = make(chan struct{}, c.connections)
 	s.link.tried = make(chan struct{})
+	s.tasks = make(chan func(context.Context, *pgconn.PgConn) error)
+	s.server.Addr, s.server.Changed = c.Servers(), c.Changed
+	s.server.Connected = func() bool { return s.link.unavailable() == nil }
+	s.server.Outage = func(err error) *store.OutageError { return outage(err, true) }
+	s.secrets.Agree, s.secrets.Replace, s.secrets.Background = s.agree, s.replaceSecret, s.background
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -74,7 +87,7 @@ func newStore(c *Config) *Store {
 func (s *Store) open(ctx context.Context) error {
 	for i := range s.config.connections {
 		l := &lane{s: s, first: i == 0}
-		s.lanes.Go(l.run)
+		s.running.Go(l.run)
 	}
 	ctx, cancel := context.WithTimeout(ctx, openFor)
 	defer cancel()
@@ -86,37 +99,23 @@ func (s *Store) open(ctx context.Context) error {
 	}
 }
 
-// timeoutKey is the key of contexts with another time-out than the store's.
-type timeoutKey struct{}
-
-// errTimeout is the cause of the end of a context that a decision's time-out has ended.
+// errTimeout is the error of calls whose decision has no more time.
 var errTimeout = errors.New("no answer in time")
-
-// WithTimeout returns ctx with a time-out for the decisions in it, instead of [Config].Timeout.
-func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
-	return context.WithValue(ctx, timeoutKey{}, timeout)
-}
-
-// decisionKey is the key of contexts that end with a decision.
-type decisionKey struct{}
 
 // Within returns ctx with the end of a decision that begins now; an engine looks for this
 // method (hook.Timed). Calls with that context return an outage error after the time-out. The
 // caller calls the function when it is done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Value(decisionKey{}) != nil {
-		return ctx, func() {}
-	}
-	timeout := s.config.Timeout
-	if other, ok := ctx.Value(timeoutKey{}).(time.Duration); ok {
-		timeout = other
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
-	return context.WithValue(ctx, decisionKey{}, true), cancel
+	return remote.Within(ctx, s.config.Timeout)
 }
 
-// timedOut reports whether ctx is done because the time of a decision is over.
-func timedOut(ctx context.Context) bool { return context.Cause(ctx) == errTimeout }
+// endOf returns why ctx is done.
+func endOf(ctx context.Context) error {
+	if remote.TimedOut(ctx) {
+		return errTimeout
+	}
+	return ctx.Err()
+}
 
 // ready returns an error when the store is closed or ctx is done. That the time of the
 // decision is over is an outage, and not such an error.
@@ -124,7 +123,7 @@ func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
 		return store.ErrClosed
 	}
-	if err := ctx.Err(); err != nil && !timedOut(ctx) {
+	if err := ctx.Err(); err != nil && !remote.TimedOut(ctx) {
 		return err
 	}
 	return nil
@@ -168,10 +167,8 @@ func (s *Store) slice(ctx context.Context, calls []store.Call) context.Context {
 	if err == nil || !r.left() {
 		r.free()
 	}
-	if err != nil && timedOut(within) && !timedOut(ctx) {
-		ended, cancel := context.WithTimeoutCause(ctx, 0, errTimeout)
-		cancel()
-		return context.WithValue(ended, decisionKey{}, true)
+	if err != nil && remote.TimedOut(within) {
+		return within
 	}
 	return ctx
 }
@@ -223,11 +220,25 @@ func (s *Store) alone(ctx context.Context, op *store.Op, v store.Verb, change fu
 	return nil
 }
 
+// background runs f in a goroutine that Close waits for. It returns false when the store is
+// closed.
+func (s *Store) background(f func()) bool {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed.Load() {
+		return false
+	}
+	s.running.Go(f)
+	return true
+}
+
 // Close implements [store.Store]. The goroutines of the store have ended when it returns.
 func (s *Store) Close() error {
+	s.closing.Lock()
 	s.closed.Store(true)
+	s.closing.Unlock()
 	s.end()
-	s.lanes.Wait()
-	s.queue.drain(store.ErrClosed)
+	s.running.Wait()
+	s.drain(store.ErrClosed)
 	return nil
 }

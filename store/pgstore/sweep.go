@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
-
-	"github.com/weirhq/weir/window"
 )
 
 const (
@@ -22,8 +20,8 @@ const (
 	sweepPause = 10 * time.Millisecond
 	sweepEvery = time.Second
 
-	// sweepMargin is how long expired rows stay, so that the clock of this process may be wrong
-	// by as much.
+	// sweepMargin is how long expired rows stay, so that the server's clock may be set back by
+	// as much.
 	sweepMargin = time.Minute
 )
 
@@ -40,7 +38,7 @@ type sweeper struct {
 func (l *lane) sweep() (time.Duration, error) {
 	w := &l.s.sweeper
 	began := time.Now()
-	n, err := l.sweepStep(window.At(began.Add(-w.margin)))
+	n, err := l.sweepStep()
 	if err != nil || n < manyRows {
 		w.blocks = min(2*w.blocks, sweepMost)
 		return sweepEvery, err
@@ -49,8 +47,8 @@ func (l *lane) sweep() (time.Duration, error) {
 	return max(time.Since(began), sweepPause), nil
 }
 
-// sweepStep deletes rows that expired before an instant in the next blocks.
-func (l *lane) sweepStep(before window.Instant) (deleted int64, err error) {
+// sweepStep deletes expired rows in the next blocks.
+func (l *lane) sweepStep() (deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()
 	w := &l.s.sweeper
@@ -70,7 +68,7 @@ func (l *lane) sweepStep(before window.Instant) (deleted int64, err error) {
 	}
 	tid := func(block int64) []byte { return fmt.Appendf(nil, "(%d,0)", block) }
 	tag, err := l.conn.ExecParams(ctx, l.s.sql.sweep, [][]byte{
-		tid(w.block), tid(w.block + w.blocks), strconv.AppendInt(nil, int64(before), 10),
+		tid(w.block), tid(w.block + w.blocks), strconv.AppendInt(nil, w.margin.Microseconds(), 10),
 	}, nil, nil, nil).Close()
 	w.block += w.blocks
 	return tag.RowsAffected(), err

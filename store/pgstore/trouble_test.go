@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/pgstore"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -66,7 +67,7 @@ func TestTerminatedConnections(t *testing.T) {
 	var counted, unsure int64
 	for range 50 {
 		n.Must("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'weir'")
-		for range 3 {
+		for range 8 { // each connection fails one call
 			_, err := take(t, s, "ann")
 			switch why, uncounted := reason(err); {
 			case err == nil:
@@ -136,7 +137,7 @@ func TestServerThatHangs(t *testing.T) {
 	}
 	n.Stop()
 	ops := []store.Op{op("ann")}
-	err := store.Do(pgstore.WithTimeout(t.Context(), 50*time.Millisecond), s, store.Take, ops)
+	err := store.Do(remote.WithTimeout(t.Context(), 50*time.Millisecond), s, store.Take, ops)
 	if why, uncounted := reason(err); why != "late" || !uncounted {
 		t.Errorf("got %v, want late and not counted", err)
 	}

@@ -25,7 +25,7 @@ type Config struct {
 
 	// Timeout is the longest time that a decision waits for answers, with all that
 	// it asks. A slice of a batch has this time of its own, see [Store.Do].
-	// Default 50 ms. See [WithTimeout].
+	// Default 50 ms. See [remote.WithTimeout].
 	Timeout time.Duration
 
 	// Changed, when not nil, is called when a node becomes unavailable, and when it answers

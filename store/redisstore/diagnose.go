@@ -41,7 +41,7 @@ func (s *Store) Diagnose(ctx context.Context) ([]Finding, error) {
 	findings, errs := make([][]Finding, len(nodes)), make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		all.Go(func() { findings[i], errs[i] = s.examine(ctx, n.Addr(), slots[n]) })
+		all.Go(func() { findings[i], errs[i] = s.examine(ctx, n.Addr, slots[n]) })
 	}
 	all.Wait()
 	return slices.Concat(findings...), errors.Join(errs...)
@@ -52,7 +52,7 @@ func (s *Store) unreachable() error {
 	var errs []error
 	for _, n := range s.servers.Nodes() {
 		if why := n.Trouble(); why != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", n.Addr(), why))
+			errs = append(errs, fmt.Errorf("%s: %w", n.Addr, why))
 		}
 	}
 	return cmp.Or(errors.Join(errs...), errors.New("no node of the cluster serves a slot"))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/redisstore/internal/doctor"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // diagnose returns the findings of a check on a server, by node, and its lines.
@@ -45,7 +45,7 @@ func diagnose(t *testing.T, url, check string) (findings []redisstore.Finding) {
 
 // level checks the level of the only finding of a check, and that its line has
 // some words.
-func level(t *testing.T, url, check string, want doctor.Level, words ...string) {
+func level(t *testing.T, url, check string, want remote.Level, words ...string) {
 	t.Helper()
 	f := diagnose(t, url, check)
 	if len(f) != 1 || f[0].Level != want {
@@ -61,7 +61,7 @@ func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t, "--appendonly", "yes")
 	for _, f := range diagnose(t, "redis://"+n.Addr()+patiently, "") {
-		if f.Level != doctor.OK && f.Check != "engine" {
+		if f.Level != remote.LevelOK && f.Check != "engine" {
 			t.Errorf("%s: got %v: %v", f.Check, f.Level, f)
 		}
 		if f.Node != n.Addr() {
@@ -78,19 +78,19 @@ func TestDiagnoseSeesSettings(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--maxclients", "25")
 	url := "redis://" + n.Addr() + patiently
-	level(t, url, "eviction", doctor.Warn, "allkeys-lru at 100 MB")
-	level(t, url, "persistence", doctor.Warn, "neither")
-	level(t, url, "replicas", doctor.OK, "0 in step")
-	level(t, url+"&wait_replicas=1", "replicas", doctor.Warn, "wait_replicas=1")
-	level(t, url+"&wait_replicas=1", "clients", doctor.Warn, "of maxclients 25 ")
-	level(t, url, "prefix", doctor.OK)
+	level(t, url, "eviction", remote.LevelWarn, "allkeys-lru at 100 MB")
+	level(t, url, "persistence", remote.LevelWarn, "neither")
+	level(t, url, "replicas", remote.LevelOK, "0 in step")
+	level(t, url+"&wait_replicas=1", "replicas", remote.LevelWarn, "wait_replicas=1")
+	level(t, url+"&wait_replicas=1", "clients", remote.LevelWarn, "of maxclients 25 ")
+	level(t, url, "prefix", remote.LevelOK)
 	n.Must("SET", "weir:junk", "1")
-	level(t, url, "prefix", doctor.Warn, `"weir:junk"`)
-	level(t, url+"&prefix=other", "prefix", doctor.OK)
+	level(t, url, "prefix", remote.LevelWarn, `"weir:junk"`)
+	level(t, url+"&prefix=other", "prefix", remote.LevelOK)
 	r := n.Replica()
-	level(t, url+"&wait_replicas=1", "replicas", doctor.OK, "1 in step, of which 1")
-	level(t, "redis://"+r.Addr()+patiently, "role", doctor.Warn, "a replica")
-	level(t, "redis://"+r.Addr()+patiently, "rights", doctor.Warn, "READONLY")
+	level(t, url+"&wait_replicas=1", "replicas", remote.LevelOK, "1 in step, of which 1")
+	level(t, "redis://"+r.Addr()+patiently, "role", remote.LevelWarn, "a replica")
+	level(t, "redis://"+r.Addr()+patiently, "rights", remote.LevelWarn, "READONLY")
 }
 
 // The documented rights are enough, and each of them is needed.
@@ -103,9 +103,9 @@ func TestDiagnoseRights(t *testing.T) {
 	}
 	url := "redis://weir:secret@" + n.Addr() + patiently
 	setUser(rights...)
-	level(t, url, "rights", doctor.OK)
-	level(t, url, "atomic", doctor.OK, "all counted")
-	level(t, url, "eviction", doctor.Unknown, "ACL SETUSER weir +info")
+	level(t, url, "rights", remote.LevelOK)
+	level(t, url, "atomic", remote.LevelOK, "all counted")
+	level(t, url, "eviction", remote.LevelUnknown, "ACL SETUSER weir +info")
 	for _, entry := range n.Must("ACL", "LOG", "100").([]any) {
 		fields := fmt.Sprint(entry)
 		if !regexp.MustCompile(`object (info|scan|config\|get|acl\|whoami) `).MatchString(fields) {
@@ -123,13 +123,13 @@ func TestDiagnoseRights(t *testing.T) {
 				t.Errorf("without %s: got error %v from Open, want NOPERM", r, err)
 			}
 		default:
-			level(t, url, "rights", doctor.Refuse, "ACL SETUSER weir ~weir:* "+r)
+			level(t, url, "rights", remote.LevelRefuse, "ACL SETUSER weir ~weir:* "+r)
 		}
 	}
 	setUser(slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == "+eval" })...)
-	level(t, url, "scripting", doctor.Refuse, "ACL SETUSER weir ~weir:* +eval")
+	level(t, url, "scripting", remote.LevelRefuse, "ACL SETUSER weir ~weir:* +eval")
 	setUser(rights...)
-	level(t, url+"&prefix=other", "scripting", doctor.Refuse, "~other:*")
+	level(t, url+"&prefix=other", "scripting", remote.LevelRefuse, "~other:*")
 }
 
 // documentedRights returns the rules of the user in docs/guides/redis.md, which the page in Chinese
@@ -162,7 +162,7 @@ func TestDiagnoseCluster(t *testing.T) {
 	nodes := map[string]bool{}
 	for _, f := range diagnose(t, url, "") {
 		nodes[f.Node] = true
-		if f.Level == doctor.Refuse || f.Level == doctor.Unknown {
+		if f.Level == remote.LevelRefuse || f.Level == remote.LevelUnknown {
 			t.Errorf("%s %s: got %v: %v", f.Node, f.Check, f.Level, f)
 		}
 	}
@@ -204,10 +204,10 @@ func TestDiagnosePrimary(t *testing.T) {
 	t.Parallel()
 	g := redistest.Sentinel(t)
 	url := "redis+sentinel://" + g.Sentinels[0].Addr() + "/" + redistest.MasterName + patiently
-	level(t, url, "topology", doctor.OK)
-	level(t, url, "role", doctor.OK, "a primary")
-	level(t, url+"&wait_replicas=1", "replicas", doctor.OK, "1 in step, of which 1")
-	level(t, url+"&wait_replicas=1", "rights", doctor.OK, "22 commands")
+	level(t, url, "topology", remote.LevelOK)
+	level(t, url, "role", remote.LevelOK, "a primary")
+	level(t, url+"&wait_replicas=1", "replicas", remote.LevelOK, "1 in step, of which 1")
+	level(t, url+"&wait_replicas=1", "rights", remote.LevelOK, "22 commands")
 }
 
 // An unavailable server is an error, soon enough.

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // maxSlice is the most calls of a batch that are sent together.
@@ -117,7 +118,7 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 		c.Err = b.failed(ctx, b.sent[i].Err)
 	}
 	spread.Wait()
-	if conn.TimedOut(within) && !slices.ContainsFunc(calls, func(c *store.Call) bool { return c.Err == nil }) {
+	if remote.TimedOut(within) && !slices.ContainsFunc(calls, func(c *store.Call) bool { return c.Err == nil }) {
 		return within
 	}
 	return ctx

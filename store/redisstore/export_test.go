@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -57,7 +57,7 @@ func Ready(s *Store) bool {
 // Settled reports whether the first attempt to connect to each known node has ended.
 func Settled(s *Store) bool {
 	for _, n := range s.servers.Nodes() {
-		if errors.Is(n.Trouble(), conn.ErrUnavailable) {
+		if errors.Is(n.Trouble(), remote.ErrUnavailable) {
 			return false
 		}
 	}
@@ -67,14 +67,6 @@ func Settled(s *Store) bool {
 // Peek returns the state of op's key in words, and the server's instant.
 func (s *Store) Peek(ctx context.Context, op *store.Op) (window.State, window.Instant, error) {
 	return s.peek(ctx, op)
-}
-
-// LearnAgain reads the secret at once.
-func (s *Store) LearnAgain() {
-	s.secrets.mu.Lock()
-	defer s.secrets.mu.Unlock()
-	s.secrets.next = time.Time{}
-	s.learn(false)
 }
 
 // Details returns all that c states, with the logins.

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -78,13 +79,13 @@ func (s *Store) spread(ctx context.Context, r script.Call) error {
 	groups := s.groups(r.Ops)
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
-			groups[i].err = conn.ErrUnavailable
+			groups[i].err = remote.ErrUnavailable
 		}
 	}
 	if err := failed(groups); err != nil {
 		return err // before anything is counted
 	}
-	answer, cancel := conn.WithinPart(ctx, s.config.Timeout, 4, 5)
+	answer, cancel := remote.WithinPart(ctx, s.config.Timeout, 4, 5)
 	defer cancel()
 	each(groups, func(g *group) { s.decide(answer, &r, g, false) })
 	err := failed(groups)
@@ -323,7 +324,7 @@ func newUndo(r *script.Call, g *group, which []int, inGroups bool) *undo {
 
 func (u *undo) run(on *conn.Servers, within time.Duration) {
 	defer close(u.done)
-	ctx, cancel := conn.Within(context.Background(), within)
+	ctx, cancel := remote.Within(context.Background(), within)
 	defer cancel()
 	_, u.err = on.Run(ctx, u.slot, u.call)
 }

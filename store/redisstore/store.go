@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -28,7 +28,7 @@ type Store struct {
 
 	sliced atomic.Int64 // calls in slices that are under way
 
-	secrets secrets
+	secrets remote.Secrets
 
 	closed atomic.Bool
 	life   sync.RWMutex   // held while closed is set, or a task is added
@@ -43,7 +43,7 @@ type Store struct {
 func New(client rueidis.Client, prefix string) *Store {
 	config := &Config{prefix: cmp.Or(prefix, defaultName)}
 	codec := script.NewCodec(config.prefix)
-	return &Store{codec: codec, servers: conn.ForClient(client, codec), config: config}
+	return newStore(&Store{codec: codec, servers: conn.ForClient(client, codec), config: config})
 }
 
 // Open returns a store on the servers that a URL names; see [Parse]. It returns
@@ -71,13 +71,12 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store %v: %w", c, err)
 	}
-	return &Store{codec: codec, servers: servers, config: &c, owned: true}, nil
+	return newStore(&Store{codec: codec, servers: servers, config: &c, owned: true}), nil
 }
 
-// WithTimeout returns ctx with a time-out for the decisions in it, instead of
-// [Config].Timeout. It concerns stores that [Open] returns.
-func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
-	return conn.WithTimeout(ctx, timeout)
+func newStore(s *Store) *Store {
+	s.secrets.Agree, s.secrets.Replace, s.secrets.Background = s.agree, s.replaceSecret, s.background
+	return s
 }
 
 // Within returns ctx with the end of a decision that begins now; an engine looks for this method
@@ -85,7 +84,7 @@ func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 // return an outage error after the time-out. The caller calls the function when it is
 // done.
 func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc) {
-	return conn.Within(ctx, s.config.Timeout)
+	return remote.Within(ctx, s.config.Timeout)
 }
 
 // testNow returns the instant that takes the place of the server's in tests, and 0 otherwise.
@@ -102,7 +101,7 @@ func (s *Store) ready(ctx context.Context) error {
 	if s.closed.Load() {
 		return store.ErrClosed
 	}
-	if err := ctx.Err(); err != nil && !conn.TimedOut(ctx) {
+	if err := ctx.Err(); err != nil && !remote.TimedOut(ctx) {
 		return err
 	}
 	return nil

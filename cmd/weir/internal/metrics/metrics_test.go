@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -170,8 +171,8 @@ func TestWatch(t *testing.T) {
 func TestWatchNodes(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(metrics.Config{Version: "v1.2.3"})
-	m.WatchNodes(func() []metrics.NodeStats {
-		return []metrics.NodeStats{{Addr: "a:1", Outages: map[store.Reason]int64{"late": 5}, Unavailable: true}, {Addr: "b:2", InFlight: 7, Outages: map[store.Reason]int64{"late": 0}}}
+	m.WatchNodes(func() []remote.Node {
+		return []remote.Node{{Addr: "a:1", Outages: map[store.Reason]int64{"late": 5}, Unavailable: true}, {Addr: "b:2", InFlight: 7, Outages: map[store.Reason]int64{"late": 0}}}
 	})
 	got := read(m)
 	for _, want := range []string{

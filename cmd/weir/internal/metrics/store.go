@@ -5,7 +5,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/datadir"
-	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // StoreStats is the state of a store in memory.
@@ -92,38 +92,27 @@ func (m *Metrics) WatchReports(reports func() weir.Reports) {
 	)
 }
 
-// NodeStats is the state of one node of a shared store.
-type NodeStats struct {
-	Addr          string
-	Unavailable   bool  // the node gets no calls, because it does not answer
-	Interruptions int64 // how often that began
-	InFlight      int64
-
-	// Outages has all reasons, so that the first outage is an increase.
-	Outages map[store.Reason]int64
-}
-
 // WatchNodes exports what nodes returns, each time the metrics are read.
-func (m *Metrics) WatchNodes(nodes func() []NodeStats) {
-	byNode := func(name, help string, number func(*NodeStats) float64) row[[]NodeStats] {
-		return row[[]NodeStats]{name, help, []string{"node"}, func(nodes []NodeStats, send send) {
+func (m *Metrics) WatchNodes(nodes func() []remote.Node) {
+	byNode := func(name, help string, number func(*remote.Node) float64) row[[]remote.Node] {
+		return row[[]remote.Node]{name, help, []string{"node"}, func(nodes []remote.Node, send send) {
 			for i := range nodes {
 				send(number(&nodes[i]), nodes[i].Addr)
 			}
 		}}
 	}
 	watch(m, nodes,
-		row[[]NodeStats]{"weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", []string{"node", "reason"},
-			func(nodes []NodeStats, send send) {
+		row[[]remote.Node]{"weir_store_outages_total", "Calls that a node of the store did not answer, or that were not sent to it, by reason.", []string{"node", "reason"},
+			func(nodes []remote.Node, send send) {
 				for _, n := range nodes {
 					for reason, count := range n.Outages {
 						send(float64(count), n.Addr, string(reason))
 					}
 				}
 			}},
-		byNode("weir_store_circuit_open", "Whether the circuit breaker of a node of the store is open: the node gets no calls, because it did not answer.", func(n *NodeStats) float64 { return one(n.Unavailable) }),
-		byNode("weir_store_circuit_opens_total", "How often the circuit breaker of a node of the store opened.", func(n *NodeStats) float64 { return float64(n.Interruptions) }),
-		byNode("weir_store_in_flight", "Calls that wait for an answer of a node of the store.", func(n *NodeStats) float64 { return float64(n.InFlight) }),
+		byNode("weir_store_circuit_open", "Whether the circuit breaker of a node of the store is open: the node gets no calls, because it did not answer.", func(n *remote.Node) float64 { return one(n.Unavailable) }),
+		byNode("weir_store_circuit_opens_total", "How often the circuit breaker of a node of the store opened.", func(n *remote.Node) float64 { return float64(n.Interruptions) }),
+		byNode("weir_store_in_flight", "Calls that wait for an answer of a node of the store.", func(n *remote.Node) float64 { return float64(n.InFlight) }),
 	)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/store/remote"
 )
 
 const (
@@ -31,11 +32,11 @@ type diagnosis struct {
 	Store    string           `json:"store"`
 	Refused  int              `json:"refused"`
 	Warnings int              `json:"warnings"`
-	Findings []stores.Finding `json:"findings"`
+	Findings []remote.Finding `json:"findings"`
 }
 
 // count returns how many findings have a level.
-func count(findings []stores.Finding, level stores.Level) (n int) {
+func count(findings []remote.Finding, level remote.Level) (n int) {
 	for _, f := range findings {
 		if f.Level == level {
 			n++
@@ -57,13 +58,13 @@ func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Write
 	d := diagnosis{Store: at.Location}
 	d.Findings, err = diagnose(ctx, at)
 	if err != nil {
-		d.Findings = append(d.Findings, stores.Finding{
-			Check: "connection", Level: stores.LevelRefuse, Node: at.Servers,
+		d.Findings = append(d.Findings, remote.Finding{
+			Check: "connection", Level: remote.LevelRefuse, Node: at.Servers,
 			Seen:  seen(err),
 			Means: "not checked", Fix: "the URL, the network, or the server",
 		})
 	}
-	d.Refused, d.Warnings = count(d.Findings, stores.LevelRefuse), count(d.Findings, stores.LevelWarn)
+	d.Refused, d.Warnings = count(d.Findings, remote.LevelRefuse), count(d.Findings, remote.LevelWarn)
 	if err := d.write(out, asJSON); err != nil {
 		return err
 	}
@@ -98,9 +99,6 @@ func Inspect(ctx context.Context, store, key string, asJSON bool, out io.Writer)
 		return err
 	}
 	defer s.Store.Close()
-	if s.Inspect == nil {
-		return fmt.Errorf("%s: this store cannot be inspected", s.Location)
-	}
 	text, err := s.Inspect(ctx, key)
 	if err != nil {
 		return err
@@ -146,15 +144,12 @@ func seen(err error) string {
 }
 
 // diagnose opens the store for the checks alone.
-func diagnose(ctx context.Context, at stores.Source) ([]stores.Finding, error) {
+func diagnose(ctx context.Context, at stores.Source) ([]remote.Finding, error) {
 	s, err := at.Open(ctx, stores.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer s.Store.Close()
-	if s.Diagnose == nil {
-		return nil, nil
-	}
 	return s.Diagnose(ctx)
 }
 
@@ -167,7 +162,7 @@ func (d *diagnosis) write(out io.Writer, asJSON bool) error {
 		return e.Encode(d)
 	}
 	node := ""
-	several := slices.ContainsFunc(d.Findings, func(f stores.Finding) bool { return f.Node != d.Findings[0].Node })
+	several := slices.ContainsFunc(d.Findings, func(f remote.Finding) bool { return f.Node != d.Findings[0].Node })
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, f := range d.Findings {
 		if several && f.Node != node {
@@ -183,7 +178,7 @@ func (d *diagnosis) write(out io.Writer, asJSON bool) error {
 // warning. The error is that of a server that does not fit. Servers that are out
 // of reach are no error.
 func (c *backends) examine(ctx context.Context, deadline time.Time, log *slog.Logger) error {
-	if c.shared == nil || c.shared.Diagnose == nil {
+	if c.shared == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(time.Until(deadline), examineAtLeast))
@@ -194,9 +189,9 @@ func (c *backends) examine(ctx context.Context, deadline time.Time, log *slog.Lo
 	}
 	for _, f := range findings {
 		switch f.Level {
-		case stores.LevelRefuse:
+		case remote.LevelRefuse:
 			return fmt.Errorf("store %s: %s does not fit: %s: %s", c.location(), f.Node, f.Check, f)
-		case stores.LevelWarn:
+		case remote.LevelWarn:
 			log.Warn("store check: "+f.Check, "node", f.Node, "seen", f.Seen, "means", f.Means, "fix", f.Fix)
 		}
 	}

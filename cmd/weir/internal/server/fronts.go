@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // front is a listener that serves callers.
@@ -139,10 +140,7 @@ func (c *backends) throttle(cfg config.Config) func(string, weir.Limit) (*weir.L
 
 // openKoala opens the listener of koala's calls.
 func openKoala(at config.Listener, cfg config.Config, c *backends, rules *namespaces, credentials *credentials, resources *resources, log *slog.Logger) (*listener, error) {
-	wait := context.Background()
-	if c.shared != nil && c.shared.WithTimeout != nil {
-		wait = c.shared.WithTimeout(wait, cfg.KoalaWait())
-	}
+	wait := remote.WithTimeout(context.Background(), cfg.KoalaWait())
 	api := koalaapi.New(rules.set, koalaapi.Config{
 		Ping: c.ping, Context: wait, Auth: credentials.auth(at, access.ReachNamed), Resources: resources.requests(at.Name),
 	})

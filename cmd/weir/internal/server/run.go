@@ -86,7 +86,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	}
 	defer func() { _ = rules.close() }()
 	numbers.Watch(rules.stats)
-	if _, any := backends.sharedNodes(); any {
+	if backends.shared != nil {
 		numbers.WatchNodes(backends.nodes)
 	}
 	if backends.shared != nil || backends.local.Meanwhile != nil {

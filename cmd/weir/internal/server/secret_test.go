@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/internal/redistest"
 )
 
@@ -23,6 +24,7 @@ func TestRotateSecret(t *testing.T) {
 	}{
 		"memory":    {"1h", 24 * time.Hour, nil},
 		"directory": {"30h", 30 * time.Hour, func(c *config.Config) { c.Data = t.TempDir() }},
+		"postgres":  {"30h", 30 * time.Hour, func(c *config.Config) { c.Store = pgtest.Server(t).URL("timeout=10s") }},
 		"redis":     {"30h", 30 * time.Hour, func(c *config.Config) { c.Store = "redis://" + servers.Addr() + "?timeout=10s" }},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
-	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -120,32 +120,21 @@ func (c *backends) refusing() func() bool {
 	return c.refuses
 }
 
-// sharedNodes returns the state of the servers of the shared store, if it has any.
-func (c *backends) sharedNodes() (nodes []stores.Node, any bool) {
-	if c.shared == nil || c.shared.Nodes == nil {
-		return nil, false
+// nodes returns the state of the servers of the shared store. There are none without one.
+func (c *backends) nodes() []remote.Node {
+	if c.shared == nil {
+		return nil
 	}
-	return c.shared.Nodes(), true
-}
-
-// nodes returns the state of the shared store for the metrics.
-func (c *backends) nodes() []metrics.NodeStats {
-	nodes, _ := c.sharedNodes()
-	all := make([]metrics.NodeStats, len(nodes))
-	for i, n := range nodes {
-		all[i] = metrics.NodeStats{Addr: n.Addr, Unavailable: n.Unavailable, Interruptions: n.Interruptions, InFlight: n.InFlight, Outages: n.Outages}
-	}
-	return all
+	return c.shared.Nodes()
 }
 
 // away returns a line about the nodes of the shared store that are out of
 // reach, or an empty string when all answer.
 func (c *backends) away() string {
-	nodes, any := c.sharedNodes()
-	if !any {
+	if c.shared == nil {
 		return ""
 	}
-	out := 0
+	nodes, out := c.nodes(), 0
 	for _, n := range nodes {
 		if n.Unavailable {
 			out++
@@ -176,8 +165,8 @@ func (c *backends) ping(ctx context.Context) error {
 }
 
 // logChange logs that a node of the shared store becomes unavailable, or answers again.
-func logChange(log *slog.Logger) func(stores.Change) {
-	return func(c stores.Change) {
+func logChange(log *slog.Logger) func(remote.Change) {
+	return func(c remote.Change) {
 		switch {
 		case c.Err != nil:
 			log.Warn("store unavailable, rules follow their on_outage", "node", c.Addr, "reason", string(c.Err.Reason), "error", c.Err.Err)

@@ -8,27 +8,27 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/server"
-	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // Each change is one line, with its reason or its length.
 func TestLogOfNodes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		change stores.Change
+		change remote.Change
 		want   []string
 	}{
 		{
-			stores.Change{Addr: "a:1", Err: &store.OutageError{Reason: "refused", Err: errors.New("connection refused")}},
+			remote.Change{Addr: "a:1", Err: &store.OutageError{Reason: "refused", Err: errors.New("connection refused")}},
 			[]string{"level=WARN", "store unavailable", "node=a:1", "reason=refused", `error="connection refused"`},
 		},
 		{
-			stores.Change{Addr: "a:1", Lasted: 1500 * time.Millisecond, Missed: 7},
+			remote.Change{Addr: "a:1", Lasted: 1500 * time.Millisecond, Missed: 7},
 			[]string{"level=INFO", "store answers again", "after=1.5s", "outages=7"},
 		},
 		{
-			stores.Change{Addr: "a:1", Gone: true, Lasted: time.Minute},
+			remote.Change{Addr: "a:1", Gone: true, Lasted: time.Minute},
 			[]string{"level=INFO", "unavailable node has left the store", "after=1m0s"},
 		},
 	} {

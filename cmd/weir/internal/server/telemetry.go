@@ -72,9 +72,9 @@ func keyTexts(cfg config.Config) (lists, outside top.KeyText, err error) {
 func newTops(cfg config.Config, backends *backends, keys top.KeyText) *top.Collector {
 	c := top.Config{Keys: cfg.TopKeys, Text: keys}
 	switch {
-	case backends.shared != nil && backends.shared.Log != nil:
+	case backends.shared != nil:
 		c.Remote = backends.shared.Log
-	case backends.shared == nil && backends.local.Kept != nil:
+	case backends.local.Kept != nil:
 		c.Side = backends.local.Kept
 	}
 	return top.New(c, "")

@@ -25,21 +25,10 @@ func openPostgres(ctx context.Context, cfg pgstore.Config, o Options) (*Shared, 
 	if o.Timeout > 0 {
 		cfg.Timeout = o.Timeout
 	}
-	if o.Changed != nil {
-		cfg.Changed = func(c pgstore.Change) { o.Changed(Change(c)) }
-	}
+	cfg.Changed = o.Changed
 	s, err := cfg.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Shared{
-		Store: s, Location: cfg.String(), WithTimeout: pgstore.WithTimeout,
-		Nodes: func() []Node {
-			var all []Node
-			for _, n := range s.Nodes() {
-				all = append(all, Node(n))
-			}
-			return all
-		},
-	}, nil
+	return &Shared{Store: s, Location: cfg.String(), Nodes: s.Nodes, Diagnose: s.Diagnose, Log: s.Log, Inspect: s.Inspect}, nil
 }

@@ -26,31 +26,10 @@ func openRedis(ctx context.Context, cfg redisstore.Config, o Options) (*Shared, 
 	if o.Timeout > 0 {
 		cfg.Timeout = o.Timeout
 	}
-	if o.Changed != nil {
-		cfg.Changed = func(c redisstore.Change) { o.Changed(Change(c)) }
-	}
+	cfg.Changed = o.Changed
 	s, err := cfg.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &Shared{
-		Store: s, Location: cfg.String(), WithTimeout: redisstore.WithTimeout, Inspect: s.Inspect,
-		Log: s.Log,
-		Nodes: func() []Node {
-			nodes := s.Nodes()
-			all := make([]Node, len(nodes))
-			for i, n := range nodes {
-				all[i] = Node(n)
-			}
-			return all
-		},
-		Diagnose: func(ctx context.Context) ([]Finding, error) {
-			findings, err := s.Diagnose(ctx)
-			all := make([]Finding, len(findings))
-			for i, f := range findings {
-				all[i] = Finding{Check: f.Check, Level: Level(f.Level.String()), Node: f.Node, Seen: f.Seen, Means: f.Means, Fix: f.Fix}
-			}
-			return all, err
-		},
-	}, nil
+	return &Shared{Store: s, Location: cfg.String(), Nodes: s.Nodes, Diagnose: s.Diagnose, Log: s.Log, Inspect: s.Inspect}, nil
 }

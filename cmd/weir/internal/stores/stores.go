@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -55,24 +56,21 @@ type Source struct {
 
 // Options are what the service sets for every shared store.
 type Options struct {
-	Timeout time.Duration // the time-out of a decision; 0: that of the URL, or the store's default
-	Changed func(Change)  // is called when a node becomes unavailable or available, even before Open returns; or nil
+	Timeout time.Duration       // the time-out of a decision; 0: that of the URL, or the store's default
+	Changed func(remote.Change) // is called when a node becomes unavailable or available, even before Open returns; or nil
 }
 
-// Shared is an open store that instances share. Functions that the store does not support are nil.
+// Shared is an open store that instances share.
 type Shared struct {
 	Store    store.Store
 	Location string // the URL, without secrets
 
-	// WithTimeout returns a context with another time-out for its decisions.
-	WithTimeout func(context.Context, time.Duration) context.Context
-
 	// Nodes returns the state of the servers in use. There are none until one was available.
-	Nodes func() []Node
+	Nodes func() []remote.Node
 
 	// Diagnose checks whether the servers are suitable, for weir doctor and at the start. It
 	// returns findings on the servers that were available.
-	Diagnose func(context.Context) ([]Finding, error)
+	Diagnose func(context.Context) ([]remote.Finding, error)
 
 	// Log adds entries to a log that instances share, and returns its newest ones; see
 	// package redisstore.
@@ -80,60 +78,6 @@ type Shared struct {
 
 	// Inspect returns a description of what the store has under the name of a key.
 	Inspect func(ctx context.Context, key string) (string, error)
-}
-
-// Node is the state of one server of a shared store.
-type Node struct {
-	Addr          string
-	Unavailable   bool  // it gets no calls, because it does not answer
-	Interruptions int64 // how often that began
-	InFlight      int64
-	Outages       map[store.Reason]int64
-}
-
-// Change is the start or the end of a period in which a node is unavailable.
-type Change struct {
-	Addr string
-	Err  *store.OutageError // at the start: why; nil at the end
-	Gone bool               // the end, because the node has left the store
-
-	// Lasted is the time since the start, and Missed the number of outages since
-	// then. Both are set at the end.
-	Lasted time.Duration
-	Missed int64
-}
-
-// Level is the severity of a [Finding].
-type Level string
-
-// The levels of findings, in ascending order of severity.
-const (
-	LevelOK      Level = "ok"
-	LevelUnknown Level = "unknown" // the server does not show it, or not to this user
-	LevelWarn    Level = "warn"    // the store works, and something can go wrong
-	LevelRefuse  Level = "refuse"  // limits would not hold, or nothing would be counted
-)
-
-// Finding is the result of one check of a server.
-type Finding struct {
-	Check string `json:"check"`
-	Level Level  `json:"level"`
-	Node  string `json:"node"`            // the node's address
-	Seen  string `json:"seen"`            // what the server answered
-	Means string `json:"means,omitempty"` // the consequence for limits
-	Fix   string `json:"fix,omitempty"`   // what to do about it
-}
-
-// String returns the finding on one line, without level, node and name.
-func (f Finding) String() string {
-	text := f.Seen
-	if f.Means != "" {
-		text += ": " + f.Means
-	}
-	if f.Fix != "" {
-		text += "; fix: " + f.Fix
-	}
-	return text
 }
 
 // Parse reads the URL of a shared store. The error names every fault and repeats no

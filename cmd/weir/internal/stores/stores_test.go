@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -80,10 +81,7 @@ func testRow(t *testing.T, url, withPassword string) {
 	}
 	for _, want := range []bool{true, false} {
 		ops := []store.Op{op}
-		ctx := t.Context()
-		if s.WithTimeout != nil {
-			ctx = s.WithTimeout(ctx, 4*time.Second)
-		}
+		ctx := remote.WithTimeout(t.Context(), 4*time.Second)
 		if err := store.Do(ctx, s.Store, store.Take, ops); err != nil || ops[0].Result.Allowed != want {
 			t.Errorf("got %v, %v, want %v", ops[0].Result.Allowed, err, want)
 		}
@@ -91,27 +89,21 @@ func testRow(t *testing.T, url, withPassword string) {
 	if s.Location != at.Location {
 		t.Errorf("got location %q when open, and %q before", s.Location, at.Location)
 	}
-	if s.Nodes != nil {
-		if nodes := s.Nodes(); len(nodes) == 0 || nodes[0].Addr == "" || nodes[0].Unavailable {
-			t.Errorf("got nodes %+v, want the server, in reach", nodes)
+	if nodes := s.Nodes(); len(nodes) == 0 || nodes[0].Addr == "" || nodes[0].Unavailable {
+		t.Errorf("got nodes %+v, want the server, in reach", nodes)
+	}
+	findings, err := s.Diagnose(t.Context())
+	if err != nil || len(findings) == 0 {
+		t.Errorf("got findings %v, %v", findings, err)
+	}
+	levels := []remote.Level{remote.LevelOK, remote.LevelUnknown, remote.LevelWarn}
+	for _, f := range findings {
+		if f.Check == "" || f.Node == "" || f.Seen == "" || !slices.Contains(levels, f.Level) {
+			t.Errorf("got finding %+v, want a check of a fresh server", f)
 		}
 	}
-	if s.Diagnose != nil {
-		findings, err := s.Diagnose(t.Context())
-		if err != nil || len(findings) == 0 {
-			t.Errorf("got findings %v, %v", findings, err)
-		}
-		levels := []stores.Level{stores.LevelOK, stores.LevelUnknown, stores.LevelWarn}
-		for _, f := range findings {
-			if f.Check == "" || f.Node == "" || f.Seen == "" || !slices.Contains(levels, f.Level) {
-				t.Errorf("got finding %+v, want a check of a fresh server", f)
-			}
-		}
-	}
-	if s.Inspect != nil {
-		if text, err := s.Inspect(t.Context(), "no such key"); err == nil && text == "" {
-			t.Error("got nothing of a key that is not there, want words or an error")
-		}
+	if text, err := s.Inspect(t.Context(), "no such key"); err == nil && text == "" {
+		t.Error("got nothing of a key that is not there, want words or an error")
 	}
 }
 

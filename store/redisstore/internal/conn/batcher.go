@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 )
 
 const (
@@ -65,7 +66,7 @@ type batcher struct {
 
 func newBatcher(n *Node, adaptive bool) *batcher {
 	// Connections that the store has made end flushes when they are closed.
-	return &batcher{node: n, adaptive: adaptive, life: context.Background(), stop: nothing}
+	return &batcher{node: n, adaptive: adaptive, life: context.Background(), stop: func() {}}
 }
 
 // limit returns how many flushes may be in flight.
@@ -82,7 +83,7 @@ func (b *batcher) decide(ctx context.Context, c *Pending) {
 	if b.inFlight < b.limit() || b.closed { // a client that is closed refuses the call
 		b.inFlight++
 		b.mu.Unlock()
-		began := elapsed()
+		began := remote.Elapsed()
 		b.node.sendAlone(ctx, c)
 		if queued := b.finish(nil, began, c.failure); len(queued) > 0 {
 			go b.flush(queued)
@@ -116,7 +117,7 @@ func (b *batcher) decide(ctx context.Context, c *Pending) {
 // with the calls that have been queued meanwhile until there are none.
 func (b *batcher) flush(calls []*Pending) {
 	for len(calls) > 0 {
-		began := elapsed()
+		began := remote.Elapsed()
 		sortByCommand(calls)
 		b.node.send(b.life, b.node.pick(), calls)
 		err := calls[0].failure
@@ -147,7 +148,7 @@ func (b *batcher) deliver(calls []*Pending) {
 // else one could take all of them, and this process and the server would wait for each
 // other in turns.
 func (b *batcher) finish(calls []*Pending, began time.Duration, err error) []*Pending {
-	ended := elapsed()
+	ended := remote.Elapsed()
 	if _, refused := said(err); err == nil || refused { // else it may have made no round trip
 		b.trips.learn(ended-began, ended)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -172,7 +173,7 @@ func TestCancelledCallerLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(t)
 		within := func(ctx context.Context) context.Context {
-			ctx, cancel := conn.Within(ctx, time.Minute)
+			ctx, cancel := remote.Within(ctx, time.Minute)
 			t.Cleanup(cancel)
 			return ctx
 		}
@@ -209,9 +210,9 @@ func TestLateCallersLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(t)
-		long, stop := conn.Within(t.Context(), time.Minute)
+		long, stop := remote.Within(t.Context(), time.Minute)
 		defer stop()
-		short, end := conn.Within(context.Background(), 10*time.Millisecond)
+		short, end := remote.Within(context.Background(), 10*time.Millisecond)
 		defer end()
 		c.call(long, 1, nil)
 		c.call(long, 1, nil)

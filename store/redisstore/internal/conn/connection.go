@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // Mode is the deployment topology of the servers.
@@ -42,21 +42,9 @@ type Config struct {
 
 	// Changed, when not nil, is called for each node that is unavailable, and when
 	// it answers again; never twice at the same time for one node.
-	Changed func(Change)
+	Changed func(remote.Change)
 
 	life context.Context // ends when the servers are closed
-}
-
-// Change is the start or the end of a time in which a node gets no calls.
-type Change struct {
-	Addr string
-	Err  *store.OutageError // at the start: why; nil at the end
-	Gone bool               // the end, because the node has left its cluster
-
-	// Lasted is the time since the start, and Missed the number of outages since
-	// then. Both are set at the end.
-	Lasted time.Duration
-	Missed int64
 }
 
 // MaxInFlight is the most calls that may wait for one node: a connection's queue
@@ -94,9 +82,6 @@ type connection struct {
 	lost atomic.Bool
 }
 
-// errGone is the error of a call on a connection that was just lost.
-var errGone = errors.New("the connection has broken")
-
 // connection connects to the server at addr, for calls that share the connection or for one
 // call at a time. It calls lost when the connection ends.
 func (c *Config) connection(addr string, shared bool, lost func()) (*connection, error) {
@@ -118,7 +103,7 @@ func (c *Config) connect(o rueidis.ClientOption, lost func()) (*connection, erro
 	o.DialCtxFn = func(_ context.Context, addr string, _ *net.Dialer, config *tls.Config) (net.Conn, error) {
 		again := made.Swap(true)
 		if again && l.lost.Load() {
-			return nil, errGone
+			return nil, remote.ErrGone
 		}
 		conn, err := dial(c.life, addr, config)
 		if again || err != nil {

@@ -14,7 +14,7 @@
 //
 // # What keeps a caller from waiting
 //
-// A decision waits for answers until its time-out, [Config].Timeout: [Within]
+// A decision waits for answers until its time-out, [Config].Timeout: [remote.Within]
 // puts its end into the context, once for all that it asks. Four things keep a decision
 // from waiting when that is in vain.
 //

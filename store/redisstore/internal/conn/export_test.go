@@ -7,30 +7,16 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
-
-// Breaker is a breaker.
-type Breaker struct{ b breaker }
-
-func (b *Breaker) Open() bool                             { return b.b.open() }
-func (b *Breaker) TimedOut(began, now time.Duration) bool { return b.b.timedOut(began, now) }
-func (b *Breaker) Answered()                              { b.b.answered() }
-func (b *Breaker) Openings() uint64                       { return b.b.openings() }
 
 // ServerClock is a serverClock.
 type ServerClock struct{ c serverClock }
 
 func (c *ServerClock) Learn(server window.Instant, now time.Duration) { c.c.learn(server, now) }
 func (c *ServerClock) At(now time.Duration) window.Instant            { return c.c.at(now) }
-
-// Tally is a tally.
-type Tally struct{ t tally }
-
-func (t *Tally) Add(r store.Reason)                      { t.t.add(r) }
-func (t *Tally) Counts() (map[store.Reason]int64, int64) { return t.t.counts() }
 
 // ReasonSaid is reasonSaid.
 var ReasonSaid = reasonSaid
@@ -56,16 +42,16 @@ func (unused) Close() {}
 type Manager struct{ m *manager }
 
 // NewManager returns a manager that calls changed.
-func NewManager(changed func(Change)) *Manager {
+func NewManager(changed func(remote.Change)) *Manager {
 	n := newNode("node:1", &Config{Changed: changed}, nil)
 	n.conns[0].Store(&connection{Client: unused{}})
 	n.manager = &manager{node: n, news: make(chan struct{}, 1), ctx: context.Background()}
 	return &Manager{n.manager}
 }
 
-func (m *Manager) Trip()     { m.m.node.breaker.trip() }
-func (m *Manager) Answered() { m.m.node.breaker.answered() }
-func (m *Manager) Report()   { m.m.report(nil) }
+func (m *Manager) Trip()     { m.m.node.Breaker.Trip() }
+func (m *Manager) Answered() { m.m.node.Breaker.Answered() }
+func (m *Manager) Report()   { m.m.node.Report(nil) }
 func (m *Manager) Connect()  { m.m.node.conns[0].Store(&connection{Client: unused{}}) }
 func (m *Manager) Lose() {
 	m.m.node.conns[0].Load().lost.Store(true)
@@ -98,13 +84,11 @@ func (n *Node) Run(ctx context.Context, s script.Call) error {
 	return err
 }
 
-func Reasons() []store.Reason { return allReasons[:] }
-
 // NodeAfterClose makes a node of a cluster that is closed, as a redirected call that is in
 // flight during the Close does. It returns a function that waits for the node's goroutine, and
 // one that ends it.
 func NodeAfterClose() (wait func(), end context.CancelFunc) {
-	s := &Servers{config: &Config{Changed: func(Change) {}}, byAddr: map[string]*Node{}}
+	s := &Servers{config: &Config{Changed: func(remote.Change) {}}, byAddr: map[string]*Node{}}
 	s.config.life, s.close = context.WithCancel(context.Background())
 	s.Close()
 	m := s.node("127.0.0.1:1").manager

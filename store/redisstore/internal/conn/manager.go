@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 )
 
 const (
@@ -32,30 +33,24 @@ type manager struct {
 	node *Node
 	find func(context.Context) (addr string, err error) // nil: the node stays where it is
 
-	ctx           context.Context // done when the node or the servers are closed
-	cancel        context.CancelFunc
-	tasks         sync.WaitGroup
-	news          chan struct{} // has one when a connection was lost or the breaker has opened
-	moved         chan struct{} // has one when find may return another address now
-	tried         chan struct{} // closed when the first attempt has ended
-	trouble       atomic.Pointer[error]
-	interruptions atomic.Int64
-	empties       atomic.Uint64 // how often the last connection for all calls was lost
-	making        atomic.Bool   // conns[dedicated] is being made
+	ctx     context.Context // done when the node or the servers are closed
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+	news    chan struct{} // has one when a connection was lost or the breaker has opened
+	moved   chan struct{} // has one when find may return another address now
+	tried   chan struct{} // closed when the first attempt has ended
+	trouble atomic.Pointer[error]
+	making  atomic.Bool // conns[dedicated] is being made
 
 	// Used only by the goroutine.
-	known  bool          // the first attempt has ended
-	at     string        // the address of the connections
-	since  time.Duration // when the node became unavailable; 0: it is not
-	missed int64         // the outages by then
-	opens  uint64        // how often the breaker had opened by the last report
-	lost   uint64        // the empties by then
+	known bool   // the first attempt has ended
+	at    string // the address of the connections
 }
 
 // keep starts a manager for n. find returns the address to connect to; nil means that of n.
 func (n *Node) keep(find func(context.Context) (string, error)) {
 	m := &manager{
-		node: n, find: find, at: n.addr,
+		node: n, find: find, at: n.Addr,
 		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(n.config.life)
@@ -80,7 +75,7 @@ func (m *manager) moves() { signal(m.moved) }
 // connectionLost wakes the manager after the loss of a connection.
 func (m *manager) connectionLost() {
 	if m.node.client() == nil {
-		m.empties.Add(1)
+		m.node.Lost()
 	}
 	m.wake()
 }
@@ -92,9 +87,9 @@ func (m *manager) unavailable() error {
 	}
 	select {
 	case <-m.tried:
-		return errGone
+		return remote.ErrGone
 	default:
-		return ErrUnavailable
+		return remote.ErrUnavailable
 	}
 }
 
@@ -120,13 +115,13 @@ func (m *manager) await(ctx context.Context) {
 func (m *manager) run() {
 	probe := time.NewTicker(probeEvery)
 	defer probe.Stop()
-	pause := breakFor
+	pause := remote.BreakFor
 	for m.ctx.Err() == nil {
 		err := m.connect()
 		if m.ctx.Err() != nil {
 			return
 		}
-		m.report(err)
+		m.node.Report(err)
 		if !m.known {
 			m.known = true
 			close(m.tried)
@@ -136,21 +131,21 @@ func (m *manager) run() {
 			m.sleep(pause)
 			pause = min(2*pause, retryAtMost)
 			continue
-		case m.node.breaker.open():
+		case m.node.Breaker.Open():
 			m.revive()
 			continue
 		}
-		pause = breakFor
+		pause = remote.BreakFor
 		m.wait(probe.C, err != nil)
 	}
 }
 
-// wait waits for something to do. When a connection is missing it waits for breakFor at
+// wait waits for something to do. When a connection is missing it waits for remote.BreakFor at
 // most.
 func (m *manager) wait(probe <-chan time.Time, missing bool) {
 	var soon <-chan time.Time
 	if missing {
-		soon = time.After(breakFor)
+		soon = time.After(remote.BreakFor)
 	}
 	select {
 	case <-m.ctx.Done():
@@ -182,7 +177,7 @@ func (m *manager) connect() error {
 		return nil
 	}
 	if m.known {
-		m.report(nil) // before the attempt, which may take long
+		m.node.Report(nil) // before the attempt, which may take long
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
 	defer cancel()
@@ -279,7 +274,7 @@ func (m *manager) make(addr string, i int, loads bool) error {
 	}
 	m.node.conns[i].Store(c)
 	if i != dedicated && m.known { // makeDedicated is another goroutine
-		m.report(nil) // calls go to the node from now on
+		m.node.Report(nil) // calls go to the node from now on
 	}
 	return nil
 }
@@ -341,7 +336,7 @@ func within(ctx context.Context, c rueidis.Client, commands []rueidis.Completed)
 func unready(err error) error {
 	if text, ok := said(err); ok {
 		switch reasonSaid(text) {
-		case reasonLoading, reasonBusy, reasonRefused:
+		case remote.Loading, remote.Busy, remote.Refused:
 		default:
 			return nil
 		}
@@ -386,7 +381,7 @@ func (m *manager) makeDedicated(addr string) {
 	m.tasks.Go(func() {
 		made := m.node.conns[dedicated].Load() != nil // since it was found missing
 		if !made && m.make(addr, dedicated, false) != nil {
-			m.sleep(breakFor)
+			m.sleep(remote.BreakFor)
 			defer m.wake()
 		}
 		m.making.Store(false)
@@ -411,8 +406,8 @@ func (m *manager) probe() {
 	close(asked)
 	if !answers(err) {
 		if ctx.Err() != nil && m.ctx.Err() == nil {
-			m.node.breaker.trip()
-			m.report(err) // before an answer closes it
+			m.node.Breaker.Trip()
+			m.node.Report(err) // before an answer closes it
 		}
 		return
 	}
@@ -429,13 +424,13 @@ func (m *manager) probe() {
 // endIdle calls cancel after idleFor, or as soon after that as no calls wait for the node. It
 // returns early when asked is closed.
 func (m *manager) endIdle(asked <-chan struct{}, cancel context.CancelFunc) {
-	for wait := idleFor; ; wait = breakFor {
+	for wait := idleFor; ; wait = remote.BreakFor {
 		select {
 		case <-asked:
 			return
 		case <-time.After(wait):
 		}
-		if m.node.inFlight.Load() == 0 {
+		if m.node.InFlight() == 0 {
 			cancel()
 			return
 		}
@@ -456,19 +451,19 @@ func (m *manager) follow() {
 func (m *manager) revive() {
 	n := m.node
 	patience := max(time.Second, 2*n.config.Timeout)
-	for late := 0; n.breaker.open() && m.ctx.Err() == nil; late++ {
+	for late := 0; n.Breaker.Open() && m.ctx.Err() == nil; late++ {
 		l := n.client()
 		if l == nil {
 			return
 		}
-		began := elapsed()
+		began := remote.Elapsed()
 		ctx, cancel := context.WithTimeout(m.ctx, patience)
 		err := n.askTime(ctx, l.Client)
 		over := ctx.Err() != nil
 		cancel()
 		switch {
-		case answers(err) && elapsed()-began <= n.config.Timeout:
-			n.breaker.answered()
+		case answers(err) && remote.Elapsed()-began <= n.config.Timeout:
+			n.Breaker.Answered()
 			return
 		case answers(err) && late == 0:
 			continue // it stood still, and may have answered just now
@@ -476,7 +471,7 @@ func (m *manager) revive() {
 			m.dropAll()
 			return
 		}
-		if m.sleep(breakFor) {
+		if m.sleep(remote.BreakFor) {
 			m.follow()
 			return
 		}
@@ -486,9 +481,7 @@ func (m *manager) revive() {
 // goes closes a node that has left its cluster.
 func (n *Node) goes() {
 	n.close()
-	if n.manager.since != 0 {
-		n.manager.end(Change{Addr: n.addr, Gone: true})
-	}
+	n.Leave()
 }
 
 // close ends the manager, all connections but those of a caller's client, and the
@@ -502,38 +495,4 @@ func (n *Node) close() {
 	}
 	n.batcher.close()
 	n.confirms.close()
-}
-
-// report passes on that the node became unavailable, or that it answers again, or both:
-// an answer may have closed the breaker, or a new connection taken the place of a lost
-// one, while the manager was busy.
-func (m *manager) report(err error) {
-	n := m.node
-	opens, lost, out := n.breaker.openings(), m.empties.Load(), n.Unavailable()
-	opened, gone := opens != m.opens, lost != m.lost
-	m.opens, m.lost = opens, lost
-	if m.since == 0 && (out || opened || gone) {
-		m.since = elapsed()
-		_, m.missed = n.outages.counts()
-		m.interruptions.Add(1)
-		why := errGone
-		switch {
-		case opened:
-			why = ErrUnavailable
-		case out && err != nil:
-			why = err
-		}
-		n.config.Changed(Change{Addr: n.addr, Err: Outage(why)})
-	}
-	if m.since != 0 && !out {
-		m.end(Change{Addr: n.addr})
-	}
-}
-
-// end passes on that the time is over in which the node got no calls.
-func (m *manager) end(c Change) {
-	_, missed := m.node.outages.counts()
-	c.Lasted, c.Missed = elapsed()-m.since, missed-m.missed
-	m.since = 0
-	m.node.config.Changed(c)
 }

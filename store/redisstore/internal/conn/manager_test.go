@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // Each time in which a node is unavailable is passed on with its start and its end, also
@@ -16,7 +17,7 @@ func TestReportsShortOutages(t *testing.T) {
 	t.Parallel()
 	var got []bool
 	var reason error
-	m := conn.NewManager(func(c conn.Change) {
+	m := conn.NewManager(func(c remote.Change) {
 		if got = append(got, c.Err != nil); c.Err != nil {
 			reason = c.Err.Err
 		}
@@ -68,7 +69,7 @@ func TestReportsShortOutages(t *testing.T) {
 func TestDedicatedIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	m := conn.NewManager(func(conn.Change) {})
+	m := conn.NewManager(func(remote.Change) {})
 	if !m.KeepsDedicated(t.Context(), n.Addr()) {
 		t.Error("got a second connection instead of the first, want the first")
 	}

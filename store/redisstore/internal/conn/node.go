@@ -12,15 +12,12 @@ import (
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
-// The errors of calls that were not sent, or whose answer is worthless.
-var (
-	ErrUnavailable = errors.New("the server has not answered lately")
-	errBusy        = errors.New("too many calls wait for the server")
-	errReplicas    = errors.New("too few replicas have confirmed in time")
-)
+// errReplicas is the error of calls whose answer is worthless.
+var errReplicas = errors.New("too few replicas have confirmed in time")
 
 // The connections of a node. The library pipelines on the shared ones. Calls to a node nearby share
 // the first, because each of them costs less the more they are, and the second takes over when the
@@ -47,17 +44,14 @@ const (
 // Node is one server, or the primary that Sentinels name. It is safe for
 // concurrent use.
 type Node struct {
-	addr          string
+	remote.Server
 	config        *Config
 	codec         *script.Codec
 	conns         []atomic.Pointer[connection] // for calls, the dedicated one, those for calls that wait for replicas
 	dedicatedBusy atomic.Bool                  // a call uses conns[dedicated]
 	manager       *manager                     // nil for the client of a caller
-	breaker       breaker
 	clock         serverClock
-	inFlight      atomic.Int64
 	loaded        sync.Map // the programs that the server has
-	outages       tally    // calls without an answer, or not sent
 	batcher       *batcher
 	confirms      *batcher      // of calls that wait for replicas
 	turn          atomic.Uint64 // of connections
@@ -65,14 +59,11 @@ type Node struct {
 	asked         atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
 
-// started is what breakers and clocks count time from. It never goes back.
-var started = time.Now()
-
-func elapsed() time.Duration { return time.Since(started) }
-
 // newNode returns a node without connections.
 func newNode(addr string, config *Config, codec *script.Codec) *Node {
-	n := &Node{addr: addr, config: config, codec: codec}
+	n := &Node{config: config, codec: codec}
+	n.Addr, n.Changed, n.Outage = addr, config.Changed, Outage
+	n.Connected = func() bool { return n.client() != nil }
 	n.conns = make([]atomic.Pointer[connection], connections)
 	if config.WaitReplicas > 0 {
 		n.conns = make([]atomic.Pointer[connection], connections+confirming)
@@ -81,38 +72,12 @@ func newNode(addr string, config *Config, codec *script.Codec) *Node {
 	return n
 }
 
-// Addr returns the server's address, or the primary's name.
-func (n *Node) Addr() string { return n.addr }
-
-// Unavailable reports whether the node gets no calls, because it has not answered
-// lately or there is no connection.
-func (n *Node) Unavailable() bool { return n.breaker.open() || n.client() == nil }
-
 // Trouble returns why there is no connection, or nil when there is one.
 func (n *Node) Trouble() error {
 	if n.client() != nil || n.manager == nil {
 		return nil
 	}
 	return n.manager.unavailable()
-}
-
-// Stats are the numbers of a node. The store documents them.
-type Stats struct {
-	Addr          string
-	Unavailable   bool
-	Interruptions int64
-	InFlight      int64
-	Outages       map[store.Reason]int64
-}
-
-// Stats returns the numbers of the node.
-func (n *Node) Stats() Stats {
-	s := Stats{Addr: n.addr, Unavailable: n.Unavailable(), InFlight: n.inFlight.Load()}
-	s.Outages, _ = n.outages.counts()
-	if n.manager != nil {
-		s.Interruptions = n.manager.interruptions.Load()
-	}
-	return s
 }
 
 // client returns the connection to use, or nil when there is none.
@@ -169,7 +134,7 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 		return
 	}
 	for left := calls; len(left) > 0; {
-		now, deadline, end, err := n.instants(ctx, elapsed())
+		now, deadline, end, err := n.instants(ctx, remote.Elapsed())
 		ready := 0
 		for i, c := range left {
 			c.deadline = end
@@ -225,7 +190,7 @@ func (n *Node) instants(ctx context.Context, now time.Duration) (at, deadline wi
 		if l := n.pick(); l != nil {
 			err = n.askTime(ctx, l.Client)
 		} else {
-			err = errGone
+			err = remote.ErrGone
 		}
 	}
 	if end = now + time.Until(until); err == nil {
@@ -267,16 +232,15 @@ const maxStale = 3
 // node is unavailable or busy.
 func (n *Node) begin(calls int) (time.Duration, error) {
 	switch {
-	case n.breaker.open():
-		return 0, ErrUnavailable
+	case n.Breaker.Open():
+		return 0, remote.ErrUnavailable
 	case n.client() == nil:
 		return 0, n.manager.unavailable()
 	case n.config.Timeout == 0:
-	case n.inFlight.Add(int64(calls)) > int64(n.config.InFlight):
-		n.inFlight.Add(-int64(calls))
-		return 0, errBusy
+	case !n.Begin(calls, n.config.InFlight):
+		return 0, remote.ErrBusy
 	}
-	return elapsed(), nil
+	return remote.Elapsed(), nil
 }
 
 // end ends some calls that were sent together, and passes on to the breaker
@@ -285,15 +249,8 @@ func (n *Node) end(ctx context.Context, calls int, began time.Duration, answered
 	if n.config.Timeout == 0 {
 		return
 	}
-	n.inFlight.Add(-int64(calls))
-	if answered {
-		n.breaker.answered()
-		return
-	}
-	// Else the connection has broken, the caller had less time than the time-out or has gone,
-	// or it was the rest of the time of a call that another node has used up.
-	now := elapsed()
-	if TimedOut(ctx) && now-began >= n.config.Timeout/2 && n.breaker.timedOut(began, now) {
+	n.End(calls)
+	if n.Heard(ctx, answered, began, n.config.Timeout) {
 		n.manager.wake()
 	}
 }
@@ -302,18 +259,18 @@ func (n *Node) end(ctx context.Context, calls int, began time.Duration, answered
 // error. A node that sends a call on to another one has answered it.
 func (n *Node) countOutage(err error) error {
 	if word := wordOf(err); word != "MOVED" && word != "ASK" && word != "TRYAGAIN" {
-		n.outages.add(ReasonOf(err))
+		n.Count(ReasonOf(err))
 	}
-	return fmt.Errorf("%s: %w", n.addr, err)
+	return fmt.Errorf("%s: %w", n.Addr, err)
 }
 
 // askTime asks the server for its time. The first callers know the length of a round
 // trip from it.
 func (n *Node) askTime(ctx context.Context, c rueidis.Client) error {
-	began := elapsed()
+	began := remote.Elapsed()
 	t, err := c.Do(ctx, c.B().Time().Build()).AsIntSlice()
 	if err == nil && len(t) == 2 {
-		now := elapsed()
+		now := remote.Elapsed()
 		n.clock.learn(window.Instant(t[0]*1e6+t[1]), now)
 		n.batcher.trips.learn(now-began, now)
 	}

@@ -8,40 +8,20 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 )
-
-// The reasons, which the documentation of redisstore explains.
-const (
-	reasonLate        store.Reason = "late"
-	reasonRefused     store.Reason = "refused"
-	reasonCircuitOpen store.Reason = "circuit-open"
-	reasonBusy        store.Reason = "busy"
-	reasonFull        store.Reason = "full"
-	reasonForeign     store.Reason = "foreign"
-	reasonLoading     store.Reason = "loading"
-	reasonMoving      store.Reason = "moving"
-	reasonReadOnly    store.Reason = "read-only"
-	reasonClosed      store.Reason = "closed"
-	reasonUnknown     store.Reason = "unknown"
-)
-
-var allReasons = [...]store.Reason{
-	reasonLate, reasonRefused, reasonCircuitOpen, reasonBusy, reasonFull, reasonForeign,
-	reasonLoading, reasonMoving, reasonReadOnly, reasonClosed, reasonUnknown,
-}
 
 // Outage returns the outage of a call that ended with err, which is not nil.
 func Outage(err error) *store.OutageError {
 	out := &store.OutageError{Reason: ReasonOf(err), Err: err}
 	switch out.Reason {
-	case reasonCircuitOpen, reasonBusy, reasonRefused, reasonLoading, reasonMoving, reasonReadOnly, reasonFull:
+	case remote.CircuitOpen, remote.Busy, remote.Refused, remote.Loading, remote.Moving, remote.ReadOnly, remote.Full:
 		out.Uncounted = true
 	}
 	return out
@@ -63,17 +43,17 @@ func ReasonOf(err error) store.Reason {
 	text, answered := said(err)
 	switch {
 	case errors.As(err, &state):
-		return reasonForeign
+		return remote.Foreign
 	case answered:
 		return reasonSaid(text)
 	case errors.As(err, &certificate), errors.As(err, &plain), errors.As(err, &mode), errors.As(err, &greeting):
-		return reasonRefused
+		return remote.Refused
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return reasonLate
+		return remote.Late
 	case errors.As(err, &network):
-		return reasonClosed
+		return remote.Closed
 	}
-	return reasonUnknown
+	return remote.Unknown
 }
 
 // reasons are the reasons of errors that are values. A call can wrap several; the
@@ -82,21 +62,21 @@ var reasons = []struct {
 	err    error
 	reason store.Reason
 }{
-	{ErrUnavailable, reasonCircuitOpen},
-	{errNoNode, reasonCircuitOpen},
-	{errBusy, reasonBusy},
-	{errReplicas, reasonLate},
-	{script.ErrStale, reasonLate},
-	{context.DeadlineExceeded, reasonLate},
-	{context.Canceled, reasonLate}, // by the end of its decision
-	{script.ErrForeign, reasonForeign},
-	{syscall.ECONNREFUSED, reasonRefused},
-	{syscall.ENOENT, reasonRefused}, // a socket that no server has made
-	{io.EOF, reasonClosed},
-	{io.ErrUnexpectedEOF, reasonClosed},
-	{net.ErrClosed, reasonClosed},
-	{errGone, reasonClosed},
-	{rueidis.ErrClosing, reasonClosed},
+	{remote.ErrUnavailable, remote.CircuitOpen},
+	{errNoNode, remote.CircuitOpen},
+	{remote.ErrBusy, remote.Busy},
+	{errReplicas, remote.Late},
+	{script.ErrStale, remote.Late},
+	{context.DeadlineExceeded, remote.Late},
+	{context.Canceled, remote.Late}, // by the end of its decision
+	{script.ErrForeign, remote.Foreign},
+	{syscall.ECONNREFUSED, remote.Refused},
+	{syscall.ENOENT, remote.Refused}, // a socket that no server has made
+	{io.EOF, remote.Closed},
+	{io.ErrUnexpectedEOF, remote.Closed},
+	{net.ErrClosed, remote.Closed},
+	{remote.ErrGone, remote.Closed},
+	{rueidis.ErrClosing, remote.Closed},
 }
 
 // reasonSaid returns the reason of a server's error, by the first word of it, and
@@ -104,57 +84,29 @@ var reasons = []struct {
 func reasonSaid(text string) store.Reason {
 	switch firstWord(text) {
 	case "BUSY":
-		return reasonBusy
+		return remote.Busy
 	case "OOM":
-		return reasonFull
+		return remote.Full
 	case "WRONGTYPE":
-		return reasonForeign
+		return remote.Foreign
 	case "LOADING", "MASTERDOWN", "CLUSTERDOWN":
-		return reasonLoading
+		return remote.Loading
 	case "TRYAGAIN", "MOVED", "ASK":
-		return reasonMoving
+		return remote.Moving
 	case "READONLY", "MISCONF":
-		return reasonReadOnly
+		return remote.ReadOnly
 	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "NOSCRIPT":
-		return reasonRefused
+		return remote.Refused
 	}
 	if tooMany(text) || strings.Contains(text, "ACL failure in script") || strings.Contains(text, "user executing the script can't run") {
-		return reasonRefused
+		return remote.Refused
 	}
-	return reasonUnknown
+	return remote.Unknown
 }
 
 // tooMany reports whether a server says that it has too many clients, which it does to a
 // new connection instead of an answer.
 func tooMany(text string) bool { return strings.Contains(text, "max number of clients") }
-
-// tally counts outages by reason. The zero value is ready; it is safe for
-// concurrent use.
-type tally struct {
-	mu       sync.Mutex
-	byReason map[store.Reason]int64 // guarded by mu
-}
-
-func (t *tally) add(r store.Reason) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.byReason == nil {
-		t.byReason = map[store.Reason]int64{}
-	}
-	t.byReason[r]++
-}
-
-// counts returns how often each reason has occurred, and the number of all outages.
-func (t *tally) counts() (byReason map[store.Reason]int64, sum int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	byReason = map[store.Reason]int64{}
-	for _, r := range allReasons {
-		byReason[r] = t.byReason[r]
-		sum += t.byReason[r]
-	}
-	return byReason, sum
-}
 
 // refusal returns err if a server refuses and will refuse again, or is not the
 // right one, and nil for all other errors.

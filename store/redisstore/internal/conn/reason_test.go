@@ -8,13 +8,13 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 )
 
 func TestReasons(t *testing.T) {
@@ -23,7 +23,7 @@ func TestReasons(t *testing.T) {
 		err  error
 		want store.Reason
 	}{
-		{conn.ErrUnavailable, "circuit-open"},
+		{remote.ErrUnavailable, "circuit-open"},
 		{context.DeadlineExceeded, "late"},
 		{script.ErrStale, "late"},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, "late"},
@@ -58,27 +58,5 @@ func TestReasonsOfServers(t *testing.T) {
 		if got := conn.ReasonSaid(word); got != want {
 			t.Errorf("%s: got %s, want %s", word, got, want)
 		}
-	}
-}
-
-func TestTally(t *testing.T) {
-	t.Parallel()
-	var all conn.Tally
-	for i, r := range conn.Reasons() {
-		for range i {
-			all.Add(r)
-		}
-	}
-	counts, sum := all.Counts()
-	for i, r := range conn.Reasons() {
-		if counts[r] != int64(i) {
-			t.Errorf("%s: got %d, want %d", r, counts[r], i)
-		}
-	}
-	if n := len(conn.Reasons()); len(counts) != n || sum != int64(n*(n-1)/2) {
-		t.Errorf("got %v, in all %d", counts, sum)
-	}
-	if !slices.Contains(conn.Reasons(), "unknown") {
-		t.Error("got no unknown reason")
 	}
 }

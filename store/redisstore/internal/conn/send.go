@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -101,7 +102,7 @@ var sendBuffers = sync.Pool{New: func() any { return new(sendBuffer) }}
 func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 	if l == nil {
 		for _, c := range calls {
-			c.failure = errGone
+			c.failure = remote.ErrGone
 		}
 		return
 	}
@@ -124,7 +125,7 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 		n.loaded.Clear()
 		n.roundTrip(ctx, l.Client, s, true)
 	}
-	read := elapsed()
+	read := remote.Elapsed()
 	for i := range s.commands {
 		r := &s.commands[i]
 		replies := script.RepliesIn(r.text)
@@ -161,7 +162,7 @@ func (n *Node) sendAlone(ctx context.Context, c *Pending) {
 		return
 	}
 	// The library uses only the deadline of ctx there.
-	caller, stop := callerOf(ctx), func() bool { return true }
+	caller, stop := remote.CallerOf(ctx), func() bool { return true }
 	if caller.Done() != nil {
 		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })
 	}
@@ -262,7 +263,7 @@ func evaluate(client rueidis.Client, p *script.Program, keys, args []string, wit
 func (n *Node) wait(client rueidis.Client, latest time.Duration) rueidis.Completed {
 	within := n.config.Timeout
 	if latest != 0 {
-		within = (latest - elapsed()) * 3 / 4
+		within = (latest - remote.Elapsed()) * 3 / 4
 	}
 	ms := max(1, within.Milliseconds())
 	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()

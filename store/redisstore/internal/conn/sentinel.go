@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store/remote"
 )
 
 // sentinels asks Sentinels for their primary, and listens to what they publish, on a
@@ -71,7 +73,7 @@ const (
 func (s *sentinels) primary(ctx context.Context) (string, error) {
 	s.listen()
 	if next := s.latest.Load(); next != nil {
-		since := elapsed() - next.at
+		since := remote.Elapsed() - next.at
 		used := s.node.manager.at == next.addr && s.node.client() != nil
 		if since < succeedsWithin || used && since < agreeWithin {
 			return next.addr, nil
@@ -97,7 +99,7 @@ func (s *sentinels) connect(addr string) (*connection, error) {
 	if s.config.SentinelPassword != "" {
 		o.Username, o.Password = s.config.SentinelUsername, s.config.SentinelPassword
 	}
-	return s.config.connect(o, nothing)
+	return s.config.connect(o, func() {})
 }
 
 // ask asks the first Sentinel for the primary, and for the other Sentinels.
@@ -158,7 +160,7 @@ func (s *sentinels) hear(addr string) {
 			channels := l.B().Subscribe().Channel(switchChannel, promoteChannel).Build()
 			_ = l.Receive(life, channels, func(m rueidis.PubSubMessage) {
 				if next, ok := successorIn(m.Channel, m.Message, s.config.Primary); ok {
-					s.latest.Store(&succession{next, elapsed()})
+					s.latest.Store(&succession{next, remote.Elapsed()})
 					s.node.manager.moves()
 				}
 			})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -73,7 +74,7 @@ func ForClient(client rueidis.Client, codec *script.Codec) *Servers {
 	n.conns[0].Store(&connection{Client: client})
 	n.clustered = client.Mode() == rueidis.ClientModeCluster
 	n.batcher.life, n.batcher.stop = context.WithCancel(context.Background())
-	return &Servers{single: n, sharded: n.clustered, close: nothing, calls: sync.Pool{New: newPending}}
+	return &Servers{single: n, sharded: n.clustered, close: func() {}, calls: sync.Pool{New: newPending}}
 }
 
 // Open connects to servers. It returns when the first attempt to connect to each
@@ -85,9 +86,6 @@ func Open(ctx context.Context, config *Config, codec *script.Codec) (*Servers, e
 	defer cancel()
 	s := &Servers{config: config, codec: codec, calls: sync.Pool{New: newPending}}
 	config.life, s.close = context.WithCancel(context.Background())
-	if config.Changed == nil {
-		config.Changed = func(Change) {}
-	}
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -102,7 +100,7 @@ func (s *Servers) connect(ctx context.Context) error {
 	}
 	n := newNode(s.config.Addrs[0], s.config, s.codec)
 	if s.config.Mode == Sentinel {
-		n.addr = "primary " + s.config.Primary
+		n.Addr = "primary " + s.config.Primary
 		s.sentinels = &sentinels{config: s.config, node: n, addrs: s.config.Addrs}
 		n.keep(s.sentinels.primary)
 	} else {
@@ -133,7 +131,7 @@ func (s *Servers) connectCluster(ctx context.Context) error {
 	}
 	for _, n := range named {
 		if err := n.manager.refused(); err != nil {
-			return fmt.Errorf("%s: %w", n.addr, err)
+			return fmt.Errorf("%s: %w", n.Addr, err)
 		}
 	}
 	return nil
@@ -167,7 +165,7 @@ func (s *Servers) Nodes() []*Node {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.byAddr), func(a, b *Node) int { return strings.Compare(a.addr, b.addr) })
+	return slices.SortedFunc(maps.Values(s.byAddr), func(a, b *Node) int { return strings.Compare(a.Addr, b.Addr) })
 }
 
 // Primaries returns the nodes that serve keys, by address, and one slot of each.
@@ -251,7 +249,7 @@ func (n *Node) lend(ctx context.Context, asking bool, f func(rueidis.Client) err
 		return err
 	}
 	if l := n.pick(); l == nil {
-		err = errGone
+		err = remote.ErrGone
 	} else if asking {
 		err = f(askingClient{l.Client})
 	} else {
@@ -343,7 +341,7 @@ func (s *Servers) redirected(ctx context.Context, slot int, n *Node, err error) 
 	if n == nil || !answered {
 		return onward{}
 	}
-	switch verb, addr := redirect(text, n.addr); verb {
+	switch verb, addr := redirect(text, n.Addr); verb {
 	case "MOVED": // a new node gets the slot's other calls when it has connections
 		to := s.node(addr)
 		if to.manager.await(ctx); !to.Unavailable() {
@@ -352,7 +350,7 @@ func (s *Servers) redirected(ctx context.Context, slot int, n *Node, err error) 
 		return onward{node: to}
 	case "ASK": // the slot is on its way there
 		to := s.node(addr)
-		to.asked.Store(int64(elapsed()))
+		to.asked.Store(int64(remote.Elapsed()))
 		to.manager.await(ctx)
 		return onward{node: to, asking: true}
 	case "TRYAGAIN": // some keys of the call have moved, others not yet
@@ -426,7 +424,7 @@ func (s *Servers) watch() {
 		select {
 		case <-s.config.life.Done():
 			return
-		case <-time.After(breakFor):
+		case <-time.After(remote.BreakFor):
 		}
 	}
 }
@@ -439,10 +437,10 @@ func (s *Servers) refresh(ctx context.Context) error {
 	for _, suspect := range []bool{false, true} {
 		for _, n := range all {
 			client := n.client()
-			if client == nil || n.breaker.open() != suspect {
+			if client == nil || n.Breaker.Open() != suspect {
 				continue
 			}
-			if err = s.learn(ctx, n.addr, client.Client); err == nil {
+			if err = s.learn(ctx, n.Addr, client.Client); err == nil {
 				return nil
 			}
 		}
@@ -451,10 +449,10 @@ func (s *Servers) refresh(ctx context.Context) error {
 	seeds := slices.Clone(s.seeds)
 	s.mu.Unlock()
 	for _, addr := range seeds {
-		if slices.ContainsFunc(all, func(n *Node) bool { return n.addr == addr }) {
+		if slices.ContainsFunc(all, func(n *Node) bool { return n.Addr == addr }) {
 			continue
 		}
-		client, failed := s.config.connection(addr, true, nothing)
+		client, failed := s.config.connection(addr, true, func() {})
 		if failed != nil {
 			err = fmt.Errorf("%s: %w", addr, failed)
 			continue
@@ -540,7 +538,7 @@ func (s *Servers) forget(owners map[*Node]bool, seeds []string) {
 	s.seeds = slices.Compact(seeds)
 	var gone []*Node
 	for addr, n := range s.byAddr {
-		if asked := n.asked.Load(); !owners[n] && (asked == 0 || elapsed()-time.Duration(asked) > keepAsked) {
+		if asked := n.asked.Load(); !owners[n] && (asked == 0 || remote.Elapsed()-time.Duration(asked) > keepAsked) {
 			gone = append(gone, n)
 			delete(s.byAddr, addr)
 		}

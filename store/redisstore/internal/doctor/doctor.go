@@ -12,47 +12,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/store/remote"
 )
-
-// Level is the result of a check.
-type Level uint8
-
-// The levels, from good to bad.
-const (
-	OK      Level = iota
-	Unknown       // the server does not show it, or the user may not see it
-	Warn          // it works, and something can go wrong
-	Refuse        // limits would not hold, or nothing would be counted
-)
-
-var levels = [...]string{OK: "ok", Unknown: "unknown", Warn: "warn", Refuse: "refuse"}
-
-func (l Level) String() string { return levels[l] }
-
-// MarshalText returns the level's name.
-func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
 // Finding is the result of one check on one node.
-type Finding struct {
-	Check string `json:"check"`
-	Level Level  `json:"level"`
-	Node  string `json:"node"`            // the node's address
-	Seen  string `json:"seen"`            // what the server answered
-	Means string `json:"means,omitempty"` // what follows for limits
-	Fix   string `json:"fix,omitempty"`   // what to do about it
-}
-
-// String returns the finding on one line, without level, node and name.
-func (f Finding) String() string {
-	text := f.Seen
-	if f.Means != "" {
-		text += ": " + f.Means
-	}
-	if f.Fix != "" {
-		text += "; fix: " + f.Fix
-	}
-	return text
-}
+type Finding = remote.Finding
 
 // Facts are what a node answered, and what the store wants of it. Texts of
 // commands that the node refused are empty.
@@ -131,21 +96,21 @@ func Check(f *Facts) []Finding {
 // The checks make findings without the names of their check and node.
 
 func ok(format string, args ...any) Finding {
-	return Finding{Level: OK, Seen: fmt.Sprintf(format, args...)}
+	return Finding{Level: remote.LevelOK, Seen: fmt.Sprintf(format, args...)}
 }
 
-func unknown(seen string) Finding { return Finding{Level: Unknown, Seen: seen} }
+func unknown(seen string) Finding { return Finding{Level: remote.LevelUnknown, Seen: seen} }
 
 func warn(seen, means, fix string) Finding {
-	return Finding{Level: Warn, Seen: seen, Means: means, Fix: fix}
+	return Finding{Level: remote.LevelWarn, Seen: seen, Means: means, Fix: fix}
 }
 
 func refuse(seen, means, fix string) Finding {
-	return Finding{Level: Refuse, Seen: seen, Means: means, Fix: fix}
+	return Finding{Level: remote.LevelRefuse, Seen: seen, Means: means, Fix: fix}
 }
 
 // but returns f with what follows for limits.
-func (f Finding) but(means string) Finding {
+func but(f Finding, means string) Finding {
 	f.Means = means
 	return f
 }

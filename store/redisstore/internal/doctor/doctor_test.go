@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/weirhq/weir/store/redisstore/internal/doctor"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // TestChecks runs the checks on what servers answered. The texts of Redis 7.0 and 8.0,
@@ -168,10 +169,10 @@ func FuzzCheck(f *testing.F) {
 		names := map[string]bool{}
 		for _, finding := range doctor.Check(facts) {
 			names[finding.Check] = true
-			if finding.Seen == "" && finding.Level != doctor.OK {
+			if finding.Seen == "" && finding.Level != remote.LevelOK {
 				t.Errorf("%s: got %v without what was seen", finding.Check, finding.Level)
 			}
-			if finding.Level == doctor.Refuse && finding.Fix == "" {
+			if finding.Level == remote.LevelRefuse && finding.Fix == "" {
 				t.Errorf("%s: refuses without a fix", finding.Check)
 			}
 		}

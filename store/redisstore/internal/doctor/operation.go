@@ -49,7 +49,7 @@ func eviction(s *server) Finding {
 	case maxmemory == 0:
 		return ok("%s, no maxmemory", policy)
 	case policy == "noeviction":
-		return ok("noeviction at %s", bytes(maxmemory)).but("when the memory is full, calls that count meet outages")
+		return but(ok("noeviction at %s", bytes(maxmemory)), "when the memory is full, calls that count meet outages")
 	case policy == "volatile-ttl":
 		lost = "the keys that expire soonest"
 	case strings.HasSuffix(policy, "-random"):
@@ -81,9 +81,9 @@ func persistence(s *server) Finding {
 	case s.Info == "" && !shown:
 		return s.hidden("INFO")
 	case aof && s.setting("appendfsync") == "no":
-		return ok("append-only file, written when the system likes").but("a crash of the machine loses the last half minute")
+		return but(ok("append-only file, written when the system likes"), "a crash of the machine loses the last half minute")
 	case aof:
-		return ok("append-only file").but("a crash loses the last second at most")
+		return but(ok("append-only file"), "a crash loses the last second at most")
 	case !s.likeRedis():
 		return unknown("no append-only file; snapshots are not looked at")
 	case shown && save == "":
@@ -93,7 +93,7 @@ func persistence(s *server) Finding {
 		v.Fix = "ACL SETUSER " + s.user() + " +config|get, for the checks only"
 		return v
 	}
-	return ok("snapshots only").but("a restart goes back to the last one, and what came after is admitted once more")
+	return but(ok("snapshots only"), "a restart goes back to the last one, and what came after is admitted once more")
 }
 
 // replicas checks that as many replicas are in step as have to confirm.

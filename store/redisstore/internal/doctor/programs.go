@@ -16,9 +16,9 @@ func engine(s *server) Finding {
 	case redis:
 		return ok("Redis")
 	case valkey:
-		return ok("Valkey").but("weir's tests pass on 8.0 and 9.1")
+		return but(ok("Valkey"), "weir's tests pass on 8.0 and 9.1")
 	case redict:
-		return ok("Redict").but("weir's tests pass on 7.3")
+		return but(ok("Redict"), "weir's tests pass on 7.3")
 	case "":
 		if s.Info == "" {
 			v := s.hidden("INFO")

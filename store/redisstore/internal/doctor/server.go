@@ -101,7 +101,7 @@ func (s *server) user() string { return cmp.Or(s.User, s.Use.User) }
 // hidden returns the verdict of a check that needs a command which the node
 // refused.
 func (s *server) hidden(command string) Finding {
-	v := unknown("not shown to this user").but("the check needs " + command)
+	v := but(unknown("not shown to this user"), "the check needs "+command)
 	v.Fix = "ACL SETUSER " + s.user() + " " + right(command) + ", for the checks only"
 	return v
 }

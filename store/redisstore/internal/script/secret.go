@@ -1,44 +1,27 @@
 package script
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
 
-	"github.com/weirhq/weir/window"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // The secret under which the stores on one prefix seal receipts has its own key
 // ([keyname.Names.Secret]), which never expires. Its value is a version, the code of a
-// secret, and 16 random bytes. If the secret was rotated, the 16 bytes of the one before
-// and the instant until which that is valid follow.
+// secret, and the bytes of a [remote.Secret].
 const codeSecret byte = 14 // after the codes of states
 
-// Secrets are the secret of receipts, and the one before it.
-type Secrets struct {
-	List  [2][16]byte
-	Until window.Instant // of the second one; 0: there is none
-}
-
 // EncodeSecret returns the value of the key of a secret.
-func EncodeSecret(s *Secrets) string {
-	value := append([]byte{version, codeSecret}, s.List[0][:]...)
-	if s.Until > 0 {
-		value = binary.LittleEndian.AppendUint64(append(value, s.List[1][:]...), uint64(s.Until))
-	}
-	return string(value)
+func EncodeSecret(s *remote.Secret) string {
+	return string(s.Append([]byte{version, codeSecret}))
 }
 
-// DecodeSecret returns the secrets that has the value, which is at key.
-func DecodeSecret(key, value string) (s Secrets, err error) {
+// DecodeSecret returns the secret that has the value, which is at key.
+func DecodeSecret(key, value string) (s remote.Secret, err error) {
 	body, ok := strings.CutPrefix(value, string([]byte{version, codeSecret}))
-	if !ok || len(body) != 16 && len(body) != 40 {
+	if !ok || !s.Read([]byte(body)) {
 		return s, fmt.Errorf("key %q holds no secret that this version can read; delete it or use another prefix", key)
-	}
-	copy(s.List[0][:], body)
-	if len(body) > 16 {
-		copy(s.List[1][:], body[16:])
-		s.Until = window.Instant(binary.LittleEndian.Uint64([]byte(body[32:])))
 	}
 	return s, nil
 }

@@ -1,4 +1,4 @@
-package conn_test
+package remote_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhq/weir/store/redisstore/internal/conn"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // A decision has its whole time-out, and at most a millisecond more. What is asked
@@ -19,13 +19,13 @@ func TestDecisionsEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			for range 5 {
 				began := time.Now()
-				ctx, cancel := conn.Within(t.Context(), timeout)
+				ctx, cancel := remote.Within(t.Context(), timeout)
 				time.Sleep(timeout / 2)
-				again, cancelAgain := conn.Within(ctx, timeout)
+				again, cancelAgain := remote.Within(ctx, timeout)
 				if again != ctx {
 					t.Error("got a second end for one decision")
 				}
-				if ctx.Err() != nil || conn.TimedOut(ctx) {
+				if ctx.Err() != nil || remote.TimedOut(ctx) {
 					t.Errorf("%v: got %v after half of the time", timeout, ctx.Err())
 				}
 				<-ctx.Done()
@@ -33,7 +33,7 @@ func TestDecisionsEnd(t *testing.T) {
 				if took < timeout || took > timeout+ms {
 					t.Errorf("%v: got an end after %v", timeout, took)
 				}
-				if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !conn.TimedOut(ctx) {
+				if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !remote.TimedOut(ctx) {
 					t.Errorf("%v: got %v, want a time-out", timeout, ctx.Err())
 				}
 				cancelAgain()
@@ -51,27 +51,27 @@ func TestDecisionsOfCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		less, cancelLess := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancelLess()
-		ctx, cancel := conn.Within(less, 50*time.Millisecond)
+		ctx, cancel := remote.Within(less, 50*time.Millisecond)
 		defer cancel()
 		<-ctx.Done()
-		if conn.TimedOut(ctx) {
+		if remote.TimedOut(ctx) {
 			t.Error("the caller's end: got a time-out")
 		}
 		began := time.Now()
-		ctx, cancelMore := conn.Within(conn.WithTimeout(t.Context(), 500*time.Millisecond), 50*time.Millisecond)
+		ctx, cancelMore := remote.Within(remote.WithTimeout(t.Context(), 500*time.Millisecond), 50*time.Millisecond)
 		defer cancelMore()
 		<-ctx.Done()
-		if got := time.Since(began); got < 500*time.Millisecond || got > 501*time.Millisecond || !conn.TimedOut(ctx) {
+		if got := time.Since(began); got < 500*time.Millisecond || got > 501*time.Millisecond || !remote.TimedOut(ctx) {
 			t.Errorf("another time-out: got an end after %v, want 500ms, and a millisecond more at most", got)
 		}
-		part, cancelPart := conn.Within(t.Context(), time.Second)
+		part, cancelPart := remote.Within(t.Context(), time.Second)
 		defer cancelPart()
 		time.Sleep(500 * time.Millisecond)
 		began = time.Now()
-		part, cancelPart = conn.WithinPart(part, time.Hour, 4, 5)
+		part, cancelPart = remote.WithinPart(part, time.Hour, 4, 5)
 		defer cancelPart()
 		<-part.Done()
-		if got := time.Since(began); got < 400*time.Millisecond || got > 401*time.Millisecond || !conn.TimedOut(part) {
+		if got := time.Since(began); got < 400*time.Millisecond || got > 401*time.Millisecond || !remote.TimedOut(part) {
 			t.Errorf("a part: got an end after %v, want 400ms, and a millisecond more at most", got)
 		}
 	})
@@ -85,7 +85,7 @@ func TestDecisionsEndWithTheirCallers(t *testing.T) {
 	for _, looks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			caller, leave := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-			ctx, cancel := conn.Within(caller, time.Second)
+			ctx, cancel := remote.Within(caller, time.Second)
 			defer cancel()
 			if end, ok := ctx.Deadline(); !ok || time.Until(end) < time.Second {
 				t.Errorf("got the deadline %v, want one in a second", end)
@@ -100,7 +100,7 @@ func TestDecisionsEndWithTheirCallers(t *testing.T) {
 				child = inner
 			}
 			leave()
-			if !errors.Is(ctx.Err(), context.Canceled) || conn.TimedOut(ctx) {
+			if !errors.Is(ctx.Err(), context.Canceled) || remote.TimedOut(ctx) {
 				t.Errorf("got %v, want it cancelled", ctx.Err())
 			}
 			<-ctx.Done()
@@ -115,11 +115,11 @@ func TestDecisionsEndWithTheirCallers(t *testing.T) {
 func TestDecisionsThatAreOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := conn.Within(t.Context(), time.Second)
+		ctx, cancel := remote.Within(t.Context(), time.Second)
 		defer cancel()
 		time.Sleep(2 * time.Second)
 		for range 2 {
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !conn.TimedOut(ctx) {
+			if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !remote.TimedOut(ctx) {
 				t.Errorf("got %v, want a time-out", ctx.Err())
 			}
 			<-ctx.Done()

@@ -1,4 +1,4 @@
-package conn
+package remote
 
 import (
 	"context"
@@ -46,9 +46,9 @@ func (d *decisionContext) Done() <-chan struct{} {
 	if d.waited == nil {
 		d.waited, d.cancel = context.WithCancel(d.caller)
 		wait := time.Until(d.end)
-		began := elapsed()
+		began := Elapsed()
 		d.timer = time.AfterFunc(wait, func() {
-			if lag := elapsed() - began - max(wait, 0); lag > lagging {
+			if lag := Elapsed() - began - max(wait, 0); lag > lagging {
 				time.AfterFunc(min(lag, graceAtMost), d.cancel)
 				return
 			}
@@ -98,8 +98,8 @@ type (
 	timeoutKey  struct{}
 )
 
-// WithTimeout returns ctx with a time-out for the decisions in it, instead of
-// the one that [Within] gets.
+// WithTimeout returns ctx with a time-out for the decisions in it, instead of that of the
+// stores that decide them.
 func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 	return context.WithValue(ctx, timeoutKey{}, timeout)
 }
@@ -107,7 +107,7 @@ func WithTimeout(ctx context.Context, timeout time.Duration) context.Context {
 // Within returns ctx with the end of a decision that begins now: after timeout;
 // 0 is none. When ctx has one already, from an earlier call, it stays as it is.
 // The caller calls the function when it is done. A call that runs into the time-out counts
-// against the node, unlike one whose ctx is done.
+// against the server, unlike one whose ctx is done.
 func Within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout == 0 || ctx.Value(decisionKey{}) != nil {
 		return ctx, nothing
@@ -137,8 +137,8 @@ func WithinPart(ctx context.Context, timeout time.Duration, numerator, denominat
 
 func nothing() {}
 
-// callerOf returns the context that can end ctx before its deadline.
-func callerOf(ctx context.Context) context.Context {
+// CallerOf returns the context that can end ctx, which [Within] or [WithinPart] has returned, before its deadline.
+func CallerOf(ctx context.Context) context.Context {
 	for {
 		d, ok := ctx.(*decisionContext)
 		if !ok {

@@ -1,0 +1,60 @@
+package pgstore
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ask has a lane run do between two transactions, and returns what do returns. The caller may leave while
+// do runs.
+func ask[T any](ctx context.Context, s *Store, do func(context.Context, *pgconn.PgConn) (T, error)) (got T, err error) {
+	if err := s.ready(ctx); err != nil {
+		return got, err
+	}
+	within, cancel := s.Within(ctx)
+	defer cancel()
+	if err := s.unavailable(); err != nil {
+		return got, s.failed(ctx, s.count(outage(err, true)))
+	}
+	type answer struct {
+		got T
+		err error
+	}
+	done := make(chan answer, 1)
+	task := func(ctx context.Context, c *pgconn.PgConn) error {
+		got, err := do(ctx, c)
+		done <- answer{got, err}
+		return err
+	}
+	select {
+	case s.tasks <- task:
+	case <-s.life.Done():
+	case <-within.Done():
+		return got, s.failed(ctx, s.count(outage(endOf(within), true)))
+	}
+	select {
+	case a := <-done:
+		if a.err != nil {
+			a.err = s.failed(ctx, s.count(outage(a.err, false)))
+		}
+		return a.got, a.err
+	case <-s.life.Done():
+		return got, s.failed(ctx, errUnavailable) // it is closed
+	case <-within.Done():
+		return got, s.failed(ctx, s.count(outage(endOf(within), false)))
+	}
+}
+
+// task runs what another goroutine has asked for.
+func (l *lane) task(do func(context.Context, *pgconn.PgConn) error) error {
+	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
+	defer cancel()
+	return do(ctx, l.conn)
+}
+
+// read returns the rows of one statement; the values and the parameters are in the binary form.
+func read(ctx context.Context, c *pgconn.PgConn, sql string, values ...[]byte) ([][][]byte, error) {
+	r := c.ExecParams(ctx, sql, values, nil, formats, formats).Read()
+	return r.Rows, r.Err
+}

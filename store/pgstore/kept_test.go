@@ -1,0 +1,224 @@
+package pgstore_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/pgtest"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/pgstore"
+	"github.com/weirhq/weir/window"
+)
+
+// at opens a store on the tables that other stores of the test use.
+func at(t testing.TB, n *pgtest.Node, options ...string) *pgstore.Store {
+	t.Helper()
+	s, err := pgstore.Open(t.Context(), n.URL(append(options, "timeout=20s")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// A receipt of one process is valid in the others, after a restart of the server and a
+// rotation of the secret too.
+func TestReceiptsOfOtherProcesses(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	engine := func(s *pgstore.Store) *weir.Engine {
+		rules, err := rule.New([]rule.Rule{{
+			Name: "tokens", Per: []string{"team"}, Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour), Hold: time.Hour,
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := weir.NewEngine(rules, weir.WithStore(s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	one, two := at(t, n), at(t, n)
+	first, second := engine(one), engine(two)
+	request := weir.Request{Attributes: weir.Attributes("team", "red")}
+	take := func() weir.Receipt {
+		d, err := first.Take(t.Context(), request)
+		if err != nil || !d.Allowed {
+			t.Fatalf("got %+v, %v, want it allowed", d, err)
+		}
+		return d.Receipt
+	}
+	settle := func(r weir.Receipt) {
+		t.Helper()
+		d, err := second.Settle(t.Context(), r, request)
+		if err != nil || len(d.Usages) != 1 || !d.Usages[0].Held {
+			t.Errorf("got %+v, %v, want it settled", d, err)
+		}
+	}
+	settle(take())
+	receipt := take()
+	if err := two.RotateSecret(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	n.Kill()
+	n.Restart()
+	if got := n.Must("SELECT count(*) FROM weir_meta WHERE name = 'secret'"); got != "1" {
+		t.Errorf("after a crash: got %s secrets, want 1", got)
+	}
+	pgtest.Eventually(t, "the store is back", func() bool { d, err := second.Check(t.Context(), request); return err == nil && !d.Degraded })
+	settle(receipt)
+	if got := at(t, n).Secrets(false); len(got) != 2 || !slices.Equal(got, two.Secrets(false)) {
+		t.Errorf("got %d secrets in another process, want the same 2", len(got))
+	}
+	n.Must("UPDATE weir_meta SET value = 'swordfish' WHERE name = 'secret'")
+	if err := one.RotateSecret(t.Context(), time.Hour); err == nil || !strings.Contains(n.Must("SELECT value FROM weir_meta WHERE name = 'secret'"), "7377") {
+		t.Errorf("a value of another program: got %v", err)
+	}
+}
+
+// A log has the newest entries of all stores on a prefix, each once, as many and as old as
+// it may.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	stores := []*pgstore.Store{at(t, n), at(t, n)}
+	read := func(name string, most int) []string {
+		t.Helper()
+		got, err := stores[0].Log(t.Context(), name, nil, nil, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	add := func(i int, name string, at []window.Instant, entries ...string) {
+		t.Helper()
+		if _, err := stores[i].Log(t.Context(), name, at, entries, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := window.At(time.Now())
+	if got := read("a", 10); len(got) != 0 {
+		t.Errorf("got %q of a log that is not there", got)
+	}
+	add(0, "a", nil)
+	add(0, "a", []window.Instant{now + 2, now + 1}, "two", "one")
+	add(1, "a", []window.Instant{now + 3, now + 2}, "three\x00\xff", "two")
+	add(1, "b {x}", []window.Instant{now}, "other")
+	if got, want := read("a", 10), []string{"one", "two", "three\x00\xff"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := read("a", 1), []string{"three\x00\xff"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := read("b {x}", 10); !slices.Equal(got, []string{"other"}) {
+		t.Errorf("got %q of the other log", got)
+	}
+
+	n.Must("UPDATE weir_log SET at = at - 25 * 3600000000 WHERE name = 'a' AND entry = 'one'")
+	var at []window.Instant
+	var many []string
+	for i := range 10_000 {
+		at, many = append(at, now+4), append(many, fmt.Sprintf("%04d", i))
+		at[i] += window.Instant(i)
+	}
+	add(0, "a", []window.Instant{now + 2}, "two")
+	if got := read("a", 10); len(got) != 2 {
+		t.Errorf("got %q, want what is older than a day gone", got)
+	}
+	add(0, "a", at, many...)
+	if got := read("a", 20_000); !slices.Equal(got, many) {
+		t.Errorf("got %d entries, want the newest 10,000", len(got))
+	}
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := at(t, n)
+	for range 3 {
+		if _, err := take(t, s, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := s.Inspect(t.Context(), "posts:ann")
+	if err != nil || !strings.Contains(page, "name     posts:ann\n") || !strings.Contains(page, "expires  20") || strings.Count(page, "ago\n") != 3 {
+		t.Errorf("got %v, %s\nwant a page with three instants", err, page)
+	}
+	key := strings.Fields(page)[1]
+	if again, err := s.Inspect(t.Context(), key); err != nil || !strings.Contains(again, "name     posts:ann\n") {
+		t.Errorf("by its key %q: got %v, %s", key, err, again)
+	}
+	if _, err := s.Inspect(t.Context(), "posts:bob"); err == nil || !strings.Contains(err.Error(), "no such key") {
+		t.Errorf("got %v, want that there is no such key", err)
+	}
+	n.Must("UPDATE weir_counters SET state = '\\x63'")
+	if page, err := s.Inspect(t.Context(), "posts:ann"); err != nil || !strings.Contains(page, "no counter") {
+		t.Errorf("got %v, %s, want that it is no counter", err, page)
+	}
+}
+
+// level returns the level and the line of a check.
+func level(t testing.TB, s *pgstore.Store, check string) string {
+	t.Helper()
+	findings, err := s.Diagnose(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
+		if f.Check == check {
+			return fmt.Sprintf("%s %s", f.Level, f)
+		}
+	}
+	t.Fatalf("got %v, want the check %s", findings, check)
+	return ""
+}
+
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t, "-c", "max_connections=70", "-c", "fsync=on")
+	s := at(t, n)
+	want := func(s *pgstore.Store, check string, words ...string) {
+		t.Helper()
+		got := level(t, s, check)
+		for _, w := range words {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: got %q, want %q in it", check, got, w)
+			}
+		}
+	}
+	findings, err := s.Diagnose(t.Context())
+	if err != nil || len(findings) != 10 {
+		t.Errorf("got %v, %v, want ten findings", findings, err)
+	}
+	for _, f := range findings {
+		if f.Level != "ok" && f.Check != "round-trip" || f.Node != n.Addr() || f.Seen == "" || f.Level == "warn" && f.Fix == "" {
+			t.Errorf("got %+v", f)
+		}
+	}
+	want(s, "version", "ok PostgreSQL ")
+	want(s, "durability", "ok async")
+	want(at(t, n, "durability=unlogged"), "durability", "warn durability=unlogged, and the table was made otherwise", "SET UNLOGGED")
+	want(at(t, n, "durability=unlogged", "prefix=other"), "durability", "ok unlogged")
+	want(at(t, n, "connections=40"), "connections", "warn ")
+
+	n.Must("CREATE ROLE app LOGIN; GRANT SELECT ON weir_counters, weir_meta TO app")
+	app, err := pgstore.Open(t.Context(), strings.Replace(n.URL("timeout=20s"), "weir@", "app@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer app.Close()
+	want(app, "rights", "refuse app lacks ", "UPDATE on weir_counters", "GRANT ")
+	n.Must("GRANT SELECT, INSERT, UPDATE, DELETE ON weir_counters, weir_meta, weir_log TO app")
+	want(app, "rights", "ok")
+	if _, err := take(t, app, "ann"); err != nil {
+		t.Errorf("with these rights: got %v", err)
+	}
+	if got := app.Secrets(false); len(got) != 1 {
+		t.Errorf("with these rights: got %d secrets", len(got))
+	}
+}

@@ -1,0 +1,129 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
+)
+
+// server returns a server that is connected while *up, and whose changes are appended to *got.
+func server(up *bool, got *[]remote.Change) *remote.Server {
+	return &remote.Server{
+		Addr: "a:1", Connected: func() bool { return *up },
+		Outage:  func(err error) *store.OutageError { return &store.OutageError{Reason: remote.Unknown, Err: err} },
+		Changed: func(c remote.Change) { *got = append(*got, c) },
+	}
+}
+
+func TestOutagesAreCounted(t *testing.T) {
+	t.Parallel()
+	up := true
+	s := server(&up, nil)
+	for i, r := range remote.Reasons() {
+		for range i {
+			s.Count(r)
+		}
+	}
+	n := s.Node()
+	for i, r := range remote.Reasons() {
+		if n.Outages[r] != int64(i) {
+			t.Errorf("%s: got %d, want %d", r, n.Outages[r], i)
+		}
+	}
+	if len(n.Outages) != len(remote.Reasons()) || !slices.Contains(remote.Reasons(), remote.Unknown) || n.Addr != "a:1" || n.Unavailable {
+		t.Errorf("got %+v, want all reasons", n)
+	}
+}
+
+// A server is unavailable when the breaker is open or there is no connection; what is missed
+// meanwhile is counted.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		up, got := true, []remote.Change(nil)
+		s := server(&up, &got)
+		s.Report(nil)
+		s.Count(remote.Late)
+		s.Breaker.Trip()
+		s.Report(nil)
+		s.Count(remote.CircuitOpen)
+		time.Sleep(time.Second)
+		up = false
+		s.Breaker.Answered()
+		s.Report(errors.New("refused"))
+		if !s.Node().Unavailable {
+			t.Error("without a connection: got an available server")
+		}
+		up = true
+		s.Report(nil)
+		if len(got) != 2 || !errors.Is(got[0].Err, remote.ErrUnavailable) || got[1].Err != nil || got[1].Lasted != time.Second || got[1].Missed != 1 || got[1].Addr != "a:1" {
+			t.Errorf("got %+v, want an outage of a second with a call missed", got)
+		}
+		up = false
+		s.Report(errors.New("refused"))
+		s.Leave()
+		if len(got) != 4 || got[2].Err.Err.Error() != "refused" || !got[3].Gone || s.Node().Interruptions != 2 {
+			t.Errorf("got %+v, want a second outage, which the end of the server ends", got)
+		}
+	})
+}
+
+// Calls without an answer are time-outs only when their decision had time for them.
+func TestHeard(t *testing.T) {
+	t.Parallel()
+	up := true
+	s := server(&up, nil)
+	over := func(ctx context.Context) context.Context {
+		ctx, end := remote.Within(ctx, time.Nanosecond)
+		t.Cleanup(end)
+		<-ctx.Done()
+		return ctx
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	opened := func(ctx context.Context, timeout time.Duration) (opened bool) {
+		for range 5 {
+			opened = s.Heard(ctx, false, remote.Elapsed(), timeout) || opened
+		}
+		return opened
+	}
+	if opened(over(t.Context()), time.Hour) {
+		t.Error("less than half of the time: got an open breaker")
+	}
+	within, end := remote.Within(left, time.Hour)
+	defer end()
+	if opened(within, time.Nanosecond) {
+		t.Error("callers that leave: got an open breaker")
+	}
+	if !opened(over(t.Context()), time.Nanosecond) || !s.Breaker.Open() {
+		t.Error("all of the time: got a closed breaker")
+	}
+	if s.Heard(t.Context(), true, remote.Elapsed(), time.Second) || s.Breaker.Open() {
+		t.Error("an answer: got an open breaker")
+	}
+}
+
+// Calls in flight are limited, but for one that is alone.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	var s remote.Server
+	for i, step := range []struct {
+		calls int
+		want  bool
+	}{{5, true}, {1, false}, {-5, true}, {1, true}, {2, true}, {1, false}} {
+		if step.calls < 0 {
+			s.End(-step.calls)
+		} else if got := s.Begin(step.calls, 3); got != step.want {
+			t.Errorf("step %d: got %v, want %v", i, got, step.want)
+		}
+	}
+	if got := s.InFlight(); got != 3 {
+		t.Errorf("got %d in flight, want 3", got)
+	}
+}
