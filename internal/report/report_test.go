@@ -268,6 +268,35 @@ func TestHoldsBeginWindows(t *testing.T) {
 	})
 }
 
+// Long keys are sent a few at a time, so that they do not make the reports of others late.
+func TestLongKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const keys, long = 100, 30_000
+		f := newFar()
+		r := report.New(f, nil)
+		defer r.Close()
+		f.gone("circuit-open")
+		for i := range keys {
+			r.Add(of(hourly, fmt.Sprintf("%*d", long, i), ""), hourly, 1)
+		}
+		most, before := int64(0), int64(0)
+		f.under = func() {
+			if f.away.Load() == nil {
+				most = max(most, f.calls.Load()-before)
+			}
+			before = f.calls.Load()
+		}
+		f.back()
+		time.Sleep(time.Second)
+		r.Close()
+		wantStats(t, r, report.Stats{Recorded: keys})
+		if most*long > 64<<10 {
+			t.Errorf("got %d keys of %d bytes in one call of the store, want at most 64 KiB", most, long)
+		}
+	})
+}
+
 // The first call that the store answers starts the report.
 func TestReportsAfterAnAnswer(t *testing.T) {
 	t.Parallel()
