@@ -40,3 +40,48 @@ func TestShortLives(t *testing.T) {
 		})
 	}
 }
+
+// Processes that are killed while they write all keys do not each leave a copy of them, and the
+// first one that lives writes one file.
+func TestKilledInCompactions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 150_000
+		disk := fill(t, keys, 1)
+		data := disk.Data(disk.Names()[0])
+		data[len(data)-1] ^= 1
+		disk.Put(disk.Names()[0], data)
+		once := disk.Size()
+		for range 20 {
+			s := mustOpen(t, disk, datadir.WithInterval(time.Second))
+			var left *datadir.Disk
+			writes := 0
+			disk.SetPause(func() {
+				if writes++; writes == 14 {
+					left = disk.Clone()
+				}
+			})
+			time.Sleep(2500 * time.Millisecond)
+			if left == nil {
+				left = disk.Clone()
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			disk = left
+		}
+		if got := disk.Size(); got > 7*once {
+			t.Errorf("got %d bytes in %d files, want at most seven times %d", got, len(disk.Names()), once)
+		}
+		wants(t, disk, keys, 1)
+		s := mustOpen(t, disk, datadir.WithInterval(time.Second))
+		time.Sleep(30 * time.Second)
+		if got := disk.Size(); got > 2*once {
+			t.Errorf("after a life of 30 s: got %d bytes in %d files, want at most twice %d", got, len(disk.Names()), once)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wants(t, disk, keys, 1)
+	})
+}
