@@ -136,7 +136,11 @@ func (s *Store) atSecret(ctx context.Context, do func(ctx context.Context, c rue
 func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
 	s.secrets.mu.Lock()
 	defer s.secrets.mu.Unlock()
-	old, err := s.agree(newSecrets())
+	own := s.secrets.known.Load() // for a server that has lost its keys
+	if own == nil {
+		own = newSecrets()
+	}
+	old, err := s.agree(own)
 	if err != nil {
 		return fmt.Errorf("rotate the secret: %w", err)
 	}
