@@ -61,7 +61,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	e := &Engine{namespace: o.namespace, observer: o.observer}
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
-	e.seals = newSeals(hooks.Keyed)
+	e.seals = newSeals(hooks.Keyed, o.local)
 	e.calls.New = func() any { return new(call) }
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())

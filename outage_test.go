@@ -103,6 +103,23 @@ func counts(d weir.Decision) (s string) {
 	return s
 }
 
+// A take that local memory denies states what it asked for, and nothing of it is counted.
+func TestLocalDenialsStateTheirHits(t *testing.T) {
+	t.Parallel()
+	e, s := shakyEngine(t, []rule.Rule{
+		{Name: "wide", Per: []string{"user"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour)},
+		{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 8}, Window: window.Sliding(time.Hour)},
+	})
+	s.set(true, "wide", "r")
+	d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 3})
+	if err != nil || d.Allowed || d.Rule != "r" || d.Usages[1].Hits != 3 {
+		t.Errorf("got %+v, %v, want a denial of 3 hits", d, err)
+	}
+	if got, want := counts(takes(t, e, "user", "ann")), "wide 1/25 r 1/2 "; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 // While the store is unavailable, each of four nodes admits a quarter of the
 // quota, rounded up; then the store's own count goes on.
 func TestLocalSharesTheQuota(t *testing.T) {

@@ -59,15 +59,21 @@ func (s *ids) next() (id [12]byte) {
 
 // seals seals the receipts of an engine, and reports which receipts are valid. The
 // secret is that of the store, so that all engines on the same counters accept
-// them. While the store has none, the engine uses its own secret.
+// them. While the store has none, the engine uses its own secret: that of the local store, which
+// keeps the holds of these receipts, or a random one.
 type seals struct {
 	store hook.Keyed // nil: the store has no secret
 	own   seal.Secret
 }
 
-func newSeals(s hook.Keyed) (out seals) {
+func newSeals(s hook.Keyed, local store.Store) (out seals) {
 	out.store = s
 	_, _ = rand.Read(out.own[:]) // which never fails
+	if l := hook.Of(local).Keyed; l != nil {
+		if secrets := l.Secrets(false); len(secrets) > 0 {
+			out.own = secrets[0]
+		}
+	}
 	return out
 }
 

@@ -23,7 +23,8 @@ func (m *Limiter) Wait(ctx context.Context, key string) error { return m.WaitN(c
 // Callers that wait for one key are admitted in the order in which they came, each when its
 // hits fit: nobody overtakes a caller who waits for more hits. A caller whose context ends
 // leaves its place to the next one. Allow does not queue, so it can take hits that somebody
-// waits for.
+// waits for. Refund and Forget wake nobody: the first caller asks again when the wait is over
+// that its last denial stated.
 //
 // It returns [ErrWouldWait] at once if the hits never fit, or if they cannot fit before ctx's
 // deadline with the callers ahead, and [ErrTooManyWaiting] if too many callers wait already.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -365,6 +366,33 @@ func TestLostHeader(t *testing.T) {
 	disk.Put(name, data)
 	if got, events := dumped(t, disk); len(got) != 0 || len(events) != 1 || !errors.Is(events[0].Err, format.ErrHeader) {
 		t.Errorf("got %d keys, events %v, want the loss of the header", len(got), events)
+	}
+}
+
+// A file that comes from another directory is told, not loaded, and kept.
+func TestFileOfAnotherDirectory(t *testing.T) {
+	t.Parallel()
+	disk, other := fill(t, 10, 1), fill(t, 20, 1)
+	if err := datadir.CompactOf(disk); err != nil {
+		t.Fatal(err)
+	}
+	foreign := other.Names()[0]
+	if slices.Contains(disk.Names(), foreign) {
+		t.Fatalf("got %v, want a second file", disk.Names())
+	}
+	// The newest file lacks the sign that it has all keys, so that the one before it is needed.
+	own := disk.Names()[0]
+	disk.Put(own, disk.Data(own)[:format.HeaderSize])
+	disk.Put(foreign, other.Data(foreign))
+	got, events := dumped(t, disk)
+	if len(got) != 0 || len(events) != 1 || events[0].File != foreign || !strings.Contains(events[0].String(), "another directory") {
+		t.Errorf("got %d keys, events %v, want that %s is of another directory", len(got), events, foreign)
+	}
+	if err := datadir.CompactOf(disk); err != nil {
+		t.Fatal(err)
+	}
+	if kept := disk.Data(foreign + ".damaged"); !bytes.Equal(kept, other.Data(foreign)) {
+		t.Errorf("got %v, want the file kept", disk.Names())
 	}
 }
 

@@ -133,8 +133,8 @@ func (s *Store) report(needed []*segment, l *loader) (damage int64) {
 	return damage
 }
 
-// follow makes w append to the last file if it is intact, and otherwise begin another one
-// with a compaction.
+// follow makes w append to the last file if it is intact and has all keys, and otherwise begin
+// another one with a compaction.
 func (w *writer) follow(segments, needed, superfluous []*segment) {
 	if len(segments) == 0 {
 		w.broken = true
@@ -142,16 +142,15 @@ func (w *writer) follow(segments, needed, superfluous []*segment) {
 	}
 	last := segments[len(segments)-1]
 	w.header.File = last.number
-	sound := true
-	for _, p := range needed {
-		sound = sound && !p.damaged()
-	}
 	w.hurry = len(needed) > 1 // incomplete compactions must not accumulate
-	if !sound || last.whole == 0 || last.frames == 0 {
+	// A last file that has all keys and is intact is the only one that is needed. Of many
+	// files that lack keys, the last one is continued, too: processes that are killed before they
+	// have written all keys must not each leave a copy of most of them.
+	partial := last.whole == 0
+	if last.damaged() || last.frames == 0 || partial && len(segments) <= manyFiles {
 		w.old, w.broken = segments, true
 		return
 	}
-	w.old = superfluous
 	f, err := w.disk.extend(last.name, last.good)
 	if err != nil {
 		w.old, w.broken = segments, true
@@ -163,6 +162,13 @@ func (w *writer) follow(segments, needed, superfluous []*segment) {
 	w.synced, w.saved = false, true
 	w.stats.fileMade(w.name, w.size)
 	w.reset()
+	if partial { // a compaction is due, once the process has lived for a while
+		w.old = segments[:len(segments)-1]
+		w.live = needed[0].whole
+		w.grown, w.postponed = max(w.live, leastGrowth), time.Now().Add(10*retry)
+		return
+	}
+	w.old = superfluous
 	w.dropOld()
 }
 

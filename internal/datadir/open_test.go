@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -319,6 +320,45 @@ func TestReceiptsAndBansGoOn(t *testing.T) {
 		t.Errorf("a login after a restart: got %+v, want a ban of a day", d)
 	}
 	end()
+}
+
+// A receipt of an outage in which the shared store's secret was never known is valid in the next
+// process, because the directory keeps its hold.
+func TestReceiptsOfOutagesGoOn(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{{
+		Name: "tokens", Per: []string{"team"}, Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: time.Hour,
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &far{Opened: storetest.NewModel()}
+	f.away.Store(true)
+	disk := datadir.NewDisk()
+	next := func() (*weir.Engine, func()) {
+		s := mustOpen(t, disk)
+		e, err := weir.NewEngine(set, weir.WithStore(&link{far: f}), weir.WithLocal(s, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, func() {
+			if err := errors.Join(e.Close(), s.Close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	e, end := next()
+	request := weir.Request{Attributes: weir.Attributes("team", "red")}
+	d, err := e.Take(t.Context(), request)
+	if err != nil || d.Receipt.IsZero() {
+		t.Fatalf("got %+v, %v, want a receipt", d, err)
+	}
+	end()
+	e, end = next()
+	defer end()
+	if d, err = e.Cancel(t.Context(), d.Receipt, request); err != nil || !d.Usages[0].Held {
+		t.Errorf("cancel after a restart: got %+v, %v, want that the hold was found", d, err)
+	}
 }
 
 // An engine counts in the store as in memory, and its next process goes on.

@@ -84,7 +84,26 @@ func list(d disk) ([]*segment, error) {
 		}
 	}
 	slices.SortFunc(segments, func(p, q *segment) int { return cmp.Compare(p.number, q.number) })
+	refuseForeign(segments)
 	return segments, nil
+}
+
+// errForeign is the error of a file with another secret than the newest one.
+var errForeign = errors.New("it is a file of another directory, because its secret is not that of the newest file")
+
+// refuseForeign makes files whose secret is not that of the newest one damaged: their keys would
+// never be found.
+func refuseForeign(segments []*segment) {
+	var newest *segment
+	for _, p := range slices.Backward(segments) {
+		switch {
+		case !p.valid:
+		case newest == nil:
+			newest = p
+		case p.header.Secret != newest.header.Secret:
+			p.valid, p.trouble = false, errForeign
+		}
+	}
 }
 
 // readHeader reads the header of p, or its copy in a frame. Its error is one of a later

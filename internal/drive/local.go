@@ -122,11 +122,8 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 	if !anyDenies(part.ops[from:]) {
 		return nil
 	}
-	part.denied = true
-	for i := range part.ops[from:] {
-		if op := &part.ops[from+i]; op.Role == store.Enforce && !op.CountDenied {
-			op.N = 0 // memory has counted none of these
-		}
+	if !part.denied {
+		part.denied, part.deniedFrom = true, from
 	}
 	return nil
 }
@@ -155,7 +152,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	var ops []store.Op
 	var of []int
 	for i := range t.inLocal.ops {
-		if op := &t.inLocal.ops[i]; op.N > 0 && op.Result.Allowed && pick(op) {
+		if op := &t.inLocal.ops[i]; op.N > 0 && op.Result.Allowed && !t.inLocal.refused(i) && pick(op) {
 			ops, of = append(ops, *op), append(of, i)
 		}
 	}

@@ -148,8 +148,17 @@ type localOps struct {
 	ops    []store.Op
 	of     []int              // ops[i] belongs to of[i]
 	limits []*window.Compiled // of the store; ops have shares of them
-	denied bool               // one of the ops denies
 	call   [1]store.Call
+
+	denied     bool // one of the ops denies
+	deniedFrom int  // the first of those that memory has decided together with it
+}
+
+// refused reports whether memory has counted nothing for ops[i], because it has denied the take
+// of which it is a part.
+func (l *localOps) refused(i int) bool {
+	op := &l.ops[i]
+	return l.denied && i >= l.deniedFrom && op.Role == store.Enforce && !op.CountDenied
 }
 
 func (l *localOps) reset() {

@@ -142,6 +142,11 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 	for _, h := range e.holds {
 		op := e.op(h.n)
 		op.Hold = &store.Hold{Hold: h.Hold, NoStrike: true}
+		if w := &e.limit.Window; w.Kind == window.KindFixed && h.At.Add(w.Length) > now {
+			// The store's window may begin with the report. What the hold costs would count in no window
+			// if it was taken before that. The store dates it at its own now, which is earlier.
+			op.Hold.At = h.End
+		}
 		ops = append(ops, op)
 	}
 	return ops

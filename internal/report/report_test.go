@@ -236,6 +236,67 @@ func TestChangesOfATakenReport(t *testing.T) {
 	})
 }
 
+// What a hold of an outage costs counts in the window that its report begins, whether it is
+// settled afterwards or ends by itself.
+func TestHoldsBeginWindows(t *testing.T) {
+	t.Parallel()
+	limit := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Fixed(time.Hour), Hold: time.Minute})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f, nil)
+		defer r.Close()
+		f.gone("circuit-open")
+		var ops []store.Op
+		for i := range byte(2) {
+			op := *of(limit, "team", "")
+			op.N, op.Hold = 7, &store.Hold{Hold: window.Hold{ID: [12]byte{i + 1}}}
+			op.Hold.Decided = window.At(time.Now())
+			r.Hold(&op, limit, 9)
+			ops = append(ops, op)
+			time.Sleep(10 * time.Second)
+		}
+		f.back()
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 18})
+		if err := store.Do(t.Context(), f, store.Settle, ops[:1]); err != nil || !ops[0].Result.Held || ops[0].Result.Used != 16 {
+			t.Errorf("settled: got %+v, %v, want 7 and 9 used", ops[0].Result, err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := f.used(t, &ops[0]); got != 16 {
+			t.Errorf("after the other one has ended: got %d used, want 16", got)
+		}
+	})
+}
+
+// Long keys are sent a few at a time, so that they do not make the reports of others late.
+func TestLongKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const keys, long = 100, 30_000
+		f := newFar()
+		r := report.New(f, nil)
+		defer r.Close()
+		f.gone("circuit-open")
+		for i := range keys {
+			r.Add(of(hourly, fmt.Sprintf("%*d", long, i), ""), hourly, 1)
+		}
+		most, before := int64(0), int64(0)
+		f.under = func() {
+			if f.away.Load() == nil {
+				most = max(most, f.calls.Load()-before)
+			}
+			before = f.calls.Load()
+		}
+		f.back()
+		time.Sleep(time.Second)
+		r.Close()
+		wantStats(t, r, report.Stats{Recorded: keys})
+		if most*long > 64<<10 {
+			t.Errorf("got %d keys of %d bytes in one call of the store, want at most 64 KiB", most, long)
+		}
+	})
+}
+
 // The first call that the store answers starts the report.
 func TestReportsAfterAnAnswer(t *testing.T) {
 	t.Parallel()

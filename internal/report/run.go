@@ -8,8 +8,13 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// batchSize is how many entries are sent in one batch.
-const batchSize = 128
+const (
+	// batchSize is how many entries are sent in one batch.
+	batchSize = 128
+	// batchBytes is how many bytes their keys have at most, unless a batch is one entry. Long keys
+	// could make a batch late, and all hits in it lost.
+	batchBytes = 64 << 10
+)
 
 // foreign is the reason of a store in which something other than a counter has the name of the
 // key. Calls for other keys are answered.
@@ -90,7 +95,7 @@ func (r *Reporter) flush() (reached bool, unsent int) {
 			break
 		}
 		r.mu.Lock()
-		batch := r.table.take(batchSize, now())
+		batch := r.table.take(batchSize, batchBytes, now())
 		r.mu.Unlock()
 		if len(batch) == 0 {
 			break

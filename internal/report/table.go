@@ -170,9 +170,16 @@ func (t *table) live(n int, now window.Instant) []*entry {
 	return found
 }
 
-// take removes up to n live entries and makes them entries in flight.
-func (t *table) take(n int, now window.Instant) []*entry {
+// take removes up to n live entries, whose keys have about most bytes together or which are
+// one, and makes them entries in flight.
+func (t *table) take(n, most int, now window.Instant) []*entry {
 	taken := t.live(n, now)
+	for i, e := range taken {
+		if most -= len(e.id.key) + len(e.id.member) + len(e.together); most < 0 && i > 0 {
+			taken = taken[:i]
+			break
+		}
+	}
 	for _, e := range taken {
 		delete(t.entries, e.id)
 		t.inFlight[e.id] = e

@@ -182,6 +182,14 @@ func TestSecretIsLost(t *testing.T) {
 		t.Errorf("after the loss: got another secret")
 	}
 	n.Must("FLUSHALL")
+	if err := s.RotateSecret(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Secrets(false); len(got) != 2 || got[1] != before[0] {
+		t.Errorf("rotated after a loss: got %d secrets, want a new one and the one before", len(got))
+	}
+	before = slices.Clone(s.Secrets(false)[:1])
+	n.Must("FLUSHALL")
 	other := openURL(t, at(n.Addr())).Secrets(false) // made it before s looked
 	redistest.Eventually(t, "the other secret is known", func() bool { return len(s.Secrets(true)) == 2 })
 	if got := s.Secrets(false); got[0] != other[0] || got[1] != before[0] {

@@ -149,7 +149,11 @@ func (k *Secrets) agree(own *Secret) (Secret, error) {
 func (k *Secrets) Rotate(ctx context.Context, keep time.Duration) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	old, err := k.agree(newSecret())
+	own := k.known.Load() // for a server that has lost its keys
+	if own == nil {
+		own = newSecret()
+	}
+	old, err := k.agree(own)
 	if err != nil {
 		return fmt.Errorf("rotate the secret: %w", err)
 	}

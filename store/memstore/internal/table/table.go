@@ -76,14 +76,19 @@ func (t *Table) Find(h Hash) Ref {
 }
 
 // Put makes state, which is not empty and not part of the table, the state of
-// h, which Find found at r. The key expires at the given instant. Put may drop
-// expired keys to free slots, h among them, and returns how many.
+// h, which Find found at r. It does not read the state that h had. The key expires at
+// the given instant. Put may drop expired keys to free slots, and returns how many.
 func (t *Table) Put(r Ref, h Hash, state []uint64, expires int64, e Expiry) (reclaimed int) {
 	if r.segment == nil {
 		t.begin()
 		r = t.Find(h)
 	}
 	for !r.segment.put(r.slot, h, state) {
+		if r.known { // freeSlots reads all states, and the one that this one replaces may be half changed
+			i, _ := find(r.segment.slots, h)
+			r.segment.remove(i)
+			t.keys--
+		}
 		reclaimed += t.freeSlots(h, grown(1, len(state)), e)
 		r = t.Find(h)
 	}

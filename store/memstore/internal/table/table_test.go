@@ -8,10 +8,19 @@ import (
 	"github.com/weirhq/weir/store/memstore/internal/table"
 )
 
-// first is the expiry of the tests: a key expires at its state's first word.
+// first is the expiry of the tests: a key expires at its state's first word. It cannot read
+// a state that is torn.
 type first struct{}
 
-func (first) Expires(state []uint64) int64 { return int64(state[0]) }
+func (first) Expires(state []uint64) int64 {
+	if state[0] == torn {
+		panic("a state was read while it is replaced")
+	}
+	return int64(state[0])
+}
+
+// torn is the first word of a state that a caller has changed in part before it replaces it.
+const torn = 1 << 63
 
 func at(horizon int64) table.Expiry { return table.Expiry{Lives: first{}, Horizon: horizon} }
 
@@ -33,6 +42,9 @@ func (p *pair) put(h table.Hash, n int, life int64) {
 	}
 	before := p.table.Keys()
 	known := p.table.Find(h).Known()
+	if known {
+		p.table.Find(h).State()[0] = torn
+	}
 	reclaimed := p.table.Put(p.table.Find(h), h, state, p.now+life, at(p.now))
 	if got := p.table.Keys() - before + reclaimed; got != 1 && !known {
 		p.Fatalf("new key: got %d keys more and %d reclaimed, want 1 more", got-reclaimed, reclaimed)
