@@ -20,6 +20,10 @@ import (
 
 func TestTakeAllocatesNothing(t *testing.T) {
 	takesNothing(t, engine(t, twoRules))
+	takesNothing(t, engine(t, []rule.Rule{
+		{Name: "given", Per: []string{"user"}, Quota: &rule.Quota{Of: "quota", Most: 1000}, Window: window.Sliding(time.Hour)},
+		{Name: "team", Per: []string{"team"}, Quota: &rule.Quota{Of: "quota", Most: 5000}, Window: window.Fixed(time.Hour)},
+	}))
 }
 
 // Nor does a take that rules after a verdict count.
@@ -43,7 +47,7 @@ func TestRestAllocatesNothing(t *testing.T) {
 
 func takesNothing(t *testing.T, e *weir.Engine) {
 	t.Helper()
-	req := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red")}
+	req := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "team", "red", "quota", "7")}
 	var d weir.Decision
 	got := testing.AllocsPerRun(1000, func() {
 		if err := e.Do(context.Background(), store.Take, &req, &d); err != nil {

@@ -293,6 +293,29 @@ func ExampleEngine_Take_plans() {
 	// free 1
 }
 
+// The quota may be the value of an attribute, with which the caller is trusted.
+func ExampleEngine_Take_ownLimit() {
+	others := int64(100)
+	e := newEngine(rule.Rule{
+		Name: "calls", Per: []string{"customer"},
+		Quota: &rule.Quota{Of: "customer_limit", Most: 100_000, Else: &others}, Window: window.Calendar(window.Month, nil),
+	})
+	defer e.Close()
+	for _, words := range []string{"customer=acme customer_limit=5000", "customer=acme customer_limit=8000", "customer=acme", "customer=acme customer_limit=many"} {
+		d, err := e.Take(context.Background(), request(words))
+		if err != nil {
+			fmt.Println(err)
+			break
+		}
+		fmt.Println(d.Usages[0].Used, "of", d.Usages[0].Quota)
+	}
+	// Output:
+	// 1 of 5000
+	// 2 of 8000
+	// 3 of 100
+	// weir: attributes.customer_limit: rule calls: attribute "customer_limit" is "many", want a whole number from 0 on
+}
+
 // Every condition has to hold; a list is any of its values.
 func ExampleEngine_Take_matchers() {
 	offices, _ := rule.Address("192.0.2.0/24")

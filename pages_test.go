@@ -283,8 +283,8 @@ func TestSizing(t *testing.T) {
 		{costs, "memory: one key (a bucket, a fixed window, or a sliding one with up to three hits)", cell(results, "## A million keys in memory", "weir bucket", 8)},
 		{costs, "CPU: a decision of one rule in the library", cell(results, interfaces, "library, Engine with one rule", 1)},
 		{costs, "CPU: a take over HTTP", cell(results, interfaces, "HTTP, POST /v1/take", 1)},
-		{costs, "CPU: a take over HTTP and Redis: weir", cell(results, interfaces, "HTTP, POST /v1/take, over Redis", 1)},
-		{costs, "CPU: the same: Redis", cell(results, interfaces, "HTTP, POST /v1/take, over Redis", 2)},
+		{costs, "CPU of weir: a take over HTTP, with Redis", cell(results, interfaces, "HTTP, POST /v1/take, over Redis", 1)},
+		{costs, "CPU of Redis: the same take", cell(results, interfaces, "HTTP, POST /v1/take, over Redis", 2)},
 	} {
 		if got := cell(page, c.part, c.name, 1); math.Abs(got-c.want) > 0.1*c.want {
 			t.Errorf("%s: got %v, and the results have %v", c.name, got, c.want)

@@ -20,7 +20,8 @@ type later struct{ wait time.Duration }
 
 func (l later) Error() string { return fmt.Sprintf("try again in %v", l.wait) }
 
-// work runs a job while it holds a slot of its tenant.
+// work runs a job while it holds a slot of its tenant. Call it in Worker.Work of river, or in
+// middleware of asynq (ServeMux.Use), with the job as what it runs.
 func work(ctx context.Context, e *weir.Engine, kind, tenant string, job func(context.Context) error) error {
 	r := weir.Request{Attributes: weir.Attributes("action", "job", "kind", kind, "tenant", tenant)}
 	d, err := e.Take(ctx, r)

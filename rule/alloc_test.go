@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -26,18 +27,22 @@ func TestNoAllocations(t *testing.T) {
 		{Name: "peers", When: when("user", digits), Measure: window.Distinct, Of: "peer", Trigger: 5, Window: window.Sliding(time.Hour)},
 		{Name: "spend", When: when("action", rule.Equal("buy")), Per: []string{"user"}, Measure: window.Sum, Of: "cents",
 			Quota: &rule.Quota{By: "plan", Cases: map[string]int64{"free": 5}}, Window: window.Sliding(time.Hour)},
+		{Name: "calls", Quota: &rule.Quota{Of: "cents", Most: 100}, Window: window.Sliding(time.Hour)},
 		{Name: "large", When: when("cents", rule.Within(rule.Range{})), Then: rule.Deny},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := vector(set, map[string]string{"ip": "10.1.2.3", "user": " 42 ", "action": "buy", "cents": "12", "plan": "free", "peer": "7"})
+	var limits ruleset.Limits
 	dst, key := make([]int, 0, set.Len()), make([]byte, 0, 64)
 	allocs := testing.AllocsPerRun(100, func() {
 		dst = set.Compiled().Match(values, dst[:0], false)
 		for _, i := range dst {
 			key = set.Compiled().AppendKey(key[:0], i, values)
-			set.Compiled().LimitOf(i, values)
+			if _, err := set.Compiled().LimitOf(i, values, &limits); err != nil {
+				t.Fatal(err)
+			}
 		}
 		set.Compiled().ReadableKey(2, values)
 		set.Compiled().Member(1, values)
@@ -45,8 +50,8 @@ func TestNoAllocations(t *testing.T) {
 			t.Fatalf("got %d, %v, want 12", n, err)
 		}
 	})
-	if len(dst) != 4 || allocs != 0 {
-		t.Errorf("got %v allocations for %d rules, want 0 for 4", allocs, len(dst))
+	if len(dst) != 5 || allocs != 0 {
+		t.Errorf("got %v allocations for %d rules, want 0 for 5", allocs, len(dst))
 	}
 }
 

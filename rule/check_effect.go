@@ -123,15 +123,23 @@ func (c *checker) checkQuota() {
 			c.fault(field, "%d: want 0 to %d", n, window.MaxHits)
 		}
 	}
-	if q.By == "" {
+	switch {
+	case q.By != "" && q.Of != "":
+		c.fault("limit.of", "a quota depends on one attribute, by or of: drop one of them")
+	case q.Of == "" && q.Most != 0:
+		c.fault("limit.most", "goes with of")
+	case q.Of != "" && (q.Most < 1 || q.Most > window.MaxHits):
+		c.fault("limit.most", "%d: want the highest quota, 1 to %d", q.Most, window.MaxHits)
+	case q.Of != "" && len(q.Cases) > 0:
+		c.fault("limit.by", "names no attribute")
+	case q.By != "" && len(q.Cases) == 0:
+		c.fault("limit", "names no value of %q and its quota", q.By)
+	case q.Attribute() == "":
 		within("limit", q.Value)
 		if len(q.Cases) > 0 || q.Else != nil {
 			c.fault("limit.by", "names no attribute")
 		}
 		return
-	}
-	if len(q.Cases) == 0 {
-		c.fault("limit", "names no value of %q and its quota", q.By)
 	}
 	for _, value := range q.caseNames() {
 		if value == "" {

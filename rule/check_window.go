@@ -47,9 +47,15 @@ func (c *checker) checkWindow() {
 		}
 	}
 	q := r.Quota
-	if q.By == "" {
+	if q.Attribute() == "" {
 		each("limit", q.Value)
 		return
+	}
+	if q.Of != "" {
+		each("limit.most", q.Most)
+		if r.Window.Kind == window.KindBucket {
+			each("limit.most", hardest(&r.Window, q.Most))
+		}
 	}
 	for _, value := range q.caseNames() {
 		each("limit."+value, q.Cases[value])
@@ -59,10 +65,29 @@ func (c *checker) checkWindow() {
 	}
 }
 
+// hardest returns the quota from 1 to most with which the largest products occur in w, a
+// bucket. With a burst that is the slowest rate, and otherwise the largest quota that has no
+// common divisor with the length.
+func hardest(w *window.Window, most int64) int64 {
+	if w.Burst > 0 {
+		most = min(most, 1)
+	}
+	for n := most; n > 1; n-- {
+		a, b := n, int64(w.Length/time.Microsecond)
+		for b != 0 {
+			a, b = b, a%b
+		}
+		if a == 1 {
+			return n
+		}
+	}
+	return most
+}
+
 // checkLimit adds the faults of limit with a quota, which stands
 // at field in a rules file.
 func (c *checker) checkLimit(field string, limit window.Limit, quota int64) {
-	if quota > window.MaxHits || limit.Measure > window.Distinct {
+	if max(quota, limit.Highest) > window.MaxHits || limit.Measure > window.Distinct {
 		return // reported already
 	}
 	limit.Quota = quota

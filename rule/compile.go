@@ -1,8 +1,6 @@
 package rule
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 
 	"github.com/weirhq/weir/internal/ruleset"
@@ -61,14 +59,18 @@ func (r *Rule) limits(c *ruleset.Rule) {
 	switch {
 	case r.Kind() == KindVerdict:
 		return
-	case r.Kind() != KindLimit || r.Quota.By == "":
+	case r.Kind() != KindLimit || r.Quota.Attribute() == "":
 		limit := r.limit()
 		limit.Quota = r.number()
 		c.Limit = window.MustCompile(limit)
 		return
 	}
 	limit := r.limit()
-	c.By, c.Known = r.Quota.By, Equal(r.Quota.caseNames()...)
+	c.By, c.Known = r.Quota.Attribute(), Equal(r.Quota.caseNames()...)
+	if r.Quota.Of != "" {
+		limit.Quota = r.Quota.Most
+		c.Limit = window.MustCompile(limit)
+	}
 	c.Cases = make(map[string]*window.Compiled, len(r.Quota.Cases))
 	for value, quota := range r.Quota.Cases {
 		limit.Quota = quota
@@ -95,8 +97,8 @@ func (r *Rule) number() int64 {
 // values.
 func (r *Rule) limit() window.Limit {
 	highest := int64(0)
-	if r.Quota != nil && r.Quota.By != "" {
-		highest = r.Quota.highest()
+	if r.Quota != nil && r.Quota.Attribute() != "" {
+		highest = r.Quota.Highest()
 	}
 	return window.Limit{
 		Highest: highest, Measure: r.Measure, Window: r.window(), After: r.After,
@@ -126,17 +128,3 @@ func (r *Rule) window() window.Window {
 	}
 	return w
 }
-
-// highest returns the largest of the quotas that depend on an attribute.
-func (q *Quota) highest() (most int64) {
-	for _, n := range q.Cases {
-		most = max(most, n)
-	}
-	if q.Else != nil {
-		most = max(most, *q.Else)
-	}
-	return most
-}
-
-// caseNames returns the values with a separate quota, sorted.
-func (q *Quota) caseNames() []string { return slices.Sorted(maps.Keys(q.Cases)) }

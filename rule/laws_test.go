@@ -53,7 +53,8 @@ func FuzzMatch(f *testing.F) {
 				if want := holds(&rules[i], request); got != want || got != (len(reasons) == 0) {
 					t.Fatalf("rule %d: got %v, %v, want %v for %v", i, got, reasons, want, request)
 				}
-				if got && rules[i].Kind() != rule.KindVerdict && set.Compiled().LimitOf(i, values) == nil {
+				limit, err := set.Compiled().LimitOf(i, values, nil)
+				if got && rules[i].Kind() != rule.KindVerdict && limit == nil && err == nil {
 					t.Fatalf("rule %d: got no limit for %v", i, request)
 				}
 			}
@@ -105,6 +106,9 @@ func holds(r *rule.Rule, request map[string]string) bool {
 	if r.Of != "" && value(r.Of) == "" {
 		return false
 	}
+	if r.Quota != nil && r.Quota.Of != "" && r.Quota.Else == nil {
+		return value(r.Quota.Of) != ""
+	}
 	if r.Quota != nil && r.Quota.By != "" && r.Quota.Else == nil {
 		_, ok := r.Quota.Cases[value(r.Quota.By)]
 		return ok
@@ -131,6 +135,9 @@ func randomRule(r *rand.Rand, i int) rule.Rule {
 		ru.Measure, ru.Of = window.Sum, attribute()
 	case 3:
 		ru.Quota = &rule.Quota{By: attribute(), Cases: map[string]int64{"x": 1, "z": 3}}
+		if r.IntN(2) == 0 {
+			ru.Quota = &rule.Quota{Of: attribute(), Most: 5}
+		}
 		if r.IntN(2) == 0 {
 			ru.Quota.Else = new(int64)
 		}
@@ -295,7 +302,9 @@ func TestLookups(t *testing.T) {
 			t.Errorf("%s: got allows %v, want %v", set.Rule(i).Name, got, want)
 		}
 	}
-	if set.Compiled().LimitOf(0, []string{"", "ann"}) != set.Compiled().LimitOf(0, []string{"", "bob"}) {
+	ann, _ := set.Compiled().LimitOf(0, []string{"", "ann"}, nil)
+	bob, _ := set.Compiled().LimitOf(0, []string{"", "bob"}, nil)
+	if ann == nil || ann != bob {
 		t.Error("got two pointers to one limit, want one")
 	}
 }

@@ -5,6 +5,8 @@
 package rule
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/window"
@@ -108,18 +110,54 @@ type Rule struct {
 	MaxKeys int64
 }
 
-// Quota is how much a rule admits: one number, or one number for each value of
-// an attribute.
+// Quota is how much a rule admits: one number, one number for each value of an
+// attribute, or the number that a request has in an attribute.
 type Quota struct {
-	Value int64 // the quota, when By is empty
+	Value int64 // the quota, when By and Of are empty
 
 	// By names an attribute, and Cases holds the quota for each of its values.
-	// Else is the quota for every other value and for a missing attribute. If
-	// Else is nil, the rule does not match such requests.
 	By    string
 	Cases map[string]int64
-	Else  *int64
+
+	// Of names an attribute whose value is the quota, so callers must be trusted with
+	// it. The value is a whole number from 0 on; any other is an error of the request.
+	// Most, which is required then, is the highest quota: larger values count as Most.
+	// The state of a key has the size and the precision that Most needs, whatever the
+	// quota of the request.
+	Of   string
+	Most int64
+
+	// Else is the quota for every other value of By, and for requests without the
+	// attribute By or Of. If Else is nil, the rule does not match such requests.
+	Else *int64
 }
+
+// Attribute returns the name of the attribute that the quota depends on, By or Of. It is
+// empty if the quota is one number.
+func (q *Quota) Attribute() string {
+	if q.By != "" {
+		return q.By
+	}
+	return q.Of
+}
+
+// Highest returns the largest quota that a request can have.
+func (q *Quota) Highest() int64 {
+	if q.Attribute() == "" {
+		return q.Value
+	}
+	most := q.Most
+	for _, n := range q.Cases {
+		most = max(most, n)
+	}
+	if q.Else != nil {
+		most = max(most, *q.Else)
+	}
+	return most
+}
+
+// caseNames returns the values with a separate quota, sorted.
+func (q *Quota) caseNames() []string { return slices.Sorted(maps.Keys(q.Cases)) }
 
 // Kind is the kind of a rule.
 type Kind uint8

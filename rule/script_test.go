@@ -118,7 +118,9 @@ func (s *script) keys(out *strings.Builder, values []string) {
 	for _, i := range s.set.Compiled().Match(values, nil, false) {
 		r := s.set.Rule(i)
 		fmt.Fprintf(out, "%s: %q, bytes %q", r.Name, s.set.Compiled().ReadableKey(i, values), s.set.Compiled().AppendKey(nil, i, values))
-		if compiled := s.set.Compiled().LimitOf(i, values); compiled != nil {
+		if compiled, err := s.set.Compiled().LimitOf(i, values, nil); err != nil {
+			fmt.Fprintf(out, ", %v", err)
+		} else if compiled != nil {
 			l := *compiled.Limit
 			fmt.Fprintf(out, ", quota %d in %s", l.Quota, l.Window)
 			if l.Window.Precision > 0 {
@@ -311,13 +313,17 @@ func (s *script) setting(t *testing.T, d *datatest.TestData, r *rule.Rule, setti
 	}
 }
 
-// quota reads 5, or plan(free:10,pro:100,else:5).
+// quota reads 5, plan(free:10,pro:100,else:5), or of(customer_limit,most:1000,else:5).
 func quota(value string, number func(string) int64) *rule.Quota {
 	by, cases, chosen := strings.Cut(strings.TrimSuffix(value, ")"), "(")
 	if !chosen {
 		return &rule.Quota{Value: number(value)}
 	}
 	q := &rule.Quota{By: by, Cases: map[string]int64{}}
+	if by == "of" {
+		q.By = ""
+		q.Of, cases, _ = strings.Cut(cases, ",")
+	}
 	for c := range strings.SplitSeq(cases, ",") {
 		name, n, ok := strings.Cut(c, ":")
 		switch quota := int64(0); {
@@ -325,6 +331,8 @@ func quota(value string, number func(string) int64) *rule.Quota {
 		case name == "else":
 			quota = number(n)
 			q.Else = &quota
+		case name == "most" && by == "of":
+			q.Most = number(n)
 		default:
 			q.Cases[name] = number(n)
 		}

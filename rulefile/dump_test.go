@@ -89,7 +89,7 @@ var kinds = map[rule.Kind]string{
 }
 
 func dumpQuota(q *rule.Quota) string {
-	if q.By == "" {
+	if q.Attribute() == "" {
 		return fmt.Sprint(q.Value)
 	}
 	cases := make([]string, 0, len(q.Cases))
@@ -99,6 +99,9 @@ func dumpQuota(q *rule.Quota) string {
 	slices.Sort(cases)
 	if q.Else != nil {
 		cases = append(cases, fmt.Sprintf("else:%d", *q.Else))
+	}
+	if q.Of != "" {
+		return fmt.Sprintf("of %s, most %d %v", q.Of, q.Most, cases)
 	}
 	return fmt.Sprintf("by %s %v", q.By, cases)
 }

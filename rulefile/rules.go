@@ -132,13 +132,19 @@ func (p *pass) after(n *node, zone *time.Location) window.After {
 	}
 }
 
-// quota reads a number, or numbers by the value of an attribute.
+var quotaKeys = []string{"of", "most", "else"}
+
+// quota reads a number, numbers by the value of an attribute, or the attribute whose value
+// is the number.
 func (p *pass) quota(n *node) *rule.Quota {
 	if n == nil {
 		return nil
 	}
 	if n.kind != aTable {
 		return &rule.Quota{Value: p.whole(n, 0, window.MaxHits)}
+	}
+	if n.get("by") == nil && n.get("of") != nil {
+		return p.quotaOf(n)
 	}
 	q := &rule.Quota{Cases: map[string]int64{}}
 	for _, e := range p.unique(n) {
@@ -154,6 +160,22 @@ func (p *pass) quota(n *node) *rule.Quota {
 	}
 	if n.get("by") == nil {
 		p.fault(n, "limit has no by: want a number, or {by: plan, free: 10, pro: 1000, else: 5}")
+	}
+	return q
+}
+
+// quotaOf reads the table of a quota that is the value of an attribute.
+func (p *pass) quotaOf(n *node) *rule.Quota {
+	before := len(p.faults)
+	f := p.fields(n, quotaKeys)
+	complete := before == len(p.faults) // otherwise a misspelt key may be the missing one
+	q := &rule.Quota{Of: p.text(f["of"]), Most: p.whole(f["most"], 1, window.MaxHits)}
+	if complete && f["most"] == nil {
+		p.fault(n, "limit has no most, the highest quota: want {of: customer_limit, most: 100_000, else: 100}")
+	}
+	if f["else"] != nil {
+		other := p.whole(f["else"], 0, window.MaxHits)
+		q.Else = &other
 	}
 	return q
 }

@@ -11,10 +11,16 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// missingElse warns of a limit by the value of an attribute without a limit for other values.
+// missingElse warns of a limit that depends on an attribute, without a limit for other requests.
 func (l *linter) missingElse(i int) {
 	r := &l.rules[i]
-	if r.Quota == nil || r.Quota.By == "" || r.Quota.Else != nil {
+	if r.Quota == nil || r.Quota.Attribute() == "" || r.Quota.Else != nil {
+		return
+	}
+	if of := r.Quota.Of; of != "" {
+		if !slices.ContainsFunc(r.When, func(c rule.Condition) bool { return c.Attribute == of && !c.Test.Holds("") }) {
+			l.warn(i, "missing-else", l.field(i, "limit"), "limit has no else: requests without %s are not limited", of)
+		}
 		return
 	}
 	for _, c := range r.When {
@@ -53,17 +59,20 @@ func (l *linter) unreachable(i int) {
 	}
 }
 
-// quotas returns the numbers that a rule can compare its count with.
+// quotas returns the numbers that a rule can compare its count with, or their bounds.
 func quotas(r *rule.Rule) []int64 {
 	switch {
 	case r.Quota == nil && r.Trigger > 0:
 		return []int64{r.Trigger}
 	case r.Quota == nil:
 		return nil
-	case r.Quota.By == "":
+	case r.Quota.Attribute() == "":
 		return []int64{r.Quota.Value}
 	}
 	all := slices.Collect(maps.Values(r.Quota.Cases))
+	if r.Quota.Of != "" {
+		all = []int64{0, r.Quota.Most}
+	}
 	if r.Quota.Else != nil {
 		all = append(all, *r.Quota.Else)
 	}
@@ -198,7 +207,7 @@ func (l *linter) covers(j, i int) bool {
 	if a.Hold > 0 || b.Hold > 0 || a.Ban != (window.Ban{}) || b.Ban != (window.Ban{}) {
 		return false // what is held can be corrected or last longer, and a ban empties a window
 	}
-	if a.Measure != b.Measure || a.Of != b.Of || a.CountDenied || len(b.Feedback) > 0 || b.Quota.By != "" {
+	if a.Measure != b.Measure || a.Of != b.Of || a.CountDenied || len(b.Feedback) > 0 || b.Quota.Attribute() != "" {
 		return false
 	}
 	if slices.ContainsFunc(b.Per, func(name string) bool { return !slices.Contains(a.Per, name) }) {

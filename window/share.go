@@ -19,3 +19,11 @@ func (l *Compiled) Share(nodes int64) *Compiled {
 	share.Quota, share.Window.Burst, share.After.Count = part(share.Quota), part(share.Window.Burst), part(share.After.Count)
 	return compile(share, l.holds)
 }
+
+// WithQuota returns l with another quota, for rules whose quota comes with the request. The
+// caller guarantees that [Compile] accepts the limit.
+func (l *Compiled) WithQuota(quota int64) *Compiled {
+	limit := *l.Limit
+	limit.Quota = quota
+	return compile(limit, l.holds)
+}

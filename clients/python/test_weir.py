@@ -176,9 +176,15 @@ class ClientTest(unittest.TestCase):
             self.assertEqual(fake.calls, 1)
 
     def test_not_weir(self):
-        for status, body in ((200, b"<html>"), (200, b"{}"), (200, b"[]"), (200, b""), (404, b"no")):
+        for status, body in ((200, b"<html>"), (200, b"{}"), (200, b"[]"), (200, b""), (404, b"no"), (200, b"[" * 100_000), (400, b"[" * 100_000)):
             with self.assertRaises(weir.Problem):
                 self.open(Fake(self, status, body).url).take({})
+
+    def test_waits(self):
+        for wait, want in (("7", 7.0), ("\u00b2", None), ("9" * 400, None), ("Wed, 21 Oct 2026 07:28:00 GMT", None)):
+            with self.assertRaises(weir.Problem) as caught:
+                self.open(Fake(self, 429, b"{}", Retry_After=wait).url).take({})
+            self.assertEqual(caught.exception.retry_after, want)
 
     def test_connection(self):
         # One connection serves many calls, and a connection that was closed is replaced.

@@ -17,6 +17,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import select
 import socket
 import ssl
@@ -323,14 +324,14 @@ class Client:
             value = json.loads(answer)
             if not isinstance(value, dict):
                 raise ValueError
-        except ValueError:
+        except (ValueError, RecursionError):
             value = {"detail": f"status {response.status}: the answer is not JSON; is the address that of weir?"}
             if response.status == 200:
                 raise Problem(200, value["detail"]) from None
         if response.status == 200:
             return value
         wait = response.getheader("Retry-After", "")
-        problem = _problem(value, response.status, float(wait) if wait.isdigit() else None)
+        problem = _problem(value, response.status, float(wait) if re.fullmatch("[0-9]{1,9}", wait) else None)
         if response.status >= 500 or response.status == 408:
             raise Unreachable(str(problem)) from problem
         raise problem

@@ -36,7 +36,7 @@ are empty.`,
 func newRecord() *cobra.Command {
 	return newVerb(verb{
 		name:    "record",
-		short:   "Count an action that has happened, past the limits too",
+		short:   "Count an action that has happened, even past the limits",
 		long:    "Count an action that has already happened, even past the limits.",
 		hits:    "hits to count",
 		example: "  weir record page=/home --hits 3",

@@ -23,6 +23,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/printable"
 )
 
 // client calls a running service.
@@ -63,6 +64,9 @@ func (c *client) offline(cmd *cobra.Command) {
 
 // patience is the longest wait for an answer.
 const patience = 10 * time.Second
+
+// mostAnswer is the maximum size of an answer, in bytes.
+const mostAnswer = 64 << 20
 
 // call sends body, if any, as JSON and returns the answer. A problem that the
 // service reports is an error.
@@ -108,9 +112,12 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 		return nil, fmt.Errorf("%w (is `weir serve` running there? see --addr)", err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
 	if err != nil {
 		return nil, err
+	}
+	if len(answer) > mostAnswer {
+		return nil, notWeir(fmt.Errorf("it has more than %d MiB", mostAnswer>>20))
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return nil, problem(resp.Request.URL.String(), resp.StatusCode, answer)
@@ -168,7 +175,7 @@ func problem(url string, status int, answer []byte) error {
 	case err != nil || p.Detail == "":
 		return fmt.Errorf("%s answered %d %s", url, status, http.StatusText(status))
 	}
-	return errors.New(p.Detail)
+	return errors.New(printable.Text(p.Detail))
 }
 
 // attributes parses arguments such as user=42.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,5 +32,39 @@ func TestPlainToTLS(t *testing.T) {
 	status := run([]string{"usage", "--addr", url, "posts", "user=42"}, strings.NewReader(""), &out, &errs)
 	if got := errs.String(); status != 1 || !strings.HasSuffix(got, ": the service speaks TLS: write https://\n") {
 		t.Errorf("got status %d and %s", status, got)
+	}
+}
+
+// TestHostileService calls services whose answers have control sequences, or no end.
+func TestHostileService(t *testing.T) {
+	const control = `\u001b]0;title\u0007\u001b[2J\u009b31m`
+	for name, answer := range map[string]http.HandlerFunc{
+		"an answer": func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"allowed": true, "rule": "`+control+`", "outcome": "`+control+`", "receipt": "`+control+`",
+				"verdicts": ["a", "`+control+`"], "triggered": ["`+control+`"], "limits": [{"rule": "`+control+`", "key": "`+control+`"}]}`)
+		},
+		"a problem": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"detail": "`+control+`"}`)
+		},
+		"no end": func(w http.ResponseWriter, _ *http.Request) {
+			for part := bytes.Repeat([]byte{' '}, 1<<20); ; {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		service := httptest.NewServer(answer)
+		var out, errs bytes.Buffer
+		status := run([]string{"take", "--addr", service.URL, "user=42"}, strings.NewReader(""), &out, &errs)
+		service.Close()
+		got := out.String() + errs.String()
+		if strings.ContainsAny(got, "\x1b\x07\u009b") || name != "no end" && !strings.Contains(got, "[2J") {
+			t.Errorf("%s: got %q", name, got)
+		}
+		if name == "no end" && (status != exitError || !strings.Contains(got, "more than 64 MiB")) {
+			t.Errorf("%s: got status %d and %s", name, status, got)
+		}
 	}
 }

@@ -18,11 +18,10 @@ func newDenials() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "denials [RULE] [ATTRIBUTE=VALUE…]",
 		Short: "Show why takes were denied in the last 24 hours",
-		Long: `Show the denials of the last 24 hours and their reasons, the newest one first: of
-all rules, of one, or of one key. The attributes are those that make the key: the
-rule's per. Without a rule, the denials are those of all rules whose whole key the
-attributes make. Denials while the store did not answer have no key; they may have
-concerned it, and are shown, too.
+		Long: `Show the denials of the last 24 hours and their reasons, newest first: of all rules, of
+one rule, or of one key. To name a key, give all attributes in the per of its rule. Without a
+rule, all rules are shown whose per has only attributes that are given. Denials during an outage
+of the store have no key; they are shown as well, because they may concern this one.
 
 The service keeps 10,000 denials of each rule, and ten a minute of each key.`,
 		Example: "  weir denials posts-per-hour user=42\n  weir denials user=42 --since 2h\n  weir denials posts-per-hour --since 2026-11-20T12:00:00Z --json",

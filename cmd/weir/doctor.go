@@ -14,9 +14,9 @@ func newDoctor() *cobra.Command {
 	var strict, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether a Redis server fits, before the service counts on it",
-		Long: `Check whether the servers of a shared store fit: the engine and its version,
-whether its programs exclude each other, the user's permissions, what can lose counts,
+		Short: "Check whether a Redis server is suitable, before the service relies on it",
+		Long: `Check whether the servers of a shared store are suitable: the engine and its version,
+whether scripts run one at a time, the user's permissions, what can lose counts,
 the number of connections, the round trip, the clock. Each check is one line: ok,
 unknown (the server does not show it to this user), warn or refuse, what was
 seen, what it means for limits, and how to fix it. weir serve makes the same
@@ -25,7 +25,7 @@ checks when it starts.
 The checks write scratch keys under the store's prefix and delete them. They
 count nothing.
 
-Exit status: 0 the server fits, 1 a check refuses it; with --strict, 1 also for
+Exit status: 0 the server is suitable, 1 a check refuses it; with --strict, 1 also for
 a warning.`,
 		Example: `  weir doctor --store redis://localhost
   weir doctor --store redis+cluster://host1,host2 --json`,

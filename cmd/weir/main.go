@@ -105,7 +105,7 @@ whether it may happen again.
 Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		Example: `  weir serve                               # run the service with a demo rule
   weir init rules.yaml                     # write rules to start from
-  weir check rules.yaml                    # print every fault and warning in them
+  weir check rules.yaml                    # print every error and warning in them
   weir test rules_test.yaml                # test that they decide as expected
   weir serve --rules rules.yaml            # run the service with them
   weir take action=post user=42            # ask the service for a decision

@@ -98,9 +98,18 @@ func (c *client) ask(cmd *cobra.Command, method, path string, body any, into int
 		_, err := cmd.OutOrStdout().Write(answer)
 		return err
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	into.print(w)
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	lines := strings.Split(text.String(), "\n")
+	for i, line := range lines {
+		lines[i] = printable.Text(line) // a service could send control sequences
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), strings.Join(lines, "\n"))
+	return err
 }
 
 // notWeir returns the error of an answer that is not one of the API.
@@ -189,7 +198,7 @@ func printUsages(w io.Writer, list []usage, held string) {
 			name += " (shadow)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%v%s\n",
-			name, printable.Text(u.Key), u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter, u.more(held))
+			name, u.Key, u.Used, number(u.Quota), number(u.Remaining), u.ResetAfter, u.more(held))
 	}
 }
 
@@ -246,6 +255,6 @@ func (e *explanation) print(w io.Writer) {
 		if r.Matched {
 			matches = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Rule, matches, printable.Text(strings.Join(r.Reasons, "; ")))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Rule, matches, strings.Join(r.Reasons, "; "))
 	}
 }

@@ -30,8 +30,8 @@ text that the take printed. The attributes and --hits are those of the take.`,
 }
 
 func newRenew() *cobra.Command {
-	return newEnding("renew", "Keep alive what a take holds",
-		`Keep alive what a take holds: its length (hold, or the length of the window)
+	return newEnding("renew", "Extend what a take holds",
+		`Extend what a take holds: its length (hold, or the length of the window)
 starts again now. RECEIPT is the text that the take printed. The attributes are
 those of the take. If nothing is held any more, the worker has lost its slot.`,
 		"  weir renew MHw2iM7z… action=export user=42 || exit")

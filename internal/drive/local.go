@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/store"
@@ -32,8 +33,12 @@ type Local struct {
 	// Told, when not nil, is called with the cause of each give-back that failed.
 	Told func(ctx context.Context, verb store.Verb, err error)
 
-	shares sync.Map // *window.Compiled → share
+	shares sync.Map     // *window.Compiled → share
+	kept   atomic.Int64 // in shares, or more
 }
+
+// maxShares is the maximum number of shares that are kept: quotas that come with requests can be many.
+const maxShares = 1000
 
 // share is the part of a limit that one of several nodes may admit.
 type share struct {
@@ -56,11 +61,17 @@ func (l *Local) share(limit *window.Compiled) *window.Compiled {
 		}
 	}
 	part := limit.Share(nodes)
+	if l.kept.Add(1) > maxShares {
+		l.renew()
+	}
 	l.shares.Store(limit, share{nodes, part})
 	return part
 }
 
-func (l *Local) renew() { l.shares.Clear() }
+func (l *Local) renew() {
+	l.shares.Clear()
+	l.kept.Store(0)
+}
 
 func (l *Local) answered() { l.Reports.Answered() }
 

@@ -14,7 +14,7 @@ package plan
 import (
 	"slices"
 
-	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -67,6 +67,8 @@ type Plan struct {
 
 	keys  []byte       // keys and members of ops, one behind the other; they stay where they are when keys grows
 	holds []store.Hold // of the ops
+
+	limits ruleset.Limits
 }
 
 // Make sets VerdictRule, First and Second. The error is a [*fault.Fault].
@@ -140,8 +142,12 @@ func (p *Plan) isDeferred() bool {
 // measure sets the limit of op, of rule i, what it counts and its group of keys.
 func (p *Plan) measure(op *store.Op, i int) error {
 	verb, values := p.Request.Verb, p.Request.Values
-	op.Limit = p.Rules.LimitOf(i, values)
 	r := p.Rules.Rule(i)
+	limit, err := p.Rules.LimitOf(i, values, &p.limits)
+	if err != nil {
+		return p.Rules.invalid(i, r.Quota.Of, err)
+	}
+	op.Limit = limit
 	amount := "" // that the rule sums
 	if r.Measure == window.Sum {
 		amount = p.Rules.Member(i, values)
@@ -158,7 +164,7 @@ func (p *Plan) measure(op *store.Op, i int) error {
 	case r.Measure == window.Sum:
 		n, err := p.Rules.Sum(i, values)
 		if err != nil {
-			return &fault.Fault{Path: "attributes." + r.Of, Problem: "rule " + r.Name + ": " + err.Error()}
+			return p.Rules.invalid(i, r.Of, err)
 		}
 		op.N = n
 	}

@@ -67,16 +67,25 @@ func (r *Rules) Locate(name string, values []string) (op store.Op, i int, ok boo
 			}
 		}
 	}
+	limit, err := r.LimitOf(i, values, nil)
+	if err != nil {
+		return op, i, true, r.invalid(i, ru.Quota.Of, err)
+	}
 	op = store.Op{
-		Space: r.prepared[i].Space, Limit: r.LimitOf(i, values), Key: r.AppendKey(nil, i, values),
+		Space: r.prepared[i].Space, Limit: limit, Key: r.AppendKey(nil, i, values),
 		Together: []byte(r.Together(i, values)),
 	}
 	if op.Limit == nil {
 		return op, i, true, &fault.Fault{
-			Path: "attributes." + ru.Quota.By, Problem: "missing: the limit of rule " + name + " depends on it",
+			Path: "attributes." + ru.Quota.Attribute(), Problem: "missing: the limit of rule " + name + " depends on it",
 		}
 	}
 	return op, i, true, nil
+}
+
+// invalid returns the fault of a value of attribute that rule i cannot use, because of err.
+func (r *Rules) invalid(i int, attribute string, err error) error {
+	return &fault.Fault{Path: "attributes." + attribute, Problem: "rule " + r.Rule(i).Name + ": " + err.Error()}
 }
 
 // OnOutage returns the outage policy of rule i.
@@ -117,9 +126,9 @@ func prepare(set *rule.Set, i int, space *store.Space) Prepared {
 	if p.Outcome == "" {
 		p.Outcome = rule.Deny
 	}
-	fixed := p.Kind != rule.KindVerdict && (r.Quota == nil || r.Quota.By == "")
+	fixed := p.Kind != rule.KindVerdict && (r.Quota == nil || r.Quota.Attribute() == "")
 	if fixed && r.Measure == window.Count && r.Together == "" {
-		p.Limit = set.Compiled().LimitOf(i, nil)
+		p.Limit, _ = set.Compiled().LimitOf(i, nil, nil) // only a value of an attribute can be invalid
 	}
 	return p
 }

@@ -261,5 +261,5 @@ func (c *compiledRule) counts(values []string, aboutHolds bool) bool {
 	if c.of.at >= 0 && c.of.value(values) == "" && !(aboutHolds && c.Sums) {
 		return false
 	}
-	return c.by.at < 0 || c.limitOf(values) != nil
+	return c.hasLimit(values)
 }

@@ -4,8 +4,11 @@
 package ruleset
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/internal/address"
@@ -28,10 +31,13 @@ type Rule struct {
 	Ends   bool // no rule after this one matches a request that this one matches
 	Allows bool // the rule is a verdict that allows
 
-	Limit *window.Compiled            // when By is empty
-	Cases map[string]*window.Compiled // by the value of By
-	Other *window.Compiled            // for every other value; nil: none
-	Known Test                        // holds for the values in Cases
+	// Limit is the limit when By is empty. With By, the value of By is the quota, and Limit has
+	// the highest one; or Limit is nil, and Cases has the limits by the value of By. Other is
+	// that for other values, and with Limit for none; nil: there is none. Known holds for the
+	// values in Cases.
+	Limit, Other *window.Compiled
+	Cases        map[string]*window.Compiled
+	Known        Test
 }
 
 // Part is one attribute of a key. Addresses in it count by their first V4 or V6 bits; 0
@@ -281,21 +287,68 @@ func (s *Compiled) Complete(values []string) {
 }
 
 // LimitOf returns the limit that rule i counts a request under: its quota in its
-// window. The quota can depend on an attribute. That of a trigger is its number, and that
-// of a counter is [window.Unlimited]. LimitOf returns nil for a verdict, and for a rule
-// that has no quota for the request and so does not match it. The same limit is always
-// the same pointer.
-func (s *Compiled) LimitOf(i int, values []string) *window.Compiled {
-	return s.rules[i].limitOf(values)
+// window. The quota can depend on an attribute, or be its value. That of a trigger is its
+// number, and that of a counter is [window.Unlimited]. LimitOf returns nil for a verdict, and
+// for a rule that has no quota for the request and so does not match it. The error is about
+// a value that is no quota, and names the attribute. The same limit is always the same
+// pointer, but for one that LimitOf makes for a value and keeps in kept, which can be nil.
+func (s *Compiled) LimitOf(i int, values []string, kept *Limits) (*window.Compiled, error) {
+	c := &s.rules[i]
+	if c.by.at < 0 {
+		return c.Limit, nil
+	}
+	v := c.by.value(values)
+	if v == "" || c.Limit == nil {
+		return c.limitFor(v), nil
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return nil, fmt.Errorf("attribute %q is %s, want a whole number from 0 on", c.By, Quoted(v))
+	}
+	return kept.limit(c.Limit, int64(min(n, uint64(c.Limit.Quota)))), nil
 }
 
-// limitOf returns the limit of c for a request; see [Compiled.LimitOf].
-func (c *compiledRule) limitOf(values []string) *window.Compiled {
-	if c.by.at < 0 {
-		return c.Limit
-	}
-	if l, ok := c.Cases[c.by.value(values)]; ok {
+// limitFor returns the limit for the value v of By, of which it is not the quota, or nil.
+func (c *compiledRule) limitFor(v string) *window.Compiled {
+	if l, ok := c.Cases[v]; ok {
 		return l
 	}
 	return c.Other
+}
+
+// hasLimit reports whether c has a limit for a request, or its value of By has to be one.
+func (c *compiledRule) hasLimit(values []string) bool {
+	if c.by.at < 0 {
+		return true
+	}
+	v := c.by.value(values)
+	return v != "" && c.Limit != nil || c.limitFor(v) != nil
+}
+
+// Limits keeps the last few limits that [Compiled.LimitOf] has made, because making one takes
+// longer than a decision. Its zero value is empty. It is not safe for concurrent use.
+type Limits struct {
+	last [8]struct {
+		limit, highest *window.Compiled // limit is highest with another quota
+	}
+	next int // in last
+}
+
+// limit returns highest with the quota n, which is at most that of highest. l can be nil.
+func (l *Limits) limit(highest *window.Compiled, n int64) *window.Compiled {
+	switch {
+	case n == highest.Quota:
+		return highest
+	case l == nil:
+		return highest.WithQuota(n)
+	}
+	for i := range l.last {
+		if e := &l.last[i]; e.highest == highest && e.limit.Quota == n {
+			return e.limit
+		}
+	}
+	e := &l.last[l.next]
+	e.limit, e.highest = highest.WithQuota(n), highest
+	l.next = (l.next + 1) % len(l.last)
+	return e.limit
 }

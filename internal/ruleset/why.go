@@ -41,7 +41,7 @@ func (s *Compiled) Why(i int, values []string) (matched bool, reasons []string) 
 	if c.of.at >= 0 && c.of.value(values) == "" {
 		lacks(c.Of)
 	}
-	if c.by.at >= 0 && c.limitOf(values) == nil {
+	if !c.hasLimit(values) {
 		if v := c.by.value(values); v == "" {
 			lacks(c.By)
 		} else {

@@ -3198,17 +3198,21 @@ func (x *Rule) GetNear() int32 {
 	return 0
 }
 
-// Quota is one number, or one for each value of an attribute.
+// Quota is one number, one for each value of an attribute, or the value of an attribute.
 type Quota struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number, if it is one for all.
 	Value *int64 `protobuf:"varint,1,opt,name=value,proto3,oneof" json:"value,omitempty"`
-	// The attribute that the number depends on.
+	// The attribute for whose values there are numbers.
 	By string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
 	// The number for each value.
 	Cases map[string]int64 `protobuf:"bytes,3,rep,name=cases,proto3" json:"cases,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// The number for all other values.
-	Else          *int64 `protobuf:"varint,4,opt,name=else,proto3,oneof" json:"else,omitempty"`
+	// The number for all other values, or for requests without the attribute.
+	Else *int64 `protobuf:"varint,4,opt,name=else,proto3,oneof" json:"else,omitempty"`
+	// The attribute whose value is the number.
+	Of string `protobuf:"bytes,5,opt,name=of,proto3" json:"of,omitempty"`
+	// The highest number that a value of it stands for.
+	Most          int64 `protobuf:"varint,6,opt,name=most,proto3" json:"most,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3267,6 +3271,20 @@ func (x *Quota) GetCases() map[string]int64 {
 func (x *Quota) GetElse() int64 {
 	if x != nil && x.Else != nil {
 		return *x.Else
+	}
+	return 0
+}
+
+func (x *Quota) GetOf() string {
+	if x != nil {
+		return x.Of
+	}
+	return ""
+}
+
+func (x *Quota) GetMost() int64 {
+	if x != nil {
+		return x.Most
 	}
 	return 0
 }
@@ -3639,12 +3657,14 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a;\n" +
 	"\rFeedbackEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc9\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xed\x01\n" +
 	"\x05Quota\x12\x19\n" +
 	"\x05value\x18\x01 \x01(\x03H\x00R\x05value\x88\x01\x01\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12/\n" +
 	"\x05cases\x18\x03 \x03(\v2\x19.weir.v1.Quota.CasesEntryR\x05cases\x12\x17\n" +
-	"\x04else\x18\x04 \x01(\x03H\x01R\x04else\x88\x01\x01\x1a8\n" +
+	"\x04else\x18\x04 \x01(\x03H\x01R\x04else\x88\x01\x01\x12\x0e\n" +
+	"\x02of\x18\x05 \x01(\tR\x02of\x12\x12\n" +
+	"\x04most\x18\x06 \x01(\x03R\x04most\x1a8\n" +
 	"\n" +
 	"CasesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

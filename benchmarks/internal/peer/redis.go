@@ -151,8 +151,14 @@ func batched(name, lua, prefixes string, deadlines bool) Peer {
 				for first := range waiting {
 					callers, keys, args := []caller{first}, []string(nil), slices.Clone(fixed)
 					runtime.Gosched() // more callers may arrive
-					for len(waiting) > 0 && len(callers) < mostCallers {
-						callers = append(callers, <-waiting)
+				gather:
+					for len(callers) < mostCallers {
+						select {
+						case c := <-waiting:
+							callers = append(callers, c)
+						default: // the other goroutine may have taken the last one
+							break gather
+						}
 					}
 					for _, c := range callers {
 						for _, prefix := range prefixes {

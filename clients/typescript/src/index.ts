@@ -220,9 +220,9 @@ async function result<T>(call: Promise<{ data?: T; error?: unknown; response: Re
   }
   const { data, error, response } = got;
   if (response.ok) return data as T;
-  const problem = typeof error === 'object' ? (error as Partial<Schemas['Problem']>) : {};
+  const problem = typeof error === 'object' && error !== null ? (error as Partial<Schemas['Problem']>) : {};
   const wait = response.headers.get('Retry-After');
-  const refused = new Problem(response.status, problem, wait === null ? undefined : Number(wait));
+  const refused = new Problem(response.status, problem, wait !== null && /^\d{1,9}$/.test(wait) ? Number(wait) : undefined);
   if (response.status < 500 && response.status !== 408) throw refused;
   throw new Unreachable(refused.message, { cause: refused });
 }

@@ -855,8 +855,8 @@ export interface components {
             sum?: string;
             /** @description The attribute whose members the rule counts */
             distinct?: string;
-            /** @description The quota, or one for each value of an attribute */
-            limit?: number | components["schemas"]["QuotaBy"];
+            /** @description The quota, one for each value of an attribute, or the attribute whose value is the quota */
+            limit?: number | components["schemas"]["QuotaBy"] | components["schemas"]["QuotaOf"];
             /** @description The part of the limit at which it reports, such as `80%` */
             near?: string;
             /** @description The number of hits from which on the trigger reports */
@@ -905,6 +905,15 @@ export interface components {
                 [key: string]: number;
             };
             /** @description The quota for all other values; missing if the rule does not apply to them */
+            else?: number;
+        };
+        /** @description A quota that is the value of an attribute */
+        QuotaOf: {
+            /** @description The attribute */
+            of: string;
+            /** @description The highest quota that a value stands for */
+            most: number;
+            /** @description The quota of requests without the attribute; missing if the rule does not apply to them */
             else?: number;
         };
         /** @description The number of rules in force and their hash; by namespace, if the service has a directory of rules files */

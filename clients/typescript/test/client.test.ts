@@ -145,9 +145,12 @@ test('a take is sent once', async () => {
 });
 
 test('an address that is not that of weir', async () => {
-  for (const [status, body] of [[200, '<html>'], [200, '{}'], [200, ''], [404, 'no'], [301, '']] as const) {
+  for (const [status, body] of [[200, '<html>'], [200, '{}'], [200, ''], [404, 'no'], [301, ''], [400, 'null'], [400, '[]'], [400, '7']] as const) {
     await assert.rejects(new Client((await fake(status, body)).url, { timeout: patience }).take({}), Problem);
   }
+  assert.equal((await new Client((await fake(503, 'null')).url, { timeout: patience }).take({})).degraded, true);
+  const date = await fake(429, '{}', { 'Retry-After': 'Wed, 21 Oct 2026 07:28:00 GMT' });
+  await assert.rejects(new Client(date.url, { timeout: patience }).take({}), { status: 429, retryAfter: undefined });
 });
 
 test('a signal gives a call up', async () => {

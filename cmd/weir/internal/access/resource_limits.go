@@ -115,13 +115,16 @@ func (r *Reservation) Reserve(n int64) error {
 	return nil
 }
 
-// Free releases the reservation.
-func (r *Reservation) Free() {
-	if r.bytes > 0 {
-		r.Resources.Release(r.bytes)
-		r.bytes = 0
+// Shrink releases what is above n bytes.
+func (r *Reservation) Shrink(n int64) {
+	if r.bytes > n {
+		r.Resources.Release(r.bytes - n)
+		r.bytes = n
 	}
 }
+
+// Free releases the reservation.
+func (r *Reservation) Free() { r.Shrink(0) }
 
 // Now returns the requests that are decided, and the bytes that are reserved.
 func (l *ResourceLimits) Now() (requests, memory int64) { return l.requests.Load(), l.memory.Load() }

@@ -428,6 +428,26 @@ func TestDenials(t *testing.T) {
 	}
 }
 
+// The rules say how a quota depends on an attribute.
+func TestRulesSayQuota(t *testing.T) {
+	t.Parallel()
+	rules := "rules:\n  - {name: fixed, limit: 0, window: 1h}\n  - {name: by, limit: {by: plan, pro: 10, else: 5}, window: 1h}\n" +
+		"  - {name: of, limit: {of: customer_limit, else: 5, most: 1000}, window: 1h}\n"
+	_, c := serve(t, grpcserver.Config{}, namespace.Only(engineOf(t, rules, memory(t))))
+	r, err := c.Rules(t.Context(), &weirv1.RulesRequest{})
+	if err != nil || len(r.GetRules()) != 3 {
+		t.Fatalf("got %v and %v, want three rules", r, err)
+	}
+	five := proto.Int64(5)
+	for i, want := range []*weirv1.Quota{
+		{Value: proto.Int64(0)}, {By: "plan", Cases: map[string]int64{"pro": 10}, Else: five}, {Of: "customer_limit", Most: 1000, Else: five},
+	} {
+		if got := r.GetRules()[i].GetLimit(); !proto.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+}
+
 // The rules say from which part of its quota on a limit reports.
 func TestRulesSayNear(t *testing.T) {
 	t.Parallel()

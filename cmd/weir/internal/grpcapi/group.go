@@ -102,11 +102,31 @@ func (g *group) read(m *weirv1.DecideRequest, requests []*weirv1.Request) error 
 			return err
 		}
 	}
+	if !g.batch {
+		if err := g.reserveDecoded(requests); err != nil {
+			return err
+		}
+	}
 	g.asks, g.errs = make([]ask, len(requests)), make([]error, 0, len(requests))
 	for i, in := range requests {
 		g.asks[i] = readAny(in)
 	}
 	return nil
+}
+
+// reserveDecoded reserves the memory of the requests of a message of a stream, which may wait, if it does not
+// fit into the reservation of the stream: an attribute can take seven bytes in the message, and many times as
+// many here.
+func (g *group) reserveDecoded(requests []*weirv1.Request) error {
+	const askBytes, attributeBytes = 256, 64
+	n := int64(len(requests)) * askBytes
+	for _, r := range requests {
+		n += int64(len(r.Attributes)) * attributeBytes
+	}
+	if n <= smallWaiting {
+		return nil
+	}
+	return g.memory.Reserve(n)
 }
 
 // The memory of a batch. itemBytes is for each request, without its body and the text of its answer.

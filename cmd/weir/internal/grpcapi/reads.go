@@ -252,8 +252,8 @@ func ruleOf(r *rule.Rule) *weirv1.Rule {
 		out.Distinct = r.Of
 	}
 	if q := r.Quota; q != nil {
-		out.Limit = &weirv1.Quota{By: q.By, Cases: q.Cases, Else: q.Else}
-		if q.By == "" {
+		out.Limit = &weirv1.Quota{By: q.By, Cases: q.Cases, Of: q.Of, Most: q.Most, Else: q.Else}
+		if q.Attribute() == "" {
 			out.Limit = &weirv1.Quota{Value: &q.Value}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
@@ -22,6 +23,10 @@ const (
 	// smallWaiting is the maximum size, in bytes, of a message within the reservation of the
 	// stream.
 	smallWaiting = streamBytes / waiting
+
+	// spareItems is the maximum number of requests whose memory a stream keeps for the next messages. It is
+	// within the reservation of the stream.
+	spareItems = 40
 )
 
 // stream serves the method Decide. It decides messages in their order, and answers every message that
@@ -216,15 +221,7 @@ func (s *stream) fail(err error) {
 // drop drops what was decided.
 func (s *stream) drop() {
 	s.memory.Free()
-	for i := range s.items {
-		s.items[i].Request = weir.Request{}
-		if cap(s.items[i].Decision.Usages) > 16 {
-			s.items[i].Decision = weir.Decision{}
-		}
-	}
-	if cap(s.items) > 4*fewRequests { // the spare memory of a stream stays within its reservation
-		s.items = nil
-	}
+	s.items = answer.Spare(s.items, spareItems)
 	for i, g := range s.now {
 		g.memory.Free()
 		s.now[i] = nil

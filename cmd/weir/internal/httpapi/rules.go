@@ -129,13 +129,18 @@ func appendHolding(b []byte, r *rule.Rule) []byte {
 	return append(b, '}')
 }
 
-// appendQuota appends one number, or one for each value of an attribute.
+// appendQuota appends one number, or how the number depends on an attribute.
 func appendQuota(b []byte, q *rule.Quota) []byte {
-	if q.By == "" {
+	switch {
+	case q.Attribute() == "":
 		return strconv.AppendInt(b, q.Value, 10)
+	case q.Of != "":
+		b = jsontext.AppendText(append(b, `{"of":`...), q.Of)
+		b = strconv.AppendInt(append(b, `,"most":`...), q.Most, 10)
+	default:
+		b = jsontext.AppendText(append(b, `{"by":`...), q.By)
+		b = append(appendNumbers(append(b, `,"cases":{`...), q.Cases), '}')
 	}
-	b = jsontext.AppendText(append(b, `{"by":`...), q.By)
-	b = append(appendNumbers(append(b, `,"cases":{`...), q.Cases), '}')
 	if q.Else != nil {
 		b = strconv.AppendInt(append(b, `,"else":`...), *q.Else, 10)
 	}

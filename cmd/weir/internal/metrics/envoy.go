@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,9 @@ type Envoy struct {
 	counters [len(envoyNames)]*prometheus.CounterVec
 	own      *prometheus.Registry
 	config   EnvoyConfig
+
+	mu     sync.RWMutex
+	valued map[envoyLabels]*EnvoyLimit // guarded by mu; of limits whose keys have values
 
 	calls           prometheus.Counter
 	duration        prometheus.Observer
@@ -67,6 +71,12 @@ type Hit struct {
 // maxKeys is how many keys of a limit are labels; deeper ones are joined in the last.
 const maxKeys = 4
 
+// envoyLabels are the domain, and the keys of a limit.
+type envoyLabels [1 + maxKeys]string
+
+// maxValued is how many combinations of values have their own counters. Callers choose the values.
+const maxValued = 10_000
+
 // envoyPrefix is the prefix of the names of these metrics.
 const envoyPrefix = "ratelimit_service_rate_limit_"
 
@@ -76,7 +86,7 @@ func (m *Metrics) Envoy(c EnvoyConfig) *Envoy {
 	for i := range maxKeys {
 		labels = append(labels, "key"+strconv.Itoa(i+1))
 	}
-	e := &Envoy{config: c, own: prometheus.NewRegistry()}
+	e := &Envoy{config: c, own: prometheus.NewRegistry(), valued: map[envoyLabels]*EnvoyLimit{}}
 	for i, of := range envoyNames {
 		e.counters[i] = counters(e.own, envoyPrefix+of.name, of.help, labels...)
 		if c.Shown {
@@ -129,8 +139,38 @@ func (e *Envoy) Called(c *EnvoyCall) {
 }
 
 // Limit returns the counters of a limit. keys are the domain, and the keys of the limit.
-func (e *Envoy) Limit(keys []string) *EnvoyLimit {
-	values := make([]string, 1+maxKeys)
+func (e *Envoy) Limit(keys []string) *EnvoyLimit { return e.limit(e.labels(keys)) }
+
+// ValuedLimit returns the counters of a limit whose keys have values of entries. If there are 10,000
+// others already, it returns those of plain, the keys without values.
+func (e *Envoy) ValuedLimit(keys, plain []string) *EnvoyLimit {
+	labels := e.labels(keys)
+	e.mu.RLock()
+	l, full := e.valued[labels], len(e.valued) >= maxValued
+	e.mu.RUnlock()
+	switch {
+	case l != nil:
+		return l
+	case full:
+		return e.Limit(plain)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l = e.valued[labels]; l == nil && len(e.valued) < maxValued {
+		for i := range labels {
+			labels[i] = strings.Clone(labels[i]) // not the text of a call
+		}
+		l = e.limit(labels)
+		e.valued[labels] = l
+	}
+	if l == nil {
+		return e.Limit(plain)
+	}
+	return l
+}
+
+// labels returns the labels of a limit with keys.
+func (e *Envoy) labels(keys []string) (values envoyLabels) {
 	for i, key := range keys {
 		if i > 0 && e.config.NoDots {
 			key = strings.ReplaceAll(key, ".", "_")
@@ -141,9 +181,13 @@ func (e *Envoy) Limit(keys []string) *EnvoyLimit {
 			values[maxKeys] += "." + key
 		}
 	}
+	return values
+}
+
+func (e *Envoy) limit(labels envoyLabels) *EnvoyLimit {
 	l := &EnvoyLimit{ratio: e.config.NearLimit}
 	for i, c := range e.counters {
-		l.counters[i] = c.WithLabelValues(values...)
+		l.counters[i] = c.WithLabelValues(labels[:]...)
 	}
 	return l
 }

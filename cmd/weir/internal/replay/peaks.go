@@ -16,7 +16,7 @@ import (
 // attribute is 100, and peaks are in percent of it.
 //
 // Peaks are counted as the limit counts, in groups above its precision, up to ten
-// times the limit. The use of a bucket is that of a sliding window of its length.
+// times the limit, or up to the limit if that is the value of an attribute. The use of a bucket is that of a sliding window of its length.
 type Distribution struct {
 	// Quota is the limit. It is one of Bounds. Percent reports whether all numbers
 	// are percent of the limit, because that depends on an attribute.
@@ -63,9 +63,9 @@ func newMeasuring(rules, other *rule.Set, f *feed) (*measuring, error) {
 			return
 		}
 		quotas := []int64{r.Quota.Value}
-		if other != nil && r.Quota.By == "" {
+		if other != nil && r.Quota.Attribute() == "" {
 			if i, ok := other.Find(r.Name); ok {
-				if o := other.Rule(i); o.Kind() == rule.KindLimit && o.Quota.By == "" {
+				if o := other.Rule(i); o.Kind() == rule.KindLimit && o.Quota.Attribute() == "" {
 					quotas = append(quotas, o.Quota.Value)
 				}
 			}
@@ -80,16 +80,11 @@ func newMeasuring(rules, other *rule.Set, f *feed) (*measuring, error) {
 // quotas[0] is the quota of r, if that is one number.
 func newMeasured(r *rule.Rule, quotas []int64) *measured {
 	t := &measured{name: r.Name, keys: map[uint64]uint8{}}
-	t.Quota, t.Percent = quotas[0], r.Quota.By != ""
+	t.Quota, t.Percent = quotas[0], r.Quota.Attribute() != ""
 	base := max(1, slices.Max(quotas))
 	if t.Percent {
 		t.Quota, quotas = 100, []int64{100}
-		for _, q := range r.Quota.Cases {
-			base = max(base, q)
-		}
-		if r.Quota.Else != nil {
-			base = max(base, *r.Quota.Else)
-		}
+		base = max(base, r.Quota.Highest())
 	}
 	t.factor = loosen(r, base)
 	top := base * t.factor
@@ -114,6 +109,9 @@ func loosen(r *rule.Rule, base int64) (factor int64) {
 		most = 1 << 40 // the largest quota of such a window
 	}
 	factor = max(1, min(beyond, most/base))
+	if r.Quota.Of != "" { // a quota that comes with the request cannot be multiplied
+		factor = 1
+	}
 	r.Mode, r.After, r.Ban, r.CountDenied = rule.Shadow, window.After{}, window.Ban{}, false
 	if r.Hold > 0 && !r.Release { // counts like a hit without a hold
 		r.Hold = 0
@@ -129,7 +127,8 @@ func loosen(r *rule.Rule, base int64) (factor int64) {
 		precision := int64(window.Limit{Window: r.Window}.WithDefaults().Window.Precision)
 		r.Window.Precision = int(min(precision*factor, window.MaxEntries)) // the size of groups does not change
 	}
-	loose := rule.Quota{By: r.Quota.By, Value: r.Quota.Value, Cases: map[string]int64{}}
+	loose := *r.Quota
+	loose.Cases = map[string]int64{}
 	for value, q := range r.Quota.Cases {
 		loose.Cases[value] = q * factor
 	}
@@ -137,8 +136,8 @@ func loosen(r *rule.Rule, base int64) (factor int64) {
 		q := *r.Quota.Else * factor
 		loose.Else = &q
 	}
-	if loose.By == "" {
-		loose = rule.Quota{Value: base * factor}
+	if loose.Attribute() == "" {
+		loose.Value = base * factor
 	}
 	r.Quota = &loose
 	return factor

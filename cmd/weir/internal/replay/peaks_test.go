@@ -62,7 +62,8 @@ func TestPeaks(t *testing.T) {
   - {name: friend, when: {ip: 10.0.0.5}, then: allow}
   - {name: gone, per: [path], limit: 100, window: 1h}
   - {name: by, per: [ip], limit: {by: path, /0: 8, else: 5}, window: 1h}
-  - {name: it, per: [ip], limit: 8, window: 1h}`)
+  - {name: it, per: [ip], limit: 8, window: 1h}
+  - {name: of, per: [ip], limit: {of: status, most: 50}, window: 1h}`)
 	edited := parse(t, `rules:
   - {name: it, per: [ip], limit: 50, window: 1h}
   - {name: off, per: [ip], limit: 1, window: 1h, mode: off}`)
@@ -74,7 +75,7 @@ func TestPeaks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Rules[0].Peaks != nil || len(c.Peaks) != 3 {
+	if r.Rules[0].Peaks != nil || len(c.Peaks) != 4 {
 		t.Fatalf("got peaks of a verdict, or %d limits", len(c.Peaks))
 	}
 	var out strings.Builder
@@ -97,18 +98,22 @@ func TestPeaks(t *testing.T) {
 	}
 	show("gone", r.Rules[1].Peaks)
 	show("by", r.Rules[2].Peaks)
+	show("of", r.Rules[4].Peaks)
 	for _, p := range c.Peaks {
 		show(p.Rule+" old", p.Old)
 		show(p.Rule+" new", p.New)
 	}
 	want := `gone: limit 100, 1 up to 30, 1 up to 70, 0 above 1000
 by: limit 100 %, 1 up to 20, 2 up to 100, 1 up to 500, 1 up to 1000, 0 above 1000
+of: limit 100 %, 1 up to 2, 1 up to 10, 1 up to 20, 1 up to 50, 1 above 100
 it old: limit 8, 1 up to 1, 1 up to 5, 1 up to 8, 1 up to 30, 1 up to 70, 0 above 500
 it new: limit 50, 1 up to 1, 1 up to 5, 1 up to 8, 1 up to 30, 1 up to 70, 1 above 500
 gone old: limit 100, 1 up to 30, 1 up to 70, 0 above 1000
 gone new: none
 by old: limit 100 %, 1 up to 20, 2 up to 100, 1 up to 500, 1 up to 1000, 0 above 1000
 by new: none
+of old: limit 100 %, 1 up to 2, 1 up to 10, 1 up to 20, 1 up to 50, 1 above 100
+of new: none
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

@@ -233,7 +233,7 @@ func newSweeping(rules *rule.Set, sweep Sweep) (*sweeping, error) {
 		return nil, fault.Newf("rule", "%s limits what is in flight, and a log does not say when that ends: state other windows to measure", only.Name)
 	}
 	only.Mode, only.Then = rule.Enforce, ""
-	if only.Quota.By != "" {
+	if only.Quota.Attribute() != "" {
 		only.Quota = &rule.Quota{Value: 1}
 	}
 	set, err := like(rules, []rule.Rule{only}, nil)

@@ -33,6 +33,7 @@ type conn struct {
 
 	in    []byte             // bytes that were read and not decided yet
 	large access.Reservation // for the part of in above smallBatch, and as much for its text
+	works access.Reservation // for a large batch, and then for its replies until they are written
 	due   time.Time          // the deadline of the rest of a command, or of the token of an unauthenticated client; zero: none
 	spans []span             // of the arguments of one command
 	args  []string
@@ -52,7 +53,7 @@ const (
 )
 
 func (s *Server) newConn(socket net.Conn) *conn {
-	c := &conn{server: s, socket: socket, id: s.ids.Add(1), large: access.Reservation{Resources: s.c.Resources}}
+	c := &conn{server: s, socket: socket, id: s.ids.Add(1), large: access.Reservation{Resources: s.c.Resources}, works: access.Reservation{Resources: s.c.Resources}}
 	if s.c.Working != nil {
 		below := socket
 		if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
@@ -71,6 +72,7 @@ func (c *conn) serve() {
 	defer c.server.remove(c)
 	defer c.socket.Close()
 	defer c.large.Free()
+	defer c.works.Free()
 	defer c.endTransaction()
 	if t, ok := c.socket.(*tls.Conn); ok && !c.handshake(t) {
 		return
@@ -210,6 +212,7 @@ func (c *conn) flush() bool {
 	_ = c.socket.SetWriteDeadline(time.Now().Add(c.server.c.Patience))
 	_, err := c.socket.Write(c.out.b)
 	c.out.reuse()
+	c.works.Free()
 	return err == nil
 }
 
@@ -284,4 +287,4 @@ func (c *conn) endWork() {
 }
 
 // maxReplies is the size of replies, in bytes, at which a batch ends.
-const maxReplies = 64 << 10
+const maxReplies = smallBatch

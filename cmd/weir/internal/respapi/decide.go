@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
@@ -30,12 +29,13 @@ type pending struct {
 	at      int // in items or in throttles
 }
 
-// The memory of a request, in bytes, while it is decided with others.
+// The memory of a request, in bytes, while it is decided with others. Up to smallBatch of it, of the
+// commands that were read, and of replies that are not written are not counted for a connection.
 const (
 	itemBytes     = 1 << 10 // for each command
 	usageBytes    = 512     // for each rule that matches one
-	smallBatch    = 64 << 10
-	maxSpareItems = 64 // commands whose memory a connection keeps for its next batch
+	smallBatch    = 16 << 10
+	maxSpareItems = 24 // commands whose memory a connection keeps for its next batch
 )
 
 // verbs maps commands to verbs.
@@ -131,6 +131,7 @@ func (c *conn) settle() {
 		}
 	}
 	c.drop()
+	c.works.Shrink(int64(cap(c.out.b)))
 }
 
 // replyTo replies to a command of the batch that was decided.
@@ -146,32 +147,28 @@ func (c *conn) replyTo(p pending) {
 func (c *conn) drop() {
 	b := &c.batch
 	clear(c.attributes)
-	for i := range b.items {
-		b.items[i].Request, b.items[i].Err = weir.Request{}, nil
-	}
 	clear(b.throttles)
-	b.pending, b.items, b.throttles, c.attributes = b.pending[:0], b.items[:0], b.throttles[:0], c.attributes[:0]
-	if max(cap(b.items), cap(b.throttles), cap(c.attributes)/4) > maxSpareItems {
+	b.items = answer.Spare(b.items, maxSpareItems)
+	b.pending, b.throttles, c.attributes = b.pending[:0], b.throttles[:0], c.attributes[:0]
+	if max(cap(b.pending), cap(b.throttles), cap(c.attributes)/4) > maxSpareItems {
 		*b, c.attributes = batch{}, nil
 	}
 }
 
 // decideBatch decides the batch. An error is the reply to all of its commands. With
 // together the error of one command is that of all, and then nothing is counted. The
-// commands of a batch are few, or their memory is reserved.
+// commands of a batch are few, or their memory is reserved until the replies are written.
 func (c *conn) decideBatch(together bool) error {
 	b, resources := &c.batch, c.server.c.Resources
 	if err := resources.Begin(); err != nil {
 		return err
 	}
 	defer resources.End()
-	memory := access.Reservation{Resources: resources}
-	defer memory.Free()
 	reserve := func(n int64) error {
 		if n <= smallBatch {
 			return nil
 		}
-		return memory.Reserve(n)
+		return c.works.Reserve(n)
 	}
 	if err := reserve(int64(len(b.pending)) * itemBytes); err != nil {
 		return err

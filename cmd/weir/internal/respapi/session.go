@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
 // checkEvery is how often a connection checks whether its token is still in force, and which
@@ -52,12 +53,23 @@ func (c *conn) auth(args []string) error {
 // identify sets the caller's identity, and returns an error if the token is not in force.
 func (c *conn) identify(user, token string) error {
 	c.forget()
+	if err := errors.Join(checkName("the user", user), checkName("the token", token)); err != nil {
+		return err
+	}
 	c.user, c.credentials.Token, c.credentials.Shown = strings.Clone(user), strings.Clone(token), true // not the text of a batch
 	if err := c.admit(access.None); err != nil {
 		c.forget()
 		return err
 	}
 	c.beginWork()
+	return nil
+}
+
+// checkName returns an error if a text is longer than what a connection keeps.
+func checkName(what, text string) error {
+	if len(text) > sizes.Text {
+		return fmt.Errorf("%s has %d bytes, more than %d", what, len(text), sizes.Text)
+	}
 	return nil
 }
 
@@ -96,6 +108,9 @@ func (c *conn) hello(args []string) error {
 	if err := c.admit(access.None); err != nil {
 		return err
 	}
+	if err := checkName("the name", name); err != nil {
+		return err
+	}
 	c.out.three, c.name = three, strings.Clone(name)
 	version := int64(2)
 	if three {
@@ -118,6 +133,9 @@ func (c *conn) client(args []string) error {
 	case "SETNAME":
 		if len(args) != 2 {
 			return errors.New("wrong number of arguments for 'client|setname' command")
+		}
+		if err := checkName("the name", args[1]); err != nil {
+			return err
 		}
 		c.name = strings.Clone(args[1])
 		c.out.simple("OK")

@@ -137,6 +137,50 @@ func TestIncompleteCommandsAreLimited(t *testing.T) {
 	})
 }
 
+// The commands that a client sends in part and the replies that it does not read are counted from 16 KiB on.
+func TestBuffersAreCounted(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		sent string
+		want int64 // bytes that are reserved, at least
+	}{
+		"a part of a command": {large[:60_000], 2 * (60_000 - 16<<10)},
+		"replies":             {strings.Repeat("WEIR.TAKE user 1\r\n", 1000), 5000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPipes()
+				resources := &access.ResourceLimits{Memory: 4 << 20}
+				serve(t, newServer(t, postsRule, func(c *respapi.Config) { c.Resources = resources }), l)
+				c := newClient(t, l.dial())
+				go func() { _, _ = io.WriteString(c.Conn, tc.sent) }()
+				synctest.Wait()
+				if _, memory := resources.Now(); memory < tc.want {
+					t.Errorf("got %d bytes reserved, want at least %d", memory, tc.want)
+				}
+				c.Close()
+				synctest.Wait()
+				if _, memory := resources.Now(); memory != 0 {
+					t.Errorf("got %d bytes reserved after the connection has ended, want none", memory)
+				}
+			})
+		})
+	}
+}
+
+// A connection keeps no long names.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1025)
+	dial := local(t, newServer(t, postsRule, nil))
+	for _, args := range [][]string{{"CLIENT", "SETNAME", long}, {"HELLO", "2", "SETNAME", long}, {"AUTH", long}, {"AUTH", long, "token"}} {
+		c := dial()
+		if got := c.do(args...); !strings.HasSuffix(got, "has 1025 bytes, more than 1024") {
+			t.Errorf("%s: got %s", args[0], got)
+		}
+	}
+}
+
 // A client with a token may send large commands, and the memory for them is given back.
 func TestLargeCommandsAreGivenBack(t *testing.T) {
 	dial := local(t, tokenServer(t))
@@ -180,6 +224,7 @@ func TestBatchesAreGivenBack(t *testing.T) {
 		"a name in HELLO":      {large + command("HELLO", "2", "SETNAME", "worker"), 2},
 		"arguments":            {large + command("PING"), 2},
 		"refused attributes":   {large + command("WEIR.TAKE", "a", "1", "b", "2", "c", "3", "a", "4"), 2},
+		"a take":               {large + command("WEIR.TAKE", "action", "post", "user", "42"), 2},
 		"a usage":              {large + command("WEIR.USAGE", "posts", "user", "42"), 2},
 		"a limit and its keys": {command("CL.THROTTLE", "a", "1", "2", "3") + large + command("CL.THROTTLE", "a", "1", "2", "3"), 3},
 		"a large echo":         {command("ECHO", padding) + command("ECHO", padding) + large, 3},

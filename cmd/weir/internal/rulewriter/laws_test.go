@@ -116,7 +116,11 @@ func sameAnswers(t *testing.T, got, want *rule.Set, values []string, src []byte)
 		if g, w := got.Compiled().AppendKey(nil, i, values), want.Compiled().AppendKey(nil, i, values); !slices.Equal(g, w) {
 			t.Errorf("rule %d, %q: got key %q, want %q:\n%s", i, values, g, w, src)
 		}
-		g, w := got.Compiled().LimitOf(i, values), want.Compiled().LimitOf(i, values)
+		g, gotErr := got.Compiled().LimitOf(i, values, nil)
+		w, wantErr := want.Compiled().LimitOf(i, values, nil)
+		if (gotErr == nil) != (wantErr == nil) {
+			t.Errorf("rule %d, %q: got error %v, want %v:\n%s", i, values, gotErr, wantErr, src)
+		}
 		if (g == nil) != (w == nil) || g != nil && g.Capacity() != w.Capacity() {
 			t.Errorf("rule %d, %q: got limit %+v, want %+v:\n%s", i, values, g, w, src)
 		}
@@ -235,6 +239,9 @@ func (g generator) rule(list rule.Test) rule.Rule {
 		r.Trigger, r.Once = 1+g.Int64N(9), g.IntN(2) == 0
 	case 2:
 		r.Quota = &rule.Quota{By: g.attribute(), Cases: map[string]int64{g.planned(): 5, g.planned(): 7}}
+		if g.IntN(3) == 0 {
+			r.Quota = &rule.Quota{Of: g.attribute(), Most: 1 + g.Int64N(9)}
+		}
 		if g.IntN(2) == 0 {
 			r.Quota.Else = new(g.Int64N(9))
 		}

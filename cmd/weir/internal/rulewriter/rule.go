@@ -97,9 +97,9 @@ func numbers(of map[string]int64) (t table) {
 	return t
 }
 
-// quota returns a number, or a table of numbers by the value of an attribute.
+// quota returns a number, or a table for a quota that depends on an attribute.
 func (w *writer) quota(q *rule.Quota) value {
-	if q.By == "" {
+	if q.Attribute() == "" {
 		return number(q.Value)
 	}
 	for _, word := range []string{"by", "else"} {
@@ -107,7 +107,12 @@ func (w *writer) quota(q *rule.Quota) value {
 			w.cannot("limit", "a quota for %s %q cannot be told from the key %s", q.By, word, word)
 		}
 	}
-	t := append(table{{key: "by", value: text(q.By)}}, numbers(q.Cases)...)
+	var t table
+	if q.Of != "" {
+		t = table{{key: "of", value: text(q.Of)}, {key: "most", value: number(q.Most)}}
+	} else {
+		t = append(table{{key: "by", value: text(q.By)}}, numbers(q.Cases)...)
+	}
 	if q.Else != nil {
 		t.add(true, "else", number(*q.Else))
 	}

@@ -94,7 +94,7 @@ func Write(d *Draft) ([]byte, error) {
 func mentions(rules []rule.Rule, names []string) bool {
 	named := func(name string) bool { return slices.Contains(names, name) }
 	return slices.ContainsFunc(rules, func(r rule.Rule) bool {
-		return slices.ContainsFunc(r.Per, named) || named(r.Of) || r.Quota != nil && named(r.Quota.By) ||
+		return slices.ContainsFunc(r.Per, named) || named(r.Of) || r.Quota != nil && named(r.Quota.Attribute()) ||
 			slices.ContainsFunc(r.When, func(c rule.Condition) bool { return named(c.Attribute) })
 	})
 }

@@ -75,7 +75,10 @@ func (e *envoyFront) observe(o envoyrls.Observed) {
 	var limit *metrics.EnvoyLimit
 	if at, ok := known.limits.Load(o.Limit); ok {
 		limit = at.(*metrics.EnvoyLimit)
-	} else if limit = e.numbers.Limit(o.Limit.MetricKeys(e.shown(o.Values))); !o.Limit.HasValues() {
+	} else if plain := o.Limit.MetricKeys(nil); o.Limit.HasValues() {
+		limit = e.numbers.ValuedLimit(o.Limit.MetricKeys(e.shown(o.Values)), plain)
+	} else {
+		limit = e.numbers.Limit(plain)
 		known.limits.Store(o.Limit, limit)
 	}
 	limit.Count(&metrics.Hit{Hits: o.Hits, Quota: o.Quota, Used: o.Used, Shadow: o.Over && o.Shadow})

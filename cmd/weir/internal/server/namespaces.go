@@ -93,6 +93,7 @@ func (s *namespaces) reloader(a attempt) *reloader {
 			tops.Drop()
 			return nil, err
 		}
+		tops.Follow(engine.Rules)
 		return namespace.New(a.name, engine, int64(s.cfg.Resources.Answer), tops), nil
 	}
 	return r

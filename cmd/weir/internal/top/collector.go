@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -66,10 +65,10 @@ type Config struct {
 // return nothing.
 type Collector struct {
 	*shared
-	space  string                   // the name of its namespace
-	latest atomic.Pointer[rule.Set] // of a recent decision
-	rules  map[string]*ruleStats    // guarded by mu; nil: dropped
-	set    *rule.Set                // guarded by mu; rules has no other rules
+	space   string                // the name of its namespace
+	inForce func() *rule.Set      // of the engine; guarded by mu; nil: not known
+	rules   map[string]*ruleStats // guarded by mu; nil: dropped
+	set     *rule.Set             // guarded by mu; in force when the counts of other rules were last dropped
 }
 
 // shared is the state that the collectors of several engines share.
@@ -142,6 +141,17 @@ func (s *shared) join(space string) *Collector {
 	return c
 }
 
+// Follow makes c drop the counts of rules that are not in force any more. inForce returns those that are,
+// as [weir.Engine.Rules] does: decisions do not say, because a request can bring its own rules.
+func (c *Collector) Follow(inForce func() *rule.Set) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inForce = inForce
+}
+
 // Drop frees the memory of what c has counted, and of its denials. From then on c counts
 // nothing.
 func (c *Collector) Drop() {
@@ -168,9 +178,6 @@ func (c *Collector) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 	mask := l.mask.Load()
 	if mask != 0 && rand.Uint64()&mask != 0 {
 		return
-	}
-	if d.Rules != nil && c.latest.Load() != d.Rules {
-		c.latest.Store(d.Rules)
 	}
 	if l.read(c, verb, d, int64(mask)+1) {
 		select {
@@ -273,7 +280,10 @@ func (s *shared) count() {
 func (s *shared) countLocked() {
 	s.rotate()
 	for m := range s.members {
-		if rules := m.latest.Load(); rules != m.set {
+		if m.inForce == nil {
+			continue
+		}
+		if rules := m.inForce(); rules != nil && rules != m.set {
 			m.renew(rules)
 		}
 	}

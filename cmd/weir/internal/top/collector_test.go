@@ -41,6 +41,7 @@ func engine(t testing.TB, rules string, c *top.Collector) *weir.Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
+	c.Follow(e.Rules)
 	return e
 }
 
@@ -278,6 +279,22 @@ func TestReload(t *testing.T) {
 		wants(t, "missed", c.Missed(), int64(0))
 	}
 	wants(t, "keys of a new one", len(c.Top("rule-7", 1000).Used.Entries), 200)
+}
+
+// Requests that bring their own rules drop no counts of the rules in force.
+func TestOtherRules(t *testing.T) {
+	t.Parallel()
+	c := top.New(top.Config{Keys: 10}, "default")
+	e := engine(t, someRules, c)
+	do(t, e, store.Take, 1, "user", "ann")
+	wants(t, "posts", text(c.Top("posts", 10).Used), "1 ann:1")
+	var d weir.Decision
+	own := set(t, "rules: [{name: own, per: [user], limit: 1, window: 1h}]")
+	if err := e.Do(t.Context(), store.Take, &weir.Request{Attributes: weir.Attributes("user", "ann"), Rules: own}, &d); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "own", text(c.Top("own", 10).Used), "1 ann:1")
+	wants(t, "posts after that", text(c.Top("posts", 10).Used), "1 ann:1")
 }
 
 func TestLongKeys(t *testing.T) {

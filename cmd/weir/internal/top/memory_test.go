@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -26,6 +27,7 @@ func TestMemory(t *testing.T) {
 		rules := set(t, text+"]")
 		now := time.Unix(0, 0)
 		c := top.New(top.Config{Keys: top.DefaultKeys, Now: func() time.Time { return now }}, "default")
+		c.Follow(func() *rule.Set { return rules })
 		before := heap()
 		for range 2 { // periods
 			now = now.Add(5 * time.Minute)

@@ -98,26 +98,34 @@ func (c *Client) stream(ctx context.Context, received func()) error {
 	if err := ads.InitConnect(conn); err != nil {
 		return err
 	}
-	var refused []*anypb.Any // the resources of the last message, if reason is not empty
-	reason := ""
+	var last *sotw.Response
+	refusal := "" // of the last message; empty: it is in force
 	for {
 		message, err := ads.Fetch()
 		if err != nil {
 			return err
 		}
-		if reason != "" && slices.EqualFunc(message.Resources, refused, func(a, b *anypb.Any) bool { return proto.Equal(a, b) }) {
-			select { // some servers send what was refused again at once, and without end
+		before := refusal
+		again := last != nil && slices.EqualFunc(message.Resources, last.Resources, func(a, b *anypb.Any) bool { return proto.Equal(a, b) })
+		if !again {
+			refusal = ""
+			if err := c.apply(message.Resources); err != nil {
+				refusal = shortened(err.Error())
+			} else {
+				received()
+			}
+		}
+		last = message
+		if again || before != "" && refusal != "" {
+			select { // some servers send the same again at once, or what is refused, too, and without end
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(refusedAgain):
+			case <-time.After(pause):
 			}
-			err = ads.Nack(reason)
-		} else if err = c.apply(message.Resources); err != nil {
-			refused, reason = message.Resources, shortened(err.Error())
-			err = ads.Nack(reason)
+		}
+		if refusal != "" {
+			err = ads.Nack(refusal)
 		} else {
-			reason = ""
-			received()
 			err = ads.Ack()
 		}
 		if err != nil {
@@ -126,33 +134,60 @@ func (c *Client) stream(ctx context.Context, received func()) error {
 	}
 }
 
-// refusedAgain is the delay before resources are refused again that came back unchanged.
-const refusedAgain = 500 * time.Millisecond
+// pause is the delay before a message is answered that brings nothing new.
+const pause = 500 * time.Millisecond
+
+// Limits of a message. Rule files, too, are nested at most as deep, and the text of what is nested grows
+// with the square of the depth.
+const (
+	maxNested      = 64
+	maxDescriptors = 200_000
+)
 
 // apply puts the limits of resources in force.
 func (c *Client) apply(resources []*anypb.Any) error {
-	sources := make([]envoyfile.Source, len(resources))
+	sources, descriptors := make([]envoyfile.Source, len(resources)), 0
 	for i, r := range resources {
-		var err error
-		if sources[i], err = c.source(r); err != nil {
+		var m limits.RateLimitConfig
+		err := r.UnmarshalTo(&m)
+		if err == nil {
+			err = count(&descriptors, m.Descriptors, 1)
+		}
+		if err == nil {
+			sources[i], err = c.source(&m)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return c.Apply(sources)
 }
 
-// source returns a resource as the text of a rule file, which has the same fields.
-func (c *Client) source(r *anypb.Any) (envoyfile.Source, error) {
-	var m limits.RateLimitConfig
-	if err := r.UnmarshalTo(&m); err != nil {
-		return envoyfile.Source{}, err
+// count adds the number of descriptors in list, and of those below them, to n. It returns an error if
+// there are too many, or if they are nested too deep.
+func count(n *int, list []*limits.RateLimitDescriptor, depth int) error {
+	switch *n += len(list); {
+	case *n > maxDescriptors:
+		return fmt.Errorf("too large: want at most %d descriptors", maxDescriptors)
+	case depth > maxNested && len(list) > 0:
+		return fmt.Errorf("descriptors are nested too deep: want at most %d", maxNested)
 	}
+	for _, d := range list {
+		if err := count(n, d.Descriptors, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// source returns a resource as the text of a rule file, which has the same fields. It changes m.
+func (c *Client) source(m *limits.RateLimitConfig) (envoyfile.Source, error) {
 	if hasUnknown(m.ProtoReflect()) {
 		c.Log.Warn("the xDS server sent fields that this version of weir does not know: they have no effect", "resource", m.Name)
 	}
 	s := envoyfile.Source{Name: m.Name}
 	m.Name = ""
-	text, err := protojson.MarshalOptions{UseProtoNames: true, Multiline: true}.Marshal(&m)
+	text, err := protojson.MarshalOptions{UseProtoNames: true, Multiline: true}.Marshal(m)
 	s.Text = text
 	return s, err
 }

@@ -51,17 +51,17 @@ func eviction(s *server) Finding {
 	case policy == "noeviction":
 		return ok("noeviction at %s", bytes(maxmemory)).but("when the memory is full, calls that count meet outages")
 	case policy == "volatile-ttl":
-		lost = "the keys that end soonest"
+		lost = "the keys that expire soonest"
 	case strings.HasSuffix(policy, "-random"):
 		lost = "any keys"
 	case strings.HasSuffix(policy, "-lfu"):
-		lost = "the keys with the fewest calls"
+		lost = "the least frequently used keys"
 	case strings.HasSuffix(policy, "-lru"):
-		lost = "the keys not used for longest, such as full ones of long windows"
+		lost = "the least recently used keys, such as exhausted ones of long windows"
 	default:
 		lost = "keys"
 	}
-	v := warn(policy+" at "+bytes(maxmemory), "a full memory drops "+lost+"; a dropped key admits up to its quota once more",
+	v := warn(policy+" at "+bytes(maxmemory), "when memory is full, the server drops "+lost+"; a dropped key admits up to its quota once more",
 		"CONFIG SET maxmemory-policy noeviction")
 	if s.engine == dragonfly {
 		v.Fix = "start Dragonfly without --cache_mode"

@@ -1,0 +1,34 @@
+package metrics_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+)
+
+// Callers choose the values in the keys of limits with detailed_metric, so that their series are limited.
+func TestEnvoyValuesAreLimited(t *testing.T) {
+	t.Parallel()
+	const most, more = 10_000, 50
+	e := metrics.New(metrics.Config{}).Envoy(metrics.EnvoyConfig{Shown: true})
+	plain := []string{"edge", "user"}
+	for range 2 { // those with their own series keep them
+		for i := range most + more {
+			e.ValuedLimit([]string{"edge", "user_" + strconv.Itoa(i)}, plain).Count(&metrics.Hit{Hits: 1, Quota: 100, Used: 1})
+		}
+	}
+	var text strings.Builder
+	if _, err := e.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(text.String(), ".total_hits: "); got != most+1 {
+		t.Errorf("got %d series, want %d", got, most+1)
+	}
+	for _, want := range []string{"user_0.total_hits: 2\n", "user_9999.total_hits: 2\n", "edge.user.total_hits: 100\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("got no line with %q", want)
+		}
+	}
+}
