@@ -125,7 +125,7 @@ func TestTroubles(t *testing.T) {
 			for range 5 {
 				n.Must("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'weir'")
 			}
-		}, "loading closed refused circuit-open"},
+		}, "loading closed refused circuit-open late"},
 		{"a restart in order", "async", func(t *testing.T, n *pgtest.Node, got *tally) {
 			n.Shutdown()
 			got.outage(t, "refused")
