@@ -14,7 +14,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// call is one request on its way through the engine. It is read, planned and decided. Calls are
+// call is one request on its way through the engine. It is read, and then decided: planned,
+// driven through the store, and answered. Calls are
 // pooled, so that their memory is reused.
 type call struct {
 	plan   plan.Plan

@@ -28,7 +28,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 // Decide decides ops as [Store.Do] does for one call. The error is the one that Do would
 // return or would set as the call's Err. Decide does not retain what ops point to, so that
 // they and their keys can be on the caller's stack. With one op it takes the steps of
-// decideMany without their loops.
+// decideSlots without their loops.
 func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
@@ -87,8 +87,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 	}
 }
 
-// decideMany decides several ops of one call in one step. The package comment describes the
-// steps.
+// decideMany finds memory for the slots of several ops, which decideSlots decides in one step.
 func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
 	if len(ops) <= stackOps {
 		var few [stackOps]opSlot
@@ -106,7 +105,8 @@ func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
 	return err
 }
 
-// decideSlots is decideMany with a slot for each op. The slots are zero.
+// decideSlots decides the ops of one call, with a slot for each. The slots are zero. The package
+// comment describes the steps.
 func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error {
 	for {
 		onWall := false

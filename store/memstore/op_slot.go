@@ -8,7 +8,7 @@ import (
 )
 
 // opSlot is where the key of one op is, and what the op wants there. Its methods
-// need the lock of its shard. The package comment describes their order. It points to
+// need the lock of its shard, but for isSingleHit. The package comment describes their order. It points to
 // nothing of the op, so that a slot on the heap keeps no op alive and ops can be on the
 // stack.
 type opSlot struct {
