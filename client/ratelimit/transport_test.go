@@ -256,7 +256,7 @@ func TestEndlessDenial(t *testing.T) {
 		s := &server{begun: time.Now(), answers: []answer{{status: 429, header: "Retry-After: 30"}, {status: 200}}}
 		base := roundTripper(func(r *http.Request) (*http.Response, error) {
 			answer, err := s.RoundTrip(r)
-			if err == nil && answer.StatusCode == 429 {
+			if err == nil && answer.StatusCode == http.StatusTooManyRequests {
 				answer.Body = endless{make(chan struct{})}
 			}
 			return answer, err

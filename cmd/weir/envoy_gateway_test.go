@@ -36,13 +36,17 @@ USE_PROMETHEUS=true PROMETHEUS_ADDR=:%[4]d PROMETHEUS_MAPPER_YAML=/etc/statsd-ex
 // freePorts returns ports that no program listens on.
 func freePorts(t *testing.T, n int) (ports []any) {
 	t.Helper()
+	var open []net.Listener // until all are found, so that they differ
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		open = append(open, l)
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	for _, l := range open {
+		_ = l.Close()
 	}
 	return ports
 }

@@ -53,7 +53,7 @@ func newNode(t testing.TB, args []string) *Node {
 	n.dir = dir
 	t.Cleanup(func() {
 		n.Kill()
-		os.RemoveAll(dir)
+		_ = os.RemoveAll(dir)
 	})
 	if err := own(dir); err != nil {
 		t.Fatal(err)

@@ -150,6 +150,9 @@ func each(b *testing.B, callers, keys int, caller func() func(key string) error)
 
 // transactions returns how many transactions a server has committed.
 func transactions(b *testing.B, n *pgtest.Node) (sum float64) {
-	fmt.Sscan(n.Must("SELECT pg_stat_force_next_flush(); SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'"), &sum)
+	text := n.Must("SELECT pg_stat_force_next_flush(); SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'")
+	if _, err := fmt.Sscan(text, &sum); err != nil {
+		b.Fatal(err)
+	}
 	return sum
 }

@@ -15,7 +15,8 @@ func OpenAt(ctx context.Context, url string, clock func() window.Instant) (*Stor
 	}
 	s := newStore(&c)
 	s.clock, s.sweeper.margin = clock, 0
-	return s, s.open(ctx)
+	err = s.open(ctx)
+	return s, err
 }
 
 // OpenSwept opens a store that deletes rows so long after they have expired.
@@ -26,5 +27,9 @@ func OpenSwept(ctx context.Context, url string, margin time.Duration) (*Store, e
 	}
 	s := newStore(&c)
 	s.sweeper.margin = margin
-	return s, s.open(ctx)
+	err = s.open(ctx)
+	return s, err
 }
+
+// EncodeState and DecodeState are the form of a state in the database.
+var EncodeState, DecodeState = encode, decode

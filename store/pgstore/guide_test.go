@@ -95,7 +95,7 @@ func TestGuideBouncer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer s.Close()
+				t.Cleanup(func() { _ = s.Close() })
 				for caller := range 4 {
 					all.Go(func() {
 						for range 30 {

@@ -245,7 +245,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(disk) })
+	t.Cleanup(func() { _ = os.RemoveAll(disk) })
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m,mode=777", "tmpfs", disk).CombinedOutput(); err != nil {
 		t.Skipf("cannot mount a small disk: %v: %s", err, out)
 	}
@@ -268,6 +268,8 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	var rows int64
-	fmt.Sscan(n.Must("SELECT count(*) FROM weir_counters WHERE state <> ''"), &rows)
+	if _, err := fmt.Sscan(n.Must("SELECT count(*) FROM weir_counters WHERE state <> ''"), &rows); err != nil {
+		t.Fatal(err)
+	}
 	got.exact(t, rows)
 }

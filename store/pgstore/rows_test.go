@@ -1,10 +1,11 @@
-package pgstore
+package pgstore_test
 
 import (
 	"encoding/binary"
 	"slices"
 	"testing"
 
+	"github.com/weirhq/weir/store/pgstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -16,9 +17,9 @@ func FuzzState(f *testing.F) {
 		for rest := b; len(rest) >= 8; rest = rest[8:] {
 			s = append(s, binary.LittleEndian.Uint64(rest))
 		}
-		if got, ok := decode(nil, encode(nil, s)); !ok || !slices.Equal(got, s) {
+		if got, ok := pgstore.DecodeState(nil, pgstore.EncodeState(nil, s)); !ok || !slices.Equal(got, s) {
 			t.Errorf("got %v, %v, want %v", got, ok, s)
 		}
-		_, _ = decode(nil, b)
+		_, _ = pgstore.DecodeState(nil, b)
 	})
 }

@@ -63,7 +63,7 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 	}
 	s := newStore(&c)
 	if err := s.open(ctx); err != nil {
-		s.Close()
+		_ = s.Close()
 		return nil, fmt.Errorf("store %v: %w", c, err)
 	}
 	return s, nil

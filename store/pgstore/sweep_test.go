@@ -90,7 +90,9 @@ func TestSizeIsBounded(t *testing.T) {
 	pace := time.NewTicker(10 * time.Millisecond)
 	defer pace.Stop()
 	size := func() (bytes int64) {
-		fmt.Sscan(n.Must("SELECT pg_total_relation_size('weir_counters')"), &bytes)
+		if _, err := fmt.Sscan(n.Must("SELECT pg_total_relation_size('weir_counters')"), &bytes); err != nil {
+			t.Fatal(err)
+		}
 		return bytes
 	}
 	var most, first int64 // of the second half, and of the first

@@ -199,7 +199,7 @@ func TestNoDeadlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		t.Cleanup(func() { _ = s.Close() })
 		for j := range 8 {
 			all.Go(func() {
 				for round := range 50 {
