@@ -65,7 +65,7 @@ func TestCircuitBreaker(t *testing.T) {
 	}
 }
 
-// Rows that another program keeps locked are not the server's silence for long.
+// A row that another program keeps locked holds up the calls on it, and no others for long.
 func TestLockedRows(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)
