@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 )
 
@@ -65,3 +66,15 @@ func (s *Space) Same(t *Space) bool { return s.identity == t.identity || s.ident
 // equal compares the hashes first: different spaces that meet in a table of spaces
 // differ there.
 func (i *identity) equal(j *identity) bool { return i.hash == j.hash && *i == *j }
+
+// CutKey returns the first part of a key that a rule has made of the values of attributes, and
+// what follows it, for texts that people read. It returns false if key has no such part, as
+// that of a limiter.
+func CutKey(key []byte) (part, rest []byte, ok bool) {
+	size, n := binary.Uvarint(key)
+	if n <= 0 || size > uint64(len(key)-n) {
+		return nil, nil, false
+	}
+	end := n + int(size)
+	return key[n:end], key[end:], true
+}

@@ -27,7 +27,7 @@ func TestPostgresScripts(t *testing.T) {
 			e.Setenv("POOR", strings.Replace(n.URL("timeout=10s"), pgtest.User+"@", "poor@", 1))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serve, "stop": stop, "status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serve, "shutdown": shutdown, "status": status},
 	})
 }
 

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -38,16 +40,37 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve":   serve,
-			"stop":    stop,
-			"status":  status,
-			"receipt": keepReceipt,
+			"serve":    serve,
+			"shutdown": shutdown,
+			"status":   status,
+			"receipt":  keepReceipt,
 			// token FILE sets WEIR_TOKEN to the text of a file.
 			"token": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("WEIR_TOKEN", strings.TrimSpace(ts.ReadFile(args[0])))
 			},
 		},
 	})
+}
+
+// TestScriptsAreWhole checks that no script ends early as passed, by a command that the runner has itself.
+func TestScriptsAreWhole(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*/*.txt")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("got %d scripts, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script, _, _ := strings.Cut(string(text), "\n-- ")
+		for line := range strings.Lines(script) {
+			if word, _, _ := strings.Cut(strings.TrimSpace(line), " "); word == "stop" || word == "skip" {
+				t.Errorf("%s: %q ends the script", file, line)
+			}
+		}
+	}
 }
 
 // TestRedisScripts runs scripts with a Redis server, whose URL is $STORE.
@@ -65,9 +88,9 @@ func TestRedisScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"serve":  serve,
-			"stop":   stop,
-			"status": status,
+			"serve":    serve,
+			"shutdown": shutdown,
+			"status":   status,
 			// restrict USER RIGHT makes a user that lacks a right.
 			"restrict": func(_ *testscript.TestScript, _ bool, args []string) {
 				n.Must("ACL", "SETUSER", args[0], "on", ">secret", "~fit:*", "+@all", args[1])
@@ -89,7 +112,7 @@ var addresses = regexp.MustCompile(`weir listens on (\S+), its admin on (\S+)`)
 
 // serve [--tokens FILE] [--listen ADDRESS] [--data DIRECTORY] [--log-keys FORM] [RULES
 // [STORE]] runs a service on free ports until the script ends, or until the command
-// stop, and points WEIR_ADDR at it.
+// shutdown, and points WEIR_ADDR at it.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
@@ -102,7 +125,9 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 		case "--data":
 			cfg.Data = ts.MkAbs(args[1])
 		case "--log-keys":
-			cfg.LogKeys, cfg.LogKeysSecret = args[1], "secret"
+			if cfg.LogKeys = args[1]; cfg.LogKeys == "hashed" {
+				cfg.LogKeysSecret = "secret"
+			}
 		}
 		args = args[2:]
 	}
@@ -142,8 +167,9 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 // running is the key of what ends the service that was started last.
 type running struct{}
 
-// stop ends the service that was started last, in order.
-func stop(ts *testscript.TestScript, _ bool, _ []string) { (*ts.Value(running{}).(*func()))() }
+// shutdown ends the service that was started last, in order. It is not called stop, which in scripts ends the
+// script as passed.
+func shutdown(ts *testscript.TestScript, _ bool, _ []string) { (*ts.Value(running{}).(*func()))() }
 
 var receipts = regexp.MustCompile(`(?m)^receipt: (\S+)$`)
 

@@ -133,6 +133,11 @@ func Parse(rawURL string) (Config, error) {
 		faults.Addf("store", "%s", parseFault(err))
 		return c, faults.Err()
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.conn.RuntimeParams)) {
+		if hint := fault.DidYouMean(name, ownOptions); hint != "" && options.Has(name) { // the server would refuse it, too, but later
+			faults.Addf("store."+name, "unknown option%s", hint)
+		}
+	}
 	if strings.Contains(c.Servers(), ",") && c.conn.ValidateConnect == nil {
 		// The one that accepts writes, whichever it is now.
 		c.conn.ValidateConnect = acceptsWrites
@@ -145,6 +150,9 @@ func Parse(rawURL string) (Config, error) {
 	}
 	return c, faults.Err()
 }
+
+// ownOptions are options whose misspelled names are told from settings of the session.
+var ownOptions = []string{"prefix", "timeout", "durability", "connections", "in_flight", "password_file", "sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs"}
 
 // acceptsWrites returns an error if a new connection's server does not.
 func acceptsWrites(ctx context.Context, c *pgconn.PgConn) error {

@@ -203,14 +203,15 @@ func (r *row) expires() int64 {
 // maxName is the most bytes of the name of a row.
 const maxName = 120
 
-// nameOf returns the name of op's row, for people: the namespace, the name of the rule and the key, without what is no text.
+// nameOf returns the name of op's row, for people: the namespace, the name of the rule, and the
+// key, whose parts are joined by commas, without what is no text.
 func nameOf(op *store.Op) []byte {
 	var b strings.Builder
 	if ns := op.Space.Namespace(); ns != "" {
 		b.WriteString(ns + "/")
 	}
 	b.WriteString(op.Space.Name() + ":")
-	b.Write(op.Key[:min(len(op.Key), maxName)])
+	b.WriteString(readable(op.Key))
 	name := strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return '.'
@@ -218,6 +219,19 @@ func nameOf(op *store.Op) []byte {
 		return r
 	}, strings.ToValidUTF8(b.String(), "?"))
 	return []byte(strings.ToValidUTF8(name[:min(len(name), maxName)], ""))
+}
+
+// readable returns the parts of a key with commas between them, or the key as it is.
+func readable(key []byte) string {
+	var parts []string
+	for rest := key; len(rest) > 0; {
+		part, after, ok := store.CutKey(rest)
+		if !ok {
+			return string(key)
+		}
+		parts, rest = append(parts, string(part)), after
+	}
+	return strings.Join(parts, ",")
 }
 
 // The form of a state in the database: a byte with the form's number, and then for each word

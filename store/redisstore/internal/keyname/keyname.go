@@ -140,17 +140,16 @@ func appendTag(b []byte, op *store.Op) (_ []byte, cut bool) {
 func appendReadable(b, key []byte) (_ []byte, cut bool) {
 	start := len(b)
 	for rest := key; len(rest) > 0; {
-		size, n := binary.Uvarint(rest)
-		if n <= 0 || size > uint64(len(rest)-n) { // not parts, each after its length
+		part, after, ok := store.CutKey(rest)
+		if !ok {
 			return appendEscaped(b[:start], key, true)
 		}
 		if len(rest) < len(key) {
 			b = append(b, ',')
 		}
 		var short bool
-		b, short = appendEscaped(b, rest[n:n+int(size)], true)
-		cut = cut || short
-		rest = rest[n+int(size):]
+		b, short = appendEscaped(b, part, true)
+		cut, rest = cut || short, after
 	}
 	return b, cut
 }
