@@ -170,7 +170,8 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
+	"cmd/weir/internal/kept":    {ours: []string{"internal/hook", "store", "store/remote"}},
+	"cmd/weir/internal/stores":  {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/remote", "window",
