@@ -40,9 +40,9 @@ func TestContract(t *testing.T) {
 
 func TestAgreesWithTheModel(t *testing.T) {
 	t.Parallel()
-	steps := 2500
+	steps := 1000
 	if testing.Short() {
-		steps = 1000
+		steps = 400
 	}
 	n := pgtest.Server(t)
 	var all sync.WaitGroup
