@@ -289,7 +289,6 @@ func decode(s window.State, k *key, b []byte) (window.State, bool) {
 const (
 	oidBytes = 17
 	oidInt8  = 20
-	oidText  = 25
 )
 
 // args builds the parameters of a statement: arrays in PostgreSQL's binary form.
@@ -314,7 +313,7 @@ func (a *args) rows(rs *rows) [][]byte {
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])
 	}
-	a.begin(oidText, len(rs.all))
+	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(nameOf(rs.all[i].op))
 	}

@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -71,6 +72,34 @@ func TestDamagedRows(t *testing.T) {
 		}
 		if do(); calls[0].Err != nil {
 			t.Errorf("forgotten: %v", calls[0].Err)
+		}
+	}
+}
+
+// Keys that the encoding of a database cannot express are counted there, too.
+func TestOtherEncodings(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	for i, encoding := range []string{"EUC_JP", "LATIN1", "SQL_ASCII", "UTF8"} {
+		database := fmt.Sprint("d", i)
+		n.Must(`CREATE DATABASE ` + database + ` ENCODING '` + encoding + `' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`)
+		for _, client := range []string{"", "&client_encoding=UTF8"} {
+			s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable&timeout=20s%s", pgtest.User, n.Addr(), database, client))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"plain", "ü", "漢字", "😀", "\x85", "\x00\\"} {
+				op := store.Op{
+					Space: store.NewSpace("", "x"+client, "x", 1000), Limit: window.MustCompile(window.Limit{Quota: 5, Window: window.Ever()}),
+					Key: []byte(key), N: 1,
+				}
+				if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
+					t.Errorf("%s%s, key %q: %v", encoding, client, key, err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
