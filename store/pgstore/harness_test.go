@@ -40,9 +40,9 @@ func TestContract(t *testing.T) {
 
 func TestAgreesWithTheModel(t *testing.T) {
 	t.Parallel()
-	steps := 1000
+	steps := 2500
 	if testing.Short() {
-		steps = 400
+		steps = 1000
 	}
 	n := pgtest.Server(t)
 	var all sync.WaitGroup
