@@ -1,9 +1,9 @@
 package store
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -118,8 +118,12 @@ func word(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
 
 // identityOf returns the same number for the same key in all processes.
 func identityOf(op *Op) uint64 {
-	var room [256]byte
-	b := binary.AppendUvarint(room[:0], uint64(len(op.Space.ID())))
-	sum := sha256.Sum256(append(append(b, op.Space.ID()...), op.Key...))
-	return word(sum[:])
+	h := fnv.New64a()
+	for _, part := range [][]byte{[]byte(op.Space.ID()), op.Key} {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		_, _ = h.Write(size[:]) // which never fails
+		_, _ = h.Write(part)
+	}
+	return h.Sum64()
 }

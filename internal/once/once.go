@@ -21,8 +21,11 @@ const (
 	MaxRecords = 1_000_000
 )
 
-// Limit is the limit of the op of a record: its length is the most that a record is kept.
-var Limit = window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(Most)})
+// NewLimit returns the limit of the op of a record: its length is the most that a record is kept. It is no variable,
+// so that programs which keep no records do not link what makes it.
+func NewLimit() *window.Compiled {
+	return window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(Most)})
+}
 
 // ErrFull is the error of a call with a new key when there is no room for its answer. Nothing was counted.
 var ErrFull = errors.New("no room for the answer under this idempotency_key: too many are kept; wait, or send requests without one")

@@ -47,7 +47,7 @@ const (
 	general variant = iota
 	fast
 	full
-	refund  variant = 4          // added to general
+	refund  variant = 4             // added to general
 	once            = full | refund // full has refunds
 	batch   variant = 8
 	perKind         = 16
