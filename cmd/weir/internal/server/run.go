@@ -32,7 +32,7 @@ import (
 // Run serves as cfg states until ctx is done, and then lets requests in flight
 // finish. It prints the addresses to out and logs to logs. It returns nil after
 // an orderly end.
-func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
+func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error) {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer backends.close(log)
+	defer func() { err = errors.Join(err, backends.close()) }()
 	if backends.here != nil {
 		_ = backends.here.beat(ctx, log) // run beats again
 	}
