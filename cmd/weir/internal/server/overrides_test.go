@@ -75,6 +75,12 @@ func TestOverrides(t *testing.T) {
 			if allowed != 3 {
 				t.Errorf("got %d more admitted, want 3, because 2 count", allowed)
 			}
+			if got := call(t, http.MethodGet, two.admin+"/v1/overrides", ""); strings.Count(got.text, `"rule"`) != 1 {
+				t.Errorf("at the admin address: got %d %s", got.status, got.text)
+			}
+			if got := call(t, http.MethodGet, two.admin+"/v1/usage?rule=calls&customer=acme", ""); got.status != http.StatusNotFound {
+				t.Errorf("a call that is not forwarded: got %d", got.status)
+			}
 			if got := call(t, http.MethodGet, two.api+"/v1/denials", ""); !strings.Contains(got.text, `"quota":5,"override":true`) {
 				t.Errorf("got %s, want that an override denied", got.text)
 			}
