@@ -2540,7 +2540,9 @@ type TopKey struct {
 	// Its hits or denied takes.
 	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// The real number is at most this much lower.
-	Error         int64 `protobuf:"varint,3,opt,name=error,proto3" json:"error,omitempty"`
+	Error int64 `protobuf:"varint,3,opt,name=error,proto3" json:"error,omitempty"`
+	// Whether its quota was that of an override when it was counted last.
+	Override      bool `protobuf:"varint,4,opt,name=override,proto3" json:"override,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2594,6 +2596,13 @@ func (x *TopKey) GetError() int64 {
 		return x.Error
 	}
 	return 0
+}
+
+func (x *TopKey) GetOverride() bool {
+	if x != nil {
+		return x.Override
+	}
+	return false
 }
 
 // DenialsRequest selects denials.
@@ -4249,11 +4258,12 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06sample\x18\x02 \x01(\x03R\x06sample\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\x03R\x05error\x12#\n" +
-	"\x04keys\x18\x04 \x03(\v2\x0f.weir.v1.TopKeyR\x04keys\"F\n" +
+	"\x04keys\x18\x04 \x03(\v2\x0f.weir.v1.TopKeyR\x04keys\"b\n" +
 	"\x06TopKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\x03R\x05error\"\xec\x01\n" +
+	"\x05error\x18\x03 \x01(\x03R\x05error\x12\x1a\n" +
+	"\boverride\x18\x04 \x01(\bR\boverride\"\xec\x01\n" +
 	"\x0eDenialsRequest\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\f\n" +
 	"\x01n\x18\x02 \x01(\x05R\x01n\x12G\n" +

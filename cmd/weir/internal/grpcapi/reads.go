@@ -165,7 +165,7 @@ func listOf(l *top.List) *weirv1.TopList {
 	out := &weirv1.TopList{Total: l.Total, Sample: l.Sample, Error: l.Error}
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		out.Keys = append(out.Keys, &weirv1.TopKey{Key: e.Key, Count: e.Count, Error: e.Error})
+		out.Keys = append(out.Keys, &weirv1.TopKey{Key: e.Key, Count: e.Count, Error: e.Error, Override: e.Override})
 	}
 	return out
 }

@@ -84,6 +84,9 @@ func TestOverrides(t *testing.T) {
 			if got := call(t, http.MethodGet, two.api+"/v1/denials", ""); !strings.Contains(got.text, `"quota":5,"override":true`) {
 				t.Errorf("got %s, want that an override denied", got.text)
 			}
+			if got := call(t, http.MethodGet, two.api+"/v1/top?rule=calls", ""); strings.Count(got.text, `{"key":"acme","hits":3,"override":true}`)+strings.Count(got.text, `{"key":"acme","hits":5,"override":true}`) != 1 {
+				t.Errorf("got %s, want the key with an override", got.text)
+			}
 			if q, override := two.quota(t, "other"); q != 2 || override {
 				t.Errorf("got a quota of %d, %v for another customer", q, override)
 			}
