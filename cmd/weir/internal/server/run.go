@@ -79,8 +79,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	tops := newTops(cfg, backends, lists)
 	defer tops.Close()
 	numbers.WatchDenials(tops.Dropped)
+	keeps := newKeeper(backends, outside, log)
+	defer keeps.close()
 	episodes := newEpisodes()
-	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, episodes, credentials, log, telemetry, outside}, where, first, bad)
+	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, episodes, credentials, log, &keeps.Kept, telemetry, outside}, where, first, bad)
 	if err != nil {
 		return err
 	}
@@ -168,6 +170,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
+	group.Go(func() { keeps.run(background) })
 	if backends.here != nil {
 		group.Go(func() { backends.here.run(background, log) })
 	}
