@@ -77,6 +77,29 @@ func TestEndedConnections(t *testing.T) {
 	}
 }
 
+// A caller that is denied gets its answer before the transaction has ended, which then ends soon.
+func TestDenialsHoldNoLocks(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := connect(t, n)
+	o := op("ann")
+	o.N = 101
+	if err := store.Do(t.Context(), s, store.Record, []store.Op{o}); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if r, err := take(t, s, "ann"); err != nil || r.Allowed {
+			t.Fatalf("got %+v, %v, want a denial", r, err)
+		}
+	}
+	pgtest.Eventually(t, "no transaction is open", func() bool {
+		return n.Must("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weir' AND state LIKE 'idle in%'") == "0"
+	})
+	if strings.Contains(n.Log(), "idle-in-transaction") {
+		t.Error("a transaction ended by its time-out only")
+	}
+}
+
 // While the server is down calls fail at once, and what was counted is there afterwards.
 func TestRestartedServer(t *testing.T) {
 	t.Parallel()
