@@ -314,9 +314,9 @@ func (l *lane) lock(ctx context.Context) error {
 	l.rows.load(l.batch)
 	keys := l.args.keys(&l.rows)
 	var b pgconn.Batch
-	lock, read := l.s.sql.lock, l.s.sql.read
+	lock, create, read := l.s.sql.lock, l.s.sql.make, l.s.sql.read
 	if len(l.rows.all) == 1 {
-		lock, read = l.s.sql.lockOne, l.s.sql.readOne
+		lock, create, read = l.s.sql.lockOne, l.s.sql.makeOne, l.s.sql.readOne
 	}
 	if l.rows.reads {
 		l.add(&b, read, keys)
@@ -334,7 +334,7 @@ func (l *lane) lock(ctx context.Context) error {
 		l.add(&b, l.s.sql.rollback)
 		l.begin(&b)
 	}
-	l.add(&b, l.s.sql.make, l.args.rows(&l.rows)...)
+	l.add(&b, create, l.args.rows(&l.rows)...)
 	l.add(&b, read, l.args.keys(&l.rows))
 	_, err := l.read(ctx, &b)
 	l.missing = l.made > 0

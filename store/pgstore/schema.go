@@ -22,11 +22,11 @@ type statement struct{ name, text string }
 
 // statements are what a lane runs.
 type statements struct {
-	begin, settings, commit, rollback, make statement
+	begin, settings, commit, rollback statement
 
 	// These have a form for one row, whose plan does not depend on its parameters: the server makes a plan for arrays
 	// each time, which takes longer than to run it.
-	lock, read, write, lockOne, readOne, writeOne statement
+	lock, make, read, write, lockOne, makeOne, readOne, writeOne statement
 
 	// Others are rare, and not prepared.
 	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, examine string
@@ -34,7 +34,7 @@ type statements struct {
 
 // all returns the statements that lanes prepare.
 func (s *statements) all() []statement {
-	return []statement{s.begin, s.settings, s.commit, s.rollback, s.make, s.lock, s.read, s.write, s.lockOne, s.readOne, s.writeOne}
+	return []statement{s.begin, s.settings, s.commit, s.rollback, s.lock, s.make, s.read, s.write, s.lockOne, s.makeOne, s.readOne, s.writeOne}
 }
 
 // statementsFor returns the statements with names of tables that begin with prefix. Transactions
@@ -73,6 +73,8 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		make: text("make", `INSERT INTO COUNTERS (key, state, expires, name)
 			SELECT k, '', 0, CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_from(n, 'UTF8') ELSE encode(n, 'escape') END
 			FROM unnest($1::bytea[], $2::bytea[]) u(k, n)
+			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
+		makeOne: text("make_one", `INSERT INTO COUNTERS (key, state, expires, name) VALUES ($1, '', 0, $2)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
 		// Writes rows that the transaction has locked, so they exist.
