@@ -46,7 +46,7 @@ type lane struct {
 	missing bool  // rows of the last transaction were missing
 	made    int64 // rows that it made
 	begun   bool  // it has to be ended, and has nothing to commit
-	moved   bool  // another server may accept writes by now
+	moved   bool  // it needs another connection: a table is missing, or another server may accept writes by now
 
 	batch []*request // of the transaction
 	rows  rows
@@ -265,6 +265,11 @@ func (l *lane) flush(end time.Time) {
 			return
 		}
 		l.deliver(outage(err, false)) // the answer to a commit may be lost
+	case noTable(err):
+		l.s.dropped.Store(true)
+		l.moved = true
+		l.again(outage(err, true))
+		return
 	case l.conn.IsClosed() && ctx.Err() == nil:
 		l.again(outage(err, true))
 	default:
@@ -277,8 +282,8 @@ func (l *lane) flush(end time.Time) {
 	l.moved = reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil
 }
 
-// again queues the requests of the batch, whose connection has ended before they were decided: it may have
-// been idle for long. Those to which that has happened on as many connections as there are end with err.
+// again queues the requests of the batch, whose connection has ended before they were decided, because it was
+// idle for long, or has to, because a table is missing. Those to which that has happened on as many connections as there are end with err.
 func (l *lane) again(err error) {
 	var rs []*request
 	for _, r := range l.batch {

@@ -180,24 +180,53 @@ func statementsFor(prefix string, settings map[string]string) statements {
 	}
 }
 
+// rightsError is the error of a user who lacks a right.
+type rightsError struct {
+	said  *pgconn.PgError
+	grant string
+}
+
+func (e *rightsError) Error() string { return e.said.Error() }
+
+func (e *rightsError) Unwrap() error { return e.said }
+
+// Grant returns what gives the user the right; weir doctor looks for this method.
+func (e *rightsError) Grant() string { return e.grant }
+
+// lacks returns err, as a rightsError if a right is missing, which grant gives.
+func lacks(err error, grant string) error {
+	var said *pgconn.PgError
+	if errors.As(err, &said) && said.Code == "42501" {
+		return &rightsError{said, grant}
+	}
+	return err
+}
+
+// grant returns the statement that gives a user the rights on the tables.
+func grant(prefix, user string) string {
+	return fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s_counters, %[1]s_meta, %[1]s_log, %[1]s_kept TO %[2]s", prefix, user)
+}
+
 // prepare makes the tables if there are none, and learns what the store needs of them. Stores
 // that start at the same time make them once.
 func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
-	if s.members.Load() != nil {
+	dropped := s.dropped.Load()
+	if s.members.Load() != nil && !dropped {
 		return nil
 	}
+	user := s.config.conn.User
 	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
 	if exists.Err != nil {
 		return exists.Err
 	}
-	if len(exists.Rows) == 0 {
+	if len(exists.Rows) == 0 || dropped {
 		unlogged := ""
 		if s.config.durability == durabilityUnlogged {
 			unlogged = "UNLOGGED"
 		}
 		// The statements of one Exec are one transaction.
 		if err := c.Exec(ctx, fmt.Sprintf(s.sql.create, unlogged, version, rand.Text())).Close(); err != nil {
-			return fmt.Errorf("make the tables: %w", err)
+			return fmt.Errorf("make the tables: %w", lacks(err, fmt.Sprintf("CREATE SCHEMA %[1]s AUTHORIZATION %[1]s; or start weir once as a user who may make the tables, and: %[2]s", user, grant(s.config.prefix, user))))
 		}
 	}
 	got, err := s.meta(ctx, c, "version")
@@ -205,11 +234,12 @@ func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
 		err = fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
 	}
 	if err != nil {
-		return err
+		return lacks(err, grant(s.config.prefix, user))
 	}
 	members, err := s.meta(ctx, c, "members")
 	if err == nil {
 		s.members.Store(&members)
+		s.dropped.Store(false)
 	}
 	return err
 }

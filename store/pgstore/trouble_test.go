@@ -161,6 +161,22 @@ func TestServerThatHangs(t *testing.T) {
 	}
 }
 
+// Tables that were dropped are made again, and no call fails.
+func TestDroppedTables(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := at(t, n)
+	for _, tables := range []string{"weir_counters", "weir_counters, weir_meta, weir_log, weir_kept"} {
+		if _, err := take(t, s, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		n.Must("DROP TABLE " + tables)
+		if r, err := take(t, s, "ann"); err != nil || r.Used != 1 {
+			t.Errorf("without %s: got %d hits, %v, want the first one", tables, r.Used, err)
+		}
+	}
+}
+
 // A user who may make no tables is refused.
 func TestRights(t *testing.T) {
 	t.Parallel()
@@ -249,7 +265,7 @@ func TestRefusedStatements(t *testing.T) {
 	if _, err := take(t, s, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	n.Must("ALTER TABLE weir_counters RENAME TO elsewhere")
+	n.Must("ALTER TABLE weir_counters RENAME state TO elsewhere")
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {
@@ -260,7 +276,7 @@ func TestRefusedStatements(t *testing.T) {
 		})
 	}
 	all.Wait()
-	n.Must("ALTER TABLE elsewhere RENAME TO weir_counters; UPDATE weir_counters SET state = '\\x63'")
+	n.Must("ALTER TABLE weir_counters RENAME elsewhere TO state; UPDATE weir_counters SET state = '\\x63'")
 	if _, err := take(t, s, "bob"); err != nil {
 		t.Error(err)
 	}
