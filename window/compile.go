@@ -33,6 +33,10 @@ type Compiled struct {
 	holding holder
 	anyWord bool
 
+	// keeps reports whether closed periods are kept, so that a state can be needed when its
+	// key is as good as unused; see closed.go.
+	keeps bool
+
 	// undated reports whether states have to record from when on no hits were dropped, see
 	// ban.go.
 	undated bool
@@ -107,6 +111,7 @@ func (l *Compiled) compileKind(holds *holds) {
 		l.holding = holds.wrap(&limit, l.algorithm)
 	}
 	l.wrapped = limit.Hold > 0
+	l.keeps = limit.longestKept() > 0
 	l.recounts = l.recounts || kind.holds
 	l.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&limit) > 1) && !l.wrapped
 	if !l.wrapped {
