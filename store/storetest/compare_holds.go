@@ -145,6 +145,7 @@ func holdLimits() map[string]*window.Compiled {
 	all["ban after"] = window.Limit{Quota: 2, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}, Ban: window.Ban{For: time.Minute}}
 	compiled := make(map[string]*window.Compiled, len(all))
 	for name, l := range all {
+		l.Export = name == "hold sum calendar" || name == "hold calendar"
 		compiled[name] = window.MustCompile(l)
 	}
 	return compiled
