@@ -157,7 +157,7 @@ func (s *Store) Memory() *memstore.Store { return s.memory }
 // Hooks implements [hook.Hooked]. The memory answers the calls itself, unless they wait
 // for the disk.
 func (s *Store) Hooks(of store.Store) hook.Hooks {
-	h := hook.Hooks{Keyed: s, SideStore: s}
+	h := hook.Hooks{Keyed: s, SideStore: s, Lister: s.memory}
 	if of == store.Store(s) && s.sync != Always {
 		h.Memory = s.memory
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
 )
 
 // Hooks are what a store offers. Fields are nil where it has no such thing.
@@ -19,6 +20,7 @@ type Hooks struct {
 	Keyed     Keyed
 	SideStore SideStore
 	Timed     Timed
+	Lister    Lister
 }
 
 // Hooked is implemented by stores that name their own hooks.
@@ -37,6 +39,7 @@ func Of(s store.Store) (h Hooks) {
 	h.Keyed, _ = s.(Keyed)
 	h.SideStore, _ = s.(SideStore)
 	h.Timed, _ = s.(Timed)
+	h.Lister, _ = s.(Lister)
 	return h
 }
 
@@ -53,6 +56,16 @@ type Keyed interface {
 	// RotateSecret makes a new secret for new receipts, in all stores on the same
 	// counters. The previous secret stays valid for keep, and older ones become invalid.
 	RotateSecret(ctx context.Context, keep time.Duration) error
+}
+
+// Lister is implemented by stores that can list the keys of a space.
+type Lister interface {
+	// Keys calls found for some of the keys in the space of op, with their states under
+	// its limit at one instant each. It begins behind the position after, nil at first, and
+	// returns the position to go on from, nil at the end. Keys that are there all the time
+	// are found, in some stores more than once. key is nil where the store does not have
+	// the key itself. States can have expired. found must not keep its arguments.
+	Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error)
 }
 
 // Timed is implemented by stores whose calls have a time-out. A caller that may

@@ -25,7 +25,7 @@ type statements struct {
 	begin, settings, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
-	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, inspect, examine string
+	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, inspect, keys, examine string
 }
 
 // all returns the statements that lanes prepare.
@@ -115,6 +115,11 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		// Finds rows by the name or by the digits of the key.
 		inspect: named.Replace(`SELECT encode(key, 'hex')::text, name, state, expires, timestamptz_send(clock_timestamp())
 			FROM COUNTERS WHERE name = $1 OR key = $2::bytea ORDER BY key LIMIT 10`),
+
+		// Looks at some rows in the order of their keys, and returns what those have whose
+		// name begins with a prefix, and the time.
+		keys: named.Replace(`SELECT key, CASE WHEN starts_with(name, $2) THEN state END, CASE WHEN starts_with(name, $2) THEN name END,
+			timestamptz_send(clock_timestamp()) FROM COUNTERS WHERE key > $1::bytea ORDER BY key LIMIT ` + keysPage),
 
 		examine: named.Replace(examineSQL),
 

@@ -52,6 +52,9 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 	r.pass()
 	a.Set(r.now)
 	b.Set(r.now)
+	if r.made%16 == 0 {
+		r.compareExports(t, a, b, at)
+	}
 	calls := r.calls()
 	others := make([]store.Call, len(calls))
 	for i, c := range calls {

@@ -91,6 +91,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"refund of all", refundAll},
 		{"forget lifts a ban", forgetLifts},
 		{"64 goroutines in flight", inFlightUnderLoad},
+		{"an export has each key", exportsKeys},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
