@@ -36,12 +36,10 @@ func (l *Limit) longestKept() time.Duration {
 	return 0
 }
 
-func newCalendar(l *Limit) algorithm {
-	p := period{quota: l.Quota, span: spanOfCalendar(&l.Window)}
-	if longest := l.longestKept(); longest > 0 {
-		return &keptPeriod{p, Instant(longest / time.Microsecond)}
+func newKept(l *Limit) algorithm {
+	return &keptPeriod{
+		period{quota: l.Quota, span: spanOfCalendar(&l.Window)}, Instant(l.longestKept() / time.Microsecond),
 	}
-	return &p
 }
 
 // last returns the hits of the period before the one with the mark of s.

@@ -57,7 +57,7 @@ func Compile(l Limit) (*Compiled, error) {
 
 // CompileFinal is like [Compile] for a limit whose takes do not hold, and whose states no
 // other limit has made. Programs that compile no other limits do not link what counts
-// holds. It is for weir's own limiters.
+// holds, and closed periods: it ignores Export. It is for weir's own limiters.
 func CompileFinal(l Limit) (*Compiled, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -65,6 +65,7 @@ func CompileFinal(l Limit) (*Compiled, error) {
 	if l.HoldLength() > 0 {
 		return nil, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine")
 	}
+	l.Export = false
 	return compile(l, nil), nil
 }
 
@@ -102,16 +103,18 @@ func (l *Compiled) compileKind(holds *holds) {
 		l.anyWord, l.undated = limit.Window.Kind == KindSliding, true
 		return
 	}
-	if kind.holds {
+	switch l.keeps = limit.longestKept() > 0; {
+	case kind.holds:
 		l.algorithm = holds.held(&limit)
-	} else {
+	case l.keeps:
+		l.algorithm = holds.kept(&limit)
+	default:
 		l.algorithm = kind.compile(&limit)
 	}
 	if holds != nil {
 		l.holding = holds.wrap(&limit, l.algorithm)
 	}
 	l.wrapped = limit.Hold > 0
-	l.keeps = limit.longestKept() > 0
 	l.recounts = l.recounts || kind.holds
 	l.undated = (kind.undated || kind.fields&hasPrecision != 0 && groupOf(&limit) > 1) && !l.wrapped
 	if !l.wrapped {

@@ -24,6 +24,10 @@ type span struct {
 
 func newFixed(l *Limit) algorithm { return &period{quota: l.Quota, span: spanOfFixed(&l.Window)} }
 
+func newCalendar(l *Limit) algorithm {
+	return &period{quota: l.Quota, span: spanOfCalendar(&l.Window)}
+}
+
 func spanOfFixed(w *Window) span { return span{length: Instant(w.micros())} }
 
 func spanOfCalendar(w *Window) span {

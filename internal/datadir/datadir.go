@@ -157,11 +157,16 @@ func (s *Store) Memory() *memstore.Store { return s.memory }
 // Hooks implements [hook.Hooked]. The memory answers the calls itself, unless they wait
 // for the disk.
 func (s *Store) Hooks(of store.Store) hook.Hooks {
-	h := hook.Hooks{Keyed: s, SideStore: s, Lister: s.memory}
+	h := hook.Hooks{Keyed: s, SideStore: s}
 	if of == store.Store(s) && s.sync != Always {
 		h.Memory = s.memory
 	}
 	return h
+}
+
+// Keys implements [hook.Lister].
+func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func([]byte, window.State, window.Instant)) ([]byte, error) {
+	return s.memory.Keys(ctx, op, after, found)
 }
 
 // IsLoaded reports whether the counters are loaded.

@@ -20,7 +20,6 @@ type Hooks struct {
 	Keyed     Keyed
 	SideStore SideStore
 	Timed     Timed
-	Lister    Lister
 }
 
 // Hooked is implemented by stores that name their own hooks.
@@ -39,7 +38,6 @@ func Of(s store.Store) (h Hooks) {
 	h.Keyed, _ = s.(Keyed)
 	h.SideStore, _ = s.(SideStore)
 	h.Timed, _ = s.(Timed)
-	h.Lister, _ = s.(Lister)
 	return h
 }
 
@@ -66,6 +64,16 @@ type Lister interface {
 	// are found, in some stores more than once. key is nil where the store does not have
 	// the key itself. States can have expired. found must not keep its arguments.
 	Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error)
+}
+
+// ListerOf returns how the keys of s are listed, or nil. It is apart from [Of] because
+// programs that list no keys should not link it.
+func ListerOf(s store.Store) Lister {
+	if l, ok := s.(Lister); ok {
+		return l
+	}
+	l, _ := Of(s).SideStore.(Lister) // of a data directory
+	return l
 }
 
 // Timed is implemented by stores whose calls have a time-out. A caller that may

@@ -21,7 +21,7 @@ type exported struct {
 func export(t testing.TB, o Opened, op *store.Op) map[string]exported {
 	t.Helper()
 	all := map[string]exported{}
-	lister := hook.Of(o.Store).Lister
+	lister := hook.ListerOf(o.Store)
 	if lister == nil {
 		t.Fatalf("%T: lists no keys", o.Store)
 	}
@@ -54,7 +54,7 @@ func export(t testing.TB, o Opened, op *store.Op) map[string]exported {
 // compareExports compares what both stores export. Stores of other programs list no keys.
 func (r *random) compareExports(t testing.TB, a, b Opened, at string) {
 	t.Helper()
-	if hook.Of(a.Store).Lister == nil || hook.Of(b.Store).Lister == nil {
+	if hook.ListerOf(a.Store) == nil || hook.ListerOf(b.Store) == nil {
 		return
 	}
 	for name, l := range r.limits {
@@ -75,7 +75,7 @@ func (r *random) compareExports(t testing.TB, a, b Opened, at string) {
 
 // The export of a space has each key once, with what it has counted, and no others.
 func exportsKeys(s *stage) {
-	if hook.Of(s.Store).Lister == nil {
+	if hook.ListerOf(s.Store) == nil {
 		s.Skip("the store lists no keys")
 	}
 	l := window.MustCompile(window.Limit{Quota: 1_000_000, Measure: window.Sum, Window: window.Calendar(window.Day, nil), Export: true})
