@@ -55,11 +55,12 @@ var arrows = map[string]arrow{
 	"internal/datadir/internal/format": {pure: true},
 	"internal/datadir":                 {ours: []string{"internal/datadir/internal/format", "internal/hook", "internal/journal", "internal/limittext", "internal/seal", "store", "store/memstore", "window"}},
 	"store/durable":                    {ours: []string{"internal/datadir", "internal/hook", "store", "window"}},
-	"internal/plan":                    {ours: []string{"fault", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
+	"internal/override":                {pure: true},
+	"internal/plan":                    {ours: []string{"fault", "internal/override", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
 	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/step", "store", "window"}},
 	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "store/memstore", "window"}},
 	".": {ours: []string{
-		"fault", "internal/drive", "internal/hook", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
+		"fault", "internal/drive", "internal/hook", "internal/override", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
 	}},
 	"internal/jsontext":   {pure: true},
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
@@ -170,7 +171,8 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/stores":  {ours: []string{"internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
+	"cmd/weir/internal/kept":    {ours: []string{"internal/hook", "store", "store/remote"}},
+	"cmd/weir/internal/stores":  {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/remote", "window",

@@ -25,7 +25,7 @@ type statements struct {
 	begin, settings, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
-	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, inspect, keys, examine string
+	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, keys, examine string
 }
 
 // all returns the statements that lanes prepare.
@@ -36,7 +36,7 @@ func (s *statements) all() []statement {
 // statementsFor returns the statements with names of tables that begin with prefix. Transactions
 // have the settings that a session would have, where a proxy refuses them.
 func statementsFor(prefix string, settings map[string]string) statements {
-	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta", "JOURNAL", prefix+"_log")
+	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta", "JOURNAL", prefix+"_log", "REGISTER", prefix+"_kept")
 	text := func(name, text string) statement {
 		return statement{prefix + "_" + name, named.Replace(text)}
 	}
@@ -93,6 +93,15 @@ func statementsFor(prefix string, settings map[string]string) statements {
 				entry  bytea  NOT NULL,
 				PRIMARY KEY (name, at, digest)
 			);
+			CREATE TABLE IF NOT EXISTS REGISTER (
+				name    text   NOT NULL,
+				field   bytea  NOT NULL,
+				value   bytea  NOT NULL,
+				version bigint NOT NULL,
+				PRIMARY KEY (name, field)
+			);
+			CREATE INDEX IF NOT EXISTS REGISTER_changed ON REGISTER (name, version);
+			CREATE INDEX IF NOT EXISTS REGISTER_removed ON REGISTER (name, version) WHERE value = '' AND field <> '';
 			COMMENT ON TABLE COUNTERS IS 'counters of weir: key is a digest, name is for people, expires is in microseconds since 1970';
 			INSERT INTO META (name, value) VALUES ('version', '%s'), ('members', '%s') ON CONFLICT DO NOTHING`),
 		meta: named.Replace(`SELECT value FROM META WHERE name = $1`),
@@ -111,6 +120,36 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			(SELECT at FROM JOURNAL WHERE name = $1 ORDER BY at DESC OFFSET $3::int8 LIMIT 1))`),
 		readLog: named.Replace(`SELECT entry FROM (SELECT at, digest, entry FROM JOURNAL WHERE name = $1
 			ORDER BY at DESC, digest DESC LIMIT $2::int8) newest ORDER BY at, digest`),
+
+		// Of the rows of a register, the one with an empty field has the version of the whole, and as its
+		// value the version up to which removals are forgotten. A row without a value is of a field that was
+		// removed. A change is made only if the register still has the version $2, and moves it on to the
+		// server's time, so that versions never return.
+		keep: named.Replace(`WITH head AS (
+				INSERT INTO REGISTER (name, field, value, version)
+				SELECT $1, '', int8send(now), now + cardinality($3::bytea[])
+				FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8 now, set_config('synchronous_commit', 'on', true)) clock
+				WHERE $2::int8 = 0 OR EXISTS (SELECT FROM REGISTER WHERE name = $1 AND field = '')
+				ON CONFLICT (name, field) DO UPDATE
+				SET version = greatest(REGISTER.version, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) + cardinality($3::bytea[])
+				WHERE REGISTER.version = $2::int8
+				RETURNING version),
+			changed AS (
+				INSERT INTO REGISTER (name, field, value, version)
+				SELECT $1, field, value, head.version - cardinality($3::bytea[]) + place
+				FROM head, unnest($3::bytea[], $4::bytea[]) WITH ORDINALITY u(field, value, place)
+				ON CONFLICT (name, field) DO UPDATE SET value = EXCLUDED.value, version = EXCLUDED.version)
+			SELECT int8send(version) FROM head`),
+		trimKept: named.Replace(`WITH old AS (
+				SELECT version FROM REGISTER WHERE name = $1 AND value = '' AND field <> '' ORDER BY version DESC OFFSET 1000 LIMIT 1),
+			head AS (UPDATE REGISTER SET value = int8send(old.version) FROM old WHERE name = $1 AND field = '')
+			DELETE FROM REGISTER USING old WHERE name = $1 AND value = '' AND field <> '' AND REGISTER.version <= old.version`),
+		kept: named.Replace(`WITH head AS (
+				SELECT version, $2::int8 > version OR int8send($3::int8) < value again FROM REGISTER WHERE name = $1 AND field = '')
+			SELECT * FROM (SELECT ''::bytea field, CASE WHEN again THEN 'again' ELSE '' END::bytea, int8send(version) version FROM head
+			UNION ALL (SELECT field, r.value, int8send(r.version) FROM head, REGISTER r
+			WHERE name = $1 AND field <> '' AND r.version > CASE WHEN again THEN 0 ELSE $2::int8 END
+			ORDER BY r.version LIMIT $4::int8)) rows ORDER BY field <> '', version`),
 
 		// Finds rows by the name or by the digits of the key.
 		inspect: named.Replace(`SELECT encode(key, 'hex')::text, name, state, expires, timestamptz_send(clock_timestamp())

@@ -29,7 +29,7 @@ type Store struct {
 	server  remote.Server
 	link    link
 	queue   queue
-	tasks   chan func(context.Context, *pgconn.PgConn) error // for a lane, between transactions
+	tasks   chan func(context.Context, *pgconn.PgConn) // for a lane, between transactions
 	secrets remote.Secrets
 	sweeper sweeper
 
@@ -72,9 +72,8 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 func newStore(c *Config) *Store {
 	s := &Store{config: c, sql: statementsFor(c.prefix, c.settings())}
 	s.sweeper = sweeper{margin: sweepMargin, blocks: sweepLeast}
-	s.queue.wake = make(chan struct{}, c.connections)
 	s.link.tried = make(chan struct{})
-	s.tasks = make(chan func(context.Context, *pgconn.PgConn) error)
+	s.tasks = make(chan func(context.Context, *pgconn.PgConn))
 	s.server.Addr, s.server.Changed = c.Servers(), c.Changed
 	s.server.Connected = func() bool { return s.link.unavailable() == nil }
 	s.server.Outage = func(err error) *store.OutageError { return outage(err, true) }
@@ -86,7 +85,7 @@ func newStore(c *Config) *Store {
 // open starts the lanes and waits for the first attempt to connect.
 func (s *Store) open(ctx context.Context) error {
 	for i := range s.config.connections {
-		l := &lane{s: s, first: i == 0}
+		l := &lane{s: s, first: i == 0, wake: make(chan struct{}, 1)}
 		s.running.Go(l.run)
 	}
 	ctx, cancel := context.WithTimeout(ctx, openFor)
