@@ -50,6 +50,9 @@ type Engine struct {
 	calls     sync.Pool  // of *call
 	batches   sync.Pool  // of *batch, or empty
 	requested ruleSets   // that came with requests
+
+	lister hook.Lister // or nil
+	shared bool        // the store is not in this process
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
@@ -62,6 +65,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	e := &Engine{namespace: o.namespace, observer: o.observer}
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
+	e.lister, e.shared = hook.ListerOf(e.driver.Store), hooks.Memory == nil && hooks.SideStore == nil
 	e.seals = newSeals(hooks.Keyed, o.local)
 	e.calls.New = func() any { return new(call) }
 	if err := e.SetRules(rules); err != nil {

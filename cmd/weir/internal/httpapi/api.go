@@ -92,6 +92,7 @@ func New(namespaces *namespace.Set, c Config) *API {
 		"/v1/top":     {http.MethodGet: {access.Read, a.top}},
 		"/v1/denials": {http.MethodGet: {access.Read, a.denials}},
 		"/v1/gate":    {"": {access.Decide, a.gate}},
+		"/v1/export":  {http.MethodGet: {access.Read, a.export}},
 
 		"/v1/openapi.yaml": {http.MethodGet: {access.None, describe}},
 	}

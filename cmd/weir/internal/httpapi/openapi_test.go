@@ -195,6 +195,8 @@ func TestOpenAPIStatuses(t *testing.T) {
 	for range 6 {
 		d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/gate?action=post&user=cat", nil))
 	}
+	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=page-views", nil))
+	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=llm-tokens&format=csv", nil))
 	d.Serve(t, plain, httptest.NewRequest(http.MethodDelete, "/v1/usage?rule=page-views&page=/new", nil))
 	replay(t, d, described(t, d, httpapi.Config{}), "")
 	if unseen := d.Unseen("/v1/"); len(unseen) > 0 {
