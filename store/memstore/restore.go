@@ -79,7 +79,7 @@ func (r *restorer) Name(key uint64, words []uint64) {
 	sh.stripe.mu.Lock()
 	defer sh.stripe.mu.Unlock()
 	if sh.names == nil {
-		sh.names = &names{}
+		sh.names = &names{keys: &sh.table}
 	}
 	sh.names.Put(sh.names.Find(h), h, words, math.MinInt64, table.Expiry{Lives: lasting{}, Horizon: math.MinInt64})
 	sh.account(&r.store.memory)

@@ -44,10 +44,12 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 			continue
 		}
 		var ok bool
-		if state, ok = decode(state[:0], r[1]); !ok || len(state) == 0 {
+		var primary key
+		copy(primary[:], r[0])
+		if state, ok = decode(state[:0], &primary, r[1]); !ok || len(state) == 0 {
 			continue
 		}
-		key, ours := keyOfName(op, r[0], strings.TrimPrefix(string(r[2]), prefix))
+		named, ours := keyOfName(op, r[0], strings.TrimPrefix(string(r[2]), prefix))
 		if !ours {
 			continue
 		}
@@ -55,7 +57,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 		if s.clock != nil {
 			now = s.clock()
 		}
-		found(key, state, now)
+		found(named, state, now)
 	}
 	if len(rows) == 0 {
 		return nil, nil
@@ -96,4 +98,3 @@ func keyOfName(op *store.Op, primary []byte, text string) (k []byte, ours bool) 
 	}
 	return nil, len(pieces)-1 > mostCommas || len(text) >= maxName/2
 }
-
