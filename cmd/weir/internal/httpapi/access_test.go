@@ -36,6 +36,8 @@ var scopes = map[string]access.Scope{
 	"PUT /v1/overrides":    access.Override,
 	"DELETE /v1/overrides": access.Override,
 	"GET /v1/audit":        access.Admin,
+	"POST /v1/set":         access.Admin,
+	"POST /v1/unban":       access.Admin,
 	"DELETE /v1/usage":     access.Admin,
 
 	"GET /v1/openapi.yaml": access.None,
