@@ -206,6 +206,8 @@ func TestOpenAPIStatuses(t *testing.T) {
 	for range 6 {
 		d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/gate?action=post&user=cat", nil))
 	}
+	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=page-views", nil))
+	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=llm-tokens&format=csv", nil))
 	d.Serve(t, plain, httptest.NewRequest(http.MethodDelete, "/v1/usage?rule=page-views&page=/new", nil))
 	replay(t, d, described(t, d, httpapi.Config{}), "")
 	pairs, _ := scripttest.NewEngine(t, "rules: [{name: pairs, per: [a, b], limit: 1, window: 1h}]", func() window.Instant { return 0 })
