@@ -78,6 +78,7 @@ type Fallback interface {
 	answered()
 	// renew drops what was computed for limits.
 	renew()
+	useBans(namespace string, of map[string]window.Ban)
 	stats() report.Stats
 	close()
 }
@@ -263,6 +264,14 @@ func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
 		return d.Store.Forget(ctx, op)
 	}
 	return d.Local.forget(ctx, op, d.Store)
+}
+
+// UseBans gives reports the bans of the rules that are in force in namespace, by the identity of their
+// spaces.
+func (d *Driver) UseBans(namespace string, of map[string]window.Ban) {
+	if d.Local != nil {
+		d.Local.useBans(namespace, of)
+	}
 }
 
 // Renew drops what d has computed for limits. The caller calls it when it
