@@ -253,6 +253,7 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 	e.rules.Store(planned)
 	e.requested.drop()
 	e.driver.Renew()
+	e.driver.UseBans(e.namespace, planned.Bans())
 	return nil
 }
 

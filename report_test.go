@@ -157,3 +157,42 @@ func TestReportsAfterReloads(t *testing.T) {
 		})
 	}
 }
+
+// A report of hits that were counted before a reload gave the rule a ban leaves the bans that
+// another process has made by the new rules.
+func TestReportLeavesBansOfNewRules(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		plain := []rule.Rule{{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Fixed(time.Hour)}}
+		banning := []rule.Rule{plain[0]}
+		banning[0].Ban = window.Ban{For: 2 * time.Hour}
+		bans, err := rule.New(banning, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, s := shakyEngine(t, plain)
+		defer e.Close()
+		s.set(true, "r")
+		takes(t, e, "user", "ann")
+		if err := e.SetRules(bans); err != nil {
+			t.Fatal(err)
+		}
+		other, err := weir.NewEngine(bans, weir.WithStore(s.Store))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		for range 4 {
+			takes(t, other, "user", "ann")
+		}
+		s.set(false, "r")
+		time.Sleep(2 * time.Second)
+		if got, want := e.Reports(), (weir.Reports{Recorded: 1}); got != want {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		time.Sleep(time.Hour)
+		if d := takes(t, e, "user", "ann"); d.Allowed {
+			t.Errorf("an hour later: got %s, want denied by the ban", counts(d))
+		}
+	})
+}

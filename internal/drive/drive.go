@@ -80,6 +80,7 @@ type Fallback interface {
 	answered()
 	// renew drops what was computed for limits.
 	renew()
+	useBans(namespace string, of map[string]window.Ban)
 	stats() report.Stats
 	close()
 }
@@ -278,6 +279,14 @@ func (d *Driver) Correct(ctx context.Context, v store.Verb, op *store.Op) error 
 		return nil
 	}
 	return d.Local.correct(ctx, v, op)
+}
+
+// UseBans gives reports the bans of the rules that are in force in namespace, by the identity of their
+// spaces.
+func (d *Driver) UseBans(namespace string, of map[string]window.Ban) {
+	if d.Local != nil {
+		d.Local.useBans(namespace, of)
+	}
 }
 
 // Renew drops what d has computed for limits. The caller calls it when it

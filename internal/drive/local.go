@@ -73,6 +73,10 @@ func (l *Local) renew() {
 	l.kept.Store(0)
 }
 
+func (l *Local) useBans(namespace string, of map[string]window.Ban) {
+	l.Reports.UseBans(namespace, of)
+}
+
 func (l *Local) answered() { l.Reports.Answered() }
 
 func (l *Local) stats() report.Stats { return l.Reports.Stats() }

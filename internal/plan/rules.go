@@ -26,6 +26,17 @@ type Rules struct {
 // Holds reports whether takes under some rule can hold.
 func (r *Rules) Holds() bool { return r.holds }
 
+// Bans returns the ban of each rule that counts, by the identity of the rule's space.
+func (r *Rules) Bans() map[string]window.Ban {
+	bans := make(map[string]window.Ban, len(r.prepared))
+	for i := range r.prepared {
+		if r.prepared[i].Kind != rule.KindVerdict {
+			bans[r.prepared[i].Space.ID()] = r.Rule(i).Ban
+		}
+	}
+	return bans
+}
+
 // NewRules returns set with a space for each of its rules, in namespace. A rule with the same identity
 // ([ruleset.Compiled.ID]) and maximum number of keys as a rule in old keeps that rule's space. old may be nil. The
 // rules have no overrides.

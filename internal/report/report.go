@@ -61,6 +61,9 @@ type Reporter struct {
 	running bool  // guarded by mu: there is a goroutine
 	closed  bool  // guarded by mu
 
+	namespace string                // of bans; guarded by mu
+	bans      map[string]window.Ban // of the rules in force, by the identity of the space; guarded by mu
+
 	recorded, lost, dropped atomic.Int64 // hits
 
 	waiting  atomic.Bool   // the goroutine waits for Answered
@@ -142,6 +145,32 @@ func (r *Reporter) Forget(op *store.Op) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.table.forget(op)
+}
+
+// UseBans gives r the bans of the rules that are in force in namespace, by the identity of their
+// spaces. What is pending may wait under the limits of earlier rules. A report under a limit without a ban would
+// end the ban of a key that another process has banned by the new rules.
+func (r *Reporter) UseBans(namespace string, of map[string]window.Ban) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.namespace, r.bans = namespace, of
+}
+
+// currentLocked returns the limit of e, with the ban of the rule that is in force.
+func (r *Reporter) currentLocked(e *entry) *window.Compiled {
+	ban, ok := r.bans[e.id.space]
+	if !ok || e.id.namespace != r.namespace || ban == e.limit.Ban {
+		return e.limit
+	}
+	l := *e.limit.Limit
+	l.Ban = ban
+	if limit, err := window.Compile(l); err == nil {
+		return limit
+	}
+	return e.limit
 }
 
 // Answered tells r that the store has answered a call. It costs an atomic load.

@@ -183,6 +183,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	r.mu.Lock()
 	for _, e := range batch {
 		r.table.words += e.settle(at)
+		e.limit = r.currentLocked(e)
 		for _, op := range e.ops(at) {
 			calls, of = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}}), append(of, e)
 		}
