@@ -183,7 +183,9 @@ func TestOpenAPIStatuses(t *testing.T) {
 			with := func(attributes string) func(*http.Request) {
 				body := strings.Replace(e.Body, "{", `{"idempotency_key":"k","idempotency_for":60,`, 1)
 				body = strings.Replace(body, `"attributes":{`, `"attributes":{`+attributes, 1)
-				return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body)) }
+				return func(r *http.Request) {
+					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+				}
 			}
 			once := described(t, d, httpapi.Config{})
 			send(200, once, with(""))
