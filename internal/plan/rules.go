@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -15,6 +18,7 @@ type Rules struct {
 	*ruleset.Compiled
 	namespace string
 	prepared  []Prepared // by rule
+	overrides *override.Set
 
 	holds, bans bool // some rule does
 }
@@ -23,7 +27,8 @@ type Rules struct {
 func (r *Rules) Holds() bool { return r.holds }
 
 // NewRules returns set with a space for each of its rules, in namespace. A rule with the same identity
-// ([ruleset.Compiled.ID]) and maximum number of keys as a rule in old keeps that rule's space. old may be nil.
+// ([ruleset.Compiled.ID]) and maximum number of keys as a rule in old keeps that rule's space. old may be nil. The
+// rules have no overrides.
 func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 	known := map[string]*store.Space{}
 	if old != nil && old.namespace == namespace {
@@ -48,6 +53,28 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 	return rules
 }
 
+// WithOverrides returns r with the overrides of set, which may be nil, instead of its own.
+func (r *Rules) WithOverrides(set *override.Set) *Rules {
+	next := *r
+	next.overrides, next.prepared = set, slices.Clone(r.prepared)
+	for i := range next.prepared {
+		p := &next.prepared[i]
+		o := set.Rule(p.Name)
+		switch {
+		case p.overrides == nil && o == nil, p.overrides != nil && p.overrides.of == o:
+			continue
+		case o == nil || !CanOverride(r.Rule(i)):
+			*p = prepare(r.Set, i, p.Space)
+			continue
+		}
+		p.overrides = bind(r.Compiled, i, len(r.Rule(i).Per), o, p.overrides)
+		if p.Limit = nil; p.overrides == nil {
+			*p = prepare(r.Set, i, p.Space)
+		}
+	}
+	return &next
+}
+
 // Prepared returns what the ops of rule i share. The caller must not change it.
 func (r *Rules) Prepared(i int) *Prepared { return &r.prepared[i] }
 
@@ -67,13 +94,16 @@ func (r *Rules) Locate(name string, values []string) (op store.Op, i int, ok boo
 			}
 		}
 	}
-	limit, err := r.LimitOf(i, values, nil)
-	if err != nil {
-		return op, i, true, r.invalid(i, ru.Quota.Of, err)
-	}
 	op = store.Op{
-		Space: r.prepared[i].Space, Limit: limit, Key: r.AppendKey(nil, i, values),
-		Together: []byte(r.Together(i, values)),
+		Space: r.prepared[i].Space, Key: r.AppendKey(nil, i, values), Together: []byte(r.Together(i, values)),
+	}
+	if r.prepared[i].overrides != nil {
+		if op.Limit, _ = r.prepared[i].overrides.limit(r.Compiled, i, op.Key, values, nil); op.Limit != nil {
+			return op, i, true, nil
+		}
+	}
+	if op.Limit, err = r.LimitOf(i, values, nil); err != nil {
+		return op, i, true, r.invalid(i, ru.Quota.Of, err)
 	}
 	if op.Limit == nil {
 		return op, i, true, &fault.Fault{
@@ -88,6 +118,18 @@ func (r *Rules) invalid(i int, attribute string, err error) error {
 	return &fault.Fault{Path: "attributes." + attribute, Problem: "rule " + r.Rule(i).Name + ": " + err.Error()}
 }
 
+// Overridden reports whether op, which Locate returned for rule i, has the limit of an override.
+func (r *Rules) Overridden(op *store.Op, i int, values []string) bool {
+	if r.prepared[i].overrides == nil {
+		return false
+	}
+	l, _ := r.prepared[i].overrides.limit(r.Compiled, i, op.Key, values, nil)
+	return l != nil
+}
+
+// Overrides returns the overrides of r, or nil.
+func (r *Rules) Overrides() *override.Set { return r.overrides }
+
 // OnOutage returns the outage policy of rule i.
 func (r *Rules) OnOutage(i int) rule.Outage { return r.Rule(i).OnOutage }
 
@@ -99,7 +141,7 @@ type Prepared struct {
 	Space *store.Space
 
 	// Limit is set for a rule that counts hits under one limit, and has no
-	// Together: its ops need nothing else from the request but the key and the hits.
+	// Together and no overrides: its ops need nothing else from the request but the key and the hits.
 	Limit *window.Compiled
 
 	// SameKey reports whether keys are equal to those of the rule before it.
@@ -111,6 +153,8 @@ type Prepared struct {
 	CountDenied bool
 	Held        bool // the window counts only what is held
 	Reports     bool // [rule.Rule.Reports] is to be asked
+
+	overrides *overrides // or nil
 }
 
 // prepare returns what the ops of rule i share.

@@ -60,7 +60,7 @@ const examineSQL = `
 	UNION ALL SELECT 'dead', n_dead_tup::text FROM pg_stat_all_tables WHERE relid = to_regclass('COUNTERS')
 	UNION ALL SELECT 'size', pg_total_relation_size(to_regclass('COUNTERS'))::text
 	UNION ALL SELECT 'oldest', (SELECT max(extract(epoch FROM now() - xact_start))::int8::text FROM pg_stat_activity WHERE datid IS NOT NULL AND pid <> pg_backend_pid())
-	UNION ALL SELECT 'missing', string_agg(p || ' on ' || t, ', ') FROM unnest(ARRAY['COUNTERS', 'META', 'JOURNAL']) t,
+	UNION ALL SELECT 'missing', string_agg(p || ' on ' || t, ', ') FROM unnest(ARRAY['COUNTERS', 'META', 'JOURNAL', 'REGISTER']) t,
 		unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) p
 		WHERE NOT (t = 'META' AND p = 'DELETE') AND NOT (t = 'JOURNAL' AND p = 'UPDATE') AND NOT has_table_privilege(t, p)`
 
@@ -127,7 +127,7 @@ func (f *facts) check() (all []Finding) {
 
 	if missing := said["missing"]; missing != "" {
 		all = append(all, Finding{Check: "rights", Level: remote.LevelRefuse, Seen: said["user"] + " lacks " + missing, Means: "nothing is counted",
-			Fix: fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s_counters, %[1]s_meta, %[1]s_log TO %[2]s", f.prefix, said["user"])})
+			Fix: grant(f.prefix, said["user"])})
 	} else {
 		ok("rights", "reads and writes the tables "+f.prefix+"_*")
 	}

@@ -96,7 +96,7 @@ func TestLog(t *testing.T) {
 	stores := []*pgstore.Store{at(t, n), at(t, n)}
 	read := func(name string, most int) []string {
 		t.Helper()
-		got, err := stores[0].Log(t.Context(), name, nil, nil, most)
+		got, err := stores[0].Log(t.Context(), name, 24*time.Hour, nil, nil, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestLog(t *testing.T) {
 	}
 	add := func(i int, name string, at []window.Instant, entries ...string) {
 		t.Helper()
-		if _, err := stores[i].Log(t.Context(), name, at, entries, 0); err != nil {
+		if _, err := stores[i].Log(t.Context(), name, 24*time.Hour, at, entries, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -220,7 +220,7 @@ func TestDiagnose(t *testing.T) {
 	}
 	defer app.Close()
 	want(app, "rights", "refuse app lacks ", "UPDATE on weir_counters", "GRANT ")
-	n.Must("GRANT SELECT, INSERT, UPDATE, DELETE ON weir_counters, weir_meta, weir_log TO app")
+	n.Must("GRANT SELECT, INSERT, UPDATE, DELETE ON weir_counters, weir_meta, weir_log, weir_kept TO app")
 	want(app, "rights", "ok")
 	if _, err := take(t, app, "ann"); err != nil {
 		t.Errorf("with these rights: got %v", err)

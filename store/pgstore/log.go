@@ -11,17 +11,14 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A log has at most so many entries, of so long ago.
-const (
-	logSize = 10_000
-	logAge  = 24 * time.Hour
-)
+// logSize is the maximum number of entries of a log.
+const logSize = 10_000
 
 // Log adds entries, at most a few hundred, to a log that is stored with the counters for all
 // stores on the prefix. It returns the newest n of the log, the oldest one first. A log has the
-// newest 10,000 entries of the last 24 hours. at has the instant of each entry. An entry that
+// newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
 // is in the log already is not added again, so that a call that failed can be repeated.
-func (s *Store) Log(ctx context.Context, name string, at []window.Instant, entries []string, n int) ([]string, error) {
+func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error) {
 	var a args
 	if len(entries) > 0 {
 		a.begin(oidInt8, len(entries))
@@ -44,7 +41,7 @@ func (s *Store) Log(ctx context.Context, name string, at []window.Instant, entri
 			if _, err = read(ctx, c, s.sql.addLog, append([][]byte{[]byte(name)}, arrays...)...); err != nil {
 				return nil, err
 			}
-			if _, err = read(ctx, c, s.sql.trimLog, []byte(name), int8Of(logAge.Microseconds()), int8Of(logSize-1)); err != nil {
+			if _, err = read(ctx, c, s.sql.trimLog, []byte(name), int8Of(age.Microseconds()), int8Of(logSize-1)); err != nil {
 				return nil, err
 			}
 		}

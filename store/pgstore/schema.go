@@ -22,21 +22,25 @@ type statement struct{ name, text string }
 
 // statements are what a lane runs.
 type statements struct {
-	begin, settings, commit, rollback, lock, make, read, write statement
+	begin, settings, commit, rollback statement
+
+	// These have a form for one row, whose plan does not depend on its parameters: the server makes a plan for arrays
+	// each time, which takes longer than to run it.
+	lock, make, read, write, lockOne, makeOne, readOne, writeOne statement
 
 	// Others are rare, and not prepared.
-	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, inspect, examine string
+	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, examine string
 }
 
 // all returns the statements that lanes prepare.
 func (s *statements) all() []statement {
-	return []statement{s.begin, s.settings, s.commit, s.rollback, s.lock, s.make, s.read, s.write}
+	return []statement{s.begin, s.settings, s.commit, s.rollback, s.lock, s.make, s.read, s.write, s.lockOne, s.makeOne, s.readOne, s.writeOne}
 }
 
 // statementsFor returns the statements with names of tables that begin with prefix. Transactions
 // have the settings that a session would have, where a proxy refuses them.
 func statementsFor(prefix string, settings map[string]string) statements {
-	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta", "JOURNAL", prefix+"_log")
+	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta", "JOURNAL", prefix+"_log", "REGISTER", prefix+"_kept")
 	text := func(name, text string) statement {
 		return statement{prefix + "_" + name, named.Replace(text)}
 	}
@@ -44,30 +48,39 @@ func statementsFor(prefix string, settings map[string]string) statements {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		set = append(set, fmt.Sprintf("set_config('%s', '%s', true)", name, settings[name]))
 	}
+	// Locks the rows of keys that exist, in their order, and reads them, each with the server's
+	// time after it was locked, in microseconds since 2000.
+	lock := `SELECT key, state, timestamptz_send(clock_timestamp()) FROM
+		(SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE) locked`
+	// Reads rows and the server's time.
+	read := `SELECT key, state, NULL::bytea FROM COUNTERS WHERE key = ANY ($1::bytea[])
+		UNION ALL SELECT NULL, NULL, timestamptz_send(clock_timestamp())`
+	one := strings.NewReplacer("ANY ($1::bytea[])", "$1")
 	return statements{
 		begin:    text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED`),
 		settings: text("settings", `SELECT `+strings.Join(set, ", ")),
 		commit:   text("commit", `COMMIT`),
 		rollback: text("rollback", `ROLLBACK`),
 
-		// Locks the rows of keys that exist, in their order, and reads them, each with the server's
-		// time after it was locked, in microseconds since 2000.
-		lock: text("lock", `SELECT key, state, timestamptz_send(clock_timestamp()) FROM
-			(SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE) locked`),
+		lock:    text("lock", lock),
+		lockOne: text("lock_one", one.Replace(lock)),
+		read:    text("read", read),
+		readOne: text("read_one", one.Replace(read)),
 
 		// Locks the rows of keys, in their order, and makes those that are missing. The
-		// condition is never true: it leaves a row as it is, locked.
+		// condition is never true: it leaves a row as it is, locked. Names come as bytes, because
+		// a name that the database's encoding cannot express would fail all calls of the transaction.
 		make: text("make", `INSERT INTO COUNTERS (key, state, expires, name)
-			SELECT k, '', 0, n FROM unnest($1::bytea[], $2::text[]) u(k, n)
+			SELECT k, '', 0, CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_from(n, 'UTF8') ELSE encode(n, 'escape') END
+			FROM unnest($1::bytea[], $2::bytea[]) u(k, n)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
-
-		// Reads rows and the server's time.
-		read: text("read", `SELECT key, state, NULL::bytea FROM COUNTERS WHERE key = ANY ($1::bytea[])
-			UNION ALL SELECT NULL, NULL, timestamptz_send(clock_timestamp())`),
+		makeOne: text("make_one", `INSERT INTO COUNTERS (key, state, expires, name) VALUES ($1, '', 0, $2)
+			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
 		// Writes rows that the transaction has locked, so they exist.
 		write: text("write", `UPDATE COUNTERS SET state = u.state, expires = u.expires
 			FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) u(key, state, expires) WHERE COUNTERS.key = u.key`),
+		writeOne: text("write_one", `UPDATE COUNTERS SET state = $2, expires = $3 WHERE key = $1`),
 
 		create: named.Replace(`
 			SET LOCAL synchronous_commit = on;
@@ -93,6 +106,15 @@ func statementsFor(prefix string, settings map[string]string) statements {
 				entry  bytea  NOT NULL,
 				PRIMARY KEY (name, at, digest)
 			);
+			CREATE TABLE IF NOT EXISTS REGISTER (
+				name    text   NOT NULL,
+				field   bytea  NOT NULL,
+				value   bytea  NOT NULL,
+				version bigint NOT NULL,
+				PRIMARY KEY (name, field)
+			);
+			CREATE INDEX IF NOT EXISTS REGISTER_changed ON REGISTER (name, version);
+			CREATE INDEX IF NOT EXISTS REGISTER_removed ON REGISTER (name, version) WHERE value = '' AND field <> '';
 			COMMENT ON TABLE COUNTERS IS 'counters of weir: key is a digest, name is for people, expires is in microseconds since 1970';
 			INSERT INTO META (name, value) VALUES ('version', '%s'), ('members', '%s') ON CONFLICT DO NOTHING`),
 		meta: named.Replace(`SELECT value FROM META WHERE name = $1`),
@@ -112,6 +134,36 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		readLog: named.Replace(`SELECT entry FROM (SELECT at, digest, entry FROM JOURNAL WHERE name = $1
 			ORDER BY at DESC, digest DESC LIMIT $2::int8) newest ORDER BY at, digest`),
 
+		// Of the rows of a register, the one with an empty field has the version of the whole, and as its
+		// value the version up to which removals are forgotten. A row without a value is of a field that was
+		// removed. A change is made only if the register still has the version $2, and moves it on to the
+		// server's time, so that versions never return.
+		keep: named.Replace(`WITH head AS (
+				INSERT INTO REGISTER (name, field, value, version)
+				SELECT $1, '', int8send(now), now + cardinality($3::bytea[])
+				FROM (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8 now, set_config('synchronous_commit', 'on', true)) clock
+				WHERE $2::int8 = 0 OR EXISTS (SELECT FROM REGISTER WHERE name = $1 AND field = '')
+				ON CONFLICT (name, field) DO UPDATE
+				SET version = greatest(REGISTER.version, (extract(epoch FROM clock_timestamp()) * 1000000)::int8) + cardinality($3::bytea[])
+				WHERE REGISTER.version = $2::int8
+				RETURNING version),
+			changed AS (
+				INSERT INTO REGISTER (name, field, value, version)
+				SELECT $1, field, value, head.version - cardinality($3::bytea[]) + place
+				FROM head, unnest($3::bytea[], $4::bytea[]) WITH ORDINALITY u(field, value, place)
+				ON CONFLICT (name, field) DO UPDATE SET value = EXCLUDED.value, version = EXCLUDED.version)
+			SELECT int8send(version) FROM head`),
+		trimKept: named.Replace(`WITH old AS (
+				SELECT version FROM REGISTER WHERE name = $1 AND value = '' AND field <> '' ORDER BY version DESC OFFSET 1000 LIMIT 1),
+			head AS (UPDATE REGISTER SET value = int8send(old.version) FROM old WHERE name = $1 AND field = '')
+			DELETE FROM REGISTER USING old WHERE name = $1 AND value = '' AND field <> '' AND REGISTER.version <= old.version`),
+		kept: named.Replace(`WITH head AS (
+				SELECT version, $2::int8 > version OR int8send($3::int8) < value again FROM REGISTER WHERE name = $1 AND field = '')
+			SELECT * FROM (SELECT ''::bytea field, CASE WHEN again THEN 'again' ELSE '' END::bytea, int8send(version) version FROM head
+			UNION ALL (SELECT field, r.value, int8send(r.version) FROM head, REGISTER r
+			WHERE name = $1 AND field <> '' AND r.version > CASE WHEN again THEN 0 ELSE $2::int8 END
+			ORDER BY r.version LIMIT $4::int8)) rows ORDER BY field <> '', version`),
+
 		// Finds rows by the name or by the digits of the key.
 		inspect: named.Replace(`SELECT encode(key, 'hex')::text, name, state, expires, timestamptz_send(clock_timestamp())
 			FROM COUNTERS WHERE name = $1 OR key = $2::bytea ORDER BY key LIMIT 10`),
@@ -128,24 +180,53 @@ func statementsFor(prefix string, settings map[string]string) statements {
 	}
 }
 
+// rightsError is the error of a user who lacks a right.
+type rightsError struct {
+	said  *pgconn.PgError
+	grant string
+}
+
+func (e *rightsError) Error() string { return e.said.Error() }
+
+func (e *rightsError) Unwrap() error { return e.said }
+
+// Grant returns what gives the user the right; weir doctor looks for this method.
+func (e *rightsError) Grant() string { return e.grant }
+
+// lacks returns err, as a rightsError if a right is missing, which grant gives.
+func lacks(err error, grant string) error {
+	var said *pgconn.PgError
+	if errors.As(err, &said) && said.Code == "42501" {
+		return &rightsError{said, grant}
+	}
+	return err
+}
+
+// grant returns the statement that gives a user the rights on the tables.
+func grant(prefix, user string) string {
+	return fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s_counters, %[1]s_meta, %[1]s_log, %[1]s_kept TO %[2]s", prefix, user)
+}
+
 // prepare makes the tables if there are none, and learns what the store needs of them. Stores
 // that start at the same time make them once.
 func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
-	if s.members.Load() != nil {
+	dropped := s.dropped.Load()
+	if s.members.Load() != nil && !dropped {
 		return nil
 	}
+	user := s.config.conn.User
 	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
 	if exists.Err != nil {
 		return exists.Err
 	}
-	if len(exists.Rows) == 0 {
+	if len(exists.Rows) == 0 || dropped {
 		unlogged := ""
 		if s.config.durability == durabilityUnlogged {
 			unlogged = "UNLOGGED"
 		}
 		// The statements of one Exec are one transaction.
 		if err := c.Exec(ctx, fmt.Sprintf(s.sql.create, unlogged, version, rand.Text())).Close(); err != nil {
-			return fmt.Errorf("make the tables: %w", err)
+			return fmt.Errorf("make the tables: %w", lacks(err, fmt.Sprintf("CREATE SCHEMA %[1]s AUTHORIZATION %[1]s; or start weir once as a user who may make the tables, and: %[2]s", user, grant(s.config.prefix, user))))
 		}
 	}
 	got, err := s.meta(ctx, c, "version")
@@ -153,11 +234,12 @@ func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
 		err = fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
 	}
 	if err != nil {
-		return err
+		return lacks(err, grant(s.config.prefix, user))
 	}
 	members, err := s.meta(ctx, c, "members")
 	if err == nil {
 		s.members.Store(&members)
+		s.dropped.Store(false)
 	}
 	return err
 }

@@ -13,22 +13,19 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A log has at most so many entries, of so long ago.
-const (
-	logSize = 10_000
-	logAge  = 24 * time.Hour
-)
+// logSize is the maximum number of entries of a log.
+const logSize = 10_000
 
 var addLog = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.AddLog) })
 
 // Log adds entries, at most a few hundred, to a log that is stored with the counters for all
 // stores on the prefix. It returns the newest n of the log, the oldest one first. A log has the
-// newest 10,000 entries of the last 24 hours. at has the instant of each entry. An entry that
+// newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
 // is in the log already is not added again, so that a call that failed can be repeated.
-func (s *Store) Log(ctx context.Context, name string, at []window.Instant, entries []string, n int) (newest []string, err error) {
+func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) (newest []string, err error) {
 	key := s.codec.Names().Log(name)
-	args := append(make([]string, 0, 3+2*len(entries)), strconv.FormatInt(logAge.Microseconds(), 10),
-		strconv.Itoa(logSize), strconv.FormatInt(logAge.Milliseconds(), 10))
+	args := append(make([]string, 0, 3+2*len(entries)), strconv.FormatInt(age.Microseconds(), 10),
+		strconv.Itoa(logSize), strconv.FormatInt(age.Milliseconds(), 10))
 	for i, entry := range entries {
 		args = append(args, strconv.FormatInt(int64(at[i]), 10), entry)
 	}

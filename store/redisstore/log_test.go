@@ -27,7 +27,7 @@ func TestLog(t *testing.T) {
 	}
 	read := func(name string, most int) []string {
 		t.Helper()
-		got, err := stores[0].Log(t.Context(), name, nil, nil, most)
+		got, err := stores[0].Log(t.Context(), name, 24*time.Hour, nil, nil, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestLog(t *testing.T) {
 	}
 	add := func(i int, name string, at []window.Instant, entries ...string) {
 		t.Helper()
-		if _, err := stores[i].Log(t.Context(), name, at, entries, 0); err != nil {
+		if _, err := stores[i].Log(t.Context(), name, 24*time.Hour, at, entries, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

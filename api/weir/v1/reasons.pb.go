@@ -47,7 +47,7 @@ const (
 	ErrorReason_CLOSED ErrorReason = 8
 	// The service is stopping.
 	ErrorReason_STOPPING ErrorReason = 9
-	// The idempotency key was used for another request. The code is ALREADY_EXISTS.
+	// The idempotency key was used for another request. The code is FAILED_PRECONDITION.
 	ErrorReason_IDEMPOTENCY_CONFLICT ErrorReason = 10
 	// There is no room for the answer under another idempotency key. The code is RESOURCE_EXHAUSTED.
 	ErrorReason_IDEMPOTENCY_FULL ErrorReason = 11

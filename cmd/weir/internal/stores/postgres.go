@@ -30,5 +30,5 @@ func openPostgres(ctx context.Context, cfg pgstore.Config, o Options) (*Shared, 
 	if err != nil {
 		return nil, err
 	}
-	return &Shared{Store: s, Location: cfg.String(), Nodes: s.Nodes, Diagnose: s.Diagnose, Log: s.Log, Inspect: s.Inspect}, nil
+	return &Shared{Store: s, Location: cfg.String(), Nodes: s.Nodes, Diagnose: s.Diagnose, Log: s.Log, Kept: s, Inspect: s.Inspect}, nil
 }

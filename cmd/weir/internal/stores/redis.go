@@ -31,5 +31,5 @@ func openRedis(ctx context.Context, cfg redisstore.Config, o Options) (*Shared, 
 	if err != nil {
 		return nil, err
 	}
-	return &Shared{Store: s, Location: cfg.String(), Nodes: s.Nodes, Diagnose: s.Diagnose, Log: s.Log, Inspect: s.Inspect}, nil
+	return &Shared{Store: s, Location: cfg.String(), Nodes: s.Nodes, Diagnose: s.Diagnose, Log: s.Log, Kept: s, Inspect: s.Inspect}, nil
 }

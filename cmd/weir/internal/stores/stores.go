@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
@@ -74,7 +75,10 @@ type Shared struct {
 
 	// Log adds entries to a log that instances share, and returns its newest ones; see
 	// package redisstore.
-	Log func(ctx context.Context, name string, at []window.Instant, entries []string, n int) ([]string, error)
+	Log func(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error)
+
+	// Kept keeps the registers that instances share.
+	Kept kept.Store
 
 	// Inspect returns a description of what the store has under the name of a key.
 	Inspect func(ctx context.Context, key string) (string, error)

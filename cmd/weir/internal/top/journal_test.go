@@ -325,7 +325,7 @@ type remote struct {
 	added map[string][]string
 }
 
-func (r *remote) log(_ context.Context, name string, _ []window.Instant, entries []string, n int) ([]string, error) {
+func (r *remote) log(_ context.Context, name string, _ time.Duration, _ []window.Instant, entries []string, n int) ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.err != nil {
@@ -470,7 +470,7 @@ func TestFewReadersOfASharedStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var now, most atomic.Int64
-		c := top.New(top.Config{Keys: 10, Remote: func(ctx context.Context, _ string, _ []window.Instant, _ []string, _ int) ([]string, error) {
+		c := top.New(top.Config{Keys: 10, Remote: func(ctx context.Context, _ string, _ time.Duration, _ []window.Instant, _ []string, _ int) ([]string, error) {
 			most.Store(max(most.Load(), now.Add(1)))
 			time.Sleep(time.Second)
 			now.Add(-1)

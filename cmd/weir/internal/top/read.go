@@ -190,7 +190,7 @@ func (c *Collector) read(ctx context.Context, q *Query, s Selected, since window
 		if s.Key != nil || !q.Since.IsZero() {
 			most = journalSize
 		}
-		texts, err := c.remote(ctx, c.journal.remote(name), nil, nil, most)
+		texts, err := c.remote(ctx, c.journal.remote(name), journalAge, nil, nil, most)
 		if d.Degraded = err != nil; err == nil {
 			chunks = []chunk{joined(texts)}
 			whole = len(texts) < most || most == journalSize

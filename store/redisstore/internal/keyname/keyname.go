@@ -58,6 +58,16 @@ func (n Names) Log(name string) string {
 	return n.Prefix + string(keySeparator) + "log" + string(keySeparator) + name
 }
 
+// Kept returns the names of the keys of a register, such as
+//
+//	weir:kept:{overrides}
+//
+// and two that begin so. They are in one slot. No counter has keys of these names, as for Secret.
+func (n Names) Kept(name string) []string {
+	key := n.Prefix + string(keySeparator) + "kept" + string(keySeparator) + "{" + name + "}"
+	return []string{key, key + ":changed", key + ":removed"}
+}
+
 // All returns the names of all keys that op can have.
 func (n Names) All(op *store.Op) []string {
 	key := string(n.Append(nil, op))

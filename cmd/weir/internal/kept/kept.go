@@ -1,0 +1,167 @@
+// Package kept keeps what instances agree on beside their counters, such as overrides: a register
+// of named fields with values, in the store, which all instances on it follow. A change is made only if
+// the register has the version that the change was computed from, so that no instance overwrites what it
+// has not seen.
+package kept
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
+)
+
+// Store keeps registers. The stores that instances share implement it, and [Memory].
+type Store interface {
+	// Keep changes the register called name if its version is version: it sets each of fields, which
+	// differ, to the value beside it, or removes it if that is empty. A register without entries has the
+	// version 0. Keep returns the version afterwards, or 0 if the register had another one. A change
+	// that ended with an error may have been made. Versions never return, also if the register was lost
+	// meanwhile.
+	Keep(ctx context.Context, name string, version int64, fields, values []string) (now int64, err error)
+
+	// Kept returns what has changed in the register, at most so many fields, in the order of their
+	// changes, each with its value, which is empty if it was removed. since is what the last call
+	// returned as next, and zero in the first: the version up to which the caller has read, and the one
+	// that the register had when it began to. Nothing is left to read when both are equal. If again is set,
+	// the caller must first drop what it knows: the answer begins with the first entry, because since
+	// is zero, too old, or of a register that was lost.
+	Kept(ctx context.Context, name string, since [2]int64, most int) (fields, values []string, next [2]int64, again bool, err error)
+}
+
+const (
+	pollEvery = 400 * time.Millisecond
+	callTime  = 2 * time.Second // the time-out of a call
+	pageSize  = 1000            // fields that one call reads
+	doubtFor  = time.Minute     // the shortest interval between two reads of everything because of outages
+)
+
+// Page is a part of a register, or of what changed in it.
+type Page struct {
+	Fields, Values []string // a field without a value was removed
+	Again          bool     // what was known before must be dropped
+	More           bool     // further pages follow at once
+}
+
+// Follower follows a register. Its exported fields are set before its first use. Make
+// changes only through one follower in each process. It is safe for concurrent use.
+type Follower struct {
+	Store Store
+	Name  string
+
+	// Apply is called with each page, one call at a time.
+	Apply func(Page)
+
+	// Failed is called when the store stops answering, and Answered when it answers again. Both
+	// may be nil.
+	Failed   func(error)
+	Answered func()
+
+	mu      sync.Mutex
+	at      [2]int64  // as of Store.Kept; guarded by mu
+	failing bool      // guarded by mu
+	doubt   bool      // changes that were read may have been lost in an outage; guarded by mu
+	whole   time.Time // when everything was last read; guarded by mu
+	known   bool      // guarded by mu
+}
+
+// Run reads what others have changed, until ctx is done.
+func (f *Follower) Run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		_ = f.Sync(ctx) // it has called Failed
+		timer.Reset(pollEvery)
+	}
+}
+
+// Known reports whether the register was read.
+func (f *Follower) Known() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known
+}
+
+// Sync reads what has changed.
+func (f *Follower) Sync(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.syncLocked(ctx)
+}
+
+func (f *Follower) syncLocked(ctx context.Context) error {
+	ctx = remote.WithTimeout(ctx, callTime)
+	for {
+		since := f.at
+		if f.doubt && !f.failing && time.Since(f.whole) > doubtFor {
+			since = [2]int64{}
+		}
+		fields, values, next, again, err := f.Store.Kept(ctx, f.Name, since, pageSize)
+		if err != nil {
+			if !f.failing && !errors.Is(err, store.ErrClosed) && !errors.Is(err, context.Canceled) {
+				f.failing, f.doubt = true, true
+				if f.Failed != nil {
+					f.Failed(err)
+				}
+			}
+			return err
+		}
+		if f.failing {
+			f.failing = false
+			if f.Answered != nil {
+				f.Answered()
+			}
+			continue // with everything, if that was not read for long
+		}
+		if again = again || since == [2]int64{}; again {
+			f.doubt, f.whole = false, time.Now()
+		}
+		more := next[0] != next[1]
+		if len(fields) > 0 || again && (f.at != next || !f.known) || f.at[0] != f.at[1] {
+			f.Apply(Page{Fields: fields, Values: values, Again: again, More: more})
+		}
+		if f.at = next; !more {
+			f.known = true
+			return nil
+		}
+	}
+}
+
+// Change makes a change: compute returns the fields and their new values, by what Apply has been
+// given, or nothing if nothing is to be changed. It is called again if another instance has made a change
+// meanwhile, or if the answer to the change was lost, and so must not have other effects.
+func (f *Follower) Change(ctx context.Context, compute func() (fields, values []string, err error)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	lost := false
+	for {
+		if err := f.syncLocked(ctx); err != nil {
+			return err
+		}
+		fields, values, err := compute()
+		if err != nil || len(fields) == 0 {
+			return err
+		}
+		now, err := f.Store.Keep(remote.WithTimeout(ctx, callTime), f.Name, f.at[0], fields, values)
+		switch {
+		case err != nil:
+			var out *store.OutageError
+			if lost || !errors.As(err, &out) {
+				return err
+			}
+			lost = true
+		case now > 0:
+			f.at = [2]int64{now, now}
+			f.Apply(Page{Fields: fields, Values: values})
+			return nil
+		}
+	}
+}

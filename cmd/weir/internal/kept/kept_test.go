@@ -1,0 +1,283 @@
+package kept_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/cmd/weir/internal/stores"
+	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/internal/pgtest"
+	"github.com/weirhq/weir/internal/redistest"
+)
+
+// view is what one instance knows of a register.
+type view struct {
+	kept.Follower
+	mu      sync.Mutex
+	entries map[string]string // guarded by mu
+	loads   int               // guarded by mu
+}
+
+func follow(s kept.Store, name string) *view {
+	v := &view{entries: map[string]string{}}
+	v.Follower = kept.Follower{Store: s, Name: name, Apply: func(p kept.Page) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if p.Again {
+			v.entries = map[string]string{}
+			v.loads++
+		}
+		for i, field := range p.Fields {
+			if p.Values[i] == "" {
+				delete(v.entries, field)
+			} else {
+				v.entries[field] = p.Values[i]
+			}
+		}
+	}}
+	return v
+}
+
+// known returns what v knows after reading the register.
+func (v *view) known(t *testing.T) map[string]string {
+	t.Helper()
+	if err := v.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return maps.Clone(v.entries)
+}
+
+// set makes v set a field.
+func (v *view) set(t *testing.T, field, value string) {
+	t.Helper()
+	v.setAll(t, []string{field}, []string{value})
+}
+
+func (v *view) setAll(t *testing.T, fields, values []string) {
+	t.Helper()
+	if err := v.Change(t.Context(), func() ([]string, []string, error) { return fields, values, nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// places are the stores, and what makes each of them lose everything.
+var places = map[string]func(t *testing.T) (s kept.Store, lose func()){
+	"memory": func(*testing.T) (kept.Store, func()) { return kept.NewMemory(nil), nil },
+	"redis": func(t *testing.T) (kept.Store, func()) {
+		n := redistest.Server(t)
+		return open(t, "redis://"+n.Addr()+"?timeout=20s"), func() { n.Must("FLUSHALL") }
+	},
+	"cluster": func(t *testing.T) (kept.Store, func()) {
+		return open(t, "redis+cluster://"+redistest.Cluster(t, 3, 0).Addrs()+"?timeout=20s"), nil
+	},
+	"postgres": func(t *testing.T) (kept.Store, func()) {
+		n := pgtest.Server(t)
+		return open(t, n.URL("timeout=20s")), func() { n.Must("DELETE FROM weir_kept") }
+	},
+}
+
+func open(t *testing.T, url string) kept.Store {
+	at, err := stores.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := at.Open(t.Context(), stores.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Store.Close() })
+	return s.Kept
+}
+
+func TestStores(t *testing.T) {
+	t.Parallel()
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, lose := place(t)
+			t.Run("changes", func(t *testing.T) { changes(t, s) })
+			t.Run("together", func(t *testing.T) { together(t, s) })
+			t.Run("pages", func(t *testing.T) { pages(t, s) })
+			if lose != nil {
+				t.Run("lost", func(t *testing.T) { lost(t, s, lose) })
+			}
+		})
+	}
+}
+
+// A change is made only from the version that it was computed from, and is what others read.
+func changes(t *testing.T, s kept.Store) {
+	ctx := t.Context()
+	one, two := follow(s, "r"), follow(s, "r")
+	if got := one.known(t); len(got) != 0 {
+		t.Errorf("got %q of a register that is not there", got)
+	}
+	one.set(t, "a\x00{b}", "1")
+	two.set(t, "b", "\xff")
+	two.setAll(t, []string{"c", "d"}, []string{"3", "4"})
+	one.set(t, "c", "")
+	one.set(t, "never there", "")
+	want := map[string]string{"a\x00{b}": "1", "b": "\xff", "d": "4"}
+	for i, v := range []*view{one, two, follow(s, "r")} {
+		if got := v.known(t); !maps.Equal(got, want) {
+			t.Errorf("view %d: got %q, want %q", i, got, want)
+		}
+	}
+	_, _, at, _, err := s.Kept(ctx, "r", [2]int64{}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, stale := range []int64{0, at[0] - 1, at[0] + 1} {
+		if now, err := s.Keep(ctx, "r", stale, []string{"b"}, []string{"stale"}); err != nil || now != 0 {
+			t.Errorf("version %d: got %d, %v, want no change", stale, now, err)
+		}
+	}
+	if got := one.known(t); !maps.Equal(got, want) {
+		t.Errorf("after stale changes: got %q, want %q", got, want)
+	}
+	if got := follow(s, "other").known(t); len(got) != 0 {
+		t.Errorf("got %q of another register", got)
+	}
+}
+
+// Of many that count up the same field no change is lost.
+func together(t *testing.T, s kept.Store) {
+	const views, turns = 4, 10
+	var all sync.WaitGroup
+	for range views {
+		v := follow(s, "sum")
+		all.Go(func() {
+			for range turns {
+				err := v.Change(t.Context(), func() ([]string, []string, error) {
+					v.mu.Lock()
+					defer v.mu.Unlock()
+					return []string{"n"}, []string{v.entries["n"] + "x"}, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if got := len(follow(s, "sum").known(t)["n"]); got != views*turns {
+		t.Errorf("got %d changes, want %d", got, views*turns)
+	}
+}
+
+// Readers that are behind, and such that begin while much changes, know everything in the end.
+func pages(t *testing.T, s kept.Store) {
+	r := rand.New(rand.NewPCG(1, 2))
+	writer, behind := follow(s, "many"), follow(s, "many")
+	want := map[string]string{}
+	change := func(n int, value func(i int) string) {
+		t.Helper()
+		for from := 0; from < n; from += 200 {
+			var fields, values []string
+			for i := from; i < min(n, from+200); i++ {
+				field, v := fmt.Sprint("field-", i), value(i)
+				fields, values = append(fields, field), append(values, v)
+				if want[field] = v; v == "" {
+					delete(want, field)
+				}
+			}
+			writer.setAll(t, fields, values)
+		}
+	}
+	check := func(when string, v *view) {
+		t.Helper()
+		if got := v.known(t); !maps.Equal(got, want) {
+			t.Errorf("%s: got %d entries, want %d", when, len(got), len(want))
+		}
+	}
+	change(3000, func(int) string { return "first" })
+	check("at the start", behind)
+	change(2600, func(i int) string { return [...]string{"", "second"}[i%2] })
+	check("after 1,300 removals", behind)
+	check("after 1,300 removals, from the start", follow(s, "many"))
+	for range 20 {
+		change(40, func(int) string { return [...]string{"", "other"}[r.IntN(2)] })
+		check("after a few", behind)
+	}
+	check("all of it", follow(s, "many"))
+	if behind.loads > 25 {
+		t.Errorf("got %d reads of everything", behind.loads)
+	}
+}
+
+// A reader of a register that was lost reads the one that takes its place.
+func lost(t *testing.T, s kept.Store, lose func()) {
+	v := follow(s, "lost")
+	v.set(t, "a", "1")
+	lose()
+	if got := v.known(t); len(got) != 0 {
+		t.Errorf("got %q of a register that was lost", got)
+	}
+	v.set(t, "a", "1")
+	lose()
+	follow(s, "lost").set(t, "b", "2")
+	if got := v.known(t); len(got) != 1 || got["b"] != "2" {
+		t.Errorf("got %q, want what is there now", got)
+	}
+}
+
+// A data directory keeps registers for the next process.
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	want := map[string]string{}
+	for turn := range 3 {
+		d, err := datadir.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := kept.NewMemory(d)
+		v := follow(s, "r/1")
+		if got := v.known(t); !maps.Equal(got, want) {
+			t.Errorf("turn %d: got %d entries, want %d", turn, len(got), len(want))
+		}
+		for i := range 500 {
+			field := fmt.Sprint(i + 100*turn)
+			v.set(t, field, fmt.Sprint(turn))
+			want[field] = fmt.Sprint(turn)
+		}
+		v.set(t, "300", "")
+		delete(want, "300")
+		s.Close()
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An outage leaves what is known, and is told once.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := open(t, "redis://"+n.Addr()+"?timeout=1s")
+	v := follow(s, "r")
+	var failed, answered int
+	v.Failed, v.Answered = func(error) { failed++ }, func() { answered++ }
+	v.set(t, "a", "1")
+	n.Kill()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 3 {
+		if err := v.Sync(ctx); err == nil {
+			t.Error("got no error of a store that is unavailable")
+		}
+	}
+	if err := v.Change(ctx, func() ([]string, []string, error) { return []string{"b"}, []string{"2"}, nil }); err == nil {
+		t.Error("got no error of a change")
+	}
+	if failed != 1 || answered != 0 || v.entries["a"] != "1" {
+		t.Errorf("got %d failures, %d answers and %q", failed, answered, v.entries)
+	}
+}

@@ -1,0 +1,236 @@
+package kept
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/internal/hook"
+	"github.com/weirhq/weir/store"
+)
+
+// Memory is a [Store] in this process, with a side store also on disk. Make one with
+// [NewMemory]. It is safe for concurrent use.
+type Memory struct {
+	side hook.SideStore // or nil
+	end  func()
+
+	mu        sync.Mutex
+	loaded    bool                 // guarded by mu
+	registers map[string]*register // guarded by mu
+}
+
+// register is what Memory keeps under a name.
+type register struct {
+	version, forgotten int64
+	parts              [parts]map[string]entry
+	changed            [parts]bool // since it was last written
+	order              []string    // the fields in the order of their changes; nil: not known
+}
+
+type entry struct {
+	value   string
+	version int64
+}
+
+// parts is how many blobs a register is written as: a change writes one of them.
+const parts = 256
+
+// blobPrefix begins the names of blobs.
+const blobPrefix = "kept/"
+
+// NewMemory returns a store that writes to side, if that is not nil. Until side is loaded, it answers with
+// an outage. Close it before side is closed.
+func NewMemory(side hook.SideStore) *Memory {
+	m := &Memory{side: side, loaded: side == nil, registers: map[string]*register{}}
+	if side != nil {
+		m.end = side.Follow(m.save)
+	}
+	return m
+}
+
+// Close writes what was changed.
+func (m *Memory) Close() {
+	if m.end != nil {
+		m.end()
+	}
+}
+
+var errLoading = &store.OutageError{Reason: "loading", Err: errors.New("the data directory is being loaded"), Uncounted: true}
+
+// load returns the register called name. It needs mu.
+func (m *Memory) load(name string) (*register, error) {
+	if !m.loaded {
+		select {
+		case <-m.side.Loaded():
+		default:
+			return nil, errLoading
+		}
+		m.loaded = true
+		m.side.Claim(blobPrefix, m.restore)
+		for _, r := range m.registers {
+			r.changed = [parts]bool{} // they are on disk
+		}
+	}
+	r := m.registers[name]
+	if r == nil {
+		r = &register{}
+		m.registers[name] = r
+	}
+	return r, nil
+}
+
+// Keep implements [Store].
+func (m *Memory) Keep(ctx context.Context, name string, version int64, fields, values []string) (int64, error) {
+	m.mu.Lock()
+	r, err := m.load(name)
+	if err != nil || r.version != version {
+		defer m.mu.Unlock()
+		return 0, err
+	}
+	for i := range fields {
+		r.set(fields[i], values[i])
+	}
+	now := r.version
+	m.mu.Unlock()
+	if m.side == nil {
+		return now, nil
+	}
+	if err := m.side.Flush(ctx); err != nil {
+		return 0, &store.OutageError{Reason: "unknown", Err: err}
+	}
+	return now, nil
+}
+
+func (r *register) set(field, value string) {
+	p := partOf(field)
+	r.version = max(r.version+1, time.Now().UnixMicro())
+	if r.forgotten == 0 {
+		r.forgotten = r.version - 1
+	}
+	r.changed[p], r.order = true, nil
+	if value == "" {
+		delete(r.parts[p], field)
+		r.forgotten = r.version // removals are not remembered
+		return
+	}
+	if r.parts[p] == nil {
+		r.parts[p] = map[string]entry{}
+	}
+	r.parts[p][field] = entry{value, r.version}
+}
+
+// Kept implements [Store].
+func (m *Memory) Kept(_ context.Context, name string, since [2]int64, most int) (fields, values []string, next [2]int64, again bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, err := m.load(name)
+	if err != nil {
+		return nil, nil, next, false, err
+	}
+	if again = since[1] < r.forgotten || since[0] > r.version; again {
+		since = [2]int64{0, r.version}
+	}
+	if next = [2]int64{r.version, r.version}; since == next {
+		return nil, nil, next, again, nil
+	}
+	r.sort()
+	from, _ := slices.BinarySearchFunc(r.order, since[0]+1, func(field string, v int64) int { return cmp.Compare(r.at(field).version, v) })
+	for _, field := range r.order[from:] {
+		e := r.at(field)
+		fields, values = append(fields, field), append(values, e.value)
+		if len(fields) == most {
+			next = [2]int64{e.version, since[1]}
+			break
+		}
+	}
+	if next[0] == r.version {
+		r.order = nil // it is needed while pages are read
+	}
+	return fields, values, next, again, nil
+}
+
+func (r *register) at(field string) entry { return r.parts[partOf(field)][field] }
+
+// sort makes order known.
+func (r *register) sort() {
+	if r.order != nil {
+		return
+	}
+	r.order = []string{}
+	for _, part := range r.parts {
+		for field := range part {
+			r.order = append(r.order, field)
+		}
+	}
+	slices.SortFunc(r.order, func(a, b string) int { return cmp.Compare(r.at(a).version, r.at(b).version) })
+}
+
+// partOf returns the part that has a field.
+func partOf(field string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(field))
+	return int(h.Sum32() % parts)
+}
+
+// save puts the parts that have changed into the side store.
+func (m *Memory) save(put func(name string, data []byte)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, r := range m.registers {
+		for p, changed := range r.changed {
+			if !changed {
+				continue
+			}
+			r.changed[p] = false
+			var data []byte
+			for field, e := range r.parts[p] {
+				data = appendText(appendText(data, field), e.value)
+			}
+			put(blobPrefix+name+"/"+strconv.Itoa(p), data)
+		}
+	}
+}
+
+// restore reads a part that an earlier process has written.
+func (m *Memory) restore(blob string, data []byte) {
+	name := strings.TrimPrefix(blob, blobPrefix)
+	name = name[:max(0, strings.LastIndexByte(name, '/'))]
+	r := m.registers[name]
+	if r == nil {
+		r = &register{}
+		m.registers[name] = r
+	}
+	for len(data) > 0 {
+		var field, value string
+		var ok1, ok2 bool
+		field, data, ok1 = cutText(data)
+		value, data, ok2 = cutText(data)
+		if !ok1 || !ok2 {
+			return // damaged, which the checksum of the file excludes
+		}
+		r.set(field, value)
+	}
+}
+
+// appendText appends text after its length.
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// cutText returns the text at the beginning of b, and what follows it.
+func cutText(b []byte) (text string, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return "", nil, false
+	}
+	end := size + int(n) //nolint:gosec // at most len(b)
+	return string(b[size:end]), b[end:], true
+}

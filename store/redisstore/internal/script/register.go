@@ -1,0 +1,62 @@
+package script
+
+// A register has three keys in one slot: a hash with the version ("v"), the version up to which
+// removals are forgotten ("f") and the value of each field ("e" before its name); a sorted set of
+// all fields by the version of their last change; and one of the fields that were removed.
+
+// ChangeRegister sets the fields ARGV[2], ARGV[4], … of a register to the values that follow them if its
+// version is ARGV[1], and otherwise returns 0. An empty value removes a field. It returns the version
+// afterwards, which is later than the server's time in microseconds.
+// Versions never return, also if the register was lost meanwhile. Of the fields that were removed, the
+// newest 1,000 are remembered.
+const ChangeRegister = `local now, removed = redis.call('TIME'), 0
+local head = redis.call('HMGET', KEYS[1], 'v', 'f')
+local was = tonumber(head[1] or 0)
+if was ~= tonumber(ARGV[1]) then return 0 end
+local n = math.max(was, now[1] * 1000000 + now[2])
+if was == 0 then redis.call('HSET', KEYS[1], 'f', string.format('%.0f', n)) end
+for i = 2, #ARGV, 2 do
+  local field, value = ARGV[i], ARGV[i + 1]
+  n = n + 1
+  local version = string.format('%.0f', n)
+  if value == '' then
+    redis.call('HDEL', KEYS[1], 'e' .. field)
+    redis.call('ZADD', KEYS[3], version, field)
+  else
+    redis.call('HSET', KEYS[1], 'e' .. field, value)
+    redis.call('ZREM', KEYS[3], field)
+  end
+  redis.call('ZADD', KEYS[2], version, field)
+end
+redis.call('HSET', KEYS[1], 'v', string.format('%.0f', n))
+local over = redis.call('ZCARD', KEYS[3]) - 1000
+if over > 0 then
+  local old = redis.call('ZRANGE', KEYS[3], 0, math.min(over, 1000) - 1, 'WITHSCORES')
+  for i = 1, #old, 2 do
+    redis.call('ZREM', KEYS[2], old[i])
+    redis.call('ZREM', KEYS[3], old[i])
+  end
+  redis.call('HSET', KEYS[1], 'f', old[#old])
+end
+return n`
+
+// ReadRegister returns what changed in a register after version ARGV[1] for a caller that began to read
+// when it had version ARGV[2]: whether the caller has to drop what it knew, because that version is not
+// one of the register or too old; both versions for the next call; and at most ARGV[3] fields, each with its
+// value, which is empty if it was removed.
+const ReadRegister = `local head = redis.call('HMGET', KEYS[1], 'v', 'f')
+local version, forgotten = tonumber(head[1] or 0), tonumber(head[2] or 0)
+local since, begun, again = tonumber(ARGV[1]), tonumber(ARGV[2]), 0
+if begun < forgotten or since > version then since, begun, again = 0, version, 1 end
+local changed = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. string.format('%.0f', since), '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3])
+if #changed == 2 * tonumber(ARGV[3]) then
+  version = tonumber(changed[#changed])
+else
+  begun = version
+end
+local answer = {again, version, begun}
+for i = 1, #changed, 2 do
+  answer[#answer + 1] = changed[i]
+  answer[#answer + 1] = redis.call('HGET', KEYS[1], 'e' .. changed[i]) or ''
+end
+return answer`
