@@ -127,7 +127,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/overrides": {ours: []string{".", "cmd/weir/internal/kept", "cmd/weir/internal/sizes", "internal/jsontext", "internal/override", "internal/plan", "internal/ruleset", "rule", "window"}},
 	"cmd/weir/internal/audit":     {ours: []string{"internal/hook", "store/remote", "window"}},
 	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/audit", "cmd/weir/internal/overrides", "cmd/weir/internal/files", "cmd/weir/internal/top"}},
-	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/sizes", "internal/export", "internal/jsontext", "internal/run", "receipt", "rule", "store", "window"}},
+	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/sizes", "internal/export", "internal/jsontext", "internal/once", "internal/run", "receipt", "rule", "store", "window"}},
 	"cmd/weir/internal/apitest": { // tests only
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
@@ -154,7 +154,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile", "internal/ruleset"}, frontEnd...)},
 	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
-		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/run", "store"},
+		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/once", "internal/run", "store"},
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/grpcapi": {
@@ -207,7 +207,7 @@ var middleware = []string{".", "guard", "headers", "httplimit", "rule", "window"
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
 var frontEnd = []string{
-	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/run", "receipt", "rule", "store", "window",
+	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/once", "internal/run", "receipt", "rule", "store", "window",
 }
 
 // grpcModules are what packages that serve gRPC may import.

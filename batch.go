@@ -133,7 +133,7 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 		b.calls = append(b.calls, c)
 		err := c.read(by, verbOf(item, o), &item.Request)
 		if err == nil && item.Request.isOnce() {
-			err = c.prepareOnce(&b.engine.records, verbOf(item, o), &item.Request, o)
+			err = c.prepareOnce(&b.engine.records, &item.Request, o)
 		}
 		if err == nil {
 			err = c.makePlan(&item.Request, &b.engine.seals)

@@ -178,7 +178,7 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	d.reset()
 	c := e.calls.Get().(*call)
 	if err = c.read(rules, verb, r); err == nil && r.isOnce() {
-		err = c.prepareOnce(&e.records, verb, r, o)
+		err = c.prepareOnce(&e.records, r, o)
 	}
 	if err == nil {
 		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)

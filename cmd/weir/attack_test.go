@@ -123,6 +123,16 @@ func attacks() []attackRow {
 				}
 			}
 		}},
+		{"batches with new idempotency keys", 5, setting{most: 500 << 20}, func(a *target) {
+			for i := 0; a.on(); i++ {
+				var body strings.Builder
+				for n := range 1000 {
+					fmt.Fprintf(&body, `,{"attributes":{"action":"post","user":"%d"},"idempotency_for":86400,"idempotency_key":"%d/%p/%d"}`, n, i, &i, n)
+				}
+				_, _, _ = send(a.api+"/v1/batch", `{"requests":[`+body.String()[1:]+`]}`)
+				a.made.Add(1)
+			}
+		}},
 		{"wrong tokens", 50, setting{token: true}, func(a *target) {
 			for a.on() {
 				req, _ := http.NewRequest(http.MethodPost, a.api+"/v1/take", strings.NewReader("{}"))

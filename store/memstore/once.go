@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/weirhq/weir/internal/once"
@@ -96,12 +95,12 @@ func (s *Store) putStates(ops []store.Op, slots []opSlot, states []window.State)
 
 // fullOnce returns the error of a call that has a record and ops, for some of which there is no room.
 func (s *Store) fullOnce(slots []opSlot, full []int, ops int) error {
-	err := s.outage(slots, full)
-	var out *store.OutageError
-	if errors.As(err, &out) {
-		if out.Ops = slices.DeleteFunc(out.Ops, func(i int) bool { return i == ops }); len(out.Ops) == 0 {
+	out := s.outage(slots, full) // which sorts full
+	if n := len(full) - 1; full[n] == ops {
+		if full = full[:n]; n == 0 {
 			return once.ErrFull
 		}
 	}
-	return err
+	out.Ops = full
+	return out
 }

@@ -179,9 +179,14 @@ type TakeRequest struct {
 	Hits *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
 	// The take holds nothing and gets no receipt, for callers that cannot keep one.
 	// Rules that limit what is in flight are skipped.
-	Final         bool `protobuf:"varint,5,opt,name=final,proto3" json:"final,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Final bool `protobuf:"varint,5,opt,name=final,proto3" json:"final,omitempty"`
+	// Of two takes with the same key and the same request, only the first one counts, and both have its answer: for
+	// a retry after an answer that was lost. At most 128 bytes, such as a random UUID.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// For how long the answer is kept. The default is 10 minutes, and the maximum 24 hours.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TakeRequest) Reset() {
@@ -233,6 +238,20 @@ func (x *TakeRequest) GetFinal() bool {
 		return x.Final
 	}
 	return false
+}
+
+func (x *TakeRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *TakeRequest) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
 }
 
 // CheckRequest is an action to decide about.
@@ -305,9 +324,13 @@ type RecordRequest struct {
 	// As in a take.
 	Attributes map[string]string `protobuf:"bytes,1,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// As in a take.
-	Hits          *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Hits *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
+	// As in a take.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// As in a take.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RecordRequest) Reset() {
@@ -354,6 +377,20 @@ func (x *RecordRequest) GetHits() int64 {
 	return 0
 }
 
+func (x *RecordRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *RecordRequest) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
+}
+
 // RefundRequest is an action whose hits are given back.
 type RefundRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -363,9 +400,13 @@ type RefundRequest struct {
 	Hits *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
 	// The name in the rules of an event that has happened since the take. Each rule
 	// then gives back the hits that it states for the event, and hits has no effect.
-	Feedback      string `protobuf:"bytes,3,opt,name=feedback,proto3" json:"feedback,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Feedback string `protobuf:"bytes,3,opt,name=feedback,proto3" json:"feedback,omitempty"`
+	// As in a take.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// As in a take.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RefundRequest) Reset() {
@@ -419,6 +460,20 @@ func (x *RefundRequest) GetFeedback() string {
 	return ""
 }
 
+func (x *RefundRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *RefundRequest) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
+}
+
 // SettleRequest ends what a take holds.
 type SettleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -427,9 +482,13 @@ type SettleRequest struct {
 	// The real cost. Default: the attribute that a rule sums, or else what was held.
 	Hits *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
 	// The receipt of the take.
-	Receipt       string `protobuf:"bytes,4,opt,name=receipt,proto3" json:"receipt,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Receipt string `protobuf:"bytes,4,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// As in a take.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// As in a take.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SettleRequest) Reset() {
@@ -481,6 +540,20 @@ func (x *SettleRequest) GetReceipt() string {
 		return x.Receipt
 	}
 	return ""
+}
+
+func (x *SettleRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *SettleRequest) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
 }
 
 // CancelRequest gives back what a take counted.
@@ -626,9 +699,13 @@ type Request struct {
 	// As in a take.
 	Final bool `protobuf:"varint,5,opt,name=final,proto3" json:"final,omitempty"`
 	// What to do. Default: a take.
-	Verb          Verb `protobuf:"varint,6,opt,name=verb,proto3,enum=weir.v1.Verb" json:"verb,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Verb Verb `protobuf:"varint,6,opt,name=verb,proto3,enum=weir.v1.Verb" json:"verb,omitempty"`
+	// As in a take.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// As in a take.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Request) Reset() {
@@ -701,6 +778,20 @@ func (x *Request) GetVerb() Verb {
 		return x.Verb
 	}
 	return Verb_VERB_UNSPECIFIED
+}
+
+func (x *Request) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *Request) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
 }
 
 // TakeResponse answers a take.
@@ -1056,7 +1147,9 @@ type Decision struct {
 	// read-only, closed or unknown.
 	DegradedReason string `protobuf:"bytes,12,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
 	// With a receipt: the length of the shortest hold. Renew or end the holds within it.
-	Hold          *durationpb.Duration `protobuf:"bytes,13,opt,name=hold,proto3" json:"hold,omitempty"`
+	Hold *durationpb.Duration `protobuf:"bytes,13,opt,name=hold,proto3" json:"hold,omitempty"`
+	// Whether this is the answer to an earlier request with the same idempotency key.
+	Replayed      bool `protobuf:"varint,14,opt,name=replayed,proto3" json:"replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1180,6 +1273,13 @@ func (x *Decision) GetHold() *durationpb.Duration {
 		return x.Hold
 	}
 	return nil
+}
+
+func (x *Decision) GetReplayed() bool {
+	if x != nil {
+		return x.Replayed
+	}
+	return false
 }
 
 // RuleUsage is the numbers of one rule for one key.
@@ -4033,17 +4133,19 @@ var File_weir_v1_weir_proto protoreflect.FileDescriptor
 
 const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
-	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdc\x01\n" +
+	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\x02\n" +
 	"\vTakeRequest\x12D\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2$.weir.v1.TakeRequest.AttributesEntryR\n" +
 	"attributes\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x12\x14\n" +
-	"\x05final\x18\x05 \x01(\bR\x05final\x1a=\n" +
+	"\x05final\x18\x05 \x01(\bR\x05final\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x06\x10\a\"\xde\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x06\x10\a\"\xea\x01\n" +
 	"\fCheckRequest\x12E\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2%.weir.v1.CheckRequest.AttributesEntryR\n" +
@@ -4053,36 +4155,42 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x06\x10\a\"\xd0\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x06\x10\aJ\x04\b\a\x10\bJ\x04\b\b\x10\t\"\xbd\x02\n" +
 	"\rRecordRequest\x12F\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2&.weir.v1.RecordRequest.AttributesEntryR\n" +
 	"attributes\x12\x17\n" +
-	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x1a=\n" +
+	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xe6\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xd3\x02\n" +
 	"\rRefundRequest\x12F\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2&.weir.v1.RefundRequest.AttributesEntryR\n" +
 	"attributes\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x12\x1a\n" +
-	"\bfeedback\x18\x03 \x01(\tR\bfeedback\x1a=\n" +
+	"\bfeedback\x18\x03 \x01(\tR\bfeedback\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xe4\x01\n" +
+	"\x05_hitsJ\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xd1\x02\n" +
 	"\rSettleRequest\x12F\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2&.weir.v1.SettleRequest.AttributesEntryR\n" +
 	"attributes\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x12\x18\n" +
-	"\areceipt\x18\x04 \x01(\tR\areceipt\x1a=\n" +
+	"\areceipt\x18\x04 \x01(\tR\areceipt\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xe4\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xf0\x01\n" +
 	"\rCancelRequest\x12F\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2&.weir.v1.CancelRequest.AttributesEntryR\n" +
@@ -4092,7 +4200,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xe2\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\aJ\x04\b\a\x10\bJ\x04\b\b\x10\t\"\xee\x01\n" +
 	"\fRenewRequest\x12E\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2%.weir.v1.RenewRequest.AttributesEntryR\n" +
@@ -4102,7 +4210,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\x9b\x02\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\aJ\x04\b\a\x10\bJ\x04\b\b\x10\t\"\x88\x03\n" +
 	"\aRequest\x12@\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2 .weir.v1.Request.AttributesEntryR\n" +
@@ -4111,7 +4219,9 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\bfeedback\x18\x03 \x01(\tR\bfeedback\x12\x18\n" +
 	"\areceipt\x18\x04 \x01(\tR\areceipt\x12\x14\n" +
 	"\x05final\x18\x05 \x01(\bR\x05final\x12!\n" +
-	"\x04verb\x18\x06 \x01(\x0e2\r.weir.v1.VerbR\x04verb\x1a=\n" +
+	"\x04verb\x18\x06 \x01(\x0e2\r.weir.v1.VerbR\x04verb\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
@@ -4129,7 +4239,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0eCancelResponse\x12-\n" +
 	"\bdecision\x18\x01 \x01(\v2\x11.weir.v1.DecisionR\bdecision\">\n" +
 	"\rRenewResponse\x12-\n" +
-	"\bdecision\x18\x01 \x01(\v2\x11.weir.v1.DecisionR\bdecision\"\xbf\x03\n" +
+	"\bdecision\x18\x01 \x01(\v2\x11.weir.v1.DecisionR\bdecision\"\xdb\x03\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x12\n" +
@@ -4146,7 +4256,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	" \x01(\bR\tunmatched\x12\x1a\n" +
 	"\bdegraded\x18\v \x01(\bR\bdegraded\x12'\n" +
 	"\x0fdegraded_reason\x18\f \x01(\tR\x0edegradedReason\x12-\n" +
-	"\x04hold\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04hold\"\xb7\x04\n" +
+	"\x04hold\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04hold\x12\x1a\n" +
+	"\breplayed\x18\x0e \x01(\bR\breplayed\"\xb7\x04\n" +
 	"\tRuleUsage\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12%\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x11.weir.v1.RuleKindR\x04kind\x12\x10\n" +
@@ -4533,128 +4644,133 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),  // 75: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	56, // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
-	57, // 1: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	58, // 2: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
-	59, // 3: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
-	60, // 4: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
-	61, // 5: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
-	62, // 6: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
-	63, // 7: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
-	0,  // 8: weir.v1.Request.verb:type_name -> weir.v1.Verb
-	17, // 9: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
-	17, // 10: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
-	17, // 11: weir.v1.RecordResponse.decision:type_name -> weir.v1.Decision
-	17, // 12: weir.v1.RefundResponse.decision:type_name -> weir.v1.Decision
-	17, // 13: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
-	17, // 14: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
-	17, // 15: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
-	74, // 16: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
-	18, // 17: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
-	74, // 18: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
-	1,  // 19: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
-	74, // 20: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
-	74, // 21: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
-	75, // 22: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
-	9,  // 23: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
-	21, // 24: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
-	17, // 25: weir.v1.Answer.decision:type_name -> weir.v1.Decision
-	22, // 26: weir.v1.Answer.problem:type_name -> weir.v1.Problem
-	74, // 27: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	9,  // 28: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
-	74, // 29: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
-	21, // 30: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
-	22, // 31: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
-	64, // 32: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
-	17, // 33: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
-	27, // 34: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
-	1,  // 35: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
-	18, // 36: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
-	65, // 37: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
-	18, // 38: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
-	30, // 39: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
-	75, // 40: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
-	74, // 41: weir.v1.Cell.length:type_name -> google.protobuf.Duration
-	66, // 42: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
-	35, // 43: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
-	1,  // 44: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
-	75, // 45: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
-	36, // 46: weir.v1.TopRule.used:type_name -> weir.v1.TopList
-	36, // 47: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
-	37, // 48: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
-	67, // 49: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
-	75, // 50: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
-	40, // 51: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
-	75, // 52: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
-	75, // 53: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
-	75, // 54: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
-	74, // 55: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
-	68, // 56: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
-	75, // 57: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
-	75, // 58: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
-	41, // 59: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
-	41, // 60: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
-	69, // 61: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
-	41, // 62: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
-	75, // 63: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
-	50, // 64: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
-	75, // 65: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	70, // 66: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
-	75, // 67: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
-	53, // 68: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
-	1,  // 69: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
-	71, // 70: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
-	54, // 71: weir.v1.Rule.limit:type_name -> weir.v1.Quota
-	74, // 72: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
-	55, // 73: weir.v1.Rule.ban:type_name -> weir.v1.Ban
-	72, // 74: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
-	73, // 75: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
-	74, // 76: weir.v1.Ban.for:type_name -> google.protobuf.Duration
-	74, // 77: weir.v1.Ban.most:type_name -> google.protobuf.Duration
-	74, // 78: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
-	2,  // 79: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
-	3,  // 80: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
-	4,  // 81: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
-	5,  // 82: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
-	6,  // 83: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
-	7,  // 84: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
-	8,  // 85: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
-	19, // 86: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
-	23, // 87: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
-	25, // 88: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
-	28, // 89: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
-	31, // 90: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
-	33, // 91: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
-	38, // 92: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
-	51, // 93: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
-	42, // 94: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
-	44, // 95: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
-	46, // 96: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
-	48, // 97: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
-	10, // 98: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
-	11, // 99: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
-	12, // 100: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
-	13, // 101: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
-	14, // 102: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
-	15, // 103: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
-	16, // 104: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
-	20, // 105: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
-	24, // 106: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
-	26, // 107: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
-	29, // 108: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
-	32, // 109: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
-	34, // 110: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
-	39, // 111: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
-	52, // 112: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
-	43, // 113: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
-	45, // 114: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
-	47, // 115: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
-	49, // 116: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
-	98, // [98:117] is the sub-list for method output_type
-	79, // [79:98] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	56,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
+	74,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
+	57,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	58,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
+	74,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
+	59,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
+	74,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
+	60,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
+	74,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
+	61,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
+	62,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
+	63,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
+	0,   // 12: weir.v1.Request.verb:type_name -> weir.v1.Verb
+	74,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
+	17,  // 14: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
+	17,  // 15: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
+	17,  // 16: weir.v1.RecordResponse.decision:type_name -> weir.v1.Decision
+	17,  // 17: weir.v1.RefundResponse.decision:type_name -> weir.v1.Decision
+	17,  // 18: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
+	17,  // 19: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
+	17,  // 20: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
+	74,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
+	18,  // 22: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
+	74,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
+	1,   // 24: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
+	74,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
+	74,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
+	75,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
+	9,   // 28: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
+	21,  // 29: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
+	17,  // 30: weir.v1.Answer.decision:type_name -> weir.v1.Decision
+	22,  // 31: weir.v1.Answer.problem:type_name -> weir.v1.Problem
+	74,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	9,   // 33: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
+	74,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
+	21,  // 35: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
+	22,  // 36: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
+	64,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
+	17,  // 38: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
+	27,  // 39: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
+	1,   // 40: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
+	18,  // 41: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
+	65,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
+	18,  // 43: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
+	30,  // 44: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
+	75,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
+	74,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
+	66,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
+	35,  // 48: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
+	1,   // 49: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
+	75,  // 50: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
+	36,  // 51: weir.v1.TopRule.used:type_name -> weir.v1.TopList
+	36,  // 52: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
+	37,  // 53: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
+	67,  // 54: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
+	75,  // 55: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
+	40,  // 56: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
+	75,  // 57: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
+	75,  // 58: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
+	75,  // 59: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
+	74,  // 60: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
+	68,  // 61: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
+	75,  // 62: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
+	75,  // 63: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
+	41,  // 64: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
+	41,  // 65: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
+	69,  // 66: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
+	41,  // 67: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
+	75,  // 68: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
+	50,  // 69: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
+	75,  // 70: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	70,  // 71: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
+	75,  // 72: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
+	53,  // 73: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
+	1,   // 74: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
+	71,  // 75: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
+	54,  // 76: weir.v1.Rule.limit:type_name -> weir.v1.Quota
+	74,  // 77: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
+	55,  // 78: weir.v1.Rule.ban:type_name -> weir.v1.Ban
+	72,  // 79: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
+	73,  // 80: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
+	74,  // 81: weir.v1.Ban.for:type_name -> google.protobuf.Duration
+	74,  // 82: weir.v1.Ban.most:type_name -> google.protobuf.Duration
+	74,  // 83: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
+	2,   // 84: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
+	3,   // 85: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
+	4,   // 86: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
+	5,   // 87: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
+	6,   // 88: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
+	7,   // 89: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
+	8,   // 90: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
+	19,  // 91: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
+	23,  // 92: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
+	25,  // 93: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
+	28,  // 94: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
+	31,  // 95: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
+	33,  // 96: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
+	38,  // 97: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
+	51,  // 98: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
+	42,  // 99: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
+	44,  // 100: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
+	46,  // 101: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
+	48,  // 102: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
+	10,  // 103: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
+	11,  // 104: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
+	12,  // 105: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
+	13,  // 106: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
+	14,  // 107: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
+	15,  // 108: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
+	16,  // 109: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
+	20,  // 110: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
+	24,  // 111: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
+	26,  // 112: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
+	29,  // 113: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
+	32,  // 114: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
+	34,  // 115: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
+	39,  // 116: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
+	52,  // 117: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
+	43,  // 118: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
+	45,  // 119: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
+	47,  // 120: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
+	49,  // 121: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
+	103, // [103:122] is the sub-list for method output_type
+	84,  // [84:103] is the sub-list for method input_type
+	84,  // [84:84] is the sub-list for extension type_name
+	84,  // [84:84] is the sub-list for extension extendee
+	0,   // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }

@@ -190,6 +190,19 @@ func TestOpenAPIStatuses(t *testing.T) {
 		if !gate {
 			send(403, plain, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
 		}
+		if d.Has(e.Method, path, 409) {
+			with := func(attributes string) func(*http.Request) {
+				body := strings.Replace(e.Body, "{", `{"idempotency_key":"k","idempotency_for":60,`, 1)
+				body = strings.Replace(body, `"attributes":{`, `"attributes":{`+attributes, 1)
+				return func(r *http.Request) {
+					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+				}
+			}
+			once := described(t, d, httpapi.Config{})
+			send(200, once, with(""))
+			send(200, once, with(""))
+			send(409, once, with(`"other":1,`))
+		}
 		if d.Has(e.Method, path, 500) {
 			send(500, failing, nil)
 		}
