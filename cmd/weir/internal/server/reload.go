@@ -27,6 +27,9 @@ type reloader struct {
 	// loaded is called with rules that are in force.
 	loaded func(*rule.Set)
 
+	// changedTo is called with the hashes of the rules before and in force, after a reload.
+	changedTo func(before, hash string)
+
 	// publish lets calls reach the namespace.
 	publish func()
 
@@ -44,7 +47,7 @@ func (r *reloader) changed() bool { return r.rules.hash(r.lists) != r.tried }
 // the source of the request in the log.
 func (r *reloader) swap(l loaded, err error, asked string) error {
 	r.tried, r.lists = l.hash, l.lists
-	first := !r.isOpen()
+	first, before := !r.isOpen(), r.space.Source().Hash
 	switch {
 	case err != nil:
 	case first:
@@ -70,6 +73,7 @@ func (r *reloader) swap(l loaded, err error, asked string) error {
 	}
 	r.inForce(l)
 	if asked != atStart {
+		r.changedTo(before, l.hash)
 		r.log.Info("rules loaded", "asked", asked, "rules", l.set.Len(), "hash", l.hash)
 	}
 	return nil

@@ -79,8 +79,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	tops := newTops(cfg, backends, lists)
 	defer tops.Close()
 	numbers.WatchDenials(tops.Dropped)
+	events, err := openEvents(cfg, backends, lists, numbers, log)
+	if err != nil {
+		return err
+	}
 	episodes := newEpisodes()
-	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, episodes, credentials, log, telemetry, outside}, where, first, bad)
+	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, events, episodes, credentials, log, telemetry, outside}, where, first, bad)
 	if err != nil {
 		return err
 	}
@@ -104,6 +108,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	defer func() { endGroup(&group, log) }()
 	background, stop := context.WithCancel(ctx)
 	defer stop()
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx)) // until the last request is answered
+	defer end()
 
 	ready := readiness{store: backends, rules: rules, needed: cfg.ReadyNeedsStore, rulesNeeded: cfg.Envoy.XDS != nil && !cfg.Envoy.XDS.ReadyWithout}
 	at := cfg.Listeners()
@@ -120,7 +126,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	envoy.addRoutes(others, auth, requests, &ready)
 	api := httpapi.New(rules.set, httpapi.Config{
 		Auth: auth, Proxies: proxies, Resources: requests,
-		Headers: cfg.HeadersFormat(), Others: others,
+		Headers: cfg.HeadersFormat(), Others: others, Events: events,
 	})
 	main, err := listen(at[0], credentials.certs, resources.connections, resources.shedding("http"), telemetry.Handler(api), log)
 	if err != nil {
@@ -168,6 +174,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
+	group.Go(func() { events.Run(lasting) })
 	if backends.here != nil {
 		group.Go(func() { backends.here.run(background, log) })
 	}
@@ -204,6 +211,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		return err
 	}
 	ready.drain()
+	events.EndStreams()
 	if remote != nil {
 		remote.SetReady(false)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
@@ -23,7 +25,9 @@ type backends struct {
 	local  *stores.Local
 	shared *stores.Shared // nil: counts in memory only
 	here   *instances     // nil: their number is configured
-	data   string         // the data directory; empty: none
+	kept   *kept.Memory   // the registers in the data directory; nil: there are none, or the shared store has them
+	events atomic.Pointer[events.Hub]
+	data   string // the data directory; empty: none
 
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
@@ -32,12 +36,16 @@ type backends struct {
 // ready, or unavailable, which it logs.
 func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*backends, error) {
 	c := &backends{data: cfg.Data}
+	changed := logChange(log)
 	if cfg.Store != "" {
 		at, err := stores.Parse(cfg.Store)
 		if err != nil {
 			return nil, err
 		}
-		if c.shared, err = at.Open(ctx, stores.Options{Timeout: cfg.StoreTimeout, Changed: logChange(log)}); err != nil {
+		if c.shared, err = at.Open(ctx, stores.Options{Timeout: cfg.StoreTimeout, Changed: func(n remote.Change) {
+			changed(n)
+			c.reportChange(n)
+		}}); err != nil {
 			return nil, err
 		}
 		if cfg.Nodes == config.AutoNodes {
@@ -58,7 +66,29 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 		}
 		return nil, err
 	}
+	if c.local.Kept != nil && c.shared == nil {
+		c.kept = kept.NewMemory(c.local.Kept)
+	}
 	return c, nil
+}
+
+// reportChange reports a change of a node as an event.
+func (c *backends) reportChange(n remote.Change) {
+	reason := ""
+	if n.Err != nil {
+		reason = string(reasonOf(n.Err))
+	}
+	c.events.Load().Outage(n.Addr, reason)
+}
+
+// report makes hub get the changes of the nodes from now on.
+func (c *backends) report(hub *events.Hub) {
+	c.events.Store(hub)
+	for _, n := range c.nodes() {
+		if n.Unavailable {
+			hub.Outage(n.Addr, "unavailable")
+		}
+	}
 }
 
 // close frees what openBackends opened. It loses no counts of a shared store, and none
@@ -66,6 +96,9 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 func (c *backends) close(log *slog.Logger) {
 	if c.shared != nil {
 		_ = c.shared.Store.Close()
+	}
+	if c.kept != nil {
+		c.kept.Close()
 	}
 	if err := c.local.Close(); err != nil {
 		log.Error("the last counters could not be written to the data directory, and are lost", "data", c.data, "err", err)
