@@ -104,6 +104,10 @@ type Usage struct {
 	// BannedUntil is the end of the ban of a key that is banned, and otherwise 0.
 	BannedUntil window.Instant
 
+	// Overridden reports whether the key has a quota of its own in the service, instead of the
+	// rule's.
+	Overridden bool
+
 	// Result holds the numbers. Its Allowed is the answer of this rule only. Its
 	// Held reports whether a take holds hits in this rule, and whether a settle, a
 	// cancel or a renewal found the hold.

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/hook"
+	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
@@ -239,6 +240,9 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 	e.swap.Lock()
 	defer e.swap.Unlock()
 	planned := plan.NewRules(rules, e.namespace, e.rules.Load())
+	if before := e.rules.Load(); before != nil && before.Overrides() != nil {
+		planned = planned.WithOverrides(before.Overrides())
+	}
 	if planned.Holds() {
 		e.seals.ready()
 	}
@@ -246,6 +250,18 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 	e.requested.drop()
 	e.driver.Renew()
 	return nil
+}
+
+// Override gives certain keys limits of their own, instead of the rules'. It is for weir's
+// service, which calls it with each change. Decisions that begin after it returns use the new set,
+// which stays in force when the rules are replaced. An engine of the zero value ignores it.
+func (e *Engine) Override(set *override.Set) {
+	if e == nil || e.calls.New == nil {
+		return
+	}
+	e.swap.Lock()
+	defer e.swap.Unlock()
+	e.rules.Store(e.rules.Load().WithOverrides(set))
 }
 
 // Close closes the engine's store and frees its memory. It does not close a

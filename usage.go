@@ -46,7 +46,7 @@ func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute)
 		return KeyUsage{}, fmt.Errorf("weir: usage: %w", err)
 	}
 	return KeyUsage{
-		Usage:    Usage{Rule: name, Kind: r.Kind(), Key: k.text, Shadow: r.Mode == rule.Shadow, BannedUntil: reading.BannedUntil, Result: reading.Result},
+		Usage:    Usage{Rule: name, Kind: r.Kind(), Key: k.text, Shadow: r.Mode == rule.Shadow, BannedUntil: reading.BannedUntil, Overridden: k.overridden, Result: reading.Result},
 		History:  reading.History,
 		Holds:    reading.Holds,
 		Strikes:  reading.Strikes,
@@ -74,6 +74,8 @@ type located struct {
 	rule *rule.Rule
 	op   store.Op
 	text string // the key for people
+
+	overridden bool
 }
 
 func (e *Engine) locate(name string, attributes []Attribute) (located, error) {
@@ -89,5 +91,5 @@ func (e *Engine) locate(name string, attributes []Attribute) (located, error) {
 	case !ok:
 		return located{}, fmt.Errorf("%w that counts: %q", ErrUnknownRule, name)
 	}
-	return located{rules.Rule(i), op, rules.ReadableKey(i, values)}, nil
+	return located{rules.Rule(i), op, rules.ReadableKey(i, values), rules.Overridden(&op, i, values)}, nil
 }

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
@@ -46,6 +47,7 @@ func writeDecision(d *Decision, p *plan.Plan, t *drive.Task, admitted bool) {
 		i, op, u := t.Of[n], &t.Ops[n], &d.Usages[n]
 		common := rules.Prepared(i)
 		u.Rule, u.Kind, u.Shadow, u.Hits, u.Result, u.BannedUntil = common.Name, common.Kind, common.Shadow, op.N, op.Result, 0
+		u.Overridden = len(p.Overridden) > 0 && slices.Contains(p.Overridden, i)
 		if common.SameKey && n > 0 && t.Of[n-1] == i-1 {
 			u.Key = d.Usages[n-1].Key
 		} else {

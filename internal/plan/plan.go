@@ -60,6 +60,9 @@ type Plan struct {
 	// before Make.
 	VerdictRule int
 
+	// Overridden are the rules, ascending, whose limits are overrides.
+	Overridden []int
+
 	// First are the ops to be decided in one step, and Second those that wait for
 	// the outcome of that step: rules after a verdict that allows, where a
 	// limit before it may deny.
@@ -143,11 +146,18 @@ func (p *Plan) isDeferred() bool {
 func (p *Plan) measure(op *store.Op, i int) error {
 	verb, values := p.Request.Verb, p.Request.Values
 	r := p.Rules.Rule(i)
-	limit, err := p.Rules.LimitOf(i, values, &p.limits)
-	if err != nil {
-		return p.Rules.invalid(i, r.Quota.Of, err)
+	if p.Rules.prepared[i].overrides != nil {
+		if op.Limit, p.keys = p.Rules.overrideOf(i, op.Key, values, p.keys); op.Limit != nil {
+			p.Overridden = append(p.Overridden, i)
+		}
 	}
-	op.Limit = limit
+	if op.Limit == nil || p.Rules.prepared[i].overrides == nil {
+		limit, err := p.Rules.LimitOf(i, values, &p.limits)
+		if err != nil {
+			return p.Rules.invalid(i, r.Quota.Of, err)
+		}
+		op.Limit = limit
+	}
 	amount := "" // that the rule sums
 	if r.Measure == window.Sum {
 		amount = p.Rules.Member(i, values)
@@ -330,7 +340,7 @@ func (p *Plan) Reset() {
 	p.Request.Feedback, p.Request.ID = "", [12]byte{}
 	p.First.reset()
 	p.Second.reset()
-	p.Rules, p.keys = nil, p.keys[:0]
+	p.Rules, p.keys, p.Overridden = nil, p.keys[:0], p.Overridden[:0]
 }
 
 // Ops are ops and the rules that they belong to.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -15,6 +16,7 @@ type Rules struct {
 	*ruleset.Compiled
 	namespace string
 	prepared  []Prepared // by rule
+	overrides *override.Set
 
 	holds, bans bool // some rule does
 }
@@ -23,7 +25,8 @@ type Rules struct {
 func (r *Rules) Holds() bool { return r.holds }
 
 // NewRules returns set with a space for each of its rules, in namespace. A rule with the same identity
-// ([ruleset.Compiled.ID]) and maximum number of keys as a rule in old keeps that rule's space. old may be nil.
+// ([ruleset.Compiled.ID]) and maximum number of keys as a rule in old keeps that rule's space. old may be nil. The
+// rules have no overrides.
 func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 	known := map[string]*store.Space{}
 	if old != nil && old.namespace == namespace {
@@ -67,13 +70,16 @@ func (r *Rules) Locate(name string, values []string) (op store.Op, i int, ok boo
 			}
 		}
 	}
-	limit, err := r.LimitOf(i, values, nil)
-	if err != nil {
-		return op, i, true, r.invalid(i, ru.Quota.Of, err)
-	}
 	op = store.Op{
-		Space: r.prepared[i].Space, Limit: limit, Key: r.AppendKey(nil, i, values),
-		Together: []byte(r.Together(i, values)),
+		Space: r.prepared[i].Space, Key: r.AppendKey(nil, i, values), Together: []byte(r.Together(i, values)),
+	}
+	if r.prepared[i].overrides != nil {
+		if op.Limit, _ = r.overrideOf(i, op.Key, values, nil); op.Limit != nil {
+			return op, i, true, nil
+		}
+	}
+	if op.Limit, err = r.LimitOf(i, values, nil); err != nil {
+		return op, i, true, r.invalid(i, ru.Quota.Of, err)
 	}
 	if op.Limit == nil {
 		return op, i, true, &fault.Fault{
@@ -88,6 +94,18 @@ func (r *Rules) invalid(i int, attribute string, err error) error {
 	return &fault.Fault{Path: "attributes." + attribute, Problem: "rule " + r.Rule(i).Name + ": " + err.Error()}
 }
 
+// Overridden reports whether op, which Locate returned for rule i, has the limit of an override.
+func (r *Rules) Overridden(op *store.Op, i int, values []string) bool {
+	if r.prepared[i].overrides == nil {
+		return false
+	}
+	l, _ := r.overrideOf(i, op.Key, values, nil)
+	return l != nil
+}
+
+// Overrides returns the overrides of r, or nil.
+func (r *Rules) Overrides() *override.Set { return r.overrides }
+
 // OnOutage returns the outage policy of rule i.
 func (r *Rules) OnOutage(i int) rule.Outage { return r.Rule(i).OnOutage }
 
@@ -99,7 +117,7 @@ type Prepared struct {
 	Space *store.Space
 
 	// Limit is set for a rule that counts hits under one limit, and has no
-	// Together: its ops need nothing else from the request but the key and the hits.
+	// Together and no overrides: its ops need nothing else from the request but the key and the hits.
 	Limit *window.Compiled
 
 	// SameKey reports whether keys are equal to those of the rule before it.
@@ -111,6 +129,8 @@ type Prepared struct {
 	CountDenied bool
 	Held        bool // the window counts only what is held
 	Reports     bool // [rule.Rule.Reports] is to be asked
+
+	overrides *overrides // or nil
 }
 
 // prepare returns what the ops of rule i share.

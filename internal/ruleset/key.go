@@ -40,6 +40,18 @@ func (s *Compiled) AppendKey(dst []byte, i int, values []string) []byte {
 	return dst
 }
 
+// AppendPart appends the value of the n-th attribute in `per` of rule i to dst, as
+// [Compiled.AppendKey] does. It reports whether there is a value.
+func (s *Compiled) AppendPart(dst []byte, i, n int, values []string) ([]byte, bool) {
+	v := s.rules[i].per[n].value(values)
+	return appendPart(dst, v), v != ""
+}
+
+// Per returns the position of an attribute in `per` of rule i, or -1.
+func (s *Compiled) Per(i int, attribute string) int {
+	return slices.IndexFunc(s.rules[i].Per, func(p Part) bool { return p.Attribute == attribute })
+}
+
 // SameKey reports whether every request has the same key under rules i and j.
 func (s *Compiled) SameKey(i, j int) bool {
 	return slices.Equal(s.rules[i].per, s.rules[j].per) && slices.Equal(s.rules[i].Per, s.rules[j].Per)

@@ -4,6 +4,7 @@
 package ruleset
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -306,6 +307,16 @@ func (s *Compiled) LimitOf(i int, values []string, kept *Limits) (*window.Compil
 		return nil, fmt.Errorf("attribute %q is %s, want a whole number from 0 on", c.By, Quoted(v))
 	}
 	return kept.limit(c.Limit, int64(min(n, uint64(c.Limit.Quota)))), nil
+}
+
+// AnyLimit returns a limit of rule i, which differs from its others in the quota only, or nil for a
+// verdict.
+func (s *Compiled) AnyLimit(i int) *window.Compiled {
+	c := &s.rules[i]
+	for _, l := range c.Cases {
+		return l
+	}
+	return cmp.Or(c.Limit, c.Other)
 }
 
 // limitFor returns the limit for the value v of By, of which it is not the quota, or nil.

@@ -18,39 +18,49 @@ func ask[T any](ctx context.Context, s *Store, do func(context.Context, *pgconn.
 		return got, s.failed(ctx, s.count(outage(err, true)))
 	}
 	type answer struct {
-		got T
-		err error
+		got   T
+		begun bool
+		err   error
 	}
 	done := make(chan answer, 1)
-	task := func(ctx context.Context, c *pgconn.PgConn) error {
-		got, err := do(ctx, c)
-		done <- answer{got, err}
-		return err
-	}
-	select {
-	case s.tasks <- task:
-	case <-s.life.Done():
-	case <-within.Done():
-		return got, s.failed(ctx, s.count(outage(endOf(within), true)))
-	}
-	select {
-	case a := <-done:
-		if a.err != nil {
-			a.err = s.failed(ctx, s.count(outage(a.err, false)))
+	task := func(ctx context.Context, c *pgconn.PgConn) {
+		// A connection that was idle may have ended, and do may not be done twice.
+		if err := c.Ping(ctx); err != nil {
+			done <- answer{err: err}
+			return
 		}
-		return a.got, a.err
-	case <-s.life.Done():
-		return got, s.failed(ctx, errUnavailable) // it is closed
-	case <-within.Done():
-		return got, s.failed(ctx, s.count(outage(endOf(within), false)))
+		got, err := do(ctx, c)
+		done <- answer{got, true, err}
+	}
+	for tries := 0; ; tries++ {
+		select {
+		case s.tasks <- task:
+		case <-s.life.Done():
+		case <-within.Done():
+			return got, s.failed(ctx, s.count(outage(endOf(within), true)))
+		}
+		select {
+		case a := <-done:
+			if a.err != nil && !a.begun && tries < s.config.connections {
+				continue
+			}
+			if a.err != nil {
+				a.err = s.failed(ctx, s.count(outage(a.err, !a.begun)))
+			}
+			return a.got, a.err
+		case <-s.life.Done():
+			return got, s.failed(ctx, errUnavailable) // it is closed
+		case <-within.Done():
+			return got, s.failed(ctx, s.count(outage(endOf(within), false)))
+		}
 	}
 }
 
 // task runs what another goroutine has asked for.
-func (l *lane) task(do func(context.Context, *pgconn.PgConn) error) error {
+func (l *lane) task(do func(context.Context, *pgconn.PgConn)) {
 	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()
-	return do(ctx, l.conn)
+	do(ctx, l.conn)
 }
 
 // read returns the rows of one statement; the values and the parameters are in the binary form.

@@ -31,5 +31,8 @@ func OpenSwept(ctx context.Context, url string, margin time.Duration) (*Store, e
 	return s, err
 }
 
+// Key is the primary key of a row.
+type Key = key
+
 // EncodeState and DecodeState are the form of a state in the database.
 var EncodeState, DecodeState = encode, decode

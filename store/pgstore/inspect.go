@@ -67,7 +67,9 @@ func describe(b *strings.Builder, row [][]byte) {
 		fmt.Fprintf(b, "expires  %s\n", ago(window.Instant(expires)))
 	}
 	fmt.Fprintf(b, "now      %s\n", strings.TrimSuffix(ago(now), ", 0s ago"))
-	state, ok := decode(nil, row[2])
+	var k key
+	_, _ = hex.Decode(k[:], row[0]) // which the statement has encoded
+	state, ok := decode(nil, &k, row[2])
 	if !ok {
 		fmt.Fprintf(b, "state    %d bytes, which are no counter that this version of weir knows\n", len(row[2]))
 		return

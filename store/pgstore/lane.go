@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -39,6 +38,7 @@ type lane struct {
 	s     *Store
 	first bool // it sweeps
 	conn  *pgconn.PgConn
+	wake  chan struct{} // gets one from the queue when the lane has to look at it
 
 	missing bool  // rows of the last transaction were missing
 	made    int64 // rows that it made
@@ -52,30 +52,24 @@ func (l *lane) run() {
 	pause := retryAtLeast
 	for l.s.life.Err() == nil {
 		err := l.connect()
-		had := err == nil
-		if had {
+		if err == nil {
 			pause = retryAtLeast
 			l.s.link.connected()
 			l.s.server.Report(nil)
-			err = l.serve()
+			l.serve()
 			l.close()
+			l.s.link.lost()
+			continue // callers wait meanwhile, unless this attempt fails
 		}
 		if l.s.life.Err() != nil {
 			return
 		}
-		if none := l.s.link.lost(err, had); !none {
-			l.s.queue.signal() // to another lane
-		} else {
-			if had {
-				l.s.server.Lost()
-			}
+		if none := l.s.link.failed(err); none {
 			l.s.drain(outage(err, true))
 		}
 		l.s.server.Report(err)
-		if !had {
-			l.sleep(pause)
-			pause = min(2*pause, retryAtMost)
-		}
+		l.sleep(pause)
+		pause = min(2*pause, retryAtMost)
 	}
 }
 
@@ -138,7 +132,7 @@ func (l *lane) close() {
 
 // serve decides what is queued until the connection is lost or the store is closed. While the
 // circuit breaker is open it asks the server until that answers in time.
-func (l *lane) serve() error {
+func (l *lane) serve() {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	sweep := time.NewTimer(sweepEvery)
@@ -148,38 +142,43 @@ func (l *lane) serve() error {
 	}
 	pause := time.Duration(0) // before it asks: the server may have answered just now
 	for {
-		var err error
 		var soon <-chan time.Time
 		if l.s.server.Breaker.Open() {
 			soon = time.After(pause)
 		}
+		l.s.queue.rest(l)
 		select {
 		case <-soon:
-			err, pause = l.probe(), remote.BreakFor
+			l.s.queue.leave(l)
+			l.probe()
+			pause = remote.BreakFor
 		case do := <-l.s.tasks:
-			err = l.task(do)
+			l.s.queue.leave(l)
+			l.task(do)
 		case <-l.s.life.Done():
-			return nil
+			l.s.queue.leave(l)
+			return
 		case <-tick.C:
-			err = l.probe()
+			l.s.queue.leave(l)
+			l.probe()
 		case <-sweep.C:
-			var next time.Duration
-			next, err = l.sweep()
-			sweep.Reset(next)
-		case <-l.s.queue.wake:
+			l.s.queue.leave(l)
+			sweep.Reset(l.sweep())
+		case <-l.wake:
 			if l.batch = l.s.queue.take(l.batch[:0], maxBatch); len(l.batch) > 0 {
-				err, pause = l.flush(), 0
+				l.flush()
 				clear(l.batch)
+				pause = 0
 			}
 		}
 		if l.conn.IsClosed() {
-			return err
+			return
 		}
 	}
 }
 
 // probe asks the server for an answer, which closes the circuit breaker if it comes in time.
-func (l *lane) probe() error {
+func (l *lane) probe() {
 	ctx, cancel := context.WithTimeout(l.s.life, probeEvery)
 	defer cancel()
 	began := remote.Elapsed()
@@ -188,11 +187,10 @@ func (l *lane) probe() error {
 		l.s.server.Breaker.Answered()
 	}
 	l.s.server.Report(nil)
-	return err
 }
 
 // flush decides the batch in one transaction.
-func (l *lane) flush() error {
+func (l *lane) flush() {
 	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()
 	err := l.lock(ctx)
@@ -202,28 +200,47 @@ func (l *lane) flush() error {
 			err = l.lock(ctx)
 		}
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		l.decide()
 		if !l.rows.changed() {
 			l.deliver(nil)
-			return l.finish(ctx, l.s.sql.commit, nil)
+			err = l.finish(ctx, l.s.sql.commit, nil)
+			break
 		}
 		if err = l.finish(ctx, l.s.sql.commit, l.rows.writes(&l.args)); err == nil {
 			l.deliver(nil)
-			return nil
+			return
 		}
 		l.deliver(outage(err, false)) // the answer to a commit may be lost
-	} else {
+	case l.conn.IsClosed() && ctx.Err() == nil:
+		l.again(outage(err, true))
+	default:
 		l.deliver(outage(err, true))
+	}
+	if err == nil {
+		return
 	}
 	if lostStatement(err) {
 		l.s.unprepared.Store(true)
 	}
-	err = errors.Join(err, l.rollback(ctx))
-	if reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil {
+	if _ = l.rollback(ctx); reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil {
 		l.close() // another server may accept writes by now
 	}
-	return err
+}
+
+// again queues the requests of the batch, whose connection has ended before they were decided: it may have
+// been idle for long. Those to which that has happened on as many connections as there are end with err.
+func (l *lane) again(err error) {
+	var rs []*request
+	for _, r := range l.batch {
+		if r.lost++; r.lost > l.s.config.connections || r.phase.Load() != waiting {
+			l.s.finish(r, err)
+		} else {
+			rs = append(rs, r)
+		}
+	}
+	l.s.queue.again(rs)
 }
 
 // rollback ends a transaction that has failed.

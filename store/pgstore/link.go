@@ -23,23 +23,21 @@ type link struct {
 	mu        sync.Mutex
 	attempted bool  // guarded by mu
 	up        int   // guarded by mu; lanes with a connection
-	trouble   error // guarded by mu; of the last attempt; nil: there was none
+	trouble   error // guarded by mu; of the last attempt to connect; nil: it has not failed, or there are connections
 }
 
 // errUnavailable is the error of calls before the first attempt to connect has ended.
 var errUnavailable = errors.New("the server was not reached yet")
 
-// unavailable returns why there is no connection, or nil when there is one.
+// unavailable returns why there is no connection, or nil when there is one, or an attempt to replace
+// a lost one is under way.
 func (k *link) unavailable() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	switch {
-	case k.up > 0:
-		return nil
-	case k.trouble != nil:
-		return k.trouble
+	if k.up == 0 && !k.attempted {
+		return errUnavailable
 	}
-	return errUnavailable
+	return k.trouble
 }
 
 // refused returns the error of the last attempt to connect, if the server will refuse again.
@@ -61,14 +59,17 @@ func (k *link) connected() {
 	k.end()
 }
 
-// lost counts a lane whose connection, or attempt to connect, ended with err. It reports whether
-// none is left.
-func (k *link) lost(err error, had bool) (none bool) {
+// lost counts a lane whose connection has ended, and that connects again.
+func (k *link) lost() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if had {
-		k.up--
-	}
+	k.up--
+}
+
+// failed counts an attempt to connect that ended with err. It reports whether there is no connection.
+func (k *link) failed(err error) (none bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if k.up > 0 {
 		return false
 	}

@@ -117,41 +117,47 @@ func TestTroubles(t *testing.T) {
 		n.Must("SELECT pg_reload_conf()")
 	}
 	for _, c := range []struct {
-		name, durability string
-		trouble          func(t *testing.T, n *pgtest.Node, got *tally)
-		reasons          string // that calls may get
+		name, options string
+		trouble       func(t *testing.T, n *pgtest.Node, got *tally)
+		reasons       string // that calls may get
 	}{
-		{"connections are terminated", "async", func(t *testing.T, n *pgtest.Node, _ *tally) {
+		{"connections are terminated", "timeout=60s", func(t *testing.T, n *pgtest.Node, _ *tally) {
 			for range 5 {
 				n.Must("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'weir'")
 			}
-		}, "loading closed refused circuit-open late"},
-		{"a restart in order", "async", func(t *testing.T, n *pgtest.Node, got *tally) {
+		}, "loading closed refused"},
+		{"a restart in order", "timeout=60s", func(t *testing.T, n *pgtest.Node, got *tally) {
 			n.Shutdown()
 			got.outage(t, "refused")
 			n.Restart()
-		}, "loading closed refused circuit-open late"},
-		{"kill -9, sync", "sync", func(t *testing.T, n *pgtest.Node, got *tally) {
+		}, "loading closed refused"},
+		{"kill -9, sync", "timeout=60s&durability=sync", func(t *testing.T, n *pgtest.Node, got *tally) {
 			n.Kill()
 			got.outage(t, "refused")
 			n.Restart()
-		}, "loading closed refused circuit-open late"},
-		{"it hangs", "async", func(t *testing.T, n *pgtest.Node, got *tally) {
+		}, "loading closed refused"},
+		{"it hangs", "timeout=500ms", func(t *testing.T, n *pgtest.Node, got *tally) {
 			n.Stop()
 			got.outage(t, "late")
 			n.Continue()
 		}, "late closed circuit-open busy"},
-		{"another program locks the table", "async", func(t *testing.T, n *pgtest.Node, got *tally) {
-			n.Must("BEGIN; LOCK TABLE t_counters; SELECT pg_sleep(2.5); COMMIT")
+		{"another program locks the table", "timeout=500ms", func(t *testing.T, n *pgtest.Node, got *tally) {
+			unlock := lock(t, n, "LOCK TABLE t_counters")
 			got.outage(t, "late")
-		}, "late closed busy"},
-		{"it becomes read-only", "async", func(t *testing.T, n *pgtest.Node, got *tally) {
+			unlock()
+		}, "late circuit-open closed busy"},
+		{"another program locks the table, and calls wait for long", "timeout=60s&lock_timeout=500", func(t *testing.T, n *pgtest.Node, got *tally) {
+			unlock := lock(t, n, "LOCK TABLE t_counters")
+			got.outage(t, "busy")
+			unlock()
+		}, "busy"},
+		{"it becomes read-only", "timeout=60s", func(t *testing.T, n *pgtest.Node, got *tally) {
 			set(n, "default_transaction_read_only = on")
 			got.outage(t, "read-only")
 			n.Must("ALTER SYSTEM RESET default_transaction_read_only")
 			n.Must("SELECT pg_reload_conf()")
 		}, "read-only"},
-		{"transactions are serializable by default", "async", func(t *testing.T, n *pgtest.Node, got *tally) {
+		{"transactions are serializable by default", "timeout=60s", func(t *testing.T, n *pgtest.Node, got *tally) {
 			set(n, "default_transaction_isolation = 'serializable'")
 			got.more(t, "calls are answered")
 		}, ""},
@@ -159,7 +165,7 @@ func TestTroubles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			n := pgtest.Server(t)
-			s, err := pgstore.Open(t.Context(), n.URL("timeout=500ms", "prefix=t", "durability="+c.durability))
+			s, err := pgstore.Open(t.Context(), n.URL("prefix=t", c.options))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +197,10 @@ func TestCrash(t *testing.T) {
 	var early int64
 	got := under(t, s, false, func(y *tally) {
 		early = y.answered.Load()
-		n.Must("SELECT pg_sleep(1)") // longer than three times wal_writer_delay
+		at := n.Must("SELECT pg_current_wal_insert_lsn()")
+		pgtest.Eventually(t, "what was counted is written", func() bool {
+			return n.Must("SELECT pg_current_wal_flush_lsn() >= '"+at+"'") == "t"
+		})
 		n.Kill()
 		y.outage(t, "refused")
 		n.Restart()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type request struct {
 	reads  bool                                            // no call counts
 	change func(window.State, window.Instant) window.State // decides, instead of the only call; nil: none
 	phase  atomic.Int32
+	lost   int        // how many connections have ended before they decided it
 	done   chan error // gets nil when the calls have their results
 }
 
@@ -144,31 +146,74 @@ func (r *request) free() {
 	clear(r.ops)
 	clear(r.holds)
 	r.calls, r.ops, r.holds, r.bytes, r.keys, r.change = r.calls[:0], r.ops[:0], r.holds[:0], r.bytes[:0], r.keys[:0], nil
+	r.lost = 0
 	r.phase.Store(waiting)
 	requests.Put(r)
 }
 
-// queue has the requests that wait for a lane. It is safe for concurrent use.
+// queue has the requests that wait for a lane, and the lanes that wait for requests. It is safe for
+// concurrent use.
 type queue struct {
-	wake chan struct{} // has one for each lane that may have to look at it
-
 	mu       sync.Mutex
 	requests []*request // guarded by mu; in order
+	idle     []*lane    // guarded by mu; the one that was used last is the last
 }
 
 // add queues r.
 func (q *queue) add(r *request) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.requests = append(q.requests, r)
-	q.mu.Unlock()
-	q.signal()
+	q.wake()
 }
 
-// signal makes a lane look at the queue.
-func (q *queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
+// again puts requests that a lane could not begin before all others.
+func (q *queue) again(rs []*request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.requests = slices.Insert(q.requests, 0, rs...)
+	q.wake()
+}
+
+// wake makes the lane that was used last look at the queue, so that a lone caller uses one connection only. A
+// lane that is busy looks at the queue by itself before it rests. It needs the lock.
+func (q *queue) wake() {
+	if n := len(q.idle) - 1; n >= 0 {
+		q.idle[n].wake <- struct{}{}
+		q.idle = q.idle[:n]
+	}
+}
+
+// wakeAll makes all idle lanes look at the queue, and at the state of the server.
+func (q *queue) wakeAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.idle) > 0 {
+		q.wake()
+	}
+}
+
+// rest makes l idle, or wakes it if requests wait.
+func (q *queue) rest(l *lane) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.idle = append(q.idle, l)
+	if len(q.requests) > 0 {
+		q.wake()
+	}
+}
+
+// leave ends the rest of l, which has something else to do. If l was woken, another lane is.
+func (q *queue) leave(l *lane) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.Index(q.idle, l); i >= 0 {
+		q.idle = slices.Delete(q.idle, i, i+1)
+		return
+	}
+	<-l.wake
+	if len(q.requests) > 0 {
+		q.wake()
 	}
 }
 
@@ -188,7 +233,7 @@ func (q *queue) take(batch []*request, most int) []*request {
 	left := copy(q.requests, q.requests[n:])
 	clear(q.requests[left:])
 	if q.requests = q.requests[:left]; left > 0 {
-		q.signal()
+		q.wake()
 	}
 	return batch
 }
@@ -273,8 +318,6 @@ func (s *Store) heard(ctx context.Context, answered bool, began time.Duration) {
 	open := s.server.Breaker.Open()
 	if opened := s.server.Heard(ctx, answered, began, s.config.Timeout); opened || open && answered {
 		s.server.Report(nil)
-		for range s.config.connections {
-			s.queue.signal() // idle lanes ask the server
-		}
+		s.queue.wakeAll() // they ask the server
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash/crc32"
 	"math"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (rs *rows) read(values [][]byte) bool {
 	r := &rs.all[i]
 	r.before = append(r.before[:0], values[1]...)
 	var ok bool
-	if r.state, ok = decode(r.state[:0], values[1]); !ok {
+	if r.state, ok = decode(r.state[:0], &r.key, values[1]); !ok {
 		r.err = &stateError{r.key}
 	}
 	return true
@@ -161,7 +162,7 @@ func (rs *rows) changed() bool {
 	n := 0
 	for i := range rs.all {
 		r := &rs.all[i]
-		rs.text = encode(rs.text[:0], r.state)
+		rs.text = encode(rs.text[:0], &r.key, r.state)
 		if r.limit == nil || bytes.Equal(rs.text, r.before) {
 			continue
 		}
@@ -234,35 +235,46 @@ func readable(key []byte) string {
 	return strings.Join(parts, ",")
 }
 
-// The form of a state in the database: a byte with the form's number, and then for each word
-// its difference to the word before, because the words of a state are instants and small numbers. The
-// empty state is no bytes.
-const stateForm = 1
+// The form of a state in the database: a byte with the form's number, a checksum of the row's key
+// and of what follows, and then for each word its difference to the word before, because the words of a
+// state are instants and small numbers. The empty state is no bytes. Package window trusts its states, so
+// one that was damaged, edited or copied from another row must not reach it: the checksum finds those.
+const (
+	stateForm = 1
+	stateHead = 5
+)
 
-// encode appends a state to b.
-func encode(b []byte, s window.State) []byte {
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(k *key, words []byte) uint32 {
+	return crc32.Update(crc32.Checksum(k[:], castagnoli), castagnoli, words)
+}
+
+// encode appends the state of a key to b, which is empty.
+func encode(b []byte, k *key, s window.State) []byte {
 	if len(s) == 0 {
 		return b
 	}
-	b = append(b, stateForm)
+	b = append(b, stateForm, 0, 0, 0, 0)
 	last := uint64(0)
 	for _, w := range s {
 		b = binary.AppendVarint(b, int64(w-last))
 		last = w
 	}
+	binary.LittleEndian.PutUint32(b[1:], checksum(k, b[stateHead:]))
 	return b
 }
 
-// decode appends the state in b to s.
-func decode(s window.State, b []byte) (window.State, bool) {
+// decode appends the state of a key in b to s.
+func decode(s window.State, k *key, b []byte) (window.State, bool) {
 	if len(b) == 0 {
 		return s, true
 	}
-	if b[0] != stateForm {
+	if len(b) < stateHead || b[0] != stateForm || binary.LittleEndian.Uint32(b[1:]) != checksum(k, b[stateHead:]) {
 		return s, false
 	}
 	last := uint64(0)
-	for b = b[1:]; len(b) > 0; {
+	for b = b[stateHead:]; len(b) > 0; {
 		d, n := binary.Varint(b)
 		if n <= 0 {
 			return s, false
@@ -277,7 +289,6 @@ func decode(s window.State, b []byte) (window.State, bool) {
 const (
 	oidBytes = 17
 	oidInt8  = 20
-	oidText  = 25
 )
 
 // args builds the parameters of a statement: arrays in PostgreSQL's binary form.
@@ -302,7 +313,7 @@ func (a *args) rows(rs *rows) [][]byte {
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])
 	}
-	a.begin(oidText, len(rs.all))
+	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(nameOf(rs.all[i].op))
 	}

@@ -56,9 +56,11 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			(SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE) locked`),
 
 		// Locks the rows of keys, in their order, and makes those that are missing. The
-		// condition is never true: it leaves a row as it is, locked.
+		// condition is never true: it leaves a row as it is, locked. Names come as bytes, because
+		// a name that the database's encoding cannot express would fail all calls of the transaction.
 		make: text("make", `INSERT INTO COUNTERS (key, state, expires, name)
-			SELECT k, '', 0, n FROM unnest($1::bytea[], $2::text[]) u(k, n)
+			SELECT k, '', 0, CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_from(n, 'UTF8') ELSE encode(n, 'escape') END
+			FROM unnest($1::bytea[], $2::bytea[]) u(k, n)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
 		// Reads rows and the server's time.

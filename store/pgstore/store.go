@@ -29,7 +29,7 @@ type Store struct {
 	server  remote.Server
 	link    link
 	queue   queue
-	tasks   chan func(context.Context, *pgconn.PgConn) error // for a lane, between transactions
+	tasks   chan func(context.Context, *pgconn.PgConn) // for a lane, between transactions
 	secrets remote.Secrets
 	sweeper sweeper
 
@@ -41,8 +41,8 @@ type Store struct {
 }
 
 // Open returns a store in the database that a URL names; see [Parse]. It creates the store's
-// tables if there are none. It returns when the first attempt to connect has ended, after 2 seconds at
-// most. The store connects again by itself whenever it has to, outside the time of its
+// tables if there are none. It returns when the first attempt to connect has ended, or after 2 seconds, or
+// after the time-out of a decision if that is longer. The store connects again by itself whenever it has to, outside the time of its
 // callers. A server that is unavailable now is not an error: calls return outages until it is
 // back. A server that refuses, because of a wrong password for example, is an error.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
@@ -53,7 +53,7 @@ func Open(ctx context.Context, rawURL string) (*Store, error) {
 	return c.Open(ctx)
 }
 
-// openFor is how long Open waits for the first attempt to connect.
+// openFor is how long Open waits for the first attempt to connect, at least.
 const openFor = 2 * time.Second
 
 // Open returns a store with the configuration c, which [Parse] has made; see the function [Open].
@@ -72,9 +72,8 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 func newStore(c *Config) *Store {
 	s := &Store{config: c, sql: statementsFor(c.prefix, c.settings())}
 	s.sweeper = sweeper{margin: sweepMargin, blocks: sweepLeast}
-	s.queue.wake = make(chan struct{}, c.connections)
 	s.link.tried = make(chan struct{})
-	s.tasks = make(chan func(context.Context, *pgconn.PgConn) error)
+	s.tasks = make(chan func(context.Context, *pgconn.PgConn))
 	s.server.Addr, s.server.Changed = c.Servers(), c.Changed
 	s.server.Connected = func() bool { return s.link.unavailable() == nil }
 	s.server.Outage = func(err error) *store.OutageError { return outage(err, true) }
@@ -86,10 +85,10 @@ func newStore(c *Config) *Store {
 // open starts the lanes and waits for the first attempt to connect.
 func (s *Store) open(ctx context.Context) error {
 	for i := range s.config.connections {
-		l := &lane{s: s, first: i == 0}
+		l := &lane{s: s, first: i == 0, wake: make(chan struct{}, 1)}
 		s.running.Go(l.run)
 	}
-	ctx, cancel := context.WithTimeout(ctx, openFor)
+	ctx, cancel := context.WithTimeout(ctx, max(openFor, s.config.Timeout))
 	defer cancel()
 	select {
 	case <-s.link.tried:

@@ -35,16 +35,16 @@ type sweeper struct {
 }
 
 // sweep deletes expired rows in the next blocks of the table. It returns the pause until the next step.
-func (l *lane) sweep() (time.Duration, error) {
+func (l *lane) sweep() time.Duration {
 	w := &l.s.sweeper
 	began := time.Now()
 	n, err := l.sweepStep()
 	if err != nil || n < manyRows {
 		w.blocks = min(2*w.blocks, sweepMost)
-		return sweepEvery, err
+		return sweepEvery
 	}
 	w.blocks = sweepLeast
-	return max(time.Since(began), sweepPause), nil
+	return max(time.Since(began), sweepPause)
 }
 
 // sweepStep deletes expired rows in the next blocks.
