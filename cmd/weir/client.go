@@ -80,37 +80,13 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 	if c.rules != "" {
 		return c.offlineAnswer(ctx, method, path, &payload)
 	}
-	base, via, err := c.transport()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	resp, via, err := c.send(ctx, method, path, &payload, "")
 	if err != nil {
 		return nil, err
 	}
 	defer via.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, &payload)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if c.namespace != "" {
-		if err := access.CheckName(c.namespace); err != nil {
-			return nil, &usageError{"--namespace: " + err.Error()}
-		}
-		req.Header.Set(namespace.Header, c.namespace)
-	}
-	if token := os.Getenv("WEIR_TOKEN"); token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	// A redirect would send the token elsewhere.
-	to := http.Client{Transport: via, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := to.Do(req)
-	if err != nil {
-		var cert *tls.CertificateVerificationError
-		if errors.As(err, &cert) {
-			return nil, fmt.Errorf("%w (the name in --addr must be in the service's certificate; --ca names its authority)", err)
-		}
-		return nil, fmt.Errorf("%w (is `weir serve` running there? see --addr)", err)
-	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
 	if err != nil {
@@ -123,6 +99,44 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 		return nil, problem(resp.Request.URL.String(), resp.StatusCode, answer)
 	}
 	return answer, nil
+}
+
+// send sends a request, and returns the answer, whatever its status. lastEvent is the id of the event after which
+// a stream continues.
+func (c *client) send(ctx context.Context, method, path string, payload io.Reader, lastEvent string) (*http.Response, *http.Transport, error) {
+	base, via, err := c.transport()
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, payload)
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if lastEvent != "" {
+		req.Header.Set("Last-Event-ID", lastEvent)
+	}
+	if c.namespace != "" {
+		if err := access.CheckName(c.namespace); err != nil {
+			return nil, nil, &usageError{"--namespace: " + err.Error()}
+		}
+		req.Header.Set(namespace.Header, c.namespace)
+	}
+	if token := os.Getenv("WEIR_TOKEN"); token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	// A redirect would send the token elsewhere.
+	to := http.Client{Transport: via, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := to.Do(req)
+	if err != nil {
+		via.CloseIdleConnections()
+		var cert *tls.CertificateVerificationError
+		if errors.As(err, &cert) {
+			return nil, nil, fmt.Errorf("%w (the name in --addr must be in the service's certificate; --ca names its authority)", err)
+		}
+		return nil, nil, fmt.Errorf("%w (is `weir serve` running there? see --addr)", err)
+	}
+	return resp, via, nil
 }
 
 // transport returns the start of the service's URLs, and the way to send requests

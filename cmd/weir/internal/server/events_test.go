@@ -364,4 +364,3 @@ func TestWebhooks(t *testing.T) {
 		})
 	}
 }
-
