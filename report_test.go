@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,5 +118,42 @@ func TestNodesChange(t *testing.T) {
 	}
 	if _, err := weir.NewEngine(e.Rules(), weir.WithNodes(nil)); err == nil {
 		t.Error("nil: got no error")
+	}
+}
+
+// A report after a reload forgets nothing that the store has counted under a larger quota meanwhile.
+func TestReportsAfterReloads(t *testing.T) {
+	t.Parallel()
+	for name, raised := range map[string]rule.Rule{
+		"sliding":  {Window: window.Sliding(time.Hour)},
+		"groups":   {Window: window.Sliding(time.Hour), Quota: &rule.Quota{Value: 1000}},
+		"distinct": {Window: window.Sliding(time.Hour), Measure: window.Distinct, Of: "peer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				raised.Name, raised.Per = "r", []string{"user"}
+				if raised.Quota == nil {
+					raised.Quota = &rule.Quota{Value: 50}
+				}
+				old := raised
+				old.Quota = &rule.Quota{Value: 5}
+				e, s := shakyEngine(t, []rule.Rule{old})
+				s.set(true, "r")
+				takes(t, e, "user", "ann", "peer", "here")
+				if err := e.SetRules(compile(t, []rule.Rule{raised})); err != nil {
+					t.Fatal(err)
+				}
+				other := engine(t, []rule.Rule{raised}, weir.WithStore(s.Store))
+				for i := range 30 {
+					takes(t, other, "user", "ann", "peer", fmt.Sprint(i))
+				}
+				s.set(false, "r")
+				time.Sleep(2 * time.Second)
+				if u, err := other.Usage(t.Context(), "r", weir.Attributes("user", "ann")); err != nil || u.Used != 31 {
+					t.Errorf("after the report: got %d used, %v, want 31", u.Used, err)
+				}
+			})
+		})
 	}
 }

@@ -45,9 +45,11 @@ func (f *far) back() { f.away.Store(nil) }
 
 func (f *far) Do(ctx context.Context, calls []store.Call) error {
 	f.set(window.At(time.Now()))
-	f.calls.Add(int64(len(calls)))
-	if f.under != nil {
-		f.under()
+	if calls[0].Verb == store.Record {
+		f.calls.Add(int64(len(calls)))
+		if f.under != nil {
+			f.under()
+		}
 	}
 	for i := range calls {
 		if f.refuse.Load() {

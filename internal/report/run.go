@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 const (
@@ -139,6 +140,40 @@ func (r *Reporter) probe() bool {
 	return err == nil
 }
 
+// widen lets records forget nothing that the store has. A record under a limit drops what does not
+// fit into its largest quota, but another process, or this one after a reload, may have counted more in the store by now,
+// under a larger quota.
+func (r *Reporter) widen(ctx context.Context, calls []store.Call) {
+	var checks []store.Call
+	var of []*store.Op
+	for i := range calls {
+		op := &calls[i].Ops[0]
+		if op.Limit.Window.Kind != window.KindSliding && op.Limit.Measure != window.Distinct {
+			continue // it drops nothing
+		}
+		check := *op
+		check.N, check.Hold = 0, nil
+		checks, of = append(checks, store.Call{Verb: store.Check, Ops: []store.Op{check}}), append(of, op)
+	}
+	if len(checks) == 0 || r.store.Do(ctx, checks) != nil {
+		return
+	}
+	for i, op := range of {
+		l := *op.Limit.Limit
+		need := checks[i].Ops[0].Result.Used + op.N
+		if checks[i].Err != nil || need <= max(l.Quota, l.Highest) {
+			continue
+		}
+		l.Highest = min(2*need, window.MaxHits) // others go on counting
+		if l.Measure == window.Distinct {
+			l.Highest = min(l.Highest, window.MaxEntries)
+		}
+		if wide, err := window.Compile(l); err == nil {
+			op.Limit = wide
+		}
+	}
+}
+
 // send records batch, and returns the entries that were not sent. It returns false if a call
 // was not answered, because the next ones may be lost as well.
 func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
@@ -155,6 +190,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	r.widen(ctx, calls)
 	err := r.store.Do(ctx, calls)
 	goOn = err == nil
 	r.mu.Lock()

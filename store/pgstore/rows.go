@@ -174,8 +174,12 @@ func (rs *rows) changed() bool {
 	return n > 0
 }
 
-// writes returns the parameters that write the rows.
+// writes returns the parameters that write the rows: arrays, unless there is one row.
 func (rs *rows) writes(a *args) [][]byte {
+	if len(rs.all) == 1 {
+		r := &rs.all[0]
+		return a.of(r.key[:], r.before, binary.BigEndian.AppendUint64(nil, uint64(r.expires())))
+	}
 	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])
@@ -298,8 +302,17 @@ type args struct {
 	values [][]byte
 }
 
-// keys returns the keys of rows as one parameter.
+// of returns values as parameters.
+func (a *args) of(values ...[]byte) [][]byte {
+	a.values = append(a.values[:0], values...)
+	return a.values
+}
+
+// keys returns the keys of rows as a parameter: an array, unless there is one row.
 func (a *args) keys(rs *rows) []byte {
+	if len(rs.all) == 1 {
+		return rs.all[0].key[:]
+	}
 	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])

@@ -22,7 +22,11 @@ type statement struct{ name, text string }
 
 // statements are what a lane runs.
 type statements struct {
-	begin, settings, commit, rollback, lock, make, read, write statement
+	begin, settings, commit, rollback, make statement
+
+	// These have a form for one row, whose plan does not depend on its parameters: the server makes a plan for arrays
+	// each time, which takes longer than to run it.
+	lock, read, write, lockOne, readOne, writeOne statement
 
 	// Others are rare, and not prepared.
 	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, examine string
@@ -30,7 +34,7 @@ type statements struct {
 
 // all returns the statements that lanes prepare.
 func (s *statements) all() []statement {
-	return []statement{s.begin, s.settings, s.commit, s.rollback, s.lock, s.make, s.read, s.write}
+	return []statement{s.begin, s.settings, s.commit, s.rollback, s.make, s.lock, s.read, s.write, s.lockOne, s.readOne, s.writeOne}
 }
 
 // statementsFor returns the statements with names of tables that begin with prefix. Transactions
@@ -44,16 +48,24 @@ func statementsFor(prefix string, settings map[string]string) statements {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		set = append(set, fmt.Sprintf("set_config('%s', '%s', true)", name, settings[name]))
 	}
+	// Locks the rows of keys that exist, in their order, and reads them, each with the server's
+	// time after it was locked, in microseconds since 2000.
+	lock := `SELECT key, state, timestamptz_send(clock_timestamp()) FROM
+		(SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE) locked`
+	// Reads rows and the server's time.
+	read := `SELECT key, state, NULL::bytea FROM COUNTERS WHERE key = ANY ($1::bytea[])
+		UNION ALL SELECT NULL, NULL, timestamptz_send(clock_timestamp())`
+	one := strings.NewReplacer("ANY ($1::bytea[])", "$1")
 	return statements{
 		begin:    text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED`),
 		settings: text("settings", `SELECT `+strings.Join(set, ", ")),
 		commit:   text("commit", `COMMIT`),
 		rollback: text("rollback", `ROLLBACK`),
 
-		// Locks the rows of keys that exist, in their order, and reads them, each with the server's
-		// time after it was locked, in microseconds since 2000.
-		lock: text("lock", `SELECT key, state, timestamptz_send(clock_timestamp()) FROM
-			(SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE) locked`),
+		lock:    text("lock", lock),
+		lockOne: text("lock_one", one.Replace(lock)),
+		read:    text("read", read),
+		readOne: text("read_one", one.Replace(read)),
 
 		// Locks the rows of keys, in their order, and makes those that are missing. The
 		// condition is never true: it leaves a row as it is, locked. Names come as bytes, because
@@ -63,13 +75,10 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			FROM unnest($1::bytea[], $2::bytea[]) u(k, n)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
-		// Reads rows and the server's time.
-		read: text("read", `SELECT key, state, NULL::bytea FROM COUNTERS WHERE key = ANY ($1::bytea[])
-			UNION ALL SELECT NULL, NULL, timestamptz_send(clock_timestamp())`),
-
 		// Writes rows that the transaction has locked, so they exist.
 		write: text("write", `UPDATE COUNTERS SET state = u.state, expires = u.expires
 			FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) u(key, state, expires) WHERE COUNTERS.key = u.key`),
+		writeOne: text("write_one", `UPDATE COUNTERS SET state = $2, expires = $3 WHERE key = $1`),
 
 		create: named.Replace(`
 			SET LOCAL synchronous_commit = on;

@@ -45,10 +45,8 @@ func (d *decisionContext) Done() <-chan struct{} {
 	defer d.mu.Unlock()
 	if d.waited == nil {
 		d.waited, d.cancel = context.WithCancel(d.caller)
-		wait := time.Until(d.end)
-		began := Elapsed()
-		d.timer = time.AfterFunc(wait, func() {
-			if lag := Elapsed() - began - max(wait, 0); lag > lagging {
+		d.timer = time.AfterFunc(time.Until(d.end), func() {
+			if lag := time.Since(d.end); lag > lagging {
 				time.AfterFunc(min(lag, graceAtMost), d.cancel)
 				return
 			}

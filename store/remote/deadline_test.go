@@ -111,18 +111,23 @@ func TestDecisionsEndWithTheirCallers(t *testing.T) {
 	}
 }
 
-// The time-out of a decision that was looked at only when it was over is one still.
+// The time-out of a decision that was looked at only when it was over is one still. Answers that
+// have arrived meanwhile get some time to be read.
 func TestDecisionsThatAreOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := remote.Within(t.Context(), time.Second)
 		defer cancel()
 		time.Sleep(2 * time.Second)
+		began := time.Now()
 		for range 2 {
 			if !errors.Is(ctx.Err(), context.DeadlineExceeded) || !remote.TimedOut(ctx) {
 				t.Errorf("got %v, want a time-out", ctx.Err())
 			}
 			<-ctx.Done()
+		}
+		if got := time.Since(began); got != 10*time.Millisecond {
+			t.Errorf("got an end after %v more, want 10ms", got)
 		}
 	})
 }

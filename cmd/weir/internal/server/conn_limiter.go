@@ -40,6 +40,8 @@ type connLimiter struct {
 	mostWaits int        // set before the first connection
 	waitsMu   sync.Mutex // locked before mu
 	waits     int        // of all connections; guarded by waitsMu
+
+	incoming incoming // its mu is locked before mu
 }
 
 // newConnLimiter returns a listener that has at most most connections of l at a time.
@@ -166,10 +168,18 @@ type limitedConn struct {
 	sentAway    atomic.Bool // it was closed because of these, or of the next
 
 	waits int // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
+
+	// Bytes that have arrived and belong to no request, and those that are in the total of all
+	// connections. ended says that none are counted any more; it is guarded by the mu of incoming.
+	arrived, counted atomic.Int64
+	ended            bool
 }
 
 // Close implements [net.Conn].
 func (g *limitedConn) Close() error {
+	g.limiter.incoming.mu.Lock()
+	g.endIncoming()
+	g.limiter.incoming.mu.Unlock()
 	g.limiter.mu.Lock()
 	g.limiter.removeLocked(g)
 	g.limiter.mu.Unlock()
@@ -210,6 +220,8 @@ func (g *limitedConn) work(by int32) {
 		if !g.known.Load() {
 			g.known.Store(true)
 		}
+	} else {
+		g.settle()
 	}
 	g.working.Add(by)
 }
@@ -310,6 +322,7 @@ func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *h
 // Read implements [io.Reader].
 func (t *turn) Read(p []byte) (int, error) {
 	n, err := t.body.Read(p)
+	t.conn.settle()
 	if err != nil && t.stage == turnReceives {
 		t.stage = turnWorks
 		t.wait(-1)

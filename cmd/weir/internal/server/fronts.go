@@ -144,7 +144,7 @@ func openKoala(at config.Listener, cfg config.Config, c *backends, rules *namesp
 	api := koalaapi.New(rules.set, koalaapi.Config{
 		Ping: c.ping, Context: wait, Auth: credentials.auth(at, access.ReachNamed), Resources: resources.requests(at.Name),
 	})
-	l, err := listen(at, credentials.certs, resources.connections, resources.shedding(at.Name), api, log)
+	l, err := listen(at, credentials.certs, resources.connections, resources.incomplete(), resources.shedding(at.Name), api, log)
 	if err != nil {
 		return nil, err
 	}

@@ -42,16 +42,18 @@ const linger = 250 * time.Millisecond
 const maxStreams = 100
 
 // listen opens an address, so that one in use is reported before anything is served.
-// certs is for addresses with TLS. most is how many connections it may have, and shed is
-// called for each that is refused.
-func listen(to config.Listener, certs *access.Certificates, most int, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
+// certs is for addresses with TLS. most is how many connections it may have, incomplete how many bytes these may
+// have sent that are not a request yet, and shed is called for each that is refused.
+func listen(to config.Listener, certs *access.Certificates, most int, incomplete int64, shed func(), h http.Handler, log *slog.Logger) (*listener, error) {
 	socket, err := open(to)
 	if err != nil {
 		return nil, err
 	}
 	at := to.Address
 	if most > 0 {
-		socket = newConnLimiter(socket, most, !at.TLS(), shed)
+		limiter := newConnLimiter(socket, most, !at.TLS(), shed)
+		limiter.incoming.most = incomplete
+		socket = limiter
 	}
 	l := &listener{at: at, certs: certs, socket: socket, handler: h, ended: make(chan struct{})}
 	l.Server = &http.Server{
@@ -84,6 +86,9 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	g, _ := r.Context().Value(limitedConnKey{}).(*limitedConn)
+	if g != nil {
+		g.settle()
+	}
 	switch {
 	case g == nil:
 		l.handler.ServeHTTP(w, r)

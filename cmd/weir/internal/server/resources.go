@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
 
@@ -54,9 +55,23 @@ func newResources(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger)
 func (r *resources) socket(l config.Listener) (net.Listener, error) {
 	socket, err := open(l)
 	if err == nil && r.connections > 0 {
-		socket = newConnLimiter(socket, r.connections, false, r.shedding(l.Name))
+		limiter := newConnLimiter(socket, r.connections, false, r.shedding(l.Name))
+		if l.Name != "grpc" { // which counts the bytes of its connections itself
+			limiter.incoming.most = r.incomplete()
+		}
+		socket = limiter
 	}
 	return socket, err
+}
+
+// incomplete returns how many bytes clients of a listener may have sent that are not a request yet. A byte
+// takes about four, in buffers that double and in what these leave to the garbage collector. At least a few
+// of the largest heads fit.
+func (r *resources) incomplete() int64 {
+	if r.cfg.RequestMemory == 0 {
+		return 0
+	}
+	return max(int64(r.cfg.RequestMemory)/4, 4*koalaapi.MaxHead)
 }
 
 // shedding returns what counts the connections that a listener refuses or closes.

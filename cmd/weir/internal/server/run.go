@@ -128,7 +128,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		Auth: auth, Proxies: proxies, Resources: requests,
 		Headers: cfg.HeadersFormat(), Others: others, Events: events,
 	})
-	main, err := listen(at[0], credentials.certs, resources.connections, resources.shedding("http"), telemetry.Handler(api), log)
+	main, err := listen(at[0], credentials.certs, resources.connections, resources.incomplete(), resources.shedding("http"), telemetry.Handler(api), log)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
 	auth = credentials.auth(at[1], where.whole())
 	calls := newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes())
-	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.shedding("admin"), calls, log)
+	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.incomplete(), resources.shedding("admin"), calls, log)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		case "koala":
 			f, err = openKoala(l, cfg, backends, rules, credentials, resources, log)
 		case "metrics":
-			f, err = listen(l, credentials.certs, adminConnections(descriptors()), resources.shedding(l.Name), calls.metricsOnly(credentials.auth(l, where.whole()), cfg.MetricsPath), log)
+			f, err = listen(l, credentials.certs, adminConnections(descriptors()), resources.incomplete(), resources.shedding(l.Name), calls.metricsOnly(credentials.auth(l, where.whole()), cfg.MetricsPath), log)
 		}
 		if err != nil {
 			return err

@@ -127,42 +127,48 @@ func (c *callers) refuse() {
 	synctest.Wait()
 }
 
-// Two flushes share the callers evenly. When one of them has taken all, because no other was
-// in flight, and is back, its callers leave in two again. A flush has 64 calls at most.
+// wantFlushes reads so many commands, and checks how many calls each of them has.
+func (c *callers) wantFlushes(sizes ...int) {
+	c.t.Helper()
+	for i, want := range sizes {
+		if got := c.flush(); got != want {
+			c.t.Errorf("flush %d: got %d calls, want %d", i, got, want)
+		}
+	}
+}
+
+// The first calls are sent by themselves. The others leave when they are as many as those in
+// flight, or when there are few, and 64 at most in one flush.
 func TestFlushesShareTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCallers(t)
-		c.call(t.Context(), 1, nil)
-		c.call(t.Context(), 1, nil) // two commands are in flight
-		c.call(t.Context(), 40, nil)
-		want := func(n int, what string) {
-			t.Helper()
-			if got := c.flush(); got != n {
-				t.Errorf("%s: got %d calls, want %d", what, got, n)
-			}
+		sizes := []int{1, 1, 1, 1, 4, 8, 16, 32, 64}
+		for _, n := range sizes {
+			c.call(t.Context(), n, nil)
 		}
-		want(1, "a caller without others")
-		want(1, "a second one")
-		c.refuse()
-		want(20, "the first flush")
-		c.refuse()
-		want(20, "the second flush")
-		c.refuse() // of the first: one flush is in flight
-		if got := c.done.Load(); got != 22 {
-			t.Errorf("got %d answers, want 22", got)
+		c.call(t.Context(), 172, nil)
+		c.wantFlushes(append(sizes, 64)...)
+		for range 8 {
+			c.refuse()
 		}
+		if got := c.done.Load(); got != 64 {
+			t.Errorf("with 128 calls in flight and 108 in the queue: got %d answers, want 64", got)
+		}
+		c.call(t.Context(), 19, nil)
 		c.call(t.Context(), 1, nil)
-		want(1, "a caller beside one flush")
-		c.call(t.Context(), 150, nil)
+		c.wantFlushes(64)
 		c.refuse()
-		want(64, "of 150 in the queue")
+		if got := c.done.Load(); got != 128 {
+			t.Errorf("with 128 calls in flight and 64 in the queue: got %d answers, want 128", got)
+		}
 		c.refuse()
-		want(64, "of 86 in the queue")
-		c.refuse()
-		want(22, "the rest")
+		c.wantFlushes(64)
 		c.refuse()
 		c.refuse()
+		if got := c.done.Load(); got != 320 {
+			t.Errorf("got %d answers, want 320", got)
+		}
 		c.all.Wait()
 	})
 }
@@ -178,10 +184,9 @@ func TestCancelledCallerLeavesTheQueue(t *testing.T) {
 			return ctx
 		}
 		own, cancel := context.WithCancel(t.Context())
-		c.call(within(t.Context()), 1, nil)
-		c.call(within(t.Context()), 1, nil)
-		c.call(within(own), 3, context.Canceled)
 		c.call(within(t.Context()), 4, nil)
+		c.call(within(own), 2, context.Canceled)
+		c.call(within(t.Context()), 1, nil)
 		time.Sleep(15 * time.Millisecond)
 		if got := c.done.Load(); got != 0 {
 			t.Errorf("before: got %d callers that have left, want none", got)
@@ -189,17 +194,16 @@ func TestCancelledCallerLeavesTheQueue(t *testing.T) {
 		cancel()
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
-		if got := c.done.Load(); got != 3 {
-			t.Errorf("10 ms later: got %d callers that have left, want 3", got)
+		if got := c.done.Load(); got != 2 {
+			t.Errorf("10 ms later: got %d callers that have left, want 2", got)
 		}
-		c.flush()
-		c.flush()
+		c.call(within(t.Context()), 2, nil)
+		c.wantFlushes(1, 1, 1, 1)
 		c.refuse()
-		if got := c.flush(); got != 4 {
-			t.Errorf("the queue: got a flush of %d calls, want 4", got)
+		c.wantFlushes(3)
+		for range 4 {
+			c.refuse()
 		}
-		c.refuse()
-		c.refuse()
 		c.all.Wait()
 	})
 }
@@ -214,34 +218,30 @@ func TestLateCallersLeave(t *testing.T) {
 		defer stop()
 		short, end := remote.Within(context.Background(), 10*time.Millisecond)
 		defer end()
-		c.call(long, 1, nil)
-		c.call(long, 1, nil)
+		c.call(long, 4, nil)
 		c.call(short, 2, context.DeadlineExceeded)
 		c.call(long, 2, nil)
-		c.flush()
-		c.flush()
+		c.wantFlushes(1, 1, 1, 1, 4)
 		c.refuse()
-		if got := c.flush(); got != 4 {
-			t.Errorf("got a flush of %d calls, want 4", got)
-		}
 		time.Sleep(20 * time.Millisecond)
 		synctest.Wait()
 		if got := c.done.Load(); got != 3 {
 			t.Errorf("after 20 ms: got %d callers with an answer or an error, want 3", got)
 		}
-		c.call(long, 1, nil) // a second flush is in flight
+		c.call(long, 1, nil)
 		c.call(short, 1, context.DeadlineExceeded)
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
 		if got := c.done.Load(); got != 4 {
 			t.Errorf("a caller without time: got %d callers that have left, want 4", got)
 		}
-		c.refuse()
-		c.refuse()
-		if got := c.done.Load(); got != 7 {
-			t.Errorf("after two more answers: got %d callers with one, want 7", got)
+		for range 4 {
+			c.refuse()
 		}
-		c.flush()
+		if got := c.done.Load(); got != 9 {
+			t.Errorf("after four more answers: got %d callers with one, want 9", got)
+		}
+		c.wantFlushes(1)
 		c.refuse()
 		c.all.Wait()
 	})

@@ -64,15 +64,14 @@
 //
 // See the batcher. With 64 callers, which all begin at once and call again after each answer:
 //
-//	 2 callers   sent by themselves, so that two are in flight
-//	62 callers   queued
-//	             the first return:  31 of the queue leave as one flush
-//	             the second return: the other 31 leave as one flush
-//	from then on about 32 in each of two flushes in flight, and the next flush leaves
-//	             when one returns
+//	 4 callers   sent by themselves
+//	 4, 8, 16, 32  leave as flushes, each when as many calls are queued as are in flight
+//	from then on the calls of those who have an answer are queued, and leave when they are as
+//	             many as those still in flight, or when fewer than 4 are
 //
-// A flush has up to 64 calls, so more than 128 callers leave some in the queue, and at least 8
-// if as many are queued. Where the server is far away, more than two are in flight.
+// A flush has up to 64 calls, so more than 128 callers leave some in the queue. Where the server
+// is far away, calls leave as long as there are fewer flushes than one for each half a millisecond
+// of a round trip.
 //
 // Calls are sent by themselves after ASKING, after TRYAGAIN, and with many
 // keys. The calls of a flush or a slice that count are followed by one WAIT where replicas

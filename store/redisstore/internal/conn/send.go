@@ -44,13 +44,15 @@ type Pending struct {
 
 	// Of the batcher.
 	done      chan struct{} // gets one when the answer is set; nil in a slice
+	timer     *time.Timer   // of the batcher's wait
 	self      [1]*Pending   // itself, as a batch
 	waits     bool          // the caller waits for done; guarded by the batcher's mu
 	abandoned bool          // the caller has left, and the batcher may still have it
 }
 
 func newPending() any {
-	c := &Pending{done: make(chan struct{}, 1)}
+	c := &Pending{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	c.timer.Stop()
 	c.self[0] = c
 	return c
 }

@@ -220,7 +220,7 @@ func (s *Servers) Run(ctx context.Context, slot int, call script.Call) (window.I
 	}
 	at, err := c.At, c.Err
 	if !c.abandoned {
-		*c = Pending{done: c.done, self: c.self}
+		*c = Pending{done: c.done, timer: c.timer, self: c.self}
 		s.calls.Put(c)
 	}
 	return at, err

@@ -1,0 +1,79 @@
+package server
+
+import "sync"
+
+// incoming limits the bytes that all connections of a listener have sent and that belong to no request
+// yet: parts of TLS handshakes and of the heads of requests. Their clients have shown no token, and thousands
+// of them, each within the limits of one connection, would take hundreds of megabytes. Beyond the limit the
+// connection with most of these bytes is closed.
+type incoming struct {
+	most  int64 // bytes of all connections; 0: no limit; set before the first connection
+	mu    sync.Mutex
+	total int64 // of the connections with more than smallHead; guarded by mu
+}
+
+// smallHead is how many bytes of a connection are not counted by [incoming], so that most requests do not
+// take its lock.
+const smallHead = 8 << 10
+
+// Read implements [net.Conn].
+func (g *limitedConn) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	if n > 0 && g.limiter.incoming.most > 0 {
+		g.arrive(int64(n))
+	}
+	return n, err
+}
+
+// arrive counts n bytes that have arrived.
+func (g *limitedConn) arrive(n int64) {
+	n = g.arrived.Add(n)
+	if n <= smallHead {
+		return
+	}
+	in := &g.limiter.incoming
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if g.ended {
+		return
+	}
+	in.total += n - g.counted.Swap(n)
+	if in.total > in.most {
+		g.limiter.closeMostIncoming()
+	}
+}
+
+// settle notes that what has arrived belongs to requests.
+func (g *limitedConn) settle() {
+	g.arrived.Store(0)
+	if g.counted.Load() == 0 {
+		return
+	}
+	in := &g.limiter.incoming
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.total -= g.counted.Swap(0)
+}
+
+// endIncoming counts nothing more of g, which is closed. It needs the mu of [incoming].
+func (g *limitedConn) endIncoming() {
+	g.ended = true
+	g.limiter.incoming.total -= g.counted.Swap(0)
+}
+
+// closeMostIncoming closes the connection with most bytes. It needs the mu of [incoming].
+func (c *connLimiter) closeMostIncoming() {
+	var most *limitedConn
+	c.mu.Lock()
+	for g := range c.open {
+		if most == nil || g.counted.Load() > most.counted.Load() {
+			most = g
+		}
+	}
+	c.mu.Unlock()
+	if most != nil {
+		most.endIncoming()
+		c.shed()
+		_ = most.Conn.Close() // its server notices
+	}
+}

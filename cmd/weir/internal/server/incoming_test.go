@@ -1,0 +1,79 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/internal/redistest"
+)
+
+// What clients have sent that is not a request yet is limited over all connections. Beyond the limit the
+// connection with most of it is closed. Requests of any number and size are not affected.
+func TestIncompleteRequests(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sheds atomic.Int64
+	s := server.ServeLimited(l, 20, 0, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	defer s.Close()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	write := func(c net.Conn, text string) {
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Error(err)
+		}
+	}
+	head := func(size int) string { return "POST / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", size) }
+	answered := func(c net.Conn) {
+		t.Helper()
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != http.StatusOK {
+			t.Errorf("got %s", resp.Status)
+		}
+	}
+
+	honest, slow := dial(), dial()
+	write(slow, head(6<<10))
+	for range 3 * server.MostIncoming / (40 << 10) {
+		write(honest, head(30<<10)+fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n%s", 10<<10, strings.Repeat("b", 10<<10)))
+		answered(honest)
+	}
+	if n := sheds.Load(); n != 0 {
+		t.Errorf("got %d connections closed, want none for requests that are complete", n)
+	}
+
+	const greedy = 8
+	for range greedy {
+		write(dial(), head(30<<10))
+	}
+	const fit = server.MostIncoming / (30 << 10)
+	redistest.Eventually(t, "the others are closed", func() bool { return sheds.Load() == greedy-fit })
+	for _, c := range []net.Conn{honest, slow} {
+		rest := "\r\nContent-Length: 0\r\n\r\n"
+		if c == honest {
+			rest = head(30<<10) + rest
+		}
+		write(c, rest)
+		answered(c)
+	}
+}
