@@ -127,10 +127,18 @@ func (h *Hub) add(e *Event, key string, parts ...string) {
 	h.enqueue(queued{e, append([]string{e.Namespace, e.Rule, id}, parts...), false})
 }
 
+// full reports whether the queue is full, and then counts an event that is dropped.
+func (h *Hub) full() bool {
+	if h.queued.Load() < maxQueue {
+		return false
+	}
+	h.dropped.Add(1)
+	return true
+}
+
 // enqueue adds q to the queue, unless it is full.
 func (h *Hub) enqueue(q queued) {
-	if h.queued.Load() >= maxQueue {
-		h.dropped.Add(1)
+	if h.full() {
 		return
 	}
 	h.mu.Lock()
@@ -188,8 +196,11 @@ func (h *Hub) Run(ctx context.Context) {
 			return
 		case <-h.wake:
 		}
-		h.pass()
-		timer.Reset(pace)
+		wait := pace
+		if h.pass() > maxQueue/4 {
+			wait = 4 * pace // so that events take a small part of a processor
+		}
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -197,9 +208,10 @@ func (h *Hub) Run(ctx context.Context) {
 	}
 }
 
-// pass delivers what is in the queue.
-func (h *Hub) pass() {
-	for _, q := range h.take() {
+// pass delivers what is in the queue, and returns how many events that were.
+func (h *Hub) pass() int {
+	all := h.take()
+	for _, q := range all {
 		e := q.Event
 		e.ID, e.Instance = idOf(e.Kind, q.parts...), h.instance
 		e.encode()
@@ -218,6 +230,7 @@ func (h *Hub) pass() {
 		h.log.Warn("events dropped, because there were too many", "events", n-h.logged, "all", n)
 		h.logged = n
 	}
+	return len(all)
 }
 
 // EndStreams ends all streams. There are no new ones.

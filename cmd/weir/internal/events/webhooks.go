@@ -83,7 +83,9 @@ func ParseWebhooks(path string, src []byte) ([]Webhook, error) {
 	fields := r.fields(tree.Docs[0].Body, "", "webhooks")
 	list, ok := fields["webhooks"].(*ast.SequenceNode)
 	if !ok {
-		r.fault(tree.Docs[0].Body, "webhooks", "want a list of webhooks")
+		if len(r.faults) == 0 {
+			r.fault(tree.Docs[0].Body, "webhooks", "want a list of webhooks")
+		}
 		return nil, r.faults.Err()
 	}
 	if len(list.Values) > maxWebhooks {
@@ -136,7 +138,7 @@ func (r *reader) fields(n ast.Node, path string, known ...string) map[string]ast
 	for _, v := range values {
 		name := v.Key.GetToken().Value
 		if !slices.Contains(known, name) {
-			r.fault(v.Key, path, "%q: unknown field%s; want %s", name, fault.DidYouMean(name, known), strings.Join(known, ", "))
+			r.fault(v.Key, path, "%q: unknown field; want %s", name, strings.Join(known, ", "))
 			continue
 		}
 		all[name] = v.Value

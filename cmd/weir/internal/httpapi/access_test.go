@@ -32,6 +32,7 @@ var scopes = map[string]access.Scope{
 	"GET /v1/rules":    access.Read,
 	"GET /v1/top":      access.Read,
 	"GET /v1/denials":  access.Read,
+	"GET /v1/events":   access.Read,
 	"DELETE /v1/usage": access.Admin,
 
 	"GET /v1/openapi.yaml": access.None,

@@ -15,6 +15,7 @@ import (
 const (
 	heartbeat   = 15 * time.Second // the interval between two comments of a stream without events
 	streamWrite = 10 * time.Second // how long a reader may take for one write
+	streamBytes = 64 << 10         // memory of a stream
 	maxEventID  = 64
 )
 
@@ -22,6 +23,9 @@ const (
 func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	f, after, err := a.eventFilter(x, r)
 	if err != nil {
+		return err
+	}
+	if err := x.Reserve(streamBytes); err != nil {
 		return err
 	}
 	s, err := a.events.Subscribe(r.Context(), f, after)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/apitest"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
@@ -196,6 +198,14 @@ func TestOpenAPIStatuses(t *testing.T) {
 		d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/gate?action=post&user=cat", nil))
 	}
 	d.Serve(t, plain, httptest.NewRequest(http.MethodDelete, "/v1/usage?rule=page-views&page=/new", nil))
+	hub := events.New(events.Config{Keep: 10, Near: 0.8, Log: slog.New(slog.DiscardHandler)})
+	hub.EndStreams()
+	ended := described(t, d, httpapi.Config{Events: hub})
+	d.Serve(t, ended, httptest.NewRequest(http.MethodGet, "/v1/events", nil)) // 503
+	hub = events.New(events.Config{Keep: 10, Near: 0.8, Log: slog.New(slog.DiscardHandler)})
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	d.Serve(t, described(t, d, httpapi.Config{Events: hub}), httptest.NewRequestWithContext(gone, http.MethodGet, "/v1/events?kind=denied,ban&rule=a&key=b", nil))
 	replay(t, d, described(t, d, httpapi.Config{}), "")
 	if unseen := d.Unseen("/v1/"); len(unseen) > 0 {
 		t.Errorf("no call had these:\n%s", strings.Join(unseen, "\n"))
