@@ -51,6 +51,7 @@ type Engine struct {
 	calls     sync.Pool  // of *call
 	batches   sync.Pool  // of *batch, or empty
 	requested ruleSets   // that came with requests
+	records   records    // of requests with an idempotency key
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
@@ -62,6 +63,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
 	e.holds, _ = o.observer.(hook.HoldObserver)
+	e.records.namespace = o.namespace
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
 	e.seals = newSeals(hooks.Keyed, o.local)
@@ -173,7 +175,10 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	}
 	d.reset()
 	c := e.calls.Get().(*call)
-	if err = c.read(rules, verb, r); err == nil {
+	if err = c.read(rules, verb, r); err == nil && r.isOnce() {
+		err = c.prepareOnce(&e.records, verb, r, o)
+	}
+	if err == nil {
 		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 	}
 	c.reset()

@@ -57,6 +57,7 @@ type (
 		Quota      int64     `json:"quota"`
 		Cause      string    `json:"degraded_reason"`
 		RetryAfter seconds   `json:"retry_after"`
+		Override   bool      `json:"override"`
 	}
 )
 
@@ -237,13 +238,17 @@ func (d *denial) why() string {
 	if d.RetryAfter > 0 {
 		wait = "retry after " + d.RetryAfter.String()
 	}
+	by := ""
+	if d.Override {
+		by = " by an override"
+	}
 	switch d.Reason {
 	case "ban":
 		return "banned; " + wait
 	case "holds":
-		return fmt.Sprintf("used %d of %d in the most holds; %s", d.Used, d.Quota, wait)
+		return fmt.Sprintf("used %d of %d%s in the most holds; %s", d.Used, d.Quota, by, wait)
 	case "limit":
-		return fmt.Sprintf("used %d of %d, asked for %d; %s", d.Used, d.Quota, d.Hits, wait)
+		return fmt.Sprintf("used %d of %d%s, asked for %d; %s", d.Used, d.Quota, by, d.Hits, wait)
 	case "outage":
 		return fmt.Sprintf("the store did not answer (%s); %s", d.Cause, wait)
 	case "verdict":

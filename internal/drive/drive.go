@@ -2,6 +2,13 @@
 // store cannot. It is the second of the three parts of the engine, between internal/plan and the
 // verdict in package weir.
 //
+// # Calls with a record
+//
+// A task with Once is answered by its record if the store has one. An op of a rule that the first call did not meet is then
+// dropped, because it has no result. In an outage local memory keeps a record, too, of what it has decided; the store has none of that.
+// What is already denied counts nothing in the store, and has no record there: the record would tell the next caller
+// of only a part of the decision.
+//
 // # Outages
 //
 // A store that cannot answer names the ops concerned. They are removed from their call and follow
@@ -78,7 +85,7 @@ type Fallback interface {
 // Run decides t in one atomic step, unless there is an outage. answer is the store's answer if the
 // caller has asked it for t already: an error, or nil. The fields of t have its result.
 func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
-	if d.Memory != nil && answer == nil && !t.HeldLocally {
+	if d.Memory != nil && answer == nil && !t.HeldLocally && t.Once == nil {
 		if answer = d.Memory.Decide(ctx, t.Verb, t.Ops); answer == nil {
 			t.Denied = -1
 			return
@@ -93,13 +100,13 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 	}
 	err := answer
 	if err == nil {
-		err = ask(within, d.Store, &t.call, t.Verb, t.Ops)
+		err = ask(within, d.Store, &t.call, t.Verb, t.Ops, t.once())
 	}
 	if err == nil {
 		d.answered()
 	}
 	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
-		err = ask(within, d.Store, &t.call, t.Verb, t.Ops)
+		err = ask(within, d.Store, &t.call, t.Verb, t.Ops, t.once())
 	}
 	d.end(ctx, t)
 }
@@ -117,7 +124,7 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	for open, again := tasks, false; len(open) > 0; again = true {
 		calls := make([]store.Call, len(open))
 		for i, t := range open {
-			calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops}
+			calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops, Once: t.once()}
 		}
 		all := d.Store.Do(ctx, calls)
 		var left []*Task
@@ -140,8 +147,8 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 }
 
 // ask makes s decide ops as one call. room is the memory for the call.
-func ask(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op) error {
-	room[0] = store.Call{Verb: verb, Ops: ops}
+func ask(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op, once *store.Op) error {
+	room[0] = store.Call{Verb: verb, Ops: ops, Once: once}
 	if err := s.Do(ctx, room[:]); err != nil {
 		return err
 	}
@@ -217,6 +224,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 
 // end ends t, which is decided or has an error.
 func (d *Driver) end(ctx context.Context, t *Task) {
+	t.dropUnanswered()
 	if t.Outage != nil && t.Err == nil && d.Local != nil {
 		d.Local.end(ctx, t)
 	}

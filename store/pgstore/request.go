@@ -65,13 +65,17 @@ func (r *request) load(calls []store.Call) bool {
 		c.Err = nil
 		r.calls = append(r.calls, store.Call{Verb: c.Verb})
 		r.ops = append(r.ops, c.Ops...)
-		for n := range c.Ops {
-			r.keys = append(r.keys, keyOf(&c.Ops[n]))
+		before := len(r.keys)
+		if c.Once != nil && len(c.Ops) > 0 {
+			r.ops = append(r.ops, *c.Once)
 		}
-		if own := r.keys[len(r.keys)-len(c.Ops):]; repeated(own) {
+		for n := range r.ops[before:] {
+			r.keys = append(r.keys, keyOf(&r.ops[before+n]))
+		}
+		if repeated(r.keys[before:]) {
 			c.Err = store.ErrRepeated
 			r.calls[i].Err = c.Err
-			r.keys, r.ops = r.keys[:len(r.keys)-len(c.Ops)], r.ops[:len(r.ops)-len(c.Ops)]
+			r.keys, r.ops = r.keys[:before], r.ops[:before]
 		} else if len(c.Ops) > 0 {
 			r.reads = r.reads && c.Verb == store.Check
 		}
@@ -94,7 +98,11 @@ func (r *request) load(calls []store.Call) bool {
 	}
 	for i := range r.calls {
 		if c := &r.calls[i]; c.Err == nil {
-			c.Ops, ops = ops[:len(calls[i].Ops):len(calls[i].Ops)], ops[len(calls[i].Ops):]
+			n := len(calls[i].Ops)
+			c.Ops, ops = ops[:n:n], ops[n:]
+			if calls[i].Once != nil && n > 0 {
+				c.Once, ops = &ops[0], ops[1:]
+			}
 		}
 	}
 	return len(r.ops) > 0
@@ -132,8 +140,11 @@ func (r *request) store(to *store.Call, i int) {
 		from, op := &c.Ops[n], &to.Ops[n]
 		op.Result, op.N = from.Result, from.N
 		if op.Hold != nil {
-			op.Hold.Decided = from.Hold.Decided
+			op.Hold.Decided, op.Hold.ID = from.Hold.Decided, from.Hold.ID
 		}
+	}
+	if c.Once != nil {
+		to.Once.Result = c.Once.Result
 	}
 }
 

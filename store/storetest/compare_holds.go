@@ -52,10 +52,10 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 	r.pass()
 	a.Set(r.now)
 	b.Set(r.now)
-	calls := r.calls()
+	calls := r.remembered(r.calls())
 	others := make([]store.Call, len(calls))
 	for i, c := range calls {
-		others[i] = store.Call{Verb: c.Verb, Ops: cloned(c.Ops)}
+		others[i] = cloned(c)
 	}
 	errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
 	if fmt.Sprint(errA) != fmt.Sprint(errB) {
@@ -65,6 +65,7 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 		if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
 			t.Fatalf("%s, call %d of %d: got errors %v and %v, want the same", at, n, len(calls), errA, errB)
 		}
+		compareOnce(t, calls[n], others[n], at)
 		for i := range calls[n].Ops {
 			op, other := &calls[n].Ops[i], &others[n].Ops[i]
 			if op.Result != other.Result || op.N != other.N || op.Hold != nil && *op.Hold != *other.Hold {
@@ -81,18 +82,6 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 		}
 		r.remember(calls[n])
 	}
-}
-
-// cloned returns a deep copy of ops, including their holds.
-func cloned(ops []store.Op) []store.Op {
-	ops = slices.Clone(ops)
-	for i := range ops {
-		if h := ops[i].Hold; h != nil {
-			own := *h
-			ops[i].Hold = &own
-		}
-	}
-	return ops
 }
 
 // holder generates calls about holds and bans.
@@ -203,7 +192,7 @@ func (r *holder) call() store.Call {
 // others.
 func (r *holder) later() store.Call {
 	take := r.takes[r.IntN(len(r.takes))]
-	c := store.Call{Verb: store.Settle + store.Verb(r.IntN(3)), Ops: cloned(take.Ops)}
+	c := store.Call{Verb: store.Settle + store.Verb(r.IntN(3)), Ops: cloned(take).Ops}
 	if r.IntN(4) == 0 {
 		c.Ops = c.Ops[:1+r.IntN(len(c.Ops))]
 	}

@@ -18,22 +18,26 @@ import (
 // scopes lists the scopes of every call. A call that is missing here fails
 // TestScopes.
 var scopes = map[string]access.Scope{
-	"POST /v1/take":    access.Decide,
-	"POST /v1/check":   access.Decide,
-	"/v1/gate":         access.Decide,
-	"POST /v1/settle":  access.Decide,
-	"POST /v1/cancel":  access.Decide,
-	"POST /v1/renew":   access.Decide,
-	"POST /v1/record":  access.Record,
-	"POST /v1/refund":  access.Record,
-	"POST /v1/batch":   access.None, // each request needs the scope of its verb
-	"POST /v1/explain": access.Read,
-	"GET /v1/usage":    access.Read,
-	"GET /v1/rules":    access.Read,
-	"GET /v1/top":      access.Read,
-	"GET /v1/denials":  access.Read,
-	"GET /v1/events":   access.Read,
-	"DELETE /v1/usage": access.Admin,
+	"POST /v1/take":        access.Decide,
+	"POST /v1/check":       access.Decide,
+	"/v1/gate":             access.Decide,
+	"POST /v1/settle":      access.Decide,
+	"POST /v1/cancel":      access.Decide,
+	"POST /v1/renew":       access.Decide,
+	"POST /v1/record":      access.Record,
+	"POST /v1/refund":      access.Record,
+	"POST /v1/batch":       access.None, // each request needs the scope of its verb
+	"POST /v1/explain":     access.Read,
+	"GET /v1/usage":        access.Read,
+	"GET /v1/rules":        access.Read,
+	"GET /v1/top":          access.Read,
+	"GET /v1/denials":      access.Read,
+	"GET /v1/overrides":    access.Read,
+	"PUT /v1/overrides":    access.Override,
+	"DELETE /v1/overrides": access.Override,
+	"GET /v1/events":       access.Read,
+	"GET /v1/audit":        access.Admin,
+	"DELETE /v1/usage":     access.Admin,
 
 	"GET /v1/openapi.yaml": access.None,
 }

@@ -130,6 +130,9 @@ func appendDenial(b []byte, d *top.Denial) []byte {
 	if !d.BannedUntil.IsZero() {
 		b = appendTime(append(b, `,"banned_until":`...), d.BannedUntil)
 	}
+	if d.Override {
+		b = append(b, `,"override":true`...)
+	}
 	return append(jsontext.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter), '}')
 }
 

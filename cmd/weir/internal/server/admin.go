@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/audit"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/jsontext"
@@ -96,10 +98,12 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}).Write(w)
 		return
 	}
-	if _, err := a.auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
+	holder, err := a.auth.Authenticate(access.CredentialsOf(r), to.need)
+	if err != nil {
 		answer.ProblemOf(err).Write(w)
 		return
 	}
+	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, namespace.CallerOf(holder, r.RemoteAddr)))
 	select {
 	case a.calls <- struct{}{}:
 		defer func() { <-a.calls }()
@@ -109,14 +113,23 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// callerKey is the key of the caller in the context of a call.
+type callerKey struct{}
+
+// callerOf returns who makes a call.
+func callerOf(r *http.Request) audit.Caller {
+	c, _ := r.Context().Value(callerKey{}).(audit.Caller)
+	return c
+}
+
 // follows reports whether a user follows a link to what r reads.
 func follows(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
 // reload reads the rules, the tokens and the certificates again.
-func (a *admin) reload(w http.ResponseWriter, _ *http.Request) {
-	if err := a.rules.reload("http"); err != nil {
+func (a *admin) reload(w http.ResponseWriter, r *http.Request) {
+	if err := a.rules.reload(request{"http", callerOf(r)}); err != nil {
 		refusal(err).Write(w)
 		return
 	}

@@ -213,6 +213,14 @@ func TestEventStream(t *testing.T) {
 					t.Errorf("%s: got %d %s, want 400", bad, a.status, a.text)
 				}
 			}
+			until := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339Nano)
+			body := `{"rule":"posts","attributes":{"user":"acme"},"limit":500,"until":"` + until + `","note":"n"}`
+			if a := call(t, "PUT", one.api+"/v1/overrides", body); a.status != 200 {
+				t.Fatalf("got %d %s", a.status, a.text)
+			}
+			if got, want := all.until(t, 2), []string{"override_set posts acme", "override_ended posts acme"}; !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
 			if name == "redis" || name == "postgres" {
 				return // only with a webhook, because of what it costs
 			}
@@ -363,4 +371,51 @@ func TestWebhooks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Outages are reported from memory, and events that the store could not keep meanwhile arrive after it. A tenant sees
+// neither outages nor the events of others.
+func TestEventsOfOutages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"default", "shop"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(eventRules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, file := newReceiver(t)
+	n := redistest.Server(t)
+	s := start(t, func(c *config.Config) {
+		c.Rules, c.Webhooks, c.Store = dir, file, "redis://"+n.Addr()
+	})
+	all := openStream(t, s.api+"/v1/events?kind=outage_begun,outage_ended,denied", "")
+	shop := openStream(t, s.api+"/ns/shop/v1/events?kind=denied", "")
+	n.Kill()
+	redistest.Eventually(t, "the outage is noticed", func() bool {
+		take(t, s.api, `{"user":"alice"}`)
+		return slices.ContainsFunc(r.texts(), func(text string) bool { return strings.HasPrefix(text, "outage_begun") })
+	})
+	if e, kind, _ := all.next(t); kind != "outage_begun" || e.Data.Node != n.Addr() || e.Data.Namespace != "" {
+		t.Errorf("got %s %+v, want the outage", kind, e)
+	}
+	for range 12 {
+		take(t, s.api+"/ns/shop", `{"user":"bob"}`)
+	}
+	n.Restart()
+	for {
+		e, kind, _ := all.next(t)
+		if kind == "outage_ended" {
+			break
+		}
+		if e.Data.Namespace == "shop" {
+			t.Errorf("got %+v, want the events of one namespace", e)
+		}
+	}
+	if e, _, _ := shop.next(t); e.String() != "denied posts bob" || e.Source != "/weir/shop" {
+		t.Errorf("got %+v, want the denial during the outage", e)
+	}
+	redistest.Eventually(t, "the webhook has all", func() bool {
+		texts := r.texts()
+		return slices.Contains(texts, "denied posts bob") && slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(text, "outage_ended") })
+	})
 }

@@ -32,7 +32,7 @@ import (
 // Run serves as cfg states until ctx is done, and then lets requests in flight
 // finish. It prints the addresses to out and logs to logs. It returns nil after
 // an orderly end.
-func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
+func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error) {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer backends.close(log)
+	defer func() { err = errors.Join(err, backends.close()) }()
 	if backends.here != nil {
 		_ = backends.here.beat(ctx, log) // run beats again
 	}
@@ -79,12 +79,14 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	tops := newTops(cfg, backends, lists)
 	defer tops.Close()
 	numbers.WatchDenials(tops.Dropped)
-	events, err := openEvents(cfg, backends, lists, numbers, log)
+	keeps := newKeeper(backends, outside, log)
+	defer keeps.close()
+	events, err := openEvents(cfg, backends, keeps, lists, numbers, log)
 	if err != nil {
 		return err
 	}
 	episodes := newEpisodes()
-	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, events, episodes, credentials, log, telemetry, outside}, where, first, bad)
+	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, events, episodes, credentials, log, &keeps.Kept, telemetry, outside}, where, first, bad)
 	if err != nil {
 		return err
 	}
@@ -174,6 +176,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
+	group.Go(func() { keeps.run(background) })
 	group.Go(func() { events.Run(lasting) })
 	if backends.here != nil {
 		group.Go(func() { backends.here.run(background, log) })

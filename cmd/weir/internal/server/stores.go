@@ -12,7 +12,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/events"
-	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
@@ -25,7 +24,6 @@ type backends struct {
 	local  *stores.Local
 	shared *stores.Shared // nil: counts in memory only
 	here   *instances     // nil: their number is configured
-	kept   *kept.Memory   // the registers in the data directory; nil: there are none, or the shared store has them
 	events atomic.Pointer[events.Hub]
 	data   string // the data directory; empty: none
 
@@ -66,9 +64,6 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 		}
 		return nil, err
 	}
-	if c.local.Kept != nil && c.shared == nil {
-		c.kept = kept.NewMemory(c.local.Kept)
-	}
 	return c, nil
 }
 
@@ -92,17 +87,15 @@ func (c *backends) report(hub *events.Hub) {
 }
 
 // close frees what openBackends opened. It loses no counts of a shared store, and none
-// of a data directory, unless writing them fails, which it logs.
-func (c *backends) close(log *slog.Logger) {
+// of a data directory, unless writing them fails, which is the error.
+func (c *backends) close() error {
 	if c.shared != nil {
 		_ = c.shared.Store.Close()
 	}
-	if c.kept != nil {
-		c.kept.Close()
-	}
 	if err := c.local.Close(); err != nil {
-		log.Error("the last counters could not be written to the data directory, and are lost", "data", c.data, "err", err)
+		return fmt.Errorf("the last counters could not be written to the data directory %s, and are lost: %w", c.data, err)
 	}
+	return nil
 }
 
 // options returns the options of an engine or a limiter that counts in c.

@@ -76,7 +76,7 @@ func (l *lane) read(c *Collector, verb store.Verb, d *weir.Decision, sample int6
 		}
 		r.what = Denial{
 			Time: at, Reason: reason(d.Rules, u), Outcome: d.Outcome, Shadow: u.Shadow,
-			Hits: u.Hits, Used: u.Before, Quota: u.Quota, RetryAfter: u.RetryAfter,
+			Hits: u.Hits, Used: u.Before, Quota: u.Quota, RetryAfter: u.RetryAfter, Override: u.Overridden,
 		}
 		if u.BannedUntil != 0 {
 			r.what.BannedUntil = u.BannedUntil.Time()

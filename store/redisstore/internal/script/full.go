@@ -176,15 +176,7 @@ func (c *Codec) fullResults(reply string, call *Call, now window.Instant) error 
 	}
 	for i := range call.Ops {
 		r, op := reply[i*replyFull:], &call.Ops[i]
-		reset := get7(r[21:])
-		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), reset)
-		op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
-		if op.Result.Banned = r[replyOp]&answerBanned != 0; op.Result.Banned {
-			op.Result.Remaining = 0
-			op.Result.ResetAfter = time.Duration(reset) * time.Microsecond
-		} else if reset == never {
-			op.Result.ResetAfter = window.Never
-		}
+		fullResult(r, op, op.Limit.Capacity())
 		if op.Hold != nil {
 			op.Hold.Decided = now
 		}
@@ -193,6 +185,19 @@ func (c *Codec) fullResults(reply string, call *Call, now window.Instant) error 
 		}
 	}
 	return nil
+}
+
+// fullResult writes the result of op, under a limit with this capacity, which the full program has answered.
+func fullResult(r string, op *store.Op, capacity int64) {
+	reset := get7(r[21:])
+	op.Result = result(op.Limit, capacity, get7(r), get7(r[7:]), get7(r[14:]), reset)
+	op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
+	if op.Result.Banned = r[replyOp]&answerBanned != 0; op.Result.Banned {
+		op.Result.Remaining = 0
+		op.Result.ResetAfter = time.Duration(reset) * time.Microsecond
+	} else if reset == never {
+		op.Result.ResetAfter = window.Never
+	}
 }
 
 // leftBehind are keys of limits that neither hold nor ban, whose states have holds
