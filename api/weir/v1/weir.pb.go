@@ -2734,6 +2734,161 @@ func (x *DenialsResponse) GetDegraded() bool {
 	return false
 }
 
+// EventsRequest selects events.
+type EventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only events of these kinds, such as "denied". Empty: all.
+	Kinds []string `protobuf:"bytes,1,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Only events of this rule. Empty: of all rules.
+	Rule string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Only events of this key. Empty: of all keys.
+	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// Begin after the event with this id. Empty: with what happens next.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsRequest) Reset() {
+	*x = EventsRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsRequest) ProtoMessage() {}
+
+func (x *EventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
+func (*EventsRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *EventsRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *EventsRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *EventsRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *EventsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// EventsResponse is one event, or a gap between two.
+type EventsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Other events are missing before this one.
+	Gap bool `protobuf:"varint,1,opt,name=gap,proto3" json:"gap,omitempty"`
+	// How many; 0 if that is not known.
+	Missed int64 `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The id of the event. Empty: this is only a gap.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	// The kind of the event.
+	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The event in JSON, as CloudEvents 1.0 describes it.
+	Json          []byte `protobuf:"bytes,5,opt,name=json,proto3" json:"json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsResponse) Reset() {
+	*x = EventsResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsResponse) ProtoMessage() {}
+
+func (x *EventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsResponse.ProtoReflect.Descriptor instead.
+func (*EventsResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *EventsResponse) GetGap() bool {
+	if x != nil {
+		return x.Gap
+	}
+	return false
+}
+
+func (x *EventsResponse) GetMissed() int64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *EventsResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *EventsResponse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *EventsResponse) GetJson() []byte {
+	if x != nil {
+		return x.Json
+	}
+	return nil
+}
+
 // Denial is one take that one rule denied.
 type Denial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2767,7 +2922,7 @@ type Denial struct {
 
 func (x *Denial) Reset() {
 	*x = Denial{}
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2934,7 @@ func (x *Denial) String() string {
 func (*Denial) ProtoMessage() {}
 
 func (x *Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2947,7 @@ func (x *Denial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denial.ProtoReflect.Descriptor instead.
 func (*Denial) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Denial) GetTime() *timestamppb.Timestamp {
@@ -2888,7 +3043,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3055,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3068,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
 }
 
 // RulesResponse is the rules in force.
@@ -2933,7 +3088,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3100,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3113,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RulesResponse) GetFile() string {
@@ -3037,7 +3192,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +3204,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +3217,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Rule) GetName() string {
@@ -3219,7 +3374,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +3386,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +3399,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Quota) GetValue() int64 {
@@ -3306,7 +3461,7 @@ type Ban struct {
 
 func (x *Ban) Reset() {
 	*x = Ban{}
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3318,7 +3473,7 @@ func (x *Ban) String() string {
 func (*Ban) ProtoMessage() {}
 
 func (x *Ban) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3331,7 +3486,7 @@ func (x *Ban) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ban.ProtoReflect.Descriptor instead.
 func (*Ban) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Ban) GetFor() *durationpb.Duration {
@@ -3609,7 +3764,18 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\adenials\x18\x01 \x03(\v2\x0f.weir.v1.DenialR\adenials\x122\n" +
 	"\x06oldest\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06oldest\x12\x18\n" +
 	"\adropped\x18\x03 \x01(\x03R\adropped\x12\x1a\n" +
-	"\bdegraded\x18\x04 \x01(\bR\bdegraded\"\x8a\x03\n" +
+	"\bdegraded\x18\x04 \x01(\bR\bdegraded\"a\n" +
+	"\rEventsRequest\x12\x14\n" +
+	"\x05kinds\x18\x01 \x03(\tR\x05kinds\x12\x12\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\"r\n" +
+	"\x0eEventsResponse\x12\x10\n" +
+	"\x03gap\x18\x01 \x01(\bR\x03gap\x12\x16\n" +
+	"\x06missed\x18\x02 \x01(\x03R\x06missed\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04json\x18\x05 \x01(\fR\x04json\"\x8a\x03\n" +
 	"\x06Denial\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x10\n" +
@@ -3692,7 +3858,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fRULE_KIND_LIMIT\x10\x01\x12\x15\n" +
 	"\x11RULE_KIND_TRIGGER\x10\x02\x12\x15\n" +
 	"\x11RULE_KIND_COUNTER\x10\x03\x12\x15\n" +
-	"\x11RULE_KIND_VERDICT\x10\x042\xee\x06\n" +
+	"\x11RULE_KIND_VERDICT\x10\x042\xab\a\n" +
 	"\vWeirService\x123\n" +
 	"\x04Take\x12\x14.weir.v1.TakeRequest\x1a\x15.weir.v1.TakeResponse\x126\n" +
 	"\x05Check\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x129\n" +
@@ -3707,7 +3873,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05Usage\x12\x15.weir.v1.UsageRequest\x1a\x16.weir.v1.UsageResponse\x129\n" +
 	"\x06Forget\x12\x16.weir.v1.ForgetRequest\x1a\x17.weir.v1.ForgetResponse\x120\n" +
 	"\x03Top\x12\x13.weir.v1.TopRequest\x1a\x14.weir.v1.TopResponse\x12<\n" +
-	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x126\n" +
+	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x12;\n" +
+	"\x06Events\x12\x16.weir.v1.EventsRequest\x1a\x17.weir.v1.EventsResponse0\x01\x126\n" +
 	"\x05Rules\x12\x15.weir.v1.RulesRequest\x1a\x16.weir.v1.RulesResponseB+Z)github.com/weirhq/weir/api/weir/v1;weirv1b\x06proto3"
 
 var (
@@ -3723,7 +3890,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Verb)(0),                     // 0: weir.v1.Verb
 	(RuleKind)(0),                 // 1: weir.v1.RuleKind
@@ -3765,39 +3932,41 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*TopKey)(nil),                // 37: weir.v1.TopKey
 	(*DenialsRequest)(nil),        // 38: weir.v1.DenialsRequest
 	(*DenialsResponse)(nil),       // 39: weir.v1.DenialsResponse
-	(*Denial)(nil),                // 40: weir.v1.Denial
-	(*RulesRequest)(nil),          // 41: weir.v1.RulesRequest
-	(*RulesResponse)(nil),         // 42: weir.v1.RulesResponse
-	(*Rule)(nil),                  // 43: weir.v1.Rule
-	(*Quota)(nil),                 // 44: weir.v1.Quota
-	(*Ban)(nil),                   // 45: weir.v1.Ban
-	nil,                           // 46: weir.v1.TakeRequest.AttributesEntry
-	nil,                           // 47: weir.v1.CheckRequest.AttributesEntry
-	nil,                           // 48: weir.v1.RecordRequest.AttributesEntry
-	nil,                           // 49: weir.v1.RefundRequest.AttributesEntry
-	nil,                           // 50: weir.v1.SettleRequest.AttributesEntry
-	nil,                           // 51: weir.v1.CancelRequest.AttributesEntry
-	nil,                           // 52: weir.v1.RenewRequest.AttributesEntry
-	nil,                           // 53: weir.v1.Request.AttributesEntry
-	nil,                           // 54: weir.v1.ExplainRequest.AttributesEntry
-	nil,                           // 55: weir.v1.UsageRequest.AttributesEntry
-	nil,                           // 56: weir.v1.ForgetRequest.AttributesEntry
-	nil,                           // 57: weir.v1.DenialsRequest.AttributesEntry
-	nil,                           // 58: weir.v1.Rule.NetworksEntry
-	nil,                           // 59: weir.v1.Rule.FeedbackEntry
-	nil,                           // 60: weir.v1.Quota.CasesEntry
-	(*durationpb.Duration)(nil),   // 61: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 62: google.protobuf.Timestamp
+	(*EventsRequest)(nil),         // 40: weir.v1.EventsRequest
+	(*EventsResponse)(nil),        // 41: weir.v1.EventsResponse
+	(*Denial)(nil),                // 42: weir.v1.Denial
+	(*RulesRequest)(nil),          // 43: weir.v1.RulesRequest
+	(*RulesResponse)(nil),         // 44: weir.v1.RulesResponse
+	(*Rule)(nil),                  // 45: weir.v1.Rule
+	(*Quota)(nil),                 // 46: weir.v1.Quota
+	(*Ban)(nil),                   // 47: weir.v1.Ban
+	nil,                           // 48: weir.v1.TakeRequest.AttributesEntry
+	nil,                           // 49: weir.v1.CheckRequest.AttributesEntry
+	nil,                           // 50: weir.v1.RecordRequest.AttributesEntry
+	nil,                           // 51: weir.v1.RefundRequest.AttributesEntry
+	nil,                           // 52: weir.v1.SettleRequest.AttributesEntry
+	nil,                           // 53: weir.v1.CancelRequest.AttributesEntry
+	nil,                           // 54: weir.v1.RenewRequest.AttributesEntry
+	nil,                           // 55: weir.v1.Request.AttributesEntry
+	nil,                           // 56: weir.v1.ExplainRequest.AttributesEntry
+	nil,                           // 57: weir.v1.UsageRequest.AttributesEntry
+	nil,                           // 58: weir.v1.ForgetRequest.AttributesEntry
+	nil,                           // 59: weir.v1.DenialsRequest.AttributesEntry
+	nil,                           // 60: weir.v1.Rule.NetworksEntry
+	nil,                           // 61: weir.v1.Rule.FeedbackEntry
+	nil,                           // 62: weir.v1.Quota.CasesEntry
+	(*durationpb.Duration)(nil),   // 63: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 64: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	46, // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
-	47, // 1: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	48, // 2: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
-	49, // 3: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
-	50, // 4: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
-	51, // 5: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
-	52, // 6: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
-	53, // 7: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
+	48, // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
+	49, // 1: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	50, // 2: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
+	51, // 3: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
+	52, // 4: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
+	53, // 5: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
+	54, // 6: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
+	55, // 7: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
 	0,  // 8: weir.v1.Request.verb:type_name -> weir.v1.Verb
 	17, // 9: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
 	17, // 10: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
@@ -3806,58 +3975,58 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	17, // 13: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
 	17, // 14: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
 	17, // 15: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
-	61, // 16: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
+	63, // 16: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
 	18, // 17: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
-	61, // 18: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
+	63, // 18: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
 	1,  // 19: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
-	61, // 20: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
-	61, // 21: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
-	62, // 22: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
+	63, // 20: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
+	63, // 21: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
+	64, // 22: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
 	9,  // 23: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
 	21, // 24: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
 	17, // 25: weir.v1.Answer.decision:type_name -> weir.v1.Decision
 	22, // 26: weir.v1.Answer.problem:type_name -> weir.v1.Problem
-	61, // 27: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	63, // 27: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
 	9,  // 28: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
-	61, // 29: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
+	63, // 29: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
 	21, // 30: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
 	22, // 31: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
-	54, // 32: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
+	56, // 32: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
 	17, // 33: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
 	27, // 34: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
 	1,  // 35: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
 	18, // 36: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
-	55, // 37: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
+	57, // 37: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
 	18, // 38: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
 	30, // 39: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
-	62, // 40: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
-	61, // 41: weir.v1.Cell.length:type_name -> google.protobuf.Duration
-	56, // 42: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
+	64, // 40: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
+	63, // 41: weir.v1.Cell.length:type_name -> google.protobuf.Duration
+	58, // 42: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
 	35, // 43: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
 	1,  // 44: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
-	62, // 45: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
+	64, // 45: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
 	36, // 46: weir.v1.TopRule.used:type_name -> weir.v1.TopList
 	36, // 47: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
 	37, // 48: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
-	57, // 49: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
-	62, // 50: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
-	40, // 51: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
-	62, // 52: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
-	62, // 53: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
-	62, // 54: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
-	61, // 55: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
-	62, // 56: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
-	43, // 57: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
+	59, // 49: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
+	64, // 50: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
+	42, // 51: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
+	64, // 52: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
+	64, // 53: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
+	64, // 54: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
+	63, // 55: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
+	64, // 56: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
+	45, // 57: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
 	1,  // 58: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
-	58, // 59: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
-	44, // 60: weir.v1.Rule.limit:type_name -> weir.v1.Quota
-	61, // 61: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
-	45, // 62: weir.v1.Rule.ban:type_name -> weir.v1.Ban
-	59, // 63: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
-	60, // 64: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
-	61, // 65: weir.v1.Ban.for:type_name -> google.protobuf.Duration
-	61, // 66: weir.v1.Ban.most:type_name -> google.protobuf.Duration
-	61, // 67: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
+	60, // 59: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
+	46, // 60: weir.v1.Rule.limit:type_name -> weir.v1.Quota
+	63, // 61: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
+	47, // 62: weir.v1.Rule.ban:type_name -> weir.v1.Ban
+	61, // 63: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
+	62, // 64: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
+	63, // 65: weir.v1.Ban.for:type_name -> google.protobuf.Duration
+	63, // 66: weir.v1.Ban.most:type_name -> google.protobuf.Duration
+	63, // 67: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
 	2,  // 68: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
 	3,  // 69: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
 	4,  // 70: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
@@ -3872,24 +4041,26 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	31, // 79: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
 	33, // 80: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
 	38, // 81: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
-	41, // 82: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
-	10, // 83: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
-	11, // 84: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
-	12, // 85: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
-	13, // 86: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
-	14, // 87: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
-	15, // 88: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
-	16, // 89: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
-	20, // 90: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
-	24, // 91: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
-	26, // 92: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
-	29, // 93: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
-	32, // 94: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
-	34, // 95: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
-	39, // 96: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
-	42, // 97: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
-	83, // [83:98] is the sub-list for method output_type
-	68, // [68:83] is the sub-list for method input_type
+	40, // 82: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
+	43, // 83: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
+	10, // 84: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
+	11, // 85: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
+	12, // 86: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
+	13, // 87: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
+	14, // 88: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
+	15, // 89: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
+	16, // 90: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
+	20, // 91: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
+	24, // 92: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
+	26, // 93: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
+	29, // 94: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
+	32, // 95: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
+	34, // 96: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
+	39, // 97: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
+	41, // 98: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
+	44, // 99: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
+	84, // [84:100] is the sub-list for method output_type
+	68, // [68:84] is the sub-list for method input_type
 	68, // [68:68] is the sub-list for extension type_name
 	68, // [68:68] is the sub-list for extension extendee
 	0,  // [0:68] is the sub-list for field type_name
@@ -3914,14 +4085,14 @@ func file_weir_v1_weir_proto_init() {
 		(*Answer_Problem)(nil),
 	}
 	file_weir_v1_weir_proto_msgTypes[23].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[42].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[44].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   59,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -43,6 +43,9 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
 	b := append(x.out[:0], ": weir\n\n"...)
 	for r.Method != http.MethodHead {
+		if _, err := a.auth.Authenticate(access.CredentialsOf(r), access.Read); err != nil || x.namespace.Gone() {
+			return nil // tokens and namespaces may have changed
+		}
 		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
 		if _, err := w.Write(b); err != nil || to.Flush() != nil {
 			return nil // the reader is gone, or too slow

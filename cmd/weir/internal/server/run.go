@@ -155,7 +155,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		var f front
 		switch l.Name {
 		case "grpc":
-			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set), envoy.API, rules.telemetry, credentials, resources)
+			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set).WithEvents(events), envoy.API, rules.telemetry, credentials, resources)
 		case "resp":
 			f, err = openRESP(l, cfg, rules.set, backends, credentials, resources, numbers)
 		case "koala":
