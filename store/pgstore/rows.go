@@ -329,8 +329,11 @@ func (a *args) keys(rs *rows) []byte {
 	return a.end()[0]
 }
 
-// rows returns the keys and names of rows, as the parameters that make them.
+// rows returns the keys and names of rows, as the parameters that make them: arrays, unless there is one row.
 func (a *args) rows(rs *rows) [][]byte {
+	if len(rs.all) == 1 {
+		return a.of(rs.all[0].key[:], nameOf(rs.all[0].op))
+	}
 	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])

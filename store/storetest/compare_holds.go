@@ -156,10 +156,12 @@ func (r *holder) call() store.Call {
 	}
 	var c store.Call
 	c.Verb, c.Ops = r.random.call()
-	switch r.IntN(6) {
+	switch r.IntN(8) {
 	case 0: // any verb
 	case 1:
 		c.Verb = store.Record
+	case 2:
+		c.Verb = []store.Verb{store.Set, store.Unban}[r.IntN(2)]
 	default:
 		c.Verb = store.Take
 	}

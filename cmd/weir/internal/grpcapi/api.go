@@ -57,6 +57,10 @@ func (a *API) Methods() []grpcserver.Method {
 		{Name: "Denials", Need: access.Read, Serve: grpcserver.Unary(a.denials)},
 		{Name: "Events", Need: access.Read, Serve: a.events, ServerStreams: true},
 		{Name: "Rules", Need: access.Read, Serve: grpcserver.Unary(a.rules)},
+		{Name: "SetOverride", Need: access.Override, Serve: grpcserver.Unary(a.setOverride)},
+		{Name: "RemoveOverride", Need: access.Override, Serve: grpcserver.Unary(a.removeOverride)},
+		{Name: "Overrides", Need: access.Read, Serve: grpcserver.Unary(a.overrides)},
+		{Name: "Audit", Need: access.Admin, Serve: grpcserver.Unary(a.audit)},
 	}
 }
 

@@ -37,6 +37,8 @@ var scopes = map[string]access.Scope{
 	"DELETE /v1/overrides": access.Override,
 	"GET /v1/events":       access.Read,
 	"GET /v1/audit":        access.Admin,
+	"POST /v1/set":         access.Admin,
+	"POST /v1/unban":       access.Admin,
 	"DELETE /v1/usage":     access.Admin,
 
 	"GET /v1/openapi.yaml": access.None,

@@ -100,6 +100,8 @@ func New(namespaces *namespace.Set, c Config) *API {
 			http.MethodGet: {access.Read, a.overrides}, http.MethodPut: {access.Override, a.setOverride}, http.MethodDelete: {access.Override, a.removeOverride},
 		},
 		"/v1/events": {http.MethodGet: {access.Read, a.stream}},
+		"/v1/set":    {http.MethodPost: {access.Admin, a.setCount}},
+		"/v1/unban":  {http.MethodPost: {access.Admin, a.liftBan}},
 		"/v1/audit":  {http.MethodGet: {access.Admin, a.audit}},
 		"/v1/gate":   {"": {access.Decide, a.gate}},
 

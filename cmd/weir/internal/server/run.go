@@ -141,8 +141,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		}
 	}()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
+	forward := httpapi.New(rules.set, httpapi.Config{Auth: credentials.auth(at[1], access.ReachNamed), Resources: requests})
 	auth = credentials.auth(at[1], where.whole())
-	calls := newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes())
+	calls := newAdmin(rules, numbers, &ready, auth, forward, envoy.adminRoutes())
 	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.incomplete(), resources.shedding("admin"), calls, log)
 	if err != nil {
 		return err
