@@ -52,6 +52,9 @@ type Engine struct {
 	batches   sync.Pool  // of *batch, or empty
 	requested ruleSets   // that came with requests
 	records   records    // of requests with an idempotency key
+
+	lister hook.Lister // or nil
+	shared bool        // the store is not in this process
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
@@ -66,6 +69,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	e.records.namespace = o.namespace
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
+	e.lister, e.shared = hook.ListerOf(e.driver.Store), hooks.Memory == nil && hooks.SideStore == nil
 	e.seals = newSeals(hooks.Keyed, o.local)
 	e.calls.New = func() any { return new(call) }
 	if err := e.SetRules(rules); err != nil {

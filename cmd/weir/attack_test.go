@@ -121,6 +121,21 @@ func attacks() []attackRow {
 				_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 12), `"user":"`, fmt.Sprintf(`"user":"%d/%p/`, i, &i)))
 			}
 		}},
+		{"floods of overrides", 20, setting{}, func(a *target) {
+			for i := 0; a.on(); i++ {
+				body := fmt.Sprintf(`{"rule":"r1","attributes":{"user":"%d/%p/%s"},"limit":5,"note":%q}`, i, &i, strings.Repeat("x", 900), strings.Repeat("n", 250))
+				for _, method := range [...]string{http.MethodPut, http.MethodGet} {
+					req, _ := http.NewRequest(method, a.api+"/v1/overrides", strings.NewReader(body))
+					if resp, err := http.DefaultClient.Do(req); err == nil {
+						if resp.StatusCode == http.StatusOK && method == http.MethodPut {
+							a.made.Add(1)
+						}
+						_, _ = io.Copy(io.Discard, resp.Body)
+						resp.Body.Close()
+					}
+				}
+			}
+		}},
 		{"wrong tokens", 50, setting{token: true}, func(a *target) {
 			for a.on() {
 				req, _ := http.NewRequest(http.MethodPost, a.api+"/v1/take", strings.NewReader("{}"))

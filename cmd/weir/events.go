@@ -27,12 +27,12 @@ the connection breaks, the command connects again and continues after the last e
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := url.Values{}
-			for name, value := range map[string]string{"kind": strings.Join(kinds, ","), "rule": rule, "key": key} {
+			for name, value := range map[string]string{"kind": strings.Join(kinds, ","), "rule": rule, "key": key, "last_event_id": after} {
 				if value != "" {
 					q.Set(name, value)
 				}
 			}
-			return c.follow(cmd.Context(), "/v1/events?"+q.Encode(), after, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return c.follow(cmd.Context(), q, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	c.flags(cmd)
@@ -47,27 +47,28 @@ the connection breaks, the command connects again and continues after the last e
 // followWait is the wait before a stream is opened again.
 const followWait = 2 * time.Second
 
-// follow prints the events of a stream, which it opens again when it ends.
-func (c *client) follow(ctx context.Context, path, after string, out, errs io.Writer) error {
+// follow prints the events of a stream, which it opens again when it ends. An error ends it before the stream was open, and
+// is printed afterwards.
+func (c *client) follow(ctx context.Context, q url.Values, out, errs io.Writer) error {
+	last, said := q.Get("last_event_id"), ""
 	for opened := false; ; {
-		resp, via, err := c.send(ctx, http.MethodGet, path, http.NoBody, after)
+		resp, err := c.send(ctx, http.MethodGet, "/v1/events?"+q.Encode(), nil)
 		switch {
-		case err != nil && !opened:
-			return err
-		case err == nil && resp.StatusCode >= http.StatusMultipleChoices && (!opened || resp.StatusCode < http.StatusInternalServerError):
-			defer resp.Body.Close()
-			text, _ := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
-			return problem(resp.Request.URL.String(), resp.StatusCode, text)
-		case err == nil && resp.StatusCode == http.StatusOK:
-			opened = true
-			after, err = printEvents(resp.Body, after, out, errs)
-		}
-		if resp != nil {
+		case err == nil:
+			opened, said = true, ""
+			last, err = printEvents(resp.Body, last, out, errs)
 			_ = resp.Body.Close()
-			via.CloseIdleConnections()
+			if lost := (*outputError)(nil); errors.As(err, &lost) {
+				return lost.error
+			}
+		case !opened:
+			return err
+		case err.Error() != said && ctx.Err() == nil:
+			said = err.Error()
+			fmt.Fprintln(errs, message(err))
 		}
-		if lost := (*outputError)(nil); errors.As(err, &lost) {
-			return lost.error
+		if last != "" {
+			q.Set("last_event_id", last)
 		}
 		select {
 		case <-ctx.Done():

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
 )
 
 // Hooks are what a store offers. Fields are nil where it has no such thing.
@@ -53,6 +54,26 @@ type Keyed interface {
 	// RotateSecret makes a new secret for new receipts, in all stores on the same
 	// counters. The previous secret stays valid for keep, and older ones become invalid.
 	RotateSecret(ctx context.Context, keep time.Duration) error
+}
+
+// Lister is implemented by stores that can list the keys of a space.
+type Lister interface {
+	// Keys calls found for some of the keys in the space of op, with their states under
+	// its limit at one instant each. It begins behind the position after, nil at first, and
+	// returns the position to go on from, nil at the end. Keys that are there all the time
+	// are found, in some stores more than once. key is nil where the store does not have
+	// the key itself. States can have expired. found must not keep its arguments.
+	Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error)
+}
+
+// ListerOf returns how the keys of s are listed, or nil. It is apart from [Of] because
+// programs that list no keys should not link it.
+func ListerOf(s store.Store) Lister {
+	if l, ok := s.(Lister); ok {
+		return l
+	}
+	l, _ := Of(s).SideStore.(Lister) // of a data directory
+	return l
 }
 
 // Timed is implemented by stores whose calls have a time-out. A caller that may

@@ -29,7 +29,7 @@ type statements struct {
 	lock, make, read, write, lockOne, makeOne, readOne, writeOne statement
 
 	// Others are rare, and not prepared.
-	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, examine string
+	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, keys, examine string
 }
 
 // all returns the statements that lanes prepare.
@@ -167,6 +167,11 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		// Finds rows by the name or by the digits of the key.
 		inspect: named.Replace(`SELECT encode(key, 'hex')::text, name, state, expires, timestamptz_send(clock_timestamp())
 			FROM COUNTERS WHERE name = $1 OR key = $2::bytea ORDER BY key LIMIT 10`),
+
+		// Looks at some rows in the order of their keys, and returns what those have whose
+		// name begins with a prefix, and the time.
+		keys: named.Replace(`SELECT key, CASE WHEN starts_with(name, $2) THEN state END, CASE WHEN starts_with(name, $2) THEN name END,
+			timestamptz_send(clock_timestamp()) FROM COUNTERS WHERE key > $1::bytea ORDER BY key LIMIT ` + keysPage),
 
 		examine: named.Replace(examineSQL),
 

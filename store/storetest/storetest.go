@@ -103,6 +103,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"hits are set", setsHits},
 		{"a ban is lifted", liftsBans},
 		{"64 goroutines in flight", inFlightUnderLoad},
+		{"an export has each key", exportsKeys},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

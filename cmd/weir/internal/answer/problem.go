@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/overrides"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/export"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
@@ -95,6 +96,9 @@ var statuses = []struct {
 	status int
 }{
 	{weir.ErrUnknownRule, http.StatusNotFound},
+	{export.ErrNotKept, http.StatusConflict},
+	{export.ErrNoList, http.StatusConflict},
+	{export.ErrNoLevel, http.StatusConflict},
 	{run.ErrLarge, http.StatusRequestEntityTooLarge},
 	{overrides.ErrMeets, http.StatusConflict},
 	{overrides.ErrFull, http.StatusConflict},

@@ -40,6 +40,7 @@ var scopes = map[string]access.Scope{
 	"POST /v1/set":         access.Admin,
 	"POST /v1/unban":       access.Admin,
 	"DELETE /v1/usage":     access.Admin,
+	"GET /v1/export":       access.Read,
 
 	"GET /v1/openapi.yaml": access.None,
 }

@@ -103,6 +103,7 @@ func New(namespaces *namespace.Set, c Config) *API {
 		"/v1/set":    {http.MethodPost: {access.Admin, a.setCount}},
 		"/v1/unban":  {http.MethodPost: {access.Admin, a.liftBan}},
 		"/v1/audit":  {http.MethodGet: {access.Admin, a.audit}},
+		"/v1/export": {http.MethodGet: {access.Read, a.export}},
 		"/v1/gate":   {"": {access.Decide, a.gate}},
 
 		"/v1/openapi.yaml": {http.MethodGet: {access.None, describe}},

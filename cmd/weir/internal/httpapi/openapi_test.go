@@ -208,6 +208,8 @@ func TestOpenAPIStatuses(t *testing.T) {
 	for range 6 {
 		d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/gate?action=post&user=cat", nil))
 	}
+	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=page-views", nil))
+	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=llm-tokens&format=csv", nil))
 	d.Serve(t, plain, httptest.NewRequest(http.MethodDelete, "/v1/usage?rule=page-views&page=/new", nil))
 	hub := events.New(events.Config{Keep: 10, Near: 0.8, Log: slog.New(slog.DiscardHandler)})
 	hub.EndStreams()

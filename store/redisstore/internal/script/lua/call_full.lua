@@ -233,7 +233,7 @@ end
 local function give_back(o)
   if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
-  if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length or
+  if lasts(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length or
     o.id and is_undated(o) and (o.refunded or o.strikes == 0 and not o.noted) or
     o.id and o.noted and o.from < o.noted then
     return answer(o, before, before, 0)
@@ -299,8 +299,10 @@ local function open(v, k)
     o.plain.most = o.most
     o.now = o.plain.now
     forget_strikes(o)
-    if o.around and o.row.expires(o.plain) <= o.now then o.plain.raw = nil end
-    if o.row.expires(o.plain) <= o.now then drop_note(o) end
+    if lasts(o) <= o.now then
+      if o.around then o.plain.raw = nil end
+      drop_note(o)
+    end
     return o
   end
   if kind ~= 12 or string.byte(v, 3) ~= o.kind or not o.row.aged then return nil end
@@ -313,7 +315,7 @@ local function open(v, k)
   o.base = o.row.aged.open(base <= #v and cut(v, base), o.now, o.seen)
   forget_strikes(o)
   local alive = o.count > 0 and hold_at(o, #o.list - HOLD_SIZE + 1) > o.now
-  if not alive and expires_holding(o) <= o.now then
+  if not alive and lasts(o) <= o.now then
     anew(o)
     drop_note(o)
   end
