@@ -92,7 +92,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
-			e.observe(ctx, verbOf(item, &o), &item.Decision, failed, began)
+			e.observe(ctx, verbOf(item, &o), &item.Request, &item.Decision, failed, began)
 		}
 		c.reset()
 		e.calls.Put(c)

@@ -45,6 +45,7 @@ type Engine struct {
 	owned     bool // Close closes the store
 	namespace string
 	observer  Observer
+	holds     hook.HoldObserver // the observer, if it is one; or nil
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
@@ -64,6 +65,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
+	e.holds, _ = o.observer.(hook.HoldObserver)
 	e.records.namespace = o.namespace
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
@@ -186,17 +188,20 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	c.reset()
 	e.calls.Put(c)
 	if e.observer != nil {
-		e.observe(ctx, verb, d, err, began)
+		e.observe(ctx, verb, r, d, err, began)
 	}
 	return err
 }
 
 // observe calls the observer, which there is.
-func (e *Engine) observe(ctx context.Context, verb store.Verb, d *Decision, err error, began time.Time) {
+func (e *Engine) observe(ctx context.Context, verb store.Verb, r *Request, d *Decision, err error, began time.Time) {
 	if err != nil {
 		e.observer.Failed(ctx, verb, err)
-	} else {
-		e.observer.Decided(ctx, verb, d, time.Since(began))
+		return
+	}
+	e.observer.Decided(ctx, verb, d, time.Since(began))
+	if verb.NeedsReceipt() && e.holds != nil {
+		e.holds.Ended(verb, r.Receipt.Take.ID)
 	}
 }
 

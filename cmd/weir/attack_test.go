@@ -75,6 +75,19 @@ func attacks() []attackRow {
 				c.Close()
 			}
 		}},
+		{"event streams that nobody reads", 50, setting{}, func(a *target) {
+			for a.on() {
+				if c, err := net.Dial("tcp", a.addr); err == nil {
+					_, _ = io.WriteString(c, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+					body := `{"attributes":{"action":"post","user":"` + strconv.FormatInt(a.made.Add(1), 10) + `"},"hits":1000000}`
+					if resp, err := http.Post("http://"+a.addr+"/v1/take", "application/json", strings.NewReader(body)); err == nil {
+						_ = resp.Body.Close()
+					}
+					time.Sleep(50 * time.Millisecond)
+					c.Close()
+				}
+			}
+		}},
 		{"slow heads", 500, setting{}, func(a *target) {
 			for a.on() {
 				a.dribble("POST /v1/take HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 1000))

@@ -86,6 +86,13 @@ type Timed interface {
 	Within(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
+// HoldObserver is implemented by observers that also follow holds.
+type HoldObserver interface {
+	// Ended is called after Decided for a settle, a cancel or a renewal, with the id of the take. It is
+	// called whether the hold was found or not.
+	Ended(verb store.Verb, id [12]byte)
+}
+
 // SideStore stores named blobs of a program with the counters of a store, for the next
 // process.
 type SideStore interface {

@@ -2852,6 +2852,161 @@ func (x *DenialsResponse) GetDegraded() bool {
 	return false
 }
 
+// EventsRequest selects events.
+type EventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only events of these kinds, such as "denied". Empty: all.
+	Kinds []string `protobuf:"bytes,1,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Only events of this rule. Empty: of all rules.
+	Rule string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Only events of this key. Empty: of all keys.
+	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// Begin after the event with this id. Empty: with what happens next.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsRequest) Reset() {
+	*x = EventsRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsRequest) ProtoMessage() {}
+
+func (x *EventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
+func (*EventsRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *EventsRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *EventsRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *EventsRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *EventsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// EventsResponse is one event, or a gap between two.
+type EventsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Other events are missing before this one.
+	Gap bool `protobuf:"varint,1,opt,name=gap,proto3" json:"gap,omitempty"`
+	// How many; 0 if that is not known.
+	Missed int64 `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The id of the event. Empty: this is only a gap.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	// The kind of the event.
+	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The event in JSON, as CloudEvents 1.0 describes it.
+	Json          []byte `protobuf:"bytes,5,opt,name=json,proto3" json:"json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsResponse) Reset() {
+	*x = EventsResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsResponse) ProtoMessage() {}
+
+func (x *EventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsResponse.ProtoReflect.Descriptor instead.
+func (*EventsResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *EventsResponse) GetGap() bool {
+	if x != nil {
+		return x.Gap
+	}
+	return false
+}
+
+func (x *EventsResponse) GetMissed() int64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *EventsResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *EventsResponse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *EventsResponse) GetJson() []byte {
+	if x != nil {
+		return x.Json
+	}
+	return nil
+}
+
 // Denial is one take that one rule denied.
 type Denial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2887,7 +3042,7 @@ type Denial struct {
 
 func (x *Denial) Reset() {
 	*x = Denial{}
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +3054,7 @@ func (x *Denial) String() string {
 func (*Denial) ProtoMessage() {}
 
 func (x *Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +3067,7 @@ func (x *Denial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denial.ProtoReflect.Descriptor instead.
 func (*Denial) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Denial) GetTime() *timestamppb.Timestamp {
@@ -3033,7 +3188,7 @@ type Override struct {
 
 func (x *Override) Reset() {
 	*x = Override{}
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3045,7 +3200,7 @@ func (x *Override) String() string {
 func (*Override) ProtoMessage() {}
 
 func (x *Override) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3058,7 +3213,7 @@ func (x *Override) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Override.ProtoReflect.Descriptor instead.
 func (*Override) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Override) GetRule() string {
@@ -3135,7 +3290,7 @@ type SetOverrideRequest struct {
 
 func (x *SetOverrideRequest) Reset() {
 	*x = SetOverrideRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3302,7 @@ func (x *SetOverrideRequest) String() string {
 func (*SetOverrideRequest) ProtoMessage() {}
 
 func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3315,7 @@ func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOverrideRequest.ProtoReflect.Descriptor instead.
 func (*SetOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetOverrideRequest) GetOverride() *Override {
@@ -3181,7 +3336,7 @@ type SetOverrideResponse struct {
 
 func (x *SetOverrideResponse) Reset() {
 	*x = SetOverrideResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3193,7 +3348,7 @@ func (x *SetOverrideResponse) String() string {
 func (*SetOverrideResponse) ProtoMessage() {}
 
 func (x *SetOverrideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3206,7 +3361,7 @@ func (x *SetOverrideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOverrideResponse.ProtoReflect.Descriptor instead.
 func (*SetOverrideResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SetOverrideResponse) GetOverride() *Override {
@@ -3229,7 +3384,7 @@ type RemoveOverrideRequest struct {
 
 func (x *RemoveOverrideRequest) Reset() {
 	*x = RemoveOverrideRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3241,7 +3396,7 @@ func (x *RemoveOverrideRequest) String() string {
 func (*RemoveOverrideRequest) ProtoMessage() {}
 
 func (x *RemoveOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3254,7 +3409,7 @@ func (x *RemoveOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOverrideRequest.ProtoReflect.Descriptor instead.
 func (*RemoveOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RemoveOverrideRequest) GetRule() string {
@@ -3280,7 +3435,7 @@ type RemoveOverrideResponse struct {
 
 func (x *RemoveOverrideResponse) Reset() {
 	*x = RemoveOverrideResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3292,7 +3447,7 @@ func (x *RemoveOverrideResponse) String() string {
 func (*RemoveOverrideResponse) ProtoMessage() {}
 
 func (x *RemoveOverrideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3305,7 +3460,7 @@ func (x *RemoveOverrideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOverrideResponse.ProtoReflect.Descriptor instead.
 func (*RemoveOverrideResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
 }
 
 // OverridesRequest selects overrides.
@@ -3321,7 +3476,7 @@ type OverridesRequest struct {
 
 func (x *OverridesRequest) Reset() {
 	*x = OverridesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3333,7 +3488,7 @@ func (x *OverridesRequest) String() string {
 func (*OverridesRequest) ProtoMessage() {}
 
 func (x *OverridesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3346,7 +3501,7 @@ func (x *OverridesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridesRequest.ProtoReflect.Descriptor instead.
 func (*OverridesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *OverridesRequest) GetRule() string {
@@ -3378,7 +3533,7 @@ type OverridesResponse struct {
 
 func (x *OverridesResponse) Reset() {
 	*x = OverridesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3390,7 +3545,7 @@ func (x *OverridesResponse) String() string {
 func (*OverridesResponse) ProtoMessage() {}
 
 func (x *OverridesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3403,7 +3558,7 @@ func (x *OverridesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridesResponse.ProtoReflect.Descriptor instead.
 func (*OverridesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *OverridesResponse) GetOverrides() []*Override {
@@ -3440,7 +3595,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3452,7 +3607,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3465,7 +3620,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *AuditRequest) GetN() int32 {
@@ -3495,7 +3650,7 @@ type AuditResponse struct {
 
 func (x *AuditResponse) Reset() {
 	*x = AuditResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3507,7 +3662,7 @@ func (x *AuditResponse) String() string {
 func (*AuditResponse) ProtoMessage() {}
 
 func (x *AuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3520,7 +3675,7 @@ func (x *AuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditResponse.ProtoReflect.Descriptor instead.
 func (*AuditResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *AuditResponse) GetEntries() []*AuditEntry {
@@ -3562,7 +3717,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3574,7 +3729,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3587,7 +3742,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -3655,7 +3810,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3667,7 +3822,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3680,7 +3835,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{51}
 }
 
 // RulesResponse is the rules in force.
@@ -3700,7 +3855,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[50]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3712,7 +3867,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[50]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3725,7 +3880,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RulesResponse) GetFile() string {
@@ -3804,7 +3959,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_weir_v1_weir_proto_msgTypes[51]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3816,7 +3971,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[51]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3829,7 +3984,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{51}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Rule) GetName() string {
@@ -3986,7 +4141,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_weir_v1_weir_proto_msgTypes[52]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3998,7 +4153,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[52]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4011,7 +4166,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{52}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Quota) GetValue() int64 {
@@ -4073,7 +4228,7 @@ type Ban struct {
 
 func (x *Ban) Reset() {
 	*x = Ban{}
-	mi := &file_weir_v1_weir_proto_msgTypes[53]
+	mi := &file_weir_v1_weir_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +4240,7 @@ func (x *Ban) String() string {
 func (*Ban) ProtoMessage() {}
 
 func (x *Ban) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[53]
+	mi := &file_weir_v1_weir_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4253,7 @@ func (x *Ban) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ban.ProtoReflect.Descriptor instead.
 func (*Ban) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{53}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Ban) GetFor() *durationpb.Duration {
@@ -4389,7 +4544,18 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\adenials\x18\x01 \x03(\v2\x0f.weir.v1.DenialR\adenials\x122\n" +
 	"\x06oldest\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06oldest\x12\x18\n" +
 	"\adropped\x18\x03 \x01(\x03R\adropped\x12\x1a\n" +
-	"\bdegraded\x18\x04 \x01(\bR\bdegraded\"\xa6\x03\n" +
+	"\bdegraded\x18\x04 \x01(\bR\bdegraded\"a\n" +
+	"\rEventsRequest\x12\x14\n" +
+	"\x05kinds\x18\x01 \x03(\tR\x05kinds\x12\x12\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\"r\n" +
+	"\x0eEventsResponse\x12\x10\n" +
+	"\x03gap\x18\x01 \x01(\bR\x03gap\x12\x16\n" +
+	"\x06missed\x18\x02 \x01(\x03R\x06missed\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04json\x18\x05 \x01(\fR\x04json\"\xa6\x03\n" +
 	"\x06Denial\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x10\n" +
@@ -4529,7 +4695,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fRULE_KIND_LIMIT\x10\x01\x12\x15\n" +
 	"\x11RULE_KIND_TRIGGER\x10\x02\x12\x15\n" +
 	"\x11RULE_KIND_COUNTER\x10\x03\x12\x15\n" +
-	"\x11RULE_KIND_VERDICT\x10\x042\x87\t\n" +
+	"\x11RULE_KIND_VERDICT\x10\x042\xc4\t\n" +
 	"\vWeirService\x123\n" +
 	"\x04Take\x12\x14.weir.v1.TakeRequest\x1a\x15.weir.v1.TakeResponse\x126\n" +
 	"\x05Check\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x129\n" +
@@ -4544,7 +4710,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05Usage\x12\x15.weir.v1.UsageRequest\x1a\x16.weir.v1.UsageResponse\x129\n" +
 	"\x06Forget\x12\x16.weir.v1.ForgetRequest\x1a\x17.weir.v1.ForgetResponse\x120\n" +
 	"\x03Top\x12\x13.weir.v1.TopRequest\x1a\x14.weir.v1.TopResponse\x12<\n" +
-	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x126\n" +
+	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x12;\n" +
+	"\x06Events\x12\x16.weir.v1.EventsRequest\x1a\x17.weir.v1.EventsResponse0\x01\x126\n" +
 	"\x05Rules\x12\x15.weir.v1.RulesRequest\x1a\x16.weir.v1.RulesResponse\x12H\n" +
 	"\vSetOverride\x12\x1b.weir.v1.SetOverrideRequest\x1a\x1c.weir.v1.SetOverrideResponse\x12Q\n" +
 	"\x0eRemoveOverride\x12\x1e.weir.v1.RemoveOverrideRequest\x1a\x1f.weir.v1.RemoveOverrideResponse\x12B\n" +
@@ -4564,7 +4731,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Verb)(0),                      // 0: weir.v1.Verb
 	(RuleKind)(0),                  // 1: weir.v1.RuleKind
@@ -4606,58 +4773,60 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*TopKey)(nil),                 // 37: weir.v1.TopKey
 	(*DenialsRequest)(nil),         // 38: weir.v1.DenialsRequest
 	(*DenialsResponse)(nil),        // 39: weir.v1.DenialsResponse
-	(*Denial)(nil),                 // 40: weir.v1.Denial
-	(*Override)(nil),               // 41: weir.v1.Override
-	(*SetOverrideRequest)(nil),     // 42: weir.v1.SetOverrideRequest
-	(*SetOverrideResponse)(nil),    // 43: weir.v1.SetOverrideResponse
-	(*RemoveOverrideRequest)(nil),  // 44: weir.v1.RemoveOverrideRequest
-	(*RemoveOverrideResponse)(nil), // 45: weir.v1.RemoveOverrideResponse
-	(*OverridesRequest)(nil),       // 46: weir.v1.OverridesRequest
-	(*OverridesResponse)(nil),      // 47: weir.v1.OverridesResponse
-	(*AuditRequest)(nil),           // 48: weir.v1.AuditRequest
-	(*AuditResponse)(nil),          // 49: weir.v1.AuditResponse
-	(*AuditEntry)(nil),             // 50: weir.v1.AuditEntry
-	(*RulesRequest)(nil),           // 51: weir.v1.RulesRequest
-	(*RulesResponse)(nil),          // 52: weir.v1.RulesResponse
-	(*Rule)(nil),                   // 53: weir.v1.Rule
-	(*Quota)(nil),                  // 54: weir.v1.Quota
-	(*Ban)(nil),                    // 55: weir.v1.Ban
-	nil,                            // 56: weir.v1.TakeRequest.AttributesEntry
-	nil,                            // 57: weir.v1.CheckRequest.AttributesEntry
-	nil,                            // 58: weir.v1.RecordRequest.AttributesEntry
-	nil,                            // 59: weir.v1.RefundRequest.AttributesEntry
-	nil,                            // 60: weir.v1.SettleRequest.AttributesEntry
-	nil,                            // 61: weir.v1.CancelRequest.AttributesEntry
-	nil,                            // 62: weir.v1.RenewRequest.AttributesEntry
-	nil,                            // 63: weir.v1.Request.AttributesEntry
-	nil,                            // 64: weir.v1.ExplainRequest.AttributesEntry
-	nil,                            // 65: weir.v1.UsageRequest.AttributesEntry
-	nil,                            // 66: weir.v1.ForgetRequest.AttributesEntry
-	nil,                            // 67: weir.v1.DenialsRequest.AttributesEntry
-	nil,                            // 68: weir.v1.Override.AttributesEntry
-	nil,                            // 69: weir.v1.RemoveOverrideRequest.AttributesEntry
-	nil,                            // 70: weir.v1.AuditEntry.AttributesEntry
-	nil,                            // 71: weir.v1.Rule.NetworksEntry
-	nil,                            // 72: weir.v1.Rule.FeedbackEntry
-	nil,                            // 73: weir.v1.Quota.CasesEntry
-	(*durationpb.Duration)(nil),    // 74: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 75: google.protobuf.Timestamp
+	(*EventsRequest)(nil),          // 40: weir.v1.EventsRequest
+	(*EventsResponse)(nil),         // 41: weir.v1.EventsResponse
+	(*Denial)(nil),                 // 42: weir.v1.Denial
+	(*Override)(nil),               // 43: weir.v1.Override
+	(*SetOverrideRequest)(nil),     // 44: weir.v1.SetOverrideRequest
+	(*SetOverrideResponse)(nil),    // 45: weir.v1.SetOverrideResponse
+	(*RemoveOverrideRequest)(nil),  // 46: weir.v1.RemoveOverrideRequest
+	(*RemoveOverrideResponse)(nil), // 47: weir.v1.RemoveOverrideResponse
+	(*OverridesRequest)(nil),       // 48: weir.v1.OverridesRequest
+	(*OverridesResponse)(nil),      // 49: weir.v1.OverridesResponse
+	(*AuditRequest)(nil),           // 50: weir.v1.AuditRequest
+	(*AuditResponse)(nil),          // 51: weir.v1.AuditResponse
+	(*AuditEntry)(nil),             // 52: weir.v1.AuditEntry
+	(*RulesRequest)(nil),           // 53: weir.v1.RulesRequest
+	(*RulesResponse)(nil),          // 54: weir.v1.RulesResponse
+	(*Rule)(nil),                   // 55: weir.v1.Rule
+	(*Quota)(nil),                  // 56: weir.v1.Quota
+	(*Ban)(nil),                    // 57: weir.v1.Ban
+	nil,                            // 58: weir.v1.TakeRequest.AttributesEntry
+	nil,                            // 59: weir.v1.CheckRequest.AttributesEntry
+	nil,                            // 60: weir.v1.RecordRequest.AttributesEntry
+	nil,                            // 61: weir.v1.RefundRequest.AttributesEntry
+	nil,                            // 62: weir.v1.SettleRequest.AttributesEntry
+	nil,                            // 63: weir.v1.CancelRequest.AttributesEntry
+	nil,                            // 64: weir.v1.RenewRequest.AttributesEntry
+	nil,                            // 65: weir.v1.Request.AttributesEntry
+	nil,                            // 66: weir.v1.ExplainRequest.AttributesEntry
+	nil,                            // 67: weir.v1.UsageRequest.AttributesEntry
+	nil,                            // 68: weir.v1.ForgetRequest.AttributesEntry
+	nil,                            // 69: weir.v1.DenialsRequest.AttributesEntry
+	nil,                            // 70: weir.v1.Override.AttributesEntry
+	nil,                            // 71: weir.v1.RemoveOverrideRequest.AttributesEntry
+	nil,                            // 72: weir.v1.AuditEntry.AttributesEntry
+	nil,                            // 73: weir.v1.Rule.NetworksEntry
+	nil,                            // 74: weir.v1.Rule.FeedbackEntry
+	nil,                            // 75: weir.v1.Quota.CasesEntry
+	(*durationpb.Duration)(nil),    // 76: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 77: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	56,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
-	74,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
-	57,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	58,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
-	74,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
-	59,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
-	74,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
-	60,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
-	74,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
-	61,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
-	62,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
-	63,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
+	58,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
+	76,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
+	59,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	60,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
+	76,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
+	61,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
+	76,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
+	62,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
+	76,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
+	63,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
+	64,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
+	65,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
 	0,   // 12: weir.v1.Request.verb:type_name -> weir.v1.Verb
-	74,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
+	76,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
 	17,  // 14: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
 	17,  // 15: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
 	17,  // 16: weir.v1.RecordResponse.decision:type_name -> weir.v1.Decision
@@ -4665,69 +4834,69 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	17,  // 18: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
 	17,  // 19: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
 	17,  // 20: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
-	74,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
+	76,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
 	18,  // 22: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
-	74,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
+	76,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
 	1,   // 24: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
-	74,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
-	74,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
-	75,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
+	76,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
+	76,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
+	77,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
 	9,   // 28: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
 	21,  // 29: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
 	17,  // 30: weir.v1.Answer.decision:type_name -> weir.v1.Decision
 	22,  // 31: weir.v1.Answer.problem:type_name -> weir.v1.Problem
-	74,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	76,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
 	9,   // 33: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
-	74,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
+	76,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
 	21,  // 35: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
 	22,  // 36: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
-	64,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
+	66,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
 	17,  // 38: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
 	27,  // 39: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
 	1,   // 40: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
 	18,  // 41: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
-	65,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
+	67,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
 	18,  // 43: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
 	30,  // 44: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
-	75,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
-	74,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
-	66,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
+	77,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
+	76,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
+	68,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
 	35,  // 48: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
 	1,   // 49: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
-	75,  // 50: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
+	77,  // 50: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
 	36,  // 51: weir.v1.TopRule.used:type_name -> weir.v1.TopList
 	36,  // 52: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
 	37,  // 53: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
-	67,  // 54: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
-	75,  // 55: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
-	40,  // 56: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
-	75,  // 57: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
-	75,  // 58: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
-	75,  // 59: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
-	74,  // 60: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
-	68,  // 61: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
-	75,  // 62: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
-	75,  // 63: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
-	41,  // 64: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
-	41,  // 65: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
-	69,  // 66: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
-	41,  // 67: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
-	75,  // 68: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
-	50,  // 69: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
-	75,  // 70: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	70,  // 71: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
-	75,  // 72: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
-	53,  // 73: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
+	69,  // 54: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
+	77,  // 55: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
+	42,  // 56: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
+	77,  // 57: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
+	77,  // 58: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
+	77,  // 59: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
+	76,  // 60: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
+	70,  // 61: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
+	77,  // 62: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
+	77,  // 63: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
+	43,  // 64: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
+	43,  // 65: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
+	71,  // 66: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
+	43,  // 67: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
+	77,  // 68: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
+	52,  // 69: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
+	77,  // 70: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	72,  // 71: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
+	77,  // 72: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
+	55,  // 73: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
 	1,   // 74: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
-	71,  // 75: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
-	54,  // 76: weir.v1.Rule.limit:type_name -> weir.v1.Quota
-	74,  // 77: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
-	55,  // 78: weir.v1.Rule.ban:type_name -> weir.v1.Ban
-	72,  // 79: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
-	73,  // 80: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
-	74,  // 81: weir.v1.Ban.for:type_name -> google.protobuf.Duration
-	74,  // 82: weir.v1.Ban.most:type_name -> google.protobuf.Duration
-	74,  // 83: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
+	73,  // 75: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
+	56,  // 76: weir.v1.Rule.limit:type_name -> weir.v1.Quota
+	76,  // 77: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
+	57,  // 78: weir.v1.Rule.ban:type_name -> weir.v1.Ban
+	74,  // 79: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
+	75,  // 80: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
+	76,  // 81: weir.v1.Ban.for:type_name -> google.protobuf.Duration
+	76,  // 82: weir.v1.Ban.most:type_name -> google.protobuf.Duration
+	76,  // 83: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
 	2,   // 84: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
 	3,   // 85: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
 	4,   // 86: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
@@ -4742,32 +4911,34 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	31,  // 95: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
 	33,  // 96: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
 	38,  // 97: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
-	51,  // 98: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
-	42,  // 99: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
-	44,  // 100: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
-	46,  // 101: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
-	48,  // 102: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
-	10,  // 103: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
-	11,  // 104: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
-	12,  // 105: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
-	13,  // 106: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
-	14,  // 107: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
-	15,  // 108: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
-	16,  // 109: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
-	20,  // 110: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
-	24,  // 111: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
-	26,  // 112: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
-	29,  // 113: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
-	32,  // 114: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
-	34,  // 115: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
-	39,  // 116: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
-	52,  // 117: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
-	43,  // 118: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
-	45,  // 119: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
-	47,  // 120: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
-	49,  // 121: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
-	103, // [103:122] is the sub-list for method output_type
-	84,  // [84:103] is the sub-list for method input_type
+	40,  // 98: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
+	53,  // 99: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
+	44,  // 100: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
+	46,  // 101: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
+	48,  // 102: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
+	50,  // 103: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
+	10,  // 104: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
+	11,  // 105: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
+	12,  // 106: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
+	13,  // 107: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
+	14,  // 108: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
+	15,  // 109: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
+	16,  // 110: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
+	20,  // 111: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
+	24,  // 112: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
+	26,  // 113: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
+	29,  // 114: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
+	32,  // 115: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
+	34,  // 116: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
+	39,  // 117: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
+	41,  // 118: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
+	54,  // 119: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
+	45,  // 120: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
+	47,  // 121: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
+	49,  // 122: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
+	51,  // 123: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
+	104, // [104:124] is the sub-list for method output_type
+	84,  // [84:104] is the sub-list for method input_type
 	84,  // [84:84] is the sub-list for extension type_name
 	84,  // [84:84] is the sub-list for extension extendee
 	0,   // [0:84] is the sub-list for field type_name
@@ -4792,14 +4963,14 @@ func file_weir_v1_weir_proto_init() {
 		(*Answer_Problem)(nil),
 	}
 	file_weir_v1_weir_proto_msgTypes[23].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[52].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   72,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

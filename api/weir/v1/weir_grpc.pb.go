@@ -43,6 +43,7 @@ const (
 	WeirService_Forget_FullMethodName         = "/weir.v1.WeirService/Forget"
 	WeirService_Top_FullMethodName            = "/weir.v1.WeirService/Top"
 	WeirService_Denials_FullMethodName        = "/weir.v1.WeirService/Denials"
+	WeirService_Events_FullMethodName         = "/weir.v1.WeirService/Events"
 	WeirService_Rules_FullMethodName          = "/weir.v1.WeirService/Rules"
 	WeirService_SetOverride_FullMethodName    = "/weir.v1.WeirService/SetOverride"
 	WeirService_RemoveOverride_FullMethodName = "/weir.v1.WeirService/RemoveOverride"
@@ -88,6 +89,8 @@ type WeirServiceClient interface {
 	Top(ctx context.Context, in *TopRequest, opts ...grpc.CallOption) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
 	Denials(ctx context.Context, in *DenialsRequest, opts ...grpc.CallOption) (*DenialsResponse, error)
+	// Events sends events as they happen, until the caller or the service ends the stream.
+	Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EventsResponse], error)
 	// Rules shows the rules in force.
 	Rules(ctx context.Context, in *RulesRequest, opts ...grpc.CallOption) (*RulesResponse, error)
 	// SetOverride gives certain keys of a rule another limit, on all instances within a second.
@@ -251,6 +254,25 @@ func (c *weirServiceClient) Denials(ctx context.Context, in *DenialsRequest, opt
 	return out, nil
 }
 
+func (c *weirServiceClient) Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EventsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WeirService_ServiceDesc.Streams[1], WeirService_Events_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[EventsRequest, EventsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeirService_EventsClient = grpc.ServerStreamingClient[EventsResponse]
+
 func (c *weirServiceClient) Rules(ctx context.Context, in *RulesRequest, opts ...grpc.CallOption) (*RulesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RulesResponse)
@@ -339,6 +361,8 @@ type WeirServiceServer interface {
 	Top(context.Context, *TopRequest) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
 	Denials(context.Context, *DenialsRequest) (*DenialsResponse, error)
+	// Events sends events as they happen, until the caller or the service ends the stream.
+	Events(*EventsRequest, grpc.ServerStreamingServer[EventsResponse]) error
 	// Rules shows the rules in force.
 	Rules(context.Context, *RulesRequest) (*RulesResponse, error)
 	// SetOverride gives certain keys of a rule another limit, on all instances within a second.
@@ -400,6 +424,9 @@ func (UnimplementedWeirServiceServer) Top(context.Context, *TopRequest) (*TopRes
 }
 func (UnimplementedWeirServiceServer) Denials(context.Context, *DenialsRequest) (*DenialsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Denials not implemented")
+}
+func (UnimplementedWeirServiceServer) Events(*EventsRequest, grpc.ServerStreamingServer[EventsResponse]) error {
+	return status.Error(codes.Unimplemented, "method Events not implemented")
 }
 func (UnimplementedWeirServiceServer) Rules(context.Context, *RulesRequest) (*RulesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rules not implemented")
@@ -678,6 +705,17 @@ func _WeirService_Denials_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WeirService_Events_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(EventsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WeirServiceServer).Events(m, &grpc.GenericServerStream[EventsRequest, EventsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeirService_EventsServer = grpc.ServerStreamingServer[EventsResponse]
+
 func _WeirService_Rules_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RulesRequest)
 	if err := dec(in); err != nil {
@@ -854,6 +892,11 @@ var WeirService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _WeirService_Decide_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Events",
+			Handler:       _WeirService_Events_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "weir/v1/weir.proto",

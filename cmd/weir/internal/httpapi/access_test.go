@@ -35,6 +35,7 @@ var scopes = map[string]access.Scope{
 	"GET /v1/overrides":    access.Read,
 	"PUT /v1/overrides":    access.Override,
 	"DELETE /v1/overrides": access.Override,
+	"GET /v1/events":       access.Read,
 	"GET /v1/audit":        access.Admin,
 	"POST /v1/set":         access.Admin,
 	"POST /v1/unban":       access.Admin,

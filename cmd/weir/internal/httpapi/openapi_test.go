@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/apitest"
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	registers "github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -222,6 +224,14 @@ func TestOpenAPIStatuses(t *testing.T) {
 	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=page-views", nil))
 	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=llm-tokens&format=csv", nil))
 	d.Serve(t, plain, httptest.NewRequest(http.MethodDelete, "/v1/usage?rule=page-views&page=/new", nil))
+	hub := events.New(events.Config{Keep: 10, Near: 0.8, Log: slog.New(slog.DiscardHandler)})
+	hub.EndStreams()
+	ended := described(t, d, httpapi.Config{Events: hub})
+	d.Serve(t, ended, httptest.NewRequest(http.MethodGet, "/v1/events", nil)) // 503
+	hub = events.New(events.Config{Keep: 10, Near: 0.8, Log: slog.New(slog.DiscardHandler)})
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	d.Serve(t, described(t, d, httpapi.Config{Events: hub}), httptest.NewRequestWithContext(gone, http.MethodGet, "/v1/events?kind=denied,ban&rule=a&key=b", nil))
 	replay(t, d, described(t, d, httpapi.Config{}), "")
 	pairs, _ := scripttest.NewEngine(t, "rules: [{name: pairs, per: [a, b], limit: 1, window: 1h}]", func() window.Instant { return 0 })
 	two := httpapi.New(namespace.NewSet(keeping(namespace.New(namespace.Default, pairs, 0, nil), time.Now)), httpapi.Config{})
