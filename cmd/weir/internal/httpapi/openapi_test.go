@@ -192,7 +192,7 @@ func TestOpenAPIStatuses(t *testing.T) {
 		if !gate {
 			send(403, plain, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
 		}
-		if d.Has(e.Method, path, 409) {
+		if e.Method == http.MethodPost && d.Has(e.Method, path, 409) {
 			with := func(attributes string) func(*http.Request) {
 				body := strings.Replace(e.Body, "{", `{"idempotency_key":"k","idempotency_for":60,`, 1)
 				body = strings.Replace(body, `"attributes":{`, `"attributes":{`+attributes, 1)
