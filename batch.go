@@ -88,6 +88,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 		}
 		if failed == nil {
 			writeDecision(&item.Decision, &c.plan, &c.first, admitted)
+			item.Decision.Replayed = c.replayed()
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
@@ -131,6 +132,9 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 		c := b.engine.calls.Get().(*call)
 		b.calls = append(b.calls, c)
 		err := c.read(by, verbOf(item, o), &item.Request)
+		if err == nil && item.Request.isOnce() {
+			err = c.prepareOnce(&b.engine.records, verbOf(item, o), &item.Request, o)
+		}
 		if err == nil {
 			err = c.makePlan(&item.Request, &b.engine.seals)
 		}
@@ -161,7 +165,9 @@ func (b *batch) run(ctx context.Context) {
 			switch {
 			case item.Err != nil:
 			case len(c.first.Ops) > 0:
-				tasks = append(tasks, &c.first)
+				if item.Err = c.beginOnce(); item.Err == nil {
+					tasks = append(tasks, &c.first)
+				}
 			default:
 				c.first.Denied, item.Err = -1, done
 			}
@@ -175,6 +181,7 @@ func (b *batch) run(ctx context.Context) {
 			if c.first.Err != nil {
 				item.Err = c.failed()
 			}
+			c.endOnce()
 			if item.Err == nil && len(c.second.Ops) > 0 {
 				c.finish(d, c.first.IsDenied())
 			}

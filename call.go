@@ -22,6 +22,7 @@ type call struct {
 	first  drive.Task // the ops that are decided in one step
 	second drive.Task // the ops that wait for the outcome of first
 	ids    ids
+	once   *onceCall // of a request with an idempotency key; nil: it has none
 }
 
 // read reads r, and finds the rules that match it.
@@ -93,13 +94,17 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r
 			return err
 		}
 		c.first.Denied = -1
+	} else if err := c.beginOnce(); err != nil {
+		return err
 	} else if driver.Run(ctx, &c.first, nil); c.first.Err != nil {
 		return c.failed()
 	}
+	c.endOnce()
 	if len(c.second.Ops) > 0 {
 		c.finish(driver, c.first.IsDenied())
 	}
 	writeDecision(d, &c.plan, &c.first, true)
+	d.Replayed = c.replayed()
 	return nil
 }
 
@@ -136,6 +141,9 @@ func (c *call) finish(d *drive.Driver, denied bool) {
 			c.second.Ops[i].N = 0
 		}
 	}
+	if c.once != nil {
+		c.second.Once = &c.once.second
+	}
 	// What was admitted counts, also when the caller has gone meanwhile.
 	d.Run(context.Background(), &c.second, nil)
 	switch {
@@ -162,6 +170,10 @@ func (c *call) degrade(err error, reason store.Reason) {
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
 	p := &c.plan
+	if c.once != nil {
+		c.once.release(c.first.Err != nil)
+		c.once = nil
+	}
 	if c.first.Policies != nil { // c was planned
 		p.First.List, p.First.Of = c.first.Ops, c.first.Of // which may have grown
 		c.first.Reset()

@@ -61,6 +61,10 @@ type Decision struct {
 	// is zero.
 	Hold time.Duration
 
+	// Replayed reports whether this is the answer to an earlier request with the same
+	// [Request.IdempotencyKey], so that this request has counted nothing.
+	Replayed bool
+
 	// Degraded reports whether the store could not answer for some rule, so that
 	// the rule's outage policy decided instead.
 	Degraded bool
@@ -78,7 +82,7 @@ type Decision struct {
 func (d *Decision) reset() {
 	d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, "", "", 0, ""
 	d.Usages, d.Verdicts, d.Triggered = d.Usages[:0], d.Verdicts[:0], d.Triggered[:0]
-	d.Receipt, d.Hold, d.Unmatched, d.Degraded, d.DegradedReason, d.Rules = Receipt{}, 0, false, false, "", nil
+	d.Receipt, d.Hold, d.Unmatched, d.Replayed, d.Degraded, d.DegradedReason, d.Rules = Receipt{}, 0, false, false, false, "", nil
 }
 
 // Usage holds the numbers of one rule for one key.

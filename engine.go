@@ -51,8 +51,9 @@ type Engine struct {
 	batches   sync.Pool  // of *batch, or empty
 	requested ruleSets   // that came with requests
 
-	lister hook.Lister // or nil
-	shared bool        // the store is not in this process
+	lister  hook.Lister // or nil
+	shared  bool        // the store is not in this process
+	records records     // of requests with an idempotency key
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
@@ -63,6 +64,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
+	e.records.namespace = o.namespace
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
 	e.lister, e.shared = hook.ListerOf(e.driver.Store), hooks.Memory == nil && hooks.SideStore == nil
@@ -175,7 +177,10 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	}
 	d.reset()
 	c := e.calls.Get().(*call)
-	if err = c.read(rules, verb, r); err == nil {
+	if err = c.read(rules, verb, r); err == nil && r.isOnce() {
+		err = c.prepareOnce(&e.records, verb, r, o)
+	}
+	if err == nil {
 		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 	}
 	c.reset()

@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"time"
+
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
@@ -41,6 +43,14 @@ type Request struct {
 	// the same limits: the engine prepares each set once, and remembers a few
 	// thousand.
 	Rules *rule.Set
+
+	// IdempotencyKey, if it is not empty, makes a take, a record, a refund or a settle count once: the same request
+	// with the same key gets the answer of the first one, and counts nothing. It has 1 to 128 bytes, such
+	// as a random UUID. The same key with another request is [store.ErrConflict]. The store keeps the answer,
+	// for IdempotencyFor: 10 minutes if that is 0, and at most 24 hours. A key without a rule that counts does
+	// nothing.
+	IdempotencyKey string
+	IdempotencyFor time.Duration
 
 	// Final makes a take hold nothing: it gets no receipt. Its hits are final at
 	// once, and it does not match rules with a held window, which count only what

@@ -90,7 +90,7 @@ func readDecision(m *weirv1.Decision, d *weir.Decision) (err error) {
 }
 
 func usageOf(m *weirv1.RuleUsage) weir.Usage {
-	u := weir.Usage{Rule: m.GetRule(), Kind: kindOf(m.GetKind()), Key: m.GetKey(), Shadow: m.GetShadow(), Hits: m.GetHits()}
+	u := weir.Usage{Rule: m.GetRule(), Kind: kindOf(m.GetKind()), Key: m.GetKey(), Shadow: m.GetShadow(), Hits: m.GetHits(), Overridden: m.GetOverride()}
 	u.Result = window.Result{
 		Allowed: m.GetAllowed(), Held: m.GetHeld(), Banned: m.GetBanned(), Struck: m.GetStruck(),
 		Quota: window.Unlimited, Used: m.GetUsed(), Before: m.GetBefore(), Remaining: window.Unlimited,

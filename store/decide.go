@@ -6,25 +6,34 @@ import (
 )
 
 // Decide decides a call in Go. It is for stores that lock the states of a call's keys, and
-// write back what it leaves in them: states[i] is the state of the key of ops[i], and member
-// returns the hash of a member, which must be the same in all processes that share the states.
+// write back what it leaves in them: states[i] is the state of the key of c.Ops[i], and the one after them, if
+// the call has c.Once, that of its key. now returns the instant of an op, and member
+// the hash of a member, which must be the same in all processes that share the states.
 // The states may be changed where they are, as by [window.Compiled]. Decide sets the results of
-// the ops, and the instant of their holds to now. No two ops may have the same key.
-func Decide(v Verb, ops []Op, states []window.State, now window.Instant, member func([]byte) uint64) {
-	for i := range ops {
-		if h := ops[i].Hold; h != nil {
-			h.Decided = now
+// the ops, and the instant of their holds. If c.Once has found a record of another request, it sets c.Err
+// to [ErrConflict]. No two ops may have the same key.
+func Decide(c *Call, states []window.State, now func(*Op) window.Instant, member func([]byte) uint64) {
+	if c.Once != nil {
+		record := &states[len(c.Ops)]
+		if c.replay(*record, now(c.Once)) {
+			return
+		}
+		defer func() { *record = c.record(*record, now) }()
+	}
+	for i := range c.Ops {
+		if h := c.Ops[i].Hold; h != nil {
+			h.Decided = now(&c.Ops[i])
 		}
 	}
-	d := decision{ops, states, now, member}
-	switch v {
+	d := decision{c.Ops, states, now, member}
+	switch c.Verb {
 	case Take:
 		d.take()
 	case Cancel:
 		d.cancel()
 	default:
-		for i := range ops {
-			ops[i].Result = d.apply(i, d.verb(v, i))
+		for i := range c.Ops {
+			c.Ops[i].Result = d.apply(i, d.verb(c.Verb, i))
 		}
 	}
 }
@@ -33,7 +42,7 @@ func Decide(v Verb, ops []Op, states []window.State, now window.Instant, member 
 type decision struct {
 	ops    []Op
 	states []window.State
-	now    window.Instant
+	now    func(*Op) window.Instant
 	member func([]byte) uint64
 }
 
@@ -51,6 +60,10 @@ func (d *decision) verb(v Verb, i int) step.Step {
 		return step.Settle
 	case Renew:
 		return step.Renew
+	case Set:
+		return step.Set
+	case Unban:
+		return step.Unban
 	}
 	return step.Look
 }
@@ -134,7 +147,7 @@ func (d *decision) run(i int, v step.Step, n int64) (r window.Result) {
 	if op.Hold != nil {
 		hold = &op.Hold.Hold
 	}
-	next := op.Limit.Do(v, &r, d.states[i], d.now, hits, hold)
+	next := op.Limit.Do(v, &r, d.states[i], d.now(op), hits, hold)
 	if v != step.Look {
 		d.states[i] = next
 	}

@@ -20,7 +20,7 @@ import (
 // Verb is what a call does with its counters.
 type Verb uint8
 
-// The order matters: the first two ask the limit, and the first three can add a key.
+// The order matters: the first two ask the limit.
 const (
 	Check  Verb = iota // evaluate and count nothing
 	Take               // evaluate and, if admitted, count
@@ -29,9 +29,14 @@ const (
 	Settle             // end a hold at what it really cost
 	Cancel             // give back what one take counted
 	Renew              // keep a hold alive
+	Set                // make N the hits that count, all of them dated now
+	Unban              // end a ban
 )
 
-var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew"}
+var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew", "set", "unban"}
+
+// CanAdd reports whether v can add a key that has no counter.
+func (v Verb) CanAdd() bool { return v <= Record || v == Set }
 
 // NeedsReceipt reports whether v is about the holds of an earlier take: it is Settle,
 // Cancel or Renew.
@@ -165,9 +170,24 @@ type Call struct {
 	Verb Verb
 	Ops  []Op
 
+	// Once, if it is not nil, makes the call idempotent: it is the op of a record of the call, which the store
+	// keeps with its counters and writes in the step that decides the call. If the store has the record
+	// already, it counts nothing, and gives the ops the results, hits, and holds of the first call; an op whose
+	// key the first call did not have gets the zero Result, which no op that was decided has.
+	//
+	// Space and Key name the record. Member is a digest of the request, of 16 bytes: under the
+	// record of another request Err is [ErrConflict]. N is for how many microseconds the record is kept, at most
+	// the length of Limit, which is of a fixed window without a quota. If N is 0 the store only looks for the
+	// record, and decides nothing without it. The store sets Result.Before to 1 if it had the record, and
+	// else to 0. It keeps records for its calls that count, in the order in which it decides them.
+	//
+	// On a cluster the record is in the slot of the call's first op, and each further slot has
+	// one of its part of the call.
+	Once *Op
+
 	// Err is set by [Store.Do]. It is nil if the call was decided. Otherwise
 	// nothing was counted for any of the ops, and their results are not set. Err
-	// is [ErrRepeated] if two ops have the same key in the same space, and an
+	// is [ErrRepeated] if two ops have the same key in the same space, [ErrConflict], and an
 	// [*OutageError] if the store could not answer. Over a network the answer can
 	// be lost after the call was counted: then Err is an [*OutageError] that is not
 	// Uncounted, or the error of the context.

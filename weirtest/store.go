@@ -254,7 +254,7 @@ func (s *Store) note(calls []store.Call) {
 	defer s.mu.Unlock()
 	for i := range calls {
 		c := &calls[i]
-		if c.Verb != store.Take || c.Err != nil {
+		if c.Verb != store.Take || c.Err != nil || c.Once != nil && c.Once.Result.Before > 0 {
 			continue
 		}
 		denied := slices.ContainsFunc(c.Ops, func(op store.Op) bool { return op.Role == store.Enforce && !op.Result.Allowed })

@@ -89,6 +89,10 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 		return s
 	case step.Refund:
 		return l.refund(r, s, now, h)
+	case step.Set:
+		return l.set(r, s, now, h)
+	case step.Unban:
+		return l.unban(r, s, now)
 	}
 	if hold == nil {
 		hold = &Hold{}
@@ -201,7 +205,7 @@ func (l *Compiled) Expires(s State) Instant {
 func (l *Compiled) WordsAfter(v step.Step, s State, h Hits) int {
 	h = h.clean().countable()
 	switch {
-	case v > step.RecordDenied && v != step.Settle:
+	case v > step.RecordDenied && v != step.Settle && v != step.Set:
 		return 0
 	case v <= step.Take && l.isDateLog(s):
 		if h.N > l.log.quota {

@@ -63,6 +63,7 @@ type (
 		Holds       int        `json:"holds"`
 		BannedUntil *time.Time `json:"banned_until"`
 		Strikes     int64      `json:"strikes"`
+		Override    bool       `json:"override"`
 	}
 	explanation struct {
 		Decision decision `json:"decision"`
@@ -203,7 +204,7 @@ func printUsages(w io.Writer, list []usage, held string) {
 }
 
 // more returns the word held if the call is about a hold, whether a record was not
-// counted, and the end of a ban.
+// counted, the end of a ban, and whether the quota is that of an override.
 func (u *usage) more(held string) string {
 	text := ""
 	if u.Held {
@@ -214,6 +215,9 @@ func (u *usage) more(held string) string {
 	}
 	if u.BannedUntil != nil {
 		text += "  banned until " + u.BannedUntil.UTC().Format(time.RFC3339)
+	}
+	if u.Override {
+		text += "  by an override"
 	}
 	return text
 }

@@ -32,7 +32,8 @@ type (
 	topKey struct {
 		Key string `json:"key"`
 		topCount
-		Error int64 `json:"error"`
+		Error    int64 `json:"error"`
+		Override bool  `json:"override"`
 	}
 	// topCount is a number of hits or of takes. The other one is 0.
 	topCount struct {
@@ -57,6 +58,7 @@ type (
 		Quota      int64     `json:"quota"`
 		Cause      string    `json:"degraded_reason"`
 		RetryAfter seconds   `json:"retry_after"`
+		Override   bool      `json:"override"`
 	}
 )
 
@@ -204,7 +206,11 @@ func (v *topView) column(title string, l, before *topList, rows, width int) []st
 		if more := k.number() - known[k.Key]; v.elapsed > 0 && more > 0 {
 			rate = fmt.Sprintf("%.1f", float64(more)/v.elapsed.Seconds())
 		}
-		lines = append(lines, line(fmt.Sprint(k.number()), err, rate, printable.Text(k.Key)))
+		key := printable.Text(k.Key)
+		if k.Override {
+			key += " (override)"
+		}
+		lines = append(lines, line(fmt.Sprint(k.number()), err, rate, key))
 	}
 	return lines
 }
@@ -237,13 +243,17 @@ func (d *denial) why() string {
 	if d.RetryAfter > 0 {
 		wait = "retry after " + d.RetryAfter.String()
 	}
+	by := ""
+	if d.Override {
+		by = " by an override"
+	}
 	switch d.Reason {
 	case "ban":
 		return "banned; " + wait
 	case "holds":
-		return fmt.Sprintf("used %d of %d in the most holds; %s", d.Used, d.Quota, wait)
+		return fmt.Sprintf("used %d of %d%s in the most holds; %s", d.Used, d.Quota, by, wait)
 	case "limit":
-		return fmt.Sprintf("used %d of %d, asked for %d; %s", d.Used, d.Quota, d.Hits, wait)
+		return fmt.Sprintf("used %d of %d%s, asked for %d; %s", d.Used, d.Quota, by, d.Hits, wait)
 	case "outage":
 		return fmt.Sprintf("the store did not answer (%s); %s", d.Cause, wait)
 	case "verdict":

@@ -203,7 +203,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		return err
 	}
 	for i := range calls {
-		if calls[i].Err == nil && changed(calls[i].Verb, calls[i].Ops) {
+		if c := &calls[i]; c.Err == nil && (c.Once != nil || changed(c.Verb, c.Ops)) {
 			s.queue.wait(ctx)
 			break
 		}

@@ -2,6 +2,13 @@
 // store cannot. It is the second of the three parts of the engine, between internal/plan and the
 // verdict in package weir.
 //
+// # Calls with a record
+//
+// A task with Once is answered by its record if the store has one. An op of a rule that the first call did not meet is then
+// dropped, because it has no result. In an outage local memory keeps a record, too, of what it has decided; the store has none of that.
+// What is already denied counts nothing in the store, and has no record there: the record would tell the next caller
+// of only a part of the decision.
+//
 // # Outages
 //
 // A store that cannot answer names the ops concerned. They are removed from their call and follow
@@ -66,6 +73,8 @@ type Fallback interface {
 	read(ctx context.Context, op *store.Op) (window.Reading, error)
 	// forget drops the state of the key of op, here and in the far store.
 	forget(ctx context.Context, op *store.Op, far store.Store) error
+	// correct does here what Driver.Correct has done to op in the far store.
+	correct(ctx context.Context, v store.Verb, op *store.Op) error
 
 	// answered is called when the store has answered.
 	answered()
@@ -78,7 +87,7 @@ type Fallback interface {
 // Run decides t in one atomic step, unless there is an outage. answer is the store's answer if the
 // caller has asked it for t already: an error, or nil. The fields of t have its result.
 func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
-	if d.Memory != nil && answer == nil && !t.HeldLocally {
+	if d.Memory != nil && answer == nil && !t.HeldLocally && t.Once == nil {
 		if answer = d.Memory.Decide(ctx, t.Verb, t.Ops); answer == nil {
 			t.Denied = -1
 			return
@@ -93,13 +102,13 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 	}
 	err := answer
 	if err == nil {
-		err = ask(within, d.Store, &t.call, t.Verb, t.Ops)
+		err = ask(within, d.Store, &t.call, t.Verb, t.Ops, t.once())
 	}
 	if err == nil {
 		d.answered()
 	}
 	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
-		err = ask(within, d.Store, &t.call, t.Verb, t.Ops)
+		err = ask(within, d.Store, &t.call, t.Verb, t.Ops, t.once())
 	}
 	d.end(ctx, t)
 }
@@ -117,7 +126,7 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	for open, again := tasks, false; len(open) > 0; again = true {
 		calls := make([]store.Call, len(open))
 		for i, t := range open {
-			calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops}
+			calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops, Once: t.once()}
 		}
 		all := d.Store.Do(ctx, calls)
 		var left []*Task
@@ -140,8 +149,8 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 }
 
 // ask makes s decide ops as one call. room is the memory for the call.
-func ask(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op) error {
-	room[0] = store.Call{Verb: verb, Ops: ops}
+func ask(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op, once *store.Op) error {
+	room[0] = store.Call{Verb: verb, Ops: ops, Once: once}
 	if err := s.Do(ctx, room[:]); err != nil {
 		return err
 	}
@@ -217,6 +226,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 
 // end ends t, which is decided or has an error.
 func (d *Driver) end(ctx context.Context, t *Task) {
+	t.dropUnanswered()
 	if t.Outage != nil && t.Err == nil && d.Local != nil {
 		d.Local.end(ctx, t)
 	}
@@ -255,6 +265,19 @@ func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
 		return d.Store.Forget(ctx, op)
 	}
 	return d.Local.forget(ctx, op, d.Store)
+}
+
+// Correct sets the count of op's key, or lifts its ban, in the store and in local memory.
+func (d *Driver) Correct(ctx context.Context, v store.Verb, op *store.Op) error {
+	ops := []store.Op{*op}
+	if err := store.Do(ctx, d.Store, v, ops); err != nil {
+		return err
+	}
+	op.Result = ops[0].Result
+	if d.Local == nil {
+		return nil
+	}
+	return d.Local.correct(ctx, v, op)
 }
 
 // Renew drops what d has computed for limits. The caller calls it when it

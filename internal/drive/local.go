@@ -98,7 +98,12 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 		if t.deniedAlready() {
 			readOnly(part.ops[from:])
 		}
-		err := ask(ctx, l.Store, &part.call, t.Verb, part.ops[from:])
+		var once *store.Op
+		if t.once() != nil && from == 0 {
+			own := *t.Once
+			once, part.once = &own, &own
+		}
+		err := ask(ctx, l.Store, &part.call, t.Verb, part.ops[from:], once)
 		if err == nil {
 			break
 		}
@@ -119,7 +124,10 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 		}
 		part.cut(left)
 	}
-	if !anyDenies(part.ops[from:]) {
+	if part.replayed() {
+		part.dropUnanswered()
+	}
+	if !anyDenies(part.ops[min(from, len(part.ops)):]) {
 		return nil
 	}
 	if !part.denied {
@@ -135,6 +143,9 @@ func (l *Local) end(ctx context.Context, t *Task) {
 		l.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
 	l.report(ctx, t)
+	if t.inLocal.replayed() {
+		t.Once.Result = t.inLocal.once.Result
+	}
 	for n, of := range t.inLocal.of {
 		t.Local = t.Local || t.inLocal.ops[n].Result.Held
 		at, _ := slices.BinarySearch(t.Of, of)
@@ -146,8 +157,13 @@ func (l *Local) end(ctx context.Context, t *Task) {
 // giveBack gives back what the local ops that pick selects have counted, as if it had not been
 // counted.
 func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool) {
-	if t.Verb != store.Take && t.Verb != store.Record {
-		return
+	if t.Verb != store.Take && t.Verb != store.Record || t.inLocal.replayed() {
+		return // what an earlier call has counted is its own
+	}
+	if once := t.inLocal.once; once != nil {
+		if err := l.Store.Forget(context.WithoutCancel(ctx), once); err != nil {
+			l.tell(ctx, t.Verb, fmt.Errorf("drop the record of a denied take from local memory: %w", err))
+		}
 	}
 	var ops []store.Op
 	var of []int
@@ -168,7 +184,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 			ops[i].Hold = &h
 		}
 	}
-	if err := ask(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops); err != nil {
+	if err := ask(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops, nil); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
 		return
 	}
@@ -182,7 +198,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 // report gives the reporter the hits that memory has counted for t, which is decided and has given
 // back what it had to. If the reporter saves them to a disk for which calls wait, report waits, too.
 func (l *Local) report(ctx context.Context, t *Task) {
-	if l.Reports == nil || t.Verb == store.Check || t.Verb.NeedsReceipt() {
+	if l.Reports == nil || t.Verb == store.Check || t.Verb.NeedsReceipt() || t.inLocal.replayed() {
 		return
 	}
 	denied := t.Verb == store.Take && t.IsDenied()
@@ -266,6 +282,21 @@ func (l *Local) read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	here := *op
 	here.Limit = l.share(op.Limit)
 	return l.Store.Read(ctx, &here)
+}
+
+// correct follows a correction of the store: what waits for a report and what memory has counted
+// is forgotten if the count of op's key was set.
+func (l *Local) correct(ctx context.Context, v store.Verb, op *store.Op) error {
+	switch {
+	case v == store.Unban:
+		here := *op
+		here.Limit = l.share(op.Limit)
+		return store.Do(ctx, l.Store, v, []store.Op{here})
+	case op.Result.Held || op.Result.Banned:
+		return nil
+	}
+	l.Reports.Forget(op)
+	return l.Store.Forget(ctx, op)
 }
 
 func (l *Local) forget(ctx context.Context, op *store.Op, far store.Store) error {

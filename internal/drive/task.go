@@ -24,6 +24,10 @@ type Task struct {
 	Ops []store.Op
 	Of  []int
 
+	// Once is the op of the record of the call, or nil: see [store.Call]. After Run its Result reports
+	// whether the ops have the results of an earlier call.
+	Once *store.Op
+
 	// Policies are the outage policies of what the ops belong to.
 	Policies Policies
 
@@ -65,6 +69,9 @@ type Task struct {
 // Reset drops what t refers to, but for Ops and Of, which are the caller's.
 func (t *Task) Reset() {
 	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
+	if t.Once != nil {
+		t.Once, t.call[0] = nil, store.Call{}
+	}
 	if t.Outage != nil || t.Err != nil {
 		t.inLocal.reset()
 		t.Outage, t.Reason, t.RetryAfter, t.Err, t.Local = nil, "", 0, nil, false
@@ -140,6 +147,30 @@ func anyDenies(ops []store.Op) bool {
 	return false
 }
 
+// once returns the record for the next call of the store.
+func (t *Task) once() *store.Op {
+	if t.Once == nil || t.Verb == store.Take && (t.Denied >= 0 || t.inLocal.denied) {
+		return nil
+	}
+	return t.Once
+}
+
+// dropUnanswered drops the ops that the record of the task, if it was found, has no results for.
+func (t *Task) dropUnanswered() {
+	if t.Once == nil || t.Once.Result.Before == 0 || t.Err != nil {
+		return
+	}
+	left := 0
+	for i := range t.Ops {
+		if t.Ops[i].Result != (window.Result{}) {
+			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]
+			left++
+		}
+	}
+	clear(t.Ops[left:])
+	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
+}
+
 // IsDenied reports whether the request of t, which was decided, is denied.
 func (t *Task) IsDenied() bool { return t.deniedAlready() || anyDenies(t.Ops) }
 
@@ -150,8 +181,9 @@ type localOps struct {
 	limits []*window.Compiled // of the store; ops have shares of them
 	call   [1]store.Call
 
-	denied     bool // one of the ops denies
-	deniedFrom int  // the first of those that memory has decided together with it
+	once       *store.Op // the record in memory; nil: none
+	denied     bool      // one of the ops denies
+	deniedFrom int       // the first of those that memory has decided together with it
 }
 
 // refused reports whether memory has counted nothing for ops[i], because it has denied the take
@@ -161,11 +193,26 @@ func (l *localOps) refused(i int) bool {
 	return l.denied && i >= l.deniedFrom && op.Role == store.Enforce && !op.CountDenied
 }
 
+// replayed reports whether the ops have the results of an earlier call.
+func (l *localOps) replayed() bool { return l.once != nil && l.once.Result.Before > 0 }
+
+// dropUnanswered drops the ops that the record has no results for.
+func (l *localOps) dropUnanswered() {
+	left := 0
+	for i := range l.ops {
+		if l.ops[i].Result != (window.Result{}) {
+			l.ops[left], l.of[left], l.limits[left] = l.ops[i], l.of[i], l.limits[i]
+			left++
+		}
+	}
+	l.cut(left)
+}
+
 func (l *localOps) reset() {
 	clear(l.ops)
 	clear(l.limits)
 	l.ops, l.of, l.limits, l.denied = l.ops[:0], l.of[:0], l.limits[:0], false
-	l.call[0] = store.Call{}
+	l.call[0], l.once = store.Call{}, nil
 }
 
 // add adds op, which belongs to of, with its share of the limit.

@@ -15,7 +15,7 @@ func (r *Rules) OfKey(i int, key []byte) (of []string, limit *window.Compiled, k
 		return nil, nil, false, false
 	}
 	if r.prepared[i].overrides != nil {
-		if limit, _ = r.overrideOf(i, key, values, nil); limit != nil {
+		if limit, _ = r.prepared[i].overrides.limit(r.Compiled, i, key, values, nil); limit != nil {
 			return of, limit, true, true
 		}
 	}

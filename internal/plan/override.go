@@ -47,37 +47,15 @@ func compileOverride(base *window.Limit, l override.Limit) (*window.Compiled, er
 	return window.Compile(limit)
 }
 
-// WithOverrides returns r with the overrides of set, which may be nil, instead of its own.
-func (r *Rules) WithOverrides(set *override.Set) *Rules {
-	next := *r
-	next.overrides, next.prepared = set, slices.Clone(r.prepared)
-	for i := range next.prepared {
-		p := &next.prepared[i]
-		o := set.Rule(p.Name)
-		switch {
-		case p.overrides == nil && o == nil, p.overrides != nil && p.overrides.of == o:
-			continue
-		case o == nil || !CanOverride(r.Rule(i)):
-			*p = prepare(r.Set, i, p.Space)
-			continue
-		}
-		p.overrides = r.bind(i, o, p.overrides)
-		if p.Limit = nil; p.overrides == nil {
-			*p = prepare(r.Set, i, p.Space)
-		}
-	}
-	return &next
-}
-
-// bind returns o, of rule i, ready for use, or nil if none of it concerns the rule as it is. It
-// uses what old has compiled.
-func (r *Rules) bind(i int, o *override.Rule, old *overrides) *overrides {
-	b := &overrides{of: o, base: *r.AnyLimit(i).Limit, limits: make([]*window.Compiled, min(len(o.Limits), maxLimits))}
+// bind returns o, of rule i of rules, whose keys have n attributes, ready for use. It returns nil if
+// none of o concerns the rule as it is. It uses what old has compiled.
+func bind(rules *ruleset.Compiled, i, n int, o *override.Rule, old *overrides) *overrides {
+	b := &overrides{of: o, base: *rules.AnyLimit(i).Limit, limits: make([]*window.Compiled, min(len(o.Limits), maxLimits))}
 	for _, s := range o.Shapes {
-		to := shape{Shape: s, key: len(s.Attributes) == len(r.Rule(i).Per)}
-		for n, name := range s.Attributes {
-			at := r.Per(i, name)
-			to.key = to.key && at == n
+		to := shape{Shape: s, key: len(s.Attributes) == n}
+		for k, name := range s.Attributes {
+			at := rules.Per(i, name)
+			to.key = to.key && at == k
 			to.per = append(to.per, at)
 		}
 		if !slices.Contains(to.per, -1) {
@@ -87,27 +65,26 @@ func (r *Rules) bind(i int, o *override.Rule, old *overrides) *overrides {
 	if len(b.shapes) == 0 {
 		return nil
 	}
-	for n := range b.limits {
-		if old != nil && n < len(old.limits) && old.of.Limits[n] == o.Limits[n] {
-			b.limits[n] = old.limits[n]
+	for k := range b.limits {
+		if old != nil && k < len(old.limits) && old.base == b.base && old.of.Limits[k] == o.Limits[k] {
+			b.limits[k] = old.limits[k]
 			continue
 		}
-		b.limits[n], _ = compileOverride(&b.base, o.Limits[n]) // an invalid one has no effect: the rule has changed
+		b.limits[k], _ = compileOverride(&b.base, o.Limits[k]) // an invalid one has no effect: the rule has changed
 	}
 	return b
 }
 
-// overrideOf returns the limit of a key that has one of its own under rule i, or nil. scratch is
-// memory for keys, which overrideOf may append to and returns.
-func (r *Rules) overrideOf(i int, key []byte, values []string, scratch []byte) (*window.Compiled, []byte) {
-	o := r.prepared[i].overrides
+// limit returns the limit of a key that has one of its own under rule i of rules, or nil. scratch is
+// memory for keys, which limit may append to and returns.
+func (o *overrides) limit(rules *ruleset.Compiled, i int, key []byte, values []string, scratch []byte) (*window.Compiled, []byte) {
 	for k := range o.shapes {
 		s := &o.shapes[k]
 		part := key
 		if !s.key {
 			from := len(scratch)
 			for _, at := range s.per {
-				scratch, _ = r.AppendPart(scratch, i, at, values)
+				scratch, _ = rules.AppendPart(scratch, i, at, values)
 			}
 			part = scratch[from:]
 			scratch = scratch[:from]

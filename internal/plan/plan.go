@@ -146,12 +146,14 @@ func (p *Plan) isDeferred() bool {
 func (p *Plan) measure(op *store.Op, i int) error {
 	verb, values := p.Request.Verb, p.Request.Values
 	r := p.Rules.Rule(i)
-	if p.Rules.prepared[i].overrides != nil {
-		if op.Limit, p.keys = p.Rules.overrideOf(i, op.Key, values, p.keys); op.Limit != nil {
-			p.Overridden = append(p.Overridden, i)
-		}
+	overridden := false
+	if o := p.Rules.prepared[i].overrides; o != nil {
+		op.Limit, p.keys = o.limit(p.Rules.Compiled, i, op.Key, values, p.keys)
+		overridden = op.Limit != nil
 	}
-	if op.Limit == nil || p.Rules.prepared[i].overrides == nil {
+	if overridden {
+		p.Overridden = append(p.Overridden, i)
+	} else {
 		limit, err := p.Rules.LimitOf(i, values, &p.limits)
 		if err != nil {
 			return p.Rules.invalid(i, r.Quota.Of, err)

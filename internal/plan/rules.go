@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
@@ -51,6 +53,28 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 	return rules
 }
 
+// WithOverrides returns r with the overrides of set, which may be nil, instead of its own.
+func (r *Rules) WithOverrides(set *override.Set) *Rules {
+	next := *r
+	next.overrides, next.prepared = set, slices.Clone(r.prepared)
+	for i := range next.prepared {
+		p := &next.prepared[i]
+		o := set.Rule(p.Name)
+		switch {
+		case p.overrides == nil && o == nil, p.overrides != nil && p.overrides.of == o:
+			continue
+		case o == nil || !CanOverride(r.Rule(i)):
+			*p = prepare(r.Set, i, p.Space)
+			continue
+		}
+		p.overrides = bind(r.Compiled, i, len(r.Rule(i).Per), o, p.overrides)
+		if p.Limit = nil; p.overrides == nil {
+			*p = prepare(r.Set, i, p.Space)
+		}
+	}
+	return &next
+}
+
 // Prepared returns what the ops of rule i share. The caller must not change it.
 func (r *Rules) Prepared(i int) *Prepared { return &r.prepared[i] }
 
@@ -74,7 +98,7 @@ func (r *Rules) Locate(name string, values []string) (op store.Op, i int, ok boo
 		Space: r.prepared[i].Space, Key: r.AppendKey(nil, i, values), Together: []byte(r.Together(i, values)),
 	}
 	if r.prepared[i].overrides != nil {
-		if op.Limit, _ = r.overrideOf(i, op.Key, values, nil); op.Limit != nil {
+		if op.Limit, _ = r.prepared[i].overrides.limit(r.Compiled, i, op.Key, values, nil); op.Limit != nil {
 			return op, i, true, nil
 		}
 	}
@@ -99,7 +123,7 @@ func (r *Rules) Overridden(op *store.Op, i int, values []string) bool {
 	if r.prepared[i].overrides == nil {
 		return false
 	}
-	l, _ := r.overrideOf(i, op.Key, values, nil)
+	l, _ := r.prepared[i].overrides.limit(r.Compiled, i, op.Key, values, nil)
 	return l != nil
 }
 

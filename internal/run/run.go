@@ -10,6 +10,9 @@ type Options struct {
 	// Together takes the requests as one action, in one atomic step.
 	Together bool
 
+	// Caller is whose idempotency keys those of the requests are: different callers may use the same ones.
+	Caller string
+
 	// MaxSize is the maximum size ([Size.Bytes]) of the decisions together. 0 means no
 	// limit. It protects a service from requests that match thousands of rules.
 	MaxSize int64

@@ -41,7 +41,7 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 			p.shard.table.Touch(p.at, p.expires(r))
 		}
 	default:
-		s.putState(p, next, r)
+		s.putState(p, next, p.expires(r))
 	}
 	if l.Export && len(next) > 0 {
 		p.name(s, op, isNew, r)
@@ -49,13 +49,13 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 	p.shard.mark(p.key)
 }
 
-// putState makes next the state of the key. The memory of next is not the table's.
-func (s *Store) putState(p *opSlot, next window.State, r *window.Result) {
+// putState makes next the state of the key, which expires at some instant. The memory of next is not the table's.
+func (s *Store) putState(p *opSlot, next window.State, expires int64) {
 	t := &p.shard.table
 	change := -t.Keys()
 	if len(next) > 0 {
 		e := s.clock.expiry(p.read, p.keyspace)
-		if t.Put(p.at, p.key, next, p.expires(r), e.Expiry) > 0 {
+		if t.Put(p.at, p.key, next, expires, e.Expiry) > 0 {
 			e.raise()
 		}
 	} else if p.at.Known() {

@@ -20,7 +20,11 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		c := &calls[i]
-		c.Err = s.Decide(ctx, c.Verb, c.Ops)
+		if c.Once != nil && len(c.Ops) > 0 {
+			c.Err = s.decideOnce(ctx, c)
+		} else {
+			c.Err = s.Decide(ctx, c.Verb, c.Ops)
+		}
 	}
 	return nil
 }
@@ -53,7 +57,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		st.lock()
 		var full []int
 		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
-		if v <= store.Record && (isNew || s.memory.admits() != admitsAll) {
+		if v.CanAdd() && (isNew || s.memory.admits() != admitsAll) {
 			full = s.reserveKeys(v, ops, slots[:])
 			if p.keyspace.dead.Load() {
 				p.release()
@@ -109,40 +113,12 @@ func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
 // comment describes the steps.
 func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error {
 	for {
-		onWall := false
-		for i := range slots {
-			p, op := &slots[i], &ops[i]
-			ks := s.keyspaces.findOrMake(op.Space, op.Limit)
-			if ks == nil {
-				return store.ErrClosed
-			}
-			if i > 0 && isSame(op.Key, ops[i-1].Key) {
-				p.key = slots[i-1].key
-			} else {
-				p.key = s.hash(op.Key)
-			}
-			p.index, p.hits = i, s.hitsOf(op)
-			p.keyspace, p.shard = ks, ks.shard(s.numberOf(p.key))
-			onWall = onWall || ks.onWall
-		}
-		if sortByShard(slots) && markShared(slots) {
-			return store.ErrRepeated
-		}
-		m := s.clock.now(onWall)
-		if latest := s.lockAll(slots); m.steady < latest {
-			// A later call was decided in one of the stripes.
-			m = s.clock.again(m, onWall)
-		}
-		read, reserves := s.clock.floored(m), s.memory.admits() != admitsAll
-		for i := range slots {
-			p := &slots[i]
-			p.shard.stripe.latest = m.steady
-			if p.enter(v, &ops[p.index], read) || p.shared {
-				reserves = true
-			}
+		reserves, err := s.enterAll(v, ops, slots)
+		if err != nil {
+			return err
 		}
 		var full []int
-		if reserves && v <= store.Record { // other verbs add no key
+		if reserves && v.CanAdd() {
 			full = s.reserveKeys(v, ops, slots)
 			if dead(slots) {
 				release(slots)
@@ -165,6 +141,44 @@ func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error 
 		}
 		return nil
 	}
+}
+
+// enterAll locks the stripes of ops, and finds their keys. It reports whether keys may have to be reserved.
+// After an error nothing is locked.
+func (s *Store) enterAll(v store.Verb, ops []store.Op, slots []opSlot) (reserves bool, err error) {
+	onWall := false
+	for i := range slots {
+		p, op := &slots[i], &ops[i]
+		ks := s.keyspaces.findOrMake(op.Space, op.Limit)
+		if ks == nil {
+			return false, store.ErrClosed
+		}
+		if i > 0 && isSame(op.Key, ops[i-1].Key) {
+			p.key = slots[i-1].key
+		} else {
+			p.key = s.hash(op.Key)
+		}
+		p.index, p.hits = i, s.hitsOf(op)
+		p.keyspace, p.shard = ks, ks.shard(s.numberOf(p.key))
+		onWall = onWall || ks.onWall
+	}
+	if sortByShard(slots) && markShared(slots) {
+		return false, store.ErrRepeated
+	}
+	m := s.clock.now(onWall)
+	if latest := s.lockAll(slots); m.steady < latest {
+		// A later call was decided in one of the stripes.
+		m = s.clock.again(m, onWall)
+	}
+	read, reserves := s.clock.floored(m), s.memory.admits() != admitsAll
+	for i := range slots {
+		p := &slots[i]
+		p.shard.stripe.latest = m.steady
+		if p.enter(v, &ops[p.index], read) || p.shared {
+			reserves = true
+		}
+	}
+	return reserves, nil
 }
 
 // isSame reports whether two slices are the same memory. The ops of several rules

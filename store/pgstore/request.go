@@ -65,13 +65,17 @@ func (r *request) load(calls []store.Call) bool {
 		c.Err = nil
 		r.calls = append(r.calls, store.Call{Verb: c.Verb})
 		r.ops = append(r.ops, c.Ops...)
-		for n := range c.Ops {
-			r.keys = append(r.keys, keyOf(&c.Ops[n]))
+		before := len(r.keys)
+		if c.Once != nil && len(c.Ops) > 0 {
+			r.ops = append(r.ops, *c.Once)
 		}
-		if own := r.keys[len(r.keys)-len(c.Ops):]; repeated(own) {
+		for n := range r.ops[before:] {
+			r.keys = append(r.keys, keyOf(&r.ops[before+n]))
+		}
+		if repeated(r.keys[before:]) {
 			c.Err = store.ErrRepeated
 			r.calls[i].Err = c.Err
-			r.keys, r.ops = r.keys[:len(r.keys)-len(c.Ops)], r.ops[:len(r.ops)-len(c.Ops)]
+			r.keys, r.ops = r.keys[:before], r.ops[:before]
 		} else if len(c.Ops) > 0 {
 			r.reads = r.reads && c.Verb == store.Check
 		}
@@ -94,7 +98,11 @@ func (r *request) load(calls []store.Call) bool {
 	}
 	for i := range r.calls {
 		if c := &r.calls[i]; c.Err == nil {
-			c.Ops, ops = ops[:len(calls[i].Ops):len(calls[i].Ops)], ops[len(calls[i].Ops):]
+			n := len(calls[i].Ops)
+			c.Ops, ops = ops[:n:n], ops[n:]
+			if calls[i].Once != nil && n > 0 {
+				c.Once, ops = &ops[0], ops[1:]
+			}
 		}
 	}
 	return len(r.ops) > 0
@@ -132,8 +140,11 @@ func (r *request) store(to *store.Call, i int) {
 		from, op := &c.Ops[n], &to.Ops[n]
 		op.Result, op.N = from.Result, from.N
 		if op.Hold != nil {
-			op.Hold.Decided = from.Hold.Decided
+			op.Hold.Decided, op.Hold.ID = from.Hold.Decided, from.Hold.ID
 		}
+	}
+	if c.Once != nil {
+		to.Once.Result = c.Once.Result
 	}
 }
 
@@ -157,6 +168,7 @@ type queue struct {
 	mu       sync.Mutex
 	requests []*request // guarded by mu; in order
 	idle     []*lane    // guarded by mu; the one that was used last is the last
+	late     bool       // guarded by mu; no lane can be claimed
 }
 
 // add queues r.
@@ -184,6 +196,40 @@ func (q *queue) wake() {
 	}
 }
 
+// claim returns an idle lane for a caller that uses its connection itself, or nil when requests wait, or
+// no lane is idle, or calls were late: a caller that is late takes the connection with it.
+func (q *queue) claim() *lane {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.idle) - 1
+	if n < 0 || len(q.requests) > 0 || q.late {
+		return nil
+	}
+	l := q.idle[n]
+	l.claimed = true
+	q.idle = q.idle[:n]
+	return l
+}
+
+// release ends a claim. The lane continues if it has something to do.
+func (q *queue) release(l *lane, late bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l.claimed = false
+	q.late = q.late || late
+	q.idle = append(q.idle, l)
+	if len(q.requests) > 0 || l.wanted || l.begun || l.unfit() {
+		q.wake()
+	}
+}
+
+// inTime allows claims again, after a transaction that was not late.
+func (q *queue) inTime() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.late = false
+}
+
 // wakeAll makes all idle lanes look at the queue, and at the state of the server.
 func (q *queue) wakeAll() {
 	q.mu.Lock()
@@ -203,7 +249,8 @@ func (q *queue) rest(l *lane) {
 	}
 }
 
-// leave ends the rest of l, which has something else to do. If l was woken, another lane is.
+// leave ends the rest of l, which has something else to do. If l was woken, another lane is. If a caller has claimed it,
+// leave waits for the end of its transaction.
 func (q *queue) leave(l *lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -211,7 +258,15 @@ func (q *queue) leave(l *lane) {
 		q.idle = slices.Delete(q.idle, i, i+1)
 		return
 	}
-	<-l.wake
+	if l.claimed {
+		l.wanted = true
+		q.mu.Unlock()
+		<-l.wake
+		q.mu.Lock()
+		l.wanted = false
+	} else {
+		<-l.wake
+	}
 	if len(q.requests) > 0 {
 		q.wake()
 	}
@@ -286,7 +341,11 @@ func (s *Store) decide(ctx context.Context, r *request) error {
 	if err != nil {
 		return s.count(outage(err, true))
 	}
-	s.queue.add(r)
+	if l := s.queue.claim(); l != nil {
+		l.alone(ctx, r)
+	} else {
+		s.queue.add(r)
+	}
 	if s.closed.Load() { // since the lanes have ended
 		s.drain(store.ErrClosed)
 	}

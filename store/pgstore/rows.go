@@ -134,22 +134,31 @@ func (rs *rows) decide(r *request, of []int32, now window.Instant, members []byt
 			continue
 		}
 		rs.states = rs.states[:0]
-		rows := of[:len(c.Ops)]
-		of = of[len(c.Ops):]
+		keys := len(c.Ops)
+		if c.Once != nil {
+			keys++
+		}
+		rows := of[:keys]
+		of = of[keys:]
 		var foreign []int
 		for n, i := range rows {
 			if rs.states = append(rs.states, rs.all[i].state); rs.all[i].err != nil {
-				foreign = append(foreign, n)
+				if n < len(c.Ops) {
+					foreign = append(foreign, n)
+				}
 				c.Err = &store.OutageError{Ops: foreign, Reason: remote.Foreign, Err: rs.all[i].err, Uncounted: true}
 			}
 		}
 		if c.Err != nil {
 			continue
 		}
-		store.Decide(c.Verb, c.Ops, rs.states, now, hash)
+		store.Decide(c, rs.states, func(*store.Op) window.Instant { return now }, hash)
 		for n, i := range rows {
-			w := &rs.all[i]
-			w.state, w.limit = rs.states[n], c.Ops[n].Limit
+			w, op := &rs.all[i], c.Once
+			if n < len(c.Ops) {
+				op = &c.Ops[n]
+			}
+			w.state, w.limit = rs.states[n], op.Limit
 		}
 	}
 }
@@ -331,8 +340,11 @@ func (a *args) keys(rs *rows) []byte {
 	return a.end()[0]
 }
 
-// rows returns the keys and names of rows, as the parameters that make them.
+// rows returns the keys and names of rows, as the parameters that make them: arrays, unless there is one row.
 func (a *args) rows(rs *rows) [][]byte {
+	if len(rs.all) == 1 {
+		return a.of(rs.all[0].key[:], nameOf(rs.all[0].op))
+	}
 	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])

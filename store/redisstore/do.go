@@ -46,7 +46,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		within, cancel := s.Within(ctx) // returns ctx as it is if the engine has set the end
 		defer cancel()
 		var err error
-		call := script.Call{Verb: c.Verb, Ops: c.Ops, Now: s.testNow()}
+		call := s.callOf(c)
 		if slot, one := s.slot(c.Ops); one {
 			_, err = s.servers.Run(within, slot, call)
 		} else {
@@ -65,6 +65,15 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		calls = calls[n:]
 	}
 	return nil
+}
+
+// callOf returns c as a program decides it.
+func (s *Store) callOf(c *store.Call) script.Call {
+	call := script.Call{Verb: c.Verb, Ops: c.Ops, Once: c.Once, Now: s.testNow()}
+	if call.Once != nil && s.servers.Sharded() {
+		call.Beside = &call.Ops[0]
+	}
+	return call
 }
 
 // nextSlice returns how many calls the next slice may have, of most that are left,
@@ -106,7 +115,7 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 		if c.Err = script.Fits(c.Ops); c.Err != nil || len(c.Ops) == 0 {
 			continue
 		}
-		call := script.Call{Verb: c.Verb, Ops: c.Ops, Now: b.testNow()}
+		call := b.callOf(c)
 		if slot, one := b.slot(c.Ops); one {
 			b.sent, b.of = append(b.sent, conn.Pending{Call: call, Slot: slot}), append(b.of, c)
 		} else {

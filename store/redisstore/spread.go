@@ -21,6 +21,7 @@ type group struct {
 	which    []int          // of the call's ops
 	at       window.Instant // when it was decided
 	admitted bool           // it denies nothing; set once all are decided
+	once     *store.Op      // of the record of its part of the call; nil: none
 	err      error
 }
 
@@ -64,7 +65,8 @@ func (s *Store) groups(ops []store.Op) []group {
 // its own call, all at the same time. When one of them denies a take, or
 // gives no answer, the others give back exactly what they have counted. Until
 // then other calls may be denied because of it; no call is ever admitted because
-// of it.
+// of it. Each group of a call with a record has a record of its own, which is dropped in the step that gives back
+// what the group has counted: the same call then has the group decide anew.
 //
 // A group that gives no answer gives nothing back: it may not have counted, and
 // what was not counted must not be given back. A fifth of the time is left for
@@ -89,9 +91,21 @@ func (s *Store) spread(ctx context.Context, r script.Call) error {
 	defer cancel()
 	each(groups, func(g *group) { s.decide(answer, &r, g, false) })
 	err := failed(groups)
+	if r.Once != nil {
+		r.Once.Result = window.Result{Allowed: true}
+		for _, g := range groups {
+			if g.err == nil && g.once.Result.Before > 0 {
+				r.Once.Result = g.once.Result
+			}
+		}
+	}
 	switch {
 	case r.Verb == store.Cancel:
 		s.cancelRest(answer, &r, groups)
+	case errors.Is(err, store.ErrConflict): // those with a record have counted for another call
+		s.giveBack(ctx, &r, groups, func(g *group, verb store.Verb, op *store.Op) bool {
+			return everything(g, verb, op) && g.once.Result.Before == 0
+		})
 	case err != nil:
 		s.giveBack(ctx, &r, groups, everything)
 	case r.Verb == store.Take && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return denies(&op) }):
@@ -103,12 +117,12 @@ func (s *Store) spread(ctx context.Context, r script.Call) error {
 // spreadUpTo checks what fits, and takes it.
 func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
 	part := r
-	part.Verb, part.Ops = store.Check, slices.Clone(r.Ops)
+	part.Verb, part.Ops, part.Once = store.Check, slices.Clone(r.Ops), nil
 	if err := s.spread(ctx, part); err != nil {
 		return err
 	}
 	store.LowerUpTo(part.Ops)
-	part.Verb = store.Take
+	part.Verb, part.Once = store.Take, r.Once
 	for i := range part.Ops {
 		part.Ops[i].UpTo = false
 	}
@@ -134,11 +148,15 @@ func (s *Store) decide(ctx context.Context, r *script.Call, g *group, sure bool)
 			part.Ops[n].Hold = &hold
 		}
 	}
+	if r.Once != nil {
+		own := *r.Once
+		g.once, part.Once, part.Beside = &own, &own, &part.Ops[0]
+	}
 	if g.at, g.err = s.servers.Run(ctx, g.slot, part); g.err != nil {
 		return
 	}
 	for n, i := range g.which {
-		r.Ops[i].Result = part.Ops[n].Result
+		r.Ops[i].Result, r.Ops[i].N = part.Ops[n].Result, part.Ops[n].N
 	}
 }
 
@@ -180,7 +198,7 @@ func failed(groups []group) error {
 	for i := range groups {
 		g := &groups[i]
 		switch {
-		case errors.Is(g.err, store.ErrRepeated):
+		case script.IsRefusal(g.err):
 			return g.err
 		case g.err == nil:
 			continue
@@ -215,8 +233,8 @@ func enforced(g *group, verb store.Verb, op *store.Op) bool {
 // everything reports whether a group has counted op.
 func everything(g *group, verb store.Verb, op *store.Op) bool {
 	switch {
-	case op.N <= 0 || g.err != nil || verb.NeedsReceipt():
-		return false // what ended is over
+	case op.N <= 0 || g.err != nil || verb.NeedsReceipt() || op.Result == (window.Result{}):
+		return false // what ended is over, and what was not decided has counted nothing
 	case verb == store.Take && op.Role == store.Enforce:
 		return g.admitted || op.CountDenied
 	case verb == store.Take && op.Role == store.Shadow:
@@ -290,6 +308,12 @@ type undo struct {
 func newUndo(r *script.Call, g *group, which []int, inGroups bool) *undo {
 	u := &undo{slot: g.slot, which: which, done: make(chan struct{})}
 	u.call = script.Call{Verb: store.Cancel, Now: r.Now}
+	if g.once != nil {
+		once, beside := *g.once, r.Ops[g.which[0]]
+		once.Key, once.Member = slices.Clone(once.Key), slices.Clone(once.Member)
+		beside.Key, beside.Together = slices.Clone(beside.Key), slices.Clone(beside.Together)
+		u.call.Once, u.call.Beside, u.call.Drops = &once, &beside, true
+	}
 	for _, i := range which {
 		op := r.Ops[i]
 		// The caller may use its slices again before this is done.

@@ -109,7 +109,7 @@ func (s *Store) ready(ctx context.Context) error {
 
 // failed returns err as the caller sees it.
 func (s *Store) failed(ctx context.Context, err error) error {
-	if err == nil || errors.Is(err, store.ErrRepeated) {
+	if err == nil || script.IsRefusal(err) {
 		return err
 	}
 	if ended := s.ready(ctx); ended != nil {

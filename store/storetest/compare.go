@@ -39,10 +39,10 @@ func comparePlain(t testing.TB, a, b Opened, seed uint64, steps int) window.Inst
 		if step%50 == 0 {
 			r.compareExports(t, a, b, fmt.Sprintf("seed %d, step %d", seed, step))
 		}
-		calls := r.calls()
+		calls := r.remembered(r.calls())
 		others := make([]store.Call, len(calls))
 		for i, c := range calls {
-			others[i] = store.Call{Verb: c.Verb, Ops: slices.Clone(c.Ops)}
+			others[i] = cloned(c)
 		}
 		errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
 		if fmt.Sprint(errA) != fmt.Sprint(errB) {
@@ -50,6 +50,7 @@ func comparePlain(t testing.TB, a, b Opened, seed uint64, steps int) window.Inst
 		}
 		for n := range calls {
 			verb, ops, other := calls[n].Verb, calls[n].Ops, others[n].Ops
+			compareOnce(t, calls[n], others[n], fmt.Sprintf("seed %d, step %d, call %d of %d", seed, step, n, len(calls)))
 			if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
 				t.Fatalf("seed %d, step %d, call %d of %d: got errors %v and %v, want the same", seed, step, n, len(calls), errA, errB)
 			}
@@ -74,6 +75,8 @@ type random struct {
 	pace   time.Duration
 	names  []string
 	limits map[string]*window.Compiled
+	once   []store.Call // made before, with their records
+	ids    uint64       // of records
 }
 
 func newRandom(seed uint64) *random {

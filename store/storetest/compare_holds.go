@@ -55,10 +55,10 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 	if r.made%48 == 0 {
 		r.compareExports(t, a, b, at)
 	}
-	calls := r.calls()
+	calls := r.remembered(r.calls())
 	others := make([]store.Call, len(calls))
 	for i, c := range calls {
-		others[i] = store.Call{Verb: c.Verb, Ops: cloned(c.Ops)}
+		others[i] = cloned(c)
 	}
 	errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
 	if fmt.Sprint(errA) != fmt.Sprint(errB) {
@@ -68,6 +68,7 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 		if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
 			t.Fatalf("%s, call %d of %d: got errors %v and %v, want the same", at, n, len(calls), errA, errB)
 		}
+		compareOnce(t, calls[n], others[n], at)
 		for i := range calls[n].Ops {
 			op, other := &calls[n].Ops[i], &others[n].Ops[i]
 			if op.Result != other.Result || op.N != other.N || op.Hold != nil && *op.Hold != *other.Hold {
@@ -84,18 +85,6 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 		}
 		r.remember(calls[n])
 	}
-}
-
-// cloned returns a deep copy of ops, including their holds.
-func cloned(ops []store.Op) []store.Op {
-	ops = slices.Clone(ops)
-	for i := range ops {
-		if h := ops[i].Hold; h != nil {
-			own := *h
-			ops[i].Hold = &own
-		}
-	}
-	return ops
 }
 
 // holder generates calls about holds and bans.
@@ -171,10 +160,12 @@ func (r *holder) call() store.Call {
 	}
 	var c store.Call
 	c.Verb, c.Ops = r.random.call()
-	switch r.IntN(6) {
+	switch r.IntN(8) {
 	case 0: // any verb
 	case 1:
 		c.Verb = store.Record
+	case 2:
+		c.Verb = []store.Verb{store.Set, store.Unban}[r.IntN(2)]
 	default:
 		c.Verb = store.Take
 	}
@@ -207,7 +198,7 @@ func (r *holder) call() store.Call {
 // others.
 func (r *holder) later() store.Call {
 	take := r.takes[r.IntN(len(r.takes))]
-	c := store.Call{Verb: store.Settle + store.Verb(r.IntN(3)), Ops: cloned(take.Ops)}
+	c := store.Call{Verb: store.Settle + store.Verb(r.IntN(3)), Ops: cloned(take).Ops}
 	if r.IntN(4) == 0 {
 		c.Ops = c.Ops[:1+r.IntN(len(c.Ops))]
 	}

@@ -42,7 +42,7 @@ func (m *model) Do(ctx context.Context, calls []store.Call) error {
 		return err
 	}
 	for i := range calls {
-		calls[i].Err = m.call(calls[i].Verb, calls[i].Ops)
+		calls[i].Err = m.call(&calls[i])
 	}
 	return nil
 }
@@ -60,23 +60,28 @@ func (m *model) Keys(ctx context.Context, op *store.Op, _ []byte, found func(key
 	return nil, m.ready(ctx)
 }
 
-// call decides the ops of one call.
-func (m *model) call(verb store.Verb, ops []store.Op) error {
+// call decides one call.
+func (m *model) call(c *store.Call) error {
+	all := slices.Clone(c.Ops)
+	if c.Once != nil {
+		all = append(all, *c.Once)
+	}
 	seen := make(map[address]bool)
-	states := make([]window.State, len(ops))
-	for i := range ops {
-		at := addressOf(&ops[i])
+	states := make([]window.State, len(all))
+	for i := range all {
+		at := addressOf(&all[i])
 		if seen[at] {
 			return store.ErrRepeated
 		}
 		seen[at] = true
 		states[i] = slices.Clone(m.states[at])
 	}
-	store.Decide(verb, ops, states, m.now, func(member []byte) uint64 { return maphash.Bytes(m.seed, member) })
-	for i := range ops {
-		m.states[addressOf(&ops[i])] = states[i]
+	c.Err = nil
+	store.Decide(c, states, func(*store.Op) window.Instant { return m.now }, func(member []byte) uint64 { return maphash.Bytes(m.seed, member) })
+	for i := range all {
+		m.states[addressOf(&all[i])] = states[i]
 	}
-	return nil
+	return c.Err
 }
 
 // Read implements [store.Store].

@@ -73,6 +73,16 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"a context that is done counts nothing", contextDone},
 		{"close", closing},
 
+		{"a call with a record counts once", onceCounts},
+		{"a record is of one request", onceConflicts},
+		{"a record ends", onceEnds},
+		{"a record of other ops", onceOtherOps},
+		{"a record of a denied take", onceDenied},
+		{"a record keeps the hold of its take", onceHolds},
+		{"only looking for a record", onceLooks},
+		{"calls of one Do with one record", onceTogether},
+		{"64 goroutines, one record", onceUnderLoad},
+
 		{"64 goroutines, one key", oneKeyUnderLoad},
 		{"64 goroutines, several keys", severalKeysUnderLoad},
 
@@ -90,6 +100,8 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"a rule that loses hold or ban", lostOnReload},
 		{"refund of all", refundAll},
 		{"forget lifts a ban", forgetLifts},
+		{"hits are set", setsHits},
+		{"a ban is lifted", liftsBans},
 		{"64 goroutines in flight", inFlightUnderLoad},
 		{"an export has each key", exportsKeys},
 	} {

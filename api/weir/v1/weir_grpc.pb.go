@@ -29,21 +29,25 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	WeirService_Take_FullMethodName    = "/weir.v1.WeirService/Take"
-	WeirService_Check_FullMethodName   = "/weir.v1.WeirService/Check"
-	WeirService_Record_FullMethodName  = "/weir.v1.WeirService/Record"
-	WeirService_Refund_FullMethodName  = "/weir.v1.WeirService/Refund"
-	WeirService_Settle_FullMethodName  = "/weir.v1.WeirService/Settle"
-	WeirService_Cancel_FullMethodName  = "/weir.v1.WeirService/Cancel"
-	WeirService_Renew_FullMethodName   = "/weir.v1.WeirService/Renew"
-	WeirService_Batch_FullMethodName   = "/weir.v1.WeirService/Batch"
-	WeirService_Decide_FullMethodName  = "/weir.v1.WeirService/Decide"
-	WeirService_Explain_FullMethodName = "/weir.v1.WeirService/Explain"
-	WeirService_Usage_FullMethodName   = "/weir.v1.WeirService/Usage"
-	WeirService_Forget_FullMethodName  = "/weir.v1.WeirService/Forget"
-	WeirService_Top_FullMethodName     = "/weir.v1.WeirService/Top"
-	WeirService_Denials_FullMethodName = "/weir.v1.WeirService/Denials"
-	WeirService_Rules_FullMethodName   = "/weir.v1.WeirService/Rules"
+	WeirService_Take_FullMethodName           = "/weir.v1.WeirService/Take"
+	WeirService_Check_FullMethodName          = "/weir.v1.WeirService/Check"
+	WeirService_Record_FullMethodName         = "/weir.v1.WeirService/Record"
+	WeirService_Refund_FullMethodName         = "/weir.v1.WeirService/Refund"
+	WeirService_Settle_FullMethodName         = "/weir.v1.WeirService/Settle"
+	WeirService_Cancel_FullMethodName         = "/weir.v1.WeirService/Cancel"
+	WeirService_Renew_FullMethodName          = "/weir.v1.WeirService/Renew"
+	WeirService_Batch_FullMethodName          = "/weir.v1.WeirService/Batch"
+	WeirService_Decide_FullMethodName         = "/weir.v1.WeirService/Decide"
+	WeirService_Explain_FullMethodName        = "/weir.v1.WeirService/Explain"
+	WeirService_Usage_FullMethodName          = "/weir.v1.WeirService/Usage"
+	WeirService_Forget_FullMethodName         = "/weir.v1.WeirService/Forget"
+	WeirService_Top_FullMethodName            = "/weir.v1.WeirService/Top"
+	WeirService_Denials_FullMethodName        = "/weir.v1.WeirService/Denials"
+	WeirService_Rules_FullMethodName          = "/weir.v1.WeirService/Rules"
+	WeirService_SetOverride_FullMethodName    = "/weir.v1.WeirService/SetOverride"
+	WeirService_RemoveOverride_FullMethodName = "/weir.v1.WeirService/RemoveOverride"
+	WeirService_Overrides_FullMethodName      = "/weir.v1.WeirService/Overrides"
+	WeirService_Audit_FullMethodName          = "/weir.v1.WeirService/Audit"
 )
 
 // WeirServiceClient is the client API for WeirService service.
@@ -86,6 +90,14 @@ type WeirServiceClient interface {
 	Denials(ctx context.Context, in *DenialsRequest, opts ...grpc.CallOption) (*DenialsResponse, error)
 	// Rules shows the rules in force.
 	Rules(ctx context.Context, in *RulesRequest, opts ...grpc.CallOption) (*RulesResponse, error)
+	// SetOverride gives certain keys of a rule another limit, on all instances within a second.
+	SetOverride(ctx context.Context, in *SetOverrideRequest, opts ...grpc.CallOption) (*SetOverrideResponse, error)
+	// RemoveOverride makes the limit of the rule count again.
+	RemoveOverride(ctx context.Context, in *RemoveOverrideRequest, opts ...grpc.CallOption) (*RemoveOverrideResponse, error)
+	// Overrides lists what is overridden.
+	Overrides(ctx context.Context, in *OverridesRequest, opts ...grpc.CallOption) (*OverridesResponse, error)
+	// Audit shows who changed overrides, rules and counts.
+	Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditResponse, error)
 }
 
 type weirServiceClient struct {
@@ -249,6 +261,46 @@ func (c *weirServiceClient) Rules(ctx context.Context, in *RulesRequest, opts ..
 	return out, nil
 }
 
+func (c *weirServiceClient) SetOverride(ctx context.Context, in *SetOverrideRequest, opts ...grpc.CallOption) (*SetOverrideResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetOverrideResponse)
+	err := c.cc.Invoke(ctx, WeirService_SetOverride_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) RemoveOverride(ctx context.Context, in *RemoveOverrideRequest, opts ...grpc.CallOption) (*RemoveOverrideResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveOverrideResponse)
+	err := c.cc.Invoke(ctx, WeirService_RemoveOverride_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) Overrides(ctx context.Context, in *OverridesRequest, opts ...grpc.CallOption) (*OverridesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OverridesResponse)
+	err := c.cc.Invoke(ctx, WeirService_Overrides_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuditResponse)
+	err := c.cc.Invoke(ctx, WeirService_Audit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // WeirServiceServer is the server API for WeirService service.
 // All implementations must embed UnimplementedWeirServiceServer
 // for forward compatibility.
@@ -289,6 +341,14 @@ type WeirServiceServer interface {
 	Denials(context.Context, *DenialsRequest) (*DenialsResponse, error)
 	// Rules shows the rules in force.
 	Rules(context.Context, *RulesRequest) (*RulesResponse, error)
+	// SetOverride gives certain keys of a rule another limit, on all instances within a second.
+	SetOverride(context.Context, *SetOverrideRequest) (*SetOverrideResponse, error)
+	// RemoveOverride makes the limit of the rule count again.
+	RemoveOverride(context.Context, *RemoveOverrideRequest) (*RemoveOverrideResponse, error)
+	// Overrides lists what is overridden.
+	Overrides(context.Context, *OverridesRequest) (*OverridesResponse, error)
+	// Audit shows who changed overrides, rules and counts.
+	Audit(context.Context, *AuditRequest) (*AuditResponse, error)
 	mustEmbedUnimplementedWeirServiceServer()
 }
 
@@ -343,6 +403,18 @@ func (UnimplementedWeirServiceServer) Denials(context.Context, *DenialsRequest) 
 }
 func (UnimplementedWeirServiceServer) Rules(context.Context, *RulesRequest) (*RulesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rules not implemented")
+}
+func (UnimplementedWeirServiceServer) SetOverride(context.Context, *SetOverrideRequest) (*SetOverrideResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetOverride not implemented")
+}
+func (UnimplementedWeirServiceServer) RemoveOverride(context.Context, *RemoveOverrideRequest) (*RemoveOverrideResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveOverride not implemented")
+}
+func (UnimplementedWeirServiceServer) Overrides(context.Context, *OverridesRequest) (*OverridesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Overrides not implemented")
+}
+func (UnimplementedWeirServiceServer) Audit(context.Context, *AuditRequest) (*AuditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Audit not implemented")
 }
 func (UnimplementedWeirServiceServer) mustEmbedUnimplementedWeirServiceServer() {}
 func (UnimplementedWeirServiceServer) testEmbeddedByValue()                     {}
@@ -624,6 +696,78 @@ func _WeirService_Rules_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WeirService_SetOverride_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetOverrideRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).SetOverride(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_SetOverride_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).SetOverride(ctx, req.(*SetOverrideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_RemoveOverride_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveOverrideRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).RemoveOverride(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_RemoveOverride_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).RemoveOverride(ctx, req.(*RemoveOverrideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_Overrides_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OverridesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).Overrides(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_Overrides_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).Overrides(ctx, req.(*OverridesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_Audit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AuditRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).Audit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_Audit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).Audit(ctx, req.(*AuditRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // WeirService_ServiceDesc is the grpc.ServiceDesc for WeirService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -686,6 +830,22 @@ var WeirService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Rules",
 			Handler:    _WeirService_Rules_Handler,
+		},
+		{
+			MethodName: "SetOverride",
+			Handler:    _WeirService_SetOverride_Handler,
+		},
+		{
+			MethodName: "RemoveOverride",
+			Handler:    _WeirService_RemoveOverride_Handler,
+		},
+		{
+			MethodName: "Overrides",
+			Handler:    _WeirService_Overrides_Handler,
+		},
+		{
+			MethodName: "Audit",
+			Handler:    _WeirService_Audit_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

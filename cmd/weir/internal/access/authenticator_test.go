@@ -186,7 +186,7 @@ func TestRedact(t *testing.T) {
 
 func TestScopes(t *testing.T) {
 	t.Parallel()
-	if got := access.All.String(); got != "decide,record,read,admin" {
+	if got := access.All.String(); got != "decide,record,read,override,admin" {
 		t.Errorf("got %s", got)
 	}
 	if got, err := access.ParseScopes("admin,read,read"); err != nil || got != access.Admin|access.Read {

@@ -11,13 +11,14 @@ type Scope uint8
 
 // Rights.
 const (
-	Decide Scope = 1 << iota // take, check, gate, settle, cancel, renew
-	Record                   // record, refund
-	Read                     // usage, explain, rules, top, denials, metrics
-	Admin                    // forget, reload, profiles, rewrite
+	Decide   Scope = 1 << iota // take, check, gate, settle, cancel, renew
+	Record                     // record, refund
+	Read                       // usage, explain, rules, top, denials, overrides, metrics
+	Admin                      // forget, audit, reload, profiles, rewrite
+	Override                   // set and remove overrides
 
 	None Scope = 0 // what health checks need
-	All        = Decide | Record | Read | Admin
+	All        = Decide | Record | Read | Override | Admin
 )
 
 // scopeNames lists the permissions with their names, in the order in which String
@@ -25,7 +26,7 @@ const (
 var scopeNames = [...]struct {
 	scope Scope
 	name  string
-}{{Decide, "decide"}, {Record, "record"}, {Read, "read"}, {Admin, "admin"}}
+}{{Decide, "decide"}, {Record, "record"}, {Read, "read"}, {Override, "override"}, {Admin, "admin"}}
 
 // ScopeNames returns the names of all permissions.
 func ScopeNames() []string {

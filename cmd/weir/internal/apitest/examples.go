@@ -31,7 +31,7 @@ func (d *Description) Examples(t testing.TB, prefix string) (list []Example) {
 	t.Helper()
 	for _, path := range d.paths {
 		item, pointer := d.object("/paths/" + escape.Replace(path))
-		for _, method := range []string{"get", "post", "put", "patch", "delete"} {
+		for _, method := range []string{"post", "put", "get", "patch", "delete"} {
 			if item[method] == nil || !strings.HasPrefix(path, prefix) {
 				continue
 			}

@@ -30,7 +30,7 @@ func decisionOf(d *weir.Decision) *weirv1.Decision {
 func usageOf(u *weir.Usage) *weirv1.RuleUsage {
 	m := &weirv1.RuleUsage{
 		Rule: u.Rule, Kind: kindOf(u.Kind), Key: u.Key, Shadow: u.Shadow, Allowed: u.Allowed, Hits: u.Hits, Used: u.Used,
-		Held: u.Held, Banned: u.Banned, Struck: u.Struck, Before: u.Before,
+		Held: u.Held, Banned: u.Banned, Struck: u.Struck, Before: u.Before, Override: u.Overridden,
 		RetryAfter: durationOf(u.RetryAfter), ResetAfter: durationOf(u.ResetAfter),
 	}
 	if u.Quota != window.Unlimited {

@@ -48,6 +48,10 @@ func (a *API) Methods() []grpcserver.Method {
 		{Name: "Top", Need: access.Read, Serve: grpcserver.Unary(a.top)},
 		{Name: "Denials", Need: access.Read, Serve: grpcserver.Unary(a.denials)},
 		{Name: "Rules", Need: access.Read, Serve: grpcserver.Unary(a.rules)},
+		{Name: "SetOverride", Need: access.Override, Serve: grpcserver.Unary(a.setOverride)},
+		{Name: "RemoveOverride", Need: access.Override, Serve: grpcserver.Unary(a.removeOverride)},
+		{Name: "Overrides", Need: access.Read, Serve: grpcserver.Unary(a.overrides)},
+		{Name: "Audit", Need: access.Admin, Serve: grpcserver.Unary(a.audit)},
 	}
 }
 

@@ -33,6 +33,7 @@ var code = map[int]codes.Code{
 	http.StatusUnauthorized:          codes.Unauthenticated,
 	http.StatusForbidden:             codes.PermissionDenied,
 	http.StatusNotFound:              codes.NotFound,
+	http.StatusConflict:              codes.FailedPrecondition,
 	http.StatusRequestTimeout:        codes.DeadlineExceeded,
 	http.StatusRequestEntityTooLarge: codes.ResourceExhausted,
 	http.StatusTooManyRequests:       codes.ResourceExhausted,

@@ -106,6 +106,9 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 		if err != nil {
 			return Error(err)
 		}
+		if isCompressed(ctx) {
+			return errCompressed
+		}
 		if s.config.Trace != nil {
 			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
 		}
@@ -205,6 +208,9 @@ func (s *Server) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamS
 		counted, end := track(stream, info.IsClientStream)
 		defer end()
 		stream = counted
+		if isCompressed(stream.Context()) {
+			return errCompressed
+		}
 		if c := connectionOf(stream.Context()); c != nil {
 			if err := s.conns.openIdle(c); err != nil {
 				return Error(err)

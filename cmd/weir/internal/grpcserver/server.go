@@ -88,6 +88,7 @@ func New(c Config) *Server {
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c)),
 		grpc.ForceServerCodecV2(newCodec()),
+		grpc.RPCDecompressor(refusal{}),
 		grpc.MaxRecvMsgSize(sizes.Message),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),

@@ -15,10 +15,9 @@ import (
 // tracked is the stream of a call whose messages its connection counts.
 type tracked struct {
 	grpc.ServerStream
-	conn       *connection
-	began      time.Time
-	waits      bool // the call waits for its only message
-	compressed bool
+	conn  *connection
+	began time.Time
+	waits bool // the call waits for its only message
 }
 
 // enqueue counts a call that its connection has read, before it gets a goroutine.
@@ -36,7 +35,7 @@ func track(stream grpc.ServerStream, many bool) (_ grpc.ServerStream, end func()
 	if c == nil {
 		return stream, func() {}
 	}
-	t := &tracked{ServerStream: stream, conn: c, began: time.Now(), waits: !many, compressed: isCompressed(stream.Context())}
+	t := &tracked{ServerStream: stream, conn: c, began: time.Now(), waits: !many}
 	c.begin()
 	if many { // it may wait for long
 		c.receive(callBytes)
@@ -51,25 +50,21 @@ func (t *tracked) RecvMsg(m any) error {
 	err := t.ServerStream.RecvMsg(m)
 	n := int64(0)
 	if err == nil {
-		n = overhead + t.wireSize(m)
+		n = overhead + wireSize(m)
 	}
 	t.received(n)
 	return err
 }
 
-// wireSize returns how many bytes have arrived for m, or fewer. A compressed message is at most 1100 times as
-// large, the maximum of gzip; the rest is counted until the connection has no calls.
-func (t *tracked) wireSize(m any) (n int64) {
+// wireSize returns how many bytes have arrived for m.
+func wireSize(m any) int64 {
 	switch m := m.(type) {
 	case *Received:
-		n = int64(m.size)
+		return int64(m.size)
 	case proto.Message:
-		n = int64(proto.Size(m))
+		return int64(proto.Size(m))
 	}
-	if t.compressed {
-		n /= 1100
-	}
-	return n
+	return 0
 }
 
 // received counts n bytes of messages as received.
@@ -96,12 +91,6 @@ func isGivenUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.C
 // SendMsg implements [grpc.ServerStream].
 func (t *tracked) SendMsg(m any) error { return t.ServerStream.SendMsg(outgoing(m, t.conn)) }
 
-// isCompressed reports whether messages of a call are compressed, so that their size on the wire is unknown.
-func isCompressed(ctx context.Context) bool {
-	t, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ RecvCompress() string })
-	return ok && t.RecvCompress() != "" && t.RecvCompress() != "identity"
-}
-
 // interceptUnary counts calls of gRPC's own services.
 func interceptUnary(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	c := connectionOf(ctx)
@@ -111,8 +100,7 @@ func interceptUnary(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next g
 	c.begin()
 	began := time.Now()
 	defer func() { c.end(began, isGivenUp(ctx)) }()
-	t := tracked{conn: c, compressed: isCompressed(ctx)}
-	c.receive(callBytes + overhead + t.wireSize(in))
+	c.receive(callBytes + overhead + wireSize(in))
 	out, err := next(ctx, in)
 	return outgoing(out, c), err
 }

@@ -91,8 +91,14 @@ func New(namespaces *namespace.Set, c Config) *API {
 		"/v1/rules":   {http.MethodGet: {access.Read, a.rules}},
 		"/v1/top":     {http.MethodGet: {access.Read, a.top}},
 		"/v1/denials": {http.MethodGet: {access.Read, a.denials}},
-		"/v1/gate":    {"": {access.Decide, a.gate}},
-		"/v1/export":  {http.MethodGet: {access.Read, a.export}},
+		"/v1/overrides": {
+			http.MethodGet: {access.Read, a.overrides}, http.MethodPut: {access.Override, a.setOverride}, http.MethodDelete: {access.Override, a.removeOverride},
+		},
+		"/v1/set":    {http.MethodPost: {access.Admin, a.setCount}},
+		"/v1/unban":  {http.MethodPost: {access.Admin, a.liftBan}},
+		"/v1/audit":  {http.MethodGet: {access.Admin, a.audit}},
+		"/v1/gate":   {"": {access.Decide, a.gate}},
+		"/v1/export": {http.MethodGet: {access.Read, a.export}},
 
 		"/v1/openapi.yaml": {http.MethodGet: {access.None, describe}},
 	}

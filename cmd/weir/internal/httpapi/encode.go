@@ -83,6 +83,9 @@ func appendUsage(b []byte, u *weir.Usage) []byte {
 	if u.BannedUntil != 0 {
 		b = appendTime(append(b, `,"banned_until":`...), u.BannedUntil.Time())
 	}
+	if u.Overridden {
+		b = append(b, `,"override":true`...)
+	}
 	return b
 }
 

@@ -14,8 +14,11 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/apitest"
+	"github.com/weirhq/weir/cmd/weir/internal/audit"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
+	registers "github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/overrides"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/store"
@@ -59,8 +62,16 @@ func describedUpTo(t *testing.T, d *apitest.Description, maxAnswer int64, c http
 	tops := top.New(top.Config{Keys: 10, Now: now}, namespace.Default)
 	engine, _ := scripttest.NewEngine(t, d.Rules(), func() window.Instant { return window.At(now()) }, append(options, weir.WithObserver(tops))...)
 	space := namespace.New(namespace.Default, engine, maxAnswer, tops)
+	keeping(space, now)
 	space.SetSource(namespace.Source{File: "rules.yaml", Hash: "5f1f3b0c1c0c8f7a6d0d3b4d9f7d9b1c2f3e4a5b6c7d8e9f0a1b2c3d4e5f6a7b", Loaded: scripttest.Start})
 	return httpapi.New(namespace.NewSet(space, namespace.New("broken", nil, 0, nil)), c)
+}
+
+// keeping makes n keep overrides and an audit trail in memory.
+func keeping(n *namespace.Namespace, now func() time.Time) *namespace.Namespace {
+	return n.WithKept(&namespace.Kept{
+		Overrides: overrides.New(overrides.Config{Store: registers.NewMemory(nil), Now: now}), Audit: audit.New(audit.Config{Now: now}),
+	})
 }
 
 // TestOpenAPIExamples makes the calls that the description has examples of, and
@@ -142,7 +153,7 @@ func TestOpenAPIStatuses(t *testing.T) {
 		}
 		path, _, _ := strings.Cut(e.URL, "?")
 		gate := path == "/v1/gate"
-		hasBody := e.Method == http.MethodPost
+		hasBody := e.Method == http.MethodPost || e.Method == http.MethodPut
 
 		keys := newKeys(t)
 		locked := described(t, d, httpapi.Config{Auth: &access.Authenticator{Keys: keys}})
@@ -199,6 +210,12 @@ func TestOpenAPIStatuses(t *testing.T) {
 	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=llm-tokens&format=csv", nil))
 	d.Serve(t, plain, httptest.NewRequest(http.MethodDelete, "/v1/usage?rule=page-views&page=/new", nil))
 	replay(t, d, described(t, d, httpapi.Config{}), "")
+	pairs, _ := scripttest.NewEngine(t, "rules: [{name: pairs, per: [a, b], limit: 1, window: 1h}]", func() window.Instant { return 0 })
+	two := httpapi.New(namespace.NewSet(keeping(namespace.New(namespace.Default, pairs, 0, nil), time.Now)), httpapi.Config{})
+	for _, a := range []string{"a", "b"} {
+		body := `{"rule": "pairs", "attributes": {"` + a + `": "1"}, "limit": 5}`
+		d.Serve(t, two, httptest.NewRequest(http.MethodPut, "/v1/overrides", strings.NewReader(body)))
+	}
 	if unseen := d.Unseen("/v1/"); len(unseen) > 0 {
 		t.Errorf("no call had these:\n%s", strings.Join(unseen, "\n"))
 	}

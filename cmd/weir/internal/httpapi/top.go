@@ -66,6 +66,9 @@ func appendTop(b []byte, counts string, l *top.List) []byte {
 		if e.Error > 0 {
 			b = strconv.AppendInt(append(b, `,"error":`...), e.Error, 10)
 		}
+		if e.Override {
+			b = append(b, `,"override":true`...)
+		}
 		b = append(b, '}')
 	}
 	return append(b, ']', '}')
@@ -129,6 +132,9 @@ func appendDenial(b []byte, d *top.Denial) []byte {
 	}
 	if !d.BannedUntil.IsZero() {
 		b = appendTime(append(b, `,"banned_until":`...), d.BannedUntil)
+	}
+	if d.Override {
+		b = append(b, `,"override":true`...)
 	}
 	return append(jsontext.AppendSeconds(append(b, `,"retry_after":`...), d.RetryAfter), '}')
 }

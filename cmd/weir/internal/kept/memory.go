@@ -138,7 +138,9 @@ func (m *Memory) Kept(_ context.Context, name string, since [2]int64, most int) 
 	if again = since[1] < r.forgotten || since[0] > r.version; again {
 		since = [2]int64{0, r.version}
 	}
-	next = [2]int64{r.version, r.version}
+	if next = [2]int64{r.version, r.version}; since == next {
+		return nil, nil, next, again, nil
+	}
 	r.sort()
 	from, _ := slices.BinarySearchFunc(r.order, since[0]+1, func(field string, v int64) int { return cmp.Compare(r.at(field).version, v) })
 	for _, field := range r.order[from:] {
@@ -148,6 +150,9 @@ func (m *Memory) Kept(_ context.Context, name string, since [2]int64, most int) 
 			next = [2]int64{e.version, since[1]}
 			break
 		}
+	}
+	if next[0] == r.version {
+		r.order = nil // it is needed while pages are read
 	}
 	return fields, values, next, again, nil
 }

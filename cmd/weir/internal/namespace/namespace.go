@@ -28,6 +28,7 @@ type Namespace struct {
 	engine *weir.Engine
 	most   int64 // bytes of an answer; 0: no limit
 	tops   *top.Collector
+	kept   *Kept // or nil
 	source atomic.Pointer[Source]
 	gone   atomic.Bool
 

@@ -49,6 +49,7 @@ type parts struct {
 	credentials *credentials
 	log         *slog.Logger
 
+	kept      *namespace.Kept
 	telemetry *telemetry.Telemetry // or nil
 	keys      top.KeyText          // in logs
 }
@@ -63,7 +64,7 @@ func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*name
 		if errors.Is(a.err, errNothingSent) {
 			continue
 		}
-		if err := r.swap(a.loaded, a.err, atStart); err != nil && a.err == nil {
+		if err := r.swap(a.loaded, a.err, request{text: atStart}); err != nil && a.err == nil {
 			s.publish()
 			return nil, errors.Join(err, s.close())
 		}
@@ -79,7 +80,7 @@ func (s *namespaces) reloader(a attempt) *reloader {
 	if s.place.dir != "" {
 		log = log.With("namespace", a.name)
 	}
-	r := &reloader{rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, 0, nil), publish: s.publish}
+	r := &reloader{audit: s.kept.Audit, rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, 0, nil), publish: s.publish}
 	r.loaded = func(rules *rule.Set) {
 		s.warnNodes(rules)
 		s.backends.holds(rules)
@@ -94,7 +95,8 @@ func (s *namespaces) reloader(a attempt) *reloader {
 			return nil, err
 		}
 		tops.Follow(engine.Rules)
-		return namespace.New(a.name, engine, int64(s.cfg.Resources.Answer), tops), nil
+		s.kept.Overrides.Follow(a.name, engine.Override)
+		return namespace.New(a.name, engine, int64(s.cfg.Resources.Answer), tops).WithKept(s.kept), nil
 	}
 	return r
 }
@@ -149,7 +151,7 @@ func (s *namespaces) publish() {
 // reload reads the rules, the tokens and the certificates again on request. asked
 // names the source of the request in the log. The error joins that of the access and that
 // of the rules.
-func (s *namespaces) reload(asked string) error {
+func (s *namespaces) reload(asked request) error {
 	access := s.credentials.reload(true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +171,7 @@ func (s *namespaces) reload(asked string) error {
 func (s *namespaces) changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.scan("file", false) // the errors are logged, and have no other reader
+	_ = s.scan(request{text: "file"}, false) // the errors are logged, and have no other reader
 }
 
 // receive puts the rules that an xDS server has sent in force.
@@ -178,18 +180,18 @@ func (s *namespaces) receive(sent []envoyfile.Source) error {
 	defer s.mu.Unlock()
 	e := s.place.file.envoy
 	e.sent, e.received = sent, true
-	return s.scan("xDS", true)
+	return s.scan(request{text: "xDS"}, true)
 }
 
 // scan reads the rules of all namespaces, or only of those whose files have changed.
 // It needs mu.
-func (s *namespaces) scan(asked string, all bool) error {
+func (s *namespaces) scan(asked request, all bool) error {
 	found, bad, err := s.place.list()
 	if err != nil {
 		for _, r := range s.all {
 			r.numbers.Refused()
 		}
-		s.log.Error("rules refused; the old rules stay in force", "asked", asked, "error", err)
+		s.log.Error("rules refused; the old rules stay in force", "asked", asked.text, "error", err)
 		return err
 	}
 	s.logNames(bad)
@@ -248,13 +250,14 @@ func (s *namespaces) logNames(bad fault.List) {
 
 // retire ends the service of a namespace whose file no longer exists, and which is not published any
 // more. What it has counted stays in the store until it expires.
-func (s *namespaces) retire(r *reloader, asked string) {
+func (s *namespaces) retire(r *reloader, asked request) {
 	r.numbers.Drop()
-	r.log.Info("namespace gone", "asked", asked)
+	r.log.Info("namespace gone", "asked", asked.text)
 	if !r.isOpen() {
 		return
 	}
 	r.space.Tops().Drop()
+	s.kept.Overrides.Follow(r.space.Name(), nil)
 	s.closing.Go(func() {
 		_ = r.space.Engine().Close() // does not own its store
 		reports := r.space.Engine().Reports()
@@ -322,7 +325,7 @@ func (s *namespaces) onSignal(ctx context.Context, signals <-chan os.Signal) {
 		case <-ctx.Done():
 			return
 		case <-signals:
-			if err := s.reload("SIGHUP"); errors.Is(err, errNoFile) || errors.Is(err, errStdin) || errors.Is(err, errPushed) {
+			if err := s.reload(request{text: "SIGHUP"}); errors.Is(err, errNoFile) || errors.Is(err, errStdin) || errors.Is(err, errPushed) {
 				s.log.Warn(err.Error())
 			}
 		}

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/audit"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
@@ -23,6 +25,8 @@ type reloader struct {
 
 	// open makes the engine of the namespace.
 	open func(*rule.Set) (*namespace.Namespace, error)
+
+	audit *audit.Trail // or nil
 
 	// loaded is called with rules that are in force.
 	loaded func(*rule.Set)
@@ -42,9 +46,10 @@ func (r *reloader) changed() bool { return r.rules.hash(r.lists) != r.tried }
 
 // swap puts l in force, unless err reports that it could not be read. asked names
 // the source of the request in the log.
-func (r *reloader) swap(l loaded, err error, asked string) error {
+func (r *reloader) swap(l loaded, err error, asked request) error {
 	r.tried, r.lists = l.hash, l.lists
 	first := !r.isOpen()
+	before := r.space.Source()
 	switch {
 	case err != nil:
 	case first:
@@ -61,22 +66,40 @@ func (r *reloader) swap(l loaded, err error, asked string) error {
 	}
 	if err != nil {
 		r.numbers.Refused()
+		r.record(audit.RulesRefused, asked, before, map[string]any{"asked": asked.text, "error": err.Error()})
 		stay := "the old rules stay in force"
 		if first {
 			stay = "the namespace has none in force"
 		}
-		r.log.Error("rules refused; "+stay, "asked", asked, "error", err)
+		r.log.Error("rules refused; "+stay, "asked", asked.text, "error", err)
 		return err
 	}
 	r.inForce(l)
-	if asked != atStart {
-		r.log.Info("rules loaded", "asked", asked, "rules", l.set.Len(), "hash", l.hash)
+	if asked.text != atStart {
+		r.record(audit.RulesChanged, asked, before, map[string]any{"asked": asked.text, "rules": l.set.Len(), "hash": l.hash})
+		r.log.Info("rules loaded", "asked", asked.text, "rules", l.set.Len(), "hash", l.hash)
 	}
 	return nil
 }
 
+// request is what makes the service read rules: its text in the log, and who it is, if a caller asks.
+type request struct {
+	text string
+	by   audit.Caller
+}
+
 // atStart is the source of the first attempt in the log.
 const atStart = "start"
+
+// record records a change of the rules.
+func (r *reloader) record(action audit.Action, asked request, before namespace.Source, after map[string]any) {
+	e := audit.Entry{Action: action, By: asked.by}
+	e.After, _ = json.Marshal(after) // no value in it can fail
+	if before.Hash != "" {
+		e.Before, _ = json.Marshal(map[string]any{"hash": before.Hash})
+	}
+	r.audit.Add(r.space.Name(), e)
+}
 
 // inForce records that l is in force.
 func (r *reloader) inForce(l loaded) {

@@ -32,7 +32,7 @@ import (
 // Run serves as cfg states until ctx is done, and then lets requests in flight
 // finish. It prints the addresses to out and logs to logs. It returns nil after
 // an orderly end.
-func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
+func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error) {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer backends.close(log)
+	defer func() { err = errors.Join(err, backends.close()) }()
 	if backends.here != nil {
 		_ = backends.here.beat(ctx, log) // run beats again
 	}
@@ -79,8 +79,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	tops := newTops(cfg, backends, lists)
 	defer tops.Close()
 	numbers.WatchDenials(tops.Dropped)
+	keeps := newKeeper(backends, outside, log)
+	defer keeps.close()
 	episodes := newEpisodes()
-	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, episodes, credentials, log, telemetry, outside}, where, first, bad)
+	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, episodes, credentials, log, &keeps.Kept, telemetry, outside}, where, first, bad)
 	if err != nil {
 		return err
 	}
@@ -133,8 +135,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 		}
 	}()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
+	forward := httpapi.New(rules.set, httpapi.Config{Auth: credentials.auth(at[1], access.ReachNamed), Resources: requests})
 	auth = credentials.auth(at[1], where.whole())
-	calls := newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes())
+	calls := newAdmin(rules, numbers, &ready, auth, forward, envoy.adminRoutes())
 	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.incomplete(), resources.shedding("admin"), calls, log)
 	if err != nil {
 		return err
@@ -168,6 +171,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) error {
 	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
+	group.Go(func() { keeps.run(background) })
 	if backends.here != nil {
 		group.Go(func() { backends.here.run(background, log) })
 	}

@@ -62,14 +62,15 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 }
 
 // close frees what openBackends opened. It loses no counts of a shared store, and none
-// of a data directory, unless writing them fails, which it logs.
-func (c *backends) close(log *slog.Logger) {
+// of a data directory, unless writing them fails, which is the error.
+func (c *backends) close() error {
 	if c.shared != nil {
 		_ = c.shared.Store.Close()
 	}
 	if err := c.local.Close(); err != nil {
-		log.Error("the last counters could not be written to the data directory, and are lost", "data", c.data, "err", err)
+		return fmt.Errorf("the last counters could not be written to the data directory %s, and are lost: %w", c.data, err)
 	}
+	return nil
 }
 
 // options returns the options of an engine or a limiter that counts in c.

@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/store"
 )
 
@@ -41,6 +42,6 @@ func NewObserver(endpoint string) (to weir.Observer, end func()) {
 	if err != nil {
 		panic(err)
 	}
-	s := &namespaces{parts: parts{episodes: newEpisodes(), telemetry: t, log: log}}
+	s := &namespaces{parts: parts{episodes: newEpisodes(), telemetry: t, log: log, kept: &namespace.Kept{}}}
 	return s.observer(&reloader{numbers: numbers.Namespace("default"), log: log}, "default", nil), func() { endTelemetry(t, log) }
 }

@@ -23,8 +23,9 @@ const (
 // reasons are the codes of the reasons in a journal. They must not change.
 var reasons = [...]Reason{ReasonLimit, ReasonBan, ReasonHolds, ReasonVerdict, ReasonOutage}
 
-// inShadow marks the code of a reason of a rule in shadow mode.
-const inShadow = 0x80
+// inShadow marks the code of a reason of a rule in shadow mode, and byOverride that of a denial by
+// an override.
+const inShadow, byOverride = 0x80, 0x40
 
 // Denial is one take that one rule denied, or would have denied in shadow mode.
 type Denial struct {
@@ -34,6 +35,9 @@ type Denial struct {
 	Reason  Reason
 	Outcome string // of the decision
 	Shadow  bool   // the rule is in shadow mode and did not deny
+
+	// Override reports whether the quota was that of an override.
+	Override bool
 
 	// Hits is the number of hits that the take asked of the rule. Used, before the
 	// take, and Quota are the rule's numbers. All are 0 without numbers.
@@ -61,6 +65,9 @@ func appendDenial(b []byte, d *Denial, key []byte) []byte {
 	if d.Shadow {
 		code |= inShadow
 	}
+	if d.Override {
+		code |= byOverride
+	}
 	b = append(b, code)
 	b = append(binary.AppendUvarint(b, uint64(len(key))), key...)
 	b = append(binary.AppendUvarint(b, uint64(len(d.Outcome))), d.Outcome...)
@@ -85,11 +92,11 @@ func instantOf(text []byte) window.Instant {
 
 // readDenial reads a text of [appendDenial]. It reports false for any other text.
 func readDenial(rule string, text []byte) (d Denial, ok bool) {
-	if len(text) <= timeSize || int(text[timeSize]&^inShadow) >= len(reasons) || text[0] != 0 {
+	if len(text) <= timeSize || int(text[timeSize]&^(inShadow|byOverride)) >= len(reasons) || text[0] != 0 {
 		return d, false
 	}
 	code := text[timeSize]
-	d = Denial{Time: instantOf(text).Time(), Rule: rule, Reason: reasons[code&^inShadow], Shadow: code&inShadow != 0}
+	d = Denial{Time: instantOf(text).Time(), Rule: rule, Reason: reasons[code&^(inShadow|byOverride)], Shadow: code&inShadow != 0, Override: code&byOverride != 0}
 	text = text[timeSize+1:]
 	ok = true
 	part := func() (s string) {

@@ -171,7 +171,7 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 	answered := false
 	for _, c := range calls {
 		answered = answered || answers(c.Err)
-		if c.Err != nil && !errors.Is(c.Err, store.ErrRepeated) {
+		if c.Err != nil && !script.IsRefusal(c.Err) {
 			c.Err = n.countOutage(c.Err)
 		}
 	}

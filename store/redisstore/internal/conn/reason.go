@@ -165,5 +165,5 @@ func answers(err error) bool {
 	}
 	var state *script.StateError
 	return errors.As(err, &state) || errors.Is(err, script.ErrStale) || errors.Is(err, script.ErrForeign) ||
-		errors.Is(err, script.ErrCalendar) || errors.Is(err, store.ErrRepeated)
+		errors.Is(err, script.ErrCalendar) || script.IsRefusal(err)
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
@@ -333,7 +332,7 @@ type onward struct {
 
 // redirected returns where n sends a call for slot on to, which ended with err there.
 func (s *Servers) redirected(ctx context.Context, slot int, n *Node, err error) onward {
-	if err == nil || s.single != nil || errors.Is(err, store.ErrRepeated) {
+	if err == nil || s.single != nil || script.IsRefusal(err) {
 		return onward{}
 	}
 	signal(s.changed)

@@ -120,6 +120,23 @@ func (n Names) Append(b []byte, op *store.Op) []byte {
 	return hex.AppendEncode(b, sum[:8])
 }
 
+// AppendRecord appends the name of the key of a record ([store.Call]'s Once), which op names, to b:
+//
+//	weir:{ann}:idempotency:e3ff1d2b4c6a880977345a1c0d2e4f66
+//
+// The part in braces is that of the key of beside, or a digest of op if beside is nil.
+func (n Names) AppendRecord(b []byte, op, beside *store.Op) []byte {
+	sum := Digest(op)
+	b = append(append(b, n.Prefix...), keySeparator, '{')
+	if beside != nil {
+		b = n.AppendTag(b, beside)
+	} else {
+		b = hex.AppendEncode(b, sum[:8])
+	}
+	b = append(append(append(b, '}', keySeparator), "idempotency"...), keySeparator)
+	return hex.AppendEncode(b, sum[:16])
+}
+
 // AppendTag appends the part of the name of op's key that decides the slot.
 func (n Names) AppendTag(b []byte, op *store.Op) []byte {
 	tag := len(b)

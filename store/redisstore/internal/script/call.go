@@ -16,6 +16,11 @@ type Call struct {
 	Verb store.Verb
 	Ops  []store.Op
 
+	// Once is the op of the call's record, or nil. On a cluster the record is in the slot of the key of Beside, and
+	// Beside is nil elsewhere. Drops makes the call, which undoes another one, drop the record of that.
+	Once, Beside *store.Op
+	Drops        bool
+
 	// Now takes the place of the server's instant, in tests only; 0 does not.
 	Now window.Instant
 
@@ -179,6 +184,10 @@ func (c *Codec) Encode(call *Call, near, deadline window.Instant, keys []string)
 	defer c.buffers.Put(buf)
 	var room [few]int
 	b, ends, err := c.appendKeys((*buf)[:0], room[:0], call)
+	if call.Once != nil && err == nil {
+		b = c.names.AppendRecord(b, call.Once, call.Beside)
+		ends = append(ends, len(b))
+	}
 	*buf = b
 	if err != nil {
 		return nil, nil, "", err
@@ -186,7 +195,7 @@ func (c *Codec) Encode(call *Call, near, deadline window.Instant, keys []string)
 	b = put7(b, call.Now, deadline)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(ends))) // exact for calls that batches have
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(call.Ops)))
-	isFull := call.full || c.markFull(call)
+	isFull := call.full || c.markFull(call) || call.Once != nil
 	first := kindFor(call.Ops[0].Limit)
 	v, allFast, mixed := general, true, first.wraps
 	for i := range call.Ops {
@@ -217,6 +226,9 @@ func (c *Codec) Encode(call *Call, near, deadline window.Instant, keys []string)
 		}
 	}
 	switch {
+	case call.Once != nil:
+		call.Once.Result = window.Result{Allowed: true}
+		b, v = appendOnce(b, call), once
 	case isFull:
 		v = full
 	case allFast:

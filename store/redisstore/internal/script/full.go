@@ -22,6 +22,8 @@ const (
 	askSettle   byte = 5 + iota
 	askCancel        // and give back
 	askRenew         //
+	askSet           //
+	askUnban         //
 	askOnlyLook byte = 16
 	askAlways   byte = 17
 )
@@ -52,7 +54,7 @@ const longest = int64(window.MaxLength / time.Microsecond)
 // markFull reports whether call needs the full program: an op is about holds or bans, or its state is
 // known to have some. It marks the keys whose states only that program can read afterwards.
 func (c *Codec) markFull(call *Call) bool {
-	needs := call.Verb.NeedsReceipt()
+	needs := call.Verb > store.Refund
 	known := c.leftBehind.any()
 	for i := range call.Ops {
 		op := &call.Ops[i]
@@ -114,6 +116,13 @@ func askFull(verb store.Verb, op *store.Op) byte {
 		return askCancel
 	case store.Renew:
 		return askRenew
+	case store.Set:
+		if op.Limit.Measure != window.Distinct && op.Limit.Window.Kind != window.KindHeld {
+			return askSet
+		}
+		return askRecord // of no hits
+	case store.Unban:
+		return askUnban
 	}
 	return askLook
 }
@@ -128,7 +137,11 @@ func appendFull(b []byte, verb store.Verb, op *store.Op) []byte {
 		asked += askUpTo
 	}
 	b = append(b, asked, flags(verb, op))
-	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
+	n := min(max(op.N, 0), window.MaxHits+1)
+	if verb == store.Set && asked == askRecord {
+		n = 0
+	}
+	b = put7(b, n)
 	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
 	if upTo {
 		b = put7(b, most)
@@ -176,15 +189,7 @@ func (c *Codec) fullResults(reply string, call *Call, now window.Instant) error 
 	}
 	for i := range call.Ops {
 		r, op := reply[i*replyFull:], &call.Ops[i]
-		reset := get7(r[21:])
-		op.Result = result(op.Limit, get7(r), get7(r[7:]), get7(r[14:]), reset)
-		op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
-		if op.Result.Banned = r[replyOp]&answerBanned != 0; op.Result.Banned {
-			op.Result.Remaining = 0
-			op.Result.ResetAfter = time.Duration(reset) * time.Microsecond
-		} else if reset == never {
-			op.Result.ResetAfter = window.Never
-		}
+		fullResult(r, op, op.Limit.Capacity())
 		if op.Hold != nil {
 			op.Hold.Decided = now
 		}
@@ -193,6 +198,19 @@ func (c *Codec) fullResults(reply string, call *Call, now window.Instant) error 
 		}
 	}
 	return nil
+}
+
+// fullResult writes the result of op, under a limit with this capacity, which the full program has answered.
+func fullResult(r string, op *store.Op, capacity int64) {
+	reset := get7(r[21:])
+	op.Result = result(op.Limit, capacity, get7(r), get7(r[7:]), get7(r[14:]), reset)
+	op.Result.Held, op.Result.Struck = r[replyOp]&answerHeld != 0, r[replyOp]&answerStruck != 0
+	if op.Result.Banned = r[replyOp]&answerBanned != 0; op.Result.Banned {
+		op.Result.Remaining = 0
+		op.Result.ResetAfter = time.Duration(reset) * time.Microsecond
+	} else if reset == never {
+		op.Result.ResetAfter = window.Never
+	}
 }
 
 // leftBehind are keys of limits that neither hold nor ban, whose states have holds

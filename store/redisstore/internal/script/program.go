@@ -38,6 +38,7 @@ var Peek = sync.OnceValue(func() *Program {
 //   - fast for calls whose ops are sliding or fixed windows or buckets: it decides most
 //     takes and checks by a few bytes of the states;
 //   - full for calls with ops about holds or bans, of all kinds;
+//   - once for calls that have a record: full, with what reads and writes the record around it;
 //   - for each of them without refunds a second one that decides a batch: several
 //     calls, each as it would be decided by itself.
 type variant int
@@ -46,7 +47,8 @@ const (
 	general variant = iota
 	fast
 	full
-	refund  variant = 4 // added to general
+	refund  variant = 4             // added to general
+	once            = full | refund // full has refunds
 	batch   variant = 8
 	perKind         = 16
 )
@@ -63,7 +65,7 @@ func (v variant) kind() *kind { return kindOf(byte(v / perKind)) }
 
 // variants returns the numbers of all programs that can be needed.
 func variants() []variant {
-	all := []variant{general, refund, fast, full}
+	all := []variant{general, refund, fast, full, once}
 	for i := range kinds {
 		if k := &kinds[i]; !k.wraps && !k.full { // else always mixed, or full
 			of := perKind * variant(k.code)
@@ -139,7 +141,10 @@ func (v variant) text() string {
 			a.add("fast_call", "fast_end")
 		}
 	}
-	if v.batches() { // the rest decides one of its calls
+	if v == once {
+		a.add("once_begin")
+	}
+	if v.batches() || v == once { // the rest decides one of its calls
 		a.WriteString("local function decide(args, first, total, p)\n")
 	}
 	a.add("rows")
@@ -156,8 +161,13 @@ func (v variant) text() string {
 	} else {
 		a.add("call")
 	}
-	if v.batches() {
+	if v.batches() || v == once {
 		a.WriteString("end\n")
+	}
+	if v == once {
+		a.add("once_end")
+	}
+	if v.batches() {
 		a.add("batch_end")
 	}
 	if v.batches() && base == fast {

@@ -21,6 +21,9 @@ const (
 	statusFailed
 	statusFull     // done, of lua/call_full.lua
 	statusTogether // done, of all calls of a batch, whose numbers are doubles
+	statusOnce     // of lua/once_begin.lua: a record follows
+	statusConflict
+	statusNone
 )
 
 const (
@@ -69,6 +72,8 @@ func (r *Replies) Next(ops int) (Reply, error) {
 		n += ops * replyOp
 	case r.rest[0] == statusFull:
 		n += ops * replyFull
+	case r.rest[0] == statusOnce: // a call by itself
+		n = len(r.rest)
 	case r.rest[0] == statusClock:
 		n += replyClock
 	case r.rest[0] == statusBroken, r.rest[0] == statusForeign, r.rest[0] == statusFailed:
@@ -103,6 +108,15 @@ func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, 
 		err = results(reply[replyHead:], call, now, replyOp, get7)
 	case reply[0] == statusFull:
 		err = c.fullResults(reply[replyHead:], call, now)
+	case reply[0] == statusOnce:
+		return c.recorded(reply[replyHead:], call)
+	case reply[0] == statusConflict:
+		return now, store.ErrConflict
+	case reply[0] == statusNone:
+		for i := range call.Ops {
+			call.Ops[i].Result = window.Result{}
+		}
+		return now, nil
 	case reply[0] == statusStale:
 		err = ErrStale
 	case reply[0] == statusClock:
@@ -128,7 +142,7 @@ func results(reply string, call *Call, now window.Instant, size int, get func(st
 	}
 	for i := range call.Ops {
 		op, r, next := &call.Ops[i], reply[i*size:], size/4
-		op.Result = result(op.Limit, get(r), get(r[next:]), get(r[2*next:]), get(r[3*next:]))
+		op.Result = result(op.Limit, op.Limit.Capacity(), get(r), get(r[next:]), get(r[2*next:]), get(r[3*next:]))
 		if op.Hold != nil {
 			op.Hold.Decided = now
 		}
@@ -139,12 +153,12 @@ func results(reply string, call *Call, now window.Instant, size int, get func(st
 // never is the wait in a reply for hits that can never fit.
 const never = window.MaxHits + 1
 
-// result returns what a window returns with these numbers. The waits are in
+// result returns what a window of a limit with this capacity returns with these numbers. The waits are in
 // microseconds.
-func result(l *window.Compiled, used, before, wait, reset int64) window.Result {
+func result(l *window.Compiled, capacity, used, before, wait, reset int64) window.Result {
 	r := window.Result{
 		Allowed:    wait == 0,
-		Quota:      l.Capacity(),
+		Quota:      capacity,
 		Used:       used,
 		Before:     before,
 		Remaining:  window.Unlimited,
@@ -180,6 +194,11 @@ func refused(reply string, keys []string) error {
 		return About(fmt.Errorf("%s: %w", reply[head:], ErrForeign), keys[n])
 	}
 	return &StateError{Key: keys[n], Head: reply[head:]}
+}
+
+// IsRefusal reports whether err is that of a call which stores refuse, and no outage.
+func IsRefusal(err error) bool {
+	return errors.Is(err, store.ErrRepeated) || errors.Is(err, store.ErrConflict)
 }
 
 // With each of these errors a server has answered, and nothing was counted.

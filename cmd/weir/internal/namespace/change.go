@@ -1,0 +1,152 @@
+package namespace
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/audit"
+	"github.com/weirhq/weir/cmd/weir/internal/overrides"
+)
+
+// Kept is what the namespaces of a service keep beside their counters. Its fields may be nil.
+type Kept struct {
+	Overrides *overrides.Book
+	Audit     *audit.Trail
+
+	// Told is called with each change of an override that this instance has made.
+	Told func(OverrideChange)
+}
+
+// OverrideChange is a change of an override.
+type OverrideChange struct {
+	Namespace string
+	By        audit.Caller
+	Before    *overrides.Override // nil: there was none
+	After     *overrides.Override // nil: it was removed
+}
+
+// WithKept makes n keep in k, and returns n. It must be called before n is used.
+func (n *Namespace) WithKept(k *Kept) *Namespace {
+	n.kept = k
+	return n
+}
+
+// noKept is what namespaces keep in that keep nothing.
+var noKept Kept
+
+// Kept returns what n keeps in.
+func (n *Namespace) Kept() *Kept {
+	if n.kept == nil {
+		return &noKept
+	}
+	return n.kept
+}
+
+// CallerOf returns who makes a call from an address, with or without a port. h may be nil.
+func CallerOf(h *access.Holder, address string) audit.Caller {
+	c := audit.Caller{Address: address}
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		c.Address = host
+	}
+	if h != nil {
+		c.Token = h.Name
+	}
+	return c
+}
+
+// SetOverride sets an override for a caller; see [overrides.Book.Put].
+func (n *Namespace) SetOverride(ctx context.Context, by audit.Caller, o overrides.Override) (overrides.Override, error) {
+	o.By = by.Token
+	set, before, err := n.Kept().Overrides.Put(ctx, n.name, n.engine.Rules(), o)
+	if err == nil {
+		n.told(OverrideChange{Namespace: n.name, By: by, Before: before, After: &set})
+	}
+	return set, err
+}
+
+// RemoveOverride removes an override for a caller; see [overrides.Book.Remove].
+func (n *Namespace) RemoveOverride(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
+	before, err := n.Kept().Overrides.Remove(ctx, n.name, n.engine.Rules(), rule, attributes)
+	if err == nil && before != nil {
+		n.told(OverrideChange{Namespace: n.name, By: by, Before: before})
+	}
+	return err
+}
+
+// told records a change.
+func (n *Namespace) told(c OverrideChange) {
+	k := n.Kept()
+	e := audit.Entry{Action: audit.OverrideSet, By: c.By}
+	of := c.After
+	if of == nil {
+		e.Action, of = audit.OverrideRemoved, c.Before
+	}
+	e.Rule, e.Attributes = of.Rule, mapOf(of.Attributes)
+	if c.Before != nil {
+		e.Before = c.Before.AppendJSON(nil)
+	}
+	if c.After != nil {
+		e.After = c.After.AppendJSON(nil)
+	}
+	k.Audit.Add(n.name, e)
+	if k.Told != nil {
+		k.Told(c)
+	}
+}
+
+func mapOf(attributes []weir.Attribute) map[string]string {
+	m := make(map[string]string, len(attributes))
+	for _, a := range attributes {
+		m[a.Name] = a.Value
+	}
+	return m
+}
+
+// Forget drops what a rule has counted for a key, for a caller.
+func (n *Namespace) Forget(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
+	return n.change(ctx, audit.Entry{Action: audit.Forget, By: by, Rule: rule, Attributes: mapOf(attributes)}, attributes, func() error {
+		return n.engine.Forget(ctx, rule, attributes)
+	})
+}
+
+// SetCount makes hits the number of hits that a rule counts for a key, for a caller. It returns
+// what was counted before, and what is counted now.
+func (n *Namespace) SetCount(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute, hits int64) (before, used int64, err error) {
+	r, err := n.engine.Set(ctx, rule, attributes, hits)
+	if err == nil {
+		n.Kept().Audit.Add(n.name, audit.Entry{
+			Action: audit.CountSet, By: by, Rule: rule, Attributes: mapOf(attributes), Before: usedJSON(r.Before), After: usedJSON(r.Used),
+		})
+	}
+	return r.Before, r.Used, err
+}
+
+// LiftBan ends the ban of a key, for a caller.
+func (n *Namespace) LiftBan(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
+	return n.change(ctx, audit.Entry{Action: audit.BanLifted, By: by, Rule: rule, Attributes: mapOf(attributes)}, attributes, func() error {
+		return n.engine.Unban(ctx, rule, attributes)
+	})
+}
+
+// change runs do, which changes a key, and records e, with what the key had before.
+func (n *Namespace) change(ctx context.Context, e audit.Entry, attributes []weir.Attribute, do func() error) error {
+	if n.Kept().Audit != nil {
+		if u, err := n.engine.Usage(ctx, e.Rule, attributes); err == nil {
+			e.Before = usedJSON(u.Used)
+			if u.Banned {
+				e.Before = append(u.BannedUntil.Time().UTC().AppendFormat([]byte(`{"banned_until":"`), time.RFC3339Nano), `"}`...)
+			}
+		}
+	}
+	err := do()
+	if err == nil {
+		n.Kept().Audit.Add(n.name, e)
+	}
+	return err
+}
+
+func usedJSON(used int64) []byte { return append(strconv.AppendInt([]byte(`{"used":`), used, 10), '}') }

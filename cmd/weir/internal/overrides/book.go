@@ -1,0 +1,468 @@
+package overrides
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/internal/override"
+	"github.com/weirhq/weir/internal/ruleset"
+	"github.com/weirhq/weir/rule"
+)
+
+// Book has the overrides of all namespaces. Make one with [New]. It is safe for concurrent use.
+type Book struct {
+	c        Config
+	follower kept.Follower
+	wake     chan struct{} // when an earlier end has become known
+
+	mu      sync.Mutex
+	records map[string]string              // values by field; guarded by mu
+	loading map[string]string              // not nil: everything is being read; guarded by mu
+	spaces  map[string]*space              // by the name of their namespace; guarded by mu
+	engines map[string]func(*override.Set) // guarded by mu
+	checked int64                          // overrides that ended until then are in no set; guarded by mu
+	next    int64                          // the earliest end after checked, or 0; guarded by mu
+	over    bool                           // some have ended and may still be in the store; guarded by mu
+}
+
+// space is what one namespace has.
+type space struct {
+	set      *override.Set
+	n, bytes int
+}
+
+// Config configures a [Book].
+type Config struct {
+	Store kept.Store
+
+	// Failed and Answered are called as those of a [kept.Follower].
+	Failed   func(error)
+	Answered func()
+
+	// Ended is called when an override has ended, by one of the instances that share a store, within a
+	// few seconds. It may be nil.
+	Ended func(namespace string, o Override)
+
+	// Now returns the time. Nil: time.Now.
+	Now func() time.Time
+}
+
+// register is the name of the register of overrides.
+const register = "overrides"
+
+// endedFor is how long an override that has ended is left in the store, so that an instance whose clock
+// is ahead does not end it for others.
+const endedFor = 5 * time.Second
+
+// New returns a book on a store. It is empty until Run, or a change, has read the store.
+func New(c Config) *Book {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	b := &Book{c: c, wake: make(chan struct{}, 1), records: map[string]string{}, spaces: map[string]*space{}, engines: map[string]func(*override.Set){}}
+	b.follower = kept.Follower{Store: c.Store, Name: register, Apply: b.apply, Failed: c.Failed, Answered: c.Answered}
+	return b
+}
+
+// Follow gives the overrides of a namespace to set now, and whenever they change, until it is called with
+// nil.
+func (b *Book) Follow(namespace string, set func(*override.Set)) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.engines, namespace)
+	if set == nil {
+		return
+	}
+	b.engines[namespace] = set
+	if s := b.spaces[namespace]; s != nil {
+		set(s.set)
+	}
+}
+
+// Run follows what other instances change, and ends overrides, until ctx is done.
+func (b *Book) Run(ctx context.Context) {
+	var reader sync.WaitGroup
+	defer reader.Wait()
+	reader.Go(func() { b.follower.Run(ctx) })
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(b.end(ctx))
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// end takes overrides that have ended out of force, and later out of the store. It returns how long to
+// wait for the next one.
+func (b *Book) end(ctx context.Context) time.Duration {
+	b.mu.Lock()
+	now := b.c.Now()
+	if b.next != 0 && now.UnixMicro() >= b.next {
+		b.endLocked(now.UnixMicro())
+	}
+	var old []string
+	oldest := now.Add(-endedFor).UnixMicro()
+	if b.over {
+		b.over = false
+		for field, value := range b.records {
+			if _, until, _, _, ok := numbers(value); ok && until != 0 && until <= now.UnixMicro() {
+				if b.over = true; until <= oldest && len(old) < 200 {
+					old = append(old, field)
+				}
+			}
+		}
+	}
+	wait := time.Hour
+	if b.next != 0 {
+		wait = time.UnixMicro(b.next).Sub(now)
+	}
+	if b.over {
+		wait = min(wait, time.Second)
+	}
+	b.mu.Unlock()
+	if len(old) > 0 {
+		b.drop(ctx, old, oldest)
+	}
+	return max(wait, time.Millisecond)
+}
+
+// endLocked takes those overrides out of the sets that end until now, and finds the next end.
+func (b *Book) endLocked(now int64) {
+	changes := map[string][]override.Change{}
+	b.next = 0
+	for field, value := range b.records {
+		_, until, _, _, ok := numbers(value)
+		switch {
+		case !ok || until == 0:
+		case until > now:
+			if b.next == 0 || until < b.next {
+				b.next = until
+			}
+		case until > b.checked:
+			if p, ok := parse(field); ok {
+				changes[p.namespace] = append(changes[p.namespace], override.Change{Rule: p.rule, Attributes: p.names, Key: p.key, Remove: true})
+			}
+			b.over = true
+		}
+	}
+	b.checked = now
+	b.publish(changes)
+}
+
+// drop removes overrides that have ended from the store, and tells of those that it has removed.
+func (b *Book) drop(ctx context.Context, fields []string, oldest int64) {
+	var gone []string
+	var values []string
+	err := b.follower.Change(ctx, func() ([]string, []string, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		gone, values = nil, nil
+		for _, field := range fields {
+			if _, until, _, _, ok := numbers(b.records[field]); ok && until != 0 && until <= oldest {
+				gone, values = append(gone, field), append(values, b.records[field])
+			}
+		}
+		return gone, make([]string, len(gone)), nil
+	})
+	if err != nil || b.c.Ended == nil {
+		return // it is tried again
+	}
+	for i, field := range gone {
+		if o, ok := read(field, values[i]); ok {
+			p, _ := parse(field)
+			b.c.Ended(p.namespace, o)
+		}
+	}
+}
+
+// apply takes over a page of the register.
+func (b *Book) apply(p kept.Page) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p.Again {
+		b.loading = make(map[string]string, len(p.Fields))
+	}
+	if b.loading != nil {
+		for i, field := range p.Fields {
+			if b.loading[field] = p.Values[i]; p.Values[i] == "" {
+				delete(b.loading, field)
+			}
+		}
+		if !p.More {
+			b.replace(b.loading)
+			b.loading = nil
+		}
+		return
+	}
+	changes := map[string][]override.Change{}
+	for i, field := range p.Fields {
+		b.put(changes, field, p.Values[i])
+	}
+	b.publish(changes)
+}
+
+// replace makes records all that there is.
+func (b *Book) replace(records map[string]string) {
+	before := b.spaces
+	b.records, b.spaces, b.next = make(map[string]string, len(records)), map[string]*space{}, 0
+	b.checked = b.c.Now().UnixMicro()
+	changes := map[string][]override.Change{}
+	for namespace := range before {
+		changes[namespace] = nil // those that it had are gone
+	}
+	for field, value := range records {
+		b.put(changes, field, value)
+	}
+	b.publish(changes)
+}
+
+// put takes over a value, and adds what it means for the sets to changes.
+func (b *Book) put(changes map[string][]override.Change, field, value string) {
+	p, ok := parse(field)
+	if !ok {
+		return // of a later version
+	}
+	s := b.spaces[p.namespace]
+	if s == nil {
+		s = &space{}
+		b.spaces[p.namespace] = s
+	}
+	if old, known := b.records[field]; known {
+		s.n, s.bytes = s.n-1, s.bytes-len(field)-len(old)
+		delete(b.records, field)
+	}
+	c := override.Change{Rule: p.rule, Attributes: p.names, Key: p.key, Remove: true}
+	if value != "" {
+		b.records[field] = value
+		s.n, s.bytes = s.n+1, s.bytes+len(field)+len(value)
+		switch limit, until, _, _, ok := numbers(value); {
+		case !ok:
+		case until != 0 && until <= b.checked:
+			b.over = true
+		default:
+			c.Limit, c.Remove = limit, false
+			if until != 0 && (b.next == 0 || until < b.next) {
+				b.next = until
+			}
+		}
+	}
+	changes[p.namespace] = append(changes[p.namespace], c)
+}
+
+// publish puts changes in force.
+func (b *Book) publish(changes map[string][]override.Change) {
+	select {
+	case b.wake <- struct{}{}: // there may be an earlier end
+	default:
+	}
+	for namespace, all := range changes {
+		s := b.spaces[namespace]
+		if s == nil {
+			s = &space{}
+			b.spaces[namespace] = s
+		}
+		s.set = s.set.With(all)
+		if set := b.engines[namespace]; set != nil {
+			set(s.set)
+		}
+		if s.n == 0 {
+			delete(b.spaces, namespace)
+		}
+	}
+}
+
+// ErrMeets is wrapped in the error of an override that could meet another one in a key, where none of
+// both is more specific. ErrFull is wrapped in that of one that is too many.
+var (
+	ErrMeets = errors.New("could meet another override in one key, with as many attributes")
+	ErrFull  = errors.New("too many overrides")
+)
+
+// Put sets an override in a namespace, in the place of one with the same attributes, which it returns as
+// before. Of o, the rule, the attributes, the limit, the burst, the end, the note and who sets it are given. rules are
+// those of the namespace. The error is a fault, wraps ErrMeets or ErrFull, or is an outage of the store.
+func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Override) (set Override, before *Override, err error) {
+	now := b.c.Now().UTC().Truncate(time.Microsecond)
+	o.Set = now
+	if err := o.check(rules, now); err != nil {
+		return o, nil, err
+	}
+	field, value := o.field(namespace), o.value()
+	err = b.follower.Change(ctx, func() (fields, values []string, err error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		old, known := b.records[field]
+		if known && old == value {
+			return nil, nil, nil // the answer of an attempt was lost
+		}
+		before = nil
+		if was, ok := read(field, old); known && ok && (was.Until.IsZero() || was.Until.After(now)) {
+			before = &was
+		}
+		if err := b.meets(namespace, &o); err != nil {
+			return nil, nil, err
+		}
+		more := len(value) - len(old)
+		if !known {
+			more += len(field)
+		}
+		if err := b.fits(namespace, more, known); err != nil {
+			return nil, nil, err
+		}
+		return []string{field}, []string{value}, nil
+	})
+	return o, before, err
+}
+
+// fits returns an error if there is no room for more bytes, in an override that is known or not.
+func (b *Book) fits(namespace string, more int, known bool) error {
+	all := 0
+	for _, s := range b.spaces {
+		all += s.n
+	}
+	s := b.spaces[namespace]
+	if s == nil {
+		s = &space{}
+	}
+	switch {
+	case !known && s.n >= MaxOverrides, s.bytes+more > MaxBytes:
+		return fmt.Errorf("%w: the namespace has %d, at most %d with %d bytes together", ErrFull, s.n, MaxOverrides, MaxBytes)
+	case !known && all >= MaxNamespaces*MaxOverrides:
+		return fmt.Errorf("%w: the store has %d", ErrFull, all)
+	}
+	return nil
+}
+
+// meets returns an error if a key could have o and another override with as many attributes.
+func (b *Book) meets(namespace string, o *Override) (err error) {
+	s := b.spaces[namespace]
+	if s == nil || s.set.Rule(o.Rule) == nil {
+		return nil
+	}
+	for _, shape := range s.set.Rule(o.Rule).Shapes {
+		same := slices.EqualFunc(shape.Attributes, o.Attributes, func(name string, a weir.Attribute) bool { return name == a.Name })
+		if len(shape.Attributes) != len(o.Attributes) || same {
+			continue
+		}
+		shape.Keys(func(key string) bool {
+			all := values(key)
+			for _, a := range o.Attributes {
+				if i := slices.Index(shape.Attributes, a.Name); i >= 0 && all[i] != a.Value {
+					return true
+				}
+			}
+			var other []string
+			for i, name := range shape.Attributes {
+				other = append(other, name+"="+all[i])
+			}
+			err = fmt.Errorf("%w: %s", ErrMeets, strings.Join(other, " "))
+			return false
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove removes the override of a rule with the attributes, and returns it. It returns nil if there is
+// none.
+func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, name string, attributes []weir.Attribute) (before *Override, err error) {
+	o := Override{Rule: name, Attributes: slices.Clone(attributes)}
+	slices.SortFunc(o.Attributes, func(a, b weir.Attribute) int { return strings.Compare(a.Name, b.Name) })
+	fields := []string{o.field(namespace)} // as it was set under earlier rules
+	if i, ok := rules.Find(name); ok {
+		known := !slices.ContainsFunc(o.Attributes, func(a weir.Attribute) bool { return rules.Compiled().Per(i, a.Name) < 0 })
+		if known && o.canonical(rules.Compiled(), i) == nil {
+			fields = append(fields, o.field(namespace))
+		}
+	}
+	err = b.follower.Change(ctx, func() (gone, values []string, err error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, field := range slices.Compact(fields) {
+			if value, ok := b.records[field]; ok {
+				if was, ok := read(field, value); ok && (was.Until.IsZero() || was.Until.After(b.c.Now())) {
+					before = &was
+				}
+				gone = append(gone, field)
+			}
+		}
+		return gone, make([]string, len(gone)), nil
+	})
+	return before, err
+}
+
+// Page is a part of the overrides of a namespace.
+type Page struct {
+	Overrides []Override
+	Next      string // where the next page begins; empty: there is none
+	Degraded  bool   // the store has not answered yet: there may be others
+}
+
+// List returns the overrides of a namespace, or those of the rule called name, if that is not empty,
+// after a page that returned next as its end. rules are those of the namespace.
+func (b *Book) List(namespace string, rules *rule.Set, name, next string) Page {
+	p := Page{Degraded: !b.follower.Known()}
+	prefix := string(ruleset.AppendKey(nil, namespace))
+	if name != "" {
+		prefix = string(ruleset.AppendKey(nil, namespace, name))
+	}
+	now := b.c.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var first latest
+	for field, value := range b.records {
+		if field <= next || !strings.HasPrefix(field, prefix) || len(first) > PageSize && field >= first[0] {
+			continue
+		}
+		if _, until, _, _, ok := numbers(value); !ok || until != 0 && until <= now.UnixMicro() {
+			continue
+		}
+		if heap.Push(&first, field); len(first) > PageSize+1 {
+			heap.Pop(&first)
+		}
+	}
+	slices.Sort(first)
+	if len(first) > PageSize {
+		first = first[:PageSize]
+		p.Next = first[PageSize-1]
+	}
+	for _, field := range first {
+		if o, ok := read(field, b.records[field]); ok {
+			o.Idle = o.idle(rules)
+			p.Overrides = append(p.Overrides, o)
+		}
+	}
+	return p
+}
+
+// latest is a heap whose first text is the greatest.
+type latest []string
+
+func (l latest) Len() int           { return len(l) }
+func (l latest) Less(i, j int) bool { return l[i] > l[j] }
+func (l latest) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *latest) Push(x any)        { *l = append(*l, x.(string)) }
+func (l *latest) Pop() any {
+	old := *l
+	last := old[len(old)-1]
+	*l = old[:len(old)-1]
+	return last
+}

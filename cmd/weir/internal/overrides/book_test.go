@@ -1,0 +1,280 @@
+package overrides_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/cmd/weir/internal/overrides"
+	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+func rulesOf(t testing.TB, all ...rule.Rule) *rule.Set {
+	t.Helper()
+	set, err := rule.New(all, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func some(t testing.TB) *rule.Set {
+	return rulesOf(t,
+		rule.Rule{Name: "calls", Per: []string{"customer"}, Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)},
+		rule.Rule{Name: "three", Per: []string{"a", "b", "c"}, Quota: &rule.Quota{Value: 2}, Window: window.Sliding(time.Hour)},
+		rule.Rule{Name: "nets", Per: []string{"ip"}, Networks: map[string]rule.Network{"ip": {V4: 24}}, Quota: &rule.Quota{Value: 2}, Window: window.Bucket(time.Hour, 0)},
+		rule.Rule{Name: "all", Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)},
+		rule.Rule{Name: "members", Per: []string{"user"}, Measure: window.Distinct, Of: "page", Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)},
+		rule.Rule{Name: "views", Per: []string{"user"}, Window: window.Cells(time.Hour, 0)},
+	)
+}
+
+func put(t *testing.T, b *overrides.Book, set *rule.Set, name string, limit int64, attributes ...string) (*overrides.Override, error) {
+	t.Helper()
+	_, before, err := b.Put(t.Context(), "default", set, overrides.Override{Rule: name, Attributes: weir.Attributes(attributes...), Limit: limit, By: "ops"})
+	return before, err
+}
+
+func list(b *overrides.Book, set *rule.Set, name string) (texts []string) {
+	for _, o := range b.List("default", set, name, "").Overrides {
+		o.Set = time.Time{}
+		texts = append(texts, strings.ReplaceAll(string(o.AppendJSON(nil)), `,"set":"0001-01-01T00:00:00Z"`, ""))
+	}
+	return texts
+}
+
+func TestPut(t *testing.T) {
+	t.Parallel()
+	b, set := overrides.New(overrides.Config{Store: kept.NewMemory(nil)}), some(t)
+	for _, tc := range []struct {
+		field string
+		o     overrides.Override
+	}{
+		{"rule", overrides.Override{Rule: "nope", Attributes: weir.Attributes("customer", "a")}},
+		{"rule", overrides.Override{Rule: "all", Attributes: weir.Attributes("customer", "a")}},
+		{"rule", overrides.Override{Rule: "members", Attributes: weir.Attributes("user", "a")}},
+		{"rule", overrides.Override{Rule: "views", Attributes: weir.Attributes("user", "a")}},
+		{"attributes", overrides.Override{Rule: "calls"}},
+		{"attributes.user", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a", "user", "b")}},
+		{"attributes.customer", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "")}},
+		{"limit", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Limit: -1}},
+		{"limit", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Limit: window.MaxHits + 1}},
+		{"burst", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Burst: 1}},
+		{"burst", overrides.Override{Rule: "nets", Attributes: weir.Attributes("ip", "10.0.0.1"), Limit: 7, Burst: window.MaxHits}},
+		{"until", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Until: time.Now().Add(-time.Second)}},
+		{"note", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Note: strings.Repeat("x", 257)}},
+		{"note", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Note: "\xff"}},
+	} {
+		_, _, err := b.Put(t.Context(), "default", set, tc.o)
+		if f, ok := errors.AsType[*fault.Fault](err); !ok || f.Path != tc.field {
+			t.Errorf("%+v: got %v, want a fault of %s", tc.o, err, tc.field)
+		}
+	}
+	for _, tc := range []struct {
+		meets      bool
+		attributes []string
+	}{
+		{false, []string{"a", "1", "b", "2"}},
+		{false, []string{"b", "2", "a", "1"}}, // takes its place
+		{false, []string{"a", "1"}},
+		{true, []string{"b", "9"}},
+		{true, []string{"a", "1", "c", "3"}},
+		{false, []string{"a", "7", "c", "3"}},
+		{true, []string{"b", "2", "c", "3"}},
+		{false, []string{"b", "5", "c", "5"}},
+		{false, []string{"a", "1", "b", "2", "c", "3"}},
+		{false, []string{"a", "2"}},
+	} {
+		if _, err := put(t, b, set, "three", 5, tc.attributes...); errors.Is(err, overrides.ErrMeets) != tc.meets || err != nil && !tc.meets {
+			t.Errorf("%v: got %v, want that it meets another one: %v", tc.attributes, err, tc.meets)
+		}
+	}
+	if before, err := put(t, b, set, "nets", 5, "ip", "10.0.0.7"); err != nil || before != nil {
+		t.Errorf("got %v, %v", before, err)
+	}
+	before, err := put(t, b, set, "nets", 0, "ip", "10.0.0.200")
+	if err != nil || before == nil || before.Limit != 5 {
+		t.Errorf("got %+v, %v, want that of the network before", before, err)
+	}
+	want := []string{`{"rule":"nets","attributes":{"ip":"10.0.0.0/24"},"limit":0,"by":"ops"}`}
+	if got := list(b, set, "nets"); !slices.Equal(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := list(b, rulesOf(t, rule.Rule{Name: "nets", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Fixed(1e9)}), "nets"); len(got) != 1 || !strings.Contains(got[0], `"idle":true`) {
+		t.Errorf("got %s, want an idle one", got)
+	}
+	for range 2 {
+		if _, err := b.Remove(t.Context(), "default", set, "nets", weir.Attributes("ip", "10.0.0.9")); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := list(b, set, "nets"); len(got) != 0 {
+		t.Errorf("got %s after the removal", got)
+	}
+	if got := list(b, set, ""); len(got) != 6 {
+		t.Errorf("got %d overrides, want 6: %s", len(got), got)
+	}
+	if got := b.List("other", set, "", ""); len(got.Overrides) != 0 {
+		t.Errorf("got %v in another namespace", got)
+	}
+}
+
+// An override ends at its instant, and later leaves the store; that is told once for all instances.
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, set := kept.NewMemory(nil), some(t)
+		var ended sync.Map
+		var books [2]*overrides.Book
+		var engines [2]*weir.Engine
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		for i := range books {
+			books[i] = overrides.New(overrides.Config{Store: store, Ended: func(namespace string, o overrides.Override) {
+				if _, twice := ended.LoadOrStore(namespace+o.Attributes[0].Value, true); twice {
+					t.Errorf("told twice of the end of %+v", o)
+				}
+			}})
+			e, err := weir.NewEngine(set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			books[i].Follow("default", e.Override)
+			engines[i] = e
+			running.Go(func() { books[i].Run(ctx) })
+		}
+		quota := func(i int, customer string) int64 {
+			u, err := engines[i].Usage(t.Context(), "calls", weir.Attributes("customer", customer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u.Quota
+		}
+		want := func(when string, acme, other int64) {
+			t.Helper()
+			for i := range engines {
+				if got := quota(i, "acme"); got != acme {
+					t.Errorf("%s, instance %d: got a quota of %d, want %d", when, i, got, acme)
+				}
+				if got := quota(i, "other"); got != other {
+					t.Errorf("%s, instance %d: got a quota of %d of the other, want %d", when, i, got, other)
+				}
+			}
+		}
+		for i, o := range []overrides.Override{
+			{Rule: "calls", Attributes: weir.Attributes("customer", "acme"), Limit: 500, Until: time.Now().Add(time.Minute)},
+			{Rule: "calls", Attributes: weir.Attributes("customer", "other"), Limit: 600, Until: time.Now().Add(2 * time.Minute)},
+		} {
+			if _, _, err := books[i].Put(ctx, "default", set, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		want("in force", 500, 600)
+		time.Sleep(58900 * time.Millisecond)
+		want("just before", 500, 600)
+		time.Sleep(200 * time.Millisecond)
+		want("after the end", 2, 600)
+		if got := list(books[1], set, ""); len(got) != 1 {
+			t.Errorf("got %s, want the other one", got)
+		}
+		time.Sleep(10 * time.Second)
+		if _, ok := ended.Load("defaultacme"); !ok {
+			t.Error("the end was not told")
+		}
+		fields, _, _, _, err := store.Kept(ctx, "overrides", [2]int64{}, 10)
+		if err != nil || len(fields) != 1 {
+			t.Errorf("got %d in the store, %v, want 1", len(fields), err)
+		}
+		if _, _, err := books[0].Put(ctx, "default", set, overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "acme"), Limit: 7}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Minute)
+		want("set again", 7, 2)
+		cancel()
+		running.Wait()
+	})
+}
+
+// Pages have all overrides, each once. 100,000 take at most 20 MB. Run alone: it measures the heap.
+func TestMany(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	const n = 100_000
+	var before, after runtime.MemStats
+	store, set := kept.NewMemory(nil), some(t)
+	writer := overrides.New(overrides.Config{Store: store})
+	for i := range n {
+		o := overrides.Override{
+			Rule: "calls", Attributes: weir.Attributes("customer", fmt.Sprint("customer-", i)), Limit: int64(i % 1000), Until: time.Now().Add(time.Hour),
+			Note: "ticket " + fmt.Sprint(i), By: "support",
+		}
+		if _, _, err := writer.Put(t.Context(), "default", set, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := put(t, writer, set, "calls", 1, "customer", "one more"); !errors.Is(err, overrides.ErrFull) {
+		t.Errorf("got %v, want that there are too many", err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	b := overrides.New(overrides.Config{Store: clones{store}})
+	e, err := weir.NewEngine(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	b.Follow("default", e.Override)
+	began := time.Now()
+	if _, err := b.Remove(t.Context(), "default", set, "calls", weir.Attributes("customer", "not there")); err != nil {
+		t.Fatal(err)
+	}
+	took := time.Since(began)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	size := after.HeapAlloc - before.HeapAlloc
+	t.Logf("%d bytes, read in %v", size, took)
+	if size > 20e6 {
+		t.Errorf("got %d bytes, want at most 20 MB", size)
+	}
+	seen, next := map[string]bool{}, ""
+	began = time.Now()
+	for range n/overrides.PageSize + 1 {
+		p := b.List("default", set, "calls", next)
+		for _, o := range p.Overrides {
+			seen[o.Attributes[0].Value] = true
+		}
+		if next = p.Next; next == "" {
+			break
+		}
+	}
+	t.Logf("listed in %v", time.Since(began))
+	if len(seen) != n || next != "" {
+		t.Errorf("got %d overrides, want %d", len(seen), n)
+	}
+	runtime.KeepAlive(writer)
+}
+
+// clones is a store whose texts are not shared with others.
+type clones struct{ kept.Store }
+
+func (c clones) Kept(ctx context.Context, name string, since [2]int64, most int) (fields, values []string, next [2]int64, again bool, err error) {
+	fields, values, next, again, err = c.Store.Kept(ctx, name, since, most)
+	for i := range fields {
+		fields[i], values[i] = strings.Clone(fields[i]), strings.Clone(values[i])
+	}
+	return fields, values, next, again, err
+}

@@ -1,0 +1,176 @@
+package server_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/internal/pgtest"
+	"github.com/weirhq/weir/internal/redistest"
+)
+
+const callsRules = "rules:\n  - {name: calls, per: [customer], limit: 2, window: 1h}\n"
+
+// quota returns the quota of a customer, and whether it is that of an override.
+func (s *service) quota(t *testing.T, customer string) (quota int64, override bool) {
+	t.Helper()
+	var u struct {
+		Quota    int64
+		Override bool
+	}
+	if err := json.Unmarshal([]byte(call(t, http.MethodGet, s.api+"/v1/usage?rule=calls&customer="+customer, "").text), &u); err != nil {
+		t.Fatal(err)
+	}
+	return u.Quota, u.Override
+}
+
+// Overrides are in force on all instances, and outlive them, in each store.
+func TestOverrides(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(t *testing.T) func(*config.Config){
+		"redis": func(t *testing.T) func(*config.Config) {
+			n := redistest.Server(t)
+			return func(c *config.Config) { c.Store, c.Nodes = "redis://"+n.Addr()+"?timeout=5s", 2 }
+		},
+		"postgres": func(t *testing.T) func(*config.Config) {
+			n := pgtest.Server(t)
+			return func(c *config.Config) { c.Store, c.Nodes = n.URL("timeout=5s"), 2 }
+		},
+		"data": func(t *testing.T) func(*config.Config) {
+			dir := filepath.Join(t.TempDir(), "data")
+			return func(c *config.Config) { c.Data = dir }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			place, rules := open(t), rulesFile(t, callsRules)
+			begin := func() *service {
+				return start(t, func(c *config.Config) { place(c); c.Rules = rules })
+			}
+			one := begin()
+			two := one
+			if name != "data" {
+				two = begin()
+			}
+			for range 3 {
+				call(t, http.MethodPost, one.api+"/v1/take", `{"attributes":{"customer":"acme"}}`)
+			}
+			set := `{"rule":"calls","attributes":{"customer":"acme"},"limit":5,"note":"ticket"}`
+			if got := call(t, http.MethodPut, one.api+"/v1/overrides", set); got.status != 200 || !strings.Contains(got.text, `"limit":5,"note":"ticket","set":"`) {
+				t.Fatalf("got %d %s", got.status, got.text)
+			}
+			redistest.Eventually(t, "both have it", func() bool {
+				q, override := two.quota(t, "acme")
+				return q == 5 && override
+			})
+			allowed := 0
+			for range 6 {
+				if got := call(t, http.MethodPost, two.api+"/v1/take", `{"attributes":{"customer":"acme"}}`); strings.Contains(got.text, `"allowed":true`) {
+					allowed++
+				}
+			}
+			if allowed != 3 {
+				t.Errorf("got %d more admitted, want 3, because 2 count", allowed)
+			}
+			if got := call(t, http.MethodGet, two.admin+"/v1/overrides", ""); strings.Count(got.text, `"rule"`) != 1 {
+				t.Errorf("at the admin address: got %d %s", got.status, got.text)
+			}
+			if got := call(t, http.MethodGet, two.admin+"/v1/usage?rule=calls&customer=acme", ""); got.status != http.StatusNotFound {
+				t.Errorf("a call that is not forwarded: got %d", got.status)
+			}
+			if got := call(t, http.MethodGet, two.api+"/v1/denials", ""); !strings.Contains(got.text, `"quota":5,"override":true`) {
+				t.Errorf("got %s, want that an override denied", got.text)
+			}
+			if got := call(t, http.MethodGet, two.api+"/v1/top?rule=calls", ""); strings.Count(got.text, `{"key":"acme","hits":3,"override":true}`)+strings.Count(got.text, `{"key":"acme","hits":5,"override":true}`) != 1 {
+				t.Errorf("got %s, want the key with an override", got.text)
+			}
+			if q, override := two.quota(t, "other"); q != 2 || override {
+				t.Errorf("got a quota of %d, %v for another customer", q, override)
+			}
+			for want, body := range map[string]string{
+				`400 "field":"rule"`:                strings.Replace(set, "calls", "nope", 1),
+				`400 "field":"attributes.user"`:     strings.Replace(set, "customer", "user", 1),
+				`400 "field":"limit","place":"1:`:   strings.Replace(set, ":5", ":-5", 1),
+				`400 "field":"until","place":"1:`:   strings.Replace(set, `"note"`, `"until":"soon","note"`, 1),
+				`400 "field":"burst"`:               strings.Replace(set, `"note"`, `"burst":3,"note"`, 1),
+				`400 "field":"limit","place":"1:1"`: `{"rule":"calls","attributes":{"customer":"acme"}}`,
+			} {
+				got := call(t, http.MethodPut, one.api+"/v1/overrides", body)
+				if status, field, _ := strings.Cut(want, " "); status != "400" || got.status != 400 || !strings.Contains(got.text, field) {
+					t.Errorf("%s: got %d %s, want %s", body, got.status, got.text, want)
+				}
+			}
+
+			if err := one.stop(); err != nil {
+				t.Error(err)
+			}
+			one = begin()
+			redistest.Eventually(t, "a new instance has it", func() bool {
+				q, _ := one.quota(t, "acme")
+				return q == 5
+			})
+			if got := call(t, http.MethodGet, one.api+"/v1/overrides?rule=calls", ""); strings.Count(got.text, `"rule"`) != 1 {
+				t.Errorf("got %s, want one override", got.text)
+			}
+			write(t, rules, strings.Replace(callsRules, "calls", "renamed", 1))
+			if got := call(t, http.MethodPost, one.admin+"/-/reload", ""); got.status != 200 {
+				t.Errorf("got %d %s", got.status, got.text)
+			}
+			if got := call(t, http.MethodGet, one.api+"/v1/overrides", ""); !strings.Contains(got.text, `"idle":true`) {
+				t.Errorf("got %s, want it idle", got.text)
+			}
+			for range 2 {
+				if got := call(t, http.MethodDelete, one.api+"/v1/overrides?rule=calls&customer=acme", ""); got.status != http.StatusNoContent {
+					t.Errorf("got %d %s", got.status, got.text)
+				}
+			}
+			if got := call(t, http.MethodDelete, one.api+"/v1/usage?rule=renamed&customer=acme", ""); got.status != http.StatusNoContent {
+				t.Errorf("got %d %s", got.status, got.text)
+			}
+			write(t, rules, "rules: 5")
+			call(t, http.MethodPost, one.admin+"/-/reload", "")
+			redistest.Eventually(t, "the audit trail has all", func() bool {
+				got := call(t, http.MethodGet, one.api+"/v1/audit", "").text
+				for i, action := range []string{"rules-refused", "forget", "override-removed", "rules-changed", "override-set"} {
+					_, rest, ok := strings.Cut(got, `"action":"`+action+`","address":"127.0.0.1"`)
+					if !ok {
+						t.Logf("%d: %s: %s", i, action, got)
+						return false
+					}
+					got = rest
+				}
+				return strings.Contains(got, `"after":{"rule":"calls","attributes":{"customer":"acme"},"limit":5`)
+			})
+		})
+	}
+}
+
+// In an outage the overrides that are known stay in force; an instance that starts then has none, and says so.
+func TestOverridesInOutage(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	begin := func() *service {
+		return start(t, func(c *config.Config) {
+			c.Store, c.Rules, c.Nodes = "redis://"+n.Addr()+"?timeout=1s", rulesFile(t, callsRules), 1
+		})
+	}
+	one := begin()
+	if got := call(t, http.MethodPut, one.api+"/v1/overrides", `{"rule":"calls","attributes":{"customer":"acme"},"limit":4}`); got.status != 200 {
+		t.Fatalf("got %d %s", got.status, got.text)
+	}
+	n.Kill()
+	if q, _ := one.quota(t, "acme"); q != 4 {
+		t.Errorf("got a quota of %d in the outage, want 4", q)
+	}
+	if got := call(t, http.MethodPut, one.api+"/v1/overrides", `{"rule":"calls","attributes":{"customer":"acme"},"limit":9}`); got.status != 503 {
+		t.Errorf("got %d %s, want 503", got.status, got.text)
+	}
+	two := begin()
+	two.logs.await(t, 1, "overrides cannot be read")
+	if got := call(t, http.MethodGet, two.api+"/v1/overrides", ""); got.text != `{"overrides":[],"degraded":true}`+"\n" {
+		t.Errorf("got %s", got.text)
+	}
+}

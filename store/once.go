@@ -1,0 +1,129 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/window"
+)
+
+// ErrConflict is the Err of a call whose record ([Call.Once]) is that of another request.
+var ErrConflict = errors.New("the idempotency key was used for another request")
+
+// A record of a call is a state, which begins like that of a fixed window with one hit, so that stores keep
+// it as any other state, for as long as [window.Compiled.Expires] says. Its words are
+//
+//	0     the instant at which it expires, less the length of the window
+//	1     1
+//	2, 3  the digest of the request
+//	4, 5  the ID of the holds of a take, or 0
+//	then for each op
+//	0     the identity of its key
+//	1     N
+//	2     the instant at which it was decided
+//	3-8   Quota, Used, Before, Remaining, RetryAfter, ResetAfter
+//	9     flags
+const (
+	recordHead = 6
+	recordOp   = 10
+)
+
+const (
+	recordAllowed = 1 << iota
+	recordHeld
+	recordBanned
+	recordStruck
+)
+
+// replay looks for the call in its record, and reports whether the call has its answer: the first one, or an
+// error.
+func (c *Call) replay(record window.State, now window.Instant) bool {
+	c.Once.Result = window.Result{Allowed: true}
+	if len(record) < recordHead || now >= c.Once.Limit.Expires(record) {
+		return c.Once.N <= 0
+	}
+	if record[2] != word(c.Once.Member) || record[3] != word(c.Once.Member[8:]) {
+		c.Err = ErrConflict
+		return true
+	}
+	c.Once.Result.Before, c.Once.Result.Used = 1, 1
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:], record[4])
+	binary.BigEndian.PutUint64(id[8:], record[5])
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		op.Result = window.Result{}
+		w := find(record[recordHead:], i, identityOf(op))
+		if w == nil {
+			continue
+		}
+		op.N = int64(w[1])
+		op.Result = window.Result{
+			Allowed: w[9]&recordAllowed != 0, Held: w[9]&recordHeld != 0, Banned: w[9]&recordBanned != 0, Struck: w[9]&recordStruck != 0,
+			Quota: int64(w[3]), Used: int64(w[4]), Before: int64(w[5]), Remaining: int64(w[6]),
+			RetryAfter: time.Duration(w[7]), ResetAfter: time.Duration(w[8]),
+		}
+		if op.Hold != nil {
+			op.Hold.Decided = window.Instant(w[2])
+			if c.Verb == Take {
+				copy(op.Hold.ID[:], id[:])
+			}
+		}
+	}
+	return true
+}
+
+// find returns the words of the op with this identity, which is most likely the one numbered i.
+func find(ops []uint64, i int, identity uint64) []uint64 {
+	if at := i * recordOp; at+recordOp <= len(ops) && ops[at] == identity {
+		return ops[at:]
+	}
+	for w := range slices.Chunk(ops, recordOp) {
+		if len(w) == recordOp && w[0] == identity {
+			return w
+		}
+	}
+	return nil
+}
+
+// record returns the record of the call, which was decided at now, in the memory of s.
+func (c *Call) record(s window.State, now func(*Op) window.Instant) window.State {
+	var id [16]byte
+	begins := max(0, now(c.Once).Add(time.Duration(c.Once.N)*time.Microsecond-c.Once.Limit.Window.Length))
+	s = append(s[:0], uint64(begins), 1, word(c.Once.Member), word(c.Once.Member[8:]), 0, 0)
+	for i := range c.Ops {
+		op, r := &c.Ops[i], &c.Ops[i].Result
+		if op.Hold != nil && c.Verb == Take {
+			copy(id[:], op.Hold.ID[:])
+		}
+		s = append(s, identityOf(op), uint64(op.N), uint64(now(op)),
+			uint64(r.Quota), uint64(r.Used), uint64(r.Before), uint64(r.Remaining), uint64(r.RetryAfter), uint64(r.ResetAfter),
+			flag(r.Allowed, recordAllowed)|flag(r.Held, recordHeld)|flag(r.Banned, recordBanned)|flag(r.Struck, recordStruck))
+	}
+	s[4], s[5] = word(id[:]), word(id[8:])
+	return s
+}
+
+func flag(is bool, bit uint64) uint64 {
+	if is {
+		return bit
+	}
+	return 0
+}
+
+func word(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
+
+// identityOf returns the same number for the same key in all processes.
+func identityOf(op *Op) uint64 {
+	h := fnv.New64a()
+	for _, part := range [][]byte{[]byte(op.Space.ID()), op.Key} {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		_, _ = h.Write(size[:]) // which never fails
+		_, _ = h.Write(part)
+	}
+	return h.Sum64()
+}

@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// recordLimit is the limit of records.
+var recordLimit = window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(24 * time.Hour)})
+
+// records is the space of records.
+var records = store.NewSpace("", "records", "records", 0)
+
+// record returns the op of a record that is kept for some time.
+func record(key, digest string, keep time.Duration) *store.Op {
+	member := make([]byte, 16)
+	copy(member, digest)
+	return &store.Op{Space: records, Limit: recordLimit, Key: []byte(key), Member: member, N: keep.Microseconds()}
+}
+
+// remembered gives some of calls a record, and replaces some by calls that were made before: as they were, or
+// with the digest of another request.
+func (r *random) remembered(calls []store.Call) []store.Call {
+	for i := range calls {
+		switch {
+		case calls[i].Verb == store.Check || r.IntN(4) > 0:
+		case len(r.once) > 0 && r.IntN(2) == 0:
+			c := cloned(r.once[r.IntN(len(r.once))])
+			switch r.IntN(8) {
+			case 0:
+				c.Once.Member[3]++
+			case 1:
+				c.Once.N = 0
+			}
+			r.ids++
+			for n := range c.Ops {
+				if h := c.Ops[n].Hold; c.Verb == store.Take && h != nil && h.ID != [12]byte{} {
+					h.ID = [12]byte{0: 9}
+					binary.BigEndian.PutUint64(h.ID[4:], r.ids)
+				}
+			}
+			calls[i] = c
+		default:
+			r.ids++
+			calls[i].Once = record(fmt.Sprint("call", r.ids), "digest", []time.Duration{time.Second, time.Minute, 24 * time.Hour}[r.IntN(3)])
+			if r.once = append(r.once, cloned(calls[i])); len(r.once) > 30 {
+				r.once = slices.Delete(r.once, 0, 1)
+			}
+		}
+	}
+	return calls
+}
+
+// compareOnce fails t if one of two calls that are the same has found its record, and the other not.
+func compareOnce(t testing.TB, a, b store.Call, at string) {
+	t.Helper()
+	if a.Once != nil && a.Err == nil && (a.Once.Result.Before > 0) != (b.Once.Result.Before > 0) {
+		t.Fatalf("%s: %v: got a record in one store only: %+v and %+v", at, a.Verb, a.Once.Result, b.Once.Result)
+	}
+}
+
+// cloned returns a deep copy of a call.
+func cloned(c store.Call) store.Call {
+	c.Ops = slices.Clone(c.Ops)
+	for i := range c.Ops {
+		if h := c.Ops[i].Hold; h != nil {
+			own := *h
+			c.Ops[i].Hold = &own
+		}
+	}
+	if c.Once != nil {
+		own := *c.Once
+		own.Member = slices.Clone(own.Member)
+		c.Once = &own
+	}
+	return c
+}
