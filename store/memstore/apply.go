@@ -44,7 +44,7 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 		s.putState(p, next, p.expires(r))
 	}
 	if l.Export && len(next) > 0 {
-		p.name(s, op, isNew, r)
+		p.name(s, op, isNew, p.expires(r))
 	}
 	p.shard.mark(p.key)
 }

@@ -65,7 +65,7 @@ func (sh *shard) named(e table.Expiry) table.Expiry {
 
 // name keeps the name of p's key, which op has and which counts now. isNew reports whether the
 // key was not in the table before.
-func (p *opSlot) name(s *Store, op *store.Op, isNew bool, r *window.Result) {
+func (p *opSlot) name(s *Store, op *store.Op, isNew bool, expires int64) {
 	sh := p.shard
 	if sh.names == nil {
 		sh.names = &names{keys: &sh.table}
@@ -76,7 +76,7 @@ func (p *opSlot) name(s *Store, op *store.Op, isNew bool, r *window.Result) {
 	}
 	e := s.clock.expiry(p.read, p.keyspace)
 	var room [16]uint64
-	sh.names.Put(at, p.key, appendName(room[:0], p.key, op.Key), p.expires(r), sh.named(e.Expiry))
+	sh.names.Put(at, p.key, appendName(room[:0], p.key, op.Key), expires, sh.named(e.Expiry))
 	sh.account(&s.memory)
 }
 

@@ -82,10 +82,14 @@ func (s *Store) putStates(ops []store.Op, slots []opSlot, states []window.State)
 		if p.find(); slices.Equal(p.at.State(), next) {
 			continue
 		}
-		if op.Limit.Ban.For > 0 || op.Limit.Hold > 0 {
+		if op.Limit.Ban.For > 0 || op.Limit.Hold > 0 || op.Limit.Export {
 			p.keyspace.follow(op.Limit)
 		}
-		s.putState(p, next, int64(op.Limit.Expires(next)))
+		isNew, expires := !p.at.Known(), int64(op.Limit.Expires(next))
+		s.putState(p, next, expires)
+		if op.Limit.Export && len(next) > 0 {
+			p.name(s, op, isNew, expires)
+		}
 		p.shard.mark(p.key)
 	}
 }
