@@ -32,6 +32,6 @@ func (l *Compiled) unban(r *Result, s State, now Instant) State {
 		p.ban.length = p.ban.end - since
 		return l.done(r, s, &p, before)
 	}
-	l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
+	l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, p.now)
 	return s
 }
