@@ -4284,6 +4284,316 @@ func (x *Ban) GetForget() *durationpb.Duration {
 	return nil
 }
 
+// ExportRequest selects the keys of a rule.
+type ExportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of a rule that counts.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Whether to export the calendar period that ended last, not the current one.
+	Closed bool `protobuf:"varint,2,opt,name=closed,proto3" json:"closed,omitempty"`
+	// End after at least so many keys. 0: all.
+	N int64 `protobuf:"varint,3,opt,name=n,proto3" json:"n,omitempty"`
+	// Where an earlier export ended. Empty: begin with the first key.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRequest) Reset() {
+	*x = ExportRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRequest) ProtoMessage() {}
+
+func (x *ExportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
+func (*ExportRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *ExportRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
+}
+
+func (x *ExportRequest) GetN() int64 {
+	if x != nil {
+		return x.N
+	}
+	return 0
+}
+
+func (x *ExportRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// ExportResponse is some of the keys.
+type ExportResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The keys, in no order.
+	Keys []*ExportKey `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	// In the last message only. Without it the export was cut short.
+	End           *ExportEnd `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportResponse) Reset() {
+	*x = ExportResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse) ProtoMessage() {}
+
+func (x *ExportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
+func (*ExportResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *ExportResponse) GetKeys() []*ExportKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetEnd() *ExportEnd {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+// ExportKey is what a rule has counted for one key, at one instant.
+type ExportKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attributes that make the key.
+	Attributes map[string]string `protobuf:"bytes,1,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The hits, without those that are held.
+	Used int64 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
+	// The hits that takes hold.
+	Held int64 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
+	// The quota; missing for a counter, or if it depends on other attributes.
+	Quota *int64 `protobuf:"varint,4,opt,name=quota,proto3,oneof" json:"quota,omitempty"`
+	// The period of a fixed, calendar or aligned window. Missing for other windows.
+	Start *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start,proto3" json:"start,omitempty"`
+	// When that period ends.
+	End *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end,proto3" json:"end,omitempty"`
+	// The hits over time, oldest first, for windows that keep them.
+	Series []*Cell `protobuf:"bytes,7,rep,name=series,proto3" json:"series,omitempty"`
+	// The instant of the numbers.
+	At            *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportKey) Reset() {
+	*x = ExportKey{}
+	mi := &file_weir_v1_weir_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportKey) ProtoMessage() {}
+
+func (x *ExportKey) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportKey.ProtoReflect.Descriptor instead.
+func (*ExportKey) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *ExportKey) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *ExportKey) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *ExportKey) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *ExportKey) GetQuota() int64 {
+	if x != nil && x.Quota != nil {
+		return *x.Quota
+	}
+	return 0
+}
+
+func (x *ExportKey) GetStart() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *ExportKey) GetEnd() *timestamppb.Timestamp {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *ExportKey) GetSeries() []*Cell {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+func (x *ExportKey) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+// ExportEnd is how an export ended.
+type ExportEnd struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether these were all keys.
+	Complete bool `protobuf:"varint,1,opt,name=complete,proto3" json:"complete,omitempty"`
+	// How many keys were exported.
+	Keys int64 `protobuf:"varint,2,opt,name=keys,proto3" json:"keys,omitempty"`
+	// How many keys the store has without their attributes.
+	Unknown int64 `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// What after needs for the next export; empty if this one is complete.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportEnd) Reset() {
+	*x = ExportEnd{}
+	mi := &file_weir_v1_weir_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportEnd) ProtoMessage() {}
+
+func (x *ExportEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportEnd.ProtoReflect.Descriptor instead.
+func (*ExportEnd) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *ExportEnd) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *ExportEnd) GetKeys() int64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *ExportEnd) GetUnknown() int64 {
+	if x != nil {
+		return x.Unknown
+	}
+	return 0
+}
+
+func (x *ExportEnd) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
 var File_weir_v1_weir_proto protoreflect.FileDescriptor
 
 const file_weir_v1_weir_proto_rawDesc = "" +
@@ -4678,7 +4988,35 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x03for\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03for\x12\x16\n" +
 	"\x06factor\x18\x02 \x01(\x03R\x06factor\x12-\n" +
 	"\x04most\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04most\x121\n" +
-	"\x06forget\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06forget*\x8f\x01\n" +
+	"\x06forget\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06forget\"_\n" +
+	"\rExportRequest\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x16\n" +
+	"\x06closed\x18\x02 \x01(\bR\x06closed\x12\f\n" +
+	"\x01n\x18\x03 \x01(\x03R\x01n\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\"^\n" +
+	"\x0eExportResponse\x12&\n" +
+	"\x04keys\x18\x01 \x03(\v2\x12.weir.v1.ExportKeyR\x04keys\x12$\n" +
+	"\x03end\x18\x02 \x01(\v2\x12.weir.v1.ExportEndR\x03end\"\x8e\x03\n" +
+	"\tExportKey\x12B\n" +
+	"\n" +
+	"attributes\x18\x01 \x03(\v2\".weir.v1.ExportKey.AttributesEntryR\n" +
+	"attributes\x12\x12\n" +
+	"\x04used\x18\x02 \x01(\x03R\x04used\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x03R\x04held\x12\x19\n" +
+	"\x05quota\x18\x04 \x01(\x03H\x00R\x05quota\x88\x01\x01\x120\n" +
+	"\x05start\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
+	"\x03end\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12%\n" +
+	"\x06series\x18\a \x03(\v2\r.weir.v1.CellR\x06series\x12*\n" +
+	"\x02at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
+	"\x06_quota\"k\n" +
+	"\tExportEnd\x12\x1a\n" +
+	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x12\n" +
+	"\x04keys\x18\x02 \x01(\x03R\x04keys\x12\x18\n" +
+	"\aunknown\x18\x03 \x01(\x03R\aunknown\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after*\x8f\x01\n" +
 	"\x04Verb\x12\x14\n" +
 	"\x10VERB_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tVERB_TAKE\x10\x01\x12\x0e\n" +
@@ -4695,7 +5033,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fRULE_KIND_LIMIT\x10\x01\x12\x15\n" +
 	"\x11RULE_KIND_TRIGGER\x10\x02\x12\x15\n" +
 	"\x11RULE_KIND_COUNTER\x10\x03\x12\x15\n" +
-	"\x11RULE_KIND_VERDICT\x10\x042\xc4\t\n" +
+	"\x11RULE_KIND_VERDICT\x10\x042\x81\n" +
+	"\n" +
 	"\vWeirService\x123\n" +
 	"\x04Take\x12\x14.weir.v1.TakeRequest\x1a\x15.weir.v1.TakeResponse\x126\n" +
 	"\x05Check\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x129\n" +
@@ -4711,6 +5050,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06Forget\x12\x16.weir.v1.ForgetRequest\x1a\x17.weir.v1.ForgetResponse\x120\n" +
 	"\x03Top\x12\x13.weir.v1.TopRequest\x1a\x14.weir.v1.TopResponse\x12<\n" +
 	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x12;\n" +
+	"\x06Export\x12\x16.weir.v1.ExportRequest\x1a\x17.weir.v1.ExportResponse0\x01\x12;\n" +
 	"\x06Events\x12\x16.weir.v1.EventsRequest\x1a\x17.weir.v1.EventsResponse0\x01\x126\n" +
 	"\x05Rules\x12\x15.weir.v1.RulesRequest\x1a\x16.weir.v1.RulesResponse\x12H\n" +
 	"\vSetOverride\x12\x1b.weir.v1.SetOverrideRequest\x1a\x1c.weir.v1.SetOverrideResponse\x12Q\n" +
@@ -4731,7 +5071,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Verb)(0),                      // 0: weir.v1.Verb
 	(RuleKind)(0),                  // 1: weir.v1.RuleKind
@@ -4791,42 +5131,47 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*Rule)(nil),                   // 55: weir.v1.Rule
 	(*Quota)(nil),                  // 56: weir.v1.Quota
 	(*Ban)(nil),                    // 57: weir.v1.Ban
-	nil,                            // 58: weir.v1.TakeRequest.AttributesEntry
-	nil,                            // 59: weir.v1.CheckRequest.AttributesEntry
-	nil,                            // 60: weir.v1.RecordRequest.AttributesEntry
-	nil,                            // 61: weir.v1.RefundRequest.AttributesEntry
-	nil,                            // 62: weir.v1.SettleRequest.AttributesEntry
-	nil,                            // 63: weir.v1.CancelRequest.AttributesEntry
-	nil,                            // 64: weir.v1.RenewRequest.AttributesEntry
-	nil,                            // 65: weir.v1.Request.AttributesEntry
-	nil,                            // 66: weir.v1.ExplainRequest.AttributesEntry
-	nil,                            // 67: weir.v1.UsageRequest.AttributesEntry
-	nil,                            // 68: weir.v1.ForgetRequest.AttributesEntry
-	nil,                            // 69: weir.v1.DenialsRequest.AttributesEntry
-	nil,                            // 70: weir.v1.Override.AttributesEntry
-	nil,                            // 71: weir.v1.RemoveOverrideRequest.AttributesEntry
-	nil,                            // 72: weir.v1.AuditEntry.AttributesEntry
-	nil,                            // 73: weir.v1.Rule.NetworksEntry
-	nil,                            // 74: weir.v1.Rule.FeedbackEntry
-	nil,                            // 75: weir.v1.Quota.CasesEntry
-	(*durationpb.Duration)(nil),    // 76: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 77: google.protobuf.Timestamp
+	(*ExportRequest)(nil),          // 58: weir.v1.ExportRequest
+	(*ExportResponse)(nil),         // 59: weir.v1.ExportResponse
+	(*ExportKey)(nil),              // 60: weir.v1.ExportKey
+	(*ExportEnd)(nil),              // 61: weir.v1.ExportEnd
+	nil,                            // 62: weir.v1.TakeRequest.AttributesEntry
+	nil,                            // 63: weir.v1.CheckRequest.AttributesEntry
+	nil,                            // 64: weir.v1.RecordRequest.AttributesEntry
+	nil,                            // 65: weir.v1.RefundRequest.AttributesEntry
+	nil,                            // 66: weir.v1.SettleRequest.AttributesEntry
+	nil,                            // 67: weir.v1.CancelRequest.AttributesEntry
+	nil,                            // 68: weir.v1.RenewRequest.AttributesEntry
+	nil,                            // 69: weir.v1.Request.AttributesEntry
+	nil,                            // 70: weir.v1.ExplainRequest.AttributesEntry
+	nil,                            // 71: weir.v1.UsageRequest.AttributesEntry
+	nil,                            // 72: weir.v1.ForgetRequest.AttributesEntry
+	nil,                            // 73: weir.v1.DenialsRequest.AttributesEntry
+	nil,                            // 74: weir.v1.Override.AttributesEntry
+	nil,                            // 75: weir.v1.RemoveOverrideRequest.AttributesEntry
+	nil,                            // 76: weir.v1.AuditEntry.AttributesEntry
+	nil,                            // 77: weir.v1.Rule.NetworksEntry
+	nil,                            // 78: weir.v1.Rule.FeedbackEntry
+	nil,                            // 79: weir.v1.Quota.CasesEntry
+	nil,                            // 80: weir.v1.ExportKey.AttributesEntry
+	(*durationpb.Duration)(nil),    // 81: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 82: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	58,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
-	76,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
-	59,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	60,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
-	76,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
-	61,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
-	76,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
-	62,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
-	76,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
-	63,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
-	64,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
-	65,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
+	62,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
+	81,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
+	63,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	64,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
+	81,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
+	65,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
+	81,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
+	66,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
+	81,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
+	67,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
+	68,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
+	69,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
 	0,   // 12: weir.v1.Request.verb:type_name -> weir.v1.Verb
-	76,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
+	81,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
 	17,  // 14: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
 	17,  // 15: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
 	17,  // 16: weir.v1.RecordResponse.decision:type_name -> weir.v1.Decision
@@ -4834,114 +5179,123 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	17,  // 18: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
 	17,  // 19: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
 	17,  // 20: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
-	76,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
+	81,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
 	18,  // 22: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
-	76,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
+	81,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
 	1,   // 24: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
-	76,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
-	76,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
-	77,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
+	81,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
+	81,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
+	82,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
 	9,   // 28: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
 	21,  // 29: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
 	17,  // 30: weir.v1.Answer.decision:type_name -> weir.v1.Decision
 	22,  // 31: weir.v1.Answer.problem:type_name -> weir.v1.Problem
-	76,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	81,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
 	9,   // 33: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
-	76,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
+	81,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
 	21,  // 35: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
 	22,  // 36: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
-	66,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
+	70,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
 	17,  // 38: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
 	27,  // 39: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
 	1,   // 40: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
 	18,  // 41: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
-	67,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
+	71,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
 	18,  // 43: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
 	30,  // 44: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
-	77,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
-	76,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
-	68,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
+	82,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
+	81,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
+	72,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
 	35,  // 48: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
 	1,   // 49: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
-	77,  // 50: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
+	82,  // 50: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
 	36,  // 51: weir.v1.TopRule.used:type_name -> weir.v1.TopList
 	36,  // 52: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
 	37,  // 53: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
-	69,  // 54: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
-	77,  // 55: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
+	73,  // 54: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
+	82,  // 55: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
 	42,  // 56: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
-	77,  // 57: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
-	77,  // 58: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
-	77,  // 59: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
-	76,  // 60: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
-	70,  // 61: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
-	77,  // 62: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
-	77,  // 63: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
+	82,  // 57: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
+	82,  // 58: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
+	82,  // 59: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
+	81,  // 60: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
+	74,  // 61: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
+	82,  // 62: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
+	82,  // 63: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
 	43,  // 64: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
 	43,  // 65: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
-	71,  // 66: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
+	75,  // 66: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
 	43,  // 67: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
-	77,  // 68: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
+	82,  // 68: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
 	52,  // 69: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
-	77,  // 70: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	72,  // 71: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
-	77,  // 72: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
+	82,  // 70: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	76,  // 71: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
+	82,  // 72: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
 	55,  // 73: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
 	1,   // 74: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
-	73,  // 75: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
+	77,  // 75: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
 	56,  // 76: weir.v1.Rule.limit:type_name -> weir.v1.Quota
-	76,  // 77: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
+	81,  // 77: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
 	57,  // 78: weir.v1.Rule.ban:type_name -> weir.v1.Ban
-	74,  // 79: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
-	75,  // 80: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
-	76,  // 81: weir.v1.Ban.for:type_name -> google.protobuf.Duration
-	76,  // 82: weir.v1.Ban.most:type_name -> google.protobuf.Duration
-	76,  // 83: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
-	2,   // 84: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
-	3,   // 85: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
-	4,   // 86: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
-	5,   // 87: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
-	6,   // 88: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
-	7,   // 89: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
-	8,   // 90: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
-	19,  // 91: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
-	23,  // 92: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
-	25,  // 93: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
-	28,  // 94: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
-	31,  // 95: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
-	33,  // 96: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
-	38,  // 97: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
-	40,  // 98: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
-	53,  // 99: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
-	44,  // 100: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
-	46,  // 101: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
-	48,  // 102: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
-	50,  // 103: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
-	10,  // 104: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
-	11,  // 105: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
-	12,  // 106: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
-	13,  // 107: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
-	14,  // 108: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
-	15,  // 109: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
-	16,  // 110: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
-	20,  // 111: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
-	24,  // 112: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
-	26,  // 113: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
-	29,  // 114: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
-	32,  // 115: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
-	34,  // 116: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
-	39,  // 117: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
-	41,  // 118: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
-	54,  // 119: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
-	45,  // 120: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
-	47,  // 121: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
-	49,  // 122: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
-	51,  // 123: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
-	104, // [104:124] is the sub-list for method output_type
-	84,  // [84:104] is the sub-list for method input_type
-	84,  // [84:84] is the sub-list for extension type_name
-	84,  // [84:84] is the sub-list for extension extendee
-	0,   // [0:84] is the sub-list for field type_name
+	78,  // 79: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
+	79,  // 80: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
+	81,  // 81: weir.v1.Ban.for:type_name -> google.protobuf.Duration
+	81,  // 82: weir.v1.Ban.most:type_name -> google.protobuf.Duration
+	81,  // 83: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
+	60,  // 84: weir.v1.ExportResponse.keys:type_name -> weir.v1.ExportKey
+	61,  // 85: weir.v1.ExportResponse.end:type_name -> weir.v1.ExportEnd
+	80,  // 86: weir.v1.ExportKey.attributes:type_name -> weir.v1.ExportKey.AttributesEntry
+	82,  // 87: weir.v1.ExportKey.start:type_name -> google.protobuf.Timestamp
+	82,  // 88: weir.v1.ExportKey.end:type_name -> google.protobuf.Timestamp
+	30,  // 89: weir.v1.ExportKey.series:type_name -> weir.v1.Cell
+	82,  // 90: weir.v1.ExportKey.at:type_name -> google.protobuf.Timestamp
+	2,   // 91: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
+	3,   // 92: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
+	4,   // 93: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
+	5,   // 94: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
+	6,   // 95: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
+	7,   // 96: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
+	8,   // 97: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
+	19,  // 98: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
+	23,  // 99: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
+	25,  // 100: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
+	28,  // 101: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
+	31,  // 102: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
+	33,  // 103: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
+	38,  // 104: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
+	58,  // 105: weir.v1.WeirService.Export:input_type -> weir.v1.ExportRequest
+	40,  // 106: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
+	53,  // 107: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
+	44,  // 108: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
+	46,  // 109: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
+	48,  // 110: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
+	50,  // 111: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
+	10,  // 112: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
+	11,  // 113: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
+	12,  // 114: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
+	13,  // 115: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
+	14,  // 116: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
+	15,  // 117: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
+	16,  // 118: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
+	20,  // 119: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
+	24,  // 120: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
+	26,  // 121: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
+	29,  // 122: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
+	32,  // 123: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
+	34,  // 124: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
+	39,  // 125: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
+	59,  // 126: weir.v1.WeirService.Export:output_type -> weir.v1.ExportResponse
+	41,  // 127: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
+	54,  // 128: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
+	45,  // 129: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
+	47,  // 130: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
+	49,  // 131: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
+	51,  // 132: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
+	112, // [112:133] is the sub-list for method output_type
+	91,  // [91:112] is the sub-list for method input_type
+	91,  // [91:91] is the sub-list for extension type_name
+	91,  // [91:91] is the sub-list for extension extendee
+	0,   // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -4964,13 +5318,14 @@ func file_weir_v1_weir_proto_init() {
 	}
 	file_weir_v1_weir_proto_msgTypes[23].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[54].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[58].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   74,
+			NumMessages:   79,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
