@@ -4495,6 +4495,316 @@ func (x *Ban) GetForget() *durationpb.Duration {
 	return nil
 }
 
+// ExportRequest selects the keys of a rule.
+type ExportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of a rule that counts.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Whether to export the calendar period that ended last, not the current one.
+	Closed bool `protobuf:"varint,2,opt,name=closed,proto3" json:"closed,omitempty"`
+	// End after at least so many keys. 0: all.
+	N int64 `protobuf:"varint,3,opt,name=n,proto3" json:"n,omitempty"`
+	// Where an earlier export ended. Empty: begin with the first key.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRequest) Reset() {
+	*x = ExportRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRequest) ProtoMessage() {}
+
+func (x *ExportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
+func (*ExportRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *ExportRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
+}
+
+func (x *ExportRequest) GetN() int64 {
+	if x != nil {
+		return x.N
+	}
+	return 0
+}
+
+func (x *ExportRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// ExportResponse is some of the keys.
+type ExportResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The keys, in no order.
+	Keys []*ExportKey `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	// In the last message only. Without it the export was cut short.
+	End           *ExportEnd `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportResponse) Reset() {
+	*x = ExportResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse) ProtoMessage() {}
+
+func (x *ExportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
+func (*ExportResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *ExportResponse) GetKeys() []*ExportKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetEnd() *ExportEnd {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+// ExportKey is what a rule has counted for one key, at one instant.
+type ExportKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attributes that make the key.
+	Attributes map[string]string `protobuf:"bytes,1,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The hits, without those that are held.
+	Used int64 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
+	// The hits that takes hold.
+	Held int64 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
+	// The quota; missing for a counter, or if it depends on other attributes.
+	Quota *int64 `protobuf:"varint,4,opt,name=quota,proto3,oneof" json:"quota,omitempty"`
+	// The period of a fixed, calendar or aligned window. Missing for other windows.
+	Start *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start,proto3" json:"start,omitempty"`
+	// When that period ends.
+	End *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end,proto3" json:"end,omitempty"`
+	// The hits over time, oldest first, for windows that keep them.
+	Series []*Cell `protobuf:"bytes,7,rep,name=series,proto3" json:"series,omitempty"`
+	// The instant of the numbers.
+	At            *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportKey) Reset() {
+	*x = ExportKey{}
+	mi := &file_weir_v1_weir_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportKey) ProtoMessage() {}
+
+func (x *ExportKey) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportKey.ProtoReflect.Descriptor instead.
+func (*ExportKey) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *ExportKey) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *ExportKey) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *ExportKey) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *ExportKey) GetQuota() int64 {
+	if x != nil && x.Quota != nil {
+		return *x.Quota
+	}
+	return 0
+}
+
+func (x *ExportKey) GetStart() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *ExportKey) GetEnd() *timestamppb.Timestamp {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *ExportKey) GetSeries() []*Cell {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+func (x *ExportKey) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+// ExportEnd is how an export ended.
+type ExportEnd struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether these were all keys.
+	Complete bool `protobuf:"varint,1,opt,name=complete,proto3" json:"complete,omitempty"`
+	// How many keys were exported.
+	Keys int64 `protobuf:"varint,2,opt,name=keys,proto3" json:"keys,omitempty"`
+	// How many keys the store has without their attributes.
+	Unknown int64 `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// What after needs for the next export; empty if this one is complete.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportEnd) Reset() {
+	*x = ExportEnd{}
+	mi := &file_weir_v1_weir_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportEnd) ProtoMessage() {}
+
+func (x *ExportEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportEnd.ProtoReflect.Descriptor instead.
+func (*ExportEnd) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ExportEnd) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *ExportEnd) GetKeys() int64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *ExportEnd) GetUnknown() int64 {
+	if x != nil {
+		return x.Unknown
+	}
+	return 0
+}
+
+func (x *ExportEnd) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
 var File_weir_v1_weir_proto protoreflect.FileDescriptor
 
 const file_weir_v1_weir_proto_rawDesc = "" +
@@ -4910,7 +5220,35 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x03for\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03for\x12\x16\n" +
 	"\x06factor\x18\x02 \x01(\x03R\x06factor\x12-\n" +
 	"\x04most\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04most\x121\n" +
-	"\x06forget\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06forget*\x8f\x01\n" +
+	"\x06forget\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06forget\"_\n" +
+	"\rExportRequest\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x16\n" +
+	"\x06closed\x18\x02 \x01(\bR\x06closed\x12\f\n" +
+	"\x01n\x18\x03 \x01(\x03R\x01n\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\"^\n" +
+	"\x0eExportResponse\x12&\n" +
+	"\x04keys\x18\x01 \x03(\v2\x12.weir.v1.ExportKeyR\x04keys\x12$\n" +
+	"\x03end\x18\x02 \x01(\v2\x12.weir.v1.ExportEndR\x03end\"\x8e\x03\n" +
+	"\tExportKey\x12B\n" +
+	"\n" +
+	"attributes\x18\x01 \x03(\v2\".weir.v1.ExportKey.AttributesEntryR\n" +
+	"attributes\x12\x12\n" +
+	"\x04used\x18\x02 \x01(\x03R\x04used\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x03R\x04held\x12\x19\n" +
+	"\x05quota\x18\x04 \x01(\x03H\x00R\x05quota\x88\x01\x01\x120\n" +
+	"\x05start\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
+	"\x03end\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12%\n" +
+	"\x06series\x18\a \x03(\v2\r.weir.v1.CellR\x06series\x12*\n" +
+	"\x02at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
+	"\x06_quota\"k\n" +
+	"\tExportEnd\x12\x1a\n" +
+	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x12\n" +
+	"\x04keys\x18\x02 \x01(\x03R\x04keys\x12\x18\n" +
+	"\aunknown\x18\x03 \x01(\x03R\aunknown\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after*\x8f\x01\n" +
 	"\x04Verb\x12\x14\n" +
 	"\x10VERB_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tVERB_TAKE\x10\x01\x12\x0e\n" +
@@ -4927,8 +5265,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fRULE_KIND_LIMIT\x10\x01\x12\x15\n" +
 	"\x11RULE_KIND_TRIGGER\x10\x02\x12\x15\n" +
 	"\x11RULE_KIND_COUNTER\x10\x03\x12\x15\n" +
-	"\x11RULE_KIND_VERDICT\x10\x042\xc3\n" +
-	"\n" +
+	"\x11RULE_KIND_VERDICT\x10\x042\x80\v\n" +
 	"\vWeirService\x123\n" +
 	"\x04Take\x12\x14.weir.v1.TakeRequest\x1a\x15.weir.v1.TakeResponse\x126\n" +
 	"\x05Check\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x129\n" +
@@ -4946,6 +5283,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\aLiftBan\x12\x17.weir.v1.LiftBanRequest\x1a\x18.weir.v1.LiftBanResponse\x120\n" +
 	"\x03Top\x12\x13.weir.v1.TopRequest\x1a\x14.weir.v1.TopResponse\x12<\n" +
 	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x12;\n" +
+	"\x06Export\x12\x16.weir.v1.ExportRequest\x1a\x17.weir.v1.ExportResponse0\x01\x12;\n" +
 	"\x06Events\x12\x16.weir.v1.EventsRequest\x1a\x17.weir.v1.EventsResponse0\x01\x126\n" +
 	"\x05Rules\x12\x15.weir.v1.RulesRequest\x1a\x16.weir.v1.RulesResponse\x12H\n" +
 	"\vSetOverride\x12\x1b.weir.v1.SetOverrideRequest\x1a\x1c.weir.v1.SetOverrideResponse\x12Q\n" +
@@ -4966,7 +5304,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Verb)(0),                      // 0: weir.v1.Verb
 	(RuleKind)(0),                  // 1: weir.v1.RuleKind
@@ -5030,44 +5368,49 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*Rule)(nil),                   // 59: weir.v1.Rule
 	(*Quota)(nil),                  // 60: weir.v1.Quota
 	(*Ban)(nil),                    // 61: weir.v1.Ban
-	nil,                            // 62: weir.v1.TakeRequest.AttributesEntry
-	nil,                            // 63: weir.v1.CheckRequest.AttributesEntry
-	nil,                            // 64: weir.v1.RecordRequest.AttributesEntry
-	nil,                            // 65: weir.v1.RefundRequest.AttributesEntry
-	nil,                            // 66: weir.v1.SettleRequest.AttributesEntry
-	nil,                            // 67: weir.v1.CancelRequest.AttributesEntry
-	nil,                            // 68: weir.v1.RenewRequest.AttributesEntry
-	nil,                            // 69: weir.v1.Request.AttributesEntry
-	nil,                            // 70: weir.v1.ExplainRequest.AttributesEntry
-	nil,                            // 71: weir.v1.UsageRequest.AttributesEntry
-	nil,                            // 72: weir.v1.ForgetRequest.AttributesEntry
-	nil,                            // 73: weir.v1.SetCountRequest.AttributesEntry
-	nil,                            // 74: weir.v1.LiftBanRequest.AttributesEntry
-	nil,                            // 75: weir.v1.DenialsRequest.AttributesEntry
-	nil,                            // 76: weir.v1.Override.AttributesEntry
-	nil,                            // 77: weir.v1.RemoveOverrideRequest.AttributesEntry
-	nil,                            // 78: weir.v1.AuditEntry.AttributesEntry
-	nil,                            // 79: weir.v1.Rule.NetworksEntry
-	nil,                            // 80: weir.v1.Rule.FeedbackEntry
-	nil,                            // 81: weir.v1.Quota.CasesEntry
-	(*durationpb.Duration)(nil),    // 82: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 83: google.protobuf.Timestamp
+	(*ExportRequest)(nil),          // 62: weir.v1.ExportRequest
+	(*ExportResponse)(nil),         // 63: weir.v1.ExportResponse
+	(*ExportKey)(nil),              // 64: weir.v1.ExportKey
+	(*ExportEnd)(nil),              // 65: weir.v1.ExportEnd
+	nil,                            // 66: weir.v1.TakeRequest.AttributesEntry
+	nil,                            // 67: weir.v1.CheckRequest.AttributesEntry
+	nil,                            // 68: weir.v1.RecordRequest.AttributesEntry
+	nil,                            // 69: weir.v1.RefundRequest.AttributesEntry
+	nil,                            // 70: weir.v1.SettleRequest.AttributesEntry
+	nil,                            // 71: weir.v1.CancelRequest.AttributesEntry
+	nil,                            // 72: weir.v1.RenewRequest.AttributesEntry
+	nil,                            // 73: weir.v1.Request.AttributesEntry
+	nil,                            // 74: weir.v1.ExplainRequest.AttributesEntry
+	nil,                            // 75: weir.v1.UsageRequest.AttributesEntry
+	nil,                            // 76: weir.v1.ForgetRequest.AttributesEntry
+	nil,                            // 77: weir.v1.SetCountRequest.AttributesEntry
+	nil,                            // 78: weir.v1.LiftBanRequest.AttributesEntry
+	nil,                            // 79: weir.v1.DenialsRequest.AttributesEntry
+	nil,                            // 80: weir.v1.Override.AttributesEntry
+	nil,                            // 81: weir.v1.RemoveOverrideRequest.AttributesEntry
+	nil,                            // 82: weir.v1.AuditEntry.AttributesEntry
+	nil,                            // 83: weir.v1.Rule.NetworksEntry
+	nil,                            // 84: weir.v1.Rule.FeedbackEntry
+	nil,                            // 85: weir.v1.Quota.CasesEntry
+	nil,                            // 86: weir.v1.ExportKey.AttributesEntry
+	(*durationpb.Duration)(nil),    // 87: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 88: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	62,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
-	82,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
-	63,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	64,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
-	82,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
-	65,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
-	82,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
-	66,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
-	82,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
-	67,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
-	68,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
-	69,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
+	66,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
+	87,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
+	67,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	68,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
+	87,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
+	69,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
+	87,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
+	70,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
+	87,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
+	71,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
+	72,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
+	73,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
 	0,   // 12: weir.v1.Request.verb:type_name -> weir.v1.Verb
-	82,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
+	87,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
 	17,  // 14: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
 	17,  // 15: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
 	17,  // 16: weir.v1.RecordResponse.decision:type_name -> weir.v1.Decision
@@ -5075,120 +5418,129 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	17,  // 18: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
 	17,  // 19: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
 	17,  // 20: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
-	82,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
+	87,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
 	18,  // 22: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
-	82,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
+	87,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
 	1,   // 24: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
-	82,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
-	82,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
-	83,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
+	87,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
+	87,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
+	88,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
 	9,   // 28: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
 	21,  // 29: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
 	17,  // 30: weir.v1.Answer.decision:type_name -> weir.v1.Decision
 	22,  // 31: weir.v1.Answer.problem:type_name -> weir.v1.Problem
-	82,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	87,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
 	9,   // 33: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
-	82,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
+	87,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
 	21,  // 35: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
 	22,  // 36: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
-	70,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
+	74,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
 	17,  // 38: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
 	27,  // 39: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
 	1,   // 40: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
 	18,  // 41: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
-	71,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
+	75,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
 	18,  // 43: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
 	30,  // 44: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
-	83,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
-	82,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
-	72,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
-	73,  // 48: weir.v1.SetCountRequest.attributes:type_name -> weir.v1.SetCountRequest.AttributesEntry
-	74,  // 49: weir.v1.LiftBanRequest.attributes:type_name -> weir.v1.LiftBanRequest.AttributesEntry
+	88,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
+	87,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
+	76,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
+	77,  // 48: weir.v1.SetCountRequest.attributes:type_name -> weir.v1.SetCountRequest.AttributesEntry
+	78,  // 49: weir.v1.LiftBanRequest.attributes:type_name -> weir.v1.LiftBanRequest.AttributesEntry
 	39,  // 50: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
 	1,   // 51: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
-	83,  // 52: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
+	88,  // 52: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
 	40,  // 53: weir.v1.TopRule.used:type_name -> weir.v1.TopList
 	40,  // 54: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
 	41,  // 55: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
-	75,  // 56: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
-	83,  // 57: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
+	79,  // 56: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
+	88,  // 57: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
 	46,  // 58: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
-	83,  // 59: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
-	83,  // 60: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
-	83,  // 61: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
-	82,  // 62: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
-	76,  // 63: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
-	83,  // 64: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
-	83,  // 65: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
+	88,  // 59: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
+	88,  // 60: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
+	88,  // 61: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
+	87,  // 62: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
+	80,  // 63: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
+	88,  // 64: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
+	88,  // 65: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
 	47,  // 66: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
 	47,  // 67: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
-	77,  // 68: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
+	81,  // 68: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
 	47,  // 69: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
-	83,  // 70: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
+	88,  // 70: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
 	56,  // 71: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
-	83,  // 72: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	78,  // 73: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
-	83,  // 74: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
+	88,  // 72: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	82,  // 73: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
+	88,  // 74: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
 	59,  // 75: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
 	1,   // 76: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
-	79,  // 77: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
+	83,  // 77: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
 	60,  // 78: weir.v1.Rule.limit:type_name -> weir.v1.Quota
-	82,  // 79: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
+	87,  // 79: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
 	61,  // 80: weir.v1.Rule.ban:type_name -> weir.v1.Ban
-	80,  // 81: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
-	81,  // 82: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
-	82,  // 83: weir.v1.Ban.for:type_name -> google.protobuf.Duration
-	82,  // 84: weir.v1.Ban.most:type_name -> google.protobuf.Duration
-	82,  // 85: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
-	2,   // 86: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
-	3,   // 87: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
-	4,   // 88: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
-	5,   // 89: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
-	6,   // 90: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
-	7,   // 91: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
-	8,   // 92: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
-	19,  // 93: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
-	23,  // 94: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
-	25,  // 95: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
-	28,  // 96: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
-	31,  // 97: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
-	33,  // 98: weir.v1.WeirService.SetCount:input_type -> weir.v1.SetCountRequest
-	35,  // 99: weir.v1.WeirService.LiftBan:input_type -> weir.v1.LiftBanRequest
-	37,  // 100: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
-	42,  // 101: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
-	44,  // 102: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
-	57,  // 103: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
-	48,  // 104: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
-	50,  // 105: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
-	52,  // 106: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
-	54,  // 107: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
-	10,  // 108: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
-	11,  // 109: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
-	12,  // 110: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
-	13,  // 111: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
-	14,  // 112: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
-	15,  // 113: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
-	16,  // 114: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
-	20,  // 115: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
-	24,  // 116: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
-	26,  // 117: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
-	29,  // 118: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
-	32,  // 119: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
-	34,  // 120: weir.v1.WeirService.SetCount:output_type -> weir.v1.SetCountResponse
-	36,  // 121: weir.v1.WeirService.LiftBan:output_type -> weir.v1.LiftBanResponse
-	38,  // 122: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
-	43,  // 123: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
-	45,  // 124: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
-	58,  // 125: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
-	49,  // 126: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
-	51,  // 127: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
-	53,  // 128: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
-	55,  // 129: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
-	108, // [108:130] is the sub-list for method output_type
-	86,  // [86:108] is the sub-list for method input_type
-	86,  // [86:86] is the sub-list for extension type_name
-	86,  // [86:86] is the sub-list for extension extendee
-	0,   // [0:86] is the sub-list for field type_name
+	84,  // 81: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
+	85,  // 82: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
+	87,  // 83: weir.v1.Ban.for:type_name -> google.protobuf.Duration
+	87,  // 84: weir.v1.Ban.most:type_name -> google.protobuf.Duration
+	87,  // 85: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
+	64,  // 86: weir.v1.ExportResponse.keys:type_name -> weir.v1.ExportKey
+	65,  // 87: weir.v1.ExportResponse.end:type_name -> weir.v1.ExportEnd
+	86,  // 88: weir.v1.ExportKey.attributes:type_name -> weir.v1.ExportKey.AttributesEntry
+	88,  // 89: weir.v1.ExportKey.start:type_name -> google.protobuf.Timestamp
+	88,  // 90: weir.v1.ExportKey.end:type_name -> google.protobuf.Timestamp
+	30,  // 91: weir.v1.ExportKey.series:type_name -> weir.v1.Cell
+	88,  // 92: weir.v1.ExportKey.at:type_name -> google.protobuf.Timestamp
+	2,   // 93: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
+	3,   // 94: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
+	4,   // 95: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
+	5,   // 96: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
+	6,   // 97: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
+	7,   // 98: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
+	8,   // 99: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
+	19,  // 100: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
+	23,  // 101: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
+	25,  // 102: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
+	28,  // 103: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
+	31,  // 104: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
+	33,  // 105: weir.v1.WeirService.SetCount:input_type -> weir.v1.SetCountRequest
+	35,  // 106: weir.v1.WeirService.LiftBan:input_type -> weir.v1.LiftBanRequest
+	37,  // 107: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
+	42,  // 108: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
+	62,  // 109: weir.v1.WeirService.Export:input_type -> weir.v1.ExportRequest
+	44,  // 110: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
+	57,  // 111: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
+	48,  // 112: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
+	50,  // 113: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
+	52,  // 114: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
+	54,  // 115: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
+	10,  // 116: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
+	11,  // 117: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
+	12,  // 118: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
+	13,  // 119: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
+	14,  // 120: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
+	15,  // 121: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
+	16,  // 122: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
+	20,  // 123: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
+	24,  // 124: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
+	26,  // 125: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
+	29,  // 126: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
+	32,  // 127: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
+	34,  // 128: weir.v1.WeirService.SetCount:output_type -> weir.v1.SetCountResponse
+	36,  // 129: weir.v1.WeirService.LiftBan:output_type -> weir.v1.LiftBanResponse
+	38,  // 130: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
+	43,  // 131: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
+	63,  // 132: weir.v1.WeirService.Export:output_type -> weir.v1.ExportResponse
+	45,  // 133: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
+	58,  // 134: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
+	49,  // 135: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
+	51,  // 136: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
+	53,  // 137: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
+	55,  // 138: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
+	116, // [116:139] is the sub-list for method output_type
+	93,  // [93:116] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -5211,13 +5563,14 @@ func file_weir_v1_weir_proto_init() {
 	}
 	file_weir_v1_weir_proto_msgTypes[23].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[58].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[62].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   80,
+			NumMessages:   85,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -45,6 +45,7 @@ const (
 	WeirService_LiftBan_FullMethodName        = "/weir.v1.WeirService/LiftBan"
 	WeirService_Top_FullMethodName            = "/weir.v1.WeirService/Top"
 	WeirService_Denials_FullMethodName        = "/weir.v1.WeirService/Denials"
+	WeirService_Export_FullMethodName         = "/weir.v1.WeirService/Export"
 	WeirService_Events_FullMethodName         = "/weir.v1.WeirService/Events"
 	WeirService_Rules_FullMethodName          = "/weir.v1.WeirService/Rules"
 	WeirService_SetOverride_FullMethodName    = "/weir.v1.WeirService/SetOverride"
@@ -95,6 +96,8 @@ type WeirServiceClient interface {
 	Top(ctx context.Context, in *TopRequest, opts ...grpc.CallOption) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
 	Denials(ctx context.Context, in *DenialsRequest, opts ...grpc.CallOption) (*DenialsResponse, error)
+	// Export lists the keys that a rule has counted, each with its numbers at one instant.
+	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
 	// Events sends events as they happen, until the caller or the service ends the stream.
 	Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EventsResponse], error)
 	// Rules shows the rules in force.
@@ -280,9 +283,28 @@ func (c *weirServiceClient) Denials(ctx context.Context, in *DenialsRequest, opt
 	return out, nil
 }
 
+func (c *weirServiceClient) Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WeirService_ServiceDesc.Streams[1], WeirService_Export_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportRequest, ExportResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeirService_ExportClient = grpc.ServerStreamingClient[ExportResponse]
+
 func (c *weirServiceClient) Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EventsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &WeirService_ServiceDesc.Streams[1], WeirService_Events_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &WeirService_ServiceDesc.Streams[2], WeirService_Events_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -391,6 +413,8 @@ type WeirServiceServer interface {
 	Top(context.Context, *TopRequest) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
 	Denials(context.Context, *DenialsRequest) (*DenialsResponse, error)
+	// Export lists the keys that a rule has counted, each with its numbers at one instant.
+	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
 	// Events sends events as they happen, until the caller or the service ends the stream.
 	Events(*EventsRequest, grpc.ServerStreamingServer[EventsResponse]) error
 	// Rules shows the rules in force.
@@ -460,6 +484,9 @@ func (UnimplementedWeirServiceServer) Top(context.Context, *TopRequest) (*TopRes
 }
 func (UnimplementedWeirServiceServer) Denials(context.Context, *DenialsRequest) (*DenialsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Denials not implemented")
+}
+func (UnimplementedWeirServiceServer) Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error {
+	return status.Error(codes.Unimplemented, "method Export not implemented")
 }
 func (UnimplementedWeirServiceServer) Events(*EventsRequest, grpc.ServerStreamingServer[EventsResponse]) error {
 	return status.Error(codes.Unimplemented, "method Events not implemented")
@@ -777,6 +804,17 @@ func _WeirService_Denials_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WeirService_Export_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WeirServiceServer).Export(m, &grpc.GenericServerStream[ExportRequest, ExportResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeirService_ExportServer = grpc.ServerStreamingServer[ExportResponse]
+
 func _WeirService_Events_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(EventsRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -972,6 +1010,11 @@ var WeirService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _WeirService_Decide_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Export",
+			Handler:       _WeirService_Export_Handler,
+			ServerStreams: true,
 		},
 		{
 			StreamName:    "Events",

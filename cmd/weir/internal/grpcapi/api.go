@@ -57,6 +57,7 @@ func (a *API) Methods() []grpcserver.Method {
 		{Name: "LiftBan", Need: access.Admin, Serve: grpcserver.Unary(a.liftBan)},
 		{Name: "Top", Need: access.Read, Serve: grpcserver.Unary(a.top)},
 		{Name: "Denials", Need: access.Read, Serve: grpcserver.Unary(a.denials)},
+		{Name: "Export", Need: access.Read, Serve: a.export, ServerStreams: true},
 		{Name: "Events", Need: access.Read, Serve: a.events, ServerStreams: true},
 		{Name: "Rules", Need: access.Read, Serve: grpcserver.Unary(a.rules)},
 		{Name: "SetOverride", Need: access.Override, Serve: grpcserver.Unary(a.setOverride)},

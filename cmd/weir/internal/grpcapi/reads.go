@@ -68,10 +68,7 @@ func (a *API) usage(ctx context.Context, c *grpcserver.Call, in *weirv1.UsageReq
 	if err != nil {
 		return nil, err
 	}
-	out := &weirv1.UsageResponse{Usage: usageOf(&u.Usage), Holds: int64(u.Holds), Strikes: u.Strikes, Degraded: u.Degraded}
-	for _, cell := range u.History {
-		out.Series = append(out.Series, &weirv1.Cell{Start: timestamppb.New(cell.Start.Time()), Length: durationOf(cell.Length), Hits: cell.Hits})
-	}
+	out := &weirv1.UsageResponse{Usage: usageOf(&u.Usage), Holds: int64(u.Holds), Strikes: u.Strikes, Degraded: u.Degraded, Series: cellsOf(u.History)}
 	return out, nil
 }
 
