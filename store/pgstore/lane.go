@@ -224,8 +224,14 @@ func (l *lane) flush() {
 	if lostStatement(err) {
 		l.s.unprepared.Store(true)
 	}
-	if _ = l.rollback(ctx); reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil {
-		l.close() // another server may accept writes by now
+	_ = l.rollback(ctx)
+	again := reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil // another server may accept writes by now
+	if lostTable(err) {
+		made, err := l.s.made(ctx, l.conn)
+		again = err == nil && !made // a new connection makes the tables
+	}
+	if again {
+		l.close()
 	}
 }
 

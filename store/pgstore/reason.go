@@ -111,6 +111,12 @@ func lostStatement(err error) bool {
 	return errors.As(err, &said) && (said.Code == "26000" || said.Code == "42P05")
 }
 
+// lostTable reports whether a table is missing.
+func lostTable(err error) bool {
+	var said *pgconn.PgError
+	return errors.As(err, &said) && said.Code == "42P01"
+}
+
 // answers reports whether a call that ended with err got an answer of the server.
 func answers(err error) bool {
 	var said *pgconn.PgError

@@ -179,16 +179,14 @@ func statementsFor(prefix string, settings map[string]string) statements {
 }
 
 // prepare makes the tables if there are none, and learns what the store needs of them. Stores
-// that start at the same time make them once.
+// that start at the same time make them once. It is called for each connection, because the server may be another one, or
+// the tables may have been dropped.
 func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
-	if s.members.Load() != nil {
-		return nil
+	made, err := s.made(ctx, c)
+	if err != nil {
+		return err
 	}
-	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
-	if exists.Err != nil {
-		return exists.Err
-	}
-	if len(exists.Rows) == 0 {
+	if !made {
 		unlogged := ""
 		if s.config.durability == durabilityUnlogged {
 			unlogged = "UNLOGGED"
@@ -210,6 +208,12 @@ func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
 		s.members.Store(&members)
 	}
 	return err
+}
+
+// made reports whether there are tables.
+func (s *Store) made(ctx context.Context, c *pgconn.PgConn) (bool, error) {
+	r := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
+	return len(r.Rows) > 0, r.Err
 }
 
 // meta returns a value that is stored for all stores with the prefix.
