@@ -46,22 +46,23 @@ var arrows = map[string]arrow{
 	"rule":                             {ours: []string{"internal/address", "internal/ruleset", "window"}, pure: true},
 	"store":                            {ours: []string{"internal/step", "window"}},
 	"store/remote":                     {ours: []string{"store", "window"}},
-	"store/storetest":                  {ours: []string{"internal/step", "store", "window"}},
+	"store/storetest":                  {ours: []string{"internal/hook", "internal/step", "store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
 	"internal/journal":                 {ours: []string{"internal/seal", "store", "window"}, pure: true},
 	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/step", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
-	"internal/hook":                    {ours: []string{"store", "store/memstore"}},
+	"internal/hook":                    {ours: []string{"store", "store/memstore", "window"}},
 	"internal/datadir/internal/format": {pure: true},
 	"internal/datadir":                 {ours: []string{"internal/datadir/internal/format", "internal/hook", "internal/journal", "internal/limittext", "internal/seal", "store", "store/memstore", "window"}},
 	"store/durable":                    {ours: []string{"internal/datadir", "internal/hook", "store", "window"}},
+	"internal/export":                  {ours: []string{"window"}},
 	"internal/override":                {pure: true},
 	"internal/plan":                    {ours: []string{"fault", "internal/override", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
 	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/step", "store", "window"}},
 	"internal/drive":                   {ours: []string{"internal/hook", "internal/report", "rule", "store", "store/memstore", "window"}},
 	".": {ours: []string{
-		"fault", "internal/drive", "internal/hook", "internal/once", "internal/override", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
+		"fault", "internal/drive", "internal/export", "internal/hook", "internal/once", "internal/override", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
 	}},
 	"internal/jsontext":   {pure: true},
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
@@ -126,7 +127,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/overrides": {ours: []string{".", "cmd/weir/internal/kept", "cmd/weir/internal/sizes", "internal/jsontext", "internal/override", "internal/plan", "internal/ruleset", "rule", "window"}},
 	"cmd/weir/internal/audit":     {ours: []string{"internal/hook", "store/remote", "window"}},
 	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/audit", "cmd/weir/internal/overrides", "cmd/weir/internal/files", "cmd/weir/internal/top"}},
-	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/sizes", "internal/jsontext", "internal/run", "receipt", "rule", "store", "window"}},
+	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/sizes", "internal/export", "internal/jsontext", "internal/once", "internal/run", "receipt", "rule", "store", "window"}},
 	"cmd/weir/internal/apitest": { // tests only
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
@@ -151,13 +152,13 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/koalafile": {ours: []string{"cmd/weir/internal/files", "cmd/weir/internal/rulewriter", "rule", "window"}},
 	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile", "internal/ruleset"}, frontEnd...)},
-	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
+	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/events", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
-		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/run", "store"},
+		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/once", "internal/run", "store"},
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/grpcapi": {
-		ours:   append([]string{"api/weir/v1", "cmd/weir/internal/grpcserver", "cmd/weir/internal/top"}, frontEnd...),
+		ours:   append([]string{"api/weir/v1", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/grpcserver", "cmd/weir/internal/overrides", "cmd/weir/internal/top"}, frontEnd...),
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/envoyfile": {
@@ -174,12 +175,16 @@ var arrows = map[string]arrow{
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/stores":  {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
+	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/export", "internal/jsontext"}, frontEnd...)},
+	"cmd/weir/internal/events": {
+		ours:   []string{".", "cmd/weir/internal/files", "cmd/weir/internal/kept", "cmd/weir/internal/top", "internal/hook", "rule", "store", "window"},
+		theirs: []string{"github.com/goccy/go-yaml"},
+	},
+	"cmd/weir/internal/stores": {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/remote", "window",
-			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
+			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/audit", "cmd/weir/internal/httpapi", "cmd/weir/internal/kept", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/xds",
 		},
@@ -206,7 +211,7 @@ var middleware = []string{".", "guard", "headers", "httplimit", "rule", "window"
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
 var frontEnd = []string{
-	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/run", "receipt", "rule", "store", "window",
+	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/once", "internal/run", "receipt", "rule", "store", "window",
 }
 
 // grpcModules are what packages that serve gRPC may import.

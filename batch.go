@@ -92,7 +92,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
-			e.observe(ctx, verbOf(item, &o), &item.Decision, failed, began)
+			e.observe(ctx, verbOf(item, &o), &item.Request, &item.Decision, failed, began)
 		}
 		c.reset()
 		e.calls.Put(c)
@@ -133,7 +133,7 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 		b.calls = append(b.calls, c)
 		err := c.read(by, verbOf(item, o), &item.Request)
 		if err == nil && item.Request.isOnce() {
-			err = c.prepareOnce(&b.engine.records, verbOf(item, o), &item.Request, o)
+			err = c.prepareOnce(&b.engine.records, &item.Request, o)
 		}
 		if err == nil {
 			err = c.makePlan(&item.Request, &b.engine.seals)

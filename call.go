@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/internal/seal"
@@ -130,6 +132,45 @@ func (c *call) addSize(s *run.Size, rules []int) {
 
 // failed returns the error of a call that was not decided.
 func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.first.Verb, c.first.Err) }
+
+// prepareOnce makes the records of c, which was read from r.
+func (c *call) prepareOnce(records *records, r *Request, o *run.Options) (err error) {
+	c.once, err = newOnceCall(records, c.plan.Request.Verb, r, o)
+	return err
+}
+
+// beginOnce gives the first step of c its record, if c has one and there is room for it.
+func (c *call) beginOnce() error {
+	if c.once == nil {
+		return nil
+	}
+	if c.once.expires = c.once.records.add(time.Now(), c.once.first.N); c.once.expires == 0 {
+		return c.refuse(once.ErrFull)
+	}
+	c.first.Once = &c.once.first
+	return nil
+}
+
+// refuse returns err as the error of c.
+func (c *call) refuse(err error) error {
+	c.first.Err = err
+	return c.failed()
+}
+
+// endOnce ends the first step of c: a take that has the answer of an earlier one has its receipt.
+func (c *call) endOnce() {
+	if !c.replayed() {
+		return
+	}
+	for i := range c.first.Ops {
+		if h := c.first.Ops[i].Hold; h != nil && h.ID != [12]byte{} && c.plan.Request.Verb == store.Take {
+			c.plan.Request.ID = h.ID
+		}
+	}
+}
+
+// replayed reports whether c has the answer of an earlier request.
+func (c *call) replayed() bool { return c.once != nil && c.once.first.Result.Before > 0 }
 
 // finish counts a take in the rules after a verdict unless it is denied; then it
 // only evaluates those rules. That is a step of

@@ -45,12 +45,16 @@ type Engine struct {
 	owned     bool // Close closes the store
 	namespace string
 	observer  Observer
+	holds     hook.HoldObserver // the observer, if it is one; or nil
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
 	batches   sync.Pool  // of *batch, or empty
 	requested ruleSets   // that came with requests
 	records   records    // of requests with an idempotency key
+
+	lister hook.Lister // or nil
+	shared bool        // the store is not in this process
 }
 
 // NewEngine returns an engine that decides by rules, which must not be nil. It
@@ -61,9 +65,11 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
+	e.holds, _ = o.observer.(hook.HoldObserver)
 	e.records.namespace = o.namespace
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
+	e.lister, e.shared = hook.ListerOf(e.driver.Store), hooks.Memory == nil && hooks.SideStore == nil
 	e.seals = newSeals(hooks.Keyed, o.local)
 	e.calls.New = func() any { return new(call) }
 	if err := e.SetRules(rules); err != nil {
@@ -174,7 +180,7 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	d.reset()
 	c := e.calls.Get().(*call)
 	if err = c.read(rules, verb, r); err == nil && r.isOnce() {
-		err = c.prepareOnce(&e.records, verb, r, o)
+		err = c.prepareOnce(&e.records, r, o)
 	}
 	if err == nil {
 		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
@@ -182,17 +188,20 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	c.reset()
 	e.calls.Put(c)
 	if e.observer != nil {
-		e.observe(ctx, verb, d, err, began)
+		e.observe(ctx, verb, r, d, err, began)
 	}
 	return err
 }
 
 // observe calls the observer, which there is.
-func (e *Engine) observe(ctx context.Context, verb store.Verb, d *Decision, err error, began time.Time) {
+func (e *Engine) observe(ctx context.Context, verb store.Verb, r *Request, d *Decision, err error, began time.Time) {
 	if err != nil {
 		e.observer.Failed(ctx, verb, err)
-	} else {
-		e.observer.Decided(ctx, verb, d, time.Since(began))
+		return
+	}
+	e.observer.Decided(ctx, verb, d, time.Since(began))
+	if verb.NeedsReceipt() && e.holds != nil {
+		e.holds.Ended(verb, r.Receipt.Take.ID)
 	}
 }
 

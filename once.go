@@ -25,20 +25,20 @@ type onceCall struct {
 	expires       int64 // the minute in which the records end; 0: they are not counted
 }
 
-// prepareOnce makes the records of c, which was read from r.
-func (c *call) prepareOnce(records *records, verb store.Verb, r *Request, o *run.Options) error {
+// newOnceCall returns the records of a call for r.
+func newOnceCall(records *records, verb store.Verb, r *Request, o *run.Options) (*onceCall, error) {
 	keep := r.IdempotencyFor
 	switch {
 	case r.IdempotencyKey == "":
-		return fault.Newf("idempotency_for", "%v without a key: want idempotency_key, too", keep)
+		return nil, fault.Newf("idempotency_for", "%v without a key: want idempotency_key, too", keep)
 	case len(r.IdempotencyKey) > once.MaxKey:
-		return fault.Newf("idempotency_key", "has %d bytes: want 1 to %d", len(r.IdempotencyKey), once.MaxKey)
+		return nil, fault.Newf("idempotency_key", "has %d bytes: want 1 to %d", len(r.IdempotencyKey), once.MaxKey)
 	case o.Together:
-		return fault.Newf("idempotency_key", "in a request that is taken together with others: want none")
+		return nil, fault.Newf("idempotency_key", "in a request that is taken together with others: want none")
 	case verb != store.Take && verb != store.Record && verb != store.Refund && verb != store.Settle:
-		return fault.Newf("idempotency_key", "in a %s: want a take, a record, a refund or a settle", verb)
+		return nil, fault.Newf("idempotency_key", "in a %s: want a take, a record, a refund or a settle", verb)
 	case keep < 0 || keep > once.Most:
-		return fault.Newf("idempotency_for", "%v: want more than 0 and at most %v", keep, once.Most)
+		return nil, fault.Newf("idempotency_for", "%v: want more than 0 and at most %v", keep, once.Most)
 	case keep == 0:
 		keep = once.Default
 	}
@@ -54,8 +54,7 @@ func (c *call) prepareOnce(records *records, verb store.Verb, r *Request, o *run
 	}
 	second := first
 	second.Key = append(slices.Clone(key), "\x062 step"...)
-	c.once = &onceCall{first: first, second: second, records: records}
-	return nil
+	return &onceCall{first: first, second: second, records: records}, nil
 }
 
 // digestOf returns a digest of what makes r the same request as another one with its key.
@@ -92,39 +91,6 @@ func digestOf(verb store.Verb, r *Request, key []byte) [sha256.Size / 2]byte {
 	sum := sha256.Sum256(b)
 	return [sha256.Size / 2]byte(sum[:])
 }
-
-// beginOnce gives the first step of c its record, if c has one and there is room for it.
-func (c *call) beginOnce() error {
-	if c.once == nil {
-		return nil
-	}
-	if c.once.expires = c.once.records.add(time.Now(), c.once.first.N); c.once.expires == 0 {
-		return c.refuse(once.ErrFull)
-	}
-	c.first.Once = &c.once.first
-	return nil
-}
-
-// refuse returns err as the error of c.
-func (c *call) refuse(err error) error {
-	c.first.Err = err
-	return c.failed()
-}
-
-// endOnce ends the first step of c: a take that has the answer of an earlier one has its receipt.
-func (c *call) endOnce() {
-	if !c.replayed() {
-		return
-	}
-	for i := range c.first.Ops {
-		if h := c.first.Ops[i].Hold; h != nil && h.ID != [12]byte{} && c.plan.Request.Verb == store.Take {
-			c.plan.Request.ID = h.ID
-		}
-	}
-}
-
-// replayed reports whether c has the answer of an earlier request.
-func (c *call) replayed() bool { return c.once != nil && c.once.first.Result.Before > 0 }
 
 // release ends the use of o. No new record is kept after a replay or an error.
 func (o *onceCall) release(failed bool) {

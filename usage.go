@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -65,6 +66,52 @@ func (e *Engine) Forget(ctx context.Context, name string, attributes []Attribute
 	}
 	if err := e.driver.Forget(ctx, &k.op); err != nil {
 		return fmt.Errorf("weir: forget: %w", err)
+	}
+	return nil
+}
+
+// Set makes n the number of hits that the rule called name counts for one key, to correct it.
+// All of them are dated now: in a sliding window they leave together. The result's Before is what
+// was counted until then, and Used what is counted now: at most what the window remembers. Hits past the
+// quota are no strike. The attributes are those of [Engine.Usage]. It is an error to set the
+// count of distinct members or of a held window, of a key with holds that are alive, or of a
+// key that is banned. If the store cannot answer, Set returns the outage as an error.
+func (e *Engine) Set(ctx context.Context, name string, attributes []Attribute, n int64) (window.Result, error) {
+	k, err := e.locate(name, attributes)
+	switch {
+	case err != nil:
+		return window.Result{}, err
+	case n < 0 || n > window.MaxHits:
+		return window.Result{}, fault.Newf("hits", "%d: want 0 to %d", n, window.MaxHits)
+	case k.rule.Measure == window.Distinct:
+		return window.Result{}, fault.Newf("rule", "%q counts distinct members: their number cannot be set", name)
+	case k.rule.Window.Kind == window.KindHeld:
+		return window.Result{}, fault.Newf("rule", "%q counts what is in flight: end the holds instead", name)
+	}
+	k.op.N = n
+	if err := e.driver.Correct(ctx, store.Set, &k.op); err != nil {
+		return window.Result{}, fmt.Errorf("weir: set: %w", err)
+	}
+	switch r := k.op.Result; {
+	case r.Held:
+		return r, fault.Newf("attributes", "the key has holds that are alive: settle or cancel them first")
+	case r.Banned:
+		return r, fault.Newf("attributes", "the key is banned: lift the ban first")
+	default:
+		return r, nil
+	}
+}
+
+// Unban ends the ban of one key under the rule called name. Holds and strikes stay. What the key
+// had counted before was dropped when the ban began. A key that is not banned is no error.
+// The attributes are those of [Engine.Usage]. If the store cannot answer, Unban returns the outage as an error.
+func (e *Engine) Unban(ctx context.Context, name string, attributes []Attribute) error {
+	k, err := e.locate(name, attributes)
+	if err != nil {
+		return err
+	}
+	if err := e.driver.Correct(ctx, store.Unban, &k.op); err != nil {
+		return fmt.Errorf("weir: unban: %w", err)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Client struct {
 	conn    *grpc.ClientConn
 	rest    weirv1.WeirServiceClient
 	timeout time.Duration
+	retries int
 
 	streams []*stream // empty: each call is a unary gRPC call
 	turn    atomic.Uint32
@@ -65,12 +66,14 @@ func New(target string, options ...Option) (*Client, error) {
 		return nil, errors.New("client: timeout: want more than 0")
 	case o.streams < 0:
 		return nil, errors.New("client: streams: want at least 0")
+	case o.retries < 0:
+		return nil, errors.New("client: retries: want at least 0")
 	}
 	conn, err := grpc.NewClient(target, o.dial()...)
 	if err != nil {
 		return nil, err
 	}
-	c.conn, c.rest, c.timeout = conn, weirv1.NewWeirServiceClient(conn), o.timeout
+	c.conn, c.rest, c.timeout, c.retries = conn, weirv1.NewWeirServiceClient(conn), o.timeout, o.retries
 	c.alive, c.end = context.WithCancel(context.Background())
 	c.decisions.New = func() any { return new(weir.Decision) }
 	c.unary.New = func() any { return new(exchange) }
@@ -107,6 +110,7 @@ type options struct {
 	tls              *tls.Config
 	timeout          time.Duration
 	streams          int
+	retries          int
 }
 
 // maxAnswer is the maximum size of an answer, in bytes. The service's limit is --max-answer, which is 8 MiB by
@@ -141,6 +145,11 @@ func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout =
 // WithStreams makes calls share n streams. One stream uses one CPU of the service; several
 // streams can use several CPUs. With n = 0, each call is a separate gRPC call. Default: 0.
 func WithStreams(n int) Option { return func(o *options) { o.streams = n } }
+
+// WithRetries gives each take, record, refund and settle of one request an idempotency key, unless it has one, and sends it
+// again up to n times if its answer is lost or the service is unavailable. Each attempt gets an equal part of
+// the time that is left. DoAll does not retry. Default: 0.
+func WithRetries(n int) Option { return func(o *options) { o.retries = n } }
 
 // dial returns the options of the connection. gRPC resends only calls that have not left
 // this process or that the service has not read. Other retries are off, even if a name service

@@ -3,8 +3,8 @@
 // to a service with another constructor. Decisions of a Client have nil
 // [weir.Decision.Rules], and requests to a Client cannot have [weir.Request.Rules].
 //
-// A take is not idempotent: one that is sent twice counts twice. The client therefore
-// never repeats a call that may have counted. [Uncounted] reports whether it is certain
+// A take that is sent twice counts twice, unless it has a [weir.Request.IdempotencyKey]. The client therefore
+// never repeats a call that may have counted, unless [WithRetries] gives calls keys. [Uncounted] reports whether it is certain
 // that a failed call counted nothing, so that the program may call again.
 //
 // Each call has a deadline: the deadline of its context or, without one, the time

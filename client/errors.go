@@ -89,6 +89,8 @@ var sentinels = map[string]error{
 	weirv1.ErrorReason_UNKNOWN_RULE.String(): weir.ErrUnknownRule,
 	weirv1.ErrorReason_TOO_LARGE.String():    errLarge,
 	weirv1.ErrorReason_CLOSED.String():       weir.ErrClosed,
+
+	weirv1.ErrorReason_IDEMPOTENCY_CONFLICT.String(): store.ErrConflict,
 }
 
 // errorOf returns err, that of a call of gRPC. unsent reports whether nothing was sent.

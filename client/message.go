@@ -43,8 +43,11 @@ func setRequest(m *weirv1.Request, verb store.Verb, r *weir.Request) (size int) 
 	if !r.Receipt.IsZero() {
 		m.Receipt = r.Receipt.String()
 	}
-	const fields, entry = 40, 16 // tags, lengths and numbers
-	size = fields + len(m.Feedback) + len(m.Receipt)
+	if m.IdempotencyKey, m.IdempotencyFor = r.IdempotencyKey, nil; r.IdempotencyFor != 0 {
+		m.IdempotencyFor = durationpb.New(r.IdempotencyFor)
+	}
+	const fields, entry = 64, 16 // tags, lengths and numbers
+	size = fields + len(m.Feedback) + len(m.Receipt) + len(m.IdempotencyKey)
 	for name, value := range m.Attributes {
 		size += entry + len(name) + len(value)
 	}
@@ -76,7 +79,7 @@ func readDecision(m *weirv1.Decision, d *weir.Decision) (err error) {
 	*d = weir.Decision{
 		Allowed: m.Allowed, Outcome: m.Outcome, Rule: m.Rule, RetryAfter: durationOf(m.RetryAfter), RetryRule: m.RetryRule,
 		Usages: slices.Grow(d.Usages[:0], len(m.Limits)), Verdicts: append(d.Verdicts[:0], m.Verdicts...), Triggered: append(d.Triggered[:0], m.Triggered...),
-		Unmatched: m.Unmatched, Degraded: m.Degraded, DegradedReason: store.Reason(m.DegradedReason), Hold: durationOf(m.Hold),
+		Unmatched: m.Unmatched, Replayed: m.Replayed, Degraded: m.Degraded, DegradedReason: store.Reason(m.DegradedReason), Hold: durationOf(m.Hold),
 	}
 	if m.Receipt != "" {
 		if d.Receipt, err = receipt.Parse(m.Receipt); err != nil {
@@ -90,7 +93,7 @@ func readDecision(m *weirv1.Decision, d *weir.Decision) (err error) {
 }
 
 func usageOf(m *weirv1.RuleUsage) weir.Usage {
-	u := weir.Usage{Rule: m.GetRule(), Kind: kindOf(m.GetKind()), Key: m.GetKey(), Shadow: m.GetShadow(), Hits: m.GetHits()}
+	u := weir.Usage{Rule: m.GetRule(), Kind: kindOf(m.GetKind()), Key: m.GetKey(), Shadow: m.GetShadow(), Hits: m.GetHits(), Overridden: m.GetOverride()}
 	u.Result = window.Result{
 		Allowed: m.GetAllowed(), Held: m.GetHeld(), Banned: m.GetBanned(), Struck: m.GetStruck(),
 		Quota: window.Unlimited, Used: m.GetUsed(), Before: m.GetBefore(), Remaining: window.Unlimited,

@@ -73,6 +73,14 @@ func (c *Client) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 	if err := c.begin(ctx, verb.String()); err != nil {
 		return err
 	}
+	if c.retries > 0 && canRetry(verb) {
+		return c.retry(ctx, verb, r, d)
+	}
+	return c.once(ctx, verb, r, d)
+}
+
+// once sends a request once.
+func (c *Client) once(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
 	if len(c.streams) == 0 {
 		return c.one(ctx, verb, r, d)
 	}
@@ -95,6 +103,8 @@ func sendable(verb store.Verb, r *weir.Request) error {
 		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
 	case r.Feedback != "" && verb != store.Refund:
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+	case !utf8.ValidString(r.IdempotencyKey):
+		return fault.Newf("idempotency_key", "text is not valid UTF-8")
 	case !utf8.ValidString(r.Feedback):
 		return fault.Newf("feedback", "text is not valid UTF-8")
 	}

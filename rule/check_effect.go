@@ -166,6 +166,7 @@ func (c *checker) checkVerdict() {
 	refuse("window", c.Window != window.Window{})
 	refuse("after", c.After != window.After{})
 	refuse("max_keys", c.MaxKeys > 0)
+	refuse("export", c.Export)
 }
 
 // checkHold checks what the rule says about holds and bans beyond its limit,

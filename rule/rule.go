@@ -108,6 +108,10 @@ type Rule struct {
 	// MaxKeys is the most keys of the rule that a store in memory keeps. 0 means
 	// the store's default.
 	MaxKeys int64
+
+	// Export makes stores keep what an export of the rule's keys needs
+	// ([window.Limit.Export]).
+	Export bool
 }
 
 // Quota is how much a rule admits: one number, one number for each value of an

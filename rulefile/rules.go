@@ -10,7 +10,7 @@ import (
 
 var ruleKeys = []string{
 	"name", "when", "trim", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once", "near",
-	"hold", "unsettled", "max_holds", "ban", "then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "timezone",
+	"hold", "unsettled", "max_holds", "ban", "then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "export", "timezone",
 	"ignore",
 }
 
@@ -59,6 +59,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		OnOutage:    rule.Outage(p.choice(f["on_outage"], outages)),
 		CountDenied: p.yes(f["count_denied"]),
 		MaxKeys:     p.whole(f["max_keys"], 1, window.MaxHits),
+		Export:      p.yes(f["export"]),
 	}
 	r.Per, r.Networks = p.per(f["per"])
 	p.ignore(f["ignore"])

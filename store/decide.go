@@ -60,6 +60,10 @@ func (d *decision) verb(v Verb, i int) step.Step {
 		return step.Settle
 	case Renew:
 		return step.Renew
+	case Set:
+		return step.Set
+	case Unban:
+		return step.Unban
 	}
 	return step.Look
 }

@@ -3,8 +3,6 @@ package store
 import (
 	"encoding/binary"
 	"errors"
-	"hash/fnv"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/window"
@@ -81,9 +79,9 @@ func find(ops []uint64, i int, identity uint64) []uint64 {
 	if at := i * recordOp; at+recordOp <= len(ops) && ops[at] == identity {
 		return ops[at:]
 	}
-	for w := range slices.Chunk(ops, recordOp) {
-		if len(w) == recordOp && w[0] == identity {
-			return w
+	for ; len(ops) >= recordOp; ops = ops[recordOp:] {
+		if ops[0] == identity {
+			return ops
 		}
 	}
 	return nil
@@ -116,14 +114,17 @@ func flag(is bool, bit uint64) uint64 {
 
 func word(b []byte) uint64 { return binary.BigEndian.Uint64(b) }
 
-// identityOf returns the same number for the same key in all processes.
+// identityOf returns the same number for the same key in all processes: an FNV-1a hash. It tells the ops of
+// one call apart.
 func identityOf(op *Op) uint64 {
-	h := fnv.New64a()
-	for _, part := range [][]byte{[]byte(op.Space.ID()), op.Key} {
-		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
-		_, _ = h.Write(size[:]) // which never fails
-		_, _ = h.Write(part)
+	h := uint64(14695981039346656037)
+	id := op.Space.ID()
+	for i := range len(id) {
+		h = (h ^ uint64(id[i])) * 1099511628211
 	}
-	return h.Sum64()
+	h = (h ^ uint64(len(id))) * 1099511628211
+	for _, c := range op.Key {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
 }

@@ -20,7 +20,7 @@ import (
 // Verb is what a call does with its counters.
 type Verb uint8
 
-// The order matters: the first two ask the limit, and the first three can add a key.
+// The order matters: the first two ask the limit.
 const (
 	Check  Verb = iota // evaluate and count nothing
 	Take               // evaluate and, if admitted, count
@@ -29,9 +29,14 @@ const (
 	Settle             // end a hold at what it really cost
 	Cancel             // give back what one take counted
 	Renew              // keep a hold alive
+	Set                // make N the hits that count, all of them dated now
+	Unban              // end a ban
 )
 
-var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew"}
+var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew", "set", "unban"}
+
+// CanAdd reports whether v can add a key that has no counter.
+func (v Verb) CanAdd() bool { return v <= Record || v == Set }
 
 // NeedsReceipt reports whether v is about the holds of an earlier take: it is Settle,
 // Cancel or Renew.

@@ -21,7 +21,7 @@ func waits(l *Limit) bool { return l.After.Count > 0 }
 
 func compileAfter(c *Compiled, below func(Limit) *Compiled) {
 	inner := *c.Limit
-	inner.After = After{}
+	inner.After, inner.Export = After{}, false
 	c.base, c.inner = below(baseOf(c.Limit)), below(inner)
 	c.recounts = true
 	c.undated = c.base.undated || c.inner.undated

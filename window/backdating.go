@@ -48,6 +48,8 @@ func backdatingOf(a algorithm) backdating {
 		return &backdatingCells{cells: a}
 	case *period:
 		return &backdatingPeriod{period: a}
+	case *keptPeriod:
+		return &backdatingKept{keptPeriod: a}
 	case *bucket:
 		return &backdatingBucket{bucket: a}
 	case *ever:

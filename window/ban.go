@@ -185,7 +185,7 @@ func bans(l *Limit) bool { return l.Ban != Ban{} }
 
 func compileBan(c *Compiled, below func(Limit) *Compiled) {
 	limit, inner := c.Limit, *c.Limit
-	inner.Ban = Ban{}
+	inner.Ban, inner.Export = Ban{}, false
 	*c = *below(inner)
 	c.Limit, c.log, c.wrapped = limit, nil, true
 }

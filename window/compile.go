@@ -33,6 +33,10 @@ type Compiled struct {
 	holding holder
 	anyWord bool
 
+	// keeps reports whether closed periods are kept, so that a state can be needed when its
+	// key is as good as unused; see closed.go.
+	keeps bool
+
 	// undated reports whether states have to record from when on no hits were dropped, see
 	// ban.go.
 	undated bool
@@ -53,7 +57,7 @@ func Compile(l Limit) (*Compiled, error) {
 
 // CompileFinal is like [Compile] for a limit whose takes do not hold, and whose states no
 // other limit has made. Programs that compile no other limits do not link what counts
-// holds. It is for weir's own limiters.
+// holds, and closed periods: it ignores Export. It is for weir's own limiters.
 func CompileFinal(l Limit) (*Compiled, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -61,6 +65,7 @@ func CompileFinal(l Limit) (*Compiled, error) {
 	if l.HoldLength() > 0 {
 		return nil, fault.Newf("hold", "a limiter gives no receipts that would end holds: use NewEngine")
 	}
+	l.Export = false
 	return compile(l, nil), nil
 }
 
@@ -98,9 +103,12 @@ func (l *Compiled) compileKind(holds *holds) {
 		l.anyWord, l.undated = limit.Window.Kind == KindSliding, true
 		return
 	}
-	if kind.holds {
+	switch l.keeps = limit.longestKept() > 0; {
+	case kind.holds:
 		l.algorithm = holds.held(&limit)
-	} else {
+	case l.keeps:
+		l.algorithm = holds.kept(&limit)
+	default:
 		l.algorithm = kind.compile(&limit)
 	}
 	if holds != nil {

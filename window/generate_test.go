@@ -113,6 +113,7 @@ func (g *source) limit() window.Limit {
 	if g.below(8) == 0 {
 		l.After = window.After{Count: int64(1 + g.below(40)), Window: g.window(conditions[g.below(len(conditions))])}
 	}
+	l.Export = g.below(3) == 0
 	return l
 }
 

@@ -60,6 +60,7 @@ func holdLimit(r *rand.Rand) window.Limit {
 			l.Quota = 3000 // some places need three words
 		}
 	}
+	l.Export = r.IntN(2) > 0 // which changes no answer
 	if l.Window.Kind != window.KindHeld {
 		l.Hold = []time.Duration{length / 2, length, 3 * length}[r.IntN(3)]
 		l.Release = r.IntN(2) > 0

@@ -23,9 +23,10 @@ type holding struct {
 	keep      uint64  // keepFlag, or 0 to release
 	most      int     // holds
 	capacity  int64
-	bucket    *bucket  // the kind, if it is one
-	log       *pairLog // base, in a sliding window
-	periods   bool     // the kind has periods, which takes that hold begin
+	bucket    *bucket     // the kind, if it is one
+	log       *pairLog    // base, in a sliding window
+	periods   bool        // the kind has periods, which takes that hold begin
+	kept      *keptPeriod // the kind, if it keeps closed periods
 }
 
 const (
@@ -53,6 +54,9 @@ func newHolding(l *Limit, a algorithm) holder {
 	w.bucket, _ = a.(*bucket)
 	w.log, _ = base.(*pairLog)
 	_, w.periods = a.(*period)
+	if w.kept, _ = a.(*keptPeriod); w.kept != nil {
+		w.periods = true
+	}
 	if !l.Release {
 		w.keep = keepFlag
 	}

@@ -286,6 +286,9 @@ func (w *holding) expires(s State) Instant {
 		}
 	}
 	last := orZero(w.base, v.base)
+	if w.kept != nil && s[3] > 0 {
+		return max(end, last, w.kept.until(Instant(s[3]-1)))
+	}
 	if s[3] > 0 && (last == 0 || !w.periods) { // all hits of a period leave together
 		last = max(last, w.base.leaves(v.base, Instant(s[3]-1)))
 	}

@@ -207,6 +207,11 @@ type Limit struct {
 
 	// Ban states for how long keys that go over the limit are banned.
 	Ban Ban
+
+	// Export makes stores keep what an export of all keys needs: the keys themselves, of
+	// which a store in memory otherwise keeps hashes, and what was counted in the
+	// last period of a calendar or aligned window ([Compiled.Exported]).
+	Export bool
 }
 
 // micros returns the length in microseconds.

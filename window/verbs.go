@@ -23,7 +23,7 @@ func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
 	default:
 		now = l.instantFor(s, now)
 		used, fits := l.algorithm.look(s, now, h)
-		l.answer(r, now, orZero(l.algorithm, s), used, used, fits)
+		l.answer(r, now, l.resetOf(l.algorithm, s), used, used, fits)
 	}
 }
 
@@ -60,7 +60,7 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 		now, h = l.instantFor(s, now), h.clean()
 		before, fits := l.algorithm.look(s, now, h)
 		if fits > now || fits == never || h.N == 0 {
-			l.answer(r, now, orZero(l.algorithm, s), before, before, fits)
+			l.answer(r, now, l.resetOf(l.algorithm, s), before, before, fits)
 			return s
 		}
 		s = l.algorithm.add(s, now, h.countable())
@@ -68,7 +68,7 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 		if l.recounts || h.N > MaxHits || used > MaxHits {
 			used, _ = l.algorithm.look(s, now, Hits{})
 		}
-		l.answer(r, now, orZero(l.algorithm, s), before, used, now)
+		l.answer(r, now, l.resetOf(l.algorithm, s), before, used, now)
 		return s
 	case step.Record, step.RecordNoStrike:
 		if !named || l.HoldLength() == 0 {
@@ -89,6 +89,10 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 		return s
 	case step.Refund:
 		return l.refund(r, s, now, h)
+	case step.Set:
+		return l.set(r, s, now, h)
+	case step.Unban:
+		return l.unban(r, s, now)
 	}
 	if hold == nil {
 		hold = &Hold{}
@@ -116,7 +120,7 @@ func (l *Compiled) record(r *Result, s State, now Instant, h Hits, hold *Hold, n
 	h = h.clean()
 	before, _ := p.algo.look(p.in, p.now, Hits{})
 	if h.N == 0 {
-		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
+		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, p.now)
 		return s
 	}
 	if l.Ban.For > 0 && !noStrike && l.passes(&p, h, hold != nil) {
@@ -166,10 +170,10 @@ func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
 	before, _ := p.algo.look(p.in, p.now, Hits{})
 	switch {
 	case h.N == 0:
-		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
+		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, p.now)
 		return s
 	case len(p.in) == 0:
-	case h.N > MaxHits && l.Measure != Distinct && !isHeld(p.in) && l.Window.Kind != KindHeld:
+	case h.N > MaxHits && l.Measure != Distinct && !isHeld(p.in) && l.Window.Kind != KindHeld && !l.keeps:
 		p.in = p.in[:0]
 	default:
 		p.in = p.algo.sub(p.in, p.now, h.countable())
@@ -201,7 +205,7 @@ func (l *Compiled) Expires(s State) Instant {
 func (l *Compiled) WordsAfter(v step.Step, s State, h Hits) int {
 	h = h.clean().countable()
 	switch {
-	case v > step.RecordDenied && v != step.Settle:
+	case v > step.RecordDenied && v != step.Settle && v != step.Set:
 		return 0
 	case v <= step.Take && l.isDateLog(s):
 		if h.N > l.log.quota {

@@ -2,15 +2,17 @@ package window
 
 import "github.com/weirhq/weir/internal/step"
 
-// holds is what limits need whose takes hold, or whose states can have holds. Its
+// holds is what limits need whose takes hold, whose states can have holds, or which keep
+// closed periods. Its
 // functions take no pointers, which would escape.
 type holds struct {
 	held func(l *Limit) algorithm           // compiles a held window
+	kept func(l *Limit) algorithm           // compiles a calendar window that keeps closed periods
 	wrap func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
 	end  func(l Compiled, v step.Step, s State, now Instant, h Hits, hold Hold) (State, Result)
 }
 
-var withHolds = holds{newHeld, newHolding, Compiled.end}
+var withHolds = holds{newHeld, newKept, newHolding, Compiled.end}
 
 // end implements [Compiled.Do] for the verbs about an earlier take.
 func (l Compiled) end(v step.Step, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {

@@ -128,7 +128,7 @@ func (l *Compiled) checkWrapped(r *Result, s State, now Instant, h Hits) {
 		return
 	}
 	used, fits := p.algo.look(p.in, p.now, h)
-	l.answer(r, p.now, orZero(p.algo, p.in), used, used, fits)
+	l.answer(r, p.now, l.resetOf(p.algo, p.in), used, used, fits)
 }
 
 // takeWrapped takes like Take, with holds and bans, under the hold id if that is not
@@ -144,7 +144,7 @@ func (l *Compiled) takeWrapped(r *Result, s State, now Instant, h Hits, id *[12]
 		if h.N > 0 && l.Ban.For > 0 {
 			return l.strike(r, s, &p, before, h.N)
 		}
-		l.answer(r, p.now, orZero(p.algo, p.in), before, before, fits)
+		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, fits)
 		return s
 	}
 	var hold *Hold
@@ -201,7 +201,7 @@ func (l *Compiled) done(r *Result, s State, p *part, before int64) State {
 		r.Before = before
 	} else {
 		used, _ := p.algo.look(p.in, p.now, Hits{})
-		l.answer(r, p.now, orZero(p.algo, p.in), before, used, p.now)
+		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, used, p.now)
 	}
 	if p.bare && p.ban == (banState{}) {
 		return p.in
@@ -240,7 +240,7 @@ func (l *Compiled) change(r *Result, s State, now Instant, f func(in State, now 
 		l.answerBanned(r, &p, noQuestion)
 		return s
 	default:
-		l.answer(r, p.now, orZero(p.algo, p.in), before, before, p.now)
+		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, p.now)
 		return s
 	}
 	return l.done(r, s, &p, before)

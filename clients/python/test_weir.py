@@ -175,6 +175,14 @@ class ClientTest(unittest.TestCase):
                 self.assertEqual(problem.status, 307)
             self.assertEqual(fake.calls, 1)
 
+    def test_retries(self):
+        fake = Fake(self, 503)
+        self.assertTrue(self.open(fake.url, timeout=PATIENCE, retries=2).take({}).degraded)
+        self.assertEqual(fake.calls, 3)
+        self.open(fake.url, timeout=PATIENCE, retries=2).check({})
+        self.assertEqual(fake.calls, 4)
+        self.assertFalse(self.open(URL, retries=1).take({"action": "retried"}).replayed)
+
     def test_not_weir(self):
         for status, body in ((200, b"<html>"), (200, b"{}"), (200, b"[]"), (200, b""), (404, b"no"), (200, b"[" * 100_000), (400, b"[" * 100_000)):
             with self.assertRaises(weir.Problem):

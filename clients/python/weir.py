@@ -9,7 +9,7 @@
 
 A denial is a decision and not an exception. A call that is wrong raises Problem. What
 take and check do when the service does not answer is the choice of the caller
-(on_outage). No call is sent twice.
+(on_outage). No call is sent twice, unless retries are on.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import random
 import re
 import select
 import socket
 import ssl
 import threading
+import time
 import urllib.parse
+import uuid
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Union
@@ -137,6 +140,8 @@ class Decision:
     triggered: List[str] = field(default_factory=list)
     #: Whether no rule matched.
     unmatched: bool = False
+    #: Whether this is the answer to an earlier attempt, so that this one counted nothing.
+    replayed: bool = False
     #: Whether the store, or the service, did not answer, so that on_outage decided.
     degraded: bool = False
     #: Why; "unreachable" if the service did not answer.
@@ -166,12 +171,13 @@ class Client:
     call, in seconds: connecting, and each part of the answer. on_outage says what take, check and a
     batch of them return when the service gives no answer, or one with status 408, 500 or more:
     "allow" and "deny" return such a decision, and "raise" raises Unreachable. All other calls raise
-    Unreachable. tls is for addresses that start with https.
+    Unreachable. tls is for addresses that start with https. With retries, each take, record, refund and settle has an
+    idempotency key, and is sent again so many times if there is no answer; it counts once.
     """
 
     def __init__(
         self, url: str, *, token: Optional[str] = None, namespace: Optional[str] = None, timeout: float = 0.5,
-        on_outage: str = "allow", tls: Optional[ssl.SSLContext] = None,
+        on_outage: str = "allow", tls: Optional[ssl.SSLContext] = None, retries: int = 0,
     ) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
@@ -180,7 +186,7 @@ class Client:
             raise ValueError(f"on_outage is {on_outage!r}, want allow, deny or raise")
         self._scheme, self._host, self._port = parts.scheme, parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")
-        self._timeout, self._on_outage, self._tls = timeout, on_outage, tls
+        self._timeout, self._on_outage, self._tls, self._retries = timeout, on_outage, tls, retries
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token is not None:
             self._headers["Authorization"] = "Bearer " + token
@@ -300,7 +306,16 @@ class Client:
         )
 
     def _ask(self, verb: str, attributes: Attributes, **members: Any) -> Decision:
-        return _decision(self._call("POST", "/v1/" + verb, _body(attributes, **members)))
+        retries = 0
+        if self._retries > 0 and verb in ("take", "record", "refund", "settle"):
+            retries, members["idempotency_key"] = self._retries, uuid.uuid4().hex
+        body = _body(attributes, **members)
+        for attempt in range(retries):
+            try:
+                return _decision(self._call("POST", "/v1/" + verb, body))
+            except Unreachable:
+                time.sleep(min(0.02 * 2**attempt, 1) * random.uniform(0.5, 1))
+        return _decision(self._call("POST", "/v1/" + verb, body))
 
     def _call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Any:
         """Sends one call, once, and returns the answer."""

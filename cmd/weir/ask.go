@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 
 	"github.com/spf13/cobra"
 )
@@ -178,3 +180,67 @@ func newForget() *cobra.Command {
 	cmd.ValidArgsFunction = c.completeRules
 	return cmd
 }
+
+func newSet() *cobra.Command {
+	var c client
+	cmd := &cobra.Command{
+		Use:   "set RULE HITS ATTRIBUTE=VALUE…",
+		Short: "Set what a rule has counted for a key",
+		Long: `Set what a rule has counted for a key, to correct it. All hits are dated now, so in a sliding
+window they leave together.`,
+		Example: "  weir set posts-per-hour 2 user=42",
+		Args:    cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			hits, err := strconv.ParseInt(args[1], 10, 64)
+			if err != nil {
+				return &usageError{fmt.Sprintf("%q: want a number of hits after the rule", args[1])}
+			}
+			attrs, err := attributes(args[2:])
+			if err != nil {
+				return err
+			}
+			return c.ask(cmd, http.MethodPost, "/v1/set", correction{args[0], attrs, &hits}, new(countSet))
+		},
+	}
+	c.flags(cmd)
+	cmd.ValidArgsFunction = c.completeRules
+	return cmd
+}
+
+func newUnban() *cobra.Command {
+	var c client
+	cmd := &cobra.Command{
+		Use:     "unban RULE ATTRIBUTE=VALUE…",
+		Short:   "End the ban of a key",
+		Long:    "End the ban of a key. Its holds and strikes stay.",
+		Example: "  weir unban login-failures account=42",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			attrs, err := attributes(args[1:])
+			if err != nil {
+				return err
+			}
+			if _, err = c.call(cmd.Context(), http.MethodPost, "/v1/unban", correction{args[0], attrs, nil}); err == nil && c.json {
+				_, err = io.WriteString(cmd.OutOrStdout(), "{\"unbanned\":true}\n") // the service's answer is empty
+			}
+			return err
+		},
+	}
+	c.flags(cmd)
+	cmd.ValidArgsFunction = c.completeRules
+	return cmd
+}
+
+// correction is what set and unban send.
+type correction struct {
+	Rule       string            `json:"rule"`
+	Attributes map[string]string `json:"attributes"`
+	Hits       *int64            `json:"hits,omitempty"`
+}
+
+type countSet struct {
+	Before int64 `json:"before"`
+	Used   int64 `json:"used"`
+}
+
+func (c *countSet) print(w io.Writer) { fmt.Fprintf(w, "%d, was %d\n", c.Used, c.Before) }

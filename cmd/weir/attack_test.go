@@ -75,6 +75,19 @@ func attacks() []attackRow {
 				c.Close()
 			}
 		}},
+		{"event streams that nobody reads", 50, setting{}, func(a *target) {
+			for a.on() {
+				if c, err := net.Dial("tcp", a.addr); err == nil {
+					_, _ = io.WriteString(c, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+					body := `{"attributes":{"action":"post","user":"` + strconv.FormatInt(a.made.Add(1), 10) + `"},"hits":1000000}`
+					if resp, err := http.Post("http://"+a.addr+"/v1/take", "application/json", strings.NewReader(body)); err == nil {
+						_ = resp.Body.Close()
+					}
+					time.Sleep(50 * time.Millisecond)
+					c.Close()
+				}
+			}
+		}},
 		{"slow heads", 500, setting{}, func(a *target) {
 			for a.on() {
 				a.dribble("POST /v1/take HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 1000))
@@ -106,6 +119,31 @@ func attacks() []attackRow {
 		{"new keys", 8, setting{}, func(a *target) {
 			for i := 0; a.on(); i++ {
 				_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 12), `"user":"`, fmt.Sprintf(`"user":"%d/%p/`, i, &i)))
+			}
+		}},
+		{"floods of overrides", 20, setting{}, func(a *target) {
+			for i := 0; a.on(); i++ {
+				body := fmt.Sprintf(`{"rule":"r1","attributes":{"user":"%d/%p/%s"},"limit":5,"note":%q}`, i, &i, strings.Repeat("x", 900), strings.Repeat("n", 250))
+				for _, method := range [...]string{http.MethodPut, http.MethodGet} {
+					req, _ := http.NewRequest(method, a.api+"/v1/overrides", strings.NewReader(body))
+					if resp, err := http.DefaultClient.Do(req); err == nil {
+						if resp.StatusCode == http.StatusOK && method == http.MethodPut {
+							a.made.Add(1)
+						}
+						_, _ = io.Copy(io.Discard, resp.Body)
+						resp.Body.Close()
+					}
+				}
+			}
+		}},
+		{"batches with new idempotency keys", 5, setting{most: 500 << 20}, func(a *target) {
+			for i := 0; a.on(); i++ {
+				var body strings.Builder
+				for n := range 1000 {
+					fmt.Fprintf(&body, `,{"attributes":{"action":"post","user":"%d"},"idempotency_for":86400,"idempotency_key":"%d/%p/%d"}`, n, i, &i, n)
+				}
+				_, _, _ = send(a.api+"/v1/batch", `{"requests":[`+body.String()[1:]+`]}`)
+				a.made.Add(1)
 			}
 		}},
 		{"wrong tokens", 50, setting{token: true}, func(a *target) {

@@ -71,23 +71,54 @@ const mostAnswer = 64 << 20
 // call sends body, if any, as JSON and returns the answer. A problem that the
 // service reports is an error.
 func (c *client) call(ctx context.Context, method, path string, body any) ([]byte, error) {
-	var payload bytes.Buffer
-	if body != nil {
-		if err := json.NewEncoder(&payload).Encode(body); err != nil {
+	if c.rules != "" {
+		payload, err := encoded(body)
+		if err != nil {
 			return nil, err
 		}
+		return c.offlineAnswer(ctx, method, path, payload)
 	}
-	if c.rules != "" {
-		return c.offlineAnswer(ctx, method, path, &payload)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return readAnswer(resp.Body)
+}
+
+// encoded returns body, if any, as JSON.
+func encoded(body any) (*bytes.Buffer, error) {
+	payload := new(bytes.Buffer)
+	if body == nil {
+		return payload, nil
+	}
+	return payload, json.NewEncoder(payload).Encode(body)
+}
+
+// readAnswer reads an answer, up to its maximum size.
+func readAnswer(r io.Reader) ([]byte, error) {
+	answer, err := io.ReadAll(io.LimitReader(r, mostAnswer+1))
+	if err == nil && len(answer) > mostAnswer {
+		err = notWeir(fmt.Errorf("it has more than %d MiB", mostAnswer>>20))
+	}
+	return answer, err
+}
+
+// send sends body, if any, as JSON to the service, and returns the response, whose body the
+// caller closes. A problem that the service reports is an error.
+func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	payload, err := encoded(body)
+	if err != nil {
+		return nil, err
 	}
 	base, via, err := c.transport()
 	if err != nil {
 		return nil, err
 	}
-	defer via.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, &payload)
+	via.DisableKeepAlives = true // the connection closes with the response
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(base, "/")+path, payload)
 	if err != nil {
 		return nil, err
 	}
@@ -111,18 +142,15 @@ func (c *client) call(ctx context.Context, method, path string, body any) ([]byt
 		}
 		return nil, fmt.Errorf("%w (is `weir serve` running there? see --addr)", err)
 	}
+	if resp.StatusCode < http.StatusMultipleChoices {
+		return resp, nil
+	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer+1))
+	answer, err := readAnswer(resp.Body)
 	if err != nil {
 		return nil, err
 	}
-	if len(answer) > mostAnswer {
-		return nil, notWeir(fmt.Errorf("it has more than %d MiB", mostAnswer>>20))
-	}
-	if resp.StatusCode >= http.StatusMultipleChoices {
-		return nil, problem(resp.Request.URL.String(), resp.StatusCode, answer)
-	}
-	return answer, nil
+	return nil, problem(resp.Request.URL.String(), resp.StatusCode, answer)
 }
 
 // transport returns the start of the service's URLs, and the way to send requests

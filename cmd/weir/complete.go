@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -23,6 +24,14 @@ func completeBy(cmd *cobra.Command, flag string, f cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
 		panic(err) // no such flag: a bug in this package
 	}
+}
+
+// isPlain reports whether a shell inserts word as it is. Words of a service can be anything, and a
+// terminal or a shell would act on some of them.
+func isPlain(word string) bool {
+	return word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !unicode.IsGraphic(r) || strings.ContainsRune("`$;&|<>()!\\\"'", r)
+	})
 }
 
 // knownRule is a rule of a service or of a file.
@@ -59,7 +68,9 @@ func (c *client) completeRules(cmd *cobra.Command, args []string, _ string) ([]s
 	for _, r := range c.knownRules(cmd) {
 		switch {
 		case len(args) == 0:
-			names = append(names, r.Name)
+			if isPlain(r.Name) {
+				names = append(names, r.Name)
+			}
 		case r.Name == args[0]:
 			return attributeArgs(r.Per, args)
 		}
@@ -80,7 +91,7 @@ func (c *client) completeAttributes(cmd *cobra.Command, args []string, _ string)
 func attributeArgs(names, args []string) (missing []string, d cobra.ShellCompDirective) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if arg := name + "="; name != "" && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, arg) }) {
+		if arg := name + "="; isPlain(name) && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, arg) }) {
 			missing = append(missing, arg)
 		}
 	}

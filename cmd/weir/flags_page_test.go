@@ -25,7 +25,7 @@ var flagGroups = []struct {
 	{"Counters in a store", []string{"store", "store-timeout", "nodes", "ready-needs-store"}},
 	{"Resource limits", []string{"max-connections", "max-requests", "max-request-memory", "max-answer"}},
 	{"Headers of answers", []string{"headers", "headers-jitter"}},
-	{"Logs, metrics and traces", []string{"log-format", "log-level", "log-keys", "top-keys", "near-limit", "metric-namespaces", "otlp-endpoint"}},
+	{"Logs, metrics and traces", []string{"log-format", "log-level", "log-keys", "top-keys", "events", "webhooks", "near-limit", "metric-namespaces", "otlp-endpoint"}},
 	{"The end of the process", []string{"drain-delay", "drain-timeout"}},
 	{"In place of envoyproxy/ratelimit", []string{"envoy-config", "envoy-env", "envoy-headers"}},
 	{"In place of koala", []string{"koala", "koala-config", "koala-listen"}},

@@ -123,7 +123,7 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		c.GroupID = "service"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newTake(), newRecord(), newRefund(), newSettle(), newCancel(), newRenew(), newExplain(), newUsage(), newForget(), newOverride(), newAudit(), newDenials(), newTop()} {
+	for _, c := range []*cobra.Command{newTake(), newRecord(), newRefund(), newSettle(), newCancel(), newRenew(), newExplain(), newUsage(), newForget(), newSet(), newUnban(), newOverride(), newAudit(), newDenials(), newExport(), newTop(), newEvents()} {
 		c.GroupID = "client"
 		root.AddCommand(c)
 	}

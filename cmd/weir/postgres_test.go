@@ -2,8 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,6 +33,41 @@ func TestPostgresScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serve, "shutdown": shutdown, "status": status},
 	})
+}
+
+// The commands of docs/guides/postgres.md start a service that counts in PostgreSQL.
+func TestPostgresGuide(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	page, err := os.ReadFile("../../docs/guides/postgres.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	there := strings.NewReplacer("db:5432", n.Addr(), "db1,db2", n.Addr()+",127.0.0.1:1", "/app?", "/postgres?timeout=10s&", "/app'", "/postgres?timeout=10s&sslmode=disable'",
+		"verify-full", "disable", "/etc/weir/password", password)
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) != 2 {
+		t.Fatalf("got %d blocks of commands, want 2", len(blocks))
+	}
+	flags := "--nodes 3"
+	for i, m := range blocks {
+		export, command, _ := strings.Cut(strings.TrimSpace(there.Replace(m[1])), "\n")
+		if !strings.HasPrefix(export, "export WEIR_STORE='postgres://weir@127.0.0.1:") || command != "" && command != "weir serve --rules rules.yaml "+flags {
+			t.Fatalf("got %s\n%s, want a store and a service", export, command)
+		}
+		p := startProcess(t, export+"; ", postgresRules, flags)
+		user := fmt.Sprint("user", i)
+		if a, text := p.post(t, "/v1/take", `{"attributes":{"action":"post","user":"`+user+`"}}`); !a.Allowed || a.Degraded {
+			t.Errorf("got %s, want it allowed by the store", text)
+		}
+		if got := n.Must("SELECT count(*) FROM weir_counters WHERE name = 'posts:" + user + "'"); got != "1" {
+			t.Errorf("got %s rows of %s, want 1", got, user)
+		}
+	}
 }
 
 // post makes a call, and returns the answer and its text.

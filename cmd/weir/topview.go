@@ -32,7 +32,8 @@ type (
 	topKey struct {
 		Key string `json:"key"`
 		topCount
-		Error int64 `json:"error"`
+		Error    int64 `json:"error"`
+		Override bool  `json:"override"`
 	}
 	// topCount is a number of hits or of takes. The other one is 0.
 	topCount struct {
@@ -205,7 +206,11 @@ func (v *topView) column(title string, l, before *topList, rows, width int) []st
 		if more := k.number() - known[k.Key]; v.elapsed > 0 && more > 0 {
 			rate = fmt.Sprintf("%.1f", float64(more)/v.elapsed.Seconds())
 		}
-		lines = append(lines, line(fmt.Sprint(k.number()), err, rate, printable.Text(k.Key)))
+		key := printable.Text(k.Key)
+		if k.Override {
+			key += " (override)"
+		}
+		lines = append(lines, line(fmt.Sprint(k.number()), err, rate, key))
 	}
 	return lines
 }

@@ -164,6 +164,11 @@ func (s *Store) Hooks(of store.Store) hook.Hooks {
 	return h
 }
 
+// Keys implements [hook.Lister].
+func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func([]byte, window.State, window.Instant)) ([]byte, error) {
+	return s.memory.Keys(ctx, op, after, found)
+}
+
 // IsLoaded reports whether the counters are loaded.
 func (s *Store) IsLoaded() bool { return !s.loading.Load() }
 

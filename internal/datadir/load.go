@@ -248,7 +248,7 @@ func (l *loader) keys() (n int64) {
 }
 
 func (w *worker) run() {
-	v := format.Visitor{Space: w.space, Keys: w.keys, Key: w.key}
+	v := format.Visitor{Space: w.space, Keys: w.keys, Key: w.key, Name: w.name}
 	if w.from == 0 {
 		v.Blob = w.loader.store.restoreBlob
 	}
@@ -300,6 +300,12 @@ func (w *worker) restore(id format.SpaceID) journal.Writer {
 	}
 	space := store.NewSpace(sp.Namespace, sp.ID, sp.Name, sp.MaxKeys)
 	return w.loader.store.memory.Journal().Restore(journal.Part{Space: space, Limit: limit})
+}
+
+func (w *worker) name(key uint64, words []uint64) {
+	if high := key >> 61; w.from <= high && high < w.to {
+		w.put.Name(key, words)
+	}
 }
 
 func (w *worker) key(key uint64, state []uint64) {

@@ -121,6 +121,9 @@ func (s *Store) walk(visit func(p journal.Part, key uint64, state []uint64) erro
 	}
 	var entries []entry
 	for w := s.memory.Journal().Walk(); w.Next(func(p journal.Part, key uint64, state []uint64) {
+		if p.Names {
+			return
+		}
 		entries = append(entries, entry{p, key, slices.Clone(state)})
 	}); entries = entries[:0] {
 		for _, e := range entries {

@@ -67,6 +67,7 @@ type writer struct {
 	postponed time.Time // a compaction that is due waits until then
 
 	buf     []byte // the frames that are being made, each with space for its header
+	names   []byte // of keys of the section that is being made
 	starts  []int  // where in buf they begin
 	base    int64  // of these frames
 	pending bool   // buf is sealed and not written yet
@@ -288,7 +289,11 @@ func (w *writer) section(next func(visit func(journal.Part, uint64, []uint64)) b
 	at := 0
 	w.buf, at = format.BeginKeys(w.buf)
 	more = next(func(p journal.Part, key uint64, state []uint64) {
-		if w.payload() >= frameTarget && part.Space != nil {
+		if p.Names {
+			w.names = format.AppendName(w.names, key, state)
+			return
+		}
+		if w.payload()+len(w.names) >= frameTarget && part.Space != nil {
 			w.endKeys(at, part)
 			w.next()
 			w.buf, at = format.BeginKeys(w.buf)
@@ -313,6 +318,10 @@ func (w *writer) endKeys(at int, p journal.Part) {
 	}
 	k := w.space(p)
 	w.buf = format.EndKeys(w.buf, at, k.id)
+	if len(w.names) > 0 {
+		w.buf = format.AppendNames(w.buf, k.id, w.names)
+		w.names = w.names[:0]
+	}
 	if seq := w.seq + uint64(len(w.starts)); k.seq != seq {
 		k.seq = seq
 		w.buf = format.AppendSpace(w.buf, &format.Space{

@@ -73,6 +73,8 @@ type Fallback interface {
 	read(ctx context.Context, op *store.Op) (window.Reading, error)
 	// forget drops the state of the key of op, here and in the far store.
 	forget(ctx context.Context, op *store.Op, far store.Store) error
+	// correct does here what Driver.Correct has done to op in the far store.
+	correct(ctx context.Context, v store.Verb, op *store.Op) error
 
 	// answered is called when the store has answered.
 	answered()
@@ -264,6 +266,19 @@ func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
 		return d.Store.Forget(ctx, op)
 	}
 	return d.Local.forget(ctx, op, d.Store)
+}
+
+// Correct sets the count of op's key, or lifts its ban, in the store and in local memory.
+func (d *Driver) Correct(ctx context.Context, v store.Verb, op *store.Op) error {
+	ops := []store.Op{*op}
+	if err := store.Do(ctx, d.Store, v, ops); err != nil {
+		return err
+	}
+	op.Result = ops[0].Result
+	if d.Local == nil {
+		return nil
+	}
+	return d.Local.correct(ctx, v, op)
 }
 
 // UseBans gives reports the bans of the rules that are in force in namespace, by the identity of their

@@ -288,6 +288,21 @@ func (l *Local) read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	return l.Store.Read(ctx, &here)
 }
 
+// correct follows a correction of the store: what waits for a report and what memory has counted
+// is forgotten if the count of op's key was set.
+func (l *Local) correct(ctx context.Context, v store.Verb, op *store.Op) error {
+	switch {
+	case v == store.Unban:
+		here := *op
+		here.Limit = l.share(op.Limit)
+		return store.Do(ctx, l.Store, v, []store.Op{here})
+	case op.Result.Held || op.Result.Banned:
+		return nil
+	}
+	l.Reports.Forget(op)
+	return l.Store.Forget(ctx, op)
+}
+
 func (l *Local) forget(ctx context.Context, op *store.Op, far store.Store) error {
 	l.Reports.Forget(op)
 	return errors.Join(far.Forget(ctx, op), l.Store.Forget(ctx, op))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
 )
 
 // Hooks are what a store offers. Fields are nil where it has no such thing.
@@ -64,6 +65,26 @@ type Adopter interface {
 	AdoptSecret(secret [16]byte)
 }
 
+// Lister is implemented by stores that can list the keys of a space.
+type Lister interface {
+	// Keys calls found for some of the keys in the space of op, with their states under
+	// its limit at one instant each. It begins behind the position after, nil at first, and
+	// returns the position to go on from, nil at the end. Keys that are there all the time
+	// are found, in some stores more than once. key is nil where the store does not have
+	// the key itself. States can have expired. found must not keep its arguments.
+	Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error)
+}
+
+// ListerOf returns how the keys of s are listed, or nil. It is apart from [Of] because
+// programs that list no keys should not link it.
+func ListerOf(s store.Store) Lister {
+	if l, ok := s.(Lister); ok {
+		return l
+	}
+	l, _ := Of(s).SideStore.(Lister) // of a data directory
+	return l
+}
+
 // Timed is implemented by stores whose calls have a time-out. A caller that may
 // make several calls for one decision calls Within first, so that the time-out covers
 // all of them.
@@ -72,6 +93,13 @@ type Timed interface {
 	// that context return an outage error after the deadline. The caller must call
 	// the function when it is done.
 	Within(ctx context.Context) (context.Context, context.CancelFunc)
+}
+
+// HoldObserver is implemented by observers that also follow holds.
+type HoldObserver interface {
+	// Ended is called after Decided for a settle, a cancel or a renewal, with the id of the take. It is
+	// called whether the hold was found or not.
+	Ended(verb store.Verb, id [12]byte)
 }
 
 // SideStore stores named blobs of a program with the counters of a store, for the next

@@ -18,6 +18,10 @@ type Secret [32]byte
 type Part struct {
 	Space *store.Space
 	Limit *window.Compiled
+
+	// Names reports whether the words of a key are not its state but its name, which the
+	// store has for keys of a limit with Export. They are as the store keeps them.
+	Names bool
 }
 
 // Times are a store's clocks at one instant, so that another process can go on
@@ -31,7 +35,8 @@ type Times struct {
 type Reader interface {
 	// Next calls visit for some keys of one space p with their states. visit is called
 	// under a lock, must not keep or change the state, and must not call the store.
-	// Next reports false at the end.
+	// Next reports false at the end. A name is visited after the state of its key, once
+	// by a reader of changes.
 	Next(visit func(p Part, key uint64, state []uint64)) (ok bool)
 }
 
@@ -41,6 +46,9 @@ type Writer interface {
 	// has expired, drop the key. Put keeps to no bound on keys or memory: what was
 	// counted is not forgotten.
 	Put(key uint64, state []uint64)
+
+	// Name makes words, which a reader has visited, the name of key.
+	Name(key uint64, words []uint64)
 }
 
 // Journal is the journal of a store.

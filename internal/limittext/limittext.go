@@ -24,6 +24,12 @@ type zone struct {
 	Offset int // in seconds, east of UTC
 }
 
+// offset returns how far z was east of UTC at the Unix epoch, in seconds.
+func offset(z *time.Location) int {
+	_, seconds := time.Unix(0, 0).In(z).Zone()
+	return seconds
+}
+
 // Append appends l to b.
 func Append(b []byte, l window.Limit) ([]byte, error) {
 	out := limit{Limit: l}
@@ -32,8 +38,7 @@ func Append(b []byte, l window.Limit) ([]byte, error) {
 	}
 	for i, w := range []*window.Window{&out.Window, &out.After.Window} {
 		if w.Zone != nil {
-			_, offset := time.Unix(0, 0).In(w.Zone).Zone()
-			out.Zones[i], w.Zone = &zone{w.Zone.String(), offset}, nil
+			out.Zones[i], w.Zone = &zone{w.Zone.String(), offset(w.Zone)}, nil
 		}
 	}
 	text, err := json.Marshal(out)
@@ -41,8 +46,8 @@ func Append(b []byte, l window.Limit) ([]byte, error) {
 }
 
 // Read reads what [Append] wrote. load returns a zone by its name, as
-// [time.LoadLocation] does. A zone without a known name has a fixed distance from
-// UTC.
+// [time.LoadLocation] does. A zone without a known name, or whose distance from UTC is
+// not that of the zone with its name, has a fixed distance.
 func Read(b []byte, load func(name string) (*time.Location, error)) (window.Limit, error) {
 	var in limit
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -55,7 +60,7 @@ func Read(b []byte, load func(name string) (*time.Location, error)) (window.Limi
 			continue
 		}
 		var err error
-		if w.Zone, err = load(z.Name); err != nil {
+		if w.Zone, err = load(z.Name); err != nil || offset(w.Zone) != z.Offset {
 			w.Zone = time.FixedZone(z.Name, z.Offset)
 		}
 	}

@@ -39,17 +39,19 @@ func TestLimits(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", out, in)
 		}
 	}
-	odd := window.Limit{Quota: 1, Window: window.Calendar(window.Day, time.FixedZone("here", 3600))}
-	b, err := limittext.Append(nil, odd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := limittext.Read(b, time.LoadLocation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if name, offset := time.Unix(0, 0).In(out.Window.Zone).Zone(); name != "here" || offset != 3600 {
-		t.Errorf("got zone %s %d, want here 3600", name, offset)
+	for _, name := range []string{"here", "", "UTC", "Europe/Berlin"} { // some of them are names of other zones
+		odd := window.Limit{Quota: 1, Window: window.Calendar(window.Day, time.FixedZone(name, 7*3600))}
+		b, err := limittext.Append(nil, odd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := limittext.Read(b, time.LoadLocation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, offset := time.Unix(0, 0).In(out.Window.Zone).Zone(); out.Window.Zone.String() != name || offset != 7*3600 {
+			t.Errorf("got zone %q %d, want %q 7 hours east", out.Window.Zone, offset, name)
+		}
 	}
 }
 

@@ -67,18 +67,30 @@ func (s *Shape) Keys(each func(key string) bool) {
 
 // few is how many keys a shape has in one shard. With more it has many shards, so that a change copies
 // a small part of them.
-const few, many = 512, 256
+const few, many = 512, 256 // 8 bits, see shardOf
 
-// shardOf returns the shard of n in which a key is.
+// shardOf returns the shard of n, 1 or many, in which a key is, by its first and last bytes.
 func shardOf[T string | []byte](key T, n int) int {
 	if n == 1 {
 		return 0
 	}
-	h := uint32(2166136261) // FNV-1a
-	for i := range len(key) {
-		h = (h ^ uint32(key[i])) * 16777619
+	var first, last uint64
+	if size := len(key); size >= 8 {
+		first, last = word(key[:8]), word(key[size-8:])
+	} else {
+		for i := range size {
+			first = first<<8 | uint64(key[i])
+		}
 	}
-	return int((h ^ h>>15) % uint32(n))
+	const odd = 0x9e3779b97f4a7c15 // 2^64 divided by the golden ratio
+	return int((first*odd ^ last) * odd >> 56)
+}
+
+// word returns the first 8 bytes of key as a number.
+func word[T string | []byte](key T) uint64 {
+	_ = key[7]
+	return uint64(key[0]) | uint64(key[1])<<8 | uint64(key[2])<<16 | uint64(key[3])<<24 |
+		uint64(key[4])<<32 | uint64(key[5])<<40 | uint64(key[6])<<48 | uint64(key[7])<<56
 }
 
 // Change sets the limit of a key, or removes it.

@@ -131,3 +131,21 @@ func Quoted(v string) string {
 	}
 	return strconv.Quote(v)
 }
+
+// Values is the inverse of [Compiled.AppendKey]: it returns the values of the attributes in
+// `per` of rule i, and a vector of values that has these and no others. ok is false for bytes
+// that are no key of the rule.
+func (s *Compiled) Values(i int, key []byte) (of, values []string, ok bool) {
+	per := s.rules[i].per
+	of, values = make([]string, len(per)), make([]string, s.Width())
+	for n := range per {
+		size, length := binary.Uvarint(key)
+		if length <= 0 || size > uint64(len(key)-length) {
+			return nil, nil, false
+		}
+		end := length + int(size)
+		key, of[n] = key[end:], string(key[length:end])
+		values[per[n].at] = of[n]
+	}
+	return of, values, len(key) == 0
+}

@@ -56,6 +56,14 @@ const (
 	//   - a member, if it was not used since
 	GiveBack
 
+	// Set makes the hits the only ones that count, dated now, and never a strike. Where holds
+	// are alive it changes nothing and sets Held. It also changes nothing while the key is
+	// banned, and under a limit that counts members or what is in flight.
+	Set
+
+	// Unban ends the ban. Strikes and holds stay.
+	Unban
+
 	// Tally writes the number of holds that are alive into Used of the result, and sets
 	// Banned. It writes nothing else.
 	Tally

@@ -17,7 +17,7 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 		}
 		return
 	}
-	if l.Ban.For > 0 || l.Hold > 0 {
+	if l.Ban.For > 0 || l.Hold > 0 || l.Export {
 		p.keyspace.follow(l)
 	}
 	var hold *window.Hold
@@ -30,6 +30,7 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 			work = p.shard.stripe.copyOf(state, room)
 		}
 	}
+	isNew := !p.at.Known()
 	next := l.Do(do, r, work, p.now, hits, hold)
 	switch {
 	case do == step.Look, do == step.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
@@ -41,6 +42,9 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 		}
 	default:
 		s.putState(p, next, p.expires(r))
+	}
+	if l.Export && len(next) > 0 {
+		p.name(s, op, isNew, p.expires(r))
 	}
 	p.shard.mark(p.key)
 }
@@ -56,6 +60,7 @@ func (s *Store) putState(p *opSlot, next window.State, expires int64) {
 		}
 	} else if p.at.Known() {
 		t.Remove(p.at, p.key)
+		p.shard.names.forget(p.key)
 	}
 	p.shard.account(&s.memory)
 	change += t.Keys()

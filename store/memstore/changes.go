@@ -82,6 +82,14 @@ func (t *taken) visit(f func(p journal.Part, key uint64, state []uint64)) (more 
 	p := sh.dirty.keyspace.part() // under the lock: states are counted under this limit or an earlier one
 	for i, h := range keys {
 		f(p, uint64(h), at[i].State())
+		if at[i].Known() && sh.names != nil {
+			if name := sh.names.Find(h).State(); name != nil && name[0]&inJournal == 0 {
+				name[0] |= inJournal
+				p.Names = true
+				f(p, uint64(h), name)
+				p.Names = false
+			}
+		}
 	}
 	if more = len(keys) == cap(keys); !more {
 		sh.dirty.taken = 0

@@ -57,7 +57,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		st.lock()
 		var full []int
 		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
-		if v <= store.Record && (isNew || s.memory.admits() != admitsAll) {
+		if v.CanAdd() && (isNew || s.memory.admits() != admitsAll) {
 			full = s.reserveKeys(v, ops, slots[:])
 			if p.keyspace.dead.Load() {
 				p.release()
@@ -118,7 +118,7 @@ func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error 
 			return err
 		}
 		var full []int
-		if reserves && v <= store.Record { // other verbs add no key
+		if reserves && v.CanAdd() {
 			full = s.reserveKeys(v, ops, slots)
 			if dead(slots) {
 				release(slots)

@@ -32,6 +32,10 @@ func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 			s.apply(p, op, step.Settle, window.Hits{N: op.N})
 		case store.Renew:
 			s.apply(p, op, step.Renew, p.hits)
+		case store.Set:
+			s.apply(p, op, step.Set, p.hits)
+		case store.Unban:
+			s.apply(p, op, step.Unban, p.hits)
 		}
 	}
 }

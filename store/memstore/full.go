@@ -14,7 +14,7 @@ var errMemory = fmt.Errorf("memory limit reached: %w", store.ErrFull)
 
 // outage returns the error of a call for whose ops with the numbers in full there
 // is no space left. The shards of the slots are unlocked.
-func (s *Store) outage(slots []opSlot, full []int) error {
+func (s *Store) outage(slots []opSlot, full []int) *store.OutageError {
 	slices.Sort(full)
 	out := &store.OutageError{Ops: full, Reason: "full", Err: store.ErrFull, Uncounted: true}
 	if s.memory.admits() != admitsAll {

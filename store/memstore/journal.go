@@ -128,6 +128,13 @@ func (w *walkReader) read(ks *keyspace, sh *shard, i int, visit func(p journal.P
 		h |= table.Hash(high)
 		if !e.Over(state) {
 			visit(p, uint64(h), state)
+			if sh.names != nil {
+				if at := sh.names.Find(h); at.Known() {
+					p.Names = true
+					visit(p, uint64(h), at.State())
+					p.Names = false
+				}
+			}
 		}
 	})
 }

@@ -72,10 +72,13 @@ func (ks *keyspace) keep(l *window.Compiled) {
 }
 
 // outlasts reports whether states may expire later under a than under b, which has the
-// same identity but for its quota, its holds and its bans. Bans and strikes may be
+// same identity but for its quota, its holds, its bans and Export. Bans and strikes may be
 // remembered for longer, and a hold that is kept drains more slowly from a bucket with a
 // smaller quota.
 func outlasts(a, b *window.Limit) bool {
+	if a.Export && !b.Export {
+		return true
+	}
 	slower := a.Hold > 0 && a.Quota > 0 && (b.Quota == 0 || a.Quota < b.Quota)
 	return slower || a.Ban.For > 0 && a.Ban != b.Ban
 }
@@ -112,7 +115,7 @@ func (ks *keyspace) bytes() (n int64) {
 	for i := range ks.shards {
 		if sh := ks.shards[i].Load(); sh != nil {
 			sh.stripe.mu.Lock()
-			n += sh.table.Bytes()
+			n += sh.bytes()
 			sh.stripe.mu.Unlock()
 		}
 	}

@@ -46,7 +46,7 @@ func (s *Store) forgetDropped() {
 		for i := range ks.shards {
 			if sh := ks.shards[i].Load(); sh != nil {
 				sh.stripe.mu.Lock()
-				sh.table = table.Table{}
+				sh.table, sh.names = table.Table{}, nil
 				sh.account(&s.memory)
 				sh.stripe.mu.Unlock()
 			}

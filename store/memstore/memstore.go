@@ -143,6 +143,7 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 		sh.dropAnswer(h)
 		sh.mark(h)
 		sh.table.Remove(at, h)
+		sh.names.forget(h)
 		sh.account(&s.memory)
 		ks.keys.Add(-1)
 	}

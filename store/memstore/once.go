@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/weirhq/weir/internal/once"
@@ -82,22 +81,26 @@ func (s *Store) putStates(ops []store.Op, slots []opSlot, states []window.State)
 		if p.find(); slices.Equal(p.at.State(), next) {
 			continue
 		}
-		if op.Limit.Ban.For > 0 || op.Limit.Hold > 0 {
+		if op.Limit.Ban.For > 0 || op.Limit.Hold > 0 || op.Limit.Export {
 			p.keyspace.follow(op.Limit)
 		}
-		s.putState(p, next, int64(op.Limit.Expires(next)))
+		isNew, expires := !p.at.Known(), int64(op.Limit.Expires(next))
+		s.putState(p, next, expires)
+		if op.Limit.Export && len(next) > 0 {
+			p.name(s, op, isNew, expires)
+		}
 		p.shard.mark(p.key)
 	}
 }
 
 // fullOnce returns the error of a call that has a record and ops, for some of which there is no room.
 func (s *Store) fullOnce(slots []opSlot, full []int, ops int) error {
-	err := s.outage(slots, full)
-	var out *store.OutageError
-	if errors.As(err, &out) {
-		if out.Ops = slices.DeleteFunc(out.Ops, func(i int) bool { return i == ops }); len(out.Ops) == 0 {
+	out := s.outage(slots, full) // which sorts full
+	if n := len(full) - 1; full[n] == ops {
+		if full = full[:n]; n == 0 {
 			return once.ErrFull
 		}
 	}
-	return err
+	out.Ops = full
+	return out
 }

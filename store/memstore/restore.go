@@ -68,3 +68,26 @@ func (r *restorer) Put(key uint64, state []uint64) {
 	r.keyspace.keys.Add(int64(t.Keys() - before))
 	sh.account(&r.store.memory)
 }
+
+// Name implements [journal.Writer]. A later sweep drops the names of keys that are gone.
+func (r *restorer) Name(key uint64, words []uint64) {
+	if len(words) < 2 {
+		return
+	}
+	h := table.Hash(key)
+	sh := r.keyspace.shard(r.store.numberOf(h))
+	sh.stripe.mu.Lock()
+	defer sh.stripe.mu.Unlock()
+	if sh.names == nil {
+		sh.names = &names{keys: &sh.table}
+	}
+	sh.names.Put(sh.names.Find(h), h, words, math.MinInt64, table.Expiry{Lives: lasting{}, Horizon: math.MinInt64})
+	sh.account(&r.store.memory)
+}
+
+// lasting are names that are being loaded: keys that have expired can be counted again by
+// what is loaded later.
+type lasting struct{}
+
+// Expires implements [table.Lives].
+func (lasting) Expires([]uint64) int64 { return math.MaxInt64 }

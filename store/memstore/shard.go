@@ -30,12 +30,12 @@ type shard struct {
 	words   uint32     // of 8 bytes, in the table, as the store's memory has counted them
 	sampled table.Hash // the key of a call that swept; see sampleHot
 
-	_ [8]byte
+	names *names // of the keys whose limit has Export, or nil
 }
 
 // account adds to m what the table of sh, which is locked, has grown or shrunk by.
 func (sh *shard) account(m *memory) {
-	if n := uint32(sh.table.Bytes() / 8); n != sh.words {
+	if n := uint32(sh.bytes() / 8); n != sh.words {
 		m.taken.Add(8 * (int64(n) - int64(sh.words)))
 		sh.words = n
 	}

@@ -58,6 +58,9 @@ func (s *Store) Sweep(n int) (reclaimed int) {
 // sweep sweeps sh, which is locked.
 func (ks *keyspace) sweep(sh *shard, b table.Budget, e expiry) table.Walk {
 	w := sh.table.Sweep(b, e.Expiry)
+	if sh.names != nil {
+		sh.names.Sweep(b, sh.named(e.Expiry))
+	}
 	ks.countReclaimed(w.Reclaimed, e)
 	return w
 }

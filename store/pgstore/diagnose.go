@@ -127,7 +127,7 @@ func (f *facts) check() (all []Finding) {
 
 	if missing := said["missing"]; missing != "" {
 		all = append(all, Finding{Check: "rights", Level: remote.LevelRefuse, Seen: said["user"] + " lacks " + missing, Means: "nothing is counted",
-			Fix: fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s_counters, %[1]s_meta, %[1]s_log TO %[2]s", f.prefix, said["user"])})
+			Fix: grant(f.prefix, said["user"])})
 	} else {
 		ok("rights", "reads and writes the tables "+f.prefix+"_*")
 	}

@@ -111,8 +111,8 @@ func lostStatement(err error) bool {
 	return errors.As(err, &said) && (said.Code == "26000" || said.Code == "42P05")
 }
 
-// lostTable reports whether a table is missing.
-func lostTable(err error) bool {
+// noTable reports whether a table is missing.
+func noTable(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && said.Code == "42P01"
 }

@@ -168,6 +168,7 @@ type queue struct {
 	mu       sync.Mutex
 	requests []*request // guarded by mu; in order
 	idle     []*lane    // guarded by mu; the one that was used last is the last
+	late     bool       // guarded by mu; no lane can be claimed
 }
 
 // add queues r.
@@ -195,6 +196,40 @@ func (q *queue) wake() {
 	}
 }
 
+// claim returns an idle lane for a caller that uses its connection itself, or nil when requests wait, or
+// no lane is idle, or calls were late: a caller that is late takes the connection with it.
+func (q *queue) claim() *lane {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := len(q.idle) - 1
+	if n < 0 || len(q.requests) > 0 || q.late {
+		return nil
+	}
+	l := q.idle[n]
+	l.claimed = true
+	q.idle = q.idle[:n]
+	return l
+}
+
+// release ends a claim. The lane continues if it has something to do.
+func (q *queue) release(l *lane, late bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l.claimed = false
+	q.late = q.late || late
+	q.idle = append(q.idle, l)
+	if len(q.requests) > 0 || l.wanted || l.begun || l.unfit() {
+		q.wake()
+	}
+}
+
+// inTime allows claims again, after a transaction that was not late.
+func (q *queue) inTime() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.late = false
+}
+
 // wakeAll makes all idle lanes look at the queue, and at the state of the server.
 func (q *queue) wakeAll() {
 	q.mu.Lock()
@@ -214,7 +249,8 @@ func (q *queue) rest(l *lane) {
 	}
 }
 
-// leave ends the rest of l, which has something else to do. If l was woken, another lane is.
+// leave ends the rest of l, which has something else to do. If l was woken, another lane is. If a caller has claimed it,
+// leave waits for the end of its transaction.
 func (q *queue) leave(l *lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -222,7 +258,15 @@ func (q *queue) leave(l *lane) {
 		q.idle = slices.Delete(q.idle, i, i+1)
 		return
 	}
-	<-l.wake
+	if l.claimed {
+		l.wanted = true
+		q.mu.Unlock()
+		<-l.wake
+		q.mu.Lock()
+		l.wanted = false
+	} else {
+		<-l.wake
+	}
 	if len(q.requests) > 0 {
 		q.wake()
 	}
@@ -297,7 +341,11 @@ func (s *Store) decide(ctx context.Context, r *request) error {
 	if err != nil {
 		return s.count(outage(err, true))
 	}
-	s.queue.add(r)
+	if l := s.queue.claim(); l != nil {
+		l.alone(ctx, r)
+	} else {
+		s.queue.add(r)
+	}
 	if s.closed.Load() { // since the lanes have ended
 		s.drain(store.ErrClosed)
 	}

@@ -220,19 +220,30 @@ const maxName = 120
 // nameOf returns the name of op's row, for people: the namespace, the name of the rule, and the
 // key, whose parts are joined by commas, without what is no text.
 func nameOf(op *store.Op) []byte {
-	var b strings.Builder
-	if ns := op.Space.Namespace(); ns != "" {
-		b.WriteString(ns + "/")
+	most := maxName
+	if op.Limit != nil && op.Limit.Export {
+		most = maxExportedName
 	}
-	b.WriteString(op.Space.Name() + ":")
-	b.WriteString(readable(op.Key))
-	name := strings.Map(func(r rune) rune {
+	name := asText(prefixOf(op) + readable(op.Key))
+	return []byte(strings.ToValidUTF8(name[:min(len(name), most)], ""))
+}
+
+// asText returns text without what is no text.
+func asText(text string) string {
+	return strings.Map(func(r rune) rune {
 		if r < ' ' {
 			return '.'
 		}
 		return r
-	}, strings.ToValidUTF8(b.String(), "?"))
-	return []byte(strings.ToValidUTF8(name[:min(len(name), maxName)], ""))
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// prefixOf returns what the names of rows of op's space begin with.
+func prefixOf(op *store.Op) string {
+	if ns := op.Space.Namespace(); ns != "" {
+		return ns + "/" + op.Space.Name() + ":"
+	}
+	return op.Space.Name() + ":"
 }
 
 // readable returns the parts of a key with commas between them, or the key as it is.
@@ -329,8 +340,11 @@ func (a *args) keys(rs *rows) []byte {
 	return a.end()[0]
 }
 
-// rows returns the keys and names of rows, as the parameters that make them.
+// rows returns the keys and names of rows, as the parameters that make them: arrays, unless there is one row.
 func (a *args) rows(rs *rows) [][]byte {
+	if len(rs.all) == 1 {
+		return a.of(rs.all[0].key[:], nameOf(rs.all[0].op))
+	}
 	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])

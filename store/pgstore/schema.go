@@ -22,19 +22,19 @@ type statement struct{ name, text string }
 
 // statements are what a lane runs.
 type statements struct {
-	begin, settings, commit, rollback, make statement
+	begin, settings, commit, rollback statement
 
 	// These have a form for one row, whose plan does not depend on its parameters: the server makes a plan for arrays
 	// each time, which takes longer than to run it.
-	lock, read, write, lockOne, readOne, writeOne statement
+	lock, make, read, write, lockOne, makeOne, readOne, writeOne statement
 
 	// Others are rare, and not prepared.
-	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, examine string
+	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, keys, examine string
 }
 
 // all returns the statements that lanes prepare.
 func (s *statements) all() []statement {
-	return []statement{s.begin, s.settings, s.commit, s.rollback, s.make, s.lock, s.read, s.write, s.lockOne, s.readOne, s.writeOne}
+	return []statement{s.begin, s.settings, s.commit, s.rollback, s.lock, s.make, s.read, s.write, s.lockOne, s.makeOne, s.readOne, s.writeOne}
 }
 
 // statementsFor returns the statements with names of tables that begin with prefix. Transactions
@@ -73,6 +73,8 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		make: text("make", `INSERT INTO COUNTERS (key, state, expires, name)
 			SELECT k, '', 0, CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_from(n, 'UTF8') ELSE encode(n, 'escape') END
 			FROM unnest($1::bytea[], $2::bytea[]) u(k, n)
+			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
+		makeOne: text("make_one", `INSERT INTO COUNTERS (key, state, expires, name) VALUES ($1, '', 0, $2)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
 		// Writes rows that the transaction has locked, so they exist.
@@ -166,6 +168,11 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		inspect: named.Replace(`SELECT encode(key, 'hex')::text, name, state, expires, timestamptz_send(clock_timestamp())
 			FROM COUNTERS WHERE name = $1 OR key = $2::bytea ORDER BY key LIMIT 10`),
 
+		// Looks at some rows in the order of their keys, and returns what those have whose
+		// name begins with a prefix, and the time.
+		keys: named.Replace(`SELECT key, CASE WHEN starts_with(name, $2) THEN state END, CASE WHEN starts_with(name, $2) THEN name END,
+			timestamptz_send(clock_timestamp()) FROM COUNTERS WHERE key > $1::bytea ORDER BY key LIMIT ` + keysPage),
+
 		examine: named.Replace(examineSQL),
 
 		size: named.Replace(`SELECT (pg_relation_size('COUNTERS') / current_setting('block_size')::int8)::text`),
@@ -178,22 +185,51 @@ func statementsFor(prefix string, settings map[string]string) statements {
 	}
 }
 
+// rightsError is the error of a user who lacks a right.
+type rightsError struct {
+	said  *pgconn.PgError
+	grant string
+}
+
+func (e *rightsError) Error() string { return e.said.Error() }
+
+func (e *rightsError) Unwrap() error { return e.said }
+
+// Grant returns what gives the user the right; weir doctor looks for this method.
+func (e *rightsError) Grant() string { return e.grant }
+
+// lacks returns err, as a rightsError if a right is missing, which grant gives.
+func lacks(err error, grant string) error {
+	var said *pgconn.PgError
+	if errors.As(err, &said) && said.Code == "42501" {
+		return &rightsError{said, grant}
+	}
+	return err
+}
+
+// grant returns the statement that gives a user the rights on the tables.
+func grant(prefix, user string) string {
+	return fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s_counters, %[1]s_meta, %[1]s_log, %[1]s_kept TO %[2]s", prefix, user)
+}
+
 // prepare makes the tables if there are none, and learns what the store needs of them. Stores
 // that start at the same time make them once. It is called for each connection, because the server may be another one, or
-// the tables may have been dropped.
+// another store may have made the tables anew.
 func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
-	made, err := s.made(ctx, c)
-	if err != nil {
-		return err
+	dropped := s.dropped.Load()
+	user := s.config.conn.User
+	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
+	if exists.Err != nil {
+		return exists.Err
 	}
-	if !made {
+	if len(exists.Rows) == 0 || dropped {
 		unlogged := ""
 		if s.config.durability == durabilityUnlogged {
 			unlogged = "UNLOGGED"
 		}
 		// The statements of one Exec are one transaction.
 		if err := c.Exec(ctx, fmt.Sprintf(s.sql.create, unlogged, version, rand.Text())).Close(); err != nil {
-			return fmt.Errorf("make the tables: %w", err)
+			return fmt.Errorf("make the tables: %w", lacks(err, fmt.Sprintf("CREATE SCHEMA %[1]s AUTHORIZATION %[1]s; or start weir once as a user who may make the tables, and: %[2]s", user, grant(s.config.prefix, user))))
 		}
 	}
 	got, err := s.meta(ctx, c, "version")
@@ -201,19 +237,14 @@ func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
 		err = fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
 	}
 	if err != nil {
-		return err
+		return lacks(err, grant(s.config.prefix, user))
 	}
 	members, err := s.meta(ctx, c, "members")
 	if err == nil {
 		s.members.Store(&members)
+		s.dropped.Store(false)
 	}
 	return err
-}
-
-// made reports whether there are tables.
-func (s *Store) made(ctx context.Context, c *pgconn.PgConn) (bool, error) {
-	r := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
-	return len(r.Rows) > 0, r.Err
 }
 
 // meta returns a value that is stored for all stores with the prefix.

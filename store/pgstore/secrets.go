@@ -2,12 +2,9 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/weirhq/weir/store/remote"
 )
 
 // Secrets returns the secrets under which the receipts of this store are valid; see
@@ -20,23 +17,19 @@ func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
 }
 
 // agree returns the secret in the database, and makes own the secret if there is none.
-func (s *Store) agree(ctx context.Context, own *remote.Secret) (secret remote.Secret, err error) {
-	value, err := ask(ctx, s, func(ctx context.Context, c *pgconn.PgConn) ([]byte, error) {
-		if _, err := read(ctx, c, s.sql.makeSecret, own.Append(nil)); err != nil {
+func (s *Store) agree(ctx context.Context, own []byte) ([]byte, error) {
+	return ask(ctx, s, func(ctx context.Context, c *pgconn.PgConn) ([]byte, error) {
+		if _, err := read(ctx, c, s.sql.makeSecret, own); err != nil {
 			return nil, err
 		}
 		return s.meta(ctx, c, "secret")
 	})
-	if err == nil && !secret.Read(value) {
-		err = errors.New("the row secret is none that this version can read; delete it or use another prefix")
-	}
-	return secret, err
 }
 
 // replaceSecret makes next the secret if old still is.
-func (s *Store) replaceSecret(ctx context.Context, old, next *remote.Secret) (bool, error) {
+func (s *Store) replaceSecret(ctx context.Context, old, next []byte) (bool, error) {
 	return ask(ctx, s, func(ctx context.Context, c *pgconn.PgConn) (bool, error) {
-		rows, err := read(ctx, c, s.sql.replaceSecret, old.Append(nil), next.Append(nil))
+		rows, err := read(ctx, c, s.sql.replaceSecret, old, next)
 		return len(rows) > 0, err
 	})
 }

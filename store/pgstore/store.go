@@ -25,6 +25,7 @@ type Store struct {
 	members    atomic.Pointer[[]byte] // the key of the hashes of members; nil: not known yet
 	bare       atomic.Bool            // connections have no settings of their own
 	unprepared atomic.Bool            // statements are sent with each call
+	dropped    atomic.Bool            // a table is missing, and the next connection makes it again
 
 	server  remote.Server
 	link    link

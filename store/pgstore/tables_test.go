@@ -11,7 +11,7 @@ import (
 
 // A store whose tables were dropped makes them again. With new connections it uses what another store has made, with
 // the same digests of members.
-func TestDroppedTables(t *testing.T) {
+func TestTablesMadeAnew(t *testing.T) {
 	t.Parallel()
 	const drop = "DROP TABLE t_counters, t_meta, t_log, t_kept"
 	n := pgtest.Server(t)

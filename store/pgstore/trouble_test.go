@@ -77,6 +77,29 @@ func TestEndedConnections(t *testing.T) {
 	}
 }
 
+// A caller that is denied gets its answer before the transaction has ended, which then ends soon.
+func TestDenialsHoldNoLocks(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := connect(t, n)
+	o := op("ann")
+	o.N = 101
+	if err := store.Do(t.Context(), s, store.Record, []store.Op{o}); err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if r, err := take(t, s, "ann"); err != nil || r.Allowed {
+			t.Fatalf("got %+v, %v, want a denial", r, err)
+		}
+	}
+	pgtest.Eventually(t, "no transaction is open", func() bool {
+		return n.Must("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weir' AND state LIKE 'idle in%'") == "0"
+	})
+	if strings.Contains(n.Log(), "idle-in-transaction") {
+		t.Error("a transaction ended by its time-out only")
+	}
+}
+
 // While the server is down calls fail at once, and what was counted is there afterwards.
 func TestRestartedServer(t *testing.T) {
 	t.Parallel()
@@ -135,6 +158,22 @@ func TestServerThatHangs(t *testing.T) {
 	pgtest.Eventually(t, "the store is back", func() bool { _, err := take(t, s, "bob"); return err == nil })
 	if got := used(t, s, "ann"); got != 1 {
 		t.Errorf("got %d hits, want 1", got)
+	}
+}
+
+// Tables that were dropped are made again, and no call fails.
+func TestDroppedTables(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := at(t, n)
+	for _, tables := range []string{"weir_counters", "weir_counters, weir_meta, weir_log, weir_kept"} {
+		if _, err := take(t, s, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		n.Must("DROP TABLE " + tables)
+		if r, err := take(t, s, "ann"); err != nil || r.Used != 1 {
+			t.Errorf("without %s: got %d hits, %v, want the first one", tables, r.Used, err)
+		}
 	}
 }
 
@@ -226,7 +265,7 @@ func TestRefusedStatements(t *testing.T) {
 	if _, err := take(t, s, "ann"); err != nil {
 		t.Fatal(err)
 	}
-	n.Must("ALTER TABLE weir_counters RENAME TO elsewhere")
+	n.Must("ALTER TABLE weir_counters RENAME state TO elsewhere")
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {
@@ -237,7 +276,7 @@ func TestRefusedStatements(t *testing.T) {
 		})
 	}
 	all.Wait()
-	n.Must("ALTER TABLE elsewhere RENAME TO weir_counters; UPDATE weir_counters SET state = '\\x63'")
+	n.Must("ALTER TABLE weir_counters RENAME elsewhere TO state; UPDATE weir_counters SET state = '\\x63'")
 	if _, err := take(t, s, "bob"); err != nil {
 		t.Error(err)
 	}

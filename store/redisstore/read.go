@@ -93,8 +93,12 @@ var peek = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(scri
 
 // fetch reads all that Redis keeps for key.
 func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, error) {
-	var k script.Kept
-	all, err := peek().Exec(ctx, c, keyname.StateAndMembers(key), []string{""}).ToArray()
+	return read(peek().Exec(ctx, c, keyname.StateAndMembers(key), []string{""}), key)
+}
+
+// read returns the reply to a peek at key.
+func read(reply rueidis.RedisResult, key string) (k script.Kept, _ error) {
+	all, err := reply.ToArray()
 	if said, ok := rueidis.IsRedisErr(err); ok && strings.Contains(said.Error(), "WRONGTYPE") {
 		err = fmt.Errorf("it holds no string: %w", script.ErrForeign)
 	} else if err == nil && len(all) != 5 {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
-	"github.com/weirhq/weir/store/remote"
 )
 
 // Secrets returns the secrets under which the receipts of this store are valid; see
@@ -21,7 +20,7 @@ func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
 }
 
 // agree returns the secret in Redis, and makes own the secret if there is none.
-func (s *Store) agree(ctx context.Context, own *remote.Secret) (secret remote.Secret, err error) {
+func (s *Store) agree(ctx context.Context, own []byte) (secret []byte, err error) {
 	err = s.atSecret(ctx, func(ctx context.Context, c rueidis.Client, key string) error {
 		replies := c.DoMulti(ctx,
 			c.B().Set().Key(key).Value(script.EncodeSecret(own)).Nx().Build(),
@@ -40,7 +39,7 @@ func (s *Store) agree(ctx context.Context, own *remote.Secret) (secret remote.Se
 }
 
 // replaceSecret makes next the secret if old still is.
-func (s *Store) replaceSecret(ctx context.Context, old, next *remote.Secret) (replaced bool, err error) {
+func (s *Store) replaceSecret(ctx context.Context, old, next []byte) (replaced bool, err error) {
 	err = s.atSecret(ctx, func(ctx context.Context, c rueidis.Client, key string) error {
 		n, err := c.Do(ctx, c.B().Eval().Script(script.RotateSecret).Numkeys(1).Key(key).
 			Arg(script.EncodeSecret(old), script.EncodeSecret(next)).Build()).AsInt64()

@@ -13,30 +13,30 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Secret is what receipts are sealed under, and the secret before it.
-type Secret struct {
-	List  [2][16]byte
-	Until window.Instant // of the second one; 0: there is none
+// secret is what receipts are sealed under, and the secret before it.
+type secret struct {
+	list  [2][16]byte
+	until window.Instant // of the second one; 0: there is none
 }
 
-// Append appends s to b: 16 bytes, and if the secret was rotated the 16 bytes of the one
+// bytes returns the form of s on the servers: 16 bytes, and if the secret was rotated the 16 bytes of the one
 // before and the instant until which that is valid.
-func (s *Secret) Append(b []byte) []byte {
-	if b = append(b, s.List[0][:]...); s.Until > 0 {
-		b = binary.LittleEndian.AppendUint64(append(b, s.List[1][:]...), uint64(s.Until))
+func (s *secret) bytes() (b []byte) {
+	if b = append(b, s.list[0][:]...); s.until > 0 {
+		b = binary.LittleEndian.AppendUint64(append(b, s.list[1][:]...), uint64(s.until))
 	}
 	return b
 }
 
-// Read sets s to what [Secret.Append] has appended. It reports false for other bytes.
-func (s *Secret) Read(b []byte) bool {
+// read sets s to the secret whose form is b. It reports false for other bytes.
+func (s *secret) read(b []byte) bool {
 	if len(b) != 16 && len(b) != 40 {
 		return false
 	}
-	copy(s.List[0][:], b)
+	copy(s.list[0][:], b)
 	if len(b) > 16 {
-		copy(s.List[1][:], b[16:])
-		s.Until = window.Instant(binary.LittleEndian.Uint64(b[32:]))
+		copy(s.list[1][:], b[16:])
+		s.until = window.Instant(binary.LittleEndian.Uint64(b[32:]))
 	}
 	return true
 }
@@ -48,16 +48,16 @@ func (s *Secret) Read(b []byte) bool {
 // another one: a store learns of a rotation, and a server that has lost its secret gets
 // it from a store that knows it. The fields are set before the first use. It is safe for concurrent use.
 type Secrets struct {
-	// Agree returns the secret that the servers keep. If they keep none, own becomes it.
-	Agree func(ctx context.Context, own *Secret) (Secret, error)
+	// Agree returns the bytes of the secret that the servers keep. If they keep none, own becomes it.
+	Agree func(ctx context.Context, own []byte) ([]byte, error)
 
 	// Replace makes the servers keep next if they still keep old, and reports whether they did.
-	Replace func(ctx context.Context, old, next *Secret) (bool, error)
+	Replace func(ctx context.Context, old, next []byte) (bool, error)
 
 	// Background runs f in a goroutine of the store. It returns false if the store is closed.
 	Background func(f func()) bool
 
-	known atomic.Pointer[Secret] // nil: none yet
+	known atomic.Pointer[secret] // nil: none yet
 
 	mu    sync.Mutex // held while the secret is read
 	next  time.Time  // when to read it again; guarded by mu
@@ -95,10 +95,10 @@ func (k *Secrets) List(again bool) [][16]byte {
 	switch {
 	case known == nil:
 		return nil
-	case window.At(time.Now()) < known.Until:
-		return known.List[:]
+	case window.At(time.Now()) < known.until:
+		return known.list[:]
 	}
-	return known.List[:1]
+	return known.list[:1]
 }
 
 // learn reads the secret if it is time to. The caller holds k.mu.
@@ -119,28 +119,32 @@ func (k *Secrets) learn(asked bool) {
 	}
 	k.next, k.asked = now.Add(secretAgain), now.Add(secretAsked)
 	if known != nil {
-		if got.List[0] == known.List[0] {
+		if got.list[0] == known.list[0] {
 			return
 		}
-		if got.Until == 0 { // the servers have lost the secret, and another store made this one
-			got.List[1], got.Until = known.List[0], window.At(now.Add(secretKeep))
+		if got.until == 0 { // the servers have lost the secret, and another store made this one
+			got.list[1], got.until = known.list[0], window.At(now.Add(secretKeep))
 		}
 	}
 	k.known.Store(&got)
 }
 
 // newSecret returns a secret that is new.
-func newSecret() *Secret {
-	s := &Secret{}
-	_, _ = rand.Read(s.List[0][:]) // which never fails
+func newSecret() *secret {
+	s := &secret{}
+	_, _ = rand.Read(s.list[0][:]) // which never fails
 	return s
 }
 
 // agree returns the secret that the servers keep, which is own if there was none.
-func (k *Secrets) agree(own *Secret) (Secret, error) {
+func (k *Secrets) agree(own *secret) (got secret, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
 	defer cancel()
-	return k.Agree(ctx, own)
+	b, err := k.Agree(ctx, own.bytes())
+	if err == nil && !got.read(b) {
+		err = errors.New("the servers hold no secret that this version can read; delete it or use another prefix")
+	}
+	return got, err
 }
 
 // Rotate makes a new secret for receipts. Receipts of before are valid
@@ -158,10 +162,10 @@ func (k *Secrets) Rotate(ctx context.Context, keep time.Duration) error {
 		return fmt.Errorf("rotate the secret: %w", err)
 	}
 	next := newSecret()
-	next.List[1], next.Until = old.List[0], window.At(time.Now().Add(keep))
+	next.list[1], next.until = old.list[0], window.At(time.Now().Add(keep))
 	ctx, cancel := context.WithTimeout(ctx, secretTime)
 	defer cancel()
-	rotated, err := k.Replace(ctx, &old, next)
+	rotated, err := k.Replace(ctx, old.bytes(), next.bytes())
 	switch {
 	case err != nil:
 		return fmt.Errorf("rotate the secret: %w", err)

@@ -29,27 +29,24 @@ func (p *place) lose() {
 // secrets returns what another store knows of the secret.
 func (p *place) secrets() *remote.Secrets {
 	k := &remote.Secrets{Background: func(f func()) bool { go f(); return true }}
-	k.Agree = func(_ context.Context, own *remote.Secret) (secret remote.Secret, err error) {
+	k.Agree = func(_ context.Context, own []byte) ([]byte, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.away {
-			return secret, errors.New("away")
+			return nil, errors.New("away")
 		}
 		if p.value == nil {
-			p.value = own.Append(nil)
+			p.value = own
 		}
-		if !secret.Read(p.value) {
-			err = errors.New("no secret")
-		}
-		return secret, err
+		return p.value, nil
 	}
-	k.Replace = func(_ context.Context, old, next *remote.Secret) (bool, error) {
+	k.Replace = func(_ context.Context, old, next []byte) (bool, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if !slices.Equal(p.value, old.Append(nil)) {
+		if !slices.Equal(p.value, old) {
 			return false, nil
 		}
-		p.value = next.Append(nil)
+		p.value = next
 		return true, nil
 	}
 	return k

@@ -25,8 +25,8 @@ const (
 	Unknown     store.Reason = "unknown"
 )
 
-// Reasons returns all reasons.
-func Reasons() []store.Reason {
+// reasons returns all reasons.
+func reasons() []store.Reason {
 	return []store.Reason{Late, Refused, CircuitOpen, Busy, Full, Foreign, Loading, Moving, ReadOnly, Closed, Unknown}
 }
 
@@ -143,7 +143,7 @@ func (s *Server) counts() (byReason map[store.Reason]int64, sum int64) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	byReason = map[store.Reason]int64{}
-	for _, r := range Reasons() {
+	for _, r := range reasons() {
 		byReason[r] = s.outages[r]
 		sum += s.outages[r]
 	}
@@ -167,7 +167,7 @@ func (s *Server) Lost() { s.losses.Add(1) }
 func (s *Server) Report(err error) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
-	openings, losses, out := s.Breaker.Openings(), s.losses.Load(), s.Unavailable()
+	openings, losses, out := s.Breaker.openings(), s.losses.Load(), s.Unavailable()
 	opened, gone := openings != s.opened, losses != s.lost
 	s.opened, s.lost = openings, losses
 	if s.since == 0 && (out || opened || gone) {

@@ -52,6 +52,9 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 	r.pass()
 	a.Set(r.now)
 	b.Set(r.now)
+	if r.made%48 == 0 {
+		r.compareExports(t, a, b, at)
+	}
 	calls := r.remembered(r.calls())
 	others := make([]store.Call, len(calls))
 	for i, c := range calls {
@@ -134,6 +137,7 @@ func holdLimits() map[string]*window.Compiled {
 	all["ban after"] = window.Limit{Quota: 2, Window: window.Sliding(time.Minute), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}, Ban: window.Ban{For: time.Minute}}
 	compiled := make(map[string]*window.Compiled, len(all))
 	for name, l := range all {
+		l.Export = name == "hold sum calendar" || name == "hold calendar"
 		compiled[name] = window.MustCompile(l)
 	}
 	return compiled
@@ -156,10 +160,12 @@ func (r *holder) call() store.Call {
 	}
 	var c store.Call
 	c.Verb, c.Ops = r.random.call()
-	switch r.IntN(6) {
+	switch r.IntN(8) {
 	case 0: // any verb
 	case 1:
 		c.Verb = store.Record
+	case 2:
+		c.Verb = []store.Verb{store.Set, store.Unban}[r.IntN(2)]
 	default:
 		c.Verb = store.Take
 	}

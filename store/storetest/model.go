@@ -47,6 +47,19 @@ func (m *model) Do(ctx context.Context, calls []store.Call) error {
 	return nil
 }
 
+// Keys lists the keys of a space, all at once; see [hook.Lister].
+func (m *model) Keys(ctx context.Context, op *store.Op, _ []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := addressOf(op)
+	for at, state := range m.states {
+		if at.namespace == of.namespace && at.space == of.space && len(state) > 0 {
+			found([]byte(at.key), slices.Clone(state), m.now)
+		}
+	}
+	return nil, m.ready(ctx)
+}
+
 // call decides one call.
 func (m *model) call(c *store.Call) error {
 	all := slices.Clone(c.Ops)

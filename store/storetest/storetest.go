@@ -100,7 +100,10 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"a rule that loses hold or ban", lostOnReload},
 		{"refund of all", refundAll},
 		{"forget lifts a ban", forgetLifts},
+		{"hits are set", setsHits},
+		{"a ban is lifted", liftsBans},
 		{"64 goroutines in flight", inFlightUnderLoad},
+		{"an export has each key", exportsKeys},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

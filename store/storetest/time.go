@@ -19,7 +19,7 @@ func limits() map[string]*window.Compiled {
 		"odd bucket":   {Quota: 7, Window: window.Bucket(100*time.Second, 0)},
 		"burst bucket": {Quota: 10, Window: window.Bucket(time.Hour, 25)},
 		"groups":       {Quota: 1000, Window: window.Sliding(time.Hour)},
-		"month":        {Quota: 9, Window: window.Calendar(window.Month, berlin)},
+		"month":        {Quota: 9, Window: window.Calendar(window.Month, berlin), Export: true},
 		"thirty days":  {Quota: 9, Window: window.Aligned(30 * 24 * time.Hour)},
 	}
 	for name, w := range map[string]window.Window{
@@ -32,7 +32,7 @@ func limits() map[string]*window.Compiled {
 		for _, m := range []window.Measure{window.Count, window.Sum, window.Distinct} {
 			l := window.Limit{Quota: 12, Measure: m, Window: w}
 			if m == window.Sum {
-				l.Quota = 1_000_000
+				l.Quota, l.Export = 1_000_000, true
 			}
 			if _, err := window.Compile(l); err == nil {
 				all[fmt.Sprint(name, " ", m)] = l

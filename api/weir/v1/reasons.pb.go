@@ -47,21 +47,27 @@ const (
 	ErrorReason_CLOSED ErrorReason = 8
 	// The service is stopping.
 	ErrorReason_STOPPING ErrorReason = 9
+	// The idempotency key was used for another request. The code is FAILED_PRECONDITION.
+	ErrorReason_IDEMPOTENCY_CONFLICT ErrorReason = 10
+	// There is no room for the answer under another idempotency key. The code is RESOURCE_EXHAUSTED.
+	ErrorReason_IDEMPOTENCY_FULL ErrorReason = 11
 )
 
 // Enum value maps for ErrorReason.
 var (
 	ErrorReason_name = map[int32]string{
-		0: "ERROR_REASON_UNSPECIFIED",
-		1: "INVALID",
-		2: "UNKNOWN_RULE",
-		3: "UNKNOWN_NAMESPACE",
-		4: "NO_RULES",
-		5: "TOO_LARGE",
-		6: "OVERLOAD",
-		7: "OUTAGE",
-		8: "CLOSED",
-		9: "STOPPING",
+		0:  "ERROR_REASON_UNSPECIFIED",
+		1:  "INVALID",
+		2:  "UNKNOWN_RULE",
+		3:  "UNKNOWN_NAMESPACE",
+		4:  "NO_RULES",
+		5:  "TOO_LARGE",
+		6:  "OVERLOAD",
+		7:  "OUTAGE",
+		8:  "CLOSED",
+		9:  "STOPPING",
+		10: "IDEMPOTENCY_CONFLICT",
+		11: "IDEMPOTENCY_FULL",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED": 0,
@@ -74,6 +80,8 @@ var (
 		"OUTAGE":                   7,
 		"CLOSED":                   8,
 		"STOPPING":                 9,
+		"IDEMPOTENCY_CONFLICT":     10,
+		"IDEMPOTENCY_FULL":         11,
 	}
 )
 
@@ -108,7 +116,7 @@ var File_weir_v1_reasons_proto protoreflect.FileDescriptor
 
 const file_weir_v1_reasons_proto_rawDesc = "" +
 	"\n" +
-	"\x15weir/v1/reasons.proto\x12\aweir.v1*\xb2\x01\n" +
+	"\x15weir/v1/reasons.proto\x12\aweir.v1*\xe2\x01\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aINVALID\x10\x01\x12\x10\n" +
@@ -121,7 +129,10 @@ const file_weir_v1_reasons_proto_rawDesc = "" +
 	"\x06OUTAGE\x10\a\x12\n" +
 	"\n" +
 	"\x06CLOSED\x10\b\x12\f\n" +
-	"\bSTOPPING\x10\tB+Z)github.com/weirhq/weir/api/weir/v1;weirv1b\x06proto3"
+	"\bSTOPPING\x10\t\x12\x18\n" +
+	"\x14IDEMPOTENCY_CONFLICT\x10\n" +
+	"\x12\x14\n" +
+	"\x10IDEMPOTENCY_FULL\x10\vB+Z)github.com/weirhq/weir/api/weir/v1;weirv1b\x06proto3"
 
 var (
 	file_weir_v1_reasons_proto_rawDescOnce sync.Once

@@ -179,9 +179,14 @@ type TakeRequest struct {
 	Hits *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
 	// The take holds nothing and gets no receipt, for callers that cannot keep one.
 	// Rules that limit what is in flight are skipped.
-	Final         bool `protobuf:"varint,5,opt,name=final,proto3" json:"final,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Final bool `protobuf:"varint,5,opt,name=final,proto3" json:"final,omitempty"`
+	// Of two takes with the same key and the same request, only the first one counts, and both have its answer: for
+	// a retry after an answer that was lost. At most 128 bytes, such as a random UUID.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// For how long the answer is kept. The default is 10 minutes, and the maximum 24 hours.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *TakeRequest) Reset() {
@@ -233,6 +238,20 @@ func (x *TakeRequest) GetFinal() bool {
 		return x.Final
 	}
 	return false
+}
+
+func (x *TakeRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *TakeRequest) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
 }
 
 // CheckRequest is an action to decide about.
@@ -305,9 +324,13 @@ type RecordRequest struct {
 	// As in a take.
 	Attributes map[string]string `protobuf:"bytes,1,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// As in a take.
-	Hits          *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Hits *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
+	// As in a take.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// As in a take.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RecordRequest) Reset() {
@@ -354,6 +377,20 @@ func (x *RecordRequest) GetHits() int64 {
 	return 0
 }
 
+func (x *RecordRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *RecordRequest) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
+}
+
 // RefundRequest is an action whose hits are given back.
 type RefundRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -363,9 +400,13 @@ type RefundRequest struct {
 	Hits *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
 	// The name in the rules of an event that has happened since the take. Each rule
 	// then gives back the hits that it states for the event, and hits has no effect.
-	Feedback      string `protobuf:"bytes,3,opt,name=feedback,proto3" json:"feedback,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Feedback string `protobuf:"bytes,3,opt,name=feedback,proto3" json:"feedback,omitempty"`
+	// As in a take.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// As in a take.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *RefundRequest) Reset() {
@@ -419,6 +460,20 @@ func (x *RefundRequest) GetFeedback() string {
 	return ""
 }
 
+func (x *RefundRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *RefundRequest) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
+}
+
 // SettleRequest ends what a take holds.
 type SettleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -427,9 +482,13 @@ type SettleRequest struct {
 	// The real cost. Default: the attribute that a rule sums, or else what was held.
 	Hits *int64 `protobuf:"varint,2,opt,name=hits,proto3,oneof" json:"hits,omitempty"`
 	// The receipt of the take.
-	Receipt       string `protobuf:"bytes,4,opt,name=receipt,proto3" json:"receipt,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Receipt string `protobuf:"bytes,4,opt,name=receipt,proto3" json:"receipt,omitempty"`
+	// As in a take.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// As in a take.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SettleRequest) Reset() {
@@ -481,6 +540,20 @@ func (x *SettleRequest) GetReceipt() string {
 		return x.Receipt
 	}
 	return ""
+}
+
+func (x *SettleRequest) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *SettleRequest) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
 }
 
 // CancelRequest gives back what a take counted.
@@ -626,9 +699,13 @@ type Request struct {
 	// As in a take.
 	Final bool `protobuf:"varint,5,opt,name=final,proto3" json:"final,omitempty"`
 	// What to do. Default: a take.
-	Verb          Verb `protobuf:"varint,6,opt,name=verb,proto3,enum=weir.v1.Verb" json:"verb,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Verb Verb `protobuf:"varint,6,opt,name=verb,proto3,enum=weir.v1.Verb" json:"verb,omitempty"`
+	// As in a take.
+	IdempotencyKey string `protobuf:"bytes,7,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
+	// As in a take.
+	IdempotencyFor *durationpb.Duration `protobuf:"bytes,8,opt,name=idempotency_for,json=idempotencyFor,proto3" json:"idempotency_for,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Request) Reset() {
@@ -701,6 +778,20 @@ func (x *Request) GetVerb() Verb {
 		return x.Verb
 	}
 	return Verb_VERB_UNSPECIFIED
+}
+
+func (x *Request) GetIdempotencyKey() string {
+	if x != nil {
+		return x.IdempotencyKey
+	}
+	return ""
+}
+
+func (x *Request) GetIdempotencyFor() *durationpb.Duration {
+	if x != nil {
+		return x.IdempotencyFor
+	}
+	return nil
 }
 
 // TakeResponse answers a take.
@@ -1056,7 +1147,9 @@ type Decision struct {
 	// read-only, closed or unknown.
 	DegradedReason string `protobuf:"bytes,12,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
 	// With a receipt: the length of the shortest hold. Renew or end the holds within it.
-	Hold          *durationpb.Duration `protobuf:"bytes,13,opt,name=hold,proto3" json:"hold,omitempty"`
+	Hold *durationpb.Duration `protobuf:"bytes,13,opt,name=hold,proto3" json:"hold,omitempty"`
+	// Whether this is the answer to an earlier request with the same idempotency key.
+	Replayed      bool `protobuf:"varint,14,opt,name=replayed,proto3" json:"replayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1182,6 +1275,13 @@ func (x *Decision) GetHold() *durationpb.Duration {
 	return nil
 }
 
+func (x *Decision) GetReplayed() bool {
+	if x != nil {
+		return x.Replayed
+	}
+	return false
+}
+
 // RuleUsage is the numbers of one rule for one key.
 type RuleUsage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1217,7 +1317,9 @@ type RuleUsage struct {
 	// Whether this call began the ban.
 	Struck bool `protobuf:"varint,15,opt,name=struck,proto3" json:"struck,omitempty"`
 	// The hits in the window before the call.
-	Before        int64 `protobuf:"varint,16,opt,name=before,proto3" json:"before,omitempty"`
+	Before int64 `protobuf:"varint,16,opt,name=before,proto3" json:"before,omitempty"`
+	// Whether the quota is that of an override.
+	Override      bool `protobuf:"varint,17,opt,name=override,proto3" json:"override,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1362,6 +1464,13 @@ func (x *RuleUsage) GetBefore() int64 {
 		return x.Before
 	}
 	return 0
+}
+
+func (x *RuleUsage) GetOverride() bool {
+	if x != nil {
+		return x.Override
+	}
+	return false
 }
 
 // BatchRequest is several requests.
@@ -2531,7 +2640,9 @@ type TopKey struct {
 	// Its hits or denied takes.
 	Count int64 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// The real number is at most this much lower.
-	Error         int64 `protobuf:"varint,3,opt,name=error,proto3" json:"error,omitempty"`
+	Error int64 `protobuf:"varint,3,opt,name=error,proto3" json:"error,omitempty"`
+	// Whether its quota was that of an override when it was counted last.
+	Override      bool `protobuf:"varint,4,opt,name=override,proto3" json:"override,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2585,6 +2696,13 @@ func (x *TopKey) GetError() int64 {
 		return x.Error
 	}
 	return 0
+}
+
+func (x *TopKey) GetOverride() bool {
+	if x != nil {
+		return x.Override
+	}
+	return false
 }
 
 // DenialsRequest selects denials.
@@ -2734,6 +2852,161 @@ func (x *DenialsResponse) GetDegraded() bool {
 	return false
 }
 
+// EventsRequest selects events.
+type EventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only events of these kinds, such as "denied". Empty: all.
+	Kinds []string `protobuf:"bytes,1,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Only events of this rule. Empty: of all rules.
+	Rule string `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Only events of this key. Empty: of all keys.
+	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	// Begin after the event with this id. Empty: with what happens next.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsRequest) Reset() {
+	*x = EventsRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsRequest) ProtoMessage() {}
+
+func (x *EventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
+func (*EventsRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *EventsRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *EventsRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *EventsRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *EventsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// EventsResponse is one event, or a gap between two.
+type EventsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Other events are missing before this one.
+	Gap bool `protobuf:"varint,1,opt,name=gap,proto3" json:"gap,omitempty"`
+	// How many; 0 if that is not known.
+	Missed int64 `protobuf:"varint,2,opt,name=missed,proto3" json:"missed,omitempty"`
+	// The id of the event. Empty: this is only a gap.
+	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
+	// The kind of the event.
+	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The event in JSON, as CloudEvents 1.0 describes it.
+	Json          []byte `protobuf:"bytes,5,opt,name=json,proto3" json:"json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventsResponse) Reset() {
+	*x = EventsResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventsResponse) ProtoMessage() {}
+
+func (x *EventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventsResponse.ProtoReflect.Descriptor instead.
+func (*EventsResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *EventsResponse) GetGap() bool {
+	if x != nil {
+		return x.Gap
+	}
+	return false
+}
+
+func (x *EventsResponse) GetMissed() int64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *EventsResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *EventsResponse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *EventsResponse) GetJson() []byte {
+	if x != nil {
+		return x.Json
+	}
+	return nil
+}
+
 // Denial is one take that one rule denied.
 type Denial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2761,13 +3034,15 @@ type Denial struct {
 	RetryAfter *durationpb.Duration `protobuf:"bytes,11,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// With the reason outage: why the store did not answer.
 	DegradedReason string `protobuf:"bytes,12,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Whether the quota was that of an override.
+	Override      bool `protobuf:"varint,13,opt,name=override,proto3" json:"override,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Denial) Reset() {
 	*x = Denial{}
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +3054,7 @@ func (x *Denial) String() string {
 func (*Denial) ProtoMessage() {}
 
 func (x *Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +3067,7 @@ func (x *Denial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denial.ProtoReflect.Descriptor instead.
 func (*Denial) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Denial) GetTime() *timestamppb.Timestamp {
@@ -2879,6 +3154,653 @@ func (x *Denial) GetDegradedReason() string {
 	return ""
 }
 
+func (x *Denial) GetOverride() bool {
+	if x != nil {
+		return x.Override
+	}
+	return false
+}
+
+// Override is another limit for certain keys of a rule.
+type Override struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the rule.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Some or all of the attributes in the rule's per, with their values.
+	Attributes map[string]string `protobuf:"bytes,2,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The hits that the limit admits. 0 denies.
+	Limit int64 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// The burst of a bucket. 0: that of the rule.
+	Burst int64 `protobuf:"varint,4,opt,name=burst,proto3" json:"burst,omitempty"`
+	// When it ends. Missing: never.
+	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	// Why it was set, at most 256 bytes.
+	Note string `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
+	// The name of the token that set it. Set by the service.
+	By string `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
+	// When it was set. Set by the service.
+	Set *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=set,proto3" json:"set,omitempty"`
+	// Whether it has no effect, because its rule is gone. Set by the service.
+	Idle          bool `protobuf:"varint,9,opt,name=idle,proto3" json:"idle,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Override) Reset() {
+	*x = Override{}
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Override) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Override) ProtoMessage() {}
+
+func (x *Override) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Override.ProtoReflect.Descriptor instead.
+func (*Override) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *Override) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Override) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *Override) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Override) GetBurst() int64 {
+	if x != nil {
+		return x.Burst
+	}
+	return 0
+}
+
+func (x *Override) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *Override) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Override) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Override) GetSet() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *Override) GetIdle() bool {
+	if x != nil {
+		return x.Idle
+	}
+	return false
+}
+
+// SetOverrideRequest sets an override, in the place of one with the same attributes.
+type SetOverrideRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What to set.
+	Override      *Override `protobuf:"bytes,1,opt,name=override,proto3" json:"override,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetOverrideRequest) Reset() {
+	*x = SetOverrideRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetOverrideRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetOverrideRequest) ProtoMessage() {}
+
+func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetOverrideRequest.ProtoReflect.Descriptor instead.
+func (*SetOverrideRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *SetOverrideRequest) GetOverride() *Override {
+	if x != nil {
+		return x.Override
+	}
+	return nil
+}
+
+// SetOverrideResponse is what was set.
+type SetOverrideResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// With the values that keys have.
+	Override      *Override `protobuf:"bytes,1,opt,name=override,proto3" json:"override,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetOverrideResponse) Reset() {
+	*x = SetOverrideResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetOverrideResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetOverrideResponse) ProtoMessage() {}
+
+func (x *SetOverrideResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetOverrideResponse.ProtoReflect.Descriptor instead.
+func (*SetOverrideResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *SetOverrideResponse) GetOverride() *Override {
+	if x != nil {
+		return x.Override
+	}
+	return nil
+}
+
+// RemoveOverrideRequest names an override.
+type RemoveOverrideRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the rule.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// All attributes of the override.
+	Attributes    map[string]string `protobuf:"bytes,2,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveOverrideRequest) Reset() {
+	*x = RemoveOverrideRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveOverrideRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveOverrideRequest) ProtoMessage() {}
+
+func (x *RemoveOverrideRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveOverrideRequest.ProtoReflect.Descriptor instead.
+func (*RemoveOverrideRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *RemoveOverrideRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *RemoveOverrideRequest) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+// RemoveOverrideResponse reports that there is no such override any more.
+type RemoveOverrideResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveOverrideResponse) Reset() {
+	*x = RemoveOverrideResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveOverrideResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveOverrideResponse) ProtoMessage() {}
+
+func (x *RemoveOverrideResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveOverrideResponse.ProtoReflect.Descriptor instead.
+func (*RemoveOverrideResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
+}
+
+// OverridesRequest selects overrides.
+type OverridesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of a rule. Empty: all rules.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The next of the page before. Empty: the first page.
+	After         string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverridesRequest) Reset() {
+	*x = OverridesRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverridesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverridesRequest) ProtoMessage() {}
+
+func (x *OverridesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverridesRequest.ProtoReflect.Descriptor instead.
+func (*OverridesRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *OverridesRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *OverridesRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// OverridesResponse is a page of at most 1,000 overrides.
+type OverridesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The overrides of the page.
+	Overrides []*Override `protobuf:"bytes,1,rep,name=overrides,proto3" json:"overrides,omitempty"`
+	// What after needs for the next page. Empty: this is the last one.
+	Next string `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
+	// Whether the store has not answered since the start, so that there may be others.
+	Degraded      bool `protobuf:"varint,3,opt,name=degraded,proto3" json:"degraded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OverridesResponse) Reset() {
+	*x = OverridesResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OverridesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OverridesResponse) ProtoMessage() {}
+
+func (x *OverridesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OverridesResponse.ProtoReflect.Descriptor instead.
+func (*OverridesResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *OverridesResponse) GetOverrides() []*Override {
+	if x != nil {
+		return x.Overrides
+	}
+	return nil
+}
+
+func (x *OverridesResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *OverridesResponse) GetDegraded() bool {
+	if x != nil {
+		return x.Degraded
+	}
+	return false
+}
+
+// AuditRequest selects changes.
+type AuditRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many, at most 1000. Default: 50.
+	N int32 `protobuf:"varint,1,opt,name=n,proto3" json:"n,omitempty"`
+	// The latest.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditRequest) Reset() {
+	*x = AuditRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditRequest) ProtoMessage() {}
+
+func (x *AuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
+func (*AuditRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *AuditRequest) GetN() int32 {
+	if x != nil {
+		return x.N
+	}
+	return 0
+}
+
+func (x *AuditRequest) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+// AuditResponse shows who changed what.
+type AuditResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The newest one first.
+	Entries []*AuditEntry `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// Whether the store did not answer, so that the changes are those of this instance.
+	Degraded      bool `protobuf:"varint,2,opt,name=degraded,proto3" json:"degraded,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditResponse) Reset() {
+	*x = AuditResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditResponse) ProtoMessage() {}
+
+func (x *AuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditResponse.ProtoReflect.Descriptor instead.
+func (*AuditResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *AuditResponse) GetEntries() []*AuditEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *AuditResponse) GetDegraded() bool {
+	if x != nil {
+		return x.Degraded
+	}
+	return false
+}
+
+// AuditEntry is one change.
+type AuditEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When.
+	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
+	// What was done: override-set, override-removed, forget, rules-changed or rules-refused.
+	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// The name of the caller's token.
+	Token string `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
+	// The caller's address. Empty: the service did it by itself.
+	Address string `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	// The name of the rule.
+	Rule string `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The attributes of the key.
+	Attributes map[string]string `protobuf:"bytes,6,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// What was there before, as JSON.
+	Before string `protobuf:"bytes,7,opt,name=before,proto3" json:"before,omitempty"`
+	// What is there now, as JSON.
+	After         string `protobuf:"bytes,8,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntry) Reset() {
+	*x = AuditEntry{}
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntry) ProtoMessage() {}
+
+func (x *AuditEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
+func (*AuditEntry) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
 // RulesRequest asks for the rules in force.
 type RulesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2888,7 +3810,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3822,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3835,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{51}
 }
 
 // RulesResponse is the rules in force.
@@ -2933,7 +3855,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3867,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3880,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RulesResponse) GetFile() string {
@@ -3037,7 +3959,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +3971,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +3984,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Rule) GetName() string {
@@ -3219,7 +4141,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3231,7 +4153,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3244,7 +4166,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Quota) GetValue() int64 {
@@ -3306,7 +4228,7 @@ type Ban struct {
 
 func (x *Ban) Reset() {
 	*x = Ban{}
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3318,7 +4240,7 @@ func (x *Ban) String() string {
 func (*Ban) ProtoMessage() {}
 
 func (x *Ban) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3331,7 +4253,7 @@ func (x *Ban) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ban.ProtoReflect.Descriptor instead.
 func (*Ban) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Ban) GetFor() *durationpb.Duration {
@@ -3366,17 +4288,19 @@ var File_weir_v1_weir_proto protoreflect.FileDescriptor
 
 const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
-	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdc\x01\n" +
+	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc9\x02\n" +
 	"\vTakeRequest\x12D\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2$.weir.v1.TakeRequest.AttributesEntryR\n" +
 	"attributes\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x12\x14\n" +
-	"\x05final\x18\x05 \x01(\bR\x05final\x1a=\n" +
+	"\x05final\x18\x05 \x01(\bR\x05final\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x06\x10\a\"\xde\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x06\x10\a\"\xea\x01\n" +
 	"\fCheckRequest\x12E\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2%.weir.v1.CheckRequest.AttributesEntryR\n" +
@@ -3386,36 +4310,42 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x06\x10\a\"\xd0\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x06\x10\aJ\x04\b\a\x10\bJ\x04\b\b\x10\t\"\xbd\x02\n" +
 	"\rRecordRequest\x12F\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2&.weir.v1.RecordRequest.AttributesEntryR\n" +
 	"attributes\x12\x17\n" +
-	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x1a=\n" +
+	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xe6\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xd3\x02\n" +
 	"\rRefundRequest\x12F\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2&.weir.v1.RefundRequest.AttributesEntryR\n" +
 	"attributes\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x12\x1a\n" +
-	"\bfeedback\x18\x03 \x01(\tR\bfeedback\x1a=\n" +
+	"\bfeedback\x18\x03 \x01(\tR\bfeedback\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xe4\x01\n" +
+	"\x05_hitsJ\x04\b\x04\x10\x05J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xd1\x02\n" +
 	"\rSettleRequest\x12F\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2&.weir.v1.SettleRequest.AttributesEntryR\n" +
 	"attributes\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x03H\x00R\x04hits\x88\x01\x01\x12\x18\n" +
-	"\areceipt\x18\x04 \x01(\tR\areceipt\x1a=\n" +
+	"\areceipt\x18\x04 \x01(\tR\areceipt\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xe4\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xf0\x01\n" +
 	"\rCancelRequest\x12F\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2&.weir.v1.CancelRequest.AttributesEntryR\n" +
@@ -3425,7 +4355,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\xe2\x01\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\aJ\x04\b\a\x10\bJ\x04\b\b\x10\t\"\xee\x01\n" +
 	"\fRenewRequest\x12E\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2%.weir.v1.RenewRequest.AttributesEntryR\n" +
@@ -3435,7 +4365,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
-	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"\x9b\x02\n" +
+	"\x05_hitsJ\x04\b\x03\x10\x04J\x04\b\x05\x10\x06J\x04\b\x06\x10\aJ\x04\b\a\x10\bJ\x04\b\b\x10\t\"\x88\x03\n" +
 	"\aRequest\x12@\n" +
 	"\n" +
 	"attributes\x18\x01 \x03(\v2 .weir.v1.Request.AttributesEntryR\n" +
@@ -3444,7 +4374,9 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\bfeedback\x18\x03 \x01(\tR\bfeedback\x12\x18\n" +
 	"\areceipt\x18\x04 \x01(\tR\areceipt\x12\x14\n" +
 	"\x05final\x18\x05 \x01(\bR\x05final\x12!\n" +
-	"\x04verb\x18\x06 \x01(\x0e2\r.weir.v1.VerbR\x04verb\x1a=\n" +
+	"\x04verb\x18\x06 \x01(\x0e2\r.weir.v1.VerbR\x04verb\x12'\n" +
+	"\x0fidempotency_key\x18\a \x01(\tR\x0eidempotencyKey\x12B\n" +
+	"\x0fidempotency_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0eidempotencyFor\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\a\n" +
@@ -3462,7 +4394,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0eCancelResponse\x12-\n" +
 	"\bdecision\x18\x01 \x01(\v2\x11.weir.v1.DecisionR\bdecision\">\n" +
 	"\rRenewResponse\x12-\n" +
-	"\bdecision\x18\x01 \x01(\v2\x11.weir.v1.DecisionR\bdecision\"\xbf\x03\n" +
+	"\bdecision\x18\x01 \x01(\v2\x11.weir.v1.DecisionR\bdecision\"\xdb\x03\n" +
 	"\bDecision\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x12\n" +
@@ -3479,7 +4411,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	" \x01(\bR\tunmatched\x12\x1a\n" +
 	"\bdegraded\x18\v \x01(\bR\bdegraded\x12'\n" +
 	"\x0fdegraded_reason\x18\f \x01(\tR\x0edegradedReason\x12-\n" +
-	"\x04hold\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04hold\"\x9b\x04\n" +
+	"\x04hold\x18\r \x01(\v2\x19.google.protobuf.DurationR\x04hold\x12\x1a\n" +
+	"\breplayed\x18\x0e \x01(\bR\breplayed\"\xb7\x04\n" +
 	"\tRuleUsage\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12%\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x11.weir.v1.RuleKindR\x04kind\x12\x10\n" +
@@ -3499,7 +4432,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06banned\x18\r \x01(\bR\x06banned\x12=\n" +
 	"\fbanned_until\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\vbannedUntil\x12\x16\n" +
 	"\x06struck\x18\x0f \x01(\bR\x06struck\x12\x16\n" +
-	"\x06before\x18\x10 \x01(\x03R\x06beforeB\b\n" +
+	"\x06before\x18\x10 \x01(\x03R\x06before\x12\x1a\n" +
+	"\boverride\x18\x11 \x01(\bR\boverrideB\b\n" +
 	"\x06_quotaB\f\n" +
 	"\n" +
 	"_remaining\"<\n" +
@@ -3590,11 +4524,12 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05total\x18\x01 \x01(\x03R\x05total\x12\x16\n" +
 	"\x06sample\x18\x02 \x01(\x03R\x06sample\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\x03R\x05error\x12#\n" +
-	"\x04keys\x18\x04 \x03(\v2\x0f.weir.v1.TopKeyR\x04keys\"F\n" +
+	"\x04keys\x18\x04 \x03(\v2\x0f.weir.v1.TopKeyR\x04keys\"b\n" +
 	"\x06TopKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\x03R\x05error\"\xec\x01\n" +
+	"\x05error\x18\x03 \x01(\x03R\x05error\x12\x1a\n" +
+	"\boverride\x18\x04 \x01(\bR\boverride\"\xec\x01\n" +
 	"\x0eDenialsRequest\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\f\n" +
 	"\x01n\x18\x02 \x01(\x05R\x01n\x12G\n" +
@@ -3609,7 +4544,18 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\adenials\x18\x01 \x03(\v2\x0f.weir.v1.DenialR\adenials\x122\n" +
 	"\x06oldest\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06oldest\x12\x18\n" +
 	"\adropped\x18\x03 \x01(\x03R\adropped\x12\x1a\n" +
-	"\bdegraded\x18\x04 \x01(\bR\bdegraded\"\x8a\x03\n" +
+	"\bdegraded\x18\x04 \x01(\bR\bdegraded\"a\n" +
+	"\rEventsRequest\x12\x14\n" +
+	"\x05kinds\x18\x01 \x03(\tR\x05kinds\x12\x12\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\"r\n" +
+	"\x0eEventsResponse\x12\x10\n" +
+	"\x03gap\x18\x01 \x01(\bR\x03gap\x12\x16\n" +
+	"\x06missed\x18\x02 \x01(\x03R\x06missed\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04json\x18\x05 \x01(\fR\x04json\"\xa6\x03\n" +
 	"\x06Denial\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x10\n" +
@@ -3624,7 +4570,64 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\vbannedUntil\x12:\n" +
 	"\vretry_after\x18\v \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12'\n" +
-	"\x0fdegraded_reason\x18\f \x01(\tR\x0edegradedReason\"\x0e\n" +
+	"\x0fdegraded_reason\x18\f \x01(\tR\x0edegradedReason\x12\x1a\n" +
+	"\boverride\x18\r \x01(\bR\boverride\"\xe4\x02\n" +
+	"\bOverride\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12A\n" +
+	"\n" +
+	"attributes\x18\x02 \x03(\v2!.weir.v1.Override.AttributesEntryR\n" +
+	"attributes\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12\x14\n" +
+	"\x05burst\x18\x04 \x01(\x03R\x05burst\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x12\n" +
+	"\x04note\x18\x06 \x01(\tR\x04note\x12\x0e\n" +
+	"\x02by\x18\a \x01(\tR\x02by\x12,\n" +
+	"\x03set\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x03set\x12\x12\n" +
+	"\x04idle\x18\t \x01(\bR\x04idle\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"C\n" +
+	"\x12SetOverrideRequest\x12-\n" +
+	"\boverride\x18\x01 \x01(\v2\x11.weir.v1.OverrideR\boverride\"D\n" +
+	"\x13SetOverrideResponse\x12-\n" +
+	"\boverride\x18\x01 \x01(\v2\x11.weir.v1.OverrideR\boverride\"\xba\x01\n" +
+	"\x15RemoveOverrideRequest\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12N\n" +
+	"\n" +
+	"attributes\x18\x02 \x03(\v2..weir.v1.RemoveOverrideRequest.AttributesEntryR\n" +
+	"attributes\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x18\n" +
+	"\x16RemoveOverrideResponse\"<\n" +
+	"\x10OverridesRequest\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x14\n" +
+	"\x05after\x18\x02 \x01(\tR\x05after\"t\n" +
+	"\x11OverridesResponse\x12/\n" +
+	"\toverrides\x18\x01 \x03(\v2\x11.weir.v1.OverrideR\toverrides\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12\x1a\n" +
+	"\bdegraded\x18\x03 \x01(\bR\bdegraded\"N\n" +
+	"\fAuditRequest\x12\f\n" +
+	"\x01n\x18\x01 \x01(\x05R\x01n\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"Z\n" +
+	"\rAuditResponse\x12-\n" +
+	"\aentries\x18\x01 \x03(\v2\x13.weir.v1.AuditEntryR\aentries\x12\x1a\n" +
+	"\bdegraded\x18\x02 \x01(\bR\bdegraded\"\xca\x02\n" +
+	"\n" +
+	"AuditEntry\x12.\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x14\n" +
+	"\x05token\x18\x03 \x01(\tR\x05token\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\x12\x12\n" +
+	"\x04rule\x18\x05 \x01(\tR\x04rule\x12C\n" +
+	"\n" +
+	"attributes\x18\x06 \x03(\v2#.weir.v1.AuditEntry.AttributesEntryR\n" +
+	"attributes\x12\x16\n" +
+	"\x06before\x18\a \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\b \x01(\tR\x05after\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x0e\n" +
 	"\fRulesRequest\"\x90\x01\n" +
 	"\rRulesResponse\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
@@ -3692,7 +4695,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fRULE_KIND_LIMIT\x10\x01\x12\x15\n" +
 	"\x11RULE_KIND_TRIGGER\x10\x02\x12\x15\n" +
 	"\x11RULE_KIND_COUNTER\x10\x03\x12\x15\n" +
-	"\x11RULE_KIND_VERDICT\x10\x042\xee\x06\n" +
+	"\x11RULE_KIND_VERDICT\x10\x042\xc4\t\n" +
 	"\vWeirService\x123\n" +
 	"\x04Take\x12\x14.weir.v1.TakeRequest\x1a\x15.weir.v1.TakeResponse\x126\n" +
 	"\x05Check\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x129\n" +
@@ -3707,8 +4710,13 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05Usage\x12\x15.weir.v1.UsageRequest\x1a\x16.weir.v1.UsageResponse\x129\n" +
 	"\x06Forget\x12\x16.weir.v1.ForgetRequest\x1a\x17.weir.v1.ForgetResponse\x120\n" +
 	"\x03Top\x12\x13.weir.v1.TopRequest\x1a\x14.weir.v1.TopResponse\x12<\n" +
-	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x126\n" +
-	"\x05Rules\x12\x15.weir.v1.RulesRequest\x1a\x16.weir.v1.RulesResponseB+Z)github.com/weirhq/weir/api/weir/v1;weirv1b\x06proto3"
+	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x12;\n" +
+	"\x06Events\x12\x16.weir.v1.EventsRequest\x1a\x17.weir.v1.EventsResponse0\x01\x126\n" +
+	"\x05Rules\x12\x15.weir.v1.RulesRequest\x1a\x16.weir.v1.RulesResponse\x12H\n" +
+	"\vSetOverride\x12\x1b.weir.v1.SetOverrideRequest\x1a\x1c.weir.v1.SetOverrideResponse\x12Q\n" +
+	"\x0eRemoveOverride\x12\x1e.weir.v1.RemoveOverrideRequest\x1a\x1f.weir.v1.RemoveOverrideResponse\x12B\n" +
+	"\tOverrides\x12\x19.weir.v1.OverridesRequest\x1a\x1a.weir.v1.OverridesResponse\x126\n" +
+	"\x05Audit\x12\x15.weir.v1.AuditRequest\x1a\x16.weir.v1.AuditResponseB+Z)github.com/weirhq/weir/api/weir/v1;weirv1b\x06proto3"
 
 var (
 	file_weir_v1_weir_proto_rawDescOnce sync.Once
@@ -3723,176 +4731,217 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_weir_v1_weir_proto_goTypes = []any{
-	(Verb)(0),                     // 0: weir.v1.Verb
-	(RuleKind)(0),                 // 1: weir.v1.RuleKind
-	(*TakeRequest)(nil),           // 2: weir.v1.TakeRequest
-	(*CheckRequest)(nil),          // 3: weir.v1.CheckRequest
-	(*RecordRequest)(nil),         // 4: weir.v1.RecordRequest
-	(*RefundRequest)(nil),         // 5: weir.v1.RefundRequest
-	(*SettleRequest)(nil),         // 6: weir.v1.SettleRequest
-	(*CancelRequest)(nil),         // 7: weir.v1.CancelRequest
-	(*RenewRequest)(nil),          // 8: weir.v1.RenewRequest
-	(*Request)(nil),               // 9: weir.v1.Request
-	(*TakeResponse)(nil),          // 10: weir.v1.TakeResponse
-	(*CheckResponse)(nil),         // 11: weir.v1.CheckResponse
-	(*RecordResponse)(nil),        // 12: weir.v1.RecordResponse
-	(*RefundResponse)(nil),        // 13: weir.v1.RefundResponse
-	(*SettleResponse)(nil),        // 14: weir.v1.SettleResponse
-	(*CancelResponse)(nil),        // 15: weir.v1.CancelResponse
-	(*RenewResponse)(nil),         // 16: weir.v1.RenewResponse
-	(*Decision)(nil),              // 17: weir.v1.Decision
-	(*RuleUsage)(nil),             // 18: weir.v1.RuleUsage
-	(*BatchRequest)(nil),          // 19: weir.v1.BatchRequest
-	(*BatchResponse)(nil),         // 20: weir.v1.BatchResponse
-	(*Answer)(nil),                // 21: weir.v1.Answer
-	(*Problem)(nil),               // 22: weir.v1.Problem
-	(*DecideRequest)(nil),         // 23: weir.v1.DecideRequest
-	(*DecideResponse)(nil),        // 24: weir.v1.DecideResponse
-	(*ExplainRequest)(nil),        // 25: weir.v1.ExplainRequest
-	(*ExplainResponse)(nil),       // 26: weir.v1.ExplainResponse
-	(*RuleExplanation)(nil),       // 27: weir.v1.RuleExplanation
-	(*UsageRequest)(nil),          // 28: weir.v1.UsageRequest
-	(*UsageResponse)(nil),         // 29: weir.v1.UsageResponse
-	(*Cell)(nil),                  // 30: weir.v1.Cell
-	(*ForgetRequest)(nil),         // 31: weir.v1.ForgetRequest
-	(*ForgetResponse)(nil),        // 32: weir.v1.ForgetResponse
-	(*TopRequest)(nil),            // 33: weir.v1.TopRequest
-	(*TopResponse)(nil),           // 34: weir.v1.TopResponse
-	(*TopRule)(nil),               // 35: weir.v1.TopRule
-	(*TopList)(nil),               // 36: weir.v1.TopList
-	(*TopKey)(nil),                // 37: weir.v1.TopKey
-	(*DenialsRequest)(nil),        // 38: weir.v1.DenialsRequest
-	(*DenialsResponse)(nil),       // 39: weir.v1.DenialsResponse
-	(*Denial)(nil),                // 40: weir.v1.Denial
-	(*RulesRequest)(nil),          // 41: weir.v1.RulesRequest
-	(*RulesResponse)(nil),         // 42: weir.v1.RulesResponse
-	(*Rule)(nil),                  // 43: weir.v1.Rule
-	(*Quota)(nil),                 // 44: weir.v1.Quota
-	(*Ban)(nil),                   // 45: weir.v1.Ban
-	nil,                           // 46: weir.v1.TakeRequest.AttributesEntry
-	nil,                           // 47: weir.v1.CheckRequest.AttributesEntry
-	nil,                           // 48: weir.v1.RecordRequest.AttributesEntry
-	nil,                           // 49: weir.v1.RefundRequest.AttributesEntry
-	nil,                           // 50: weir.v1.SettleRequest.AttributesEntry
-	nil,                           // 51: weir.v1.CancelRequest.AttributesEntry
-	nil,                           // 52: weir.v1.RenewRequest.AttributesEntry
-	nil,                           // 53: weir.v1.Request.AttributesEntry
-	nil,                           // 54: weir.v1.ExplainRequest.AttributesEntry
-	nil,                           // 55: weir.v1.UsageRequest.AttributesEntry
-	nil,                           // 56: weir.v1.ForgetRequest.AttributesEntry
-	nil,                           // 57: weir.v1.DenialsRequest.AttributesEntry
-	nil,                           // 58: weir.v1.Rule.NetworksEntry
-	nil,                           // 59: weir.v1.Rule.FeedbackEntry
-	nil,                           // 60: weir.v1.Quota.CasesEntry
-	(*durationpb.Duration)(nil),   // 61: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 62: google.protobuf.Timestamp
+	(Verb)(0),                      // 0: weir.v1.Verb
+	(RuleKind)(0),                  // 1: weir.v1.RuleKind
+	(*TakeRequest)(nil),            // 2: weir.v1.TakeRequest
+	(*CheckRequest)(nil),           // 3: weir.v1.CheckRequest
+	(*RecordRequest)(nil),          // 4: weir.v1.RecordRequest
+	(*RefundRequest)(nil),          // 5: weir.v1.RefundRequest
+	(*SettleRequest)(nil),          // 6: weir.v1.SettleRequest
+	(*CancelRequest)(nil),          // 7: weir.v1.CancelRequest
+	(*RenewRequest)(nil),           // 8: weir.v1.RenewRequest
+	(*Request)(nil),                // 9: weir.v1.Request
+	(*TakeResponse)(nil),           // 10: weir.v1.TakeResponse
+	(*CheckResponse)(nil),          // 11: weir.v1.CheckResponse
+	(*RecordResponse)(nil),         // 12: weir.v1.RecordResponse
+	(*RefundResponse)(nil),         // 13: weir.v1.RefundResponse
+	(*SettleResponse)(nil),         // 14: weir.v1.SettleResponse
+	(*CancelResponse)(nil),         // 15: weir.v1.CancelResponse
+	(*RenewResponse)(nil),          // 16: weir.v1.RenewResponse
+	(*Decision)(nil),               // 17: weir.v1.Decision
+	(*RuleUsage)(nil),              // 18: weir.v1.RuleUsage
+	(*BatchRequest)(nil),           // 19: weir.v1.BatchRequest
+	(*BatchResponse)(nil),          // 20: weir.v1.BatchResponse
+	(*Answer)(nil),                 // 21: weir.v1.Answer
+	(*Problem)(nil),                // 22: weir.v1.Problem
+	(*DecideRequest)(nil),          // 23: weir.v1.DecideRequest
+	(*DecideResponse)(nil),         // 24: weir.v1.DecideResponse
+	(*ExplainRequest)(nil),         // 25: weir.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 26: weir.v1.ExplainResponse
+	(*RuleExplanation)(nil),        // 27: weir.v1.RuleExplanation
+	(*UsageRequest)(nil),           // 28: weir.v1.UsageRequest
+	(*UsageResponse)(nil),          // 29: weir.v1.UsageResponse
+	(*Cell)(nil),                   // 30: weir.v1.Cell
+	(*ForgetRequest)(nil),          // 31: weir.v1.ForgetRequest
+	(*ForgetResponse)(nil),         // 32: weir.v1.ForgetResponse
+	(*TopRequest)(nil),             // 33: weir.v1.TopRequest
+	(*TopResponse)(nil),            // 34: weir.v1.TopResponse
+	(*TopRule)(nil),                // 35: weir.v1.TopRule
+	(*TopList)(nil),                // 36: weir.v1.TopList
+	(*TopKey)(nil),                 // 37: weir.v1.TopKey
+	(*DenialsRequest)(nil),         // 38: weir.v1.DenialsRequest
+	(*DenialsResponse)(nil),        // 39: weir.v1.DenialsResponse
+	(*EventsRequest)(nil),          // 40: weir.v1.EventsRequest
+	(*EventsResponse)(nil),         // 41: weir.v1.EventsResponse
+	(*Denial)(nil),                 // 42: weir.v1.Denial
+	(*Override)(nil),               // 43: weir.v1.Override
+	(*SetOverrideRequest)(nil),     // 44: weir.v1.SetOverrideRequest
+	(*SetOverrideResponse)(nil),    // 45: weir.v1.SetOverrideResponse
+	(*RemoveOverrideRequest)(nil),  // 46: weir.v1.RemoveOverrideRequest
+	(*RemoveOverrideResponse)(nil), // 47: weir.v1.RemoveOverrideResponse
+	(*OverridesRequest)(nil),       // 48: weir.v1.OverridesRequest
+	(*OverridesResponse)(nil),      // 49: weir.v1.OverridesResponse
+	(*AuditRequest)(nil),           // 50: weir.v1.AuditRequest
+	(*AuditResponse)(nil),          // 51: weir.v1.AuditResponse
+	(*AuditEntry)(nil),             // 52: weir.v1.AuditEntry
+	(*RulesRequest)(nil),           // 53: weir.v1.RulesRequest
+	(*RulesResponse)(nil),          // 54: weir.v1.RulesResponse
+	(*Rule)(nil),                   // 55: weir.v1.Rule
+	(*Quota)(nil),                  // 56: weir.v1.Quota
+	(*Ban)(nil),                    // 57: weir.v1.Ban
+	nil,                            // 58: weir.v1.TakeRequest.AttributesEntry
+	nil,                            // 59: weir.v1.CheckRequest.AttributesEntry
+	nil,                            // 60: weir.v1.RecordRequest.AttributesEntry
+	nil,                            // 61: weir.v1.RefundRequest.AttributesEntry
+	nil,                            // 62: weir.v1.SettleRequest.AttributesEntry
+	nil,                            // 63: weir.v1.CancelRequest.AttributesEntry
+	nil,                            // 64: weir.v1.RenewRequest.AttributesEntry
+	nil,                            // 65: weir.v1.Request.AttributesEntry
+	nil,                            // 66: weir.v1.ExplainRequest.AttributesEntry
+	nil,                            // 67: weir.v1.UsageRequest.AttributesEntry
+	nil,                            // 68: weir.v1.ForgetRequest.AttributesEntry
+	nil,                            // 69: weir.v1.DenialsRequest.AttributesEntry
+	nil,                            // 70: weir.v1.Override.AttributesEntry
+	nil,                            // 71: weir.v1.RemoveOverrideRequest.AttributesEntry
+	nil,                            // 72: weir.v1.AuditEntry.AttributesEntry
+	nil,                            // 73: weir.v1.Rule.NetworksEntry
+	nil,                            // 74: weir.v1.Rule.FeedbackEntry
+	nil,                            // 75: weir.v1.Quota.CasesEntry
+	(*durationpb.Duration)(nil),    // 76: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 77: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	46, // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
-	47, // 1: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	48, // 2: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
-	49, // 3: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
-	50, // 4: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
-	51, // 5: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
-	52, // 6: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
-	53, // 7: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
-	0,  // 8: weir.v1.Request.verb:type_name -> weir.v1.Verb
-	17, // 9: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
-	17, // 10: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
-	17, // 11: weir.v1.RecordResponse.decision:type_name -> weir.v1.Decision
-	17, // 12: weir.v1.RefundResponse.decision:type_name -> weir.v1.Decision
-	17, // 13: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
-	17, // 14: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
-	17, // 15: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
-	61, // 16: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
-	18, // 17: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
-	61, // 18: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
-	1,  // 19: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
-	61, // 20: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
-	61, // 21: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
-	62, // 22: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
-	9,  // 23: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
-	21, // 24: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
-	17, // 25: weir.v1.Answer.decision:type_name -> weir.v1.Decision
-	22, // 26: weir.v1.Answer.problem:type_name -> weir.v1.Problem
-	61, // 27: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
-	9,  // 28: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
-	61, // 29: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
-	21, // 30: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
-	22, // 31: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
-	54, // 32: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
-	17, // 33: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
-	27, // 34: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
-	1,  // 35: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
-	18, // 36: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
-	55, // 37: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
-	18, // 38: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
-	30, // 39: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
-	62, // 40: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
-	61, // 41: weir.v1.Cell.length:type_name -> google.protobuf.Duration
-	56, // 42: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
-	35, // 43: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
-	1,  // 44: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
-	62, // 45: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
-	36, // 46: weir.v1.TopRule.used:type_name -> weir.v1.TopList
-	36, // 47: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
-	37, // 48: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
-	57, // 49: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
-	62, // 50: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
-	40, // 51: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
-	62, // 52: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
-	62, // 53: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
-	62, // 54: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
-	61, // 55: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
-	62, // 56: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
-	43, // 57: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
-	1,  // 58: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
-	58, // 59: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
-	44, // 60: weir.v1.Rule.limit:type_name -> weir.v1.Quota
-	61, // 61: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
-	45, // 62: weir.v1.Rule.ban:type_name -> weir.v1.Ban
-	59, // 63: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
-	60, // 64: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
-	61, // 65: weir.v1.Ban.for:type_name -> google.protobuf.Duration
-	61, // 66: weir.v1.Ban.most:type_name -> google.protobuf.Duration
-	61, // 67: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
-	2,  // 68: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
-	3,  // 69: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
-	4,  // 70: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
-	5,  // 71: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
-	6,  // 72: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
-	7,  // 73: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
-	8,  // 74: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
-	19, // 75: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
-	23, // 76: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
-	25, // 77: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
-	28, // 78: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
-	31, // 79: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
-	33, // 80: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
-	38, // 81: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
-	41, // 82: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
-	10, // 83: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
-	11, // 84: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
-	12, // 85: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
-	13, // 86: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
-	14, // 87: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
-	15, // 88: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
-	16, // 89: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
-	20, // 90: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
-	24, // 91: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
-	26, // 92: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
-	29, // 93: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
-	32, // 94: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
-	34, // 95: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
-	39, // 96: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
-	42, // 97: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
-	83, // [83:98] is the sub-list for method output_type
-	68, // [68:83] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	58,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
+	76,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
+	59,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	60,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
+	76,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
+	61,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
+	76,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
+	62,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
+	76,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
+	63,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
+	64,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
+	65,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
+	0,   // 12: weir.v1.Request.verb:type_name -> weir.v1.Verb
+	76,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
+	17,  // 14: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
+	17,  // 15: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
+	17,  // 16: weir.v1.RecordResponse.decision:type_name -> weir.v1.Decision
+	17,  // 17: weir.v1.RefundResponse.decision:type_name -> weir.v1.Decision
+	17,  // 18: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
+	17,  // 19: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
+	17,  // 20: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
+	76,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
+	18,  // 22: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
+	76,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
+	1,   // 24: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
+	76,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
+	76,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
+	77,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
+	9,   // 28: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
+	21,  // 29: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
+	17,  // 30: weir.v1.Answer.decision:type_name -> weir.v1.Decision
+	22,  // 31: weir.v1.Answer.problem:type_name -> weir.v1.Problem
+	76,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	9,   // 33: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
+	76,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
+	21,  // 35: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
+	22,  // 36: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
+	66,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
+	17,  // 38: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
+	27,  // 39: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
+	1,   // 40: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
+	18,  // 41: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
+	67,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
+	18,  // 43: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
+	30,  // 44: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
+	77,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
+	76,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
+	68,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
+	35,  // 48: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
+	1,   // 49: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
+	77,  // 50: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
+	36,  // 51: weir.v1.TopRule.used:type_name -> weir.v1.TopList
+	36,  // 52: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
+	37,  // 53: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
+	69,  // 54: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
+	77,  // 55: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
+	42,  // 56: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
+	77,  // 57: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
+	77,  // 58: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
+	77,  // 59: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
+	76,  // 60: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
+	70,  // 61: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
+	77,  // 62: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
+	77,  // 63: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
+	43,  // 64: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
+	43,  // 65: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
+	71,  // 66: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
+	43,  // 67: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
+	77,  // 68: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
+	52,  // 69: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
+	77,  // 70: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	72,  // 71: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
+	77,  // 72: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
+	55,  // 73: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
+	1,   // 74: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
+	73,  // 75: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
+	56,  // 76: weir.v1.Rule.limit:type_name -> weir.v1.Quota
+	76,  // 77: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
+	57,  // 78: weir.v1.Rule.ban:type_name -> weir.v1.Ban
+	74,  // 79: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
+	75,  // 80: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
+	76,  // 81: weir.v1.Ban.for:type_name -> google.protobuf.Duration
+	76,  // 82: weir.v1.Ban.most:type_name -> google.protobuf.Duration
+	76,  // 83: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
+	2,   // 84: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
+	3,   // 85: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
+	4,   // 86: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
+	5,   // 87: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
+	6,   // 88: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
+	7,   // 89: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
+	8,   // 90: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
+	19,  // 91: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
+	23,  // 92: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
+	25,  // 93: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
+	28,  // 94: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
+	31,  // 95: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
+	33,  // 96: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
+	38,  // 97: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
+	40,  // 98: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
+	53,  // 99: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
+	44,  // 100: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
+	46,  // 101: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
+	48,  // 102: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
+	50,  // 103: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
+	10,  // 104: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
+	11,  // 105: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
+	12,  // 106: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
+	13,  // 107: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
+	14,  // 108: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
+	15,  // 109: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
+	16,  // 110: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
+	20,  // 111: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
+	24,  // 112: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
+	26,  // 113: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
+	29,  // 114: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
+	32,  // 115: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
+	34,  // 116: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
+	39,  // 117: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
+	41,  // 118: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
+	54,  // 119: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
+	45,  // 120: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
+	47,  // 121: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
+	49,  // 122: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
+	51,  // 123: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
+	104, // [104:124] is the sub-list for method output_type
+	84,  // [84:104] is the sub-list for method input_type
+	84,  // [84:84] is the sub-list for extension type_name
+	84,  // [84:84] is the sub-list for extension extendee
+	0,   // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -3914,14 +4963,14 @@ func file_weir_v1_weir_proto_init() {
 		(*Answer_Problem)(nil),
 	}
 	file_weir_v1_weir_proto_msgTypes[23].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[42].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   59,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,21 +29,26 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	WeirService_Take_FullMethodName    = "/weir.v1.WeirService/Take"
-	WeirService_Check_FullMethodName   = "/weir.v1.WeirService/Check"
-	WeirService_Record_FullMethodName  = "/weir.v1.WeirService/Record"
-	WeirService_Refund_FullMethodName  = "/weir.v1.WeirService/Refund"
-	WeirService_Settle_FullMethodName  = "/weir.v1.WeirService/Settle"
-	WeirService_Cancel_FullMethodName  = "/weir.v1.WeirService/Cancel"
-	WeirService_Renew_FullMethodName   = "/weir.v1.WeirService/Renew"
-	WeirService_Batch_FullMethodName   = "/weir.v1.WeirService/Batch"
-	WeirService_Decide_FullMethodName  = "/weir.v1.WeirService/Decide"
-	WeirService_Explain_FullMethodName = "/weir.v1.WeirService/Explain"
-	WeirService_Usage_FullMethodName   = "/weir.v1.WeirService/Usage"
-	WeirService_Forget_FullMethodName  = "/weir.v1.WeirService/Forget"
-	WeirService_Top_FullMethodName     = "/weir.v1.WeirService/Top"
-	WeirService_Denials_FullMethodName = "/weir.v1.WeirService/Denials"
-	WeirService_Rules_FullMethodName   = "/weir.v1.WeirService/Rules"
+	WeirService_Take_FullMethodName           = "/weir.v1.WeirService/Take"
+	WeirService_Check_FullMethodName          = "/weir.v1.WeirService/Check"
+	WeirService_Record_FullMethodName         = "/weir.v1.WeirService/Record"
+	WeirService_Refund_FullMethodName         = "/weir.v1.WeirService/Refund"
+	WeirService_Settle_FullMethodName         = "/weir.v1.WeirService/Settle"
+	WeirService_Cancel_FullMethodName         = "/weir.v1.WeirService/Cancel"
+	WeirService_Renew_FullMethodName          = "/weir.v1.WeirService/Renew"
+	WeirService_Batch_FullMethodName          = "/weir.v1.WeirService/Batch"
+	WeirService_Decide_FullMethodName         = "/weir.v1.WeirService/Decide"
+	WeirService_Explain_FullMethodName        = "/weir.v1.WeirService/Explain"
+	WeirService_Usage_FullMethodName          = "/weir.v1.WeirService/Usage"
+	WeirService_Forget_FullMethodName         = "/weir.v1.WeirService/Forget"
+	WeirService_Top_FullMethodName            = "/weir.v1.WeirService/Top"
+	WeirService_Denials_FullMethodName        = "/weir.v1.WeirService/Denials"
+	WeirService_Events_FullMethodName         = "/weir.v1.WeirService/Events"
+	WeirService_Rules_FullMethodName          = "/weir.v1.WeirService/Rules"
+	WeirService_SetOverride_FullMethodName    = "/weir.v1.WeirService/SetOverride"
+	WeirService_RemoveOverride_FullMethodName = "/weir.v1.WeirService/RemoveOverride"
+	WeirService_Overrides_FullMethodName      = "/weir.v1.WeirService/Overrides"
+	WeirService_Audit_FullMethodName          = "/weir.v1.WeirService/Audit"
 )
 
 // WeirServiceClient is the client API for WeirService service.
@@ -84,8 +89,18 @@ type WeirServiceClient interface {
 	Top(ctx context.Context, in *TopRequest, opts ...grpc.CallOption) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
 	Denials(ctx context.Context, in *DenialsRequest, opts ...grpc.CallOption) (*DenialsResponse, error)
+	// Events sends events as they happen, until the caller or the service ends the stream.
+	Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EventsResponse], error)
 	// Rules shows the rules in force.
 	Rules(ctx context.Context, in *RulesRequest, opts ...grpc.CallOption) (*RulesResponse, error)
+	// SetOverride gives certain keys of a rule another limit, on all instances within a second.
+	SetOverride(ctx context.Context, in *SetOverrideRequest, opts ...grpc.CallOption) (*SetOverrideResponse, error)
+	// RemoveOverride makes the limit of the rule count again.
+	RemoveOverride(ctx context.Context, in *RemoveOverrideRequest, opts ...grpc.CallOption) (*RemoveOverrideResponse, error)
+	// Overrides lists what is overridden.
+	Overrides(ctx context.Context, in *OverridesRequest, opts ...grpc.CallOption) (*OverridesResponse, error)
+	// Audit shows who changed overrides, rules and counts.
+	Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditResponse, error)
 }
 
 type weirServiceClient struct {
@@ -239,10 +254,69 @@ func (c *weirServiceClient) Denials(ctx context.Context, in *DenialsRequest, opt
 	return out, nil
 }
 
+func (c *weirServiceClient) Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EventsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WeirService_ServiceDesc.Streams[1], WeirService_Events_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[EventsRequest, EventsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeirService_EventsClient = grpc.ServerStreamingClient[EventsResponse]
+
 func (c *weirServiceClient) Rules(ctx context.Context, in *RulesRequest, opts ...grpc.CallOption) (*RulesResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RulesResponse)
 	err := c.cc.Invoke(ctx, WeirService_Rules_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) SetOverride(ctx context.Context, in *SetOverrideRequest, opts ...grpc.CallOption) (*SetOverrideResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetOverrideResponse)
+	err := c.cc.Invoke(ctx, WeirService_SetOverride_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) RemoveOverride(ctx context.Context, in *RemoveOverrideRequest, opts ...grpc.CallOption) (*RemoveOverrideResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveOverrideResponse)
+	err := c.cc.Invoke(ctx, WeirService_RemoveOverride_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) Overrides(ctx context.Context, in *OverridesRequest, opts ...grpc.CallOption) (*OverridesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OverridesResponse)
+	err := c.cc.Invoke(ctx, WeirService_Overrides_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuditResponse)
+	err := c.cc.Invoke(ctx, WeirService_Audit_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -287,8 +361,18 @@ type WeirServiceServer interface {
 	Top(context.Context, *TopRequest) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
 	Denials(context.Context, *DenialsRequest) (*DenialsResponse, error)
+	// Events sends events as they happen, until the caller or the service ends the stream.
+	Events(*EventsRequest, grpc.ServerStreamingServer[EventsResponse]) error
 	// Rules shows the rules in force.
 	Rules(context.Context, *RulesRequest) (*RulesResponse, error)
+	// SetOverride gives certain keys of a rule another limit, on all instances within a second.
+	SetOverride(context.Context, *SetOverrideRequest) (*SetOverrideResponse, error)
+	// RemoveOverride makes the limit of the rule count again.
+	RemoveOverride(context.Context, *RemoveOverrideRequest) (*RemoveOverrideResponse, error)
+	// Overrides lists what is overridden.
+	Overrides(context.Context, *OverridesRequest) (*OverridesResponse, error)
+	// Audit shows who changed overrides, rules and counts.
+	Audit(context.Context, *AuditRequest) (*AuditResponse, error)
 	mustEmbedUnimplementedWeirServiceServer()
 }
 
@@ -341,8 +425,23 @@ func (UnimplementedWeirServiceServer) Top(context.Context, *TopRequest) (*TopRes
 func (UnimplementedWeirServiceServer) Denials(context.Context, *DenialsRequest) (*DenialsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Denials not implemented")
 }
+func (UnimplementedWeirServiceServer) Events(*EventsRequest, grpc.ServerStreamingServer[EventsResponse]) error {
+	return status.Error(codes.Unimplemented, "method Events not implemented")
+}
 func (UnimplementedWeirServiceServer) Rules(context.Context, *RulesRequest) (*RulesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Rules not implemented")
+}
+func (UnimplementedWeirServiceServer) SetOverride(context.Context, *SetOverrideRequest) (*SetOverrideResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetOverride not implemented")
+}
+func (UnimplementedWeirServiceServer) RemoveOverride(context.Context, *RemoveOverrideRequest) (*RemoveOverrideResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveOverride not implemented")
+}
+func (UnimplementedWeirServiceServer) Overrides(context.Context, *OverridesRequest) (*OverridesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Overrides not implemented")
+}
+func (UnimplementedWeirServiceServer) Audit(context.Context, *AuditRequest) (*AuditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Audit not implemented")
 }
 func (UnimplementedWeirServiceServer) mustEmbedUnimplementedWeirServiceServer() {}
 func (UnimplementedWeirServiceServer) testEmbeddedByValue()                     {}
@@ -606,6 +705,17 @@ func _WeirService_Denials_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WeirService_Events_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(EventsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WeirServiceServer).Events(m, &grpc.GenericServerStream[EventsRequest, EventsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeirService_EventsServer = grpc.ServerStreamingServer[EventsResponse]
+
 func _WeirService_Rules_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RulesRequest)
 	if err := dec(in); err != nil {
@@ -620,6 +730,78 @@ func _WeirService_Rules_Handler(srv interface{}, ctx context.Context, dec func(i
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(WeirServiceServer).Rules(ctx, req.(*RulesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_SetOverride_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetOverrideRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).SetOverride(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_SetOverride_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).SetOverride(ctx, req.(*SetOverrideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_RemoveOverride_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveOverrideRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).RemoveOverride(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_RemoveOverride_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).RemoveOverride(ctx, req.(*RemoveOverrideRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_Overrides_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OverridesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).Overrides(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_Overrides_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).Overrides(ctx, req.(*OverridesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_Audit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AuditRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).Audit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_Audit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).Audit(ctx, req.(*AuditRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -687,6 +869,22 @@ var WeirService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "Rules",
 			Handler:    _WeirService_Rules_Handler,
 		},
+		{
+			MethodName: "SetOverride",
+			Handler:    _WeirService_SetOverride_Handler,
+		},
+		{
+			MethodName: "RemoveOverride",
+			Handler:    _WeirService_RemoveOverride_Handler,
+		},
+		{
+			MethodName: "Overrides",
+			Handler:    _WeirService_Overrides_Handler,
+		},
+		{
+			MethodName: "Audit",
+			Handler:    _WeirService_Audit_Handler,
+		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
@@ -694,6 +892,11 @@ var WeirService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _WeirService_Decide_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Events",
+			Handler:       _WeirService_Events_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "weir/v1/weir.proto",

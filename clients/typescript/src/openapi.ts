@@ -267,6 +267,111 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/overrides": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** List the overrides, 1,000 at a time */
+        get: operations["overrides"];
+        /**
+         * Give certain keys of a rule another limit
+         * @description Takes the place of an override with the same attributes. It is in force on all instances within a second. Counts stay. Of
+         *     several overrides that concern a key, the one with the most attributes decides.
+         */
+        put: operations["setOverride"];
+        post?: never;
+        /** Remove an override */
+        delete: operations["removeOverride"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Show who changed what, the newest change first
+         * @description Has overrides, forgotten keys, loaded rules and refused ones, each with what was there before and after. The store
+         *     keeps the newest 10,000 of each namespace.
+         */
+        get: operations["audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/set": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set what a rule has counted for a key
+         * @description Makes `hits` the hits that count, to correct them. All of them are dated now, so in a sliding window they leave
+         *     together. Hits past the quota are no strike. A rule that counts distinct members or what is in flight, a key
+         *     with holds that are alive, and a banned key answer 400.
+         */
+        post: operations["setCount"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/unban": {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the ban of a key
+         * @description Ends the ban. Holds and strikes stay. What the key had counted before the ban was dropped when it began. A key
+         *     that is not banned stays as it is.
+         */
+        post: operations["liftBan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/rules": {
         parameters: {
             query?: never;
@@ -646,6 +751,11 @@ export interface components {
              * @description The end of the key's ban, while it is banned
              */
             banned_until?: string;
+            /**
+             * @description True if the quota is that of an override; otherwise missing
+             * @constant
+             */
+            override?: true;
         };
         /** @description The numbers of one rule in a decision */
         Usage: components["schemas"]["Numbers"] & {
@@ -751,6 +861,7 @@ export interface components {
                 key: string;
                 hits: number;
                 error?: components["schemas"]["KeyError"];
+                override?: components["schemas"]["ByOverride"];
             }[];
         };
         /** @description Takes that were denied; in shadow mode, takes that the rule would have denied */
@@ -764,6 +875,7 @@ export interface components {
                 key: string;
                 takes: number;
                 error?: components["schemas"]["KeyError"];
+                override?: components["schemas"]["ByOverride"];
             }[];
         };
         /** @description 1 if every decision was counted. Otherwise one of this many decisions was, and counts as this many. */
@@ -772,6 +884,11 @@ export interface components {
         ListError: number;
         /** @description The real number is at most this much lower; missing if the number is exact */
         KeyError: number;
+        /**
+         * @description True if the key's quota was that of an override when it was counted last; otherwise missing
+         * @constant
+         */
+        ByOverride: true;
         /** @description Denials of the last 24 hours, the newest one first */
         Denials: {
             denials: components["schemas"]["Denial"][];
@@ -824,7 +941,114 @@ export interface components {
              * @description The end of the key's ban
              */
             banned_until?: string;
+            /**
+             * @description True if the quota was that of an override; otherwise missing
+             * @constant
+             */
+            override?: true;
             retry_after: components["schemas"]["Wait"];
+        };
+        /** @description A key of a rule */
+        OneKey: {
+            /** @description The name of a rule that counts */
+            rule: string;
+            attributes?: components["schemas"]["Attributes"];
+        };
+        /** @description The count of a key */
+        SetCount: {
+            /** @description The name of a rule that counts */
+            rule: string;
+            attributes?: components["schemas"]["Attributes"];
+            hits: number;
+        };
+        CountSet: {
+            before: number;
+            /** @description At most what the window can remember */
+            used: number;
+        };
+        /** @description Another limit for certain keys */
+        SetOverride: {
+            /** @description The name of a limit on hits or sums */
+            rule: string;
+            /** @description Which keys, by some or all of the attributes in the rule's `per` */
+            attributes: components["schemas"]["Attributes"];
+            /** @description The hits that the limit admits; 0 denies */
+            limit: number;
+            /** @description The burst of a bucket; that of the rule if it is missing */
+            burst?: number;
+            /**
+             * Format: date-time
+             * @description When the override ends; never if it is missing
+             */
+            until?: string;
+            /** @description Why it was set, up to 256 bytes */
+            note?: string;
+        };
+        /** @description A limit of certain keys */
+        Override: {
+            rule: string;
+            /** @description As the keys have them, such as the network of an address */
+            attributes: {
+                [key: string]: string;
+            };
+            limit: number;
+            burst?: number;
+            /** Format: date-time */
+            until?: string;
+            note?: string;
+            /** @description The name of the token that set it; missing without authentication */
+            by?: string;
+            /**
+             * Format: date-time
+             * @description When it was set
+             */
+            set: string;
+            /**
+             * @description True if it has no effect, because the rule or an attribute is gone; otherwise missing
+             * @constant
+             */
+            idle?: true;
+        };
+        /** @description One page of overrides */
+        Overrides: {
+            overrides: components["schemas"]["Override"][];
+            /** @description What `after` needs for the next page; missing in the last one */
+            next?: string;
+            /**
+             * @description True if the store has not answered since the start, so that there may be others; otherwise missing
+             * @constant
+             */
+            degraded?: true;
+        };
+        /** @description Changes */
+        Audit: {
+            entries: {
+                /** Format: date-time */
+                time: string;
+                /**
+                 * @description What was done
+                 * @enum {string}
+                 */
+                action: "override-set" | "override-removed" | "forget" | "count-set" | "ban-lifted" | "rules-changed" | "rules-refused";
+                /** @description The name of the caller's token; missing without authentication, and if the service did it by itself */
+                token?: string;
+                /** @description The caller's address; missing if the service did it by itself */
+                address?: string;
+                rule?: string;
+                /** @description Those of the key */
+                attributes?: {
+                    [key: string]: string;
+                };
+                /** @description What was there before, if there was anything */
+                before?: Record<string, never>;
+                /** @description What is there now, if there is anything */
+                after?: Record<string, never>;
+            }[];
+            /**
+             * @description True if the store did not answer, so that these are changes of this instance; otherwise missing
+             * @constant
+             */
+            degraded?: true;
         };
         /** @description The rules in force, and where they came from */
         Rules: {
@@ -1653,6 +1877,245 @@ export interface operations {
             403: components["responses"]["Forbidden"];
             404: components["responses"]["NoRule"];
             405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["WrongTokens"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    overrides: {
+        parameters: {
+            query?: {
+                /** @description The name of a rule; those of all rules if it is missing */
+                rule?: string;
+                /** @description The `next` of the page before */
+                after?: string;
+            };
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The overrides of one page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overrides"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NoNamespace"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["WrongTokens"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setOverride: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetOverride"];
+            };
+        };
+        responses: {
+            /** @description The override, which the store has */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Override"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NoNamespace"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["BodyTooSlow"];
+            /** @description The override could meet another one with as many attributes in one key, or there are too many */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NotJSON"];
+            429: components["responses"]["WrongTokens"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    removeOverride: {
+        parameters: {
+            query: {
+                /** @description The name of the rule */
+                rule: string;
+                /** @description Each further parameter is an attribute of the override, `NAME=VALUE` */
+                attributes?: components["schemas"]["QueryAttributes"];
+            };
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Removed, or there was none */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NoNamespace"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["WrongTokens"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    audit: {
+        parameters: {
+            query?: {
+                /** @description How many changes */
+                n?: number;
+                /** @description The latest, as RFC 3339 states an instant */
+                until?: string;
+            };
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The changes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Audit"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NoNamespace"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["WrongTokens"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    setCount: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetCount"];
+            };
+        };
+        responses: {
+            /** @description What was counted before, and what is counted now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CountSet"];
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NoRule"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["BodyTooSlow"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NotJSON"];
+            429: components["responses"]["WrongTokens"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    liftBan: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OneKey"];
+            };
+        };
+        responses: {
+            /** @description The key is not banned */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NoRule"];
+            405: components["responses"]["MethodNotAllowed"];
+            408: components["responses"]["BodyTooSlow"];
+            413: components["responses"]["TooLarge"];
+            415: components["responses"]["NotJSON"];
             429: components["responses"]["WrongTokens"];
             503: components["responses"]["Unavailable"];
         };

@@ -215,6 +215,14 @@ type Holder struct {
 	Namespace string
 }
 
+// Token returns the name of the token of h. It is empty without authentication, where h is nil.
+func (h *Holder) Token() string {
+	if h == nil {
+		return ""
+	}
+	return h.Name
+}
+
 // attempt is what the last attempt to read some files has read.
 type attempt [sha256.Size]byte
 

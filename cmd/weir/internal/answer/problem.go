@@ -14,7 +14,9 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/overrides"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/export"
 	"github.com/weirhq/weir/internal/jsontext"
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
@@ -95,12 +97,17 @@ var statuses = []struct {
 	status int
 }{
 	{weir.ErrUnknownRule, http.StatusNotFound},
+	{export.ErrNotKept, http.StatusConflict},
+	{export.ErrNoList, http.StatusConflict},
+	{export.ErrNoLevel, http.StatusConflict},
 	{run.ErrLarge, http.StatusRequestEntityTooLarge},
 	{overrides.ErrMeets, http.StatusConflict},
 	{overrides.ErrFull, http.StatusConflict},
 	{namespace.ErrUnknown, http.StatusNotFound},
 	{namespace.ErrNoRules, http.StatusServiceUnavailable},
 	{store.ErrClosed, http.StatusServiceUnavailable},
+	{store.ErrConflict, http.StatusConflict},
+	{once.ErrFull, http.StatusTooManyRequests},
 	{context.Canceled, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 }
@@ -119,7 +126,8 @@ var refusals = map[access.Reason]int{
 // ProblemOf returns the answer to a request that ended in err: the [Problem] that err wraps, 401,
 // 403 or 429 for an [access.Refusal], 400 for a [fault.Fault], 413 for [run.ErrLarge], 503 for an
 // [access.Overload], an outage of the store or a cancelled request, 404 for an unknown rule or
-// namespace, 409 for an override that cannot be set, and otherwise 500.
+// namespace, 409 for an override that cannot be set or an idempotency key of another request, 429 for more keys
+// than are kept, and otherwise 500.
 func ProblemOf(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {

@@ -330,7 +330,7 @@ func (d *Description) body(t testing.TB, pointer string, x *Exchange) []string {
 		return []string{fmt.Sprintf("got content type %s, and the description has %d others", kind, len(content))}
 	}
 	var value any = x.Answer
-	if strings.HasSuffix(kind, "json") {
+	if strings.HasSuffix(kind, "json") && kind != "application/x-ndjson" {
 		if value, err = jsonschema.UnmarshalJSON(strings.NewReader(x.Answer)); err != nil {
 			return []string{err.Error()}
 		}

@@ -27,6 +27,8 @@ const (
 	OverrideSet     Action = "override-set"
 	OverrideRemoved Action = "override-removed"
 	Forget          Action = "forget"
+	CountSet        Action = "count-set"
+	BanLifted       Action = "ban-lifted"
 	RulesChanged    Action = "rules-changed"
 	RulesRefused    Action = "rules-refused" // a reload failed
 )

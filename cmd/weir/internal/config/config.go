@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/headers"
@@ -114,6 +115,11 @@ type Config struct {
 	// and of those that it denies most. 0 keeps none, and no recent denials.
 	TopKeys int
 
+	// Events is the number of recent events that are kept for streams; 0 keeps none. Webhooks is the path of
+	// a file with webhooks. Empty: there are none.
+	Events   int
+	Webhooks string
+
 	// NearLimit is the share of a quota, above 0 and below 1, from which on metrics
 	// count a key as near its limit.
 	NearLimit float64
@@ -161,6 +167,7 @@ func Default() Config {
 		Headers:   string(headers.Draft),
 		Watch:     true,
 		TopKeys:   1000,
+		Events:    events.DefaultKeep,
 		NearLimit: 0.8,
 		Resources: defaultResources(),
 		Envoy:     defaultEnvoy(),
@@ -211,6 +218,9 @@ func (c *Config) Validate() error {
 	f.notNegative("koala-timeout", c.KoalaTimeout)
 	f.notNegative("watch-every", c.WatchEvery)
 	f.topKeys(c.TopKeys)
+	if c.Events < 0 || c.Events > events.MaxKeep {
+		f.Addf("events", "%d: out of range 0 to %d", c.Events, events.MaxKeep)
+	}
 	f.metrics(c)
 	f.notNegative("drain-delay", c.DrainDelay)
 	f.notNegative("drain-timeout", c.DrainTimeout)

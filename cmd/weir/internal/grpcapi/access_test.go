@@ -53,7 +53,17 @@ func TestScopes(t *testing.T) {
 		"top":     {access.Read, func(ctx context.Context) error { _, err := c.Top(ctx, &weirv1.TopRequest{}); return err }},
 		"denials": {access.Read, func(ctx context.Context) error { _, err := c.Denials(ctx, &weirv1.DenialsRequest{}); return err }},
 		"rules":   {access.Read, func(ctx context.Context) error { _, err := c.Rules(ctx, &weirv1.RulesRequest{}); return err }},
-		"forget":  {access.Admin, func(ctx context.Context) error { _, err := c.Forget(ctx, &weirv1.ForgetRequest{}); return err }},
+		"set override": {access.Override, func(ctx context.Context) error {
+			_, err := c.SetOverride(ctx, &weirv1.SetOverrideRequest{})
+			return err
+		}},
+		"remove override": {access.Override, func(ctx context.Context) error {
+			_, err := c.RemoveOverride(ctx, &weirv1.RemoveOverrideRequest{})
+			return err
+		}},
+		"overrides": {access.Read, func(ctx context.Context) error { _, err := c.Overrides(ctx, &weirv1.OverridesRequest{}); return err }},
+		"audit":     {access.Admin, func(ctx context.Context) error { _, err := c.Audit(ctx, &weirv1.AuditRequest{}); return err }},
+		"forget":    {access.Admin, func(ctx context.Context) error { _, err := c.Forget(ctx, &weirv1.ForgetRequest{}); return err }},
 	} {
 		if got := status.Code(call.do(t.Context())); got != codes.Unauthenticated {
 			t.Errorf("%s without a token: got %v, want Unauthenticated", name, got)

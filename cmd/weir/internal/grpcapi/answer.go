@@ -18,7 +18,7 @@ import (
 func decisionOf(d *weir.Decision) *weirv1.Decision {
 	m := &weirv1.Decision{
 		Allowed: d.Allowed, Outcome: d.Outcome, Rule: d.Rule, RetryAfter: durationOf(d.RetryAfter), RetryRule: d.RetryRule,
-		Verdicts: d.Verdicts, Triggered: d.Triggered, Unmatched: d.Unmatched, Degraded: d.Degraded, DegradedReason: string(d.DegradedReason),
+		Verdicts: d.Verdicts, Triggered: d.Triggered, Unmatched: d.Unmatched, Replayed: d.Replayed, Degraded: d.Degraded, DegradedReason: string(d.DegradedReason),
 		Hold: durationOf(d.Hold), Receipt: d.Receipt.String(), Limits: make([]*weirv1.RuleUsage, len(d.Usages)),
 	}
 	for i := range d.Usages {
@@ -30,7 +30,7 @@ func decisionOf(d *weir.Decision) *weirv1.Decision {
 func usageOf(u *weir.Usage) *weirv1.RuleUsage {
 	m := &weirv1.RuleUsage{
 		Rule: u.Rule, Kind: kindOf(u.Kind), Key: u.Key, Shadow: u.Shadow, Allowed: u.Allowed, Hits: u.Hits, Used: u.Used,
-		Held: u.Held, Banned: u.Banned, Struck: u.Struck, Before: u.Before,
+		Held: u.Held, Banned: u.Banned, Struck: u.Struck, Before: u.Before, Override: u.Overridden,
 		RetryAfter: durationOf(u.RetryAfter), ResetAfter: durationOf(u.ResetAfter),
 	}
 	if u.Quota != window.Unlimited {

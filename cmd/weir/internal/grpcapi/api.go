@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/store"
@@ -18,6 +19,7 @@ const (
 // API answers calls of weir.v1. Make one with [New]. It is safe for concurrent use.
 type API struct {
 	namespaces *namespace.Set
+	hub        *events.Hub // or nil
 
 	// planning is a semaphore for large batches whose size is being computed, because their
 	// memory is not reserved yet. Its capacity is the number of CPUs, which is enough because
@@ -28,6 +30,12 @@ type API struct {
 // New returns the API of namespaces.
 func New(namespaces *namespace.Set) *API {
 	return &API{namespaces: namespaces, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
+}
+
+// WithEvents makes a send the events of hub, and returns a. It must be called before a is used.
+func (a *API) WithEvents(hub *events.Hub) *API {
+	a.hub = hub
+	return a
 }
 
 // Methods returns the methods of the service.
@@ -47,7 +55,12 @@ func (a *API) Methods() []grpcserver.Method {
 		{Name: "Forget", Need: access.Admin, Serve: grpcserver.Unary(a.forget)},
 		{Name: "Top", Need: access.Read, Serve: grpcserver.Unary(a.top)},
 		{Name: "Denials", Need: access.Read, Serve: grpcserver.Unary(a.denials)},
+		{Name: "Events", Need: access.Read, Serve: a.events, ServerStreams: true},
 		{Name: "Rules", Need: access.Read, Serve: grpcserver.Unary(a.rules)},
+		{Name: "SetOverride", Need: access.Override, Serve: grpcserver.Unary(a.setOverride)},
+		{Name: "RemoveOverride", Need: access.Override, Serve: grpcserver.Unary(a.removeOverride)},
+		{Name: "Overrides", Need: access.Read, Serve: grpcserver.Unary(a.overrides)},
+		{Name: "Audit", Need: access.Admin, Serve: grpcserver.Unary(a.audit)},
 	}
 }
 

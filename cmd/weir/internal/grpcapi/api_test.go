@@ -57,13 +57,19 @@ func engineOf(t *testing.T, rules string, counts store.Store, options ...weir.Op
 // serve serves the namespaces until the test ends.
 func serve(t *testing.T, c grpcserver.Config, spaces *namespace.Set) (*grpcserver.Server, weirv1.WeirServiceClient) {
 	t.Helper()
+	return serveAPI(t, c, grpcapi.New(spaces))
+}
+
+// serveAPI serves an API until the test ends.
+func serveAPI(t *testing.T, c grpcserver.Config, api *grpcapi.API) (*grpcserver.Server, weirv1.WeirServiceClient) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "socket")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := grpcserver.New(c)
-	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces).Methods())
+	s.Add(grpcapi.Service, grpcapi.File, api.Methods())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -192,11 +192,11 @@ func (g *group) message() *weirv1.DecideResponse {
 }
 
 // run decides items. admit admits the memory of all their answers, before the first is counted.
-func (a *API) run(ctx context.Context, ns *namespace.Namespace, items []weir.Item, admit func(run.Size) error) (err error) {
+func (a *API) run(ctx context.Context, ns *namespace.Namespace, caller *access.Holder, items []weir.Item, admit func(run.Size) error) (err error) {
 	if len(items) == 0 {
 		return nil
 	}
-	o := run.Options{MaxSize: ns.MaxAnswer(), Admit: admit}
+	o := run.Options{Caller: caller.Token(), MaxSize: ns.MaxAnswer(), Admit: admit}
 	if len(items) > fewRequests {
 		a.planning <- struct{}{}
 		planned := sync.OnceFunc(func() { <-a.planning })
@@ -227,7 +227,7 @@ func (a *API) batch(c *grpcserver.Call) error {
 		return err
 	}
 	items := g.admitted(c.Caller, make([]weir.Item, 0, len(g.asks)))
-	err = a.run(c.Context(), ns, items, g.memory.admit)
+	err = a.run(c.Context(), ns, c.Caller, items, g.memory.admit)
 	c.End()
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (a *API) forget(ctx context.Context, c *grpcserver.Call, in *weirv1.ForgetR
 	if err != nil {
 		return nil, err
 	}
-	if err := ns.Engine().Forget(ctx, in.GetRule(), attrs); err != nil {
+	if err := ns.Forget(ctx, callerOf(ctx, c), in.GetRule(), attrs); err != nil {
 		return nil, err
 	}
 	return &weirv1.ForgetResponse{}, nil
@@ -165,7 +165,7 @@ func listOf(l *top.List) *weirv1.TopList {
 	out := &weirv1.TopList{Total: l.Total, Sample: l.Sample, Error: l.Error}
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		out.Keys = append(out.Keys, &weirv1.TopKey{Key: e.Key, Count: e.Count, Error: e.Error})
+		out.Keys = append(out.Keys, &weirv1.TopKey{Key: e.Key, Count: e.Count, Error: e.Error, Override: e.Override})
 	}
 	return out
 }
@@ -200,7 +200,7 @@ func (a *API) denials(ctx context.Context, c *grpcserver.Call, in *weirv1.Denial
 		d := &found.List[i]
 		x := &weirv1.Denial{
 			Time: timestamppb.New(d.Time), Rule: d.Rule, Key: d.Key, Reason: string(d.Reason), Outcome: d.Outcome, Shadow: d.Shadow,
-			Hits: d.Hits, Used: d.Used, Quota: d.Quota, RetryAfter: durationOf(d.RetryAfter), DegradedReason: string(d.Cause),
+			Hits: d.Hits, Used: d.Used, Quota: d.Quota, RetryAfter: durationOf(d.RetryAfter), DegradedReason: string(d.Cause), Override: d.Override,
 		}
 		if !d.BannedUntil.IsZero() {
 			x.BannedUntil = timestamppb.New(d.BannedUntil)

@@ -6,6 +6,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/store"
 )
@@ -36,6 +37,11 @@ func readAsk(in *weirv1.Request, verb store.Verb) ask {
 	r.Hits, r.Feedback, r.Final = in.GetHits(), in.Feedback, in.Final
 	if len(r.Feedback) > sizes.Text {
 		a.wrong("feedback", "has %d bytes, more than %d", len(r.Feedback), sizes.Text)
+	}
+	if r.IdempotencyKey = in.IdempotencyKey; in.IdempotencyFor != nil {
+		if r.IdempotencyFor = in.IdempotencyFor.AsDuration(); r.IdempotencyFor <= 0 || !in.IdempotencyFor.IsValid() {
+			a.wrong("idempotency_for", "want more than 0 and at most %v", once.Most)
+		}
 	}
 	if in.Receipt != "" {
 		if r.Receipt, err = receipt.Parse(in.Receipt); err != nil {
@@ -83,6 +89,7 @@ func (a *ask) complete(given bool) {
 		a.wrong("hits", "is 0, which counts nothing; leave it out with feedback")
 	default:
 		a.verb = store.Check
+		r.IdempotencyKey, r.IdempotencyFor = "", 0 // it counts nothing, again or not
 	}
 }
 

@@ -182,7 +182,7 @@ func (s *stream) decide() error {
 		}
 	}
 	s.items, s.memory = items, memory{Reservation: s.call.Reservation()}
-	err = s.api.run(s.call.Context(), ns, items, s.memory.admit)
+	err = s.api.run(s.call.Context(), ns, s.call.Caller, items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
 		return s.oneByOne(ns)
 	}
@@ -204,7 +204,7 @@ func (s *stream) oneByOne(ns *namespace.Namespace) error {
 			continue
 		}
 		items = g.given(items)
-		g.err = s.api.run(s.call.Context(), ns, g.items, s.memory.admit)
+		g.err = s.api.run(s.call.Context(), ns, s.call.Caller, g.items, s.memory.admit)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
@@ -33,6 +34,7 @@ var code = map[int]codes.Code{
 	http.StatusUnauthorized:          codes.Unauthenticated,
 	http.StatusForbidden:             codes.PermissionDenied,
 	http.StatusNotFound:              codes.NotFound,
+	http.StatusConflict:              codes.FailedPrecondition,
 	http.StatusRequestTimeout:        codes.DeadlineExceeded,
 	http.StatusRequestEntityTooLarge: codes.ResourceExhausted,
 	http.StatusTooManyRequests:       codes.ResourceExhausted,
@@ -56,6 +58,8 @@ var reasons = []struct {
 	{run.ErrLarge, weirv1.ErrorReason_TOO_LARGE.String()},
 	{namespace.ErrUnknown, weirv1.ErrorReason_UNKNOWN_NAMESPACE.String()},
 	{namespace.ErrNoRules, weirv1.ErrorReason_NO_RULES.String()},
+	{store.ErrConflict, weirv1.ErrorReason_IDEMPOTENCY_CONFLICT.String()},
+	{once.ErrFull, weirv1.ErrorReason_IDEMPOTENCY_FULL.String()},
 	{store.ErrClosed, weirv1.ErrorReason_CLOSED.String()},
 	{ErrStopping, weirv1.ErrorReason_STOPPING.String()},
 }

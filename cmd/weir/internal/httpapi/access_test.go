@@ -35,8 +35,12 @@ var scopes = map[string]access.Scope{
 	"GET /v1/overrides":    access.Read,
 	"PUT /v1/overrides":    access.Override,
 	"DELETE /v1/overrides": access.Override,
+	"GET /v1/events":       access.Read,
 	"GET /v1/audit":        access.Admin,
+	"POST /v1/set":         access.Admin,
+	"POST /v1/unban":       access.Admin,
 	"DELETE /v1/usage":     access.Admin,
+	"GET /v1/export":       access.Read,
 
 	"GET /v1/openapi.yaml": access.None,
 }

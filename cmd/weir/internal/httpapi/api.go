@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/api"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/clientaddr"
@@ -38,6 +39,7 @@ type API struct {
 	planning chan struct{}
 	routes   map[string]methods
 	others   map[string]http.HandlerFunc
+	events   *events.Hub // or nil
 }
 
 // handler answers one call, or returns the error that is the answer.
@@ -69,13 +71,16 @@ type Config struct {
 	// Headers is how gate calls state the limits of a decision.
 	Headers headers.Format
 
+	// Events delivers events. Nil: there are none.
+	Events *events.Hub
+
 	// Others serve further paths, such as /healthz. They authenticate their callers if need be.
 	Others map[string]http.HandlerFunc
 }
 
 // New returns the API of namespaces.
 func New(namespaces *namespace.Set, c Config) *API {
-	a := &API{namespaces: namespaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others}
+	a := &API{namespaces: namespaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others, events: c.Events}
 	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
@@ -94,8 +99,12 @@ func New(namespaces *namespace.Set, c Config) *API {
 		"/v1/overrides": {
 			http.MethodGet: {access.Read, a.overrides}, http.MethodPut: {access.Override, a.setOverride}, http.MethodDelete: {access.Override, a.removeOverride},
 		},
-		"/v1/audit": {http.MethodGet: {access.Admin, a.audit}},
-		"/v1/gate":  {"": {access.Decide, a.gate}},
+		"/v1/events": {http.MethodGet: {access.Read, a.stream}},
+		"/v1/set":    {http.MethodPost: {access.Admin, a.setCount}},
+		"/v1/unban":  {http.MethodPost: {access.Admin, a.liftBan}},
+		"/v1/audit":  {http.MethodGet: {access.Admin, a.audit}},
+		"/v1/export": {http.MethodGet: {access.Read, a.export}},
+		"/v1/gate":   {"": {access.Decide, a.gate}},
 
 		"/v1/openapi.yaml": {http.MethodGet: {access.None, describe}},
 	}

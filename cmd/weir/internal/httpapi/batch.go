@@ -45,7 +45,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	a.planning <- struct{}{}
 	planned := sync.OnceFunc(func() { <-a.planning })
 	defer planned()
-	_, err := x.namespace.Engine().Run(r.Context(), items, run.Options{MaxSize: x.namespace.MaxAnswer(), Admit: func(s run.Size) error {
+	_, err := x.namespace.Engine().Run(r.Context(), items, run.Options{Caller: x.caller.Token(), MaxSize: x.namespace.MaxAnswer(), Admit: func(s run.Size) error {
 		planned()
 		if err := x.checkEscapes(s); err != nil {
 			return err

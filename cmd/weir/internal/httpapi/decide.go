@@ -19,7 +19,7 @@ func (a *API) decide(verb store.Verb) handler {
 		if f := x.scan.decode(x.body, verb, &x.item[0]); f != nil {
 			return f
 		}
-		if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], run.Options{MaxSize: x.namespace.MaxAnswer(), Admit: x.admit}); err != nil {
+		if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], run.Options{Caller: x.caller.Token(), MaxSize: x.namespace.MaxAnswer(), Admit: x.admit}); err != nil {
 			return err
 		}
 		x.out = appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision)

@@ -52,6 +52,9 @@ func appendDecision(b []byte, verb store.Verb, d *weir.Decision) []byte {
 	if d.Unmatched {
 		b = append(b, `,"unmatched":true`...)
 	}
+	if d.Replayed {
+		b = append(b, `,"replayed":true`...)
+	}
 	if d.Degraded {
 		b = jsontext.AppendText(append(b, `,"degraded":true,"degraded_reason":`...), string(d.DegradedReason))
 	}

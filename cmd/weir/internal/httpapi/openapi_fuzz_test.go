@@ -32,6 +32,10 @@ func FuzzDescribed(f *testing.F) {
 		`{"attributes":{},"verb":"take"}`,
 		`{"attributes":{` + manyAttributes(65) + `}}`,
 		`{"attributes":{"a":"` + strings.Repeat("x", 1025) + `"}}`,
+		`{"attributes":{},"idempotency_key":"k","idempotency_for":60}`,
+		`{"attributes":{},"idempotency_key":"","hits":0}`,
+		`{"attributes":{},"idempotency_for":86401,"idempotency_key":"k"}`,
+		`{"requests":[{"attributes":{},"verb":"check","idempotency_key":"k"}]}`,
 		`[]`,
 	} {
 		for path := range bodies {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/apitest"
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	registers "github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -190,6 +192,19 @@ func TestOpenAPIStatuses(t *testing.T) {
 		if !gate {
 			send(403, plain, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
 		}
+		if e.Method == http.MethodPost && d.Has(e.Method, path, 409) {
+			with := func(attributes string) func(*http.Request) {
+				body := strings.Replace(e.Body, "{", `{"idempotency_key":"k","idempotency_for":60,`, 1)
+				body = strings.Replace(body, `"attributes":{`, `"attributes":{`+attributes, 1)
+				return func(r *http.Request) {
+					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+				}
+			}
+			once := described(t, d, httpapi.Config{})
+			send(200, once, with(""))
+			send(200, once, with(""))
+			send(409, once, with(`"other":1,`))
+		}
 		if d.Has(e.Method, path, 500) {
 			send(500, failing, nil)
 		}
@@ -206,7 +221,17 @@ func TestOpenAPIStatuses(t *testing.T) {
 	for range 6 {
 		d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/gate?action=post&user=cat", nil))
 	}
+	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=page-views", nil))
+	d.Serve(t, plain, httptest.NewRequest(http.MethodGet, "/v1/export?rule=llm-tokens&format=csv", nil))
 	d.Serve(t, plain, httptest.NewRequest(http.MethodDelete, "/v1/usage?rule=page-views&page=/new", nil))
+	hub := events.New(events.Config{Keep: 10, Near: 0.8, Log: slog.New(slog.DiscardHandler)})
+	hub.EndStreams()
+	ended := described(t, d, httpapi.Config{Events: hub})
+	d.Serve(t, ended, httptest.NewRequest(http.MethodGet, "/v1/events", nil)) // 503
+	hub = events.New(events.Config{Keep: 10, Near: 0.8, Log: slog.New(slog.DiscardHandler)})
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	d.Serve(t, described(t, d, httpapi.Config{Events: hub}), httptest.NewRequestWithContext(gone, http.MethodGet, "/v1/events?kind=denied,ban&rule=a&key=b", nil))
 	replay(t, d, described(t, d, httpapi.Config{}), "")
 	pairs, _ := scripttest.NewEngine(t, "rules: [{name: pairs, per: [a, b], limit: 1, window: 1h}]", func() window.Instant { return 0 })
 	two := httpapi.New(namespace.NewSet(keeping(namespace.New(namespace.Default, pairs, 0, nil), time.Now)), httpapi.Config{})

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -57,11 +59,17 @@ func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (
 		case name == "receipt" && (m.ends || batch):
 			again, m.receipt = m.receipt > 0, s.pos
 			r.Receipt, f = s.receipt()
+		case name == "idempotency_key" && m.once(verb):
+			again, m.key = m.key > 0, s.pos
+			r.IdempotencyKey, f = s.idempotencyKey()
+		case name == "idempotency_for" && m.once(verb):
+			again, m.keep = m.keep > 0, s.pos
+			r.IdempotencyFor, f = s.idempotencyFor()
 		case name == "verb" && batch:
 			again, m.verb = m.verb, true
 			p.named, f = s.verb()
 		default:
-			f = s.fault(at, "%s", m.unknown())
+			f = s.fault(at, "%s", m.unknown(verb))
 		}
 		if f == nil && again {
 			f = s.twice(at)
@@ -76,6 +84,7 @@ func (s *scanner) request(attrs []weir.Attribute, verb store.Verb, batch bool) (
 		r.Hits, r.Feedback = 0, "" // the amount that is held
 	case r.Hits == 0:
 		p.verb = store.Check
+		r.IdempotencyKey, r.IdempotencyFor = "", 0 // it counts nothing, again or not
 	}
 	p.to = len(attrs)
 	return p, attrs, f
@@ -86,18 +95,29 @@ type members struct {
 	batch, ends      bool // whether it is in a batch, or about the holds of a take
 	attributes, verb bool
 
-	hits, feedback, receipt int // where the value begins; 0: missing
+	hits, feedback, receipt, key, keep int // where the value begins; 0: missing
+}
+
+// once reports whether a request for verb, or of a batch, can have an idempotency key.
+func (m *members) once(verb store.Verb) bool { return m.batch || canBeOnce(verb) }
+
+func canBeOnce(verb store.Verb) bool {
+	return verb == store.Take || verb == store.Record || verb == store.Refund || verb == store.Settle
 }
 
 // unknown returns the fault of another member.
-func (m *members) unknown() string {
+func (m *members) unknown(verb store.Verb) string {
 	switch {
 	case m.batch:
-		return "is unknown; a request in a batch has attributes, hits, feedback, verb and receipt"
+		return "is unknown; a request in a batch has attributes, hits, feedback, verb, receipt, idempotency_key and idempotency_for"
+	case verb == store.Settle:
+		return "is unknown; want receipt, attributes, hits, idempotency_key and idempotency_for"
 	case m.ends:
 		return "is unknown; want receipt, attributes and hits"
+	case verb == store.Check:
+		return "is unknown; a check has attributes, hits and feedback"
 	}
-	return "is unknown; a request has attributes, hits and feedback"
+	return "is unknown; a request has attributes, hits, feedback, idempotency_key and idempotency_for"
 }
 
 // checkMembers returns the fault of members that do not go together in p, whose
@@ -113,6 +133,10 @@ func (s *scanner) checkMembers(p *part, m *members, start int) *fault.Fault {
 		return s.fault(m.receipt, "is for settle, cancel and renew").In("receipt")
 	case hits == 0 && ends:
 		return s.fault(m.hits, "is 0; use cancel to give back what was held").In("hits")
+	case m.key > 0 && !canBeOnce(p.named):
+		return s.fault(m.key, "is for take, record, refund and settle").In("idempotency_key")
+	case m.keep > 0 && m.key == 0:
+		return s.fault(m.keep, "is without idempotency_key").In("idempotency_for")
 	case hits == 0 && m.feedback > 0:
 		return s.fault(m.hits, "is 0, which counts nothing; leave it out with feedback").In("hits")
 	}
@@ -193,6 +217,42 @@ func (s *scanner) feedback() (string, *fault.Fault) {
 		return "", s.fault(at, "has %d bytes, more than %d", len(name), sizes.Text)
 	}
 	return name, nil
+}
+
+// idempotencyKey reads an idempotency key.
+func (s *scanner) idempotencyKey() (string, *fault.Fault) {
+	if s.peek() != '"' {
+		return "", s.unexpected("a key in quotes")
+	}
+	at := s.pos
+	key, f := s.string()
+	switch {
+	case f != nil:
+		return "", f
+	case key == "":
+		return "", s.fault(at, "is empty; leave it out, or send a random one")
+	case len(key) > once.MaxKey:
+		return "", s.fault(at, "has %d bytes, more than %d", len(key), once.MaxKey)
+	}
+	return key, nil
+}
+
+// idempotencyFor reads for how many seconds the answer is kept.
+func (s *scanner) idempotencyFor() (time.Duration, *fault.Fault) {
+	at := s.pos
+	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
+		return 0, s.unexpected("a number of seconds")
+	}
+	text, f := s.number()
+	if f != nil {
+		return 0, f
+	}
+	const most = int64(once.Most / time.Second)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > most {
+		return 0, s.fault(at, "is %.20s; want whole seconds from 1 to %d", text, most)
+	}
+	return time.Duration(n) * time.Second, nil
 }
 
 // receipt reads the receipt of a take.

@@ -66,6 +66,9 @@ func appendTop(b []byte, counts string, l *top.List) []byte {
 		if e.Error > 0 {
 			b = strconv.AppendInt(append(b, `,"error":`...), e.Error, 10)
 		}
+		if e.Override {
+			b = append(b, `,"override":true`...)
+		}
 		b = append(b, '}')
 	}
 	return append(b, ']', '}')

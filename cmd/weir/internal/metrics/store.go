@@ -65,6 +65,40 @@ func (m *Metrics) WatchDenials(dropped func() int64) {
 		func(n int64) float64 { return float64(n) }))
 }
 
+// WatchEvents exports the number of events that were dropped.
+func (m *Metrics) WatchEvents(dropped func() int64) {
+	watch(m, dropped, number("weir_events_dropped_total",
+		"Events that were dropped because there were too many, or because a webhook did not accept them for a day.",
+		func(n int64) float64 { return float64(n) }))
+}
+
+// WebhookStats are the numbers of a webhook.
+type WebhookStats struct {
+	Name              string
+	Delivered, Failed int64 // calls
+	Waiting           int   // events
+}
+
+// WatchWebhooks exports the numbers of webhooks.
+func (m *Metrics) WatchWebhooks(read func() []WebhookStats) {
+	watch(m, read, row[[]WebhookStats]{
+		"weir_webhook_calls_total", "Calls of webhooks by this instance.", []string{"webhook", "result"},
+		func(all []WebhookStats, send send) {
+			for _, w := range all {
+				send(float64(w.Delivered), w.Name, "success")
+				send(float64(w.Failed), w.Name, "failure")
+			}
+		},
+	}, row[[]WebhookStats]{
+		"weir_webhook_waiting", "Events that wait for a webhook, of all instances on the store.", []string{"webhook"},
+		func(all []WebhookStats, send send) {
+			for _, w := range all {
+				send(float64(w.Waiting), w.Name)
+			}
+		},
+	})
+}
+
 // ofRule has the labels of a rule.
 type ofRule struct{ namespace, rule string }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -107,16 +108,45 @@ func mapOf(attributes []weir.Attribute) map[string]string {
 
 // Forget drops what a rule has counted for a key, for a caller.
 func (n *Namespace) Forget(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
-	if n.Kept().Audit == nil {
+	return n.change(ctx, audit.Entry{Action: audit.Forget, By: by, Rule: rule, Attributes: mapOf(attributes)}, attributes, func() error {
 		return n.engine.Forget(ctx, rule, attributes)
-	}
-	e := audit.Entry{Action: audit.Forget, By: by, Rule: rule, Attributes: mapOf(attributes)}
-	if u, err := n.engine.Usage(ctx, rule, attributes); err == nil {
-		e.Before = append(strconv.AppendInt([]byte(`{"used":`), u.Used, 10), '}')
-	}
-	err := n.engine.Forget(ctx, rule, attributes)
+	})
+}
+
+// SetCount makes hits the number of hits that a rule counts for a key, for a caller. It returns
+// what was counted before, and what is counted now.
+func (n *Namespace) SetCount(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute, hits int64) (before, used int64, err error) {
+	r, err := n.engine.Set(ctx, rule, attributes, hits)
 	if err == nil {
-		n.kept.Audit.Add(n.name, e)
+		n.Kept().Audit.Add(n.name, audit.Entry{
+			Action: audit.CountSet, By: by, Rule: rule, Attributes: mapOf(attributes), Before: usedJSON(r.Before), After: usedJSON(r.Used),
+		})
+	}
+	return r.Before, r.Used, err
+}
+
+// LiftBan ends the ban of a key, for a caller.
+func (n *Namespace) LiftBan(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
+	return n.change(ctx, audit.Entry{Action: audit.BanLifted, By: by, Rule: rule, Attributes: mapOf(attributes)}, attributes, func() error {
+		return n.engine.Unban(ctx, rule, attributes)
+	})
+}
+
+// change runs do, which changes a key, and records e, with what the key had before.
+func (n *Namespace) change(ctx context.Context, e audit.Entry, attributes []weir.Attribute, do func() error) error {
+	if n.Kept().Audit != nil {
+		if u, err := n.engine.Usage(ctx, e.Rule, attributes); err == nil {
+			e.Before = usedJSON(u.Used)
+			if u.Banned {
+				e.Before = append(u.BannedUntil.Time().UTC().AppendFormat([]byte(`{"banned_until":"`), time.RFC3339Nano), `"}`...)
+			}
+		}
+	}
+	err := do()
+	if err == nil {
+		n.Kept().Audit.Add(n.name, e)
 	}
 	return err
 }
+
+func usedJSON(used int64) []byte { return append(strconv.AppendInt([]byte(`{"used":`), used, 10), '}') }

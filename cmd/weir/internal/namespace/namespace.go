@@ -31,6 +31,8 @@ type Namespace struct {
 	kept   *Kept // or nil
 	source atomic.Pointer[Source]
 	gone   atomic.Bool
+
+	exporting atomic.Bool
 }
 
 // Source describes the source of the rules in force.
@@ -58,6 +60,15 @@ func (n *Namespace) Engine() *weir.Engine { return n.engine }
 
 // MaxAnswer returns the maximum size of an answer about decisions, in bytes, or 0.
 func (n *Namespace) MaxAnswer() int64 { return n.most }
+
+// BeginExport begins an export of keys, unless one is under way already. The caller calls end
+// when it is done.
+func (n *Namespace) BeginExport() (end func(), ok bool) {
+	if !n.exporting.CompareAndSwap(false, true) {
+		return nil, false
+	}
+	return func() { n.exporting.Store(false) }, true
+}
 
 // Tops returns what collects the decisions of n, or nil.
 func (n *Namespace) Tops() *top.Collector { return n.tops }

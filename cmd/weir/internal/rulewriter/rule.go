@@ -47,6 +47,7 @@ func (w *writer) ruleTable(r *rule.Rule) (t table) {
 	t.add(r.OnOutage != rule.OutageLocal, "on_outage", text(r.OnOutage.String()))
 	t.add(r.CountDenied, "count_denied", scalar("true"))
 	t.count("max_keys", r.MaxKeys)
+	t.add(r.Export, "export", scalar("true"))
 	return t
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -32,8 +33,12 @@ type admin struct {
 	auth   *access.Authenticator
 	routes map[string]adminRoute
 	ready  *readiness
+	api    http.Handler  // answers calls in forwarded; nil: none does
 	calls  chan struct{} // a semaphore for calls other than probes
 }
+
+// forwarded are calls of the API that operators make at the admin address, too.
+var forwarded = []string{"/v1/overrides", "/v1/audit"}
 
 // adminCalls is how many calls of the admin address are answered at the same time. Probes do not
 // count, so that the other connections are left to them.
@@ -42,10 +47,10 @@ const adminCalls = 16
 // tooManyAdminCalls is the error of further calls.
 var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address answers %d calls at a time; try again", adminCalls)}
 
-// newAdmin returns the handler of the admin address. auth nil admits everyone. more are
-// the calls of front ends.
-func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, ready: ready, calls: make(chan struct{}, adminCalls)}
+// newAdmin returns the handler of the admin address. auth nil admits everyone. api
+// answers forwarded calls, and more are the calls of front ends.
+func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, more map[string]adminRoute) *admin {
+	a := &admin{rules: rules, auth: auth, ready: ready, api: api, calls: make(chan struct{}, adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -81,6 +86,10 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.ready.readyz(w, r)
 		return
 	}
+	if _, path, err := namespace.Cut(r.URL.Path); err == nil && a.api != nil && slices.Contains(forwarded, path) {
+		a.answer(w, r, a.api.ServeHTTP) // which authenticates the caller
+		return
+	}
 	to, ok := a.routes[r.URL.Path]
 	if !ok {
 		(&answer.Problem{Status: http.StatusNotFound, Detail: "no such path: " + r.URL.Path}).Write(w)
@@ -104,10 +113,15 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, namespace.CallerOf(holder, r.RemoteAddr)))
+	a.answer(w, r, to.call)
+}
+
+// answer makes call answer r, unless too many calls are being answered.
+func (a *admin) answer(w http.ResponseWriter, r *http.Request, call http.HandlerFunc) {
 	select {
 	case a.calls <- struct{}{}:
 		defer func() { <-a.calls }()
-		to.call(w, r)
+		call(w, r)
 	default:
 		answer.ProblemOf(tooManyAdminCalls).Write(w)
 	}

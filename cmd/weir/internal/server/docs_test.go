@@ -109,7 +109,10 @@ func (s *service) curl(t *testing.T, command string) (int, http.Header, string) 
 			method = args[i]
 		case "-d":
 			i++
-			method, data = http.MethodPost, args[i]
+			data = args[i]
+			if method == http.MethodGet { // without -X
+				method = http.MethodPost
+			}
 			headers.Set("Content-Type", "application/x-www-form-urlencoded")
 		case "-H":
 			i++
@@ -200,7 +203,7 @@ func lasting(v any) any {
 		for name, value := range v {
 			n, isNumber := value.(float64)
 			switch {
-			case name == "hash" || name == "file" || name == "loaded" || name == "start" || name == "since" || name == "oldest" || name == "time" || name == "receipt" || name == "banned_until":
+			case name == "hash" || name == "file" || name == "loaded" || name == "start" || name == "since" || name == "oldest" || name == "time" || name == "receipt" || name == "banned_until" || name == "set":
 				v[name] = "some"
 			case (name == "retry_after" || name == "reset_after") && isNumber && n > 0:
 				v[name] = "some"

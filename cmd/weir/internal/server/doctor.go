@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,11 +59,19 @@ func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Write
 	d := diagnosis{Store: at.Location}
 	d.Findings, err = diagnose(ctx, at)
 	if err != nil {
-		d.Findings = append(d.Findings, remote.Finding{
+		f := remote.Finding{
 			Check: "connection", Level: remote.LevelRefuse, Node: at.Servers,
 			Seen:  seen(err),
 			Means: "not checked", Fix: "the URL, the network, or the server",
-		})
+		}
+		var lacks interface {
+			error
+			Grant() string // what gives the user the rights that are missing
+		}
+		if errors.As(err, &lacks) {
+			f.Check, f.Fix = "rights", lacks.Grant()
+		}
+		d.Findings = append(d.Findings, f)
 	}
 	d.Refused, d.Warnings = count(d.Findings, remote.LevelRefuse), count(d.Findings, remote.LevelWarn)
 	if err := d.write(out, asJSON); err != nil {

@@ -17,6 +17,7 @@ import (
 type keeper struct {
 	namespace.Kept
 	local *kept.Memory // nil: in the shared store
+	ended func(namespace string, o *overrides.Override)
 }
 
 // newKeeper opens what is kept in c. list is how keys are shown in the log.
@@ -29,6 +30,7 @@ func newKeeper(c *backends, keys top.KeyText, log *slog.Logger) *keeper {
 		Answered: func() { log.Info("overrides can be read again") },
 		Ended: func(namespace string, o overrides.Override) {
 			log.Info("override ended", "namespace", namespace, "rule", o.Rule)
+			k.ended(namespace, &o)
 		},
 	}
 	shown, _ := keys.Of("key")

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -45,6 +46,7 @@ type parts struct {
 	backends    *backends
 	numbers     *metrics.Metrics
 	tops        *top.Collector
+	events      *events.Hub
 	episodes    *episodes
 	credentials *credentials
 	log         *slog.Logger
@@ -85,6 +87,7 @@ func (s *namespaces) reloader(a attempt) *reloader {
 		s.warnNodes(rules)
 		s.backends.holds(rules)
 	}
+	r.changedTo = func(before, hash string) { s.events.RulesChanged(a.name, before, hash) }
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
 		tops := s.tops.ForNamespace(a.name)
 		options := append(s.backends.options(s.cfg),
@@ -120,7 +123,7 @@ func (s *namespaces) warnNodes(rules *rule.Set) {
 
 // observer returns the observer of the engine of a namespace.
 func (s *namespaces) observer(r *reloader, name string, tops *top.Collector) weir.Observer {
-	o := &observer{Namespace: r.numbers, name: name, tops: tops, episodes: s.episodes, keys: s.keys}
+	o := &observer{Namespace: r.numbers, name: name, tops: tops, events: s.events.Watch(name), episodes: s.episodes, keys: s.keys}
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
 		o.denials = r.log
 	}

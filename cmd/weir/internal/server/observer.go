@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
@@ -14,11 +15,12 @@ import (
 )
 
 // observer is the observer of a namespace's engine: it passes each decision on to the metrics, the
-// top keys, the episodes of outages, the log of denials and the traces.
+// top keys, the events, the episodes of outages, the log of denials and the traces.
 type observer struct {
 	*metrics.Namespace
 	name     string         // of the namespace
 	tops     *top.Collector // or nil
+	events   *events.Watcher
 	episodes *episodes
 	traces   *telemetry.Telemetry // nil: no spans
 	denials  *slog.Logger         // nil: they are not logged
@@ -29,6 +31,7 @@ type observer struct {
 func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decision, took time.Duration) {
 	o.Namespace.Decided(ctx, verb, d, took)
 	o.tops.Decided(ctx, verb, d, took)
+	o.events.Decided(ctx, verb, d, took)
 	if d.Degraded {
 		o.episodes.degraded()
 	}
@@ -39,6 +42,9 @@ func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decisio
 		o.traces.Decided(ctx, o.name, verb, d, took)
 	}
 }
+
+// Ended is called for the end or the renewal of a hold (hook.HoldObserver).
+func (o *observer) Ended(verb store.Verb, id [12]byte) { o.events.Ended(verb, id) }
 
 // Failed implements [weir.Observer].
 func (o *observer) Failed(ctx context.Context, verb store.Verb, err error) {

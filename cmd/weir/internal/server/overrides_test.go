@@ -75,8 +75,17 @@ func TestOverrides(t *testing.T) {
 			if allowed != 3 {
 				t.Errorf("got %d more admitted, want 3, because 2 count", allowed)
 			}
+			if got := call(t, http.MethodGet, two.admin+"/v1/overrides", ""); strings.Count(got.text, `"rule"`) != 1 {
+				t.Errorf("at the admin address: got %d %s", got.status, got.text)
+			}
+			if got := call(t, http.MethodGet, two.admin+"/v1/usage?rule=calls&customer=acme", ""); got.status != http.StatusNotFound {
+				t.Errorf("a call that is not forwarded: got %d", got.status)
+			}
 			if got := call(t, http.MethodGet, two.api+"/v1/denials", ""); !strings.Contains(got.text, `"quota":5,"override":true`) {
 				t.Errorf("got %s, want that an override denied", got.text)
+			}
+			if got := call(t, http.MethodGet, two.api+"/v1/top?rule=calls", ""); strings.Count(got.text, `{"key":"acme","hits":3,"override":true}`)+strings.Count(got.text, `{"key":"acme","hits":5,"override":true}`) != 1 {
+				t.Errorf("got %s, want the key with an override", got.text)
 			}
 			if q, override := two.quota(t, "other"); q != 2 || override {
 				t.Errorf("got a quota of %d, %v for another customer", q, override)

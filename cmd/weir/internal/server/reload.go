@@ -31,6 +31,9 @@ type reloader struct {
 	// loaded is called with rules that are in force.
 	loaded func(*rule.Set)
 
+	// changedTo is called with the hashes of the rules before and in force, after a reload.
+	changedTo func(before, hash string)
+
 	// publish lets calls reach the namespace.
 	publish func()
 
@@ -76,6 +79,7 @@ func (r *reloader) swap(l loaded, err error, asked request) error {
 	}
 	r.inForce(l)
 	if asked.text != atStart {
+		r.changedTo(before.Hash, l.hash)
 		r.record(audit.RulesChanged, asked, before, map[string]any{"asked": asked.text, "rules": l.set.Len(), "hash": l.hash})
 		r.log.Info("rules loaded", "asked", asked.text, "rules", l.set.Len(), "hash", l.hash)
 	}

@@ -81,8 +81,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	numbers.WatchDenials(tops.Dropped)
 	keeps := newKeeper(backends, outside, log)
 	defer keeps.close()
+	events, err := openEvents(cfg, backends, keeps, lists, numbers, log)
+	if err != nil {
+		return err
+	}
 	episodes := newEpisodes()
-	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, episodes, credentials, log, &keeps.Kept, telemetry, outside}, where, first, bad)
+	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, events, episodes, credentials, log, &keeps.Kept, telemetry, outside}, where, first, bad)
 	if err != nil {
 		return err
 	}
@@ -106,6 +110,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	defer func() { endGroup(&group, log) }()
 	background, stop := context.WithCancel(ctx)
 	defer stop()
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx)) // until the last request is answered
+	defer end()
 
 	ready := readiness{store: backends, rules: rules, needed: cfg.ReadyNeedsStore, rulesNeeded: cfg.Envoy.XDS != nil && !cfg.Envoy.XDS.ReadyWithout}
 	at := cfg.Listeners()
@@ -122,7 +128,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	envoy.addRoutes(others, auth, requests, &ready)
 	api := httpapi.New(rules.set, httpapi.Config{
 		Auth: auth, Proxies: proxies, Resources: requests,
-		Headers: cfg.HeadersFormat(), Others: others,
+		Headers: cfg.HeadersFormat(), Others: others, Events: events,
 	})
 	main, err := listen(at[0], credentials.certs, resources.connections, resources.incomplete(), resources.shedding("http"), telemetry.Handler(api), log)
 	if err != nil {
@@ -135,8 +141,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		}
 	}()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
+	forward := httpapi.New(rules.set, httpapi.Config{Auth: credentials.auth(at[1], access.ReachNamed), Resources: requests})
 	auth = credentials.auth(at[1], where.whole())
-	calls := newAdmin(rules, numbers, &ready, auth, envoy.adminRoutes())
+	calls := newAdmin(rules, numbers, &ready, auth, forward, envoy.adminRoutes())
 	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.incomplete(), resources.shedding("admin"), calls, log)
 	if err != nil {
 		return err
@@ -149,7 +156,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		var f front
 		switch l.Name {
 		case "grpc":
-			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set), envoy.API, rules.telemetry, credentials, resources)
+			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set).WithEvents(events), envoy.API, rules.telemetry, credentials, resources)
 		case "resp":
 			f, err = openRESP(l, cfg, rules.set, backends, credentials, resources, numbers)
 		case "koala":
@@ -171,6 +178,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
 	group.Go(func() { keeps.run(background) })
+	group.Go(func() { events.Run(lasting) })
 	if backends.here != nil {
 		group.Go(func() { backends.here.run(background, log) })
 	}
@@ -207,6 +215,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		return err
 	}
 	ready.drain()
+	events.EndStreams()
 	if remote != nil {
 		remote.SetReady(false)
 	}

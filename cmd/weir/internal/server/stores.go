@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
@@ -23,7 +24,8 @@ type backends struct {
 	local  *stores.Local
 	shared *stores.Shared // nil: counts in memory only
 	here   *instances     // nil: their number is configured
-	data   string         // the data directory; empty: none
+	events atomic.Pointer[events.Hub]
+	data   string // the data directory; empty: none
 
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
@@ -32,12 +34,16 @@ type backends struct {
 // ready, or unavailable, which it logs.
 func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*backends, error) {
 	c := &backends{data: cfg.Data}
+	changed := logChange(log)
 	if cfg.Store != "" {
 		at, err := stores.Parse(cfg.Store)
 		if err != nil {
 			return nil, err
 		}
-		if c.shared, err = at.Open(ctx, stores.Options{Timeout: cfg.StoreTimeout, Changed: logChange(log)}); err != nil {
+		if c.shared, err = at.Open(ctx, stores.Options{Timeout: cfg.StoreTimeout, Changed: func(n remote.Change) {
+			changed(n)
+			c.reportChange(n)
+		}}); err != nil {
 			return nil, err
 		}
 		if cfg.Nodes == config.AutoNodes {
@@ -59,6 +65,25 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 		return nil, err
 	}
 	return c, nil
+}
+
+// reportChange reports a change of a node as an event.
+func (c *backends) reportChange(n remote.Change) {
+	reason := ""
+	if n.Err != nil {
+		reason = string(reasonOf(n.Err))
+	}
+	c.events.Load().Outage(n.Addr, reason)
+}
+
+// report makes hub get the changes of the nodes from now on.
+func (c *backends) report(hub *events.Hub) {
+	c.events.Store(hub)
+	for _, n := range c.nodes() {
+		if n.Unavailable {
+			hub.Outage(n.Addr, "unavailable")
+		}
+	}
 }
 
 // close frees what openBackends opened. It loses no counts of a shared store, and none

@@ -316,11 +316,11 @@ func (c *Collector) add(r *row, key []byte) {
 		c.rules[r.rule] = s
 	}
 	if r.counted > 0 {
-		s.used.add(key, r.counted, r.sample, c.capacity)
+		s.used.add(key, r.counted, r.sample, c.capacity, r.override)
 	}
 	if r.denial {
 		r.what.Rule = r.rule
-		s.denied.add(key, 1, r.sample, c.capacity)
+		s.denied.add(key, 1, r.sample, c.capacity, r.override)
 		c.addDenial(c.space, &r.what, key, r.sample)
 	}
 }

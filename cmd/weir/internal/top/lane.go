@@ -43,6 +43,7 @@ type row struct {
 	from, to int   // the key in text
 	counted  int64 // hits
 	sample   int64 // the number of decisions that this one stands for
+	override bool
 	denial   bool
 	what     Denial // without Rule and Key; set for a denial
 }
@@ -67,7 +68,7 @@ func (l *lane) read(c *Collector, verb store.Verb, d *weir.Decision, sample int6
 	for i := range d.Usages {
 		u := &d.Usages[i]
 		r := l.add(c, u.Rule, u.Key, sample)
-		r.counted = counted(verb, d, u)
+		r.counted, r.override = counted(verb, d, u), u.Overridden
 		if r.denial = !u.Allowed; !r.denial {
 			continue
 		}
@@ -84,7 +85,7 @@ func (l *lane) read(c *Collector, verb store.Verb, d *weir.Decision, sample int6
 	}
 	if !d.Allowed && d.Rule != "" && !has(d, d.Rule) {
 		r := l.add(c, d.Rule, "", sample)
-		r.counted, r.denial = 0, true
+		r.counted, r.override, r.denial = 0, false, true
 		r.what = Denial{Time: c.now(), Reason: ReasonVerdict, Outcome: d.Outcome, RetryAfter: d.RetryAfter}
 		if i, ok := d.Rules.Find(d.Rule); ok && d.Rules.Rule(i).Kind() != rule.KindVerdict {
 			r.what.Reason, r.what.Cause = ReasonOutage, d.DegradedReason

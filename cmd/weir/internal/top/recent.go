@@ -32,13 +32,13 @@ type List struct {
 	Entries []Entry
 }
 
-// add counts n of key, as one decision in sample. The sketch has a capacity of k keys.
-func (r *recent) add(key []byte, n, sample int64, k int) {
+// add counts n of key, as one decision in sample, which was by an override or not. The sketch has a capacity of k keys.
+func (r *recent) add(key []byte, n, sample int64, k int, override bool) {
 	if r.now.sketch == nil {
 		r.now.sketch = NewSketch(k)
 	}
 	r.now.sample = max(r.now.sample, sample)
-	r.now.sketch.Add(key, times(n, sample))
+	r.now.sketch.Mark(r.now.sketch.Add(key, times(n, sample)), override)
 }
 
 // rotate ends the current period. The next one has a capacity of k keys.

@@ -19,6 +19,8 @@ type Sketch struct {
 	heap  []int32 // slots by count, the lowest at the root
 	index map[string]int32
 	total int64
+
+	marked bool // some entry is, or was
 }
 
 // slot is one key. Invariant: heap[at] is the slot's number.
@@ -32,6 +34,8 @@ type Entry struct {
 	Key   string
 	Count int64 // at least the true count
 	Error int64 // Count is at most this much too high
+
+	Override bool // the last mark: the key has the quota of an override
 }
 
 // NewSketch returns a sketch for k keys, at least 1. Its memory grows with the
@@ -56,13 +60,21 @@ func (s *Sketch) Add(key []byte, n int64) string {
 		at = s.heap[0]
 		lowest := &s.slots[at].Entry
 		delete(s.index, lowest.Key)
-		lowest.Key, lowest.Error = string(key), lowest.Count
+		lowest.Key, lowest.Error, lowest.Override = string(key), lowest.Count, false
 		s.index[lowest.Key] = at
 	}
 	e := &s.slots[at]
 	e.Count = plus(e.Count, n)
 	heap.Fix((*byCount)(s), int(e.at))
 	return e.Key
+}
+
+// Mark marks key, which Add has returned, as one with the quota of an override, or not.
+func (s *Sketch) Mark(key string, override bool) {
+	if override || s.marked {
+		s.marked = true
+		s.slots[s.index[key]].Override = override
+	}
 }
 
 // Total returns the sum of all counts that were added.
@@ -90,7 +102,7 @@ func (s *Sketch) Of(key string) Entry {
 func (s *Sketch) Reset(k int) {
 	s.k = max(k, 1)
 	clear(s.slots) // so that no key is kept
-	s.slots, s.heap, s.total = s.slots[:0], s.heap[:0], 0
+	s.slots, s.heap, s.total, s.marked = s.slots[:0], s.heap[:0], 0, false
 	clear(s.index)
 }
 

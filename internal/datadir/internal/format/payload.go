@@ -14,6 +14,7 @@ const (
 	kindKeys   = 2
 	kindBlob   = 3
 	kindHeader = 4
+	kindNames  = 5
 )
 
 // SpaceID stands for a space in the files: part of a hash of its namespace and ID.
@@ -79,6 +80,23 @@ func AppendKey(b []byte, base int64, key uint64, state []uint64) []byte {
 	return appendWords(b, base, state)
 }
 
+// AppendName appends the name of a key, in words, to what [AppendNames] appends.
+func AppendName(b []byte, key uint64, words []uint64) []byte {
+	b = binary.LittleEndian.AppendUint64(b, key)
+	b = binary.AppendUvarint(b, uint64(len(words)))
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	return b
+}
+
+// AppendNames appends the names of keys of one space as a section.
+func AppendNames(b []byte, id SpaceID, names []byte) []byte {
+	b, at := begin(b, kindNames)
+	b = binary.LittleEndian.AppendUint64(b, uint64(id))
+	return end(append(b, names...), at)
+}
+
 // AppendBlob appends a blob: data of the program under a name, which replaces the blob
 // of that name.
 func AppendBlob(b []byte, name string, data []byte) []byte {
@@ -99,10 +117,12 @@ func AppendHeaderCopy(b []byte, h *Header) []byte {
 type Visitor struct {
 	Space func(SpaceID, Space)
 
-	// Keys is called before the keys of a space, and reports whether they are
-	// wanted. Key is called for each of them; it must not keep the state.
+	// Keys is called before the keys of a space, or their names, and reports whether
+	// they are wanted. Key is called for each of them, and Name for each name; they must
+	// not keep the words. Name can be nil.
 	Keys func(SpaceID) bool
 	Key  func(key uint64, state []uint64)
+	Name func(key uint64, words []uint64)
 
 	// Blob must not keep data.
 	Blob func(name string, data []byte)
@@ -141,6 +161,8 @@ func section(kind byte, b []byte, base int64, v *Visitor) error {
 		return space(b, v)
 	case kindKeys:
 		return keys(b, base, v)
+	case kindNames:
+		return keyNames(b, v)
 	case kindBlob:
 		name, data, ok := text(b)
 		if !ok {
@@ -187,6 +209,36 @@ func text(b []byte) (s string, rest []byte, ok bool) {
 	}
 	b = b[size:]
 	return string(b[:n]), b[n:], true
+}
+
+func keyNames(b []byte, v *Visitor) error {
+	if len(b) < 8 {
+		return errPayload
+	}
+	if v.Name == nil || !v.Keys(SpaceID(binary.LittleEndian.Uint64(b))) {
+		return nil
+	}
+	var words []uint64
+	for b = b[8:]; len(b) > 0; {
+		if len(b) < 9 {
+			return errPayload
+		}
+		key := binary.LittleEndian.Uint64(b)
+		n, size := binary.Uvarint(b[8:])
+		if size <= 0 {
+			return errPayload
+		}
+		if b = b[8+size:]; n > uint64(len(b)/8) {
+			return errPayload
+		}
+		words = words[:0]
+		for range n {
+			words = append(words, binary.LittleEndian.Uint64(b))
+			b = b[8:]
+		}
+		v.Name(key, words)
+	}
+	return nil
 }
 
 func keys(b []byte, base int64, v *Visitor) error {

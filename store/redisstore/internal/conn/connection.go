@@ -88,8 +88,8 @@ func (c *Config) connection(addr string, shared bool, lost func()) (*connection,
 	o := c.options(addr)
 	if !shared {
 		// Calls write and read in their own goroutine as long as there is one at a time.
-		// The library's pings would be others; the manager asks instead.
-		o.AlwaysPipelining, o.Dialer.KeepAlive = false, 0
+		// The library's pings would be others; the manager asks instead. Its queue is never used.
+		o.AlwaysPipelining, o.Dialer.KeepAlive, o.RingScaleEachConn = false, 0, 1
 	}
 	return c.connect(o, lost)
 }

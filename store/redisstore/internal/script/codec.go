@@ -165,7 +165,11 @@ func membersOfCalendarNumbers(c *Codec, b []byte, l *window.Compiled, near windo
 
 func calendarNumbers(c *Codec, b []byte, l *window.Compiled, near window.Instant) []byte {
 	periods := c.calendars.periods(l.Window, near)
-	return put7(put7(b, quota(l)), periods[:]...)
+	keeps := int64(0)
+	if _, _, ok := l.Exported(nil, near, true); ok {
+		keeps = 1
+	}
+	return put7(put7(b, quota(l), keeps), periods[:]...)
 }
 
 func bucketNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {

@@ -117,6 +117,9 @@ func period(mark string) func(*page, window.State) {
 	return func(p *page, s window.State) {
 		p.line("hits     %d", s[1])
 		p.line("%-8s %s", mark, p.ago(window.Instant(s[0])))
+		if len(s) > 2 {
+			p.line("before   %d hits in the period before", s[2])
+		}
 	}
 }
 

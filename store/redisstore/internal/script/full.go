@@ -22,6 +22,8 @@ const (
 	askSettle   byte = 5 + iota
 	askCancel        // and give back
 	askRenew         //
+	askSet           //
+	askUnban         //
 	askOnlyLook byte = 16
 	askAlways   byte = 17
 )
@@ -52,7 +54,7 @@ const longest = int64(window.MaxLength / time.Microsecond)
 // markFull reports whether call needs the full program: an op is about holds or bans, or its state is
 // known to have some. It marks the keys whose states only that program can read afterwards.
 func (c *Codec) markFull(call *Call) bool {
-	needs := call.Verb.NeedsReceipt()
+	needs := call.Verb > store.Refund
 	known := c.leftBehind.any()
 	for i := range call.Ops {
 		op := &call.Ops[i]
@@ -114,6 +116,13 @@ func askFull(verb store.Verb, op *store.Op) byte {
 		return askCancel
 	case store.Renew:
 		return askRenew
+	case store.Set:
+		if op.Limit.Measure != window.Distinct && op.Limit.Window.Kind != window.KindHeld {
+			return askSet
+		}
+		return askRecord // of no hits
+	case store.Unban:
+		return askUnban
 	}
 	return askLook
 }
@@ -128,7 +137,11 @@ func appendFull(b []byte, verb store.Verb, op *store.Op) []byte {
 		asked += askUpTo
 	}
 	b = append(b, asked, flags(verb, op))
-	b = put7(b, min(max(op.N, 0), window.MaxHits+1))
+	n := min(max(op.N, 0), window.MaxHits+1)
+	if verb == store.Set && asked == askRecord {
+		n = 0
+	}
+	b = put7(b, n)
 	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
 	if upTo {
 		b = put7(b, most)

@@ -85,7 +85,7 @@ var kinds = [maxCode]kind{
 		code: codeCalendar, lua: "calendar", family: "period", name: "calendar window",
 		window: window.KindCalendar, calendar: true,
 		numbers: calendarNumbers, stays: staysItsPeriod,
-		decode: decodePeriod, describe: period("ends"),
+		decode: decodeCalendar, describe: period("ends"),
 	},
 	{
 		code: codeBucket, lua: "bucket", name: "bucket",

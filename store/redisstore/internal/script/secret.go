@@ -3,27 +3,25 @@ package script
 import (
 	"fmt"
 	"strings"
-
-	"github.com/weirhq/weir/store/remote"
 )
 
 // The secret under which the stores on one prefix seal receipts has its own key
 // ([keyname.Names.Secret]), which never expires. Its value is a version, the code of a
-// secret, and the bytes of a [remote.Secret].
+// secret, and its bytes, as [remote.Secrets] has them.
 const codeSecret byte = 14 // after the codes of states
 
 // EncodeSecret returns the value of the key of a secret.
-func EncodeSecret(s *remote.Secret) string {
-	return string(s.Append([]byte{version, codeSecret}))
+func EncodeSecret(secret []byte) string {
+	return string(append([]byte{version, codeSecret}, secret...))
 }
 
 // DecodeSecret returns the secret that has the value, which is at key.
-func DecodeSecret(key, value string) (s remote.Secret, err error) {
+func DecodeSecret(key, value string) ([]byte, error) {
 	body, ok := strings.CutPrefix(value, string([]byte{version, codeSecret}))
-	if !ok || !s.Read([]byte(body)) {
-		return s, fmt.Errorf("key %q holds no secret that this version can read; delete it or use another prefix", key)
+	if !ok {
+		return nil, fmt.Errorf("key %q holds no secret that this version can read; delete it or use another prefix", key)
 	}
-	return s, nil
+	return []byte(body), nil
 }
 
 // RotateSecret makes ARGV[2] the value of the key of a secret if that is still ARGV[1].

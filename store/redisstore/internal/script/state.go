@@ -202,6 +202,13 @@ func decodeCells(_ *Kept, body string) (window.State, bool) {
 
 func decodePeriod(_ *Kept, body string) (window.State, bool) { return words(body, 2) }
 
+func decodeCalendar(_ *Kept, body string) (window.State, bool) {
+	if len(body) == 3*7 {
+		return words(body, 3)
+	}
+	return words(body, 2)
+}
+
 func decodeBucket(_ *Kept, body string) (window.State, bool) {
 	s, ok := words(body, 3)
 	if ok && s[1] == 0 {

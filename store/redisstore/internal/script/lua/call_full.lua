@@ -10,7 +10,7 @@ local FULL = 6 -- the status of a reply with flags
 local LAST = MAX - 3153600000000000 -- the latest instant that counts as itself
 
 -- What is asked of an op, besides what head.lua has.
-local SETTLE, CANCEL, RENEW, ONLY_LOOK, ALWAYS = 5, 6, 7, 16, 17
+local SETTLE, CANCEL, RENEW, SET, UNBAN, ONLY_LOOK, ALWAYS = 5, 6, 7, 8, 9, 16, 17
 
 -- The flags of an op: it counts when it is denied, names a hold, is no strike, was
 -- certainly counted, is under a limit that bans, or holds, or keeps what ended; N is
@@ -204,10 +204,36 @@ local function finish(o, ask)
   answer(o, before, before, 0)
 end
 
+-- set makes n the hits that count, unless the key is banned or has holds that are alive.
+local function set(o)
+  local n, before = o.n, look(o, 0)
+  if banned(o) then return answer_banned(o) end
+  if o.held and ended(o, o.now) < o.count then
+    answer(o, before, before, 0)
+    o.held_now = 1
+    return
+  end
+  o.n = MAX
+  refund(o)
+  o.n = n
+  record(o, nil, nil, true)
+  o.before = before
+end
+
+-- unban ends the ban. The instant of the last strike stays, so a ban ends after it.
+local function unban(o)
+  local before = look(o, 0)
+  if not banned(o) then return answer(o, before, before, 0) end
+  local since = o.ban_end - o.ban_length
+  o.ban_end = math.max(o.now, since + 1)
+  o.ban_length = o.ban_end - since
+  done(o, before, false)
+end
+
 local function give_back(o)
   if banned(o) then return answer_banned(o) end
   local before = look(o, 0)
-  if expires(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length or
+  if lasts(o) <= o.now or o.strikes > 0 and o.from <= o.ban_end - o.ban_length or
     o.id and is_undated(o) and (o.refunded or o.strikes == 0 and not o.noted) or
     o.id and o.noted and o.from < o.noted then
     return answer(o, before, before, 0)
@@ -273,8 +299,10 @@ local function open(v, k)
     o.plain.most = o.most
     o.now = o.plain.now
     forget_strikes(o)
-    if o.around and o.row.expires(o.plain) <= o.now then o.plain.raw = nil end
-    if o.row.expires(o.plain) <= o.now then drop_note(o) end
+    if lasts(o) <= o.now then
+      if o.around then o.plain.raw = nil end
+      drop_note(o)
+    end
     return o
   end
   if kind ~= 12 or string.byte(v, 3) ~= o.kind or not o.row.aged then return nil end
@@ -287,7 +315,7 @@ local function open(v, k)
   o.base = o.row.aged.open(base <= #v and cut(v, base), o.now, o.seen)
   forget_strikes(o)
   local alive = o.count > 0 and hold_at(o, #o.list - HOLD_SIZE + 1) > o.now
-  if not alive and expires_holding(o) <= o.now then
+  if not alive and lasts(o) <= o.now then
     anew(o)
     drop_note(o)
   end
@@ -346,6 +374,10 @@ for i = 1, total do
   elseif ask >= SETTLE and ask <= RENEW then
     finish(o, ask)
     found = found or ask == CANCEL and o.held_now == 1
+  elseif ask == SET then
+    set(o)
+  elseif ask == UNBAN then
+    unban(o)
   elseif ask == ALWAYS then
     record(o, now, o.most and now + o.length, false, true)
   elseif ask == ENFORCE and total == 1 then

@@ -109,6 +109,18 @@ local function expires_holding(o)
   return last
 end
 
+-- lasts returns the instant until which the state has to be kept: until a closed period of
+-- it cannot be read any more, or until it expires.
+local function lasts(o)
+  local aged, part = o.row.aged, o.held and o.base or o.plain
+  if not part.keeps then return o.held and expires_holding(o) or o.row.expires(part) end
+  local last = aged.lasting(part)
+  if not o.held then return last end
+  if o.count > 0 then last = math.max(last, (hold_at(o, #o.list - HOLD_SIZE + 1))) end
+  if o.kept > 0 then last = math.max(last, aged.lasting_hold(part, o.kept - 1)) end
+  return last
+end
+
 -- departures returns when the hits of the holds leave after now, and how many, in
 -- order. Holds stand in the order of their ends, which mostly is that order.
 local function departures(o)
@@ -201,7 +213,7 @@ local function finish_holding(o)
   if aged.tighten then aged.tighten(o) end -- after what has left
   o.seen = math.max(o.seen, o.now)
   if o.count > 0 then return end
-  if aged.expires(o.base) <= o.now then
+  if (o.base.keeps and aged.lasting or aged.expires)(o.base) <= o.now then
     anew(o)
   elseif not aged.dated then
     aged.trim(o.base)
@@ -289,5 +301,5 @@ end
 local function save(o)
   if not o.held then return o.row.save(o.plain) end
   return pk('<BBBI2I7I7I7', 1, 12, o.kind, o.count, o.sum, o.seen, o.kept) .. o.list .. (o.row.aged.save(o.base) or ''),
-    expires_holding(o)
+    lasts(o)
 end

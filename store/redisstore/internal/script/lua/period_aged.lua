@@ -14,7 +14,32 @@ local function has(o, at)
   return at >= begin and at < o.mark
 end
 
+-- had reports whether the instant at is in the period before now, which o keeps.
+local function had(o, at)
+  if not o.keeps or at >= o.start or o.mark > o.next then return false end
+  local start, e1 = up('<I7I7', args, o.periods)
+  return at >= (o.start == e1 and start or e1)
+end
+
+-- lasting returns the instant until which a period of o can be read.
+local function lasting(o)
+  if o.live and o.used > 0 then return o.readable(o, o.mark) end
+  return o.prev > 0 and math.max(o.mark, o.next) or 0
+end
+
+-- lasting_hold returns the same for a hold that was taken at an instant.
+local function lasting_hold(o, at)
+  local start, e1, e2, e3 = up('<I7I7I7I7', args, o.periods)
+  if at < start then return 0 end
+  return o.readable(o, at < e1 and e1 or at < e2 and e2 or e3)
+end
+
 local function give_back_period(o, at, n)
+  if had(o, at) then
+    if o.prev == 0 then return true end
+    o.prev = math.max(o.prev - n, 0)
+    return
+  end
   if not has(o, at) then return true end
   o.used = math.max(o.used - n, 0)
 end
@@ -24,12 +49,12 @@ for number = 3, 4 do
   if row then
     local plain = row.open
     row.open = function(v, i, at)
-      local q = p + 7
       local o = plain(v, i, at)
-      o.periods = q
+      if o.keeps and o.start == up('<I7', args, o.periods) then off = at end -- where does the period before begin?
       return o
     end
     row.sub_at = function(o, at, n)
+      if had(o, at) then return give_back_period(o, at, n) end
       if not has(o, at) then return true end
       row.sub(o, n)
     end
@@ -54,7 +79,11 @@ for number = 3, 4 do
       sub_at = changes(give_back_period),
       empty = changes(function(o) o.used = 0 end),
       book = function(o, at, _, n)
-        if has(o, at) then o.used, o.raw = math.min(o.used + n, MAX), nil end
+        if has(o, at) then
+          o.used, o.raw = math.min(o.used + n, MAX), nil
+        elseif had(o, at) then
+          o.prev, o.raw = math.min(o.prev + n, MAX), nil
+        end
       end,
       leaves = function(o, at) return has(o, at) and o.mark + o.w or 0 end,
       lasts = function(o, at) return o.used == 0 and has(o, at) and o.mark + o.w or 0 end,
@@ -64,6 +93,8 @@ for number = 3, 4 do
         o.live = false
         if o.raw and up('<I7', o.raw, 10) == 0 then o.raw = nil end
       end,
+      lasting = lasting,
+      lasting_hold = lasting_hold,
       save = row.save,
     }
   end

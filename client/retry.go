@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store"
+)
+
+// The pause before an attempt doubles from retryPause on, and is at most retryMost. Each is random, from half of that on.
+const (
+	retryPause = 20 * time.Millisecond
+	retryMost  = time.Second
+)
+
+// canRetry reports whether requests for verb can have an idempotency key.
+func canRetry(verb store.Verb) bool {
+	return verb == store.Take || verb == store.Record || verb == store.Refund || verb == store.Settle
+}
+
+// retry sends r until it has an answer, under one idempotency key.
+func (c *Client) retry(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
+	own := *r
+	if own.IdempotencyKey == "" {
+		own.IdempotencyKey = rand.Text()
+	}
+	until, ok := ctx.Deadline()
+	if !ok {
+		until = time.Now().Add(c.timeout)
+	}
+	for left, pause := c.retries, retryPause; ; left, pause = left-1, min(2*pause, retryMost) {
+		attempt, cancel := context.WithTimeout(ctx, time.Until(until)/time.Duration(left+1))
+		err := c.once(attempt, verb, &own, d)
+		cancel()
+		if err == nil || left == 0 || ctx.Err() != nil || !isLost(err) {
+			return err
+		}
+		wait := min(pause/2+mathrand.N(pause/2+1), time.Until(until)/2) //nolint:gosec // no secret
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		case <-c.alive.Done():
+			return err
+		}
+	}
+}
+
+// isLost reports whether another attempt may get the answer that err stands for.
+func isLost(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && !errors.Is(err, weir.ErrClosed) && (e.code == codes.Unavailable || e.code == codes.DeadlineExceeded)
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/weirhq/weir/internal/pgtest"
+	"github.com/weirhq/weir/internal/redistest"
+)
+
+// collector receives the events of a webhook, and answers 503 while it is down.
+type collector struct {
+	*httptest.Server
+	mu    sync.Mutex
+	down  bool           // guarded by mu
+	ids   map[string]int // how often each event came; guarded by mu
+	order []string       // the kinds of events of the key k0, each event once; guarded by mu
+	bad   int            // guarded by mu
+}
+
+const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+func newCollector(t *testing.T) (c *collector, file string) {
+	t.Helper()
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(webhookSecret, "whsec_"))
+	c = &collector{ids: map[string]int{}}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.down {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		m := hmac.New(sha256.New, key)
+		fmt.Fprintf(m, "%s.%s.%s", r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), body)
+		var e struct {
+			ID, Type string
+			Data     struct{ Key string }
+		}
+		if json.Unmarshal(body, &e) != nil || r.Header.Get("webhook-signature") != "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)) {
+			c.bad++
+		}
+		if c.ids[e.ID]++; c.ids[e.ID] == 1 && e.Data.Key == "k0" {
+			c.order = append(c.order, e.Type)
+		}
+	}))
+	t.Cleanup(c.Close)
+	dir := t.TempDir()
+	file = filepath.Join(dir, "webhooks.yaml")
+	for name, text := range map[string]string{
+		"secret":        webhookSecret + "\n",
+		"webhooks.yaml": fmt.Sprintf("webhooks:\n  - name: test\n    url: %s\n    secret_file: secret\n    events: [near, denied]\n", c.URL),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c, file
+}
+
+func (c *collector) set(down bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.down = down
+}
+
+func (c *collector) distinct() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.ids)
+}
+
+// Events that wait for a webhook survive a kill -9 of the instance that reported them: the next process on the
+// data directory, or another instance on the store, delivers them, under the same ids and in order.
+func TestEventsSurviveKill(t *testing.T) {
+	t.Parallel()
+	const rules = "rules:\n  - name: posts\n    per: [user]\n    limit: 10\n    window: 1h\n"
+	const keys = 20
+	for _, place := range []string{"data", "redis", "postgres"} {
+		t.Run(place, func(t *testing.T) {
+			t.Parallel()
+			c, file := newCollector(t)
+			args := []string{"--webhooks", file}
+			switch place {
+			case "data":
+				args = append(args, "--data", t.TempDir())
+			case "redis":
+				args = append(args, "--store", "redis://"+redistest.Server(t).Addr())
+			case "postgres":
+				args = append(args, "--store", "'"+pgtest.Server(t).URL()+"'")
+			}
+			c.set(true)
+			one := startProcess(t, "", rules, args...)
+			var two *process
+			if place != "data" {
+				two = startProcess(t, "", rules, args...)
+			}
+			redistest.Eventually(t, "the service is ready", func() bool {
+				resp, err := http.Get(one.api + "/readyz")
+				if err == nil {
+					_ = resp.Body.Close()
+				}
+				return err == nil && resp.StatusCode == http.StatusOK
+			})
+			for n := range 11 * keys {
+				body := fmt.Sprintf(`{"attributes":{"user":"k%d"}}`, n%keys)
+				resp, err := http.Post(one.api+"/v1/take", "application/json", strings.NewReader(body))
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Fatal(err, resp)
+				}
+				_ = resp.Body.Close()
+			}
+			waits := func(p *process) bool {
+				resp, err := http.Get(p.admin + "/metrics")
+				if err != nil {
+					return false
+				}
+				defer resp.Body.Close()
+				text, _ := io.ReadAll(resp.Body)
+				return strings.Contains(string(text), fmt.Sprintf("weir_webhook_waiting{webhook=\"test\"} %d\n", 2*keys))
+			}
+			redistest.Eventually(t, "all events are written", func() bool { return waits(one) })
+			one.stopped = true
+			_ = one.Process.Signal(syscall.SIGKILL)
+			_ = one.Wait()
+			c.set(false)
+			if two == nil {
+				two = startProcess(t, "", rules, args...)
+			}
+			redistest.Eventually(t, "all events arrive", func() bool { return c.distinct() >= 2*keys })
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if want := []string{"weir.near", "weir.denied"}; c.bad > 0 || len(c.ids) != 2*keys || !slices.Equal(c.order, want) {
+				t.Errorf("got %d bad calls, %d events, %q for a key; want %d and %q", c.bad, len(c.ids), c.order, 2*keys, want)
+			}
+		})
+	}
+}

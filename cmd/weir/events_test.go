@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/internal/redistest"
+)
+
+// inOrder reports whether text has first and, after it, then.
+func inOrder(text, first, then string) bool {
+	_, rest, found := strings.Cut(text, first)
+	return found && strings.Contains(rest, then)
+}
+
+// The receiver on the page about events checks signatures, and prints each event once.
+func TestEventsPage(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("needs python3")
+	}
+	page, err := os.ReadFile("../../docs/guides/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```(yaml|python)\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("got %d blocks, want the file with webhooks and the receiver", len(blocks))
+	}
+	socket, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := socket.Addr().String()
+	_ = socket.Close()
+	_, port, _ := net.SplitHostPort(addr)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "webhooks.yaml")
+	for name, text := range map[string]string{
+		"webhooks.yaml":  strings.Replace(string(blocks[0][2]), "https://billing.example.com", "http://"+addr, 1),
+		"billing.secret": webhookSecret,
+		"receiver.py":    string(blocks[1][2]),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var printed lockedBuffer
+	receiver := exec.Command(python, filepath.Join(dir, "receiver.py"))
+	receiver.Env = append(os.Environ(), "PORT="+port, "SECRET="+webhookSecret)
+	receiver.Stdout, receiver.Stderr = &printed, &printed
+	if err := receiver.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = receiver.Process.Kill(); _ = receiver.Wait() })
+	redistest.Eventually(t, "the receiver listens", func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	resp, err := http.Post("http://"+addr, "application/json", strings.NewReader("{}"))
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	p := startProcess(t, "", "rules:\n  - name: posts\n    per: [user]\n    limit: 5\n    window: 1h\n", "--webhooks", file)
+
+	// The command prints the same events.
+	ctx, stop := context.WithCancel(t.Context())
+	var out lockedBuffer
+	command := exec.CommandContext(ctx, "weir", "events", "--kind", "near,denied", "--addr", p.api)
+	command.Stdout, command.Stderr = &out, &out
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { stop(); _ = command.Wait() }()
+	n := 0
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("receiver: %s\ncommand: %s\nservice: %s", printed.String(), out.String(), p.logs.String())
+		}
+	})
+	redistest.Eventually(t, "events arrive", func() bool {
+		n++ // the command may not listen yet
+		for range 6 {
+			resp, err := http.Post(p.api+"/v1/take", "application/json", bytes.NewReader([]byte(`{"attributes":{"user":"ann`+strings.Repeat("x", n)+`"}}`)))
+			if err != nil {
+				return false
+			}
+			_ = resp.Body.Close()
+		}
+		return inOrder(printed.String(), "weir.near annx\n", "weir.denied annx\n") && strings.Contains(out.String(), `"type":"weir.denied"`)
+	})
+}

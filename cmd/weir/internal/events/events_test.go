@@ -1,0 +1,389 @@
+package events
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
+)
+
+func newHub(t testing.TB, c Config) *Hub {
+	t.Helper()
+	if c.Keep == 0 {
+		c.Keep = 100
+	}
+	c.Near, c.Log, c.Instance = 0.8, slog.New(slog.DiscardHandler), "here"
+	return New(c)
+}
+
+// engine returns an engine whose decisions h watches.
+func engine(t testing.TB, h *Hub, rules ...rule.Rule) *weir.Engine {
+	t.Helper()
+	set, err := rule.New(rules, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(set, weir.WithObserver(h.Watch("default")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+func limit(quota int64, w window.Window) rule.Rule {
+	return rule.Rule{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: quota}, Window: w}
+}
+
+func hit(t testing.TB, e *weir.Engine, user string) {
+	t.Helper()
+	if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", user), Hits: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ids returns what the ring has, as texts.
+func (h *Hub) texts() (all []string) {
+	h.pass()
+	h.ring.mu.Lock()
+	defer h.ring.mu.Unlock()
+	for _, e := range h.ring.events {
+		all = append(all, string(e.Kind)+" "+e.Key)
+	}
+	return all
+}
+
+func (h *Hub) lastID() string { return h.ring.events[len(h.ring.events)-1].ID }
+
+// A denial is an event once in each window, and again in the next one. Another hub gives it the same id.
+func TestOnceInAWindow(t *testing.T) {
+	for _, w := range []window.Window{window.Sliding(time.Hour), window.Fixed(time.Hour), window.Calendar(window.Hour, time.UTC)} {
+		synctest.Test(t, func(t *testing.T) {
+			one, two := newHub(t, Config{}), newHub(t, Config{})
+			for _, h := range []*Hub{one, two} {
+				e := engine(t, h, limit(1, w))
+				for range 5 {
+					hit(t, e, "ann")
+				}
+			}
+			if got, want := one.texts(), []string{"denied ann"}; !slices.Equal(got, want) {
+				t.Errorf("%v: got %q, want %q", w, got, want)
+			}
+			two.texts()
+			first := one.lastID()
+			if first != two.lastID() {
+				t.Errorf("%v: got ids %s and %s, want the same", w, first, two.lastID())
+			}
+			e := engine(t, one, limit(1, w))
+			time.Sleep(time.Hour)
+			for range 5 {
+				hit(t, e, "ann")
+			}
+			if got, want := one.texts(), []string{"denied ann", "denied ann"}; !slices.Equal(got, want) || one.lastID() == first {
+				t.Errorf("%v: got %q an hour later, with id %s after %s", w, got, one.lastID(), first)
+			}
+		})
+	}
+}
+
+// A full queue drops events and counts them, and a reader that is slow gets a gap.
+func TestBounds(t *testing.T) {
+	h := newHub(t, Config{Keep: 10})
+	s, err := h.Subscribe(t.Context(), Filter{Namespace: "default"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	e := engine(t, h, limit(1, window.Sliding(time.Hour)))
+	for n := range 5000 {
+		user := fmt.Sprint(n)
+		hit(t, e, user)
+		hit(t, e, user)
+	}
+	if got := h.Dropped(); got != 5000-maxQueue {
+		t.Errorf("got %d dropped, want %d", got, 5000-maxQueue)
+	}
+	h.pass()
+	events, missed, err := s.Next(t.Context())
+	if err != nil || len(events) != 10 || missed != maxQueue-10 {
+		t.Errorf("got %d events, %d missed and %v; want 10 and %d", len(events), missed, err, maxQueue-10)
+	}
+	for range MaxStreams - 1 {
+		s, err := h.Subscribe(t.Context(), Filter{}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+	}
+	if _, err := h.Subscribe(t.Context(), Filter{}, ""); err != ErrTooMany {
+		t.Errorf("got %v, want too many streams", err)
+	}
+	h.EndStreams()
+	if _, _, err := s.Next(t.Context()); err != ErrEnded {
+		t.Errorf("got %v, want the end of the stream", err)
+	}
+}
+
+func TestFilter(t *testing.T) {
+	whole := &Event{Kind: OutageBegun}
+	e := &Event{Kind: Denied, Data: Data{Namespace: "shop", Rule: "posts", Key: "ann"}}
+	for _, c := range []struct {
+		f    Filter
+		e    *Event
+		want bool
+	}{
+		{Filter{Namespace: "shop"}, e, true},
+		{Filter{Namespace: "default"}, e, false},
+		{Filter{Namespace: "shop"}, whole, false},
+		{Filter{Namespace: "shop", Whole: true}, whole, true},
+		{Filter{Namespace: "shop", Kinds: []Kind{Near}}, e, false},
+		{Filter{Namespace: "shop", Rule: "posts", Key: "ann", Kinds: []Kind{Near, Denied}}, e, true},
+		{Filter{Namespace: "shop", Rule: "post"}, e, false},
+		{Filter{Namespace: "shop", Key: "bob"}, e, false},
+	} {
+		if got := c.f.Matches(c.e); got != c.want {
+			t.Errorf("%+v: got %v, want %v", c.f, got, c.want)
+		}
+	}
+}
+
+const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+func TestParseWebhooks(t *testing.T) {
+	good := "webhooks:\n  - name: a\n    url: https://example.com/x?y=z\n    secret_file: s\n    events: [near, denied]\n    batch: 10\n    timeout: 2s\n  - {name: b, url: 'http://localhost', secret_file: /s, proxy: 'http://proxy:3128'}\n"
+	hooks, err := ParseWebhooks("/etc/weir/hooks.yaml", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := hooks[0], hooks[1]; a.Name != "a" || a.URL.Host != "example.com" || a.SecretFile != "/etc/weir/s" || !slices.Equal(a.Kinds, []Kind{Near, Denied}) ||
+		a.Batch != 10 || a.Timeout != 2*time.Second || b.SecretFile != "/s" || b.Proxy.Host != "proxy:3128" {
+		t.Errorf("got %+v", hooks)
+	}
+	for text, want := range map[string]string{
+		"":                           "1:1",
+		"webhook: []":                `1:1: "webhook": unknown field; want webhooks`,
+		"webhooks: 1":                "want a list",
+		"webhooks:\n  - {name: a b}": `2:12: webhooks[0].name`,
+		"webhooks:\n  - {name: a, url: 'ftp://swordfish@x', secret_file: s}":                                        "webhooks[0].url",
+		"webhooks:\n  - {name: a, url: 'http://x'}":                                                                 "secret_file",
+		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, events: [nears]}":                                "events",
+		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, batch: 1001}":                                    "batch",
+		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, batch: 1x}":                                      "batch",
+		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, timeout: 1h}":                                    "timeout",
+		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s}\n  - {name: a, url: 'http://y', secret_file: s}": "another webhook",
+		"webhooks: [": "1:",
+	} {
+		_, err := ParseWebhooks("f", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "swordfish") && !strings.Contains(err.Error(), "url") {
+			t.Errorf("%s\ngot %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	for text, want := range map[string]int{
+		"whsec_" + key + "\n": 1, key: 1, "# old\nwhsec_" + key + "\n\nwhsec_" + key: 2,
+		"": 0, "whsec_MDEy": 0, "swordfish swordfish swordfish": 0, strings.Repeat(key+"\n", 3): 0,
+	} {
+		keys, err := parseSecrets([]byte(text))
+		if len(keys) != want || (err == nil) != (want > 0) || err != nil && strings.Contains(err.Error(), "swordfish") {
+			t.Errorf("%q: got %d keys and %v, want %d", text, len(keys), err, want)
+		}
+	}
+}
+
+// The example of the specification of Standard Webhooks.
+func TestSign(t *testing.T) {
+	secret, _ := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	got := Sign([][]byte{secret, secret}, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`))
+	const want = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+	if got != want+" "+want {
+		t.Errorf("got %s, want %s twice", got, want)
+	}
+}
+
+// A receiver that fails for one key delays only the events of that key, a redirect is not followed, and a secret that
+// changes is read again.
+func TestReceivers(t *testing.T) {
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	var got atomic.Int64
+	r := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := make([]byte, r.ContentLength)
+		_, _ = r.Body.Read(body)
+		switch {
+		case strings.Contains(string(body), `"key":"bad"`):
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		default:
+			got.Add(1)
+		}
+	}))
+	defer r.Close()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	hooks, err := ParseWebhooks("f", fmt.Appendf(nil, "webhooks: [{name: a, url: '%s', secret_file: '%s'}]", r.URL, secret))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHub(t, Config{Webhooks: hooks})
+	e := engine(t, h, limit(1, window.Sliding(time.Hour)))
+	for _, user := range []string{"bad", "a", "b", "c"} {
+		hit(t, e, user)
+		hit(t, e, user)
+	}
+	h.pass()
+	k := h.hooks[0]
+	k.round(t.Context())
+	if got.Load() != 3 || k.waiting() != 1 || elsewhere.Load() != 0 {
+		t.Errorf("got %d calls, %d events that wait and %d calls elsewhere; want 3, 1 and 0", got.Load(), k.waiting(), elsewhere.Load())
+	}
+	if wait := k.round(t.Context()); wait < 500*time.Millisecond || wait > 2*time.Second {
+		t.Errorf("got a wait of %v, want about a second", wait)
+	}
+	for i := range 30 {
+		r := retry{failures: i}
+		r.fail(time.Time{}, 0)
+		if wait := r.next.Sub(time.Time{}); wait < 800*time.Millisecond || wait > 6*time.Minute {
+			t.Errorf("got a wait of %v after %d failures", wait, i)
+		}
+	}
+}
+
+// Of the instances on a store one leads. When it dies, another one does, and never both.
+func TestLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := kept.NewMemory(nil)
+		line := &line{Store: store}
+		one, two := newLeader(line, "one"), newLeader(store, "two")
+		first, kill := context.WithCancel(t.Context())
+		second, stop := context.WithCancel(t.Context())
+		go one.run(first)
+		time.Sleep(time.Second)
+		go two.run(second)
+		for range 60 {
+			time.Sleep(time.Second)
+			if !one.leads() || two.leads() {
+				t.Fatal("want that the first one leads alone")
+			}
+		}
+		// It stops without a word: as if killed.
+		line.cut.Store(true)
+		taken := 0
+		for range 20 {
+			time.Sleep(time.Second)
+			if one.leads() && two.leads() {
+				t.Fatal("two lead")
+			}
+			if taken++; two.leads() {
+				break
+			}
+		}
+		if !two.leads() || taken > 15 {
+			t.Errorf("the other one leads after %d seconds: %v", taken, two.leads())
+		}
+		kill()
+		stop()
+		synctest.Wait()
+		three := newLeader(store, "three")
+		third, end := context.WithCancel(t.Context())
+		go three.run(third)
+		synctest.Wait()
+		if !three.leads() {
+			t.Error("the lease was not given up")
+		}
+		end()
+		synctest.Wait()
+	})
+}
+
+// line is the way of an instance to a store, which can be cut.
+type line struct {
+	kept.Store
+	cut atomic.Bool
+}
+
+func (l *line) Keep(ctx context.Context, name string, version int64, fields, values []string) (int64, error) {
+	if l.cut.Load() {
+		return 0, context.DeadlineExceeded
+	}
+	return l.Store.Keep(ctx, name, version, fields, values)
+}
+
+func (l *line) Kept(ctx context.Context, name string, since [2]int64, most int) ([]string, []string, [2]int64, bool, error) {
+	if l.cut.Load() {
+		return nil, nil, [2]int64{}, false, context.DeadlineExceeded
+	}
+	return l.Store.Kept(ctx, name, since, most)
+}
+
+// BenchmarkDecided measures what a decision costs that is no event, one that is an event in the same window, and one
+// that is a new event for a queue that is full.
+func BenchmarkDecided(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		quota int64
+		many  bool
+	}{{"admitted", 1 << 40, false}, {"denied", 1, false}, {"event", 1, true}} {
+		for _, on := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/events=%v", c.name, on), func(b *testing.B) {
+				set, err := rule.New([]rule.Rule{limit(c.quota, window.Fixed(time.Hour))}, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				h := newHub(b, Config{Keep: 1000})
+				w := h.Watch("default")
+				if !on {
+					w = nil
+				}
+				e, err := weir.NewEngine(set, weir.WithObserver(w))
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer e.Close()
+				ctx, stop := context.WithCancel(b.Context())
+				defer stop()
+				go h.Run(ctx)
+				requests := make([]weir.Request, 1<<16)
+				for i := range requests {
+					user := "ann"
+					if c.many {
+						user = fmt.Sprint(i)
+					}
+					requests[i] = weir.Request{Attributes: weir.Attributes("user", user), Hits: 1}
+				}
+				var d weir.Decision
+				n := 0
+				b.ReportAllocs()
+				for b.Loop() {
+					r := &requests[n%len(requests)]
+					if n++; c.many {
+						r.Hits = 2 // never fits
+					}
+					if d, err = e.Take(ctx, *r); err != nil {
+						b.Fatal(err)
+					}
+				}
+				_ = d
+				b.ReportMetric(float64(h.Dropped())/float64(n), "dropped/op")
+			})
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package events
+
+import (
+	"container/heap"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/store"
+)
+
+const (
+	maxHolds   = 100_000         // takes with holds that are followed
+	holdGrace  = 5 * time.Second // for what other instances have to say about a hold
+	holdsEvery = time.Second
+
+	endedName = "events-holds" // the register of holds that ended on another instance
+	endedKeep = 5000           // of them
+)
+
+// holds follows the holds of the takes that this instance has decided, until they are settled or cancelled. With a
+// shared store, an instance that ends or renews a hold which it does not follow writes that to a register, which
+// others read before they report that a hold expired.
+type holds struct {
+	hub   *Hub
+	ended *shelf // nil: no other instance ends holds
+
+	mu    sync.Mutex
+	all   map[[12]byte]*take // guarded by mu
+	queue byEnd              // guarded by mu
+}
+
+// take is a take that holds.
+type take struct {
+	id    [12]byte
+	name  string // of the namespace
+	rules []heldIn
+	end   time.Time // of the hold that ends first
+	at    int       // in the queue
+}
+
+// heldIn is a hold in one rule.
+type heldIn struct {
+	rule, key string
+	hits      int64
+	length    time.Duration
+	end       time.Time
+}
+
+func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}} }
+
+// Ended is called after a settle, a cancel or a renewal of a hold with an id. The engine calls it (hook.Holds).
+func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
+	if w == nil || w.hub.holds == nil {
+		return
+	}
+	h := w.hub.holds
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.all[id]
+	switch {
+	case t == nil:
+		if h.ended != nil {
+			field := string(id[:]) + strconv.FormatInt(time.Now().UnixNano(), 36) // each renewal is another
+			h.ended.put(&Event{ID: field, text: []byte(verb.String())})
+		}
+	case verb == store.Renew:
+		t.renew(time.Now())
+		heap.Fix(&h.queue, t.at)
+	default:
+		heap.Remove(&h.queue, t.at)
+		delete(h.all, id)
+	}
+}
+
+// held follows the holds of a take.
+func (h *holds) held(name string, d *weir.Decision) {
+	t := &take{id: d.Receipt.Take.ID, name: name}
+	for i := range d.Usages {
+		u := &d.Usages[i]
+		r := ruleOf(d, u.Rule)
+		if !u.Held || r == nil {
+			continue
+		}
+		length := r.Hold
+		if length == 0 {
+			length = r.Window.Length
+		}
+		t.rules = append(t.rules, heldIn{rule: strings.Clone(u.Rule), key: strings.Clone(u.Key), hits: u.Hits, length: length})
+	}
+	if len(t.rules) == 0 {
+		return
+	}
+	t.renew(time.Now())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.all) >= maxHolds {
+		h.hub.dropped.Add(1)
+		return
+	}
+	h.all[t.id] = t
+	heap.Push(&h.queue, t)
+}
+
+// renew sets the ends of t.
+func (t *take) renew(now time.Time) {
+	for i := range t.rules {
+		t.rules[i].end = now.Add(t.rules[i].length)
+	}
+	t.end = slices.MinFunc(t.rules, func(a, b heldIn) int { return a.end.Compare(b.end) }).end
+}
+
+// run reports holds that have ended, until ctx is done.
+func (h *holds) run(ctx context.Context) {
+	tick := time.NewTicker(holdsEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			h.expire(ctx, now)
+		}
+	}
+}
+
+// expire reports the holds that ended before now.
+func (h *holds) expire(ctx context.Context, now time.Time) {
+	grace := time.Duration(0)
+	if h.ended != nil {
+		grace = holdGrace
+	}
+	h.mu.Lock()
+	due := len(h.queue) > 0 && now.Sub(h.queue[0].end) > grace
+	h.mu.Unlock()
+	if !due || h.ended != nil && h.ended.sync(ctx) != nil {
+		return // what others have ended is in Ended by now, unless the store does not answer
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.queue) > 0 && now.Sub(h.queue[0].end) > grace {
+		t := h.queue[0]
+		for i := 0; i < len(t.rules); {
+			r := t.rules[i]
+			if now.Sub(r.end) <= grace {
+				i++
+				continue
+			}
+			t.rules = slices.Delete(t.rules, i, i+1)
+			h.hub.add(&Event{Kind: HoldExpired, Time: r.end, Data: Data{Namespace: t.name, Rule: r.rule, Hits: r.hits}}, r.key, string(t.id[:]))
+		}
+		if len(t.rules) == 0 {
+			heap.Pop(&h.queue)
+			delete(h.all, t.id)
+			continue
+		}
+		t.end = slices.MinFunc(t.rules, func(a, b heldIn) int { return a.end.Compare(b.end) }).end
+		heap.Fix(&h.queue, 0)
+	}
+}
+
+// applied is called with what other instances have written.
+func (h *holds) applied(p kept.Page) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, field := range p.Fields {
+		var id [12]byte
+		if len(field) <= len(id) || p.Values[i] == "" {
+			continue
+		}
+		copy(id[:], field)
+		switch t := h.all[id]; {
+		case t == nil:
+		case p.Values[i] == store.Renew.String():
+			t.renew(time.Now()) // later than it was: a hold is rather reported late than too early
+			heap.Fix(&h.queue, t.at)
+		default:
+			heap.Remove(&h.queue, t.at)
+			delete(h.all, id)
+		}
+	}
+}
+
+// byEnd is a heap of takes, the one that ends first on top.
+type byEnd []*take
+
+func (b byEnd) Len() int           { return len(b) }
+func (b byEnd) Less(i, j int) bool { return b[i].end.Before(b[j].end) }
+func (b byEnd) Swap(i, j int)      { b[i], b[j] = b[j], b[i]; b[i].at, b[j].at = i, j }
+func (b *byEnd) Push(x any)        { t := x.(*take); t.at = len(*b); *b = append(*b, t) }
+func (b *byEnd) Pop() any {
+	last := len(*b) - 1
+	t := (*b)[last]
+	(*b)[last] = nil
+	*b = (*b)[:last]
+	return t
+}

@@ -1,0 +1,442 @@
+package events
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
+)
+
+const (
+	lanes      = 8  // keys whose events are sent at the same time
+	laneEvents = 16 // events of a key in one round
+
+	backoffFirst, backoffMost = time.Second, 5 * time.Minute
+	maxReply                  = 64 << 10 // bytes of an answer that are read
+	giveUp                    = 24 * time.Hour
+	noLease                   = 500 * time.Millisecond // the wait of an instance that does not send
+	orderWait                 = time.Second            // for earlier events of other instances
+)
+
+// hook sends events to one webhook. Those of one key are sent one after another.
+type hook struct {
+	Webhook
+	hub    *Hub
+	outbox *shelf // nil: events wait in memory only
+	client *http.Client
+	agent  string
+	wake   chan struct{}
+
+	delivered, failed atomic.Int64 // calls; for metrics
+
+	mu      sync.Mutex
+	pending []*item          // in their order; guarded by mu
+	byID    map[string]*item // guarded by mu
+
+	// Used by run only.
+	retries map[string]*retry // by what events are in order for
+	all     retry             // after a round without any success
+	failing bool
+	gone    []string // ids to be removed from the outbox
+	keys    secrets
+}
+
+// item is an event that waits.
+type item struct {
+	*Event
+	got    time.Time
+	direct bool // is not in the outbox
+	sent   bool
+}
+
+// retry is when a failed call is repeated.
+type retry struct {
+	failures int
+	next     time.Time
+}
+
+// fail moves r to the next attempt. least is what the receiver has asked for.
+func (r *retry) fail(now time.Time, least time.Duration) {
+	wait := min(backoffFirst<<min(r.failures, 20), backoffMost)
+	wait = time.Duration(float64(max(wait, min(least, backoffMost))) * (0.8 + 0.4*rand.Float64()))
+	r.failures++
+	r.next = now.Add(wait)
+}
+
+func newHook(h *Hub, w Webhook, agent string) *hook {
+	proxy := func(*http.Request) (*url.URL, error) { return nil, nil } // not that of the environment
+	if w.Proxy != nil {
+		proxy = http.ProxyURL(w.Proxy)
+	}
+	timeout := cmp.Or(w.Timeout, defaultTimeout)
+	return &hook{
+		Webhook: w, hub: h, agent: agent, wake: make(chan struct{}, 1), byID: map[string]*item{}, retries: map[string]*retry{},
+		keys: secrets{path: w.SecretFile},
+		client: &http.Client{
+			Timeout:       timeout,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport: &http.Transport{
+				Proxy: proxy, DialContext: (&net.Dialer{Timeout: timeout}).DialContext, TLSHandshakeTimeout: timeout,
+				MaxIdleConnsPerHost: lanes, MaxConnsPerHost: lanes, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+				MaxResponseHeaderBytes: maxReply,
+			},
+		},
+	}
+}
+
+// matches reports whether the webhook wants e.
+func (k *hook) matches(e *Event) bool {
+	return k.wants(e.Kind) &&
+		(len(k.Namespaces) == 0 || slices.Contains(k.Namespaces, e.Namespace)) &&
+		(len(k.Rules) == 0 || slices.Contains(k.Rules, e.Rule))
+}
+
+// sends reports whether this instance sends what is in the outbox.
+func (k *hook) sends() bool { return k.hub.leader.leads() }
+
+// put adds e to what waits.
+func (k *hook) put(e *Event, direct bool) {
+	if k.outbox != nil && !direct {
+		k.outbox.put(e)
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byID[e.ID] != nil {
+		return
+	}
+	if len(k.pending) >= maxOutbox {
+		k.hub.dropped.Add(1)
+		return
+	}
+	k.addLocked(&item{Event: e, got: time.Now(), direct: true})
+}
+
+// addLocked adds i, after those that happened before it.
+func (k *hook) addLocked(i *item) {
+	at := len(k.pending)
+	for at > 0 && k.pending[at-1].Time.After(i.Time) {
+		at--
+	}
+	k.pending, k.byID[i.ID] = slices.Insert(k.pending, at, i), i
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// applied is called with what has changed in the outbox.
+func (k *hook) applied(p kept.Page) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	was := k.byID
+	if p.Again {
+		k.byID = map[string]*item{}
+		k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return !i.direct })
+		for _, i := range k.pending {
+			k.byID[i.ID] = i
+		}
+	}
+	removed := false
+	for n, id := range p.Fields {
+		i := k.byID[id]
+		switch {
+		case p.Values[n] == "":
+			delete(k.byID, id)
+			removed = removed || i != nil
+		case i != nil:
+		case was[id] != nil:
+			k.addLocked(was[id]) // knows that it was sent
+		default:
+			if e, err := decode(p.Values[n]); err == nil {
+				k.addLocked(&item{Event: e, got: time.Now()})
+			}
+		}
+	}
+	if removed {
+		k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return k.byID[i.ID] != i })
+	}
+}
+
+// waiting returns how many events wait.
+func (k *hook) waiting() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.pending)
+}
+
+// run sends events until ctx is done.
+func (k *hook) run(ctx context.Context) {
+	defer k.client.CloseIdleConnections()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+		case <-timer.C:
+		}
+		timer.Reset(k.round(ctx))
+	}
+}
+
+// round sends some events, and returns how long to wait for the next round.
+func (k *hook) round(ctx context.Context) time.Duration {
+	now := time.Now()
+	if wait := k.all.next.Sub(now); wait > 0 {
+		return wait
+	}
+	groups, wait := k.pick(now)
+	if len(groups) > 0 {
+		wait = 0
+		k.send(ctx, groups)
+	}
+	k.tidy(ctx)
+	return wait
+}
+
+// pick returns the events of the next round, those of each key together, and how long to wait if there are none.
+func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
+	wait = time.Hour
+	leads := k.sends()
+	if k.outbox != nil && (!leads || len(k.gone) > 0) {
+		wait = noLease
+	}
+	at := map[string]int{}
+	most, each := lanes, laneEvents
+	if k.Batch > 1 {
+		most, each = 1, k.Batch
+	}
+	var old []*item
+	k.mu.Lock()
+	for _, i := range k.pending {
+		if i.sent || !i.direct && !leads {
+			continue
+		}
+		if early := orderWait - max(now.Sub(i.Time), now.Sub(i.got)); k.hub.leader != nil && !i.direct && early > 0 {
+			wait = min(wait, early)
+			break
+		}
+		if now.Sub(i.Time) > giveUp {
+			old = append(old, i)
+			continue
+		}
+		order := ""
+		if k.Batch <= 1 {
+			order = i.order()
+		}
+		if r := k.retries[order]; r != nil && r.next.After(now) {
+			wait = min(wait, r.next.Sub(now))
+			continue
+		}
+		g, ok := at[order]
+		if !ok {
+			if len(groups) == most {
+				continue
+			}
+			g = len(groups)
+			at[order] = g
+			groups = append(groups, nil)
+		}
+		if len(groups[g]) < each {
+			groups[g] = append(groups[g], i)
+		}
+	}
+	k.mu.Unlock()
+	if len(old) > 0 {
+		k.hub.dropped.Add(int64(len(old)))
+		k.hub.log.Warn("events dropped, because a webhook did not accept them for a day", "webhook", k.Name, "events", len(old))
+		k.done(old)
+	}
+	return groups, wait
+}
+
+// send sends groups of events at the same time.
+func (k *hook) send(ctx context.Context, groups [][]*item) {
+	keys, err := k.keys.read()
+	if err != nil {
+		k.outcome(false, err)
+		k.all.fail(time.Now(), 0)
+		return
+	}
+	var all sync.WaitGroup
+	sent := make([][]*item, len(groups))
+	errs := make([]error, len(groups))
+	asked := make([]time.Duration, len(groups))
+	for n, group := range groups {
+		all.Go(func() {
+			size := max(1, k.Batch)
+			for part := range slices.Chunk(group, size) {
+				if asked[n], errs[n] = k.call(ctx, part, keys); errs[n] != nil {
+					return
+				}
+				sent[n] = append(sent[n], part...)
+			}
+		})
+	}
+	all.Wait()
+	now, succeeded := time.Now(), false
+	var failed error
+	for n, group := range groups {
+		k.done(sent[n])
+		order := ""
+		if k.Batch <= 1 {
+			order = group[0].order()
+		}
+		if len(sent[n]) > 0 {
+			succeeded = true
+			delete(k.retries, order)
+		}
+		if errs[n] != nil && ctx.Err() == nil {
+			failed = errs[n]
+			r := k.retries[order]
+			if r == nil {
+				r = &retry{}
+				k.retries[order] = r
+			}
+			r.fail(now, asked[n])
+		}
+	}
+	if succeeded || failed == nil {
+		k.all = retry{}
+	} else {
+		k.all.fail(now, 0)
+	}
+	if succeeded || failed != nil {
+		k.outcome(succeeded, failed)
+	}
+}
+
+// outcome logs when calls begin to fail, and when they succeed again.
+func (k *hook) outcome(succeeded bool, err error) {
+	switch {
+	case !succeeded && !k.failing:
+		k.failing = true
+		k.hub.log.Warn("webhook fails; its events wait", "webhook", k.Name, "host", k.URL.Host, "error", withoutURL(err))
+	case succeeded && k.failing && err == nil:
+		k.failing = false
+		k.hub.log.Info("webhook accepts events again", "webhook", k.Name)
+	}
+}
+
+// withoutURL returns the cause of an error of a call, without the URL, which can have a secret.
+func withoutURL(err error) error {
+	if of, ok := err.(*url.Error); ok {
+		return of.Err
+	}
+	return err
+}
+
+// done notes that events need not be sent any more.
+func (k *hook) done(items []*item) {
+	if len(items) == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, i := range items {
+		i.sent = true
+		if i.direct {
+			delete(k.byID, i.ID)
+		} else {
+			k.gone = append(k.gone, i.ID)
+		}
+	}
+	k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return i.sent && i.direct })
+	if len(k.retries) > 2*len(k.pending) {
+		waits := map[string]bool{"": true}
+		for _, i := range k.pending {
+			waits[i.order()] = true
+		}
+		for order := range k.retries {
+			if !waits[order] {
+				delete(k.retries, order)
+			}
+		}
+	}
+}
+
+// tidy removes what was sent from the outbox.
+func (k *hook) tidy(ctx context.Context) {
+	if len(k.gone) > 0 && k.outbox.remove(ctx, k.gone) == nil {
+		k.gone = nil
+	}
+}
+
+// call makes one call with events. least is how long the receiver asks to wait after an error.
+func (k *hook) call(ctx context.Context, items []*item, keys [][]byte) (least time.Duration, err error) {
+	defer func() {
+		if err != nil {
+			k.failed.Add(1)
+		} else {
+			k.delivered.Add(1)
+		}
+	}()
+	body, id, kind := items[0].text, items[0].ID, "application/cloudevents+json; charset=utf-8"
+	if k.Batch > 1 {
+		body, id, kind = []byte{'['}, "", "application/cloudevents-batch+json; charset=utf-8"
+		all := sha256.New()
+		for n, i := range items {
+			if n > 0 {
+				body = append(body, ',')
+			}
+			body = append(body, i.text...)
+			all.Write([]byte(i.ID))
+		}
+		body, id = append(body, ']'), hex.EncodeToString(all.Sum(nil)[:16])
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, k.URL.String(), bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	at := strconv.FormatInt(time.Now().Unix(), 10)
+	r.Header.Set("Content-Type", kind)
+	r.Header.Set("User-Agent", k.agent)
+	r.Header.Set("webhook-id", id)
+	r.Header.Set("webhook-timestamp", at)
+	r.Header.Set("webhook-signature", Sign(keys, id, at, body))
+	answer, err := k.client.Do(r)
+	if err != nil {
+		return 0, withoutURL(err)
+	}
+	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, maxReply)
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		if s, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && s > 0 {
+			least = time.Duration(min(s, 3600)) * time.Second
+		}
+		return least, fmt.Errorf("the receiver answers with status %d", answer.StatusCode)
+	}
+	return 0, nil
+}
+
+// Sign returns the value of webhook-signature for a message, by each of keys: see
+// https://www.standardwebhooks.com.
+func Sign(keys [][]byte, id, at string, body []byte) string {
+	var all []string
+	for _, key := range keys {
+		m := hmac.New(sha256.New, key)
+		m.Write([]byte(id + "." + at + "."))
+		m.Write(body)
+		all = append(all, "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)))
+	}
+	return strings.Join(all, " ")
+}

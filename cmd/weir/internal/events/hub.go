@@ -1,0 +1,330 @@
+package events
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+)
+
+const (
+	// DefaultKeep is the default of [Config.Keep], and MaxKeep its maximum.
+	DefaultKeep, MaxKeep = 1000, 10_000
+
+	// maxQueue bounds the events that decisions have added and nobody has read yet, and pace is the
+	// interval between two reads.
+	maxQueue = 4096
+	pace     = 100 * time.Millisecond
+
+	// ringBytes bounds the texts in a ring.
+	ringBytes = 16 << 20
+
+	// historyName is the name of the register with the history.
+	historyName = "events"
+)
+
+// Config configures a [Hub].
+type Config struct {
+	Keep     int         // events that are kept for streams; 0: none
+	Near     float64     // the share of a quota from which on a key is near it, for rules without their own
+	Text     top.KeyText // how keys are shown
+	Instance string      // the name of this process in events
+	Agent    string      // the name of the program in the header of a webhook call
+
+	// Kept keeps the history and what waits for webhooks. Nil: this process does. Shared states that other
+	// instances use it, too.
+	Kept   kept.Store
+	Shared bool
+
+	Webhooks []Webhook
+	Log      *slog.Logger
+}
+
+// Hub takes events from watchers and others, and delivers them. Make one with [New]. The methods of a nil Hub
+// do nothing. It is safe for concurrent use.
+type Hub struct {
+	near     float64
+	text     top.KeyText
+	instance string
+	log      *slog.Logger
+	secret   []byte // of ids if keys are not shown
+	seen     *seen
+	ring     *ring
+	hooks    []*hook
+	history  *shelf // nil: the ring is fed directly
+	leader   *leader
+	holds    *holds
+
+	wake    chan struct{}
+	queued  atomic.Int64
+	dropped atomic.Int64
+	logged  int64 // of dropped; used by Run only
+
+	mu    sync.Mutex
+	queue []queued // guarded by mu
+}
+
+// queued is an event without its id and text.
+type queued struct {
+	*Event
+	parts  []string
+	direct bool // does not wait for the store
+}
+
+// New returns a hub, or nil if c keeps nothing and has no webhooks.
+func New(c Config) *Hub {
+	if c.Keep <= 0 && len(c.Webhooks) == 0 {
+		return nil
+	}
+	h := &Hub{
+		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: []byte(rand.Text()), seen: newSeen(),
+		ring: newRing(c.Keep, ringBytes), wake: make(chan struct{}, 1),
+	}
+	h.holds = newHolds(h)
+	if c.Kept != nil && c.Keep > 0 {
+		h.history = newShelf(h, c.Kept, historyName, c.Keep)
+		h.history.apply = h.ring.applied
+	}
+	if c.Shared && !slices.ContainsFunc(c.Webhooks, func(w Webhook) bool { return w.wants(HoldExpired) }) {
+		h.holds = nil // what follows them over all instances costs a write for each settle
+	} else if c.Shared {
+		h.holds.ended = newShelf(h, c.Kept, endedName, endedKeep)
+		h.holds.ended.apply = h.holds.applied
+	}
+	if c.Shared && len(c.Webhooks) > 0 {
+		h.leader = newLeader(c.Kept, c.Instance)
+	}
+	for _, w := range c.Webhooks {
+		k := newHook(h, w, c.Agent)
+		if c.Kept != nil {
+			k.outbox = newShelf(h, c.Kept, historyName+"/"+w.Name, 0)
+			k.outbox.apply = k.applied
+		}
+		h.hooks = append(h.hooks, k)
+	}
+	return h
+}
+
+// add adds an event about a key. parts tell it from others of its kind, rule and key.
+func (h *Hub) add(e *Event, key string, parts ...string) {
+	id, shown := h.text.Of(key)
+	if e.Key = id; !shown {
+		m := hmac.New(sha256.New, h.secret)
+		m.Write([]byte(key))
+		id = hex.EncodeToString(m.Sum(nil))
+	}
+	h.enqueue(queued{e, append([]string{e.Namespace, e.Rule, id}, parts...), false})
+}
+
+// full reports whether the queue is full, and then counts an event that is dropped.
+func (h *Hub) full() bool {
+	if h.queued.Load() < maxQueue {
+		return false
+	}
+	h.dropped.Add(1)
+	return true
+}
+
+// enqueue adds q to the queue, unless it is full.
+func (h *Hub) enqueue(q queued) {
+	if h.full() {
+		return
+	}
+	h.mu.Lock()
+	h.queue = append(h.queue, q)
+	h.queued.Store(int64(len(h.queue)))
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the events in the queue.
+func (h *Hub) take() []queued {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	q := h.queue
+	h.queue = make([]queued, 0, min(len(q), 64))
+	h.queued.Store(0)
+	return q
+}
+
+// Run delivers events until ctx is done.
+func (h *Hub) Run(ctx context.Context) {
+	if h == nil {
+		return
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer h.ring.close()
+	if h.history != nil {
+		group.Go(func() { h.history.run(ctx, h.ring.read) })
+	}
+	if h.leader != nil {
+		group.Go(func() { h.leader.run(ctx) })
+	}
+	if h.holds != nil {
+		group.Go(func() { h.holds.run(ctx) })
+		if h.holds.ended != nil {
+			group.Go(func() { h.holds.ended.run(ctx, func() bool { return false }) })
+		}
+	}
+	for _, k := range h.hooks {
+		if k.outbox != nil {
+			group.Go(func() { k.outbox.run(ctx, k.sends) })
+		}
+		group.Go(func() { k.run(ctx) })
+	}
+	timer := time.NewTimer(pace)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			h.pass()
+			return
+		case <-h.wake:
+		}
+		wait := pace
+		if h.pass() > maxQueue/4 {
+			wait = 4 * pace // so that events take a small part of a processor
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+	}
+}
+
+// pass delivers what is in the queue, and returns how many events that were.
+func (h *Hub) pass() int {
+	all := h.take()
+	for _, q := range all {
+		e := q.Event
+		e.ID, e.Instance = idOf(e.Kind, q.parts...), h.instance
+		e.encode()
+		if h.history != nil && !q.direct {
+			h.history.put(e)
+		} else {
+			h.ring.add(e)
+		}
+		for _, k := range h.hooks {
+			if k.matches(e) {
+				k.put(e, q.direct)
+			}
+		}
+	}
+	if n := h.dropped.Load(); n > h.logged {
+		h.log.Warn("events dropped, because there were too many", "events", n-h.logged, "all", n)
+		h.logged = n
+	}
+	return len(all)
+}
+
+// EndStreams ends all streams. There are no new ones.
+func (h *Hub) EndStreams() {
+	if h != nil {
+		h.ring.close()
+	}
+}
+
+// Keeps reports whether h keeps events for streams.
+func (h *Hub) Keeps() bool { return h != nil && h.ring.most > 0 }
+
+// WebhookStats are the numbers of a webhook.
+type WebhookStats struct {
+	Name              string
+	Delivered, Failed int64 // calls
+	Waiting           int   // events
+}
+
+// Stats returns the numbers of the webhooks.
+func (h *Hub) Stats() (all []WebhookStats) {
+	if h == nil {
+		return nil
+	}
+	for _, k := range h.hooks {
+		all = append(all, WebhookStats{k.Name, k.delivered.Load(), k.failed.Load(), k.waiting()})
+	}
+	return all
+}
+
+// Dropped returns how many events were dropped, of all streams and webhooks.
+func (h *Hub) Dropped() int64 {
+	if h == nil {
+		return 0
+	}
+	return h.dropped.Load()
+}
+
+// Override describes an override for [Hub.OverrideSet] and [Hub.OverrideEnded].
+type Override struct {
+	Namespace, Rule string
+	Key             string    // the attributes, as text
+	Limit           int64     // the quota
+	Until           time.Time // zero: none
+	Note, By        string
+	Version         string // tells this override from others of the same attributes; the same on all instances
+}
+
+// OverrideSet reports that an override was set.
+func (h *Hub) OverrideSet(o Override) { h.override(OverrideSet, o) }
+
+// OverrideEnded reports that an override has reached its end or was removed. Every instance may report it.
+func (h *Hub) OverrideEnded(o Override) { h.override(OverrideEnded, o) }
+
+func (h *Hub) override(kind Kind, o Override) {
+	if h == nil {
+		return
+	}
+	e := &Event{Kind: kind, Time: time.Now(), Data: Data{Namespace: o.Namespace, Rule: o.Rule, Quota: &o.Limit, Note: o.Note, By: o.By}}
+	if shown, _ := h.text.Of("key"); shown != "key" {
+		e.Note = "" // can name a key
+	}
+	if !o.Until.IsZero() {
+		until := o.Until.UTC()
+		e.Until = &until
+	}
+	h.add(e, o.Key, strconv.FormatInt(o.Limit, 10), o.Until.UTC().String(), o.Version)
+}
+
+// Outage reports that a node of the store does not answer, for a reason, or answers again, if that is
+// empty. These events do not wait for the store.
+func (h *Hub) Outage(node, reason string) {
+	if h == nil {
+		return
+	}
+	now, kind := time.Now(), OutageEnded
+	if reason != "" {
+		kind = OutageBegun
+	}
+	h.enqueue(queued{
+		&Event{Kind: kind, Time: now, Data: Data{Node: node, Reason: reason}},
+		[]string{node, h.instance, strconv.FormatInt(now.UnixNano(), 10)}, true,
+	})
+}
+
+// RulesChanged reports that rules with a hash came into force. Instances that read the same files report it
+// under one id, unless they do so in different minutes.
+func (h *Hub) RulesChanged(namespace, before, hash string) {
+	if h == nil || before == hash {
+		return
+	}
+	now := time.Now()
+	h.enqueue(queued{
+		&Event{Kind: RulesChanged, Time: now, Data: Data{Namespace: namespace, Hash: hash, Before: before}},
+		[]string{namespace, before, hash, fmt.Sprint(now.Unix() / 60)}, false,
+	})
+}

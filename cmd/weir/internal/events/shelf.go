@@ -1,0 +1,173 @@
+package events
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
+)
+
+const (
+	writeEvery = 250 * time.Millisecond // the interval between two writes to a register
+	writeMost  = 200                    // events of one write
+	maxWaiting = 10_000                 // events that wait to be written
+	maxOutbox  = 10_000                 // events in an outbox
+	idlePolls  = 8                      // intervals between two reads by those who only watch
+)
+
+// shelf is a register with events under their ids: the history, or the outbox of a webhook.
+type shelf struct {
+	hub      *Hub
+	keep     int // the most events, of which the oldest are removed; 0: whoever delivers them removes them
+	follower kept.Follower
+	apply    func(kept.Page) // is given each page
+
+	mu      sync.Mutex
+	waiting []*Event // to be written; guarded by mu
+
+	order []string            // the ids in the register; used under the lock of the follower
+	has   map[string]struct{} // the same
+}
+
+func newShelf(h *Hub, s kept.Store, name string, keep int) *shelf {
+	f := &shelf{hub: h, keep: keep, has: map[string]struct{}{}}
+	f.follower = kept.Follower{Store: s, Name: name, Apply: f.applied}
+	return f
+}
+
+// put adds e to what waits to be written.
+func (s *shelf) put(e *Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) >= maxWaiting {
+		s.hub.dropped.Add(1)
+		return
+	}
+	s.waiting = append(s.waiting, e)
+}
+
+func (s *shelf) some() []*Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting[:min(len(s.waiting), writeMost)]
+}
+
+// applied implements the Apply of a follower.
+func (s *shelf) applied(p kept.Page) {
+	if p.Again {
+		s.order = nil
+		clear(s.has)
+	}
+	removed := false
+	for i, id := range p.Fields {
+		_, had := s.has[id]
+		switch {
+		case p.Values[i] == "":
+			delete(s.has, id)
+			removed = removed || had
+		case !had:
+			s.has[id] = struct{}{}
+			s.order = append(s.order, id)
+		}
+	}
+	if removed {
+		order := s.order[:0]
+		for _, id := range s.order {
+			if _, has := s.has[id]; has {
+				order = append(order, id)
+			}
+		}
+		clear(s.order[len(order):])
+		s.order = order
+	}
+	if s.apply != nil {
+		s.apply(p)
+	}
+}
+
+// sync reads what others have written.
+func (s *shelf) sync(ctx context.Context) error { return s.follower.Sync(ctx) }
+
+// run writes what waits, and reads what others write: at each interval if reads reports true, and now and then
+// otherwise. It ends after ctx is done, with a last write.
+func (s *shelf) run(ctx context.Context, reads func() bool) {
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+			for last.Err() == nil && len(s.some()) > 0 && s.write(last) == nil {
+			}
+			return
+		case <-tick.C:
+		}
+		if len(s.some()) > 0 {
+			_ = s.write(ctx) // stays, and the store's outage is logged elsewhere
+		} else if reads() || s.keep == 0 && n%idlePolls == 0 {
+			_ = s.sync(ctx)
+		}
+	}
+}
+
+// write writes some of what waits.
+func (s *shelf) write(ctx context.Context) error {
+	events := s.some()
+	over := int64(0)
+	err := s.follower.Change(ctx, func() (fields, values []string, err error) {
+		fresh := 0
+		over = 0
+		for _, e := range events {
+			if _, has := s.has[e.ID]; has {
+				continue
+			}
+			if s.keep == 0 && len(s.order)+fresh >= maxOutbox {
+				over++
+				continue
+			}
+			fresh++
+			fields, values = append(fields, e.ID), append(values, string(e.text))
+		}
+		if old := len(s.order) + fresh - s.keep; s.keep > 0 && old > 0 {
+			for _, id := range s.order[:min(old, len(s.order))] {
+				fields, values = append(fields, id), append(values, "")
+			}
+		}
+		return unique(fields, values)
+	})
+	if err == nil {
+		s.hub.dropped.Add(over)
+		s.mu.Lock()
+		s.waiting = append([]*Event(nil), s.waiting[len(events):]...)
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// unique returns fields without those that are there twice.
+func unique(fields, values []string) ([]string, []string, error) {
+	seen := map[string]bool{}
+	n := 0
+	for i, f := range fields {
+		if !seen[f] {
+			seen[f] = true
+			fields[n], values[n] = f, values[i]
+			n++
+		}
+	}
+	return fields[:n], values[:n], nil
+}
+
+// remove removes ids.
+func (s *shelf) remove(ctx context.Context, ids []string) error {
+	return s.follower.Change(ctx, func() (fields, values []string, err error) {
+		for _, id := range ids {
+			if _, has := s.has[id]; has {
+				fields, values = append(fields, id), append(values, "")
+			}
+		}
+		return fields, values, nil
+	})
+}

@@ -1,0 +1,93 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/fault"
+)
+
+// eventsRecheck is how often the caller of a stream of events is authenticated again.
+const eventsRecheck = 15 * time.Second
+
+// maxEventsRequest is the maximum size of a request for events, in bytes.
+const maxEventsRequest = 8 << 10
+
+// events serves the method Events.
+func (a *API) events(c *grpcserver.Call) error {
+	resources := c.Resources()
+	if err := resources.Reserve(streamBytes); err != nil {
+		return err
+	}
+	defer resources.Release(streamBytes)
+	in := new(weirv1.EventsRequest)
+	received := grpcserver.Received{Message: in, Admit: func(b []byte) error {
+		if len(b) > maxEventsRequest {
+			return fault.Newf("request", "%d bytes: want at most %d", len(b), maxEventsRequest)
+		}
+		return nil
+	}}
+	if err := c.RecvMsg(&received); err != nil {
+		return err
+	}
+	if received.Err != nil {
+		return received.Err
+	}
+	ns, err := c.Namespace(a.namespaces)
+	if err != nil {
+		return err
+	}
+	if !a.hub.Keeps() {
+		return &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no events: it runs with --events 0"}
+	}
+	f := events.Filter{Namespace: ns.Name(), Whole: c.Caller == nil || c.Caller.Namespace == "", Rule: in.GetRule(), Key: in.GetKey()}
+	for _, kind := range in.GetKinds() {
+		kinds, unknown := events.ParseKinds(kind)
+		if kinds == nil {
+			return fault.Newf("kinds", "%.80q: want some of %s", unknown, events.Names())
+		}
+		f.Kinds = append(f.Kinds, kinds...)
+	}
+	s, err := a.hub.Subscribe(c.Context(), f, in.GetAfter())
+	switch {
+	case errors.Is(err, events.ErrTooMany):
+		return &access.Overload{Detail: err.Error()}
+	case err != nil:
+		return grpcserver.ErrStopping
+	}
+	defer s.Close()
+	for {
+		ctx, cancel := context.WithTimeout(c.Context(), eventsRecheck)
+		list, missed, err := s.Next(ctx)
+		cancel()
+		switch {
+		case errors.Is(err, events.ErrEnded):
+			return grpcserver.ErrStopping
+		case err != nil && c.Context().Err() != nil:
+			return c.Context().Err()
+		}
+		if missed != 0 {
+			if err := c.SendMsg(&weirv1.EventsResponse{Gap: true, Missed: max(missed, 0)}); err != nil {
+				return err
+			}
+		}
+		for _, e := range list {
+			if err := c.SendMsg(&weirv1.EventsResponse{Id: e.ID, Kind: string(e.Kind), Json: e.JSON()}); err != nil {
+				return err
+			}
+		}
+		if err := c.Again(access.Read); err != nil {
+			return err
+		}
+		if ns.Gone() {
+			return grpcserver.ErrStopping
+		}
+	}
+}

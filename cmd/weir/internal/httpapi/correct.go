@@ -1,0 +1,88 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
+	"github.com/weirhq/weir/fault"
+)
+
+// correction is the body of a call that corrects what a rule has for a key.
+type correction struct {
+	rule       string
+	attributes []weir.Attribute
+	hits       int64
+}
+
+// setCount sets the count of a key.
+func (a *API) setCount(x *exchange, w http.ResponseWriter, r *http.Request) error {
+	c, err := x.correction(r, true)
+	if err != nil {
+		return err
+	}
+	before, used, err := x.namespace.SetCount(r.Context(), x.by(r), c.rule, c.attributes, c.hits)
+	if err != nil {
+		return err
+	}
+	b := strconv.AppendInt(append(x.out[:0], `{"before":`...), before, 10)
+	x.out = append(strconv.AppendInt(append(b, `,"used":`...), used, 10), '}')
+	x.endRequest()
+	return respond(w, x.out)
+}
+
+// liftBan ends the ban of a key.
+func (a *API) liftBan(x *exchange, w http.ResponseWriter, r *http.Request) error {
+	c, err := x.correction(r, false)
+	if err != nil {
+		return err
+	}
+	if err := x.namespace.LiftBan(r.Context(), x.by(r), c.rule, c.attributes); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// correction reads the body of a call that corrects a key: with a number of hits, or without.
+func (x *exchange) correction(r *http.Request, hits bool) (c correction, err error) {
+	if err := x.read(r); err != nil {
+		return c, err
+	}
+	s := &x.scan
+	s.reset(x.body)
+	seen, start := map[string]bool{}, s.pos
+	f := s.object(func(name string, at int) (f *fault.Fault) {
+		switch {
+		case name == "rule":
+			c.rule, f = s.textOf("a name in quotes", sizes.Text)
+		case name == "attributes":
+			c.attributes, f = s.attributes(nil)
+		case name == "hits" && hits:
+			c.hits, f = s.whole()
+		case hits:
+			f = s.fault(at, "is unknown; want rule, attributes and hits")
+		default:
+			f = s.fault(at, "is unknown; want rule and attributes")
+		}
+		if f == nil && seen[name] {
+			f = s.twice(at)
+		}
+		seen[name] = true
+		return f.In(name)
+	})
+	if f == nil {
+		f = s.end()
+	}
+	if f == nil && !seen["rule"] {
+		f = s.missing("rule", start)
+	}
+	if f == nil && hits && !seen["hits"] {
+		f = s.missing("hits", start)
+	}
+	if f != nil {
+		return c, f
+	}
+	return c, nil
+}

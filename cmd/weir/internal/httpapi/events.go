@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/events"
+)
+
+const (
+	heartbeat   = 15 * time.Second // the interval between two comments of a stream without events
+	streamWrite = 10 * time.Second // how long a reader may take for one write
+	streamBytes = 64 << 10         // memory of a stream
+	maxEventID  = 64
+)
+
+// stream sends events as they happen (server-sent events).
+func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error {
+	f, after, err := a.eventFilter(x, r)
+	if err != nil {
+		return err
+	}
+	if err := x.Reserve(streamBytes); err != nil {
+		return err
+	}
+	s, err := a.events.Subscribe(r.Context(), f, after)
+	switch {
+	case errors.Is(err, events.ErrTooMany):
+		return &access.Overload{Detail: err.Error()}
+	case err != nil:
+		return &answer.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error()}
+	}
+	defer s.Close()
+	to := http.NewResponseController(w)
+	_ = to.SetReadDeadline(time.Time{}) // which would end the context
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
+	b := append(x.out[:0], ": weir\n\n"...)
+	for r.Method != http.MethodHead {
+		if _, err := a.auth.Authenticate(access.CredentialsOf(r), access.Read); err != nil || x.namespace.Gone() {
+			return nil // tokens and namespaces may have changed
+		}
+		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
+		if _, err := w.Write(b); err != nil || to.Flush() != nil {
+			return nil // the reader is gone, or too slow
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), heartbeat)
+		list, missed, err := s.Next(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			b = appendEvents(b[:0], list, missed)
+		case r.Context().Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return nil
+		default:
+			b = append(b[:0], ":\n\n"...)
+		}
+	}
+	return nil
+}
+
+// appendEvents appends events, and before them a gap if some were missed.
+func appendEvents(b []byte, list []*events.Event, missed int64) []byte {
+	switch {
+	case missed < 0:
+		b = append(b, "event: gap\ndata: {}\n\n"...)
+	case missed > 0:
+		b = append(strconv.AppendInt(append(b, "event: gap\ndata: {\"missed\":"...), missed, 10), "}\n\n"...)
+	}
+	for _, e := range list {
+		b = append(append(b, "id: "...), e.ID...)
+		b = append(append(b, "\nevent: "...), e.Kind...)
+		b = append(append(append(b, "\ndata: "...), e.JSON()...), "\n\n"...)
+	}
+	return b
+}
+
+// eventFilter reads ?kind=denied,ban&rule=NAME&key=KEY, and the id of the last event that the reader has.
+func (a *API) eventFilter(x *exchange, r *http.Request) (f events.Filter, after string, err error) {
+	if !a.events.Keeps() {
+		return f, "", &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no events: it runs with --events 0"}
+	}
+	f = events.Filter{Namespace: x.namespace.Name(), Whole: x.caller == nil || x.caller.Namespace == ""}
+	given := map[string]bool{}
+	err = parameters(r.URL.RawQuery, func(param, value string) error {
+		if given[param] {
+			return badParameter(param, "is there twice")
+		}
+		given[param] = true
+		switch param {
+		case "kind":
+			unknown := ""
+			if f.Kinds, unknown = events.ParseKinds(value); f.Kinds == nil {
+				return badParameter(param, strconv.Quote(unknown)+": want some of "+events.Names()+", with commas between them")
+			}
+		case "rule":
+			f.Rule = value
+		case "key":
+			f.Key = value
+		case "last_event_id":
+			after = value
+		default:
+			return badParameter(param, "is unknown; want kind, rule, key and last_event_id")
+		}
+		return nil
+	})
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		after = id
+	}
+	if err == nil && len(after) > maxEventID {
+		err = badParameter("last_event_id", "is too long; want the id of an event")
+	}
+	return f, after, err
+}

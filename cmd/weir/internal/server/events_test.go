@@ -1,0 +1,421 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/internal/pgtest"
+	"github.com/weirhq/weir/internal/redistest"
+)
+
+const eventRules = `rules:
+  - name: posts
+    per: user
+    limit: 10
+    window: 1h
+  - name: logins
+    when: { action: login }
+    per: user
+    limit: 1
+    window: 1h
+    ban: { for: 1h }
+  - name: many
+    per: ip
+    trigger: 3
+    window: 1h
+  - name: jobs
+    when: { action: job }
+    per: user
+    limit: 5
+    window: { held: 1s }
+`
+
+// cloudEvent is an event as receivers get it.
+type cloudEvent struct {
+	SpecVersion, ID, Source, Type, Subject string
+	Time                                   time.Time
+	Data                                   struct {
+		Namespace, Rule, Key, Node, Instance, Hash string
+		Used, Quota                                int64
+		Until                                      time.Time
+	}
+}
+
+func (e *cloudEvent) String() string {
+	return strings.TrimPrefix(e.Type, "weir.") + " " + e.Data.Rule + " " + e.Data.Key
+}
+
+// eventStream reads server-sent events.
+type eventStream struct {
+	*bufio.Reader
+	close func()
+}
+
+func openStream(t *testing.T, url, last string) *eventStream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+		b, _ := io.ReadAll(resp.Body)
+		t.Fatalf("got %d %s", resp.StatusCode, b)
+	}
+	s := &eventStream{bufio.NewReader(resp.Body), func() { cancel(); _ = resp.Body.Close() }}
+	t.Cleanup(s.close)
+	if line, err := s.ReadString('\n'); err != nil || line[0] != ':' {
+		t.Fatalf("got %q and %v, want a comment first", line, err)
+	}
+	return s
+}
+
+// next returns the next event, and its type and id of the stream.
+func (s *eventStream) next(t *testing.T) (e cloudEvent, kind, id string) {
+	t.Helper()
+	for {
+		line, err := s.ReadString('\n')
+		if err != nil {
+			t.Fatal("the stream ended: ", err)
+		}
+		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch name {
+		case "id":
+			id = value
+		case "event":
+			kind = value
+		case "data":
+			if err := json.Unmarshal([]byte(value), &e); err != nil {
+				t.Fatal(err)
+			}
+			return e, kind, id
+		}
+	}
+}
+
+// until returns the texts of events up to the nth.
+func (s *eventStream) until(t *testing.T, n int) (all []string) {
+	t.Helper()
+	for range n {
+		e, _, _ := s.next(t)
+		all = append(all, e.String())
+	}
+	return all
+}
+
+func take(t *testing.T, api, attributes string) answer {
+	t.Helper()
+	a := call(t, "POST", api+"/v1/take", `{"attributes":`+attributes+`}`)
+	if a.status != 200 {
+		t.Fatalf("got %d %s", a.status, a.text)
+	}
+	return a
+}
+
+// stores are the places in which the service keeps events.
+func eventStores(t *testing.T) map[string]func(t *testing.T) func(*config.Config) {
+	return map[string]func(t *testing.T) func(*config.Config){
+		"memory": func(*testing.T) func(*config.Config) { return func(*config.Config) {} },
+		"data": func(t *testing.T) func(*config.Config) {
+			dir := t.TempDir()
+			return func(c *config.Config) { c.Data = dir }
+		},
+		"redis": func(t *testing.T) func(*config.Config) {
+			n := redistest.Server(t)
+			return func(c *config.Config) { c.Store = "redis://" + n.Addr() + "?timeout=5s" }
+		},
+		"postgres": func(t *testing.T) func(*config.Config) {
+			n := pgtest.Server(t)
+			return func(c *config.Config) { c.Store = n.URL("timeout=5s") }
+		},
+	}
+}
+
+func TestEventStream(t *testing.T) {
+	t.Parallel()
+	for name, open := range eventStores(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules := filepath.Join(t.TempDir(), "rules.yaml")
+			if err := os.WriteFile(rules, []byte(eventRules), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			place := open(t)
+			change := func(c *config.Config) { c.Rules = rules; place(c) }
+			one := start(t, change)
+			two := one
+			if name == "redis" || name == "postgres" {
+				two = start(t, change)
+			}
+			all := openStream(t, two.api+"/v1/events", "")
+			denied := openStream(t, one.api+"/v1/events?kind=denied&rule=posts&key=alice", "")
+			for range 12 {
+				take(t, one.api, `{"user":"alice","ip":"1.2.3.4"}`)
+			}
+			want := []string{"trigger many 1.2.3.4", "near posts alice", "denied posts alice"}
+			if got := all.until(t, 3); !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			e, kind, id := denied.next(t)
+			if e.String() != "denied posts alice" || kind != "denied" || id != e.ID || e.Data.Used != 10 || e.Data.Quota != 10 ||
+				e.SpecVersion != "1.0" || e.Source != "/weir/default" || e.Subject != "posts/alice" || e.Data.Namespace != "default" || time.Since(e.Time) > time.Minute {
+				t.Errorf("got %+v with type %s and id %s", e, kind, id)
+			}
+			for range 2 {
+				take(t, two.api, `{"user":"bob","action":"login"}`)
+			}
+			got := all.until(t, 2)
+			if want := []string{"ban logins bob", "denied logins bob"}; !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			again := openStream(t, two.api+"/v1/events", id)
+			if got := again.until(t, 1); got[0] != "ban logins bob" {
+				t.Errorf("got %q after Last-Event-ID, want what followed it", got)
+			}
+			gap := openStream(t, one.api+"/v1/events", "unknown")
+			if _, kind, _ := gap.next(t); kind != "gap" {
+				t.Errorf("got %q after an id that is not known, want a gap", kind)
+			}
+			if got := gap.until(t, 1); got[0] != "trigger many 1.2.3.4" {
+				t.Errorf("got %q after the gap, want all that is kept", got)
+			}
+			if err := os.WriteFile(rules, []byte(eventRules+"  - name: more\n    per: user\n    limit: 100\n    window: 1h\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if e, _, _ := all.next(t); e.Type != "weir.rules_changed" || e.Data.Hash == "" {
+				t.Errorf("got %+v, want that the rules have changed", e)
+			}
+			for _, bad := range []string{"kind=x", "kind=", "x=y", "rule=a&rule=b", "last_event_id=" + strings.Repeat("x", 65)} {
+				if a := call(t, "GET", one.api+"/v1/events?"+bad, ""); a.status != 400 || a.json["field"] == "" {
+					t.Errorf("%s: got %d %s, want 400", bad, a.status, a.text)
+				}
+			}
+			until := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339Nano)
+			body := `{"rule":"posts","attributes":{"user":"acme"},"limit":500,"until":"` + until + `","note":"n"}`
+			if a := call(t, "PUT", one.api+"/v1/overrides", body); a.status != 200 {
+				t.Fatalf("got %d %s", a.status, a.text)
+			}
+			if got, want := all.until(t, 2), []string{"override_set posts acme", "override_ended posts acme"}; !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if name == "redis" || name == "postgres" {
+				return // only with a webhook, because of what it costs
+			}
+			a := take(t, one.api, `{"user":"carol","action":"job"}`)
+			take(t, one.api, `{"user":"dave","action":"job"}`)
+			if a := call(t, "POST", one.api+"/v1/settle", `{"attributes":{"user":"carol","action":"job"},"receipt":"`+a.json["receipt"].(string)+`"}`); a.status != 200 {
+				t.Fatalf("got %d %s", a.status, a.text)
+			}
+			if got := all.until(t, 1); got[0] != "hold_expired jobs dave" {
+				t.Errorf("got %q, want the hold that nobody settled", got)
+			}
+		})
+	}
+}
+
+// receiver is a webhook's receiver, which checks signatures.
+type receiver struct {
+	*httptest.Server
+	secret []byte
+
+	mu     sync.Mutex
+	events []cloudEvent // each once; guarded by mu
+	twice  int          // guarded by mu
+	bad    []string     // guarded by mu
+	status int          // the answer, if it is not 0; guarded by mu
+}
+
+func newReceiver(t *testing.T) (r *receiver, file string) {
+	t.Helper()
+	r = &receiver{secret: []byte("0123456789abcdef0123456789abcdef")}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	dir := t.TempDir()
+	secret := "whsec_" + base64.StdEncoding.EncodeToString(r.secret)
+	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(dir, "webhooks.yaml")
+	text := fmt.Sprintf("webhooks:\n  - name: test\n    url: %s/hook\n    secret_file: secret\n", r.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return r, file
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, _ := io.ReadAll(req.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status != 0 {
+		w.WriteHeader(r.status)
+		return
+	}
+	m := hmac.New(sha256.New, r.secret)
+	fmt.Fprintf(m, "%s.%s.%s", req.Header.Get("webhook-id"), req.Header.Get("webhook-timestamp"), body)
+	if want := "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil)); req.Header.Get("webhook-signature") != want {
+		r.bad = append(r.bad, "signature "+req.Header.Get("webhook-signature"))
+	}
+	events := make([]cloudEvent, 1)
+	switch kind := req.Header.Get("Content-Type"); kind {
+	case "application/cloudevents+json; charset=utf-8":
+		if err := json.Unmarshal(body, &events[0]); err != nil || events[0].ID != req.Header.Get("webhook-id") {
+			r.bad = append(r.bad, string(body))
+		}
+	case "application/cloudevents-batch+json; charset=utf-8":
+		if err := json.Unmarshal(body, &events); err != nil {
+			r.bad = append(r.bad, string(body))
+		}
+	default:
+		r.bad = append(r.bad, kind)
+	}
+	for _, e := range events {
+		if slices.ContainsFunc(r.events, func(o cloudEvent) bool { return o.ID == e.ID }) {
+			r.twice++
+		} else {
+			r.events = append(r.events, e)
+		}
+	}
+}
+
+func (r *receiver) answer(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = status
+}
+
+// texts returns the events so far.
+func (r *receiver) texts() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.events {
+		all = append(all, e.String())
+	}
+	return append(all, r.bad...)
+}
+
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	for name, open := range eventStores(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rules := filepath.Join(t.TempDir(), "rules.yaml")
+			if err := os.WriteFile(rules, []byte(eventRules), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r, file := newReceiver(t)
+			place := open(t)
+			change := func(c *config.Config) { c.Rules, c.Webhooks = rules, file; place(c) }
+			one := start(t, change)
+			two := one
+			if name == "redis" || name == "postgres" {
+				two = start(t, change)
+			}
+			r.answer(503)
+			for n := range 12 {
+				take(t, []*service{one, two}[n%2].api, `{"user":"alice","ip":"1.2.3.4"}`)
+			}
+			redistest.Eventually(t, "a call fails", func() bool { return one.logs.count("webhook fails")+two.logs.count("webhook fails") > 0 })
+			r.answer(0)
+			take(t, two.api, `{"user":"dave","action":"job"}`)
+			a := take(t, one.api, `{"user":"carol","action":"job"}`)
+			if a := call(t, "POST", two.api+"/v1/settle", `{"attributes":{"user":"carol","action":"job"},"receipt":"`+a.json["receipt"].(string)+`"}`); a.status != 200 {
+				t.Fatalf("got %d %s", a.status, a.text)
+			}
+			want := []string{"trigger many 1.2.3.4", "near posts alice", "denied posts alice", "hold_expired jobs dave"}
+			slices.Sort(want)
+			redistest.Eventually(t, "all events arrive", func() bool { return len(r.texts()) >= len(want) })
+			if name == "redis" || name == "postgres" { // the next instance continues
+				if err := one.stop(); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					take(t, two.api, `{"user":"bob","action":"login"}`)
+				}
+				want = append(want, "ban logins bob", "denied logins bob")
+				redistest.Eventually(t, "the other instance sends", func() bool { return len(r.texts()) >= len(want) })
+			}
+			slices.Sort(want)
+			got := r.texts()
+			if i, j := slices.Index(got, "near posts alice"), slices.Index(got, "denied posts alice"); i > j {
+				t.Errorf("got %q, want the events of a key in order", got)
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if text := call(t, "GET", two.admin+"/metrics", "").text; !strings.Contains(text, `weir_webhook_calls_total{result="success",webhook="test"}`) {
+				t.Error("no metric of webhooks")
+			}
+		})
+	}
+}
+
+// Outages are reported from memory, and events that the store could not keep meanwhile arrive after it. A tenant sees
+// neither outages nor the events of others.
+func TestEventsOfOutages(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"default", "shop"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(eventRules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, file := newReceiver(t)
+	n := redistest.Server(t)
+	s := start(t, func(c *config.Config) {
+		c.Rules, c.Webhooks, c.Store = dir, file, "redis://"+n.Addr()
+	})
+	all := openStream(t, s.api+"/v1/events?kind=outage_begun,outage_ended,denied", "")
+	shop := openStream(t, s.api+"/ns/shop/v1/events?kind=denied", "")
+	n.Kill()
+	redistest.Eventually(t, "the outage is noticed", func() bool {
+		take(t, s.api, `{"user":"alice"}`)
+		return slices.ContainsFunc(r.texts(), func(text string) bool { return strings.HasPrefix(text, "outage_begun") })
+	})
+	if e, kind, _ := all.next(t); kind != "outage_begun" || e.Data.Node != n.Addr() || e.Data.Namespace != "" {
+		t.Errorf("got %s %+v, want the outage", kind, e)
+	}
+	for range 12 {
+		take(t, s.api+"/ns/shop", `{"user":"bob"}`)
+	}
+	n.Restart()
+	for {
+		e, kind, _ := all.next(t)
+		if kind == "outage_ended" {
+			break
+		}
+		if e.Data.Namespace == "shop" {
+			t.Errorf("got %+v, want the events of one namespace", e)
+		}
+	}
+	if e, _, _ := shop.next(t); e.String() != "denied posts bob" || e.Source != "/weir/shop" {
+		t.Errorf("got %+v, want the denial during the outage", e)
+	}
+	redistest.Eventually(t, "the webhook has all", func() bool {
+		texts := r.texts()
+		return slices.Contains(texts, "denied posts bob") && slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(text, "outage_ended") })
+	})
+}

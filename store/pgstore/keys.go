@@ -1,0 +1,100 @@
+package pgstore
+
+import (
+	"context"
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
+	"github.com/weirhq/weir/window"
+)
+
+const (
+	// keysPage is how many rows of the table, of all rules, one statement looks at.
+	keysPage = "2000"
+
+	pageTimeout = 10 * time.Second
+
+	// maxExportedName is the most bytes of the name of a row whose limit has Export:
+	// its key is read back from it.
+	maxExportedName = 2000
+)
+
+// Keys calls found for some of the keys in the space of op, with their states under its
+// limit at one instant each. It begins behind the position after, nil at first, and
+// returns the position to go on from, nil at the end: keys that are there all the time are found once.
+// It reads the table in the order of its primary key, without locks on rows. key is nil for a row whose
+// name does not have the whole key, because it has control characters, is no UTF-8 or was too long when the row was made: more than
+// 2,000 bytes, or 120 without [window.Limit.Export]. found must not keep its arguments.
+func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
+	prefix := asText(prefixOf(op))
+	rows, err := ask(remote.WithTimeout(ctx, pageTimeout), s, func(ctx context.Context, c *pgconn.PgConn) ([][][]byte, error) {
+		return read(ctx, c, s.sql.keys, append([]byte{}, after...), []byte(prefix))
+	})
+	if err != nil {
+		return nil, err
+	}
+	var state window.State
+	for _, r := range rows {
+		if next = append(next[:0], r[0]...); r[1] == nil { // of another rule
+			continue
+		}
+		var ok bool
+		var primary key
+		copy(primary[:], r[0])
+		if state, ok = decode(state[:0], &primary, r[1]); !ok || len(state) == 0 {
+			continue
+		}
+		named, ours := keyOfName(op, r[0], strings.TrimPrefix(string(r[2]), prefix))
+		if !ours {
+			continue
+		}
+		now := window.Instant(int64(binary.BigEndian.Uint64(r[3])) + epoch)
+		if s.clock != nil {
+			now = s.clock()
+		}
+		found(named, state, now)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	return next, nil
+}
+
+// keyOfName returns the key in op's space whose row has the given primary key and this
+// readable form. It returns nil if the readable form does not tell; then the row can be of
+// another space of the same name, so that ours is false if it was not cut.
+func keyOfName(op *store.Op, primary []byte, text string) (k []byte, ours bool) {
+	is := func(k []byte) bool {
+		of := keyOf(&store.Op{Space: op.Space, Key: k})
+		return string(of[:]) == string(primary)
+	}
+	if raw := []byte(text); is(raw) { // of a limiter, or empty
+		return raw, true
+	}
+	// A comma can be part of a value.
+	const mostCommas = 10
+	pieces := strings.Split(text, ",")
+	if len(pieces)-1 <= mostCommas {
+		for cuts := range 1 << (len(pieces) - 1) {
+			k = k[:0]
+			begin := 0
+			for i := range pieces {
+				if i+1 < len(pieces) && cuts&(1<<i) == 0 {
+					continue
+				}
+				part := strings.Join(pieces[begin:i+1], ",")
+				k = append(binary.AppendUvarint(k, uint64(len(part))), part...)
+				begin = i + 1
+			}
+			if is(k) {
+				return k, true
+			}
+		}
+	}
+	return nil, len(pieces)-1 > mostCommas || len(text) >= maxName/2
+}

@@ -1,0 +1,128 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/redisstore/internal/conn"
+	"github.com/weirhq/weir/store/redisstore/internal/keyname"
+	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
+	"github.com/weirhq/weir/window"
+)
+
+const (
+	// scanCount is about how many names a server looks at for one page, and atOnce how
+	// many keys it reads in one round trip: a server does nothing else meanwhile.
+	scanCount = 512
+	atOnce    = 64
+
+	pageTimeout = 5 * time.Second
+)
+
+var errNodes = errors.New("weir: the nodes of the cluster have changed: begin again")
+
+// Keys calls found for some of the keys in the space of op, with their states under its
+// limit at one instant each. It begins behind the position after, nil at first, and
+// returns the position to go on from, nil at the end. It scans the primaries one after the other:
+// keys that are there all the time are found, and some can be found more than once. key
+// is nil for a key whose name in Redis does not have all of it, because a part has more than
+// 64 bytes. found must not keep its arguments.
+func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	nodes, slots := s.servers.Primaries()
+	if len(nodes) == 0 {
+		return nil, s.failed(ctx, s.unreachable())
+	}
+	at, cursor := 0, uint64(0)
+	if after != nil {
+		text, addr, _ := strings.Cut(string(after), " ")
+		at = slices.IndexFunc(nodes, func(n *conn.Node) bool { return n.Addr == addr })
+		if cursor, err = strconv.ParseUint(text, 10, 64); err != nil || at < 0 {
+			return nil, errNodes
+		}
+	}
+	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
+	defer cancel()
+	var names []string
+	err = s.servers.Client(within, slots[nodes[at]], func(c rueidis.Client) error {
+		page, err := c.Do(within, c.B().Scan().Cursor(cursor).Match(s.codec.Names().Pattern(op.Space)).Count(scanCount).Build()).AsScanEntry()
+		names, cursor = page.Elements, page.Cursor
+		return err
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	keys := make([][]byte, 0, len(names))
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
+		key, _, ok := s.codec.Names().Key(op.Space, name)
+		if ok {
+			keys = append(keys, key)
+		}
+		return !ok
+	})
+	for len(names) > 0 {
+		n := min(len(names), atOnce)
+		if err := s.readKeys(ctx, slots[nodes[at]], op.Limit, names[:n], keys[:n], found); err != nil {
+			return nil, s.failed(ctx, err)
+		}
+		names, keys = names[n:], keys[n:]
+	}
+	if cursor == 0 {
+		if at++; at == len(nodes) {
+			return nil, nil
+		}
+	}
+	return []byte(strconv.FormatUint(cursor, 10) + " " + nodes[at].Addr), nil
+}
+
+// readKeys calls found for keys of one node.
+func (s *Store) readKeys(ctx context.Context, slot int, limit *window.Compiled, names []string, keys [][]byte, found func([]byte, window.State, window.Instant)) error {
+	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
+	defer cancel()
+	all := make([]rueidis.LuaExec, len(names))
+	for i, name := range names {
+		all[i] = rueidis.LuaExec{Keys: keyname.StateAndMembers(name), Args: []string{""}}
+	}
+	var replies []rueidis.RedisResult
+	err := s.servers.Client(within, slot, func(c rueidis.Client) error {
+		replies = peek().ExecMulti(within, c, all...)
+		return within.Err()
+	})
+	if err != nil {
+		return err
+	}
+	for i, reply := range replies {
+		k, err := read(reply, names[i])
+		if err != nil { // the slot may have moved
+			err = s.servers.Client(within, conn.SlotOf([]byte(names[i])), func(c rueidis.Client) (err error) {
+				k, err = fetch(within, c, names[i])
+				return err
+			})
+		}
+		if err != nil {
+			return err
+		}
+		if s.clock != nil {
+			k.Now = s.clock()
+		}
+		state, err := k.Words(names[i], limit)
+		if err != nil && !errors.As(err, new(*script.StateError)) {
+			return err
+		}
+		if len(state) > 0 {
+			found(keys[i], state, k.Now)
+		}
+	}
+	return nil
+}
