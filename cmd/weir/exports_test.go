@@ -60,7 +60,7 @@ func (c *exportClient) post(verb, receipt string, key [2]string, tokens int64) (
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
-	if err := json.Unmarshal(text, &answer); err != nil || resp.StatusCode != 200 {
+	if err := json.Unmarshal(text, &answer); err != nil || resp.StatusCode != http.StatusOK {
 		c.t.Fatalf("%s %s: got %d %s", verb, body, resp.StatusCode, text)
 	}
 	return answer
@@ -118,7 +118,7 @@ func (c *exportClient) check(query string) {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != 200 {
+	if err != nil || resp.StatusCode != http.StatusOK {
 		c.t.Fatalf("got %d %s, error %v", resp.StatusCode, text, err)
 	}
 	complete := false

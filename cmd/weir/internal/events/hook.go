@@ -1,6 +1,7 @@
 package events
 
 import (
+	"errors"
 	"bytes"
 	"cmp"
 	"context"
@@ -339,7 +340,7 @@ func (k *hook) outcome(succeeded bool, err error) {
 
 // withoutURL returns the cause of an error of a call, without the URL, which can have a secret.
 func withoutURL(err error) error {
-	if of, ok := err.(*url.Error); ok {
+	if of, ok := errors.AsType[*url.Error](err); ok {
 		return of.Err
 	}
 	return err
@@ -392,7 +393,7 @@ func (k *hook) call(ctx context.Context, items []*item, keys [][]byte) (least ti
 	}()
 	body, id, kind := items[0].text, items[0].ID, "application/cloudevents+json; charset=utf-8"
 	if k.Batch > 1 {
-		body, id, kind = []byte{'['}, "", "application/cloudevents-batch+json; charset=utf-8"
+		body, kind = []byte{'['}, "application/cloudevents-batch+json; charset=utf-8"
 		all := sha256.New()
 		for n, i := range items {
 			if n > 0 {

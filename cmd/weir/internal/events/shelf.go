@@ -97,10 +97,7 @@ func (s *shelf) run(ctx context.Context, reads func() bool) {
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			for last.Err() == nil && len(s.some()) > 0 && s.write(last) == nil {
-			}
+			s.writeLast(context.WithoutCancel(ctx))
 			return
 		case <-tick.C:
 		}
@@ -109,6 +106,14 @@ func (s *shelf) run(ctx context.Context, reads func() bool) {
 		} else if reads() || s.keep == 0 && n%idlePolls == 0 {
 			_ = s.sync(ctx)
 		}
+	}
+}
+
+// writeLast writes what waits, for a second at most.
+func (s *shelf) writeLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for ctx.Err() == nil && len(s.some()) > 0 && s.write(ctx) == nil {
 	}
 }
 

@@ -1,6 +1,7 @@
 package grpcapi_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -33,7 +34,7 @@ func exports(t *testing.T, c weirv1.WeirServiceClient, in *weirv1.ExportRequest)
 	}
 	for {
 		m, err := s.Recv()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return keys, end, nil
 		}
 		if err != nil {

@@ -88,7 +88,7 @@ func New(c Config) *Server {
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c)),
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.RPCDecompressor(refusal{}),
+		grpc.RPCDecompressor(refusal{}), //nolint:staticcheck // the only way to refuse what grpc-go would decompress
 		grpc.MaxRecvMsgSize(sizes.Message),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaders),

@@ -150,7 +150,7 @@ func TestEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer e.Close()
+			t.Cleanup(func() { e.Close() })
 			books[i].Follow("default", e.Override)
 			engines[i] = e
 			running.Go(func() { books[i].Run(ctx) })

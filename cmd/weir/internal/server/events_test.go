@@ -70,18 +70,18 @@ type eventStream struct {
 func openStream(t *testing.T, url, last string) *eventStream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last != "" {
 		r.Header.Set("Last-Event-ID", last)
 	}
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := http.DefaultClient.Do(r) //nolint:bodyclose // close closes it
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "text/event-stream" {
 		b, _ := io.ReadAll(resp.Body)
 		t.Fatalf("got %d %s", resp.StatusCode, b)
 	}

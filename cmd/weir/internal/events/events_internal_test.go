@@ -1,6 +1,7 @@
 package events
 
 import (
+	"errors"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -128,13 +129,13 @@ func TestBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
+		t.Cleanup(s.Close)
 	}
-	if _, err := h.Subscribe(t.Context(), Filter{}, ""); err != ErrTooMany {
+	if _, err := h.Subscribe(t.Context(), Filter{}, ""); !errors.Is(err, ErrTooMany) {
 		t.Errorf("got %v, want too many streams", err)
 	}
 	h.EndStreams()
-	if _, _, err := s.Next(t.Context()); err != ErrEnded {
+	if _, _, err := s.Next(t.Context()); !errors.Is(err, ErrEnded) {
 		t.Errorf("got %v, want the end of the stream", err)
 	}
 }
