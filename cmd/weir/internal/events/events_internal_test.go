@@ -1,9 +1,9 @@
 package events
 
 import (
-	"errors"
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
