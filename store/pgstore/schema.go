@@ -242,6 +242,8 @@ func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
 	members, err := s.meta(ctx, c, "members")
 	if err == nil {
 		s.members.Store(&members)
+	}
+	if err == nil && dropped { // not what another connection has found since
 		s.dropped.Store(false)
 	}
 	return err
