@@ -41,6 +41,8 @@ const (
 	WeirService_Explain_FullMethodName        = "/weir.v1.WeirService/Explain"
 	WeirService_Usage_FullMethodName          = "/weir.v1.WeirService/Usage"
 	WeirService_Forget_FullMethodName         = "/weir.v1.WeirService/Forget"
+	WeirService_SetCount_FullMethodName       = "/weir.v1.WeirService/SetCount"
+	WeirService_LiftBan_FullMethodName        = "/weir.v1.WeirService/LiftBan"
 	WeirService_Top_FullMethodName            = "/weir.v1.WeirService/Top"
 	WeirService_Denials_FullMethodName        = "/weir.v1.WeirService/Denials"
 	WeirService_Export_FullMethodName         = "/weir.v1.WeirService/Export"
@@ -86,6 +88,10 @@ type WeirServiceClient interface {
 	Usage(ctx context.Context, in *UsageRequest, opts ...grpc.CallOption) (*UsageResponse, error)
 	// Forget drops what a rule has counted for a key.
 	Forget(ctx context.Context, in *ForgetRequest, opts ...grpc.CallOption) (*ForgetResponse, error)
+	// SetCount makes a number the hits that a rule counts for a key.
+	SetCount(ctx context.Context, in *SetCountRequest, opts ...grpc.CallOption) (*SetCountResponse, error)
+	// LiftBan ends the ban of a key.
+	LiftBan(ctx context.Context, in *LiftBanRequest, opts ...grpc.CallOption) (*LiftBanResponse, error)
 	// Top shows the keys that use a rule most, and those that it denies most.
 	Top(ctx context.Context, in *TopRequest, opts ...grpc.CallOption) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
@@ -237,6 +243,26 @@ func (c *weirServiceClient) Forget(ctx context.Context, in *ForgetRequest, opts 
 	return out, nil
 }
 
+func (c *weirServiceClient) SetCount(ctx context.Context, in *SetCountRequest, opts ...grpc.CallOption) (*SetCountResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetCountResponse)
+	err := c.cc.Invoke(ctx, WeirService_SetCount_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) LiftBan(ctx context.Context, in *LiftBanRequest, opts ...grpc.CallOption) (*LiftBanResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LiftBanResponse)
+	err := c.cc.Invoke(ctx, WeirService_LiftBan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *weirServiceClient) Top(ctx context.Context, in *TopRequest, opts ...grpc.CallOption) (*TopResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(TopResponse)
@@ -379,6 +405,10 @@ type WeirServiceServer interface {
 	Usage(context.Context, *UsageRequest) (*UsageResponse, error)
 	// Forget drops what a rule has counted for a key.
 	Forget(context.Context, *ForgetRequest) (*ForgetResponse, error)
+	// SetCount makes a number the hits that a rule counts for a key.
+	SetCount(context.Context, *SetCountRequest) (*SetCountResponse, error)
+	// LiftBan ends the ban of a key.
+	LiftBan(context.Context, *LiftBanRequest) (*LiftBanResponse, error)
 	// Top shows the keys that use a rule most, and those that it denies most.
 	Top(context.Context, *TopRequest) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
@@ -442,6 +472,12 @@ func (UnimplementedWeirServiceServer) Usage(context.Context, *UsageRequest) (*Us
 }
 func (UnimplementedWeirServiceServer) Forget(context.Context, *ForgetRequest) (*ForgetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Forget not implemented")
+}
+func (UnimplementedWeirServiceServer) SetCount(context.Context, *SetCountRequest) (*SetCountResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetCount not implemented")
+}
+func (UnimplementedWeirServiceServer) LiftBan(context.Context, *LiftBanRequest) (*LiftBanResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LiftBan not implemented")
 }
 func (UnimplementedWeirServiceServer) Top(context.Context, *TopRequest) (*TopResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Top not implemented")
@@ -696,6 +732,42 @@ func _WeirService_Forget_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WeirService_SetCount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetCountRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).SetCount(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_SetCount_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).SetCount(ctx, req.(*SetCountRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_LiftBan_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LiftBanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).LiftBan(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_LiftBan_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).LiftBan(ctx, req.(*LiftBanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WeirService_Top_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(TopRequest)
 	if err := dec(in); err != nil {
@@ -894,6 +966,14 @@ var WeirService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Forget",
 			Handler:    _WeirService_Forget_Handler,
+		},
+		{
+			MethodName: "SetCount",
+			Handler:    _WeirService_SetCount_Handler,
+		},
+		{
+			MethodName: "LiftBan",
+			Handler:    _WeirService_LiftBan_Handler,
 		},
 		{
 			MethodName: "Top",

@@ -53,6 +53,8 @@ func (a *API) Methods() []grpcserver.Method {
 		{Name: "Explain", Need: access.Read, Serve: grpcserver.Unary(a.explain)},
 		{Name: "Usage", Need: access.Read, Serve: grpcserver.Unary(a.usage)},
 		{Name: "Forget", Need: access.Admin, Serve: grpcserver.Unary(a.forget)},
+		{Name: "SetCount", Need: access.Admin, Serve: grpcserver.Unary(a.setCount)},
+		{Name: "LiftBan", Need: access.Admin, Serve: grpcserver.Unary(a.liftBan)},
 		{Name: "Top", Need: access.Read, Serve: grpcserver.Unary(a.top)},
 		{Name: "Denials", Need: access.Read, Serve: grpcserver.Unary(a.denials)},
 		{Name: "Export", Need: access.Read, Serve: a.export, ServerStreams: true},

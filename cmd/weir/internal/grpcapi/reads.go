@@ -84,6 +84,31 @@ func (a *API) forget(ctx context.Context, c *grpcserver.Call, in *weirv1.ForgetR
 	return &weirv1.ForgetResponse{}, nil
 }
 
+// setCount serves the method SetCount.
+func (a *API) setCount(ctx context.Context, c *grpcserver.Call, in *weirv1.SetCountRequest) (*weirv1.SetCountResponse, error) {
+	ns, attrs, err := a.key(c, in.GetRule(), in.GetAttributes())
+	if err != nil {
+		return nil, err
+	}
+	before, used, err := ns.SetCount(ctx, callerOf(ctx, c), in.GetRule(), attrs, in.GetHits())
+	if err != nil {
+		return nil, err
+	}
+	return &weirv1.SetCountResponse{Before: before, Used: used}, nil
+}
+
+// liftBan serves the method LiftBan.
+func (a *API) liftBan(ctx context.Context, c *grpcserver.Call, in *weirv1.LiftBanRequest) (*weirv1.LiftBanResponse, error) {
+	ns, attrs, err := a.key(c, in.GetRule(), in.GetAttributes())
+	if err != nil {
+		return nil, err
+	}
+	if err := ns.LiftBan(ctx, callerOf(ctx, c), in.GetRule(), attrs); err != nil {
+		return nil, err
+	}
+	return &weirv1.LiftBanResponse{}, nil
+}
+
 // key finds the namespace and the attributes of a call about one key.
 func (a *API) key(c *grpcserver.Call, rule string, from map[string]string) (*namespace.Namespace, []weir.Attribute, error) {
 	ns, err := c.Namespace(a.namespaces)
