@@ -158,7 +158,7 @@ var arrows = map[string]arrow{
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/grpcapi": {
-		ours:   append([]string{"api/weir/v1", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/grpcserver", "cmd/weir/internal/overrides", "cmd/weir/internal/top"}, frontEnd...),
+		ours:   append([]string{"api/weir/v1", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/grpcserver", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "internal/export"}, frontEnd...),
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/envoyfile": {

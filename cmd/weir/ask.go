@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -106,8 +107,31 @@ func newVerb(v verb, body *request) *cobra.Command {
 		c.offline(cmd)
 	}
 	cmd.Flags().Int64Var(&body.Hits, "hits", 1, v.hits)
+	body.Key.flag(cmd)
 	cmd.ValidArgsFunction = c.completeAttributes
 	return cmd
+}
+
+// idempotencyKey is the value of the flag --idempotency-key. It is empty if the flag is not given.
+type idempotencyKey string
+
+func (k *idempotencyKey) flag(cmd *cobra.Command) {
+	cmd.Flags().Var(k, "idempotency-key", "count once for all calls with this `KEY` and the same arguments, within 10 minutes")
+}
+
+// String implements [pflag.Value].
+func (k *idempotencyKey) String() string { return string(*k) }
+
+// Type implements [pflag.Value].
+func (*idempotencyKey) Type() string { return "string" }
+
+// Set implements [pflag.Value]. An empty key, perhaps of a variable that is not set, would count each time.
+func (k *idempotencyKey) Set(text string) error {
+	if text == "" {
+		return errors.New("want a key of 1 to 128 bytes")
+	}
+	*k = idempotencyKey(text)
+	return nil
 }
 
 func newExplain() *cobra.Command {

@@ -22,11 +22,13 @@ type (
 		Attributes map[string]string `json:"attributes"`
 		Hits       int64             `json:"hits"`
 		Feedback   string            `json:"feedback,omitempty"`
+		Key        idempotencyKey    `json:"idempotency_key,omitempty"`
 	}
 	ending struct {
 		Receipt    string            `json:"receipt"`
 		Attributes map[string]string `json:"attributes"`
 		Hits       *int64            `json:"hits,omitempty"`
+		Key        idempotencyKey    `json:"idempotency_key,omitempty"`
 	}
 	decision struct {
 		Allowed    bool     `json:"allowed"`
@@ -38,6 +40,7 @@ type (
 		Verdicts   []string `json:"verdicts"`
 		Triggered  []string `json:"triggered"`
 		Unmatched  bool     `json:"unmatched"`
+		Replayed   bool     `json:"replayed"`
 		Degraded   bool     `json:"degraded"`
 		Reason     string   `json:"degraded_reason"`
 		Receipt    string   `json:"receipt"`
@@ -146,6 +149,9 @@ func (d *decision) print(w io.Writer) {
 		fmt.Fprintf(w, "allowed by %s: %s\n", d.Rule, d.Outcome)
 	default:
 		fmt.Fprintf(w, "%s by %s, %s\n", verdict(d.Outcome), d.Rule, d.wait())
+	}
+	if d.Replayed {
+		fmt.Fprintln(w, "replayed: the first answer under this idempotency key; nothing was counted")
 	}
 	if d.Degraded {
 		fmt.Fprintf(w, "degraded (%s): the store did not answer; the rules' on_outage decided\n", cmp.Or(d.Reason, "unknown"))

@@ -42,6 +42,7 @@ those of the take. If nothing is held any more, the worker has lost its slot.`,
 func newEnding(name, short, long, example string) *cobra.Command {
 	var c client
 	var hits int64
+	var key idempotencyKey
 	cmd := &cobra.Command{
 		Use:     name + " RECEIPT ATTRIBUTE=VALUE…",
 		Short:   short,
@@ -56,7 +57,7 @@ func newEnding(name, short, long, example string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			body := ending{Receipt: args[0], Attributes: attrs}
+			body := ending{Receipt: args[0], Attributes: attrs, Key: key}
 			if cmd.Flags().Changed("hits") {
 				body.Hits = &hits
 			}
@@ -71,6 +72,9 @@ func newEnding(name, short, long, example string) *cobra.Command {
 		},
 	}
 	c.flags(cmd)
+	if name == "settle" {
+		key.flag(cmd)
+	}
 	if name != "renew" {
 		usage := "real cost in hits (default: the hits that are held)"
 		if name == "cancel" {

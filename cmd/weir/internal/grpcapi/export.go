@@ -59,7 +59,7 @@ func (a *API) export(c *grpcserver.Call) error {
 		return fault.Newf("n", "%d: want a number from 1 on, or 0 for all keys", o.Most)
 	case in.GetAfter() != "":
 		var ok bool
-		if o.After, ok = export.ParsePlace(in.GetRule(), o.Closed, in.GetAfter()); !ok {
+		if o.After, ok = answer.ParsePlace(in.GetRule(), o.Closed, in.GetAfter()); !ok {
 			return fault.Newf("after", "is no place where an export of this rule ended")
 		}
 	}
@@ -96,7 +96,7 @@ func (a *API) export(c *grpcserver.Call) error {
 	}
 	last := &weirv1.ExportEnd{Complete: result.Next == nil, Keys: result.Keys, Unknown: result.Unknown}
 	if result.Next != nil {
-		last.After = export.Place(in.GetRule(), o.Closed, result.Next)
+		last.After = answer.Place(in.GetRule(), o.Closed, result.Next)
 	}
 	return c.SendMsg(&weirv1.ExportResponse{End: last})
 }

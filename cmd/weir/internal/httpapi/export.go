@@ -102,7 +102,7 @@ func exportOf(r *http.Request) (o exportAsked, err error) {
 	}
 	if after != nil {
 		var ok bool
-		if o.After, ok = export.ParsePlace(o.rule, o.Closed, *after); !ok {
+		if o.After, ok = answer.ParsePlace(o.rule, o.Closed, *after); !ok {
 			return o, badParameter("after", "is no place where an export of this rule ended")
 		}
 	}
@@ -186,7 +186,7 @@ func (s *exportStream) flush() error {
 func (s *exportStream) end(asked exportAsked, result export.Result, failure error) {
 	complete, after := failure == nil && result.Next == nil, ""
 	if result.Next != nil {
-		after = export.Place(asked.rule, asked.Closed, result.Next)
+		after = answer.Place(asked.rule, asked.Closed, result.Next)
 	}
 	if !s.csv {
 		b := strconv.AppendBool(append(s.out, `{"complete":`...), complete)
