@@ -88,7 +88,7 @@ format: # fail and list the files that gofmt would change
 
 vet: # and fail if the library exports more than it should
 	$(GO) vet $(PACKAGES)
-	@$(GO) run ./scripts/surface -most 879 >/dev/null
+	@$(GO) run ./scripts/surface -most 900 >/dev/null
 
 # The code has files for single systems, and tests too. The systems and processors that
 # nobody runs the tests on are at least compiled.

@@ -91,8 +91,8 @@ func TestLimiterLinksLittle(t *testing.T) {
 		flags string
 		most  int64
 	}{
-		{"-s -w", 425_000},
-		{"", 610_000}, // with symbols and debug information
+		{"-s -w", 440_000},
+		{"", 630_000}, // with symbols and debug information
 	} {
 		if more := size(build.flags, "limited") - size(build.flags, "server"); more > build.most {
 			t.Errorf("-ldflags=%q: a limiter adds %d bytes, want at most %d", build.flags, more, build.most)

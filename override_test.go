@@ -169,7 +169,7 @@ func BenchmarkOverride(b *testing.B) {
 		if engines[i], err = weir.NewEngine(set); err != nil {
 			b.Fatal(err)
 		}
-		defer engines[i].Close()
+		b.Cleanup(func() { engines[i].Close() })
 		var changes []override.Change
 		for n := range k.n {
 			changes = append(changes, overrideOf(k.rule, override.Limit{Quota: 1<<40 + int64(n%100)}, []string{"c"}, fmt.Sprint("customer-", n)))

@@ -3,6 +3,7 @@ package weir
 import (
 	"crypto/rand"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weirhq/weir/internal/drive"
 	"github.com/weirhq/weir/internal/hook"
@@ -64,17 +65,34 @@ func (s *ids) next() (id [12]byte) {
 type seals struct {
 	store hook.Keyed // nil: the store has no secret
 	own   seal.Secret
+
+	local hook.Adopter                 // nil: it keeps no secret
+	kept  []seal.Secret                // the store's, as the last process knew it; valid until that of the store is known
+	last  *atomic.Pointer[seal.Secret] // that local has adopted
 }
 
 func newSeals(s hook.Keyed, local store.Store) (out seals) {
-	out.store = s
+	hooks := hook.Of(local)
+	out.store, out.local, out.last = s, hooks.Adopter, new(atomic.Pointer[seal.Secret])
 	_, _ = rand.Read(out.own[:]) // which never fails
-	if l := hook.Of(local).Keyed; l != nil {
-		if secrets := l.Secrets(false); len(secrets) > 0 {
-			out.own = secrets[0]
+	if hooks.Keyed != nil {
+		if secrets := hooks.Keyed.Secrets(false); len(secrets) > 0 {
+			out.own, out.kept = secrets[0], slices.Clone(secrets[1:])
 		}
 	}
 	return out
+}
+
+// adopt makes the local store keep the secret of the store for the next process, which may start in an outage.
+func (s *seals) adopt(shared []seal.Secret) {
+	if s.local == nil || len(shared) == 0 {
+		return
+	}
+	if last := s.last.Load(); last == nil || *last != shared[0] {
+		secret := shared[0]
+		s.local.AdoptSecret(secret)
+		s.last.Store(&secret)
+	}
 }
 
 // ready makes the store read its secret before it is needed.
@@ -91,6 +109,7 @@ func (s *seals) prepare(r *plan.Request) {
 	var shared []seal.Secret
 	if s.store != nil {
 		shared = s.store.Secrets(false)
+		s.adopt(shared)
 	}
 	if !r.Verb.NeedsReceipt() {
 		if len(shared) > 0 {
@@ -100,7 +119,7 @@ func (s *seals) prepare(r *plan.Request) {
 		}
 		return
 	}
-	if sealed(r, shared...) || sealed(r, s.own) {
+	if sealed(r, shared...) || sealed(r, s.own) || len(shared) == 0 && sealed(r, s.kept...) {
 		return
 	}
 	// Another instance may have rotated the secret.

@@ -157,7 +157,7 @@ func (s *Store) Memory() *memstore.Store { return s.memory }
 // Hooks implements [hook.Hooked]. The memory answers the calls itself, unless they wait
 // for the disk.
 func (s *Store) Hooks(of store.Store) hook.Hooks {
-	h := hook.Hooks{Keyed: s, SideStore: s}
+	h := hook.Hooks{Keyed: s, SideStore: s, Adopter: s}
 	if of == store.Store(s) && s.sync != Always {
 		h.Memory = s.memory
 	}
@@ -184,6 +184,14 @@ func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
 	}
 	_ = s.memory.RotateSecret(ctx, keep) // never fails
 	return s.Flush(ctx)
+}
+
+// AdoptSecret implements [hook.Adopter]. The secret is written with the next flush, and valid until it is replaced.
+func (s *Store) AdoptSecret(secret [16]byte) {
+	if all := s.memory.Journal().AllSecrets(); all.List[1] != secret || all.Until == 0 {
+		all.List[1], all.Until = secret, window.At(time.Now().AddDate(100, 0, 0))
+		s.memory.Journal().UseSecrets(all)
+	}
 }
 
 // errLoading is the answer to all calls until the counters are loaded.

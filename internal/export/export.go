@@ -3,7 +3,11 @@
 package export
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"time"
 
 	"github.com/weirhq/weir/window"
@@ -77,4 +81,28 @@ func (r *Recent) Again(hash uint64) bool {
 	}
 	*at = hash
 	return false
+}
+
+// Place returns the text that callers name the place by where an export of a rule ended.
+func Place(rule string, closed bool, next []byte) string {
+	return base64.RawURLEncoding.EncodeToString(append(mark(rule, closed), next...))
+}
+
+// maxPlace is the maximum length of a place, in bytes.
+const maxPlace = 64
+
+// ParsePlace reads a text that [Place] has made for the same rule.
+func ParsePlace(rule string, closed bool, text string) (next []byte, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(b) > maxPlace {
+		return nil, false
+	}
+	return bytes.CutPrefix(b, mark(rule, closed))
+}
+
+// mark returns what the places of exports of one rule and period begin with.
+func mark(rule string, closed bool) []byte {
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, closed, rule)
+	return h.Sum(nil)
 }

@@ -20,6 +20,7 @@ type Hooks struct {
 	Keyed     Keyed
 	SideStore SideStore
 	Timed     Timed
+	Adopter   Adopter
 }
 
 // Hooked is implemented by stores that name their own hooks.
@@ -38,6 +39,7 @@ func Of(s store.Store) (h Hooks) {
 	h.Keyed, _ = s.(Keyed)
 	h.SideStore, _ = s.(SideStore)
 	h.Timed, _ = s.(Timed)
+	h.Adopter, _ = s.(Adopter)
 	return h
 }
 
@@ -54,6 +56,13 @@ type Keyed interface {
 	// RotateSecret makes a new secret for new receipts, in all stores on the same
 	// counters. The previous secret stays valid for keep, and older ones become invalid.
 	RotateSecret(ctx context.Context, keep time.Duration) error
+}
+
+// Adopter is implemented by stores that keep their secret for the next process. A local store adopts the
+// secret of the shared store, so that the receipts of an outage stay valid if a process ends in it.
+type Adopter interface {
+	// AdoptSecret makes secret the second one.
+	AdoptSecret(secret [16]byte)
 }
 
 // Lister is implemented by stores that can list the keys of a space.

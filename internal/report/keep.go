@@ -143,22 +143,33 @@ func (e *entry) all(now window.Instant) int64 {
 	return n
 }
 
-// dropBlobs drops the blobs of batch, which is about to be sent. If it returns false, that has
-// failed and batch must not be sent.
-func (r *Reporter) dropBlobs(batch []*entry) bool {
+// dropBlobs drops the blobs of batch, which is about to be sent. It returns the entries that have none
+// any more, and the others, which must not be sent. A side store that cannot write delays only the reports of what
+// it has saved before.
+func (r *Reporter) dropBlobs(batch []*entry) (send, keep []*entry) {
 	b := r.table.saver
 	if b == nil {
-		return true
+		return batch, nil
 	}
 	r.mu.Lock()
 	for _, e := range batch {
 		e.gone = true
-		b.touch(e)
+		if b.touch(e); e.name == "" {
+			send = append(send, e)
+		} else {
+			keep = append(keep, e)
+		}
 	}
 	r.mu.Unlock()
+	if len(keep) == 0 {
+		return send, nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return b.side.Flush(ctx) == nil
+	if b.side.Flush(ctx) == nil {
+		return batch, nil
+	}
+	return send, keep
 }
 
 // Wait returns when what is pending is saved as durably as the counters of the side store, if

@@ -3,11 +3,13 @@ package report_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir/internal/report"
@@ -19,6 +21,7 @@ import (
 type sideStore struct {
 	blobs   map[string][]byte
 	changed func(func(string, []byte))
+	full    bool // it cannot write
 }
 
 func (p *sideStore) Loaded() <-chan struct{} {
@@ -42,6 +45,9 @@ func (p *sideStore) Follow(changed func(func(string, []byte))) (end func()) {
 }
 
 func (p *sideStore) write() {
+	if p.full {
+		return
+	}
 	p.changed(func(name string, data []byte) {
 		if len(data) == 0 {
 			delete(p.blobs, name)
@@ -51,8 +57,14 @@ func (p *sideStore) write() {
 	})
 }
 
-func (p *sideStore) Flush(context.Context) error { p.write(); return nil }
-func (p *sideStore) Waits() bool                 { return false }
+func (p *sideStore) Flush(context.Context) error {
+	if p.full {
+		return errors.New("full")
+	}
+	p.write()
+	return nil
+}
+func (p *sideStore) Waits() bool { return false }
 
 // pendingBlobs returns blobs of entries of several kinds.
 func pendingBlobs() [][]byte {
@@ -125,6 +137,38 @@ func TestSideStoreThatNeverWrites(t *testing.T) {
 	if after := use(5 * report.MaxKeys); after > before+64<<20 {
 		t.Errorf("got %d bytes more after %d further hits that were given back, want at most 64 MiB", after-before, 5*report.MaxKeys)
 	}
+}
+
+// While the side store cannot write, what it has saved is not sent, because the next process could send it
+// again. All else is.
+func TestReportsWithoutADisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		f.gone("circuit-open")
+		side := &sideStore{blobs: map[string][]byte{}}
+		r := report.New(f, side)
+		defer r.Close()
+		synctest.Wait() // it has found no blobs
+		r.Add(of(hourly, "saved", ""), hourly, 2)
+		side.write()
+		side.full = true
+		r.Add(of(hourly, "ann", ""), hourly, 3)
+		f.back()
+		time.Sleep(5 * time.Second)
+		wantStats(t, r, report.Stats{Pending: 1, Recorded: 3})
+		side.full = false
+		time.Sleep(2 * time.Second)
+		wantStats(t, r, report.Stats{Recorded: 5})
+		for key, want := range map[string]int64{"saved": 2, "ann": 3} {
+			if got := f.used(t, of(hourly, key, "")); got != want {
+				t.Errorf("%s: got %d used, want %d", key, got, want)
+			}
+		}
+		if len(side.blobs) > 0 {
+			t.Errorf("got %d blobs that are left, want none", len(side.blobs))
+		}
+	})
 }
 
 // A blob with any content is read or refused, and what is read has the same content when it

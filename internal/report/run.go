@@ -101,9 +101,10 @@ func (r *Reporter) flush() (reached bool, unsent int) {
 		if len(batch) == 0 {
 			break
 		}
-		if !r.dropBlobs(batch) {
-			keep = append(keep, batch...)
-			break
+		batch, saved := r.dropBlobs(batch)
+		keep = append(keep, saved...)
+		if len(batch) == 0 {
+			continue
 		}
 		var unsent []*entry
 		unsent, goOn = r.send(batch)

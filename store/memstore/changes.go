@@ -83,7 +83,7 @@ func (t *taken) visit(f func(p journal.Part, key uint64, state []uint64)) (more 
 	for i, h := range keys {
 		f(p, uint64(h), at[i].State())
 		if at[i].Known() && sh.names != nil {
-			if name := sh.names.Find(h).State(); name != nil && name[0]&inJournal == 0 {
+			if name := sh.names.Find(h).State(); len(name) > 0 && name[0]&inJournal == 0 {
 				name[0] |= inJournal
 				p.Names = true
 				f(p, uint64(h), name)

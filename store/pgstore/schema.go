@@ -213,12 +213,10 @@ func grant(prefix, user string) string {
 }
 
 // prepare makes the tables if there are none, and learns what the store needs of them. Stores
-// that start at the same time make them once.
+// that start at the same time make them once. It is called for each connection, because the server may be another one, or
+// another store may have made the tables anew.
 func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
 	dropped := s.dropped.Load()
-	if s.members.Load() != nil && !dropped {
-		return nil
-	}
 	user := s.config.conn.User
 	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
 	if exists.Err != nil {

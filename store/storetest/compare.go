@@ -36,7 +36,7 @@ func comparePlain(t testing.TB, a, b Opened, seed uint64, steps int) window.Inst
 		r.pass()
 		a.Set(r.now)
 		b.Set(r.now)
-		if step%20 == 0 {
+		if step%50 == 0 {
 			r.compareExports(t, a, b, fmt.Sprintf("seed %d, step %d", seed, step))
 		}
 		calls := r.remembered(r.calls())

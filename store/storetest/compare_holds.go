@@ -52,7 +52,7 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 	r.pass()
 	a.Set(r.now)
 	b.Set(r.now)
-	if r.made%16 == 0 {
+	if r.made%48 == 0 {
 		r.compareExports(t, a, b, at)
 	}
 	calls := r.remembered(r.calls())

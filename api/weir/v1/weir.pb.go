@@ -2357,6 +2357,217 @@ func (*ForgetResponse) Descriptor() ([]byte, []int) {
 	return file_weir_v1_weir_proto_rawDescGZIP(), []int{30}
 }
 
+// SetCountRequest names a key of a rule, and what it has counted.
+type SetCountRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of a rule that counts: neither distinct members nor what is in flight.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The attributes that make the key, which has no holds that are alive, and no ban.
+	Attributes map[string]string `protobuf:"bytes,2,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The hits. They are dated now.
+	Hits          int64 `protobuf:"varint,3,opt,name=hits,proto3" json:"hits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetCountRequest) Reset() {
+	*x = SetCountRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetCountRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetCountRequest) ProtoMessage() {}
+
+func (x *SetCountRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetCountRequest.ProtoReflect.Descriptor instead.
+func (*SetCountRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SetCountRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *SetCountRequest) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *SetCountRequest) GetHits() int64 {
+	if x != nil {
+		return x.Hits
+	}
+	return 0
+}
+
+// SetCountResponse says what was counted, and what is counted now.
+type SetCountResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The hits before.
+	Before int64 `protobuf:"varint,1,opt,name=before,proto3" json:"before,omitempty"`
+	// The hits now: at most what the window can remember.
+	Used          int64 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetCountResponse) Reset() {
+	*x = SetCountResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetCountResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetCountResponse) ProtoMessage() {}
+
+func (x *SetCountResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetCountResponse.ProtoReflect.Descriptor instead.
+func (*SetCountResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SetCountResponse) GetBefore() int64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *SetCountResponse) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+// LiftBanRequest names a key of a rule.
+type LiftBanRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of a rule that counts.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The attributes that make the key.
+	Attributes    map[string]string `protobuf:"bytes,2,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LiftBanRequest) Reset() {
+	*x = LiftBanRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LiftBanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LiftBanRequest) ProtoMessage() {}
+
+func (x *LiftBanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LiftBanRequest.ProtoReflect.Descriptor instead.
+func (*LiftBanRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *LiftBanRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *LiftBanRequest) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+// LiftBanResponse reports that the key is not banned.
+type LiftBanResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LiftBanResponse) Reset() {
+	*x = LiftBanResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LiftBanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LiftBanResponse) ProtoMessage() {}
+
+func (x *LiftBanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LiftBanResponse.ProtoReflect.Descriptor instead.
+func (*LiftBanResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
+}
+
 // TopRequest selects rules.
 type TopRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2370,7 +2581,7 @@ type TopRequest struct {
 
 func (x *TopRequest) Reset() {
 	*x = TopRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	mi := &file_weir_v1_weir_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2382,7 +2593,7 @@ func (x *TopRequest) String() string {
 func (*TopRequest) ProtoMessage() {}
 
 func (x *TopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	mi := &file_weir_v1_weir_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2606,7 @@ func (x *TopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopRequest.ProtoReflect.Descriptor instead.
 func (*TopRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{31}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TopRequest) GetRule() string {
@@ -2425,7 +2636,7 @@ type TopResponse struct {
 
 func (x *TopResponse) Reset() {
 	*x = TopResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	mi := &file_weir_v1_weir_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2648,7 @@ func (x *TopResponse) String() string {
 func (*TopResponse) ProtoMessage() {}
 
 func (x *TopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	mi := &file_weir_v1_weir_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2661,7 @@ func (x *TopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopResponse.ProtoReflect.Descriptor instead.
 func (*TopResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{32}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TopResponse) GetRules() []*TopRule {
@@ -2488,7 +2699,7 @@ type TopRule struct {
 
 func (x *TopRule) Reset() {
 	*x = TopRule{}
-	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	mi := &file_weir_v1_weir_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2500,7 +2711,7 @@ func (x *TopRule) String() string {
 func (*TopRule) ProtoMessage() {}
 
 func (x *TopRule) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	mi := &file_weir_v1_weir_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2513,7 +2724,7 @@ func (x *TopRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopRule.ProtoReflect.Descriptor instead.
 func (*TopRule) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{33}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *TopRule) GetRule() string {
@@ -2576,7 +2787,7 @@ type TopList struct {
 
 func (x *TopList) Reset() {
 	*x = TopList{}
-	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2588,7 +2799,7 @@ func (x *TopList) String() string {
 func (*TopList) ProtoMessage() {}
 
 func (x *TopList) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2601,7 +2812,7 @@ func (x *TopList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopList.ProtoReflect.Descriptor instead.
 func (*TopList) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TopList) GetTotal() int64 {
@@ -2649,7 +2860,7 @@ type TopKey struct {
 
 func (x *TopKey) Reset() {
 	*x = TopKey{}
-	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2872,7 @@ func (x *TopKey) String() string {
 func (*TopKey) ProtoMessage() {}
 
 func (x *TopKey) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2885,7 @@ func (x *TopKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TopKey.ProtoReflect.Descriptor instead.
 func (*TopKey) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{35}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TopKey) GetKey() string {
@@ -2723,7 +2934,7 @@ type DenialsRequest struct {
 
 func (x *DenialsRequest) Reset() {
 	*x = DenialsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[36]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2946,7 @@ func (x *DenialsRequest) String() string {
 func (*DenialsRequest) ProtoMessage() {}
 
 func (x *DenialsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[36]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2959,7 @@ func (x *DenialsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenialsRequest.ProtoReflect.Descriptor instead.
 func (*DenialsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{36}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DenialsRequest) GetRule() string {
@@ -2796,7 +3007,7 @@ type DenialsResponse struct {
 
 func (x *DenialsResponse) Reset() {
 	*x = DenialsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[37]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +3019,7 @@ func (x *DenialsResponse) String() string {
 func (*DenialsResponse) ProtoMessage() {}
 
 func (x *DenialsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[37]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2821,7 +3032,7 @@ func (x *DenialsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DenialsResponse.ProtoReflect.Descriptor instead.
 func (*DenialsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{37}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DenialsResponse) GetDenials() []*Denial {
@@ -2869,7 +3080,7 @@ type EventsRequest struct {
 
 func (x *EventsRequest) Reset() {
 	*x = EventsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2881,7 +3092,7 @@ func (x *EventsRequest) String() string {
 func (*EventsRequest) ProtoMessage() {}
 
 func (x *EventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2894,7 +3105,7 @@ func (x *EventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsRequest.ProtoReflect.Descriptor instead.
 func (*EventsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EventsRequest) GetKinds() []string {
@@ -2944,7 +3155,7 @@ type EventsResponse struct {
 
 func (x *EventsResponse) Reset() {
 	*x = EventsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3167,7 @@ func (x *EventsResponse) String() string {
 func (*EventsResponse) ProtoMessage() {}
 
 func (x *EventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3180,7 @@ func (x *EventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventsResponse.ProtoReflect.Descriptor instead.
 func (*EventsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *EventsResponse) GetGap() bool {
@@ -3042,7 +3253,7 @@ type Denial struct {
 
 func (x *Denial) Reset() {
 	*x = Denial{}
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3054,7 +3265,7 @@ func (x *Denial) String() string {
 func (*Denial) ProtoMessage() {}
 
 func (x *Denial) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3067,7 +3278,7 @@ func (x *Denial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Denial.ProtoReflect.Descriptor instead.
 func (*Denial) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Denial) GetTime() *timestamppb.Timestamp {
@@ -3188,7 +3399,7 @@ type Override struct {
 
 func (x *Override) Reset() {
 	*x = Override{}
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3200,7 +3411,7 @@ func (x *Override) String() string {
 func (*Override) ProtoMessage() {}
 
 func (x *Override) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3213,7 +3424,7 @@ func (x *Override) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Override.ProtoReflect.Descriptor instead.
 func (*Override) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Override) GetRule() string {
@@ -3290,7 +3501,7 @@ type SetOverrideRequest struct {
 
 func (x *SetOverrideRequest) Reset() {
 	*x = SetOverrideRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3302,7 +3513,7 @@ func (x *SetOverrideRequest) String() string {
 func (*SetOverrideRequest) ProtoMessage() {}
 
 func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3315,7 +3526,7 @@ func (x *SetOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOverrideRequest.ProtoReflect.Descriptor instead.
 func (*SetOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SetOverrideRequest) GetOverride() *Override {
@@ -3336,7 +3547,7 @@ type SetOverrideResponse struct {
 
 func (x *SetOverrideResponse) Reset() {
 	*x = SetOverrideResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3348,7 +3559,7 @@ func (x *SetOverrideResponse) String() string {
 func (*SetOverrideResponse) ProtoMessage() {}
 
 func (x *SetOverrideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3361,7 +3572,7 @@ func (x *SetOverrideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOverrideResponse.ProtoReflect.Descriptor instead.
 func (*SetOverrideResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetOverrideResponse) GetOverride() *Override {
@@ -3384,7 +3595,7 @@ type RemoveOverrideRequest struct {
 
 func (x *RemoveOverrideRequest) Reset() {
 	*x = RemoveOverrideRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +3607,7 @@ func (x *RemoveOverrideRequest) String() string {
 func (*RemoveOverrideRequest) ProtoMessage() {}
 
 func (x *RemoveOverrideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +3620,7 @@ func (x *RemoveOverrideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOverrideRequest.ProtoReflect.Descriptor instead.
 func (*RemoveOverrideRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RemoveOverrideRequest) GetRule() string {
@@ -3435,7 +3646,7 @@ type RemoveOverrideResponse struct {
 
 func (x *RemoveOverrideResponse) Reset() {
 	*x = RemoveOverrideResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3658,7 @@ func (x *RemoveOverrideResponse) String() string {
 func (*RemoveOverrideResponse) ProtoMessage() {}
 
 func (x *RemoveOverrideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3671,7 @@ func (x *RemoveOverrideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOverrideResponse.ProtoReflect.Descriptor instead.
 func (*RemoveOverrideResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
 }
 
 // OverridesRequest selects overrides.
@@ -3476,7 +3687,7 @@ type OverridesRequest struct {
 
 func (x *OverridesRequest) Reset() {
 	*x = OverridesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3488,7 +3699,7 @@ func (x *OverridesRequest) String() string {
 func (*OverridesRequest) ProtoMessage() {}
 
 func (x *OverridesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3501,7 +3712,7 @@ func (x *OverridesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridesRequest.ProtoReflect.Descriptor instead.
 func (*OverridesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *OverridesRequest) GetRule() string {
@@ -3533,7 +3744,7 @@ type OverridesResponse struct {
 
 func (x *OverridesResponse) Reset() {
 	*x = OverridesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3545,7 +3756,7 @@ func (x *OverridesResponse) String() string {
 func (*OverridesResponse) ProtoMessage() {}
 
 func (x *OverridesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3558,7 +3769,7 @@ func (x *OverridesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OverridesResponse.ProtoReflect.Descriptor instead.
 func (*OverridesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *OverridesResponse) GetOverrides() []*Override {
@@ -3595,7 +3806,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3818,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3831,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *AuditRequest) GetN() int32 {
@@ -3650,7 +3861,7 @@ type AuditResponse struct {
 
 func (x *AuditResponse) Reset() {
 	*x = AuditResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3662,7 +3873,7 @@ func (x *AuditResponse) String() string {
 func (*AuditResponse) ProtoMessage() {}
 
 func (x *AuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3675,7 +3886,7 @@ func (x *AuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditResponse.ProtoReflect.Descriptor instead.
 func (*AuditResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AuditResponse) GetEntries() []*AuditEntry {
@@ -3717,7 +3928,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_weir_v1_weir_proto_msgTypes[50]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3729,7 +3940,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[50]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3742,7 +3953,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
@@ -3810,7 +4021,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[51]
+	mi := &file_weir_v1_weir_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +4033,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[51]
+	mi := &file_weir_v1_weir_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +4046,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{51}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{55}
 }
 
 // RulesResponse is the rules in force.
@@ -3855,7 +4066,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[52]
+	mi := &file_weir_v1_weir_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3867,7 +4078,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[52]
+	mi := &file_weir_v1_weir_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3880,7 +4091,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{52}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RulesResponse) GetFile() string {
@@ -3959,7 +4170,7 @@ type Rule struct {
 
 func (x *Rule) Reset() {
 	*x = Rule{}
-	mi := &file_weir_v1_weir_proto_msgTypes[53]
+	mi := &file_weir_v1_weir_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3971,7 +4182,7 @@ func (x *Rule) String() string {
 func (*Rule) ProtoMessage() {}
 
 func (x *Rule) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[53]
+	mi := &file_weir_v1_weir_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3984,7 +4195,7 @@ func (x *Rule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Rule.ProtoReflect.Descriptor instead.
 func (*Rule) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{53}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Rule) GetName() string {
@@ -4141,7 +4352,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_weir_v1_weir_proto_msgTypes[54]
+	mi := &file_weir_v1_weir_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4153,7 +4364,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[54]
+	mi := &file_weir_v1_weir_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4166,7 +4377,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{54}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Quota) GetValue() int64 {
@@ -4228,7 +4439,7 @@ type Ban struct {
 
 func (x *Ban) Reset() {
 	*x = Ban{}
-	mi := &file_weir_v1_weir_proto_msgTypes[55]
+	mi := &file_weir_v1_weir_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4240,7 +4451,7 @@ func (x *Ban) String() string {
 func (*Ban) ProtoMessage() {}
 
 func (x *Ban) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[55]
+	mi := &file_weir_v1_weir_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +4464,7 @@ func (x *Ban) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ban.ProtoReflect.Descriptor instead.
 func (*Ban) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{55}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Ban) GetFor() *durationpb.Duration {
@@ -4282,6 +4493,316 @@ func (x *Ban) GetForget() *durationpb.Duration {
 		return x.Forget
 	}
 	return nil
+}
+
+// ExportRequest selects the keys of a rule.
+type ExportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of a rule that counts.
+	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	// Whether to export the calendar period that ended last, not the current one.
+	Closed bool `protobuf:"varint,2,opt,name=closed,proto3" json:"closed,omitempty"`
+	// End after at least so many keys. 0: all.
+	N int64 `protobuf:"varint,3,opt,name=n,proto3" json:"n,omitempty"`
+	// Where an earlier export ended. Empty: begin with the first key.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRequest) Reset() {
+	*x = ExportRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRequest) ProtoMessage() {}
+
+func (x *ExportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
+func (*ExportRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *ExportRequest) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetClosed() bool {
+	if x != nil {
+		return x.Closed
+	}
+	return false
+}
+
+func (x *ExportRequest) GetN() int64 {
+	if x != nil {
+		return x.N
+	}
+	return 0
+}
+
+func (x *ExportRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+// ExportResponse is some of the keys.
+type ExportResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The keys, in no order.
+	Keys []*ExportKey `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	// In the last message only. Without it the export was cut short.
+	End           *ExportEnd `protobuf:"bytes,2,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportResponse) Reset() {
+	*x = ExportResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[61]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse) ProtoMessage() {}
+
+func (x *ExportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[61]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
+func (*ExportResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{61}
+}
+
+func (x *ExportResponse) GetKeys() []*ExportKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *ExportResponse) GetEnd() *ExportEnd {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+// ExportKey is what a rule has counted for one key, at one instant.
+type ExportKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The attributes that make the key.
+	Attributes map[string]string `protobuf:"bytes,1,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// The hits, without those that are held.
+	Used int64 `protobuf:"varint,2,opt,name=used,proto3" json:"used,omitempty"`
+	// The hits that takes hold.
+	Held int64 `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
+	// The quota; missing for a counter, or if it depends on other attributes.
+	Quota *int64 `protobuf:"varint,4,opt,name=quota,proto3,oneof" json:"quota,omitempty"`
+	// The period of a fixed, calendar or aligned window. Missing for other windows.
+	Start *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start,proto3" json:"start,omitempty"`
+	// When that period ends.
+	End *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=end,proto3" json:"end,omitempty"`
+	// The hits over time, oldest first, for windows that keep them.
+	Series []*Cell `protobuf:"bytes,7,rep,name=series,proto3" json:"series,omitempty"`
+	// The instant of the numbers.
+	At            *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=at,proto3" json:"at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportKey) Reset() {
+	*x = ExportKey{}
+	mi := &file_weir_v1_weir_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportKey) ProtoMessage() {}
+
+func (x *ExportKey) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportKey.ProtoReflect.Descriptor instead.
+func (*ExportKey) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *ExportKey) GetAttributes() map[string]string {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *ExportKey) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *ExportKey) GetHeld() int64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *ExportKey) GetQuota() int64 {
+	if x != nil && x.Quota != nil {
+		return *x.Quota
+	}
+	return 0
+}
+
+func (x *ExportKey) GetStart() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *ExportKey) GetEnd() *timestamppb.Timestamp {
+	if x != nil {
+		return x.End
+	}
+	return nil
+}
+
+func (x *ExportKey) GetSeries() []*Cell {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+func (x *ExportKey) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+// ExportEnd is how an export ended.
+type ExportEnd struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether these were all keys.
+	Complete bool `protobuf:"varint,1,opt,name=complete,proto3" json:"complete,omitempty"`
+	// How many keys were exported.
+	Keys int64 `protobuf:"varint,2,opt,name=keys,proto3" json:"keys,omitempty"`
+	// How many keys the store has without their attributes.
+	Unknown int64 `protobuf:"varint,3,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// What after needs for the next export; empty if this one is complete.
+	After         string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportEnd) Reset() {
+	*x = ExportEnd{}
+	mi := &file_weir_v1_weir_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportEnd) ProtoMessage() {}
+
+func (x *ExportEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportEnd.ProtoReflect.Descriptor instead.
+func (*ExportEnd) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ExportEnd) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *ExportEnd) GetKeys() int64 {
+	if x != nil {
+		return x.Keys
+	}
+	return 0
+}
+
+func (x *ExportEnd) GetUnknown() int64 {
+	if x != nil {
+		return x.Unknown
+	}
+	return 0
+}
+
+func (x *ExportEnd) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
 }
 
 var File_weir_v1_weir_proto protoreflect.FileDescriptor
@@ -4505,7 +5026,28 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x10\n" +
-	"\x0eForgetResponse\".\n" +
+	"\x0eForgetResponse\"\xc2\x01\n" +
+	"\x0fSetCountRequest\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12H\n" +
+	"\n" +
+	"attributes\x18\x02 \x03(\v2(.weir.v1.SetCountRequest.AttributesEntryR\n" +
+	"attributes\x12\x12\n" +
+	"\x04hits\x18\x03 \x01(\x03R\x04hits\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\">\n" +
+	"\x10SetCountResponse\x12\x16\n" +
+	"\x06before\x18\x01 \x01(\x03R\x06before\x12\x12\n" +
+	"\x04used\x18\x02 \x01(\x03R\x04used\"\xac\x01\n" +
+	"\x0eLiftBanRequest\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12G\n" +
+	"\n" +
+	"attributes\x18\x02 \x03(\v2'.weir.v1.LiftBanRequest.AttributesEntryR\n" +
+	"attributes\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x11\n" +
+	"\x0fLiftBanResponse\".\n" +
 	"\n" +
 	"TopRequest\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\f\n" +
@@ -4678,7 +5220,35 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x03for\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03for\x12\x16\n" +
 	"\x06factor\x18\x02 \x01(\x03R\x06factor\x12-\n" +
 	"\x04most\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04most\x121\n" +
-	"\x06forget\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06forget*\x8f\x01\n" +
+	"\x06forget\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06forget\"_\n" +
+	"\rExportRequest\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x16\n" +
+	"\x06closed\x18\x02 \x01(\bR\x06closed\x12\f\n" +
+	"\x01n\x18\x03 \x01(\x03R\x01n\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\"^\n" +
+	"\x0eExportResponse\x12&\n" +
+	"\x04keys\x18\x01 \x03(\v2\x12.weir.v1.ExportKeyR\x04keys\x12$\n" +
+	"\x03end\x18\x02 \x01(\v2\x12.weir.v1.ExportEndR\x03end\"\x8e\x03\n" +
+	"\tExportKey\x12B\n" +
+	"\n" +
+	"attributes\x18\x01 \x03(\v2\".weir.v1.ExportKey.AttributesEntryR\n" +
+	"attributes\x12\x12\n" +
+	"\x04used\x18\x02 \x01(\x03R\x04used\x12\x12\n" +
+	"\x04held\x18\x03 \x01(\x03R\x04held\x12\x19\n" +
+	"\x05quota\x18\x04 \x01(\x03H\x00R\x05quota\x88\x01\x01\x120\n" +
+	"\x05start\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
+	"\x03end\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x03end\x12%\n" +
+	"\x06series\x18\a \x03(\v2\r.weir.v1.CellR\x06series\x12*\n" +
+	"\x02at\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x1a=\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
+	"\x06_quota\"k\n" +
+	"\tExportEnd\x12\x1a\n" +
+	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x12\n" +
+	"\x04keys\x18\x02 \x01(\x03R\x04keys\x12\x18\n" +
+	"\aunknown\x18\x03 \x01(\x03R\aunknown\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after*\x8f\x01\n" +
 	"\x04Verb\x12\x14\n" +
 	"\x10VERB_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tVERB_TAKE\x10\x01\x12\x0e\n" +
@@ -4695,7 +5265,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fRULE_KIND_LIMIT\x10\x01\x12\x15\n" +
 	"\x11RULE_KIND_TRIGGER\x10\x02\x12\x15\n" +
 	"\x11RULE_KIND_COUNTER\x10\x03\x12\x15\n" +
-	"\x11RULE_KIND_VERDICT\x10\x042\xc4\t\n" +
+	"\x11RULE_KIND_VERDICT\x10\x042\x80\v\n" +
 	"\vWeirService\x123\n" +
 	"\x04Take\x12\x14.weir.v1.TakeRequest\x1a\x15.weir.v1.TakeResponse\x126\n" +
 	"\x05Check\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x129\n" +
@@ -4708,9 +5278,12 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06Decide\x12\x16.weir.v1.DecideRequest\x1a\x17.weir.v1.DecideResponse(\x010\x01\x12<\n" +
 	"\aExplain\x12\x17.weir.v1.ExplainRequest\x1a\x18.weir.v1.ExplainResponse\x126\n" +
 	"\x05Usage\x12\x15.weir.v1.UsageRequest\x1a\x16.weir.v1.UsageResponse\x129\n" +
-	"\x06Forget\x12\x16.weir.v1.ForgetRequest\x1a\x17.weir.v1.ForgetResponse\x120\n" +
+	"\x06Forget\x12\x16.weir.v1.ForgetRequest\x1a\x17.weir.v1.ForgetResponse\x12?\n" +
+	"\bSetCount\x12\x18.weir.v1.SetCountRequest\x1a\x19.weir.v1.SetCountResponse\x12<\n" +
+	"\aLiftBan\x12\x17.weir.v1.LiftBanRequest\x1a\x18.weir.v1.LiftBanResponse\x120\n" +
 	"\x03Top\x12\x13.weir.v1.TopRequest\x1a\x14.weir.v1.TopResponse\x12<\n" +
 	"\aDenials\x12\x17.weir.v1.DenialsRequest\x1a\x18.weir.v1.DenialsResponse\x12;\n" +
+	"\x06Export\x12\x16.weir.v1.ExportRequest\x1a\x17.weir.v1.ExportResponse0\x01\x12;\n" +
 	"\x06Events\x12\x16.weir.v1.EventsRequest\x1a\x17.weir.v1.EventsResponse0\x01\x126\n" +
 	"\x05Rules\x12\x15.weir.v1.RulesRequest\x1a\x16.weir.v1.RulesResponse\x12H\n" +
 	"\vSetOverride\x12\x1b.weir.v1.SetOverrideRequest\x1a\x1c.weir.v1.SetOverrideResponse\x12Q\n" +
@@ -4731,7 +5304,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Verb)(0),                      // 0: weir.v1.Verb
 	(RuleKind)(0),                  // 1: weir.v1.RuleKind
@@ -4766,67 +5339,78 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*Cell)(nil),                   // 30: weir.v1.Cell
 	(*ForgetRequest)(nil),          // 31: weir.v1.ForgetRequest
 	(*ForgetResponse)(nil),         // 32: weir.v1.ForgetResponse
-	(*TopRequest)(nil),             // 33: weir.v1.TopRequest
-	(*TopResponse)(nil),            // 34: weir.v1.TopResponse
-	(*TopRule)(nil),                // 35: weir.v1.TopRule
-	(*TopList)(nil),                // 36: weir.v1.TopList
-	(*TopKey)(nil),                 // 37: weir.v1.TopKey
-	(*DenialsRequest)(nil),         // 38: weir.v1.DenialsRequest
-	(*DenialsResponse)(nil),        // 39: weir.v1.DenialsResponse
-	(*EventsRequest)(nil),          // 40: weir.v1.EventsRequest
-	(*EventsResponse)(nil),         // 41: weir.v1.EventsResponse
-	(*Denial)(nil),                 // 42: weir.v1.Denial
-	(*Override)(nil),               // 43: weir.v1.Override
-	(*SetOverrideRequest)(nil),     // 44: weir.v1.SetOverrideRequest
-	(*SetOverrideResponse)(nil),    // 45: weir.v1.SetOverrideResponse
-	(*RemoveOverrideRequest)(nil),  // 46: weir.v1.RemoveOverrideRequest
-	(*RemoveOverrideResponse)(nil), // 47: weir.v1.RemoveOverrideResponse
-	(*OverridesRequest)(nil),       // 48: weir.v1.OverridesRequest
-	(*OverridesResponse)(nil),      // 49: weir.v1.OverridesResponse
-	(*AuditRequest)(nil),           // 50: weir.v1.AuditRequest
-	(*AuditResponse)(nil),          // 51: weir.v1.AuditResponse
-	(*AuditEntry)(nil),             // 52: weir.v1.AuditEntry
-	(*RulesRequest)(nil),           // 53: weir.v1.RulesRequest
-	(*RulesResponse)(nil),          // 54: weir.v1.RulesResponse
-	(*Rule)(nil),                   // 55: weir.v1.Rule
-	(*Quota)(nil),                  // 56: weir.v1.Quota
-	(*Ban)(nil),                    // 57: weir.v1.Ban
-	nil,                            // 58: weir.v1.TakeRequest.AttributesEntry
-	nil,                            // 59: weir.v1.CheckRequest.AttributesEntry
-	nil,                            // 60: weir.v1.RecordRequest.AttributesEntry
-	nil,                            // 61: weir.v1.RefundRequest.AttributesEntry
-	nil,                            // 62: weir.v1.SettleRequest.AttributesEntry
-	nil,                            // 63: weir.v1.CancelRequest.AttributesEntry
-	nil,                            // 64: weir.v1.RenewRequest.AttributesEntry
-	nil,                            // 65: weir.v1.Request.AttributesEntry
-	nil,                            // 66: weir.v1.ExplainRequest.AttributesEntry
-	nil,                            // 67: weir.v1.UsageRequest.AttributesEntry
-	nil,                            // 68: weir.v1.ForgetRequest.AttributesEntry
-	nil,                            // 69: weir.v1.DenialsRequest.AttributesEntry
-	nil,                            // 70: weir.v1.Override.AttributesEntry
-	nil,                            // 71: weir.v1.RemoveOverrideRequest.AttributesEntry
-	nil,                            // 72: weir.v1.AuditEntry.AttributesEntry
-	nil,                            // 73: weir.v1.Rule.NetworksEntry
-	nil,                            // 74: weir.v1.Rule.FeedbackEntry
-	nil,                            // 75: weir.v1.Quota.CasesEntry
-	(*durationpb.Duration)(nil),    // 76: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),  // 77: google.protobuf.Timestamp
+	(*SetCountRequest)(nil),        // 33: weir.v1.SetCountRequest
+	(*SetCountResponse)(nil),       // 34: weir.v1.SetCountResponse
+	(*LiftBanRequest)(nil),         // 35: weir.v1.LiftBanRequest
+	(*LiftBanResponse)(nil),        // 36: weir.v1.LiftBanResponse
+	(*TopRequest)(nil),             // 37: weir.v1.TopRequest
+	(*TopResponse)(nil),            // 38: weir.v1.TopResponse
+	(*TopRule)(nil),                // 39: weir.v1.TopRule
+	(*TopList)(nil),                // 40: weir.v1.TopList
+	(*TopKey)(nil),                 // 41: weir.v1.TopKey
+	(*DenialsRequest)(nil),         // 42: weir.v1.DenialsRequest
+	(*DenialsResponse)(nil),        // 43: weir.v1.DenialsResponse
+	(*EventsRequest)(nil),          // 44: weir.v1.EventsRequest
+	(*EventsResponse)(nil),         // 45: weir.v1.EventsResponse
+	(*Denial)(nil),                 // 46: weir.v1.Denial
+	(*Override)(nil),               // 47: weir.v1.Override
+	(*SetOverrideRequest)(nil),     // 48: weir.v1.SetOverrideRequest
+	(*SetOverrideResponse)(nil),    // 49: weir.v1.SetOverrideResponse
+	(*RemoveOverrideRequest)(nil),  // 50: weir.v1.RemoveOverrideRequest
+	(*RemoveOverrideResponse)(nil), // 51: weir.v1.RemoveOverrideResponse
+	(*OverridesRequest)(nil),       // 52: weir.v1.OverridesRequest
+	(*OverridesResponse)(nil),      // 53: weir.v1.OverridesResponse
+	(*AuditRequest)(nil),           // 54: weir.v1.AuditRequest
+	(*AuditResponse)(nil),          // 55: weir.v1.AuditResponse
+	(*AuditEntry)(nil),             // 56: weir.v1.AuditEntry
+	(*RulesRequest)(nil),           // 57: weir.v1.RulesRequest
+	(*RulesResponse)(nil),          // 58: weir.v1.RulesResponse
+	(*Rule)(nil),                   // 59: weir.v1.Rule
+	(*Quota)(nil),                  // 60: weir.v1.Quota
+	(*Ban)(nil),                    // 61: weir.v1.Ban
+	(*ExportRequest)(nil),          // 62: weir.v1.ExportRequest
+	(*ExportResponse)(nil),         // 63: weir.v1.ExportResponse
+	(*ExportKey)(nil),              // 64: weir.v1.ExportKey
+	(*ExportEnd)(nil),              // 65: weir.v1.ExportEnd
+	nil,                            // 66: weir.v1.TakeRequest.AttributesEntry
+	nil,                            // 67: weir.v1.CheckRequest.AttributesEntry
+	nil,                            // 68: weir.v1.RecordRequest.AttributesEntry
+	nil,                            // 69: weir.v1.RefundRequest.AttributesEntry
+	nil,                            // 70: weir.v1.SettleRequest.AttributesEntry
+	nil,                            // 71: weir.v1.CancelRequest.AttributesEntry
+	nil,                            // 72: weir.v1.RenewRequest.AttributesEntry
+	nil,                            // 73: weir.v1.Request.AttributesEntry
+	nil,                            // 74: weir.v1.ExplainRequest.AttributesEntry
+	nil,                            // 75: weir.v1.UsageRequest.AttributesEntry
+	nil,                            // 76: weir.v1.ForgetRequest.AttributesEntry
+	nil,                            // 77: weir.v1.SetCountRequest.AttributesEntry
+	nil,                            // 78: weir.v1.LiftBanRequest.AttributesEntry
+	nil,                            // 79: weir.v1.DenialsRequest.AttributesEntry
+	nil,                            // 80: weir.v1.Override.AttributesEntry
+	nil,                            // 81: weir.v1.RemoveOverrideRequest.AttributesEntry
+	nil,                            // 82: weir.v1.AuditEntry.AttributesEntry
+	nil,                            // 83: weir.v1.Rule.NetworksEntry
+	nil,                            // 84: weir.v1.Rule.FeedbackEntry
+	nil,                            // 85: weir.v1.Quota.CasesEntry
+	nil,                            // 86: weir.v1.ExportKey.AttributesEntry
+	(*durationpb.Duration)(nil),    // 87: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),  // 88: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	58,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
-	76,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
-	59,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	60,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
-	76,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
-	61,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
-	76,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
-	62,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
-	76,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
-	63,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
-	64,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
-	65,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
+	66,  // 0: weir.v1.TakeRequest.attributes:type_name -> weir.v1.TakeRequest.AttributesEntry
+	87,  // 1: weir.v1.TakeRequest.idempotency_for:type_name -> google.protobuf.Duration
+	67,  // 2: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	68,  // 3: weir.v1.RecordRequest.attributes:type_name -> weir.v1.RecordRequest.AttributesEntry
+	87,  // 4: weir.v1.RecordRequest.idempotency_for:type_name -> google.protobuf.Duration
+	69,  // 5: weir.v1.RefundRequest.attributes:type_name -> weir.v1.RefundRequest.AttributesEntry
+	87,  // 6: weir.v1.RefundRequest.idempotency_for:type_name -> google.protobuf.Duration
+	70,  // 7: weir.v1.SettleRequest.attributes:type_name -> weir.v1.SettleRequest.AttributesEntry
+	87,  // 8: weir.v1.SettleRequest.idempotency_for:type_name -> google.protobuf.Duration
+	71,  // 9: weir.v1.CancelRequest.attributes:type_name -> weir.v1.CancelRequest.AttributesEntry
+	72,  // 10: weir.v1.RenewRequest.attributes:type_name -> weir.v1.RenewRequest.AttributesEntry
+	73,  // 11: weir.v1.Request.attributes:type_name -> weir.v1.Request.AttributesEntry
 	0,   // 12: weir.v1.Request.verb:type_name -> weir.v1.Verb
-	76,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
+	87,  // 13: weir.v1.Request.idempotency_for:type_name -> google.protobuf.Duration
 	17,  // 14: weir.v1.TakeResponse.decision:type_name -> weir.v1.Decision
 	17,  // 15: weir.v1.CheckResponse.decision:type_name -> weir.v1.Decision
 	17,  // 16: weir.v1.RecordResponse.decision:type_name -> weir.v1.Decision
@@ -4834,114 +5418,129 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	17,  // 18: weir.v1.SettleResponse.decision:type_name -> weir.v1.Decision
 	17,  // 19: weir.v1.CancelResponse.decision:type_name -> weir.v1.Decision
 	17,  // 20: weir.v1.RenewResponse.decision:type_name -> weir.v1.Decision
-	76,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
+	87,  // 21: weir.v1.Decision.retry_after:type_name -> google.protobuf.Duration
 	18,  // 22: weir.v1.Decision.limits:type_name -> weir.v1.RuleUsage
-	76,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
+	87,  // 23: weir.v1.Decision.hold:type_name -> google.protobuf.Duration
 	1,   // 24: weir.v1.RuleUsage.kind:type_name -> weir.v1.RuleKind
-	76,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
-	76,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
-	77,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
+	87,  // 25: weir.v1.RuleUsage.retry_after:type_name -> google.protobuf.Duration
+	87,  // 26: weir.v1.RuleUsage.reset_after:type_name -> google.protobuf.Duration
+	88,  // 27: weir.v1.RuleUsage.banned_until:type_name -> google.protobuf.Timestamp
 	9,   // 28: weir.v1.BatchRequest.requests:type_name -> weir.v1.Request
 	21,  // 29: weir.v1.BatchResponse.answers:type_name -> weir.v1.Answer
 	17,  // 30: weir.v1.Answer.decision:type_name -> weir.v1.Decision
 	22,  // 31: weir.v1.Answer.problem:type_name -> weir.v1.Problem
-	76,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
+	87,  // 32: weir.v1.Problem.retry_after:type_name -> google.protobuf.Duration
 	9,   // 33: weir.v1.DecideRequest.requests:type_name -> weir.v1.Request
-	76,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
+	87,  // 34: weir.v1.DecideRequest.timeout:type_name -> google.protobuf.Duration
 	21,  // 35: weir.v1.DecideResponse.answers:type_name -> weir.v1.Answer
 	22,  // 36: weir.v1.DecideResponse.problem:type_name -> weir.v1.Problem
-	66,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
+	74,  // 37: weir.v1.ExplainRequest.attributes:type_name -> weir.v1.ExplainRequest.AttributesEntry
 	17,  // 38: weir.v1.ExplainResponse.decision:type_name -> weir.v1.Decision
 	27,  // 39: weir.v1.ExplainResponse.rules:type_name -> weir.v1.RuleExplanation
 	1,   // 40: weir.v1.RuleExplanation.kind:type_name -> weir.v1.RuleKind
 	18,  // 41: weir.v1.RuleExplanation.usage:type_name -> weir.v1.RuleUsage
-	67,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
+	75,  // 42: weir.v1.UsageRequest.attributes:type_name -> weir.v1.UsageRequest.AttributesEntry
 	18,  // 43: weir.v1.UsageResponse.usage:type_name -> weir.v1.RuleUsage
 	30,  // 44: weir.v1.UsageResponse.series:type_name -> weir.v1.Cell
-	77,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
-	76,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
-	68,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
-	35,  // 48: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
-	1,   // 49: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
-	77,  // 50: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
-	36,  // 51: weir.v1.TopRule.used:type_name -> weir.v1.TopList
-	36,  // 52: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
-	37,  // 53: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
-	69,  // 54: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
-	77,  // 55: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
-	42,  // 56: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
-	77,  // 57: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
-	77,  // 58: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
-	77,  // 59: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
-	76,  // 60: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
-	70,  // 61: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
-	77,  // 62: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
-	77,  // 63: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
-	43,  // 64: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
-	43,  // 65: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
-	71,  // 66: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
-	43,  // 67: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
-	77,  // 68: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
-	52,  // 69: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
-	77,  // 70: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
-	72,  // 71: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
-	77,  // 72: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
-	55,  // 73: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
-	1,   // 74: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
-	73,  // 75: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
-	56,  // 76: weir.v1.Rule.limit:type_name -> weir.v1.Quota
-	76,  // 77: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
-	57,  // 78: weir.v1.Rule.ban:type_name -> weir.v1.Ban
-	74,  // 79: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
-	75,  // 80: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
-	76,  // 81: weir.v1.Ban.for:type_name -> google.protobuf.Duration
-	76,  // 82: weir.v1.Ban.most:type_name -> google.protobuf.Duration
-	76,  // 83: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
-	2,   // 84: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
-	3,   // 85: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
-	4,   // 86: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
-	5,   // 87: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
-	6,   // 88: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
-	7,   // 89: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
-	8,   // 90: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
-	19,  // 91: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
-	23,  // 92: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
-	25,  // 93: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
-	28,  // 94: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
-	31,  // 95: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
-	33,  // 96: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
-	38,  // 97: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
-	40,  // 98: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
-	53,  // 99: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
-	44,  // 100: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
-	46,  // 101: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
-	48,  // 102: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
-	50,  // 103: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
-	10,  // 104: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
-	11,  // 105: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
-	12,  // 106: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
-	13,  // 107: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
-	14,  // 108: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
-	15,  // 109: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
-	16,  // 110: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
-	20,  // 111: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
-	24,  // 112: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
-	26,  // 113: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
-	29,  // 114: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
-	32,  // 115: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
-	34,  // 116: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
-	39,  // 117: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
-	41,  // 118: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
-	54,  // 119: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
-	45,  // 120: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
-	47,  // 121: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
-	49,  // 122: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
-	51,  // 123: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
-	104, // [104:124] is the sub-list for method output_type
-	84,  // [84:104] is the sub-list for method input_type
-	84,  // [84:84] is the sub-list for extension type_name
-	84,  // [84:84] is the sub-list for extension extendee
-	0,   // [0:84] is the sub-list for field type_name
+	88,  // 45: weir.v1.Cell.start:type_name -> google.protobuf.Timestamp
+	87,  // 46: weir.v1.Cell.length:type_name -> google.protobuf.Duration
+	76,  // 47: weir.v1.ForgetRequest.attributes:type_name -> weir.v1.ForgetRequest.AttributesEntry
+	77,  // 48: weir.v1.SetCountRequest.attributes:type_name -> weir.v1.SetCountRequest.AttributesEntry
+	78,  // 49: weir.v1.LiftBanRequest.attributes:type_name -> weir.v1.LiftBanRequest.AttributesEntry
+	39,  // 50: weir.v1.TopResponse.rules:type_name -> weir.v1.TopRule
+	1,   // 51: weir.v1.TopRule.kind:type_name -> weir.v1.RuleKind
+	88,  // 52: weir.v1.TopRule.since:type_name -> google.protobuf.Timestamp
+	40,  // 53: weir.v1.TopRule.used:type_name -> weir.v1.TopList
+	40,  // 54: weir.v1.TopRule.denied:type_name -> weir.v1.TopList
+	41,  // 55: weir.v1.TopList.keys:type_name -> weir.v1.TopKey
+	79,  // 56: weir.v1.DenialsRequest.attributes:type_name -> weir.v1.DenialsRequest.AttributesEntry
+	88,  // 57: weir.v1.DenialsRequest.since:type_name -> google.protobuf.Timestamp
+	46,  // 58: weir.v1.DenialsResponse.denials:type_name -> weir.v1.Denial
+	88,  // 59: weir.v1.DenialsResponse.oldest:type_name -> google.protobuf.Timestamp
+	88,  // 60: weir.v1.Denial.time:type_name -> google.protobuf.Timestamp
+	88,  // 61: weir.v1.Denial.banned_until:type_name -> google.protobuf.Timestamp
+	87,  // 62: weir.v1.Denial.retry_after:type_name -> google.protobuf.Duration
+	80,  // 63: weir.v1.Override.attributes:type_name -> weir.v1.Override.AttributesEntry
+	88,  // 64: weir.v1.Override.until:type_name -> google.protobuf.Timestamp
+	88,  // 65: weir.v1.Override.set:type_name -> google.protobuf.Timestamp
+	47,  // 66: weir.v1.SetOverrideRequest.override:type_name -> weir.v1.Override
+	47,  // 67: weir.v1.SetOverrideResponse.override:type_name -> weir.v1.Override
+	81,  // 68: weir.v1.RemoveOverrideRequest.attributes:type_name -> weir.v1.RemoveOverrideRequest.AttributesEntry
+	47,  // 69: weir.v1.OverridesResponse.overrides:type_name -> weir.v1.Override
+	88,  // 70: weir.v1.AuditRequest.until:type_name -> google.protobuf.Timestamp
+	56,  // 71: weir.v1.AuditResponse.entries:type_name -> weir.v1.AuditEntry
+	88,  // 72: weir.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	82,  // 73: weir.v1.AuditEntry.attributes:type_name -> weir.v1.AuditEntry.AttributesEntry
+	88,  // 74: weir.v1.RulesResponse.loaded:type_name -> google.protobuf.Timestamp
+	59,  // 75: weir.v1.RulesResponse.rules:type_name -> weir.v1.Rule
+	1,   // 76: weir.v1.Rule.kind:type_name -> weir.v1.RuleKind
+	83,  // 77: weir.v1.Rule.networks:type_name -> weir.v1.Rule.NetworksEntry
+	60,  // 78: weir.v1.Rule.limit:type_name -> weir.v1.Quota
+	87,  // 79: weir.v1.Rule.hold:type_name -> google.protobuf.Duration
+	61,  // 80: weir.v1.Rule.ban:type_name -> weir.v1.Ban
+	84,  // 81: weir.v1.Rule.feedback:type_name -> weir.v1.Rule.FeedbackEntry
+	85,  // 82: weir.v1.Quota.cases:type_name -> weir.v1.Quota.CasesEntry
+	87,  // 83: weir.v1.Ban.for:type_name -> google.protobuf.Duration
+	87,  // 84: weir.v1.Ban.most:type_name -> google.protobuf.Duration
+	87,  // 85: weir.v1.Ban.forget:type_name -> google.protobuf.Duration
+	64,  // 86: weir.v1.ExportResponse.keys:type_name -> weir.v1.ExportKey
+	65,  // 87: weir.v1.ExportResponse.end:type_name -> weir.v1.ExportEnd
+	86,  // 88: weir.v1.ExportKey.attributes:type_name -> weir.v1.ExportKey.AttributesEntry
+	88,  // 89: weir.v1.ExportKey.start:type_name -> google.protobuf.Timestamp
+	88,  // 90: weir.v1.ExportKey.end:type_name -> google.protobuf.Timestamp
+	30,  // 91: weir.v1.ExportKey.series:type_name -> weir.v1.Cell
+	88,  // 92: weir.v1.ExportKey.at:type_name -> google.protobuf.Timestamp
+	2,   // 93: weir.v1.WeirService.Take:input_type -> weir.v1.TakeRequest
+	3,   // 94: weir.v1.WeirService.Check:input_type -> weir.v1.CheckRequest
+	4,   // 95: weir.v1.WeirService.Record:input_type -> weir.v1.RecordRequest
+	5,   // 96: weir.v1.WeirService.Refund:input_type -> weir.v1.RefundRequest
+	6,   // 97: weir.v1.WeirService.Settle:input_type -> weir.v1.SettleRequest
+	7,   // 98: weir.v1.WeirService.Cancel:input_type -> weir.v1.CancelRequest
+	8,   // 99: weir.v1.WeirService.Renew:input_type -> weir.v1.RenewRequest
+	19,  // 100: weir.v1.WeirService.Batch:input_type -> weir.v1.BatchRequest
+	23,  // 101: weir.v1.WeirService.Decide:input_type -> weir.v1.DecideRequest
+	25,  // 102: weir.v1.WeirService.Explain:input_type -> weir.v1.ExplainRequest
+	28,  // 103: weir.v1.WeirService.Usage:input_type -> weir.v1.UsageRequest
+	31,  // 104: weir.v1.WeirService.Forget:input_type -> weir.v1.ForgetRequest
+	33,  // 105: weir.v1.WeirService.SetCount:input_type -> weir.v1.SetCountRequest
+	35,  // 106: weir.v1.WeirService.LiftBan:input_type -> weir.v1.LiftBanRequest
+	37,  // 107: weir.v1.WeirService.Top:input_type -> weir.v1.TopRequest
+	42,  // 108: weir.v1.WeirService.Denials:input_type -> weir.v1.DenialsRequest
+	62,  // 109: weir.v1.WeirService.Export:input_type -> weir.v1.ExportRequest
+	44,  // 110: weir.v1.WeirService.Events:input_type -> weir.v1.EventsRequest
+	57,  // 111: weir.v1.WeirService.Rules:input_type -> weir.v1.RulesRequest
+	48,  // 112: weir.v1.WeirService.SetOverride:input_type -> weir.v1.SetOverrideRequest
+	50,  // 113: weir.v1.WeirService.RemoveOverride:input_type -> weir.v1.RemoveOverrideRequest
+	52,  // 114: weir.v1.WeirService.Overrides:input_type -> weir.v1.OverridesRequest
+	54,  // 115: weir.v1.WeirService.Audit:input_type -> weir.v1.AuditRequest
+	10,  // 116: weir.v1.WeirService.Take:output_type -> weir.v1.TakeResponse
+	11,  // 117: weir.v1.WeirService.Check:output_type -> weir.v1.CheckResponse
+	12,  // 118: weir.v1.WeirService.Record:output_type -> weir.v1.RecordResponse
+	13,  // 119: weir.v1.WeirService.Refund:output_type -> weir.v1.RefundResponse
+	14,  // 120: weir.v1.WeirService.Settle:output_type -> weir.v1.SettleResponse
+	15,  // 121: weir.v1.WeirService.Cancel:output_type -> weir.v1.CancelResponse
+	16,  // 122: weir.v1.WeirService.Renew:output_type -> weir.v1.RenewResponse
+	20,  // 123: weir.v1.WeirService.Batch:output_type -> weir.v1.BatchResponse
+	24,  // 124: weir.v1.WeirService.Decide:output_type -> weir.v1.DecideResponse
+	26,  // 125: weir.v1.WeirService.Explain:output_type -> weir.v1.ExplainResponse
+	29,  // 126: weir.v1.WeirService.Usage:output_type -> weir.v1.UsageResponse
+	32,  // 127: weir.v1.WeirService.Forget:output_type -> weir.v1.ForgetResponse
+	34,  // 128: weir.v1.WeirService.SetCount:output_type -> weir.v1.SetCountResponse
+	36,  // 129: weir.v1.WeirService.LiftBan:output_type -> weir.v1.LiftBanResponse
+	38,  // 130: weir.v1.WeirService.Top:output_type -> weir.v1.TopResponse
+	43,  // 131: weir.v1.WeirService.Denials:output_type -> weir.v1.DenialsResponse
+	63,  // 132: weir.v1.WeirService.Export:output_type -> weir.v1.ExportResponse
+	45,  // 133: weir.v1.WeirService.Events:output_type -> weir.v1.EventsResponse
+	58,  // 134: weir.v1.WeirService.Rules:output_type -> weir.v1.RulesResponse
+	49,  // 135: weir.v1.WeirService.SetOverride:output_type -> weir.v1.SetOverrideResponse
+	51,  // 136: weir.v1.WeirService.RemoveOverride:output_type -> weir.v1.RemoveOverrideResponse
+	53,  // 137: weir.v1.WeirService.Overrides:output_type -> weir.v1.OverridesResponse
+	55,  // 138: weir.v1.WeirService.Audit:output_type -> weir.v1.AuditResponse
+	116, // [116:139] is the sub-list for method output_type
+	93,  // [93:116] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -4963,14 +5562,15 @@ func file_weir_v1_weir_proto_init() {
 		(*Answer_Problem)(nil),
 	}
 	file_weir_v1_weir_proto_msgTypes[23].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[54].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[58].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[62].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   74,
+			NumMessages:   85,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

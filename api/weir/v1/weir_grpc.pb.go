@@ -41,8 +41,11 @@ const (
 	WeirService_Explain_FullMethodName        = "/weir.v1.WeirService/Explain"
 	WeirService_Usage_FullMethodName          = "/weir.v1.WeirService/Usage"
 	WeirService_Forget_FullMethodName         = "/weir.v1.WeirService/Forget"
+	WeirService_SetCount_FullMethodName       = "/weir.v1.WeirService/SetCount"
+	WeirService_LiftBan_FullMethodName        = "/weir.v1.WeirService/LiftBan"
 	WeirService_Top_FullMethodName            = "/weir.v1.WeirService/Top"
 	WeirService_Denials_FullMethodName        = "/weir.v1.WeirService/Denials"
+	WeirService_Export_FullMethodName         = "/weir.v1.WeirService/Export"
 	WeirService_Events_FullMethodName         = "/weir.v1.WeirService/Events"
 	WeirService_Rules_FullMethodName          = "/weir.v1.WeirService/Rules"
 	WeirService_SetOverride_FullMethodName    = "/weir.v1.WeirService/SetOverride"
@@ -85,10 +88,16 @@ type WeirServiceClient interface {
 	Usage(ctx context.Context, in *UsageRequest, opts ...grpc.CallOption) (*UsageResponse, error)
 	// Forget drops what a rule has counted for a key.
 	Forget(ctx context.Context, in *ForgetRequest, opts ...grpc.CallOption) (*ForgetResponse, error)
+	// SetCount makes a number the hits that a rule counts for a key.
+	SetCount(ctx context.Context, in *SetCountRequest, opts ...grpc.CallOption) (*SetCountResponse, error)
+	// LiftBan ends the ban of a key.
+	LiftBan(ctx context.Context, in *LiftBanRequest, opts ...grpc.CallOption) (*LiftBanResponse, error)
 	// Top shows the keys that use a rule most, and those that it denies most.
 	Top(ctx context.Context, in *TopRequest, opts ...grpc.CallOption) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
 	Denials(ctx context.Context, in *DenialsRequest, opts ...grpc.CallOption) (*DenialsResponse, error)
+	// Export lists the keys that a rule has counted, each with its numbers at one instant.
+	Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error)
 	// Events sends events as they happen, until the caller or the service ends the stream.
 	Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EventsResponse], error)
 	// Rules shows the rules in force.
@@ -234,6 +243,26 @@ func (c *weirServiceClient) Forget(ctx context.Context, in *ForgetRequest, opts 
 	return out, nil
 }
 
+func (c *weirServiceClient) SetCount(ctx context.Context, in *SetCountRequest, opts ...grpc.CallOption) (*SetCountResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetCountResponse)
+	err := c.cc.Invoke(ctx, WeirService_SetCount_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *weirServiceClient) LiftBan(ctx context.Context, in *LiftBanRequest, opts ...grpc.CallOption) (*LiftBanResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LiftBanResponse)
+	err := c.cc.Invoke(ctx, WeirService_LiftBan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *weirServiceClient) Top(ctx context.Context, in *TopRequest, opts ...grpc.CallOption) (*TopResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(TopResponse)
@@ -254,9 +283,28 @@ func (c *weirServiceClient) Denials(ctx context.Context, in *DenialsRequest, opt
 	return out, nil
 }
 
+func (c *weirServiceClient) Export(ctx context.Context, in *ExportRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &WeirService_ServiceDesc.Streams[1], WeirService_Export_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportRequest, ExportResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeirService_ExportClient = grpc.ServerStreamingClient[ExportResponse]
+
 func (c *weirServiceClient) Events(ctx context.Context, in *EventsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EventsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &WeirService_ServiceDesc.Streams[1], WeirService_Events_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &WeirService_ServiceDesc.Streams[2], WeirService_Events_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -357,10 +405,16 @@ type WeirServiceServer interface {
 	Usage(context.Context, *UsageRequest) (*UsageResponse, error)
 	// Forget drops what a rule has counted for a key.
 	Forget(context.Context, *ForgetRequest) (*ForgetResponse, error)
+	// SetCount makes a number the hits that a rule counts for a key.
+	SetCount(context.Context, *SetCountRequest) (*SetCountResponse, error)
+	// LiftBan ends the ban of a key.
+	LiftBan(context.Context, *LiftBanRequest) (*LiftBanResponse, error)
 	// Top shows the keys that use a rule most, and those that it denies most.
 	Top(context.Context, *TopRequest) (*TopResponse, error)
 	// Denials shows recent denials and their reasons.
 	Denials(context.Context, *DenialsRequest) (*DenialsResponse, error)
+	// Export lists the keys that a rule has counted, each with its numbers at one instant.
+	Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error
 	// Events sends events as they happen, until the caller or the service ends the stream.
 	Events(*EventsRequest, grpc.ServerStreamingServer[EventsResponse]) error
 	// Rules shows the rules in force.
@@ -419,11 +473,20 @@ func (UnimplementedWeirServiceServer) Usage(context.Context, *UsageRequest) (*Us
 func (UnimplementedWeirServiceServer) Forget(context.Context, *ForgetRequest) (*ForgetResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Forget not implemented")
 }
+func (UnimplementedWeirServiceServer) SetCount(context.Context, *SetCountRequest) (*SetCountResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetCount not implemented")
+}
+func (UnimplementedWeirServiceServer) LiftBan(context.Context, *LiftBanRequest) (*LiftBanResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method LiftBan not implemented")
+}
 func (UnimplementedWeirServiceServer) Top(context.Context, *TopRequest) (*TopResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Top not implemented")
 }
 func (UnimplementedWeirServiceServer) Denials(context.Context, *DenialsRequest) (*DenialsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Denials not implemented")
+}
+func (UnimplementedWeirServiceServer) Export(*ExportRequest, grpc.ServerStreamingServer[ExportResponse]) error {
+	return status.Error(codes.Unimplemented, "method Export not implemented")
 }
 func (UnimplementedWeirServiceServer) Events(*EventsRequest, grpc.ServerStreamingServer[EventsResponse]) error {
 	return status.Error(codes.Unimplemented, "method Events not implemented")
@@ -669,6 +732,42 @@ func _WeirService_Forget_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WeirService_SetCount_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetCountRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).SetCount(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_SetCount_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).SetCount(ctx, req.(*SetCountRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _WeirService_LiftBan_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LiftBanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WeirServiceServer).LiftBan(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WeirService_LiftBan_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WeirServiceServer).LiftBan(ctx, req.(*LiftBanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WeirService_Top_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(TopRequest)
 	if err := dec(in); err != nil {
@@ -704,6 +803,17 @@ func _WeirService_Denials_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	return interceptor(ctx, in, info, handler)
 }
+
+func _WeirService_Export_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(WeirServiceServer).Export(m, &grpc.GenericServerStream[ExportRequest, ExportResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type WeirService_ExportServer = grpc.ServerStreamingServer[ExportResponse]
 
 func _WeirService_Events_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(EventsRequest)
@@ -858,6 +968,14 @@ var WeirService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _WeirService_Forget_Handler,
 		},
 		{
+			MethodName: "SetCount",
+			Handler:    _WeirService_SetCount_Handler,
+		},
+		{
+			MethodName: "LiftBan",
+			Handler:    _WeirService_LiftBan_Handler,
+		},
+		{
 			MethodName: "Top",
 			Handler:    _WeirService_Top_Handler,
 		},
@@ -892,6 +1010,11 @@ var WeirService_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _WeirService_Decide_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Export",
+			Handler:       _WeirService_Export_Handler,
+			ServerStreams: true,
 		},
 		{
 			StreamName:    "Events",

@@ -33,6 +33,11 @@ export interface Options {
    * error of the class Unreachable. All other calls throw the error. Default: `allow`.
    */
   onOutage?: 'allow' | 'deny' | 'throw';
+  /**
+   * How often a take, record, refund or settle is sent again if there is no answer. With retries, each of them has
+   * an idempotency key, so that it counts once. Default: 0.
+   */
+  retries?: number;
   /** What sends the requests. Default: the global `fetch`. */
   fetch?: (request: Request, init?: RequestInit) => Promise<Response>;
 }
@@ -65,7 +70,7 @@ export class Unreachable extends Error {
   override name = 'Unreachable';
 }
 
-/** A client of one service. It sends each call once. */
+/** A client of one service. It sends each call once, unless retries are on. */
 export class Client {
   /**
    * All calls of the description, by path: `client.api.GET('/v1/rules')`. An answer with an error is not thrown here,
@@ -74,6 +79,7 @@ export class Client {
   readonly api;
 
   readonly #onOutage: 'allow' | 'deny' | 'throw';
+  readonly #retries: number;
 
   /** `url` is the address of the service, such as `http://localhost:8080`. */
   constructor(url: string, options: Options = {}) {
@@ -81,6 +87,7 @@ export class Client {
       throw new TypeError(`${url}: want an address such as http://localhost:8080`);
     }
     this.#onOutage = options.onOutage ?? 'allow';
+    this.#retries = options.retries ?? 0;
     const headers: Record<string, string> = {};
     if (options.token !== undefined) headers['Authorization'] = `Bearer ${options.token}`;
     if (options.namespace !== undefined) headers['Weir-Namespace'] = options.namespace;
@@ -97,7 +104,7 @@ export class Client {
   /** Decides whether an action may happen, and counts it if so. */
   take(attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return this.#decide(result(this.api.POST('/v1/take', { body: { attributes, ...rest }, ...signal })));
+    return this.#decide(this.#retry(signal, (key) => result(this.api.POST('/v1/take', { body: { attributes, ...rest, ...key }, ...signal }))));
   }
 
   /** Answers as a take would, and counts nothing. */
@@ -109,19 +116,19 @@ export class Client {
   /** Counts an action that has happened, whatever the limits. */
   record(attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return result(this.api.POST('/v1/record', { body: { attributes, ...rest }, ...signal }));
+    return this.#retry(signal, (key) => result(this.api.POST('/v1/record', { body: { attributes, ...rest, ...key }, ...signal })));
   }
 
   /** Gives hits back: those of the action, or those that the rules state for a feedback. */
   refund(attributes: Attributes, options: CallOptions & { feedback?: string } = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return result(this.api.POST('/v1/refund', { body: { attributes, ...rest }, ...signal }));
+    return this.#retry(signal, (key) => result(this.api.POST('/v1/refund', { body: { attributes, ...rest, ...key }, ...signal })));
   }
 
   /** Ends what a take holds, at its real cost. It can be repeated. */
   settle(receipt: string, attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return result(this.api.POST('/v1/settle', { body: { receipt, attributes, ...rest }, ...signal }));
+    return this.#retry(signal, (key) => result(this.api.POST('/v1/settle', { body: { receipt, attributes, ...rest, ...key }, ...signal })));
   }
 
   /** Gives back what one take counted. The attributes and hits are those of the take. It can be repeated. */
@@ -157,6 +164,23 @@ export class Client {
   /** Drops what a rule has counted for the key that the attributes make. */
   async forget(rule: string, attributes: Record<string, string> = {}, options: { signal?: AbortSignal } = {}): Promise<void> {
     await result(this.api.DELETE('/v1/usage', { params: { query: { rule, attributes } }, ...only(options.signal) }));
+  }
+
+  /** Sends a call under one idempotency key until there is an answer, or once without retries. */
+  async #retry<T>({ signal }: { signal?: AbortSignal }, send: (key: { idempotency_key?: string }) => Promise<T>): Promise<T> {
+    if (this.#retries <= 0) return send({});
+    const key = { idempotency_key: crypto.randomUUID() };
+    for (let attempt = 0; attempt < this.#retries; attempt++) {
+      try {
+        return await send(key);
+      } catch (error) {
+        if (!(error instanceof Unreachable)) throw error;
+        const pause = Math.min(20 * 2 ** attempt, 1000) * (0.5 + Math.random() / 2);
+        await new Promise((done) => setTimeout(done, pause));
+        signal?.throwIfAborted();
+      }
+    }
+    return send(key);
   }
 
   /** Returns the decision, or what the caller wants without one. */

@@ -15,8 +15,8 @@ export interface paths {
         put?: never;
         /**
          * Decide whether an action may happen, and count it if so
-         * @description Counts in all limits that match, or in none if one of them is exceeded. A take is not idempotent: a take that is
-         *     repeated counts twice. With `hits: 0` it is a check of one hit, or of the sum.
+         * @description Counts in all limits that match, or in none if one of them is exceeded. A take that is repeated counts twice, unless
+         *     it has an `idempotency_key`. With `hits: 0` it is a check of one hit, or of the sum.
          */
         post: operations["take"];
         delete?: never;
@@ -267,6 +267,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream events as they happen
+         * @description Server-sent events, whose data is a CloudEvent (version 1.0) in JSON: type `weir.` and the kind, and as data the
+         *     namespace, the rule, the key and the numbers. An event of the type `gap` says that others are missing before
+         *     it. A comment is sent every 15 seconds without an event. The stream ends when the service stops. Tokens of one
+         *     namespace do not see the outages of the store. With `--events 0` the answer is 404.
+         */
+        get: operations["events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/overrides": {
         parameters: {
             query?: never;
@@ -366,6 +389,31 @@ export interface paths {
          *     that is not banned stays as it is.
          */
         post: operations["liftBan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream what a rule has counted for each of its keys
+         * @description Each key is one line, with its numbers at one instant: `used` are hits that are final, `held` those of live holds. Keys
+         *     that have counted nothing are left out. In NDJSON the last line says whether that were all keys, and the fields of the
+         *     trailer say the same: a stream without them was cut. `unknown` is the number of keys whose attributes are not kept.
+         *     A Redis server that moves keys meanwhile can list one twice. In CSV, values that a spreadsheet could take for a formula
+         *     begin with an apostrophe. One export of a namespace runs at a time; another gets 429. Counters in memory need
+         *     `export: true` in the rule.
+         */
+        get: operations["export"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -607,11 +655,31 @@ export interface components {
             attributes: components["schemas"]["Attributes"];
             hits?: components["schemas"]["Hits"];
         };
+        /** @description One action that is counted */
+        Counted: {
+            attributes: components["schemas"]["Attributes"];
+            hits?: components["schemas"]["Hits"];
+            idempotency_key?: components["schemas"]["IdempotencyKey"];
+            idempotency_for?: components["schemas"]["IdempotencyFor"];
+        };
+        /**
+         * @description Makes the request count once: the same request with the same key and token gets the first answer, with
+         *     `replayed`, and counts nothing. At most 128 bytes, such as a random UUID. Another request with the key is answered with 409. With
+         *     `hits: 0` it has no effect.
+         */
+        IdempotencyKey: string;
+        /**
+         * @description For how many seconds the answer is kept
+         * @default 600
+         */
+        IdempotencyFor: number;
         /** @description One action whose hits are given back */
         Refund: {
             attributes: components["schemas"]["Attributes"];
             hits?: components["schemas"]["Hits"];
             feedback?: components["schemas"]["Feedback"];
+            idempotency_key?: components["schemas"]["IdempotencyKey"];
+            idempotency_for?: components["schemas"]["IdempotencyFor"];
         };
         /**
          * @description The name, in the rules, of an event that has happened since the take. Each rule gives back what it states for this
@@ -625,6 +693,15 @@ export interface components {
             attributes: components["schemas"]["Attributes"];
             hits?: components["schemas"]["RealCost"];
         };
+        /** @description A take whose holds are settled */
+        Settle: {
+            receipt: components["schemas"]["Receipt"];
+            /** @description Those of the take, because the receipt does not contain them. The attribute that a rule sums has the real amount. */
+            attributes: components["schemas"]["Attributes"];
+            hits?: components["schemas"]["RealCost"];
+            idempotency_key?: components["schemas"]["IdempotencyKey"];
+            idempotency_for?: components["schemas"]["IdempotencyFor"];
+        };
         /** @description The real cost of a settle, in place of the attribute that a rule sums; missing means what was held. A cancel has the hits of the take, if the take had hits. */
         RealCost: number;
         /** @description Requests, decided in their order */
@@ -632,14 +709,23 @@ export interface components {
             requests: components["schemas"]["BatchRequest"][];
         };
         /** @description A request, and what to do with it */
-        BatchRequest: components["schemas"]["BatchDecide"] | components["schemas"]["BatchRefund"] | components["schemas"]["BatchHold"];
-        /** @description A take, or a check or record */
+        BatchRequest: components["schemas"]["BatchDecide"] | components["schemas"]["BatchCheck"] | components["schemas"]["BatchRefund"] | components["schemas"]["BatchSettle"] | components["schemas"]["BatchHold"];
+        /** @description A take or a record */
         BatchDecide: {
             /**
              * @default take
              * @enum {string}
              */
-            verb?: "take" | "check" | "record";
+            verb?: "take" | "record";
+            attributes: components["schemas"]["Attributes"];
+            hits?: components["schemas"]["Hits"];
+            idempotency_key?: components["schemas"]["IdempotencyKey"];
+            idempotency_for?: components["schemas"]["IdempotencyFor"];
+        };
+        /** @description A check */
+        BatchCheck: {
+            /** @constant */
+            verb: "check";
             attributes: components["schemas"]["Attributes"];
             hits?: components["schemas"]["Hits"];
         };
@@ -650,11 +736,23 @@ export interface components {
             attributes: components["schemas"]["Attributes"];
             hits?: components["schemas"]["Hits"];
             feedback?: components["schemas"]["Feedback"];
+            idempotency_key?: components["schemas"]["IdempotencyKey"];
+            idempotency_for?: components["schemas"]["IdempotencyFor"];
         };
-        /** @description A settle, cancel or renew */
+        /** @description A settle */
+        BatchSettle: {
+            /** @constant */
+            verb: "settle";
+            receipt: components["schemas"]["Receipt"];
+            attributes: components["schemas"]["Attributes"];
+            hits?: components["schemas"]["RealCost"];
+            idempotency_key?: components["schemas"]["IdempotencyKey"];
+            idempotency_for?: components["schemas"]["IdempotencyFor"];
+        };
+        /** @description A cancel or renew */
         BatchHold: {
             /** @enum {string} */
-            verb: "settle" | "cancel" | "renew";
+            verb: "cancel" | "renew";
             receipt: components["schemas"]["Receipt"];
             attributes: components["schemas"]["Attributes"];
             hits?: components["schemas"]["RealCost"];
@@ -709,6 +807,11 @@ export interface components {
              * @constant
              */
             unmatched?: true;
+            /**
+             * @description True if this is the answer to an earlier request with the same `idempotency_key`; otherwise missing
+             * @constant
+             */
+            replayed?: true;
             /**
              * @description True if the store did not answer and the rules' `on_outage` decided; otherwise missing
              * @constant
@@ -1236,6 +1339,15 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
+        /** @description The counters are in memory, and the rule has no `export` */
+        KeysNotKept: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
         /** @description The path does not accept the method */
         MethodNotAllowed: {
             headers: {
@@ -1273,7 +1385,29 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The address of the caller has shown too many wrong tokens. Denials of rules have status 200. */
+        /** @description The `idempotency_key` was used for another request */
+        KeyUsed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /**
+         * @description The address of the caller has shown too many wrong tokens; or there is no room for the answer under another
+         *     `idempotency_key`. Denials of rules have status 200.
+         */
+        TooManyKeys: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/problem+json": components["schemas"]["Problem"];
+            };
+        };
+        /** @description The address of the caller has shown too many wrong tokens, or an export is under way. Denials of rules have status 200. */
         WrongTokens: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];
@@ -1363,7 +1497,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Request"];
+                "application/json": components["schemas"]["Counted"];
             };
         };
         responses: {
@@ -1382,9 +1516,10 @@ export interface operations {
             404: components["responses"]["NoNamespace"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["KeyUsed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NotJSON"];
-            429: components["responses"]["WrongTokens"];
+            429: components["responses"]["TooManyKeys"];
             500: components["responses"]["Failed"];
             503: components["responses"]["Unavailable"];
         };
@@ -1445,7 +1580,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["Request"];
+                "application/json": components["schemas"]["Counted"];
             };
         };
         responses: {
@@ -1464,9 +1599,10 @@ export interface operations {
             404: components["responses"]["NoNamespace"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["KeyUsed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NotJSON"];
-            429: components["responses"]["WrongTokens"];
+            429: components["responses"]["TooManyKeys"];
             500: components["responses"]["Failed"];
             503: components["responses"]["Unavailable"];
         };
@@ -1505,9 +1641,10 @@ export interface operations {
             404: components["responses"]["NoNamespace"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["KeyUsed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NotJSON"];
-            429: components["responses"]["WrongTokens"];
+            429: components["responses"]["TooManyKeys"];
             500: components["responses"]["Failed"];
             503: components["responses"]["Unavailable"];
         };
@@ -1527,7 +1664,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["HoldRequest"];
+                "application/json": components["schemas"]["Settle"];
             };
         };
         responses: {
@@ -1546,9 +1683,10 @@ export interface operations {
             404: components["responses"]["NoNamespace"];
             405: components["responses"]["MethodNotAllowed"];
             408: components["responses"]["BodyTooSlow"];
+            409: components["responses"]["KeyUsed"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NotJSON"];
-            429: components["responses"]["WrongTokens"];
+            429: components["responses"]["TooManyKeys"];
             500: components["responses"]["Failed"];
             503: components["responses"]["Unavailable"];
         };
@@ -1881,6 +2019,54 @@ export interface operations {
             503: components["responses"]["Unavailable"];
         };
     };
+    events: {
+        parameters: {
+            query?: {
+                /** @description Only events of these kinds, with commas between them */
+                kind?: string;
+                /** @description Only events of this rule */
+                rule?: string;
+                /** @description Only events of this key, as events show it */
+                key?: string;
+                /** @description Begin after the event with this id; the header takes precedence */
+                last_event_id?: string;
+            };
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+                /** @description Begin after the event with this id */
+                "Last-Event-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events */
+            200: {
+                headers: {
+                    /** @description No cache keeps a stream */
+                    "Cache-Control"?: "no-store";
+                    /** @description Asks nginx to pass events on at once */
+                    "X-Accel-Buffering"?: "no";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NoRule"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["WrongTokens"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     overrides: {
         parameters: {
             query?: {
@@ -2116,6 +2302,62 @@ export interface operations {
             408: components["responses"]["BodyTooSlow"];
             413: components["responses"]["TooLarge"];
             415: components["responses"]["NotJSON"];
+            429: components["responses"]["WrongTokens"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    export: {
+        parameters: {
+            query: {
+                /** @description The rule */
+                rule: string;
+                /** @description `last` exports the calendar period that has ended last, which can be read until the next one ends */
+                period?: "current" | "last";
+                /** @description The format, if the header `Accept` should not choose it */
+                format?: "ndjson" | "csv";
+                /** @description End after about so many keys; `after` in the last line is where to go on */
+                n?: number;
+                /** @description Where an earlier export of the same rule and period has ended */
+                after?: string;
+            };
+            header?: {
+                /**
+                 * @description The namespace of the call. If the URL names one, too, it must be the same. Without both, the call is for the
+                 *     namespace of its token, or for `default`.
+                 */
+                "Weir-Namespace"?: components["parameters"]["Namespace"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys */
+            200: {
+                headers: {
+                    /** @description The names of the fields that follow the body */
+                    Trailer?: string;
+                    /** @description After the body: whether that were all keys */
+                    "Weir-Complete"?: "true" | "false";
+                    /** @description After the body: the number of keys */
+                    "Weir-Keys"?: string;
+                    /** @description After the body: the number of keys that are not known */
+                    "Weir-Unknown"?: string;
+                    /** @description After the body: where to go on */
+                    "Weir-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                    "text/csv": string;
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NoRule"];
+            405: components["responses"]["MethodNotAllowed"];
+            409: components["responses"]["KeysNotKept"];
             429: components["responses"]["WrongTokens"];
             503: components["responses"]["Unavailable"];
         };

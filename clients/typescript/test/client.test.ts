@@ -144,6 +144,47 @@ test('a take is sent once', async () => {
   }
 });
 
+test('with retries, a call whose answer is lost counts once', async () => {
+  const keys = new Set<unknown>();
+  let calls = 0;
+  const lossy = new Client(env('WEIR_URL'), {
+    timeout: patience,
+    onOutage: 'throw',
+    retries: 2,
+    fetch: async (request) => {
+      keys.add((await request.clone().json()).idempotency_key);
+      const response = await fetch(request);
+      if (++calls % 3 !== 0) throw new TypeError('the answer is lost');
+      return response;
+    },
+  });
+  const first = await lossy.record({ page: '/ts-retries' }, { hits: 2 });
+  assert.deepEqual([first.limits[0]?.used, first.replayed, calls, keys.size], [2, true, 3, 1]);
+  const held = await lossy.take({ action: 'chat', team: 'ts-retries', tokens: 900 });
+  assert.deepEqual([held.replayed, calls, keys.size], [true, 6, 2]);
+  const settled = await lossy.settle(held.receipt!, { action: 'chat', team: 'ts-retries', tokens: 640 });
+  assert.deepEqual([settled.limits[0]?.used, settled.replayed, keys.size], [640, true, 3]);
+  const refunded = await lossy.refund({ page: '/ts-retries' });
+  assert.deepEqual([refunded.limits[0]?.used, calls, keys.size], [1, 12, 4]);
+  assert.ok(!keys.has(undefined));
+});
+
+test('retries end, and are only for what has a key', async () => {
+  const busy = await fake(503, '');
+  const client = new Client(busy.url, { timeout: patience, retries: 2 });
+  assert.equal((await client.take({})).degraded, true);
+  assert.equal(busy.calls, 3);
+  await client.check({});
+  assert.equal(busy.calls, 4);
+  const wrong = await fake(400, '{}');
+  await assert.rejects(new Client(wrong.url, { timeout: patience, retries: 2 }).take({}), Problem);
+  assert.equal(wrong.calls, 1);
+  const giveUp = new AbortController();
+  const given = client.take({}, { signal: giveUp.signal });
+  giveUp.abort();
+  await assert.rejects(given, { name: 'AbortError' });
+});
+
 test('an address that is not that of weir', async () => {
   for (const [status, body] of [[200, '<html>'], [200, '{}'], [200, ''], [404, 'no'], [301, ''], [400, 'null'], [400, '[]'], [400, '7']] as const) {
     await assert.rejects(new Client((await fake(status, body)).url, { timeout: patience }).take({}), Problem);

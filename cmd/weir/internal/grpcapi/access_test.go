@@ -63,6 +63,8 @@ func TestScopes(t *testing.T) {
 		}},
 		"overrides": {access.Read, func(ctx context.Context) error { _, err := c.Overrides(ctx, &weirv1.OverridesRequest{}); return err }},
 		"audit":     {access.Admin, func(ctx context.Context) error { _, err := c.Audit(ctx, &weirv1.AuditRequest{}); return err }},
+		"setCount":  {access.Admin, func(ctx context.Context) error { _, err := c.SetCount(ctx, &weirv1.SetCountRequest{}); return err }},
+		"liftBan":   {access.Admin, func(ctx context.Context) error { _, err := c.LiftBan(ctx, &weirv1.LiftBanRequest{}); return err }},
 		"forget":    {access.Admin, func(ctx context.Context) error { _, err := c.Forget(ctx, &weirv1.ForgetRequest{}); return err }},
 	} {
 		if got := status.Code(call.do(t.Context())); got != codes.Unauthenticated {

@@ -45,6 +45,13 @@ func usageOf(u *weir.Usage) *weirv1.RuleUsage {
 	return m
 }
 
+func cellsOf(cells []window.Cell) (list []*weirv1.Cell) {
+	for _, c := range cells {
+		list = append(list, &weirv1.Cell{Start: timestamppb.New(c.Start.Time()), Length: durationOf(c.Length), Hits: c.Hits})
+	}
+	return list
+}
+
 func kindOf(k rule.Kind) weirv1.RuleKind { return weirv1.RuleKind(k) + weirv1.RuleKind_RULE_KIND_LIMIT }
 
 // durationOf returns d, of which [window.Never] is -1 seconds and 0 is nil.

@@ -169,6 +169,16 @@ func TestVerbs(t *testing.T) {
 	if u, err := c.Usage(t.Context(), &weirv1.UsageRequest{Rule: "tokens", Attributes: map[string]string{"user": "ann"}}); err != nil || u.GetUsage().GetUsed() != 0 {
 		t.Errorf("got %v, %v, want nothing left", u, err)
 	}
+	ann := map[string]string{"user": "ann"}
+	if s, err := c.SetCount(t.Context(), &weirv1.SetCountRequest{Rule: "tokens", Attributes: ann, Hits: 7}); err != nil || s.GetBefore() != 0 || s.GetUsed() != 7 {
+		t.Errorf("got %v, %v, want 7 hits that were 0", s, err)
+	}
+	if _, err := c.LiftBan(t.Context(), &weirv1.LiftBanRequest{Rule: "tokens", Attributes: ann}); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.SetCount(t.Context(), &weirv1.SetCountRequest{Rule: "tokens", Attributes: ann, Hits: -1}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("got %v, want that -1 hits are refused", err)
+	}
 }
 
 // Input that is wrong ends with InvalidArgument and counts nothing.

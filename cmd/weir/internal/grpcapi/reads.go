@@ -68,10 +68,7 @@ func (a *API) usage(ctx context.Context, c *grpcserver.Call, in *weirv1.UsageReq
 	if err != nil {
 		return nil, err
 	}
-	out := &weirv1.UsageResponse{Usage: usageOf(&u.Usage), Holds: int64(u.Holds), Strikes: u.Strikes, Degraded: u.Degraded}
-	for _, cell := range u.History {
-		out.Series = append(out.Series, &weirv1.Cell{Start: timestamppb.New(cell.Start.Time()), Length: durationOf(cell.Length), Hits: cell.Hits})
-	}
+	out := &weirv1.UsageResponse{Usage: usageOf(&u.Usage), Holds: int64(u.Holds), Strikes: u.Strikes, Degraded: u.Degraded, Series: cellsOf(u.History)}
 	return out, nil
 }
 
@@ -85,6 +82,31 @@ func (a *API) forget(ctx context.Context, c *grpcserver.Call, in *weirv1.ForgetR
 		return nil, err
 	}
 	return &weirv1.ForgetResponse{}, nil
+}
+
+// setCount serves the method SetCount.
+func (a *API) setCount(ctx context.Context, c *grpcserver.Call, in *weirv1.SetCountRequest) (*weirv1.SetCountResponse, error) {
+	ns, attrs, err := a.key(c, in.GetRule(), in.GetAttributes())
+	if err != nil {
+		return nil, err
+	}
+	before, used, err := ns.SetCount(ctx, callerOf(ctx, c), in.GetRule(), attrs, in.GetHits())
+	if err != nil {
+		return nil, err
+	}
+	return &weirv1.SetCountResponse{Before: before, Used: used}, nil
+}
+
+// liftBan serves the method LiftBan.
+func (a *API) liftBan(ctx context.Context, c *grpcserver.Call, in *weirv1.LiftBanRequest) (*weirv1.LiftBanResponse, error) {
+	ns, attrs, err := a.key(c, in.GetRule(), in.GetAttributes())
+	if err != nil {
+		return nil, err
+	}
+	if err := ns.LiftBan(ctx, callerOf(ctx, c), in.GetRule(), attrs); err != nil {
+		return nil, err
+	}
+	return &weirv1.LiftBanResponse{}, nil
 }
 
 // key finds the namespace and the attributes of a call about one key.

@@ -1,13 +1,9 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"mime"
 	"net/http"
 	"slices"
@@ -69,8 +65,8 @@ func (a *API) export(x *exchange, w http.ResponseWriter, r *http.Request) error 
 // exportOf reads ?rule=NAME&period=…&format=…&n=…&after=….
 func exportOf(r *http.Request) (o exportAsked, err error) {
 	var format string
+	var after *string
 	given := map[string]bool{}
-	var after []byte
 	err = parameters(r.URL.RawQuery, func(param, value string) (err error) {
 		if given[param] {
 			return badParameter(param, "is there twice")
@@ -92,9 +88,7 @@ func exportOf(r *http.Request) (o exportAsked, err error) {
 				return badParameter(param, fmt.Sprintf("%.64q: want a number from 1 on", value))
 			}
 		case "after":
-			if after, err = base64.RawURLEncoding.DecodeString(value); err != nil || len(after) < 4 || len(after) > 64 {
-				return badParameter(param, "is no place where an export of this rule ended")
-			}
+			after = &value
 		default:
 			return badParameter(param, "is unknown; want rule, period, format, n and after")
 		}
@@ -105,22 +99,17 @@ func exportOf(r *http.Request) (o exportAsked, err error) {
 		return o, err
 	case o.rule == "":
 		return o, badParameter("rule", "is missing; name one, as in ?rule=tokens-per-month")
-	case after != nil && !bytes.Equal(after[:4], o.mark()):
-		return o, badParameter("after", "is no place where an export of this rule ended")
-	case after != nil:
-		o.After = after[4:]
+	}
+	if after != nil {
+		var ok bool
+		if o.After, ok = export.ParsePlace(o.rule, o.Closed, *after); !ok {
+			return o, badParameter("after", "is no place where an export of this rule ended")
+		}
 	}
 	if o.csv = format == "csv"; format == "" {
 		o.csv = prefersCSV(r.Header.Values("Accept"))
 	}
 	return o, nil
-}
-
-// mark returns what the places of exports of one rule and period begin with.
-func (o *exportAsked) mark() []byte {
-	h := fnv.New32a()
-	_, _ = fmt.Fprint(h, o.Closed, o.rule)
-	return binary.BigEndian.AppendUint32(nil, h.Sum32())
 }
 
 // prefersCSV reports whether the first type of an Accept header that an export can have is CSV.
@@ -197,7 +186,7 @@ func (s *exportStream) flush() error {
 func (s *exportStream) end(asked exportAsked, result export.Result, failure error) {
 	complete, after := failure == nil && result.Next == nil, ""
 	if result.Next != nil {
-		after = base64.RawURLEncoding.EncodeToString(append(asked.mark(), result.Next...))
+		after = export.Place(asked.rule, asked.Closed, result.Next)
 	}
 	if !s.csv {
 		b := strconv.AppendBool(append(s.out, `{"complete":`...), complete)

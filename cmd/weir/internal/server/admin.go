@@ -38,7 +38,7 @@ type admin struct {
 }
 
 // forwarded are calls of the API that operators make at the admin address, too.
-var forwarded = []string{"/v1/overrides", "/v1/audit"}
+var forwarded = []string{"/v1/overrides", "/v1/audit", "/v1/set", "/v1/unban"}
 
 // adminCalls is how many calls of the admin address are answered at the same time. Probes do not
 // count, so that the other connections are left to them.

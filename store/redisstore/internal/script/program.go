@@ -144,8 +144,11 @@ func (v variant) text() string {
 	if v == once {
 		a.add("once_begin")
 	}
-	if v.batches() || v == once { // the rest decides one of its calls
+	switch { // the rest decides one of its calls
+	case v.batches():
 		a.WriteString("local function decide(args, first, total, p)\n")
+	case v == once: // its only one
+		a.WriteString("local function decide()\n")
 	}
 	a.add("rows")
 	if base == full {

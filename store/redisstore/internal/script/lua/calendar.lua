@@ -46,4 +46,6 @@ local function open_calendar(v, i, at)
   return o
 end
 
-kinds[4] = {open = open_calendar, look = look_period, add = add_period, save = save_calendar, expires = expires_calendar}
+kinds[4] = {
+  open = open_calendar, look = look_period, add = add_period, save = save_calendar, expires = expires_calendar,
+}

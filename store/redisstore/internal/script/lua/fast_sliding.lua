@@ -17,7 +17,8 @@ local function fast_sliding(state, n, quota, w, size)
     return 0, 0, 0, pk('<I4I7I7I7I7I7', 65793, now, now, n, size, 0), nil, (ms - ms % 1000) / 1000 + slack, w
   end
   if #state < 39 then return end
-  local kind, newest, oldest, fill, group, excess = up('<I4I7I7I7I7I7', state) -- the version, 256 times the kind, 65536 times the groups
+  -- kind is the version, 256 times the kind, and 65536 times the groups
+  local kind, newest, oldest, fill, group, excess = up('<I4I7I7I7I7I7', state)
   local at = newest > now and newest or now
   local edge = at - w
   if kind % 65536 ~= 257 or group ~= size or newest <= edge then return end

@@ -10,15 +10,15 @@
 -- A record is the instant at which it ends, what the caller has sent from the digest on, its length,
 -- and the reply.
 local ONCE, CONFLICT, NONE = 8, 9, 10 -- statuses: a record follows; it is of another request; there is none
-local size = up('<I4', args, #args - 3)
-local keep, drops, at = up('<I7B', args, #args - 3 - size)
-local own, record_key = cut(args, at, #args - 4), KEYS[#KEYS]
-if drops == 0 then
+local once_size = up('<I4', args, #args - 3)
+local once_keep, once_drops, once_at = up('<I7B', args, #args - 3 - once_size)
+local once_own, record_key = cut(args, once_at, #args - 4), KEYS[#KEYS]
+if once_drops == 0 then
   local v = try('GET', record_key)
   if type(v) == 'table' then return v end
   if v and up('<I7', v) > now then
-    if cut(v, 8, 23) ~= cut(own, 1, 16) then return pk('<BI7', CONFLICT, now) end
+    if cut(v, 8, 23) ~= cut(once_own, 1, 16) then return pk('<BI7', CONFLICT, now) end
     return pk('<BI7', ONCE, now) .. cut(v, 8)
   end
-  if keep == 0 then return pk('<BI7', NONE, now) end
+  if once_keep == 0 then return pk('<BI7', NONE, now) end
 end

@@ -1,0 +1,141 @@
+package grpcapi_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+)
+
+const exported = `
+rules:
+  - {name: tokens, per: [team, plan], sum: tokens, limit: 1_000_000, window: day, export: true}
+  - {name: views, per: [team], window: {cells: 1h, n: 4}, export: true}
+  - {name: posts, per: [team], limit: 5, window: 1h}
+  - {name: open, per: [team], limit: 5, window: {held: 30s}, export: true}
+  - {name: bad, when: {team: mallory}, then: deny}
+`
+
+// exports returns the keys of an export and its end.
+func exports(t *testing.T, c weirv1.WeirServiceClient, in *weirv1.ExportRequest) (keys []*weirv1.ExportKey, end *weirv1.ExportEnd, err error) {
+	t.Helper()
+	s, err := c.Export(t.Context(), in)
+	if err != nil {
+		return nil, nil, err
+	}
+	for {
+		m, err := s.Recv()
+		if err == io.EOF {
+			return keys, end, nil
+		}
+		if err != nil {
+			return keys, end, err
+		}
+		if end != nil {
+			t.Fatal("got a message after the end")
+		}
+		keys, end = append(keys, m.GetKeys()...), m.GetEnd()
+	}
+}
+
+// TestExport exports the keys of rules, whole and by pages.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	e := engineOf(t, exported, memory(t))
+	space := namespace.Only(e)
+	_, c := serve(t, grpcserver.Config{}, space)
+	const teams = 1000
+	sum := int64(0)
+	for i := range 2 * teams {
+		r := weir.Request{Attributes: weir.Attributes("team", fmt.Sprint("t", i%teams), "plan", "\xff", "tokens", fmt.Sprint(i))}
+		if _, err := e.Take(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		sum += int64(i)
+	}
+	check := func(keys []*weirv1.ExportKey) {
+		t.Helper()
+		seen, used := map[string]bool{}, int64(0)
+		for _, k := range keys {
+			seen[k.GetAttributes()["team"]], used = true, used+k.GetUsed()
+			if k.GetQuota() != 1_000_000 || k.GetEnd().AsTime().Sub(k.GetStart().AsTime()).Hours() != 24 || k.GetAt() == nil || k.GetAttributes()["plan"] != "\uFFFD" {
+				t.Fatalf("got %v", k)
+			}
+		}
+		if len(seen) != teams || len(keys) != teams || used != sum {
+			t.Errorf("got %d tokens of %d teams in %d keys, want %d of %d", used, len(seen), len(keys), sum, teams)
+		}
+	}
+	keys, end, err := exports(t, c, &weirv1.ExportRequest{Rule: "tokens"})
+	if err != nil || !end.GetComplete() || end.GetKeys() != teams || end.GetAfter() != "" {
+		t.Fatalf("got %v and %v, want a complete export", end, err)
+	}
+	check(keys)
+	keys, end, err = exports(t, c, &weirv1.ExportRequest{Rule: "tokens", N: 100})
+	for pages := 0; err == nil && !end.GetComplete() && pages < 20; pages++ {
+		var more []*weirv1.ExportKey
+		more, end, err = exports(t, c, &weirv1.ExportRequest{Rule: "tokens", N: 100, After: end.GetAfter()})
+		keys = append(keys, more...)
+	}
+	if err != nil || !end.GetComplete() {
+		t.Fatalf("got %v and %v, want complete pages", end, err)
+	}
+	check(keys)
+	keys, _, err = exports(t, c, &weirv1.ExportRequest{Rule: "views"})
+	if err != nil || len(keys) != teams || keys[0].Quota != nil || len(keys[0].GetSeries()) == 0 || keys[0].GetStart() != nil {
+		t.Errorf("got %d keys and %v, want %d with their hits over time", len(keys), err, teams)
+	}
+	keys, _, err = exports(t, c, &weirv1.ExportRequest{Rule: "open"})
+	if err != nil || len(keys) != teams || keys[0].GetHeld() != 2 || keys[0].GetUsed() != 0 {
+		t.Errorf("got %d keys and %v, want %d with two hits that are held", len(keys), err, teams)
+	}
+}
+
+// TestExportWrong makes calls that are refused.
+func TestExportWrong(t *testing.T) {
+	t.Parallel()
+	e := engineOf(t, exported, memory(t))
+	spaces := namespace.Only(e)
+	_, c := serve(t, grpcserver.Config{}, spaces)
+	for _, tc := range []struct {
+		in    *weirv1.ExportRequest
+		code  codes.Code
+		field string
+	}{
+		{&weirv1.ExportRequest{}, codes.InvalidArgument, "rule"},
+		{&weirv1.ExportRequest{Rule: "nope"}, codes.NotFound, ""},
+		{&weirv1.ExportRequest{Rule: "bad"}, codes.NotFound, ""},
+		{&weirv1.ExportRequest{Rule: "posts"}, codes.FailedPrecondition, "keys are not kept"},
+		{&weirv1.ExportRequest{Rule: "views", Closed: true}, codes.InvalidArgument, "closed"},
+		{&weirv1.ExportRequest{Rule: "tokens", N: -1}, codes.InvalidArgument, "n:"},
+		{&weirv1.ExportRequest{Rule: "tokens", After: "?"}, codes.InvalidArgument, "after"},
+		{&weirv1.ExportRequest{Rule: "tokens", After: "AAAAAAAA"}, codes.InvalidArgument, "after"},
+		{&weirv1.ExportRequest{Rule: strings.Repeat("x", 9<<10)}, codes.InvalidArgument, "request"},
+	} {
+		if _, _, err := exports(t, c, tc.in); status.Code(err) != tc.code || !strings.Contains(err.Error(), tc.field) {
+			t.Errorf("%.80v: got %v, want %v of %s", tc.in, err, tc.code, tc.field)
+		}
+	}
+	if keys, end, err := exports(t, c, &weirv1.ExportRequest{Rule: "tokens"}); err != nil || len(keys) != 0 || !end.GetComplete() {
+		t.Errorf("got %v, %v, %v, want a complete export without keys", keys, end, err)
+	}
+	done, ok := spaces.All()[0].BeginExport()
+	if !ok {
+		t.Fatal("an export is under way")
+	}
+	if _, _, err := exports(t, c, &weirv1.ExportRequest{Rule: "tokens"}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("got %v during another export, want ResourceExhausted", err)
+	}
+	done()
+	if _, _, err := exports(t, c, &weirv1.ExportRequest{Rule: "tokens"}); err != nil {
+		t.Errorf("got %v after the other export", err)
+	}
+}
