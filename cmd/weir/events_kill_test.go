@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/weirhq/weir/internal/pgtest"
@@ -24,11 +23,12 @@ import (
 // collector receives the events of a webhook, and answers 503 while it is down.
 type collector struct {
 	*httptest.Server
-	mu    sync.Mutex
-	down  bool           // guarded by mu
-	ids   map[string]int // how often each event came; guarded by mu
-	order []string       // the kinds of events of the key k0, each event once; guarded by mu
-	bad   int            // guarded by mu
+	mu   sync.Mutex
+	down bool           // guarded by mu
+	ids  map[string]int // how often each event came; guarded by mu
+	bad  int            // guarded by mu
+
+	order map[string][]string // the kinds of events of each key, each event once; guarded by mu
 }
 
 const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -36,7 +36,7 @@ const webhookSecret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 func newCollector(t *testing.T) (c *collector, file string) {
 	t.Helper()
 	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(webhookSecret, "whsec_"))
-	c = &collector{ids: map[string]int{}}
+	c = &collector{ids: map[string]int{}, order: map[string][]string{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		c.mu.Lock()
@@ -51,11 +51,12 @@ func newCollector(t *testing.T) (c *collector, file string) {
 			ID, Type string
 			Data     struct{ Key string }
 		}
-		if json.Unmarshal(body, &e) != nil || r.Header.Get("webhook-signature") != "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)) {
+		if json.Unmarshal(body, &e) != nil || e.ID != r.Header.Get("webhook-id") ||
+			r.Header.Get("webhook-signature") != "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)) {
 			c.bad++
 		}
-		if c.ids[e.ID]++; c.ids[e.ID] == 1 && e.Data.Key == "k0" {
-			c.order = append(c.order, e.Type)
+		if c.ids[e.ID]++; c.ids[e.ID] == 1 {
+			c.order[e.Data.Key] = append(c.order[e.Data.Key], e.Type)
 		}
 	}))
 	t.Cleanup(c.Close)
@@ -82,6 +83,21 @@ func (c *collector) distinct() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.ids)
+}
+
+// waiting returns how many events the process shows that wait for a webhook, or -1.
+func (p *process) waiting(webhook string) int {
+	resp, err := http.Get(p.admin + "/metrics")
+	if err != nil {
+		return -1
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	n := -1
+	if _, after, ok := strings.Cut(string(text), fmt.Sprintf("\nweir_webhook_waiting{webhook=%q} ", webhook)); ok {
+		_, _ = fmt.Sscan(after, &n)
+	}
+	return n
 }
 
 // Events that wait for a webhook survive a kill -9 of the instance that reported them: the next process on the
@@ -123,19 +139,8 @@ func TestEventsSurviveKill(t *testing.T) {
 				}
 				_ = resp.Body.Close()
 			}
-			waits := func(p *process) bool {
-				resp, err := http.Get(p.admin + "/metrics")
-				if err != nil {
-					return false
-				}
-				defer resp.Body.Close()
-				text, _ := io.ReadAll(resp.Body)
-				return strings.Contains(string(text), fmt.Sprintf("weir_webhook_waiting{webhook=\"test\"} %d\n", 2*keys))
-			}
-			redistest.Eventually(t, "all events are written", func() bool { return waits(one) })
-			one.stopped = true
-			_ = one.Process.Signal(syscall.SIGKILL)
-			_ = one.Wait()
+			redistest.Eventually(t, "all events are written", func() bool { return one.waiting("test") == 2*keys })
+			one.kill()
 			c.set(false)
 			if place == "data" {
 				startProcess(t, "", rules, args...)
@@ -143,8 +148,8 @@ func TestEventsSurviveKill(t *testing.T) {
 			redistest.Eventually(t, "all events arrive", func() bool { return c.distinct() >= 2*keys })
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if want := []string{"weir.near", "weir.denied"}; c.bad > 0 || len(c.ids) != 2*keys || !slices.Equal(c.order, want) {
-				t.Errorf("got %d bad calls, %d events, %q for a key; want %d and %q", c.bad, len(c.ids), c.order, 2*keys, want)
+			if want := []string{"weir.near", "weir.denied"}; c.bad > 0 || len(c.ids) != 2*keys || !slices.Equal(c.order["k0"], want) {
+				t.Errorf("got %d bad calls, %d events, %q for a key; want %d and %q", c.bad, len(c.ids), c.order["k0"], 2*keys, want)
 			}
 		})
 	}

@@ -91,6 +91,13 @@ func (p *process) end(t *testing.T) {
 	}
 }
 
+// kill ends the process with kill -9.
+func (p *process) kill() {
+	p.stopped = true
+	_ = p.Process.Kill() // it may have ended by itself
+	_ = p.Wait()         // it was killed
+}
+
 // peak returns the most memory, in bytes, that the process has taken so far.
 func (p *process) peak(t *testing.T) int64 {
 	t.Helper()

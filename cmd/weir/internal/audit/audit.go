@@ -91,8 +91,9 @@ type Config struct {
 // Trail records entries. Make one with [New]. It is safe for concurrent use; a nil one records
 // nothing.
 type Trail struct {
-	c   Config
-	end func()
+	c     Config
+	end   func()
+	added chan struct{} // has room for one: there are entries to send
 
 	mu     sync.Mutex
 	loaded bool              // the entries of the last process are known; guarded by mu
@@ -113,7 +114,7 @@ func New(c Config) *Trail {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	t := &Trail{c: c, spaces: map[string]*trail{}}
+	t := &Trail{c: c, added: make(chan struct{}, 1), spaces: map[string]*trail{}}
 	if c.Side != nil {
 		t.end = c.Side.Follow(t.save)
 	}
@@ -147,6 +148,10 @@ func (t *Trail) Add(namespace string, e Entry) {
 	if t.unsent++; t.unsent > maxUnsent {
 		t.unsent--
 		s.entries = s.entries[:len(s.entries)-1] // it is in the log
+	}
+	select {
+	case t.added <- struct{}{}:
+	default: // Run sends this entry, too
 	}
 }
 
@@ -187,7 +192,7 @@ func (t *Trail) log(namespace string, e *Entry) {
 	t.c.Log.Info("audit", fields...)
 }
 
-// Run sends entries to the store until ctx is done.
+// Run sends entries to the store as they are added, and again those that it did not take, until ctx is done.
 func (t *Trail) Run(ctx context.Context) {
 	if t == nil || t.c.Remote == nil {
 		return
@@ -199,8 +204,9 @@ func (t *Trail) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = t.send(ctx) // it is tried again
+		case <-t.added:
 		}
+		_ = t.send(ctx) // it is tried again
 	}
 }
 

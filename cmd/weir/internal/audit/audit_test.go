@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
@@ -127,6 +129,39 @@ func TestRemote(t *testing.T) {
 	if got := rules(t, audit.New(audit.Config{Remote: s.Log}), "a", 1, time.Time{}); !slices.Equal(got, []string{"3"}) {
 		t.Errorf("got %s, want what was added before the end", got)
 	}
+}
+
+// An entry is sent at once, so that a process that is killed has few that it did not send.
+func TestSentAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sent []string
+		var fails atomic.Bool
+		trail := audit.New(audit.Config{Remote: func(_ context.Context, _ string, _ time.Duration, _ []window.Instant, entries []string, _ int) ([]string, error) {
+			if fails.Load() {
+				return nil, errors.New("the store does not answer")
+			}
+			sent = append(sent, entries...)
+			return nil, nil
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go trail.Run(ctx)
+		for n := range 3 {
+			trail.Add("a", forget(n))
+			if synctest.Wait(); len(sent) != n+1 {
+				t.Fatalf("got %d entries sent before any time passed, want %d", len(sent), n+1)
+			}
+		}
+		fails.Store(true)
+		trail.Add("a", forget(3))
+		synctest.Wait()
+		fails.Store(false)
+		time.Sleep(time.Second) // fake time
+		if synctest.Wait(); len(sent) != 4 {
+			t.Errorf("got %d entries sent, want also the one that the store did not take at first", len(sent))
+		}
+	})
 }
 
 // The log has all entries, without keys where they are hidden.
