@@ -185,7 +185,7 @@ func clock(s *server) Finding {
 }
 
 // own matches the part of a key's name after the prefix; see the package script.
-var own = regexp.MustCompile(`^(\{[^{}]*\}:.+:([0-9a-f]{16}|[0-9a-f]{32})(:[zu])?|secret|log:.+)$`)
+var own = regexp.MustCompile(`^(\{[^{}]*\}:.+:([0-9a-f]{16}|[0-9a-f]{32})(:[zu])?|secret|log:.+|kept:\{[^{}]+\}(:(changed|removed))?)$`)
 
 // prefix looks for keys of other programs.
 func prefix(s *server) Finding {
