@@ -74,7 +74,8 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			SELECT k, '', 0, CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_from(n, 'UTF8') ELSE encode(n, 'escape') END
 			FROM unnest($1::bytea[], $2::bytea[]) u(k, n)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
-		makeOne: text("make_one", `INSERT INTO COUNTERS (key, state, expires, name) VALUES ($1, '', 0, $2)
+		makeOne: text("make_one", `INSERT INTO COUNTERS (key, state, expires, name)
+			VALUES ($1, '', 0, CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_from($2::bytea, 'UTF8') ELSE encode($2::bytea, 'escape') END)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
 		// Writes rows that the transaction has locked, so they exist.
