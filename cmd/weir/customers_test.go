@@ -37,8 +37,8 @@ func TestCustomersGuide(t *testing.T) {
 	t.Parallel()
 	needtest.Program(t, "curl")
 	for name, open := range map[string]func(*testing.T) string{
-		"redis":    func(t *testing.T) string { return "redis://" + redistest.Server(t).Addr() },
-		"postgres": func(t *testing.T) string { return pgtest.Server(t).URL() },
+		"redis":    func(t *testing.T) string { return "redis://" + redistest.Server(t).Addr() + "?timeout=30s" },
+		"postgres": func(t *testing.T) string { return pgtest.Server(t).URL("timeout=30s") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -115,9 +115,9 @@ func TestEventsSurviveKill(t *testing.T) {
 			case "data":
 				args = append(args, "--data", t.TempDir())
 			case "redis":
-				args = append(args, "--store", "redis://"+redistest.Server(t).Addr())
+				args = append(args, "--store", "redis://"+redistest.Server(t).Addr()+"?timeout=30s")
 			case "postgres":
-				args = append(args, "--store", "'"+pgtest.Server(t).URL()+"'")
+				args = append(args, "--store", "'"+pgtest.Server(t).URL("timeout=30s")+"'")
 			}
 			c.set(true)
 			one := startProcess(t, "", rules, args...)
