@@ -152,11 +152,15 @@ func TestExportIsTheSum(t *testing.T) {
 	for name, args := range map[string]func(*testing.T) []string{
 		"memory":    func(*testing.T) []string { return nil },
 		"directory": func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--sync", "always"} },
-		"redis":     func(t *testing.T) []string { return []string{"--store", "redis://" + redistest.Server(t).Addr() + "?timeout=30s"} },
+		"redis": func(t *testing.T) []string {
+			return []string{"--store", "redis://" + redistest.Server(t).Addr() + "?timeout=30s"}
+		},
 		"cluster": func(t *testing.T) []string {
 			return []string{"--store", "redis+cluster://" + redistest.Cluster(t, 3, 0).Addrs() + "?timeout=30s"}
 		},
-		"postgres": func(t *testing.T) []string { return []string{"--store", "'" + pgtest.Server(t).URL("timeout=30s") + "'"} },
+		"postgres": func(t *testing.T) []string {
+			return []string{"--store", "'" + pgtest.Server(t).URL("timeout=30s") + "'"}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
