@@ -28,7 +28,7 @@ func TestPostgresScripts(t *testing.T) {
 			e.Values[running{}] = new(func())
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			e.Setenv("STORE", n.URL("timeout=10s"))
-			e.Setenv("POOR", strings.Replace(n.URL("timeout=10s"), pgtest.User+"@", "poor@", 1))
+			e.Setenv("POOR", strings.Replace(n.URL("timeout=10s", "prefix=poor"), pgtest.User+"@", "poor@", 1))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"serve": serve, "shutdown": shutdown, "status": status},
