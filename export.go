@@ -111,8 +111,7 @@ func (x *exporter) found(key []byte, state window.State, now window.Instant) {
 	x.page = append(x.page, k)
 }
 
-// key returns the attributes of a key and its limit. It reports false if it was found already,
-// or is not known.
+// key returns the attributes of a key and its limit. It reports false if the key is not known.
 func (x *exporter) key(key []byte) (k export.Key, limit *window.Compiled, ok bool) {
 	if key == nil && len(x.rule.Per) > 0 {
 		return k, nil, false

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,15 +73,7 @@ func digestOf(verb store.Verb, r *Request, key []byte) [sha256.Size / 2]byte {
 		text(r.Receipt.String())
 	}
 	attributes := slices.Clone(r.Attributes)
-	slices.SortStableFunc(attributes, func(a, b Attribute) int {
-		switch {
-		case a.Name < b.Name:
-			return -1
-		case a.Name > b.Name:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
 	for i, a := range attributes {
 		if i+1 < len(attributes) && attributes[i+1].Name == a.Name || a.Value == "" {
 			continue // of two with the same name the last one counts, and an empty one is none

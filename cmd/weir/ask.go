@@ -194,10 +194,7 @@ func newForget() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err = c.call(cmd.Context(), http.MethodDelete, "/v1/usage?"+query.Encode(), nil); err == nil && c.json {
-				_, err = io.WriteString(cmd.OutOrStdout(), "{\"forgotten\":true}\n") // the service's answer is empty
-			}
-			return err
+			return c.tell(cmd, http.MethodDelete, "/v1/usage?"+query.Encode(), nil, "forgotten")
 		},
 	}
 	c.flags(cmd)
@@ -244,10 +241,7 @@ func newUnban() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err = c.call(cmd.Context(), http.MethodPost, "/v1/unban", correction{args[0], attrs, nil}); err == nil && c.json {
-				_, err = io.WriteString(cmd.OutOrStdout(), "{\"unbanned\":true}\n") // the service's answer is empty
-			}
-			return err
+			return c.tell(cmd, http.MethodPost, "/v1/unban", correction{args[0], attrs, nil}, "unbanned")
 		},
 	}
 	c.flags(cmd)

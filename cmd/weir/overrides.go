@@ -133,10 +133,7 @@ func newOverrideRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err = c.call(cmd.Context(), http.MethodDelete, "/v1/overrides?"+query.Encode(), nil); err == nil && c.json {
-				_, err = io.WriteString(cmd.OutOrStdout(), "{\"removed\":true}\n") // the service's answer is empty
-			}
-			return err
+			return c.tell(cmd, http.MethodDelete, "/v1/overrides?"+query.Encode(), nil, "removed")
 		},
 	}
 	c.flags(cmd)

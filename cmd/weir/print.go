@@ -88,6 +88,15 @@ func (s seconds) String() string {
 	return time.Duration(float64(s) * float64(time.Second)).Round(time.Millisecond).String()
 }
 
+// tell calls the service for an answer that is empty. With --json it prints that it is done.
+func (c *client) tell(cmd *cobra.Command, method, path string, body any, done string) error {
+	if _, err := c.call(cmd.Context(), method, path, body); err != nil || !c.json {
+		return err
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "{%q:true}\n", done)
+	return err
+}
+
 // ask calls the service and prints the answer: unchanged with --json, and otherwise parsed into
 // into and as tables.
 func (c *client) ask(cmd *cobra.Command, method, path string, body any, into interface{ print(io.Writer) }) error {

@@ -17,9 +17,6 @@ import (
 // eventsRecheck is how often the caller of a stream of events is authenticated again.
 const eventsRecheck = 15 * time.Second
 
-// maxEventsRequest is the maximum size of a request for events, in bytes.
-const maxEventsRequest = 8 << 10
-
 // events serves the method Events.
 func (a *API) events(c *grpcserver.Call) error {
 	resources := c.Resources()
@@ -28,17 +25,8 @@ func (a *API) events(c *grpcserver.Call) error {
 	}
 	defer resources.Release(streamBytes)
 	in := new(weirv1.EventsRequest)
-	received := grpcserver.Received{Message: in, Admit: func(b []byte) error {
-		if len(b) > maxEventsRequest {
-			return fault.Newf("request", "%d bytes: want at most %d", len(b), maxEventsRequest)
-		}
-		return nil
-	}}
-	if err := c.RecvMsg(&received); err != nil {
+	if err := receiveOne(c, in); err != nil {
 		return err
-	}
-	if received.Err != nil {
-		return received.Err
 	}
 	ns, err := c.Namespace(a.namespaces)
 	if err != nil {

@@ -20,8 +20,6 @@ import (
 const (
 	exportChunk   = 16 << 10 // bytes of keys in a message, about
 	exportTimeout = 10 * time.Second
-
-	maxExportRequest = 8 << 10 // bytes
 )
 
 // errReadsSlowly is the error of a caller that lets an export wait.
@@ -35,17 +33,8 @@ func (a *API) export(c *grpcserver.Call) error {
 	}
 	defer resources.Release(streamBytes)
 	in := new(weirv1.ExportRequest)
-	received := grpcserver.Received{Message: in, Admit: func(b []byte) error {
-		if len(b) > maxExportRequest {
-			return fault.Newf("request", "%d bytes: want at most %d", len(b), maxExportRequest)
-		}
-		return nil
-	}}
-	if err := c.RecvMsg(&received); err != nil {
+	if err := receiveOne(c, in); err != nil {
 		return err
-	}
-	if received.Err != nil {
-		return received.Err
 	}
 	ns, err := c.Namespace(a.namespaces)
 	if err != nil {

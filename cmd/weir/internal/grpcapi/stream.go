@@ -6,12 +6,15 @@ import (
 	"io"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
+	"github.com/weirhq/weir/fault"
 )
 
 // Resource limits of one stream. While it is open it reserves streamBytes of the memory for requests,
@@ -226,4 +229,21 @@ func (s *stream) drop() {
 		g.memory.Free()
 		s.now[i] = nil
 	}
+}
+
+// maxStreamRequest is the maximum size of the request of a method that only the service streams, in bytes.
+const maxStreamRequest = 8 << 10
+
+// receiveOne receives the request of a method that only the service streams.
+func receiveOne(c *grpcserver.Call, in proto.Message) error {
+	received := grpcserver.Received{Message: in, Admit: func(b []byte) error {
+		if len(b) > maxStreamRequest {
+			return fault.Newf("request", "%d bytes: want at most %d", len(b), maxStreamRequest)
+		}
+		return nil
+	}}
+	if err := c.RecvMsg(&received); err != nil {
+		return err
+	}
+	return received.Err
 }

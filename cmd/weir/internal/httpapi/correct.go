@@ -52,8 +52,11 @@ func (x *exchange) correction(r *http.Request, hits bool) (c correction, err err
 	}
 	s := &x.scan
 	s.reset(x.body)
-	seen, start := map[string]bool{}, s.pos
-	f := s.object(func(name string, at int) (f *fault.Fault) {
+	needed, want := []string{"rule"}, "is unknown; want rule and attributes"
+	if hits {
+		needed, want = []string{"rule", "hits"}, "is unknown; want rule, attributes and hits"
+	}
+	f := s.fields(func(name string, at int) (f *fault.Fault) {
 		switch {
 		case name == "rule":
 			c.rule, f = s.textOf("a name in quotes", sizes.Text)
@@ -61,26 +64,11 @@ func (x *exchange) correction(r *http.Request, hits bool) (c correction, err err
 			c.attributes, f = s.attributes(nil)
 		case name == "hits" && hits:
 			c.hits, f = s.whole()
-		case hits:
-			f = s.fault(at, "is unknown; want rule, attributes and hits")
 		default:
-			f = s.fault(at, "is unknown; want rule and attributes")
+			f = s.fault(at, "%s", want)
 		}
-		if f == nil && seen[name] {
-			f = s.twice(at)
-		}
-		seen[name] = true
-		return f.In(name)
-	})
-	if f == nil {
-		f = s.end()
-	}
-	if f == nil && !seen["rule"] {
-		f = s.missing("rule", start)
-	}
-	if f == nil && hits && !seen["hits"] {
-		f = s.missing("hits", start)
-	}
+		return f
+	}, needed...)
 	if f != nil {
 		return c, f
 	}

@@ -52,9 +52,7 @@ func (a *API) setOverride(x *exchange, w http.ResponseWriter, r *http.Request) e
 // override reads body as an override.
 func (s *scanner) override(body []byte) (o overrides.Override, f *fault.Fault) {
 	s.reset(body)
-	seen := map[string]bool{}
-	start := s.pos
-	f = s.object(func(name string, at int) (f *fault.Fault) {
+	f = s.fields(func(name string, at int) (f *fault.Fault) {
 		switch name {
 		case "rule":
 			o.Rule, f = s.textOf("a name in quotes", sizes.Text)
@@ -73,6 +71,17 @@ func (s *scanner) override(body []byte) (o overrides.Override, f *fault.Fault) {
 		default:
 			f = s.fault(at, "is unknown; an override has rule, attributes, limit, burst, until and note")
 		}
+		return f
+	}, "rule", "attributes", "limit")
+	return o, f
+}
+
+// fields reads a body that is an object: read reads the value of each name, which is there once, and
+// needed are those that must be there.
+func (s *scanner) fields(read func(name string, at int) *fault.Fault, needed ...string) *fault.Fault {
+	seen, start := map[string]bool{}, s.pos
+	f := s.object(func(name string, at int) *fault.Fault {
+		f := read(name, at)
 		if f == nil && seen[name] {
 			f = s.twice(at)
 		}
@@ -82,12 +91,12 @@ func (s *scanner) override(body []byte) (o overrides.Override, f *fault.Fault) {
 	if f == nil {
 		f = s.end()
 	}
-	for _, name := range [...]string{"rule", "attributes", "limit"} {
+	for _, name := range needed {
 		if f == nil && !seen[name] {
 			f = s.missing(name, start)
 		}
 	}
-	return o, f
+	return f
 }
 
 // textOf reads a string of at most so many bytes, which may be kept.
