@@ -231,8 +231,9 @@ func (c *Config) session(settings bool) *pgconn.Config {
 // settings returns those of a session.
 func (c *Config) settings() map[string]string {
 	set := map[string]string{
-		// A plan is kept, and the table may have been empty when it was made.
-		"enable_seqscan": "off", "jit": "off",
+		// A plan is kept, because the server would make one for the arrays of each call, which takes
+		// longer than to run it; and the table may have been empty when it was made.
+		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off",
 		// A process that hangs in a transaction ends its connection, and the locks.
 		"idle_in_transaction_session_timeout": "2000", "lock_timeout": "2000",
 	}

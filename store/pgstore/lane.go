@@ -319,18 +319,14 @@ func (l *lane) lock(ctx context.Context) error {
 	l.rows.load(l.batch)
 	keys := l.args.keys(&l.rows)
 	var b pgconn.Batch
-	lock, create, read := l.s.sql.lock, l.s.sql.make, l.s.sql.read
-	if len(l.rows.all) == 1 {
-		lock, create, read = l.s.sql.lockOne, l.s.sql.makeOne, l.s.sql.readOne
-	}
 	if l.rows.reads {
-		l.add(&b, read, keys)
+		l.add(&b, l.s.sql.read, keys)
 		_, err := l.read(ctx, &b)
 		return err
 	}
 	l.begin(&b)
 	if !l.missing {
-		l.add(&b, lock, keys)
+		l.add(&b, l.s.sql.lock, keys)
 		found, err := l.read(ctx, &b)
 		if err != nil || found == len(l.rows.all) {
 			return err
@@ -339,8 +335,8 @@ func (l *lane) lock(ctx context.Context) error {
 		l.add(&b, l.s.sql.rollback)
 		l.begin(&b)
 	}
-	l.add(&b, create, l.args.rows(&l.rows)...)
-	l.add(&b, read, l.args.keys(&l.rows))
+	l.add(&b, l.s.sql.make, l.args.rows(&l.rows)...)
+	l.add(&b, l.s.sql.read, l.args.keys(&l.rows))
 	_, err := l.read(ctx, &b)
 	l.missing = l.made > 0
 	return err
@@ -376,11 +372,7 @@ func (l *lane) read(ctx context.Context, b *pgconn.Batch) (found int, err error)
 func (l *lane) finish(ctx context.Context, end statement, writes [][]byte) error {
 	var b pgconn.Batch
 	if writes != nil {
-		write := l.s.sql.write
-		if len(l.rows.all) == 1 {
-			write = l.s.sql.writeOne
-		}
-		l.add(&b, write, writes...)
+		l.add(&b, l.s.sql.write, writes...)
 	}
 	l.add(&b, end)
 	return l.conn.ExecBatch(ctx, &b).Close()

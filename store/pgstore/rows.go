@@ -183,12 +183,8 @@ func (rs *rows) changed() bool {
 	return n > 0
 }
 
-// writes returns the parameters that write the rows: arrays, unless there is one row.
+// writes returns the parameters that write the rows.
 func (rs *rows) writes(a *args) [][]byte {
-	if len(rs.all) == 1 {
-		r := &rs.all[0]
-		return a.of(r.key[:], r.before, binary.BigEndian.AppendUint64(nil, uint64(r.expires())))
-	}
 	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])
@@ -322,17 +318,8 @@ type args struct {
 	values [][]byte
 }
 
-// of returns values as parameters.
-func (a *args) of(values ...[]byte) [][]byte {
-	a.values = append(a.values[:0], values...)
-	return a.values
-}
-
-// keys returns the keys of rows as a parameter: an array, unless there is one row.
+// keys returns the keys of rows as a parameter.
 func (a *args) keys(rs *rows) []byte {
-	if len(rs.all) == 1 {
-		return rs.all[0].key[:]
-	}
 	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])
@@ -340,11 +327,8 @@ func (a *args) keys(rs *rows) []byte {
 	return a.end()[0]
 }
 
-// rows returns the keys and names of rows, as the parameters that make them: arrays, unless there is one row.
+// rows returns the keys and names of rows, as the parameters that make them.
 func (a *args) rows(rs *rows) [][]byte {
-	if len(rs.all) == 1 {
-		return a.of(rs.all[0].key[:], nameOf(rs.all[0].op))
-	}
 	a.begin(oidBytes, len(rs.all))
 	for i := range rs.all {
 		a.value(rs.all[i].key[:])

@@ -22,11 +22,7 @@ type statement struct{ name, text string }
 
 // statements are what a lane runs.
 type statements struct {
-	begin, settings, commit, rollback statement
-
-	// These have a form for one row, whose plan does not depend on its parameters: the server makes a plan for arrays
-	// each time, which takes longer than to run it.
-	lock, make, read, write, lockOne, makeOne, readOne, writeOne statement
+	begin, settings, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
 	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, keys, examine string
@@ -34,7 +30,7 @@ type statements struct {
 
 // all returns the statements that lanes prepare.
 func (s *statements) all() []statement {
-	return []statement{s.begin, s.settings, s.commit, s.rollback, s.lock, s.make, s.read, s.write, s.lockOne, s.makeOne, s.readOne, s.writeOne}
+	return []statement{s.begin, s.settings, s.commit, s.rollback, s.lock, s.make, s.read, s.write}
 }
 
 // statementsFor returns the statements with names of tables that begin with prefix. Transactions
@@ -48,24 +44,19 @@ func statementsFor(prefix string, settings map[string]string) statements {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		set = append(set, fmt.Sprintf("set_config('%s', '%s', true)", name, settings[name]))
 	}
-	// Locks the rows of keys that exist, in their order, and reads them, each with the server's
-	// time after it was locked, in microseconds since 2000.
-	lock := `SELECT key, state, timestamptz_send(clock_timestamp()) FROM
-		(SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE) locked`
-	// Reads rows and the server's time.
-	read := `SELECT key, state, NULL::bytea FROM COUNTERS WHERE key = ANY ($1::bytea[])
-		UNION ALL SELECT NULL, NULL, timestamptz_send(clock_timestamp())`
-	one := strings.NewReplacer("ANY ($1::bytea[])", "$1")
 	return statements{
 		begin:    text("begin", `BEGIN ISOLATION LEVEL READ COMMITTED`),
 		settings: text("settings", `SELECT `+strings.Join(set, ", ")),
 		commit:   text("commit", `COMMIT`),
 		rollback: text("rollback", `ROLLBACK`),
 
-		lock:    text("lock", lock),
-		lockOne: text("lock_one", one.Replace(lock)),
-		read:    text("read", read),
-		readOne: text("read_one", one.Replace(read)),
+		// Locks the rows of keys that exist, in their order, and reads them, each with the server's
+		// time after it was locked, in microseconds since 2000.
+		lock: text("lock", `SELECT key, state, timestamptz_send(clock_timestamp()) FROM
+			(SELECT key, state FROM COUNTERS WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE) locked`),
+		// Reads rows and the server's time.
+		read: text("read", `SELECT key, state, NULL::bytea FROM COUNTERS WHERE key = ANY ($1::bytea[])
+			UNION ALL SELECT NULL, NULL, timestamptz_send(clock_timestamp())`),
 
 		// Locks the rows of keys, in their order, and makes those that are missing. The
 		// condition is never true: it leaves a row as it is, locked. Names come as bytes, because
@@ -74,14 +65,10 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			SELECT k, '', 0, CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_from(n, 'UTF8') ELSE encode(n, 'escape') END
 			FROM unnest($1::bytea[], $2::bytea[]) u(k, n)
 			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
-		makeOne: text("make_one", `INSERT INTO COUNTERS (key, state, expires, name)
-			VALUES ($1, '', 0, CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_from($2::bytea, 'UTF8') ELSE encode($2::bytea, 'escape') END)
-			ON CONFLICT (key) DO UPDATE SET expires = COUNTERS.expires WHERE false`),
 
 		// Writes rows that the transaction has locked, so they exist.
 		write: text("write", `UPDATE COUNTERS SET state = u.state, expires = u.expires
 			FROM unnest($1::bytea[], $2::bytea[], $3::int8[]) u(key, state, expires) WHERE COUNTERS.key = u.key`),
-		writeOne: text("write_one", `UPDATE COUNTERS SET state = $2, expires = $3 WHERE key = $1`),
 
 		create: named.Replace(`
 			SET LOCAL synchronous_commit = on;
