@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -250,6 +251,38 @@ func TestDirectory(t *testing.T) {
 		}
 		v.set(t, "300", "")
 		delete(want, "300")
+		s.Close()
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Entries have their order in the next process too.
+func TestDirectoryOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var want []string
+	for turn := range 3 {
+		d, err := datadir.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := kept.NewMemory(d)
+		v := follow(s, "r")
+		v.known(t) // waits until the directory is loaded
+		got, _, at, again, err := s.Kept(t.Context(), "r", [2]int64{}, 1000)
+		if err != nil || !slices.Equal(got, want) || again != (turn > 0) {
+			t.Errorf("turn %d: got %q, again %v, error %v, want %q", turn, got, again, err, want)
+		}
+		for i := range 100 {
+			field := fmt.Sprint(turn, i)
+			v.set(t, field, "x")
+			want = append(want, field)
+		}
+		if fields, _, _, again, err := s.Kept(t.Context(), "r", at, 1000); turn > 0 && (err != nil || again || !slices.Equal(fields, want[100*turn:])) {
+			t.Errorf("turn %d: got %q, again %v, error %v of what was changed", turn, fields, again, err)
+		}
 		s.Close()
 		if err := d.Close(); err != nil {
 			t.Fatal(err)

@@ -76,7 +76,7 @@ func (m *Memory) load(name string) (*register, error) {
 		m.loaded = true
 		m.side.Claim(blobPrefix, m.restore)
 		for _, r := range m.registers {
-			r.changed = [parts]bool{} // they are on disk
+			r.forgotten = r.version
 		}
 	}
 	r := m.registers[name]
@@ -192,7 +192,7 @@ func (m *Memory) save(put func(name string, data []byte)) {
 			r.changed[p] = false
 			var data []byte
 			for field, e := range r.parts[p] {
-				data = appendText(appendText(data, field), e.value)
+				data = binary.AppendUvarint(appendText(appendText(data, field), e.value), uint64(e.version)) //nolint:gosec // positive
 			}
 			put(blobPrefix+name+"/"+strconv.Itoa(p), data)
 		}
@@ -209,14 +209,17 @@ func (m *Memory) restore(blob string, data []byte) {
 		m.registers[name] = r
 	}
 	for len(data) > 0 {
-		var field, value string
-		var ok1, ok2 bool
-		field, data, ok1 = cutText(data)
-		value, data, ok2 = cutText(data)
-		if !ok1 || !ok2 {
+		field, rest, ok1 := cutText(data)
+		value, rest, ok2 := cutText(rest)
+		version, size := binary.Uvarint(rest)
+		if !ok1 || !ok2 || size <= 0 {
 			return // damaged, which the checksum of the file excludes
 		}
-		r.set(field, value)
+		p, e := partOf(field), entry{value, int64(version)} //nolint:gosec // save wrote an int64
+		if r.parts[p] == nil {
+			r.parts[p] = map[string]entry{}
+		}
+		r.parts[p][field], r.version, data = e, max(r.version, e.version), rest[size:]
 	}
 }
 
