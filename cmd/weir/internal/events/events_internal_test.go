@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -271,9 +273,9 @@ func TestReceivers(t *testing.T) {
 // Of the instances on a store one leads. When it dies, another one does, and never both.
 func TestLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := kept.NewMemory(nil)
-		line := &line{Store: store}
-		one, two := newLeader(line, "one"), newLeader(store, "two")
+		shared := kept.NewMemory(nil)
+		line := &line{Store: shared}
+		one, two := newLeader(line, "one"), newLeader(shared, "two")
 		first, kill := context.WithCancel(t.Context())
 		second, stop := context.WithCancel(t.Context())
 		go one.run(first)
@@ -303,7 +305,7 @@ func TestLeader(t *testing.T) {
 		kill()
 		stop()
 		synctest.Wait()
-		three := newLeader(store, "three")
+		three := newLeader(shared, "three")
 		third, end := context.WithCancel(t.Context())
 		go three.run(third)
 		synctest.Wait()
@@ -313,6 +315,94 @@ func TestLeader(t *testing.T) {
 		end()
 		synctest.Wait()
 	})
+}
+
+// A take that is answered again is followed once, and not after it was settled.
+func TestReplayedHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{})
+		held := limit(10, window.Fixed(time.Hour))
+		held.Hold = time.Minute
+		e := engine(t, h, held)
+		r := weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 1, IdempotencyKey: "1"}
+		take := func() weir.Decision {
+			d, err := e.Take(t.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		expire := func(want ...string) {
+			t.Helper()
+			time.Sleep(2 * time.Minute)
+			h.holds.expire(t.Context(), time.Now())
+			if got := h.texts(); !slices.Equal(got, want) || len(h.holds.queue) > 0 {
+				t.Errorf("got %q and %d takes that are followed, want %q and none", got, len(h.holds.queue), want)
+			}
+		}
+		d := take()
+		if _, err := e.Settle(t.Context(), d.Receipt, weir.Request{Attributes: r.Attributes, Hits: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if !take().Replayed {
+			t.Error("want the answer of before")
+		}
+		expire()
+		r.IdempotencyKey = "2"
+		take()
+		take()
+		expire("hold_expired ann")
+	})
+}
+
+// A hold that another instance has settled does not expire, however many others that instance settles.
+func TestForeignSettles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Config{Kept: kept.NewMemory(nil), Shared: true, Webhooks: []Webhook{{Name: "a", URL: &url.URL{}}}}
+		one, two := newHub(t, c), newHub(t, c)
+		ctx, stop := context.WithCancel(t.Context())
+		for _, h := range []*Hub{one, two} {
+			go h.holds.ended.run(ctx, h.holds.follows)
+		}
+		held := limit(10, window.Fixed(time.Hour))
+		held.Hold = time.Minute
+		d, err := engine(t, one, held).Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		two.Watch("default").Ended(store.Settle, d.Receipt.Take.ID)
+		for n := range endedKeep + 1000 {
+			two.Watch("default").Ended(store.Settle, [12]byte(fmt.Appendf(nil, "foreign%05d", n)))
+		}
+		time.Sleep(2 * time.Minute)
+		one.holds.expire(ctx, time.Now())
+		if got := one.take(); len(got) > 0 {
+			t.Errorf("got %d events of a hold that was settled", len(got))
+		}
+		stop()
+	})
+}
+
+// What happens until the end of Run is in the history.
+func TestOrderlyEnd(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			s := kept.NewMemory(nil)
+			h := newHub(t, Config{Kept: s})
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { h.Run(ctx); close(ended) }()
+			for _, hash := range []string{"a", "b"} {
+				h.RulesChanged("default", "", hash)
+				synctest.Wait()
+			}
+			stop()
+			<-ended
+			if fields, _, _, _, err := s.Kept(t.Context(), historyName, [2]int64{}, 10); err != nil || len(fields) != 2 {
+				t.Fatalf("got %d events and %v, want 2", len(fields), err)
+			}
+		})
+	}
 }
 
 // line is the way of an instance to a store, which can be cut.

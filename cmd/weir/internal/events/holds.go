@@ -52,6 +52,13 @@ type heldIn struct {
 	end       time.Time
 }
 
+// follows reports whether there are takes whose holds h follows.
+func (h *holds) follows() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.all) > 0
+}
+
 func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}} }
 
 // Ended is called after a settle, a cancel or a renewal of a hold with an id. The engine calls it (hook.Holds).
@@ -99,6 +106,9 @@ func (h *holds) held(name string, d *weir.Decision) {
 	t.renew(time.Now())
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.all[t.id] != nil {
+		return
+	}
 	if len(h.all) >= maxHolds {
 		h.hub.dropped.Add(1)
 		return

@@ -169,8 +169,10 @@ func (h *Hub) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer h.ring.close()
+	shelves, stop := context.WithCancel(context.WithoutCancel(ctx)) // until the last pass has put its events into them
+	defer stop()
 	if h.history != nil {
-		group.Go(func() { h.history.run(ctx, h.ring.read) })
+		group.Go(func() { h.history.run(shelves, h.ring.read) })
 	}
 	if h.leader != nil {
 		group.Go(func() { h.leader.run(ctx) })
@@ -178,12 +180,12 @@ func (h *Hub) Run(ctx context.Context) {
 	if h.holds != nil {
 		group.Go(func() { h.holds.run(ctx) })
 		if h.holds.ended != nil {
-			group.Go(func() { h.holds.ended.run(ctx, func() bool { return false }) })
+			group.Go(func() { h.holds.ended.run(shelves, h.holds.follows) })
 		}
 	}
 	for _, k := range h.hooks {
 		if k.outbox != nil {
-			group.Go(func() { k.outbox.run(ctx, k.sends) })
+			group.Go(func() { k.outbox.run(shelves, k.sends) })
 		}
 		group.Go(func() { k.run(ctx) })
 	}

@@ -35,7 +35,7 @@ func (w *Watcher) Decided(_ context.Context, verb store.Verb, d *weir.Decision, 
 	if w == nil || verb == store.Check || verb == store.Refund {
 		return
 	}
-	if d.Hold > 0 && w.hub.holds != nil {
+	if d.Hold > 0 && !d.Replayed && w.hub.holds != nil {
 		w.hub.holds.held(w.name, d)
 	}
 	near := w.hub.near
