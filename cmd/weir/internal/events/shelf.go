@@ -26,7 +26,7 @@ type shelf struct {
 	mu      sync.Mutex
 	waiting []*Event // to be written; guarded by mu
 
-	order []string            // the ids in the register; used under the lock of the follower
+	order []string            // the ids in the register; used in calls of the follower
 	has   map[string]struct{} // the same
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -60,12 +61,16 @@ type Follower struct {
 	Failed   func(error)
 	Answered func()
 
-	mu      sync.Mutex
-	at      [2]int64  // as of Store.Kept; guarded by mu
-	failing bool      // guarded by mu
-	doubt   bool      // changes that were read may have been lost in an outage; guarded by mu
-	whole   time.Time // when everything was last read; guarded by mu
-	known   bool      // guarded by mu
+	known atomic.Bool
+
+	once sync.Once
+	turn chan struct{} // has room for the one call that uses the store
+
+	// Used by that call.
+	at      [2]int64 // as of Store.Kept
+	failing bool
+	doubt   bool      // changes that were read may have been lost in an outage
+	whole   time.Time // when everything was last read
 }
 
 // Run reads what others have changed, until ctx is done.
@@ -84,20 +89,35 @@ func (f *Follower) Run(ctx context.Context) {
 }
 
 // Known reports whether the register was read.
-func (f *Follower) Known() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.known
+func (f *Follower) Known() bool { return f.known.Load() }
+
+// begin waits until no other call uses the store, for callTime at most. The caller receives from turn
+// when it is done.
+func (f *Follower) begin(ctx context.Context) error {
+	f.once.Do(func() { f.turn = make(chan struct{}, 1) })
+	late := time.NewTimer(callTime)
+	defer late.Stop()
+	select {
+	case f.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
+		return &store.OutageError{Reason: remote.Busy, Err: errors.New("other changes wait for the store"), Uncounted: true}
+	}
 }
 
 // Sync reads what has changed.
 func (f *Follower) Sync(ctx context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.syncLocked(ctx)
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	defer func() { <-f.turn }()
+	return f.sync(ctx)
 }
 
-func (f *Follower) syncLocked(ctx context.Context) error {
+// sync does what Sync does, between begin and its end.
+func (f *Follower) sync(ctx context.Context) error {
 	ctx = remote.WithTimeout(ctx, callTime)
 	for {
 		since := f.at
@@ -125,11 +145,11 @@ func (f *Follower) syncLocked(ctx context.Context) error {
 			f.doubt, f.whole = false, time.Now()
 		}
 		more := next[0] != next[1]
-		if len(fields) > 0 || again && (f.at != next || !f.known) || f.at[0] != f.at[1] {
+		if len(fields) > 0 || again && (f.at != next || !f.known.Load()) || f.at[0] != f.at[1] {
 			f.Apply(Page{Fields: fields, Values: values, Again: again, More: more})
 		}
 		if f.at = next; !more {
-			f.known = true
+			f.known.Store(true)
 			return nil
 		}
 	}
@@ -139,11 +159,13 @@ func (f *Follower) syncLocked(ctx context.Context) error {
 // given, or nothing if nothing is to be changed. It is called again if another instance has made a change
 // meanwhile, or if the answer to the change was lost, and so must not have other effects.
 func (f *Follower) Change(ctx context.Context, compute func() (fields, values []string, err error)) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	defer func() { <-f.turn }()
 	lost := false
 	for {
-		if err := f.syncLocked(ctx); err != nil {
+		if err := f.sync(ctx); err != nil {
 			return err
 		}
 		fields, values, err := compute()

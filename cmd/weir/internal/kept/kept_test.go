@@ -2,18 +2,21 @@ package kept_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store"
 )
 
 // view is what one instance knows of a register.
@@ -288,6 +291,46 @@ func TestDirectoryOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A call that waits for the store does not make others wait that need not, or that end.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{Store: kept.NewMemory(nil), answers: make(chan struct{})}
+		v := follow(s, "r")
+		ended := make(chan error)
+		go func() { ended <- v.Sync(t.Context()) }()
+		synctest.Wait()
+		if v.Known() {
+			t.Error("a register is known that was not read")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { ended <- v.Sync(ctx) }()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v of a call whose context is done", err)
+		}
+		var out *store.OutageError
+		if err := v.Sync(t.Context()); !errors.As(err, &out) || !out.Uncounted {
+			t.Errorf("got %v of a call that waited for long, want an outage", err)
+		}
+		close(s.answers)
+		if err := <-ended; err != nil || !v.Known() {
+			t.Errorf("got %v of the first call, known %v", err, v.Known())
+		}
+	})
+}
+
+// slow is a store that answers reads when it may.
+type slow struct {
+	kept.Store
+	answers chan struct{}
+}
+
+func (s *slow) Kept(ctx context.Context, name string, since [2]int64, most int) ([]string, []string, [2]int64, bool, error) {
+	<-s.answers
+	return s.Store.Kept(ctx, name, since, most)
 }
 
 // An outage leaves what is known, and is told once.
