@@ -143,6 +143,39 @@ func TestLog(t *testing.T) {
 	}
 }
 
+// Of two stores that drop old removals from a register, the one that has seen fewer does not hide those of the other.
+func TestTrimKept(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := at(t, n)
+	version := int64(0)
+	remove := func(count int) {
+		t.Helper()
+		fields := make([]string, count)
+		for i := range fields {
+			fields[i] = fmt.Sprint(version, i)
+		}
+		now, err := s.Keep(t.Context(), "r", version, fields, make([]string, count))
+		if err != nil || now == 0 {
+			t.Fatalf("got %d, %v", now, err)
+		}
+		version = now
+	}
+	forgotten := func() string { return n.Must("SELECT value FROM weir_kept WHERE name = 'r' AND field = ''") }
+	remove(10)
+	first := forgotten()
+	remove(1001)
+	if forgotten() == first {
+		t.Error("got no removal forgotten of more than 1,000")
+	}
+	n.Must("UPDATE weir_kept SET value = int8send(version) WHERE name = 'r' AND field = ''") // as another store has just done
+	later := forgotten()
+	remove(1)
+	if got := forgotten(); got != later {
+		t.Errorf("got removals forgotten up to %s after %s", got, later)
+	}
+}
+
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)

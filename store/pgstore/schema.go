@@ -143,7 +143,7 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			SELECT int8send(version) FROM head`),
 		trimKept: named.Replace(`WITH old AS (
 				SELECT version FROM REGISTER WHERE name = $1 AND value = '' AND field <> '' ORDER BY version DESC OFFSET 1000 LIMIT 1),
-			head AS (UPDATE REGISTER SET value = int8send(old.version) FROM old WHERE name = $1 AND field = '')
+			head AS (UPDATE REGISTER SET value = greatest(REGISTER.value, int8send(old.version)) FROM old WHERE name = $1 AND field = '')
 			DELETE FROM REGISTER USING old WHERE name = $1 AND value = '' AND field <> '' AND REGISTER.version <= old.version`),
 		kept: named.Replace(`WITH head AS (
 				SELECT version, $2::int8 > version OR int8send($3::int8) < value again FROM REGISTER WHERE name = $1 AND field = '')
