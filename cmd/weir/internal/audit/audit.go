@@ -81,7 +81,7 @@ type Config struct {
 	// Log gets all entries.
 	Log *slog.Logger
 
-	// HideKeys keeps keys out of Log.
+	// HideKeys keeps keys out of Log, and with them what they had before and after.
 	HideKeys bool
 
 	// Now returns the time. Nil: time.Now.
@@ -176,7 +176,7 @@ func (t *Trail) log(namespace string, e *Entry) {
 			fields = append(fields, f.name, f.value)
 		}
 	}
-	if !t.c.HideKeys {
+	if !t.c.HideKeys || len(e.Attributes) == 0 { // without a key there is nothing to hide
 		for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
 			fields = append(fields, "attributes."+name, e.Attributes[name])
 		}

@@ -164,7 +164,7 @@ func TestSentAtOnce(t *testing.T) {
 	})
 }
 
-// The log has all entries, without keys where they are hidden.
+// The log has all entries, without keys where they are hidden, and what such entries had before and after.
 func TestLog(t *testing.T) {
 	t.Parallel()
 	for _, hide := range []bool{false, true} {
@@ -178,6 +178,13 @@ func TestLog(t *testing.T) {
 		}
 		if got := strings.Contains(text.String(), "attributes.user=ann"); got == hide {
 			t.Errorf("got %s with keys hidden: %v", text.String(), hide)
+		}
+		if got := strings.Contains(text.String(), "before="); got == hide {
+			t.Errorf("got %s with keys hidden: %v", text.String(), hide)
+		}
+		trail.Add("shop", audit.Entry{Action: audit.RulesChanged, After: []byte("7")})
+		if !strings.Contains(text.String(), "after=7") {
+			t.Errorf("got %s with keys hidden: %v, want what is after a change without a key", text.String(), hide)
 		}
 	}
 	var none *audit.Trail
