@@ -332,9 +332,9 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 
 // fits returns an error if there is no room for more bytes, in an override that is known or not.
 func (b *Book) fits(namespace string, more int, known bool) error {
-	all := 0
+	all, bytes := 0, 0
 	for _, s := range b.spaces {
-		all += s.n
+		all, bytes = all+s.n, bytes+s.bytes
 	}
 	s := b.spaces[namespace]
 	if s == nil {
@@ -343,8 +343,8 @@ func (b *Book) fits(namespace string, more int, known bool) error {
 	switch {
 	case !known && s.n >= MaxOverrides, s.bytes+more > MaxBytes:
 		return fmt.Errorf("%w: the namespace has %d, at most %d with %d bytes together", ErrFull, s.n, MaxOverrides, MaxBytes)
-	case !known && all >= MaxNamespaces*MaxOverrides:
-		return fmt.Errorf("%w: the store has %d", ErrFull, all)
+	case !known && all >= MaxNamespaces*MaxOverrides, bytes+more > MaxNamespaces*MaxBytes:
+		return fmt.Errorf("%w: the store has %d with %d bytes together", ErrFull, all, bytes)
 	}
 	return nil
 }

@@ -208,6 +208,40 @@ func TestEnds(t *testing.T) {
 	})
 }
 
+// The text of all namespaces together is bounded, too.
+func TestAllBytes(t *testing.T) {
+	t.Parallel()
+	store, set := kept.NewMemory(nil), some(t)
+	writer := overrides.New(overrides.Config{Store: store})
+	o := overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "acme"), Limit: 1}
+	for n := range overrides.MaxNamespaces {
+		if _, _, err := writer.Put(t.Context(), fmt.Sprint("n", n), set, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := overrides.New(overrides.Config{Store: &padded{Store: store}})
+	if _, _, err := b.Put(t.Context(), "another", set, o); !errors.Is(err, overrides.ErrFull) {
+		t.Errorf("got %v, want that there is too much", err)
+	}
+}
+
+// padded is a store whose values are one of [overrides.MaxBytes].
+type padded struct {
+	kept.Store
+	value string
+}
+
+func (p *padded) Kept(ctx context.Context, name string, since [2]int64, most int) (fields, values []string, next [2]int64, again bool, err error) {
+	fields, values, next, again, err = p.Store.Kept(ctx, name, since, most)
+	for i := range values {
+		if p.value == "" {
+			p.value = values[i] + strings.Repeat("x", overrides.MaxBytes)
+		}
+		values[i] = p.value
+	}
+	return fields, values, next, again, err
+}
+
 // Pages have all overrides, each once. 100,000 take at most 20 MB. Run alone: it measures the heap.
 func TestMany(t *testing.T) {
 	if testing.Short() {
