@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/internal/pgtest"
@@ -146,6 +147,20 @@ func TestOverrides(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Overrides end while the service drains.
+func TestOverridesWhileDraining(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *config.Config) { c.Rules, c.DrainDelay = rulesFile(t, callsRules), 3*time.Second })
+	before, _ := s.quota(t, "acme")
+	s.cancel()
+	s.logs.await(t, 1, "draining")
+	until := time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)
+	if got := call(t, http.MethodPut, s.api+"/v1/overrides", `{"rule":"calls","attributes":{"customer":"acme"},"limit":4,"until":"`+until+`"}`); got.status != 200 {
+		t.Fatalf("got %d %s", got.status, got.text)
+	}
+	redistest.Eventually(t, "the override has ended", func() bool { q, _ := s.quota(t, "acme"); return q == before })
 }
 
 // In an outage the overrides that are known stay in force; an instance that starts then has none, and says so.

@@ -177,7 +177,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
-	group.Go(func() { keeps.run(background) })
+	group.Go(func() { keeps.run(lasting) })
 	group.Go(func() { events.Run(lasting) })
 	if backends.here != nil {
 		group.Go(func() { backends.here.run(background, log) })
