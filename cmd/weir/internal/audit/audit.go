@@ -60,8 +60,10 @@ const (
 	// MaxAsked is how many a caller may ask for.
 	MaxAsked = 1000
 
-	// maxText bounds the parts of an entry whose length callers choose.
-	maxText = 8 << 10
+	// maxText bounds what was before and after in one entry, and maxBytes the entries of all
+	// namespaces in memory: when there are more, the namespace with most loses its oldest.
+	maxText  = 8 << 10
+	maxBytes = 64 << 20
 
 	maxUnsent = 1000 // entries that wait for a store
 	sendMost  = 128
@@ -99,11 +101,13 @@ type Trail struct {
 	loaded bool              // the entries of the last process are known; guarded by mu
 	spaces map[string]*trail // by namespace; guarded by mu
 	unsent int               // guarded by mu
+	bytes  int               // of all entries; guarded by mu
 }
 
 // trail has the entries of one namespace: those that wait for the store, or, without one, all.
 type trail struct {
 	entries []string // the oldest first
+	bytes   int      // of them
 	first   int      // the number of entries[0], since the first one ever
 	saved   int      // those before this number were written
 	dropped int      // those before this number are not on disk any more
@@ -137,17 +141,14 @@ func (t *Trail) Add(namespace string, e Entry) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.of(namespace)
-	s.entries = append(s.entries, string(text))
 	if t.c.Remote == nil {
-		if over := len(s.entries) - Size; over > 0 {
-			s.entries, s.first = slices.Delete(s.entries, 0, over), s.first+over
-		}
+		t.append(t.of(namespace), string(text))
+		t.trim()
 		return
 	}
-	if t.unsent++; t.unsent > maxUnsent {
-		t.unsent--
-		s.entries = s.entries[:len(s.entries)-1] // it is in the log
+	if t.unsent < maxUnsent && t.bytes+len(text) <= maxBytes { // otherwise it is in the log only
+		t.append(t.of(namespace), string(text))
+		t.unsent++
 	}
 	select {
 	case t.added <- struct{}{}:
@@ -163,6 +164,37 @@ func (t *Trail) of(namespace string) *trail {
 		t.spaces[namespace] = s
 	}
 	return s
+}
+
+// append adds entries to s. It needs mu.
+func (t *Trail) append(s *trail, entries ...string) {
+	for _, text := range entries {
+		s.bytes, t.bytes = s.bytes+len(text), t.bytes+len(text)
+	}
+	if s.entries = append(s.entries, entries...); t.c.Remote == nil && len(s.entries) > Size {
+		t.drop(s, len(s.entries)-Size)
+	}
+}
+
+// drop drops the oldest n entries of s. It needs mu.
+func (t *Trail) drop(s *trail, n int) {
+	for _, text := range s.entries[:n] {
+		s.bytes, t.bytes = s.bytes-len(text), t.bytes-len(text)
+	}
+	s.entries, s.first = slices.Delete(s.entries, 0, n), s.first+n
+}
+
+// trim drops entries until there are at most maxBytes. It needs mu.
+func (t *Trail) trim() {
+	for t.bytes > maxBytes {
+		most := &trail{}
+		for _, s := range t.spaces {
+			if s.bytes > most.bytes {
+				most = s
+			}
+		}
+		t.drop(most, 1)
+	}
 }
 
 // log logs an entry.
@@ -233,10 +265,8 @@ func (t *Trail) send(ctx context.Context) error {
 	var failed error
 	for _, namespace := range t.waiting() {
 		for {
-			t.mu.Lock()
-			some := slices.Clone(t.spaces[namespace].entries)
-			t.mu.Unlock()
-			if some = some[:min(len(some), sendMost)]; len(some) == 0 {
+			some := t.some(namespace, sendMost)
+			if len(some) == 0 {
 				break
 			}
 			at := make([]window.Instant, len(some))
@@ -247,28 +277,46 @@ func (t *Trail) send(ctx context.Context) error {
 				failed = errors.Join(failed, err)
 				break
 			}
-			t.mu.Lock()
-			s := t.spaces[namespace]
-			for len(some) > 0 && len(s.entries) > 0 && s.entries[0] == some[0] { // unless another call has sent them
-				s.entries, some = s.entries[1:], some[1:]
-				t.unsent--
-			}
-			t.mu.Unlock()
+			t.sent(namespace, some)
 		}
 	}
 	return failed
 }
 
-// waiting returns the namespaces with entries.
-func (t *Trail) waiting() (all []string) {
+// waiting returns the namespaces with entries that wait.
+func (t *Trail) waiting() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for name, s := range t.spaces {
-		if len(s.entries) > 0 {
-			all = append(all, name)
-		}
+	return slices.Collect(maps.Keys(t.spaces))
+}
+
+// some returns the oldest entries of a namespace, at most so many.
+func (t *Trail) some(namespace string, most int) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.spaces[namespace]
+	if s == nil {
+		return nil
 	}
-	return all
+	return slices.Clone(s.entries[:min(len(s.entries), most)])
+}
+
+// sent drops entries that the store has, unless another call has sent and dropped them.
+func (t *Trail) sent(namespace string, some []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.spaces[namespace]
+	if s == nil {
+		return
+	}
+	n := 0
+	for n < len(some) && n < len(s.entries) && s.entries[n] == some[n] {
+		n++
+	}
+	t.drop(s, n)
+	if t.unsent -= n; len(s.entries) == 0 {
+		delete(t.spaces, namespace)
+	}
 }
 
 // parse reads an entry. One that another version has written has the zero time.
@@ -306,18 +354,17 @@ func (t *Trail) List(ctx context.Context, namespace string, n int, until time.Ti
 	}
 	t.mu.Lock()
 	t.load()
-	if s := t.spaces[namespace]; s != nil {
-		texts = slices.Concat(texts, s.entries)
-	}
 	t.mu.Unlock()
 	seen := map[string]bool{} // an entry can be sent meanwhile
-	for _, text := range texts {
-		if e := parse(text); !seen[text] && !e.Time.IsZero() && (until.IsZero() || !e.Time.After(until)) {
-			f.Entries = append(f.Entries, e)
-			seen[text] = true
+	for _, texts := range [...][]string{t.some(namespace, Size), texts} {
+		for i, left := len(texts)-1, n; i >= 0 && left > 0; i-- {
+			if e := parse(texts[i]); !seen[texts[i]] && !e.Time.IsZero() && (until.IsZero() || !e.Time.After(until)) {
+				f.Entries = append(f.Entries, e)
+				seen[texts[i]] = true
+				left--
+			}
 		}
 	}
-	slices.Reverse(f.Entries)
 	slices.SortStableFunc(f.Entries, func(a, b Entry) int { return b.Time.Compare(a.Time) })
 	f.Entries = f.Entries[:min(n, len(f.Entries))]
 	return f, nil
@@ -367,11 +414,11 @@ func (t *Trail) load() {
 		last := numbers[len(numbers)-1]
 		total := last*chunk + len(chunks[last])
 		s.first, s.dropped, s.saved = total-len(all), numbers[0]*chunk, total
-		s.entries = append(all, s.entries...) // those of this process follow
-		if over := len(s.entries) - Size; over > 0 {
-			s.entries, s.first = s.entries[over:], s.first+over
-		}
+		own := s.entries // those of this process follow
+		t.bytes, s.entries, s.bytes = t.bytes-s.bytes, nil, 0
+		t.append(s, append(all, own...)...)
 	}
+	t.trim()
 }
 
 // save writes what was added since it was called last.

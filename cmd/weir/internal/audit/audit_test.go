@@ -74,6 +74,26 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
+// The entries of all namespaces are bounded together: the one with most loses its oldest.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	const size, n = 32 << 10, 3000
+	trail := audit.New(audit.Config{})
+	trail.Add("small", forget(1))
+	for i := range n {
+		e := forget(i)
+		e.Attributes = map[string]string{"user": strings.Repeat("x", size)}
+		trail.Add("large", e)
+	}
+	got := rules(t, trail, "large", n, time.Time{})
+	if len(got) == 0 || len(got)*size > 64<<20 || len(got)*size < 60<<20 || got[0] != fmt.Sprint(n-1) {
+		t.Errorf("got %d entries with %d bytes, want the newest ones with almost 64 MiB", len(got), len(got)*size)
+	}
+	if got := rules(t, trail, "small", n, time.Time{}); len(got) != 1 {
+		t.Errorf("got %q of the small namespace, want its entry", got)
+	}
+}
+
 // Entries that a store has not taken wait for it, are listed meanwhile, and are there once.
 func TestRemote(t *testing.T) {
 	t.Parallel()
