@@ -270,6 +270,63 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
+// An instance that has lost the lease begins no further call.
+func TestLeaseLost(t *testing.T) {
+	var h *Hub
+	calls := 0
+	r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		calls++
+		h.leader.sure.Store(0)
+	}))
+	defer r.Close()
+	at, err := url.Parse(r.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h = newHub(t, Config{Kept: kept.NewMemory(nil), Shared: true, Webhooks: []Webhook{{Name: "a", URL: at, SecretFile: secret}}})
+	h.leader.sure.Store(int64(time.Hour))
+	k := h.hooks[0]
+	for n := range 3 {
+		e := &Event{ID: fmt.Sprint(n), Kind: Ban, Time: time.Now().Add(-2 * orderWait)}
+		e.encode()
+		k.put(e, false)
+	}
+	if err := k.outbox.write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if k.round(t.Context()); calls != 1 {
+		t.Errorf("got %d calls, want 1", calls)
+	}
+}
+
+// When an outbox of several pages is read again, what was sent and not removed yet is not sent again.
+func TestReadAgain(t *testing.T) {
+	h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{}}}})
+	k := h.hooks[0]
+	pages := []kept.Page{
+		{Fields: []string{"1"}, Values: []string{`{"id":"1"}`}, Again: true, More: true},
+		{Fields: []string{"2"}, Values: []string{`{"id":"2"}`}},
+	}
+	read := func(pages ...kept.Page) {
+		for _, p := range pages {
+			k.applied(p)
+		}
+	}
+	read(pages...)
+	k.done([]*item{k.byID["1"], k.byID["2"]})
+	for range 2 {
+		read(pages...)
+		if !k.byID["1"].sent || !k.byID["2"].sent {
+			t.Errorf("got sent %v and %v after the outbox was read again, want both", k.byID["1"].sent, k.byID["2"].sent)
+		}
+		read(pages[0]) // and then from the beginning
+	}
+}
+
 // Of the instances on a store one leads. When it dies, another one does, and never both.
 func TestLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

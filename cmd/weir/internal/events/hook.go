@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -50,6 +51,7 @@ type hook struct {
 	mu      sync.Mutex
 	pending []*item          // in their order; guarded by mu
 	byID    map[string]*item // guarded by mu
+	was     map[string]*item // while the outbox is read again: what byID had before; guarded by mu
 
 	// Used by run only.
 	retries map[string]*retry // by what events are in order for
@@ -147,8 +149,11 @@ func (k *hook) addLocked(i *item) {
 func (k *hook) applied(p kept.Page) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	was := k.byID
 	if p.Again {
+		if k.was == nil {
+			k.was = map[string]*item{}
+		}
+		maps.Copy(k.was, k.byID) // an earlier reading may not have come to its end
 		k.byID = map[string]*item{}
 		k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return !i.direct })
 		for _, i := range k.pending {
@@ -163,8 +168,8 @@ func (k *hook) applied(p kept.Page) {
 			delete(k.byID, id)
 			removed = removed || i != nil
 		case i != nil:
-		case was[id] != nil:
-			k.addLocked(was[id]) // knows that it was sent
+		case k.was[id] != nil:
+			k.addLocked(k.was[id]) // knows that it was sent
 		default:
 			if e, err := decode(p.Values[n]); err == nil {
 				k.addLocked(&item{Event: e, got: time.Now()})
@@ -173,6 +178,9 @@ func (k *hook) applied(p kept.Page) {
 	}
 	if removed {
 		k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return k.byID[i.ID] != i })
+	}
+	if !p.More {
+		k.was = nil
 	}
 }
 
@@ -286,6 +294,9 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 		all.Go(func() {
 			size := max(1, k.Batch)
 			for part := range slices.Chunk(group, size) {
+				if !part[0].direct && !k.sends() {
+					return
+				}
 				if asked[n], errs[n] = k.call(ctx, part, keys); errs[n] != nil {
 					return
 				}
