@@ -208,6 +208,42 @@ func TestEnds(t *testing.T) {
 	})
 }
 
+// The key of an override is that of decisions, if it has one.
+func TestKey(t *testing.T) {
+	t.Parallel()
+	set := rulesOf(t,
+		rule.Rule{Name: "one", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)},
+		rule.Rule{Name: "two", Per: []string{"user", "action"}, Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)},
+	)
+	e, err := weir.NewEngine(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	all := weir.Attributes("action", "post", "user", "ann")
+	d, err := e.Check(t.Context(), weir.Request{Attributes: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		rule       string
+		set        *rule.Set
+		attributes []weir.Attribute
+		want       string
+	}{
+		{"one", set, all[1:], d.Usages[0].Key},
+		{"two", set, all, d.Usages[1].Key},
+		{"two", set, all[:1], "action=post"},
+		{"gone", set, all, "action=post user=ann"},
+		{"two", nil, all, "action=post user=ann"},
+		{"gone", set, all[1:], "ann"},
+	} {
+		if got := (&overrides.Override{Rule: tc.rule, Attributes: tc.attributes}).Key(tc.set); got != tc.want {
+			t.Errorf("%s: got key %s, want %s", tc.rule, got, tc.want)
+		}
+	}
+}
+
 // The text of all namespaces together is bounded, too.
 func TestAllBytes(t *testing.T) {
 	t.Parallel()

@@ -126,6 +126,30 @@ func (o *Override) canonical(rules *ruleset.Compiled, i int) error {
 	return nil
 }
 
+// Key returns the attributes of o as text: as decisions show its key under the rules of set, if it is of one key. set
+// is nil if there are no rules.
+func (o *Override) Key(set *rule.Set) string {
+	all := o.Attributes
+	alone := len(all) == 1
+	if set != nil {
+		if i, ok := set.Find(o.Rule); ok {
+			per := set.Rule(i).Per
+			alone = alone && len(per) == 1
+			all = slices.SortedFunc(slices.Values(all), func(a, b weir.Attribute) int {
+				return slices.Index(per, a.Name) - slices.Index(per, b.Name)
+			})
+		}
+	}
+	if alone {
+		return all[0].Value
+	}
+	var parts []string
+	for _, a := range all {
+		parts = append(parts, a.Name+"="+a.Value)
+	}
+	return strings.Join(parts, " ")
+}
+
 func (o *Override) limit() override.Limit { return override.Limit{Quota: o.Limit, Burst: o.Burst} }
 
 // idle reports whether o has no effect under the rules of set.

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
@@ -13,6 +12,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/overrides"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/rule"
 )
 
 // openEvents returns what delivers events, or nil if cfg turns events off. Events are kept where the counters
@@ -32,7 +32,6 @@ func openEvents(cfg config.Config, backends *backends, keeps *keeper, keys top.K
 		c.Kept = keeps.local
 	}
 	hub := events.New(c)
-	keeps.report(hub)
 	backends.report(hub)
 	numbers.WatchEvents(hub.Dropped)
 	if len(c.Webhooks) > 0 {
@@ -46,30 +45,25 @@ func openEvents(cfg config.Config, backends *backends, keeps *keeper, keys top.K
 	return hub, nil
 }
 
-// report makes hub get the changes and the ends of overrides from now on.
-func (k *keeper) report(hub *events.Hub) {
-	k.ended = func(namespace string, o *overrides.Override) { hub.OverrideEnded(eventOf(namespace, o.By, o)) }
+// report makes hub get the changes and the ends of overrides in the namespaces of set from now on.
+func (k *keeper) report(hub *events.Hub, set *namespace.Set) {
+	eventOf := func(name, by string, o *overrides.Override) events.Override {
+		var rules *rule.Set
+		if n, err := set.Choose(nil, nil, name); err == nil {
+			rules = n.Engine().Rules()
+		}
+		return events.Override{
+			Namespace: name, Rule: o.Rule, Key: o.Key(rules), Limit: o.Limit, Until: o.Until, Note: o.Note, By: by,
+			Version: o.Set.UTC().Format(time.RFC3339Nano),
+		}
+	}
+	k.ended = func(name string, o *overrides.Override) { hub.OverrideEnded(eventOf(name, o.By, o)) }
 	k.Told = func(c namespace.OverrideChange) {
 		if c.After != nil {
 			hub.OverrideSet(eventOf(c.Namespace, c.By.Token, c.After))
 		} else {
 			hub.OverrideEnded(eventOf(c.Namespace, c.By.Token, c.Before))
 		}
-	}
-}
-
-// eventOf returns what an event says of an override. Its key is like that of a decision, if the override is of one key.
-func eventOf(namespace, by string, o *overrides.Override) events.Override {
-	var key []string
-	for _, a := range o.Attributes {
-		key = append(key, a.Name+"="+a.Value)
-	}
-	if len(o.Attributes) == 1 {
-		key[0] = o.Attributes[0].Value
-	}
-	return events.Override{
-		Namespace: namespace, Rule: o.Rule, Key: strings.Join(key, " "), Limit: o.Limit, Until: o.Until, Note: o.Note, By: by,
-		Version: o.Set.UTC().Format(time.RFC3339Nano),
 	}
 }
 

@@ -91,6 +91,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		return err
 	}
 	defer func() { _ = rules.close() }()
+	keeps.report(events, rules.set)
 	numbers.Watch(rules.stats)
 	if backends.shared != nil {
 		numbers.WatchNodes(backends.nodes)
