@@ -141,28 +141,42 @@ func (h *holds) run(ctx context.Context) {
 
 // expire reports the holds that ended before now.
 func (h *holds) expire(ctx context.Context, now time.Time) {
-	grace := time.Duration(0)
+	before := now
 	if h.ended != nil {
-		grace = holdGrace
+		before = now.Add(-holdGrace)
 	}
 	h.mu.Lock()
-	due := len(h.queue) > 0 && now.Sub(h.queue[0].end) > grace
+	due := len(h.queue) > 0 && h.queue[0].end.Before(before)
 	h.mu.Unlock()
 	if !due || h.ended != nil && h.ended.sync(ctx) != nil {
 		return // what others have ended is in Ended by now, unless the store does not answer
 	}
+	for _, e := range h.over(before) {
+		h.hub.add(e.Event, e.key, e.id)
+	}
+}
+
+// expired is the event of a hold that ended, without its key.
+type expired struct {
+	*Event
+	key, id string
+}
+
+// over returns the events of holds that ended before an instant, and follows these no longer.
+func (h *holds) over(before time.Time) (all []expired) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for len(h.queue) > 0 && now.Sub(h.queue[0].end) > grace {
+	for len(h.queue) > 0 && h.queue[0].end.Before(before) {
 		t := h.queue[0]
 		for i := 0; i < len(t.rules); {
 			r := t.rules[i]
-			if now.Sub(r.end) <= grace {
+			if !r.end.Before(before) {
 				i++
 				continue
 			}
 			t.rules = slices.Delete(t.rules, i, i+1)
-			h.hub.add(&Event{Kind: HoldExpired, Time: r.end, Data: Data{Namespace: t.name, Rule: r.rule, Hits: r.hits}}, r.key, string(t.id[:]))
+			e := &Event{Kind: HoldExpired, Time: r.end, Data: Data{Namespace: t.name, Rule: r.rule, Hits: r.hits}}
+			all = append(all, expired{e, r.key, string(t.id[:])})
 		}
 		if len(t.rules) == 0 {
 			heap.Pop(&h.queue)
@@ -172,6 +186,7 @@ func (h *holds) expire(ctx context.Context, now time.Time) {
 		t.end = slices.MinFunc(t.rules, func(a, b heldIn) int { return a.end.Compare(b.end) }).end
 		heap.Fix(&h.queue, 0)
 	}
+	return all
 }
 
 // applied is called with what other instances have written.
