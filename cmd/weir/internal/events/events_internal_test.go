@@ -210,6 +210,36 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// A secret file that is damaged while the service runs is logged once, and the secrets of before sign.
+func TestDamagedSecrets(t *testing.T) {
+	var got atomic.Int64
+	r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got.Add(1) }))
+	defer r.Close()
+	at, err := url.Parse(r.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: at, SecretFile: secret}}})
+	var log strings.Builder
+	h.log = slog.New(slog.NewTextHandler(&log, nil))
+	k := h.hooks[0]
+	for n, text := range []string{key, "damaged", "damaged", key, "damaged"} {
+		if err := os.WriteFile(secret, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		k.keys.at = time.Time{}
+		k.put(&Event{ID: fmt.Sprint(n), Kind: Ban, Time: time.Now(), text: []byte("{}")}, true)
+		k.round(t.Context())
+		if got.Load() != int64(n)+1 {
+			t.Errorf("got %d calls, want %d", got.Load(), n+1)
+		}
+		if lines, want := strings.Count(log.String(), "\n"), []int{0, 1, 1, 1, 2}[n]; lines != want {
+			t.Errorf("%d: got log %s, want %d lines", n, log.String(), want)
+		}
+	}
+}
+
 // The example of the specification of Standard Webhooks.
 func TestSign(t *testing.T) {
 	secret, _ := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")

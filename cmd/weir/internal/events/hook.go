@@ -59,6 +59,7 @@ type hook struct {
 	failing bool
 	gone    []string // ids to be removed from the outbox
 	keys    secrets
+	stale   bool // the secrets were read before their file was damaged
 }
 
 // item is an event that waits.
@@ -281,7 +282,10 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 // send sends groups of events at the same time.
 func (k *hook) send(ctx context.Context, groups [][]*item) {
 	keys, err := k.keys.read()
-	if err != nil {
+	if err != nil && keys != nil && !k.stale {
+		k.hub.log.Warn("the secrets of a webhook cannot be read again; those of before stay in use", "webhook", k.Name, "error", err)
+	}
+	if k.stale = err != nil; keys == nil {
 		k.outcome(false, err)
 		k.all.fail(time.Now(), 0)
 		return

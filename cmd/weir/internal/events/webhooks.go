@@ -195,7 +195,7 @@ func (r *reader) webhook(n ast.Node, path string) (w Webhook) {
 	w.SecretFile = files.RelativeTo(r.file, text)
 	for _, k := range r.texts(f["events"], field("events")) {
 		if !slices.Contains(Kinds(), Kind(k)) {
-			r.fault(f["events"], field("events"), "%q: want some of %s", k, names())
+			r.fault(f["events"], field("events"), "%q: want some of %s", k, Names())
 		}
 		w.Kinds = append(w.Kinds, Kind(k))
 	}
@@ -233,28 +233,28 @@ func validName(name string) bool {
 type secrets struct {
 	path string
 	keys [][]byte
+	err  error // of the last reading
 	at   time.Time
 }
 
-// read returns the secrets, which it reads again after a second. If that fails, it returns the last ones.
+// read returns the secrets, which it reads again after a second. If that fails, it returns the last ones, if there are
+// any, and the error.
 func (s *secrets) read() ([][]byte, error) {
 	if s.keys != nil && time.Since(s.at) < time.Second {
-		return s.keys, nil
+		return s.keys, s.err
 	}
+	s.at = time.Now()
 	text, err := files.Read(s.path, maxSecretFile)
 	if err == nil {
 		var keys [][]byte
 		if keys, err = parseSecrets(text); err == nil {
-			s.keys, s.at = keys, time.Now()
-			return keys, nil
+			s.keys = keys
+		} else {
+			err = fmt.Errorf("%s: %w", s.path, err)
 		}
-		err = fmt.Errorf("%s: %w", s.path, err)
 	}
-	if s.keys != nil {
-		s.at = time.Now()
-		return s.keys, nil
-	}
-	return nil, err
+	s.err = err
+	return s.keys, err
 }
 
 // parseSecrets reads the text of a file with secrets. Errors do not repeat them.
