@@ -45,17 +45,14 @@ func ParseKinds(text string) (kinds []Kind, unknown string) {
 	return kinds, ""
 }
 
-// names returns the names of all kinds, for errors.
-func names() string {
+// Names returns the names of all kinds, with commas between them.
+func Names() string {
 	var all []string
 	for _, k := range Kinds() {
 		all = append(all, string(k))
 	}
 	return strings.Join(all, ", ")
 }
-
-// Names returns the names of all kinds, with commas between them.
-func Names() string { return names() }
 
 // Event is something that happened. It is immutable.
 type Event struct {

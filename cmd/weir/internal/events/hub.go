@@ -292,7 +292,7 @@ func (h *Hub) override(kind Kind, o Override) {
 		return
 	}
 	e := &Event{Kind: kind, Time: time.Now(), Data: Data{Namespace: o.Namespace, Rule: o.Rule, Quota: &o.Limit, Note: o.Note, By: o.By}}
-	if shown, _ := h.text.Of("key"); shown != "key" {
+	if h.text.Hides() {
 		e.Note = "" // can name a key
 	}
 	if !o.Until.IsZero() {

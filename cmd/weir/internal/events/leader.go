@@ -23,7 +23,7 @@ const (
 type leader struct {
 	instance string
 	follower kept.Follower
-	now      string       // the value; used in calls of the follower
+	now      string       // the value; used by run only
 	sure     atomic.Int64 // until when this instance may send, in nanoseconds since begun
 	begun    time.Time
 }

@@ -13,12 +13,12 @@ type ring struct {
 	most, mostBytes int
 
 	mu      sync.Mutex
-	events  []*Event       // guarded by mu; the oldest first
-	first   int64          // the number of events[0]; guarded by mu
-	bytes   int            // guarded by mu
-	byID    map[string]int // guarded by mu; the numbers of events less than first are not in it
-	streams map[*Stream]struct{}
-	closed  bool
+	events  []*Event             // guarded by mu; the oldest first
+	first   int64                // the number of events[0]; guarded by mu
+	bytes   int                  // guarded by mu
+	byID    map[string]int       // guarded by mu; the numbers of events less than first are not in it
+	streams map[*Stream]struct{} // guarded by mu
+	closed  bool                 // guarded by mu
 }
 
 func newRing(most, mostBytes int) *ring {

@@ -140,7 +140,8 @@ func (s *shelf) write(ctx context.Context) error {
 				fields, values = append(fields, id), append(values, "")
 			}
 		}
-		return unique(fields, values)
+		fields, values = unique(fields, values)
+		return fields, values, nil
 	})
 	if err == nil {
 		s.hub.dropped.Add(over)
@@ -152,7 +153,7 @@ func (s *shelf) write(ctx context.Context) error {
 }
 
 // unique returns fields without those that are there twice.
-func unique(fields, values []string) ([]string, []string, error) {
+func unique(fields, values []string) ([]string, []string) {
 	seen := map[string]bool{}
 	n := 0
 	for i, f := range fields {
@@ -162,7 +163,7 @@ func unique(fields, values []string) ([]string, []string, error) {
 			n++
 		}
 	}
-	return fields[:n], values[:n], nil
+	return fields[:n], values[:n]
 }
 
 // remove removes ids.

@@ -35,16 +35,8 @@ func (n *Namespace) WithKept(k *Kept) *Namespace {
 	return n
 }
 
-// noKept is what namespaces keep in that keep nothing.
-var noKept Kept
-
 // Kept returns what n keeps in.
-func (n *Namespace) Kept() *Kept {
-	if n.kept == nil {
-		return &noKept
-	}
-	return n.kept
-}
+func (n *Namespace) Kept() *Kept { return n.kept }
 
 // CallerOf returns who makes a call from an address, with or without a port. h may be nil.
 func CallerOf(h *access.Holder, address string) audit.Caller {

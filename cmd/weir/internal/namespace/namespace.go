@@ -28,7 +28,7 @@ type Namespace struct {
 	engine *weir.Engine
 	most   int64 // bytes of an answer; 0: no limit
 	tops   *top.Collector
-	kept   *Kept // or nil
+	kept   *Kept
 	source atomic.Pointer[Source]
 	gone   atomic.Bool
 
@@ -47,7 +47,7 @@ type Source struct {
 // for it. maxAnswer is the maximum size of an answer about decisions, in bytes, as run.Size counts
 // them; 0 means no limit. tops collects the decisions of the engine; it may be nil.
 func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector) *Namespace {
-	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops}
+	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops, kept: &Kept{}}
 	n.source.Store(&Source{})
 	return n
 }

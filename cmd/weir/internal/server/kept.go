@@ -20,7 +20,7 @@ type keeper struct {
 	ended func(namespace string, o *overrides.Override)
 }
 
-// newKeeper opens what is kept in c. list is how keys are shown in the log.
+// newKeeper opens what is kept in c. keys is how keys are shown in the log.
 func newKeeper(c *backends, keys top.KeyText, log *slog.Logger) *keeper {
 	k := &keeper{}
 	book := overrides.Config{
@@ -33,8 +33,7 @@ func newKeeper(c *backends, keys top.KeyText, log *slog.Logger) *keeper {
 			k.ended(namespace, &o)
 		},
 	}
-	shown, _ := keys.Of("key")
-	trail := audit.Config{Log: log, HideKeys: shown != "key"}
+	trail := audit.Config{Log: log, HideKeys: keys.Hides()}
 	switch {
 	case c.shared != nil:
 		book.Store, trail.Remote = c.shared.Kept, c.shared.Log

@@ -53,6 +53,9 @@ func NewKeyText(form KeyForm, secret string) (KeyText, error) {
 	return KeyText{}, fmt.Errorf("%q: want one of %s", form, strings.Join(KeyForms(), ", "))
 }
 
+// Hides reports whether keys are not shown as they are.
+func (k KeyText) Hides() bool { return k.form.Hides() }
+
 // Of returns the text for a key, and whether keys are shown at all.
 func (k KeyText) Of(key string) (text string, shown bool) {
 	if k.form == KeyNone {
