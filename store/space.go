@@ -69,11 +69,12 @@ func (i *identity) equal(j *identity) bool { return i.hash == j.hash && *i == *j
 
 // CutKey returns the first part of a key that a rule has made of the values of attributes, and
 // what follows it, for texts that people read. It returns false if key has no such part, as
-// that of a limiter.
-func CutKey(key []byte) (part, rest []byte, ok bool) {
-	size, n := binary.Uvarint(key)
+// that of a limiter. A part follows its length, as an unsigned varint.
+func CutKey[T ~string | ~[]byte](key T) (part, rest T, ok bool) {
+	var head [binary.MaxVarintLen64]byte
+	size, n := binary.Uvarint(head[:copy(head[:], key)])
 	if n <= 0 || size > uint64(len(key)-n) {
-		return nil, nil, false
+		return part, rest, false
 	}
 	end := n + int(size)
 	return key[n:end], key[end:], true

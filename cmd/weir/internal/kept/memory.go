@@ -209,31 +209,21 @@ func (m *Memory) restore(blob string, data []byte) {
 		m.registers[name] = r
 	}
 	for len(data) > 0 {
-		field, rest, ok1 := cutText(data)
-		value, rest, ok2 := cutText(rest)
+		field, rest, ok1 := store.CutKey(data)
+		value, rest, ok2 := store.CutKey(rest)
 		version, size := binary.Uvarint(rest)
 		if !ok1 || !ok2 || size <= 0 {
 			return // damaged, which the checksum of the file excludes
 		}
-		p, e := partOf(field), entry{value, int64(version)} //nolint:gosec // save wrote an int64
+		p, e := partOf(string(field)), entry{string(value), int64(version)} //nolint:gosec // save wrote an int64
 		if r.parts[p] == nil {
 			r.parts[p] = map[string]entry{}
 		}
-		r.parts[p][field], r.version, data = e, max(r.version, e.version), rest[size:]
+		r.parts[p][string(field)], r.version, data = e, max(r.version, e.version), rest[size:]
 	}
 }
 
 // appendText appends text after its length.
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
-}
-
-// cutText returns the text at the beginning of b, and what follows it.
-func cutText(b []byte) (text string, rest []byte, ok bool) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)-size) {
-		return "", nil, false
-	}
-	end := size + int(n) //nolint:gosec // at most len(b)
-	return string(b[size:end]), b[end:], true
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -120,7 +121,7 @@ func (o *Override) canonical(rules *ruleset.Compiled, i int) error {
 		if !ok {
 			return fault.Newf("attributes."+a.Name, "is empty")
 		}
-		a.Value, _, _ = cutText(string(part))
+		a.Value, _, _ = store.CutKey(string(part))
 	}
 	slices.SortFunc(o.Attributes, func(a, b weir.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	return nil
@@ -193,16 +194,16 @@ type place struct {
 func parse(field string) (p place, ok bool) {
 	var count string
 	ok1, ok2, ok3 := false, false, false
-	p.namespace, field, ok1 = cutText(field)
-	p.rule, field, ok2 = cutText(field)
-	count, field, ok3 = cutText(field)
+	p.namespace, field, ok1 = store.CutKey(field)
+	p.rule, field, ok2 = store.CutKey(field)
+	count, field, ok3 = store.CutKey(field)
 	n, _ := utf8.DecodeRuneInString(count)
 	if !ok1 || !ok2 || !ok3 || n < 1 || n > sizes.Attributes {
 		return p, false
 	}
 	p.names = make([]string, n)
 	for i := range p.names {
-		if p.names[i], field, ok = cutText(field); !ok {
+		if p.names[i], field, ok = store.CutKey(field); !ok {
 			return p, false
 		}
 	}
@@ -213,30 +214,13 @@ func parse(field string) (p place, ok bool) {
 // values returns the values in a key.
 func values(key string) (all []string) {
 	for key != "" {
-		v, rest, ok := cutText(key)
+		v, rest, ok := store.CutKey(key)
 		if !ok {
 			return nil
 		}
 		all, key = append(all, v), rest
 	}
 	return all
-}
-
-// cutText returns the text at the beginning of s, which follows its length, and what follows it.
-func cutText(s string) (text, rest string, ok bool) {
-	n, size := uint64(0), 0
-	for size < len(s) && size < binary.MaxVarintLen32 {
-		c := s[size]
-		n |= uint64(c&0x7f) << (7 * size)
-		if size++; c < 0x80 {
-			if n > uint64(len(s)-size) {
-				return "", "", false
-			}
-			end := size + int(n) //nolint:gosec // at most len(s)
-			return s[size:end], s[end:], true
-		}
-	}
-	return "", "", false
 }
 
 // version begins the value of an override.
@@ -278,8 +262,8 @@ func read(field, value string) (o Override, ok bool) {
 		o.Until = time.UnixMicro(until).UTC()
 	}
 	var ok1, ok2 bool
-	o.By, rest, ok1 = cutText(rest)
-	o.Note, _, ok2 = cutText(rest)
+	o.By, rest, ok1 = store.CutKey(rest)
+	o.Note, _, ok2 = store.CutKey(rest)
 	return o, ok1 && ok2
 }
 

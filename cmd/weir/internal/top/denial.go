@@ -99,12 +99,10 @@ func readDenial(rule string, text []byte) (d Denial, ok bool) {
 	d = Denial{Time: instantOf(text).Time(), Rule: rule, Reason: reasons[code&^(inShadow|byOverride)], Shadow: code&inShadow != 0, Override: code&byOverride != 0}
 	text = text[timeSize+1:]
 	ok = true
-	part := func() (s string) {
-		var n []byte
-		if n, text = cutText(text); n == nil {
-			ok = false
-		}
-		return string(n)
+	part := func() string {
+		p, rest, found := store.CutKey(text)
+		text, ok = rest, ok && found
+		return string(p)
 	}
 	number := func() int64 {
 		v, size := binary.Varint(text)
@@ -120,15 +118,4 @@ func readDenial(rule string, text []byte) (d Denial, ok bool) {
 		d.BannedUntil = window.Instant(until).Time()
 	}
 	return d, ok && len(text) == 0
-}
-
-// cutText returns the text at the beginning of b, which follows its length, and the rest of b.
-// The text is nil if b is damaged.
-func cutText(b []byte) (text, rest []byte) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)-size) {
-		return nil, nil
-	}
-	end := size + int(n) //nolint:gosec // at most len(b)
-	return b[size:end:end], b[end:]
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -326,11 +327,11 @@ func (s *shared) save(put func(name string, data []byte)) {
 // all returns the texts of the denials in c, up to the first damage.
 func (c *chunk) all() (texts [][]byte) {
 	for rest := c.text; len(rest) > 0; {
-		var text []byte
-		if text, rest = cutText(rest); text == nil {
+		text, after, ok := store.CutKey(rest)
+		if !ok {
 			break
 		}
-		texts = append(texts, text)
+		texts, rest = append(texts, text), after
 	}
 	return texts
 }
