@@ -104,7 +104,7 @@ type Trail struct {
 	bytes  int               // of all entries; guarded by mu
 }
 
-// trail has the entries of one namespace: those that wait for the store, or, without one, all.
+// trail has the entries of one namespace: those that wait for the store, or, without one, the newest.
 type trail struct {
 	entries []string // the oldest first
 	bytes   int      // of them

@@ -254,8 +254,7 @@ func drain(cfg config.Config, fronts []front, admin *listener) error {
 	return nil
 }
 
-// groupEnd is how long goroutines have to end after the last request. All of them
-// were told when the draining began.
+// groupEnd is how long goroutines have to end after the last request.
 const groupEnd = 2 * time.Second
 
 // endGroup waits until the goroutines of group have ended, but not for a file system

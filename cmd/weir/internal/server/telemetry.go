@@ -53,8 +53,8 @@ func (s *sending) sent(what telemetry.Signal, err error) {
 	}
 }
 
-// keyTexts returns how keys are shown in the lists of top keys and denials, and how in
-// logs and traces. Only callers with the scope read see the lists, of which denials are
+// keyTexts returns how keys are shown in events and in the lists of top keys and denials, and how in
+// logs and traces. Only callers with the scope read and the webhooks in cfg see events and lists, of which denials are
 // kept with the counters for a day, so that they have keys unless cfg says otherwise. Logs
 // and traces leave the machine, so that they have none.
 func keyTexts(cfg config.Config) (lists, outside top.KeyText, err error) {
