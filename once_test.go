@@ -193,6 +193,43 @@ func TestOnceInOutage(t *testing.T) {
 	if got := e.Reports().Pending; got != 2 {
 		t.Errorf("got %d keys to report, want 2", got)
 	}
+	if _, err := e.Take(t.Context(), onceRequest("k", "bob")); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("another request: got error %v, want %v", err, store.ErrConflict)
+	}
+	if d, err := e.Take(t.Context(), onceRequest("k", "ann")); err != nil || !d.Replayed || d.Usages[0].Used != 1 {
+		t.Errorf("after it: got %+v, error %v, want the first answer", d, err)
+	}
+}
+
+// TestDenialInOutageAgain has a denial by the local memory repeated, which counts nothing either in a rule that counts denials.
+func TestDenialInOutageAgain(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "none", Quota: &rule.Quota{}, Window: window.Sliding(time.Hour)},
+		{Name: "strict", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour), CountDenied: true},
+		{Name: "shadow", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour), Mode: rule.Shadow},
+		{Name: "seen", Window: window.Sliding(time.Hour)},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := weirtest.NewStore()
+	e, err := weir.NewEngine(set, weir.WithStore(s), weir.WithLocal(memstore.New(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Fail(errors.New("gone"))
+	for i := range 3 {
+		d, err := e.Take(t.Context(), onceRequest("k", "ann"))
+		if err != nil || d.Allowed || d.Replayed != (i > 0) {
+			t.Fatalf("take %d: got %+v, error %v", i, d, err)
+		}
+		for _, u := range d.Usages[1:] {
+			if u.Used != 1 {
+				t.Errorf("take %d: got %+v, want 1 used", i, u)
+			}
+		}
+	}
 }
 
 // TestOnceFaults has requests that nobody can have answered.
