@@ -157,7 +157,8 @@ func (c *call) refuse(err error) error {
 	return c.failed()
 }
 
-// endOnce ends the first step of c: a take that has the answer of an earlier one has its receipt.
+// endOnce ends the first step of c: a take that has the answer of an earlier one has its receipt, and what the second step
+// holds belongs to that, too.
 func (c *call) endOnce() {
 	if !c.replayed() {
 		return
@@ -165,6 +166,11 @@ func (c *call) endOnce() {
 	for i := range c.first.Ops {
 		if h := c.first.Ops[i].Hold; h != nil && h.ID != [12]byte{} && c.plan.Request.Verb == store.Take {
 			c.plan.Request.ID = h.ID
+		}
+	}
+	for i := range c.second.Ops {
+		if h := c.second.Ops[i].Hold; h != nil {
+			h.ID = c.plan.Request.ID
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -127,6 +128,48 @@ func TestOnceAfterVerdict(t *testing.T) {
 		if d, err := e.Take(t.Context(), weir.Request{IdempotencyKey: "k"}); err != nil || len(d.Usages) != 2 || d.Usages[0].Used != 1 || d.Usages[1].Used != 1 || d.Replayed != (i > 0) {
 			t.Errorf("take %d: got %+v, error %v", i, d, err)
 		}
+	}
+}
+
+// losesSecond is a store that does not answer its second call.
+type losesSecond struct {
+	store.Store
+	calls int
+}
+
+func (l *losesSecond) Do(ctx context.Context, calls []store.Call) error {
+	if l.calls++; l.calls == 2 {
+		calls[0].Err = &store.OutageError{Err: errors.New("gone"), Uncounted: true}
+		return nil
+	}
+	return l.Store.Do(ctx, calls)
+}
+
+// TestOnceHoldAfterVerdict has a hold after a verdict that the first take did not get to. The receipt of the first take
+// ends the hold of the second one.
+func TestOnceHoldAfterVerdict(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "posts", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
+		{Name: "fine", Then: rule.Allow, CountRest: true},
+		{Name: "spend", Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour), Hold: time.Minute},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(set, weir.WithStore(&losesSecond{Store: memstore.New()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := e.Take(t.Context(), weir.Request{IdempotencyKey: "k"}); err != nil || !d.Degraded {
+		t.Fatalf("got %+v, error %v, want a lost step", d, err)
+	}
+	d, err := e.Take(t.Context(), weir.Request{IdempotencyKey: "k"})
+	if err != nil || !d.Replayed || len(d.Usages) != 2 || !d.Usages[1].Held {
+		t.Fatalf("got %+v, error %v, want a hold", d, err)
+	}
+	if d, err = e.Settle(t.Context(), d.Receipt, weir.Request{Hits: 7}); err != nil || !d.Usages[len(d.Usages)-1].Held {
+		t.Errorf("settle: got %+v, error %v, want the hold to end", d, err)
 	}
 }
 
