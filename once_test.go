@@ -198,6 +198,19 @@ func TestOnceRulesChanged(t *testing.T) {
 	if err != nil || !d.Allowed || !d.Replayed || len(d.Usages) != 1 || d.Usages[0].Quota != 3 {
 		t.Errorf("got %+v, error %v, want the first answer of posts", d, err)
 	}
+	other, err := rule.New([]rule.Rule{{Name: "other", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := onceRequest("k", "ann")
+	r.Rules = other
+	items := []weir.Item{{Verb: store.Take, Request: r}, {Verb: store.Take, Request: r}}
+	e.DoAll(t.Context(), items)
+	for _, it := range append(items, weir.Item{Err: e.Do(t.Context(), store.Take, &r, new(weir.Decision))}) {
+		if !errors.Is(it.Err, store.ErrConflict) {
+			t.Errorf("with no rule of the first: got error %v, want %v", it.Err, store.ErrConflict)
+		}
+	}
 }
 
 // TestOnceConcurrently has one of many callers count.
