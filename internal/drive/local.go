@@ -132,7 +132,7 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 		part.cut(left)
 	}
 	if part.replayed() {
-		part.dropUnanswered()
+		part.cut(keepAnswered(part.ops, part.of, part.limits))
 	}
 	if !anyDenies(part.ops[min(from, len(part.ops)):]) {
 		return nil

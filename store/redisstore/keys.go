@@ -64,7 +64,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	keys := make([][]byte, 0, len(names))
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		key, _, ok := s.codec.Names().Key(op.Space, name)
+		key, ok := s.codec.Names().Key(op.Space, name)
 		if ok {
 			keys = append(keys, key)
 		}

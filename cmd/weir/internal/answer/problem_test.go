@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir"
@@ -49,6 +50,19 @@ func TestProblemOf(t *testing.T) {
 		if got := string(p.Append(nil)); tc.want != "" && got != want {
 			t.Errorf("%v: got %s, want %s", tc.err, got, want)
 		}
+	}
+}
+
+// The place where an export ended is read back for the same rule and period only, with the name of a host in it, too.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	next := "18446744073709551615 " + strings.Repeat("h", 253) + ":65535"
+	text := answer.Place("rule", true, []byte(next))
+	if got, ok := answer.ParsePlace("rule", true, text); !ok || string(got) != next {
+		t.Errorf("got %q, %v, want %q", got, ok, next)
+	}
+	if _, ok := answer.ParsePlace("rule", false, text); ok {
+		t.Error("a place of another period was read")
 	}
 }
 
