@@ -178,10 +178,9 @@ func (b *batch) run(ctx context.Context) {
 		d.RunAll(ctx, tasks)
 		for i, c := range b.calls[from:end] {
 			item := &b.items[from+i]
-			if c.first.Err != nil {
+			if c.endOnce(); c.first.Err != nil {
 				item.Err = c.failed()
 			}
-			c.endOnce()
 			if item.Err == nil && len(c.second.Ops) > 0 {
 				c.finish(d, c.first.IsDenied())
 			}

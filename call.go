@@ -85,23 +85,26 @@ func (c *call) planSecond() {
 // decide plans c, which was read from r, makes driver decide it, and writes the decision into d, which
 // is empty.
 func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r *Request, d *Decision, o *run.Options) error {
-	if err := c.makePlan(r, seals); err != nil {
-		return err
+	err := c.makePlan(r, seals)
+	if err == nil {
+		err = c.checkSize(o, c.plan.First.Of, c.plan.Second.Of)
 	}
-	if err := c.checkSize(o, c.plan.First.Of, c.plan.Second.Of); err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(c.first.Ops) == 0 {
-		if err := ctx.Err(); err != nil {
-			return err
+	case len(c.first.Ops) == 0:
+		c.first.Denied, err = -1, ctx.Err()
+	default:
+		if err = c.beginOnce(); err == nil {
+			driver.Run(ctx, &c.first, nil)
 		}
-		c.first.Denied = -1
-	} else if err := c.beginOnce(); err != nil {
+	}
+	if err != nil {
 		return err
-	} else if driver.Run(ctx, &c.first, nil); c.first.Err != nil {
+	}
+	if c.endOnce(); c.first.Err != nil {
 		return c.failed()
 	}
-	c.endOnce()
 	if len(c.second.Ops) > 0 {
 		c.finish(driver, c.first.IsDenied())
 	}
@@ -157,14 +160,24 @@ func (c *call) refuse(err error) error {
 	return c.failed()
 }
 
-// endOnce ends the first step of c: a take that has the answer of an earlier one has its receipt.
+// endOnce ends the first step of c: a take that has the answer of an earlier one has its receipt, and what the second step
+// holds belongs to that, too. Without a rule of the earlier one, whose answer would then be that all is allowed, c is another
+// request.
 func (c *call) endOnce() {
 	if !c.replayed() {
 		return
 	}
+	if len(c.first.Ops) == 0 && c.first.Err == nil {
+		c.first.Err = store.ErrConflict
+	}
 	for i := range c.first.Ops {
 		if h := c.first.Ops[i].Hold; h != nil && h.ID != [12]byte{} && c.plan.Request.Verb == store.Take {
 			c.plan.Request.ID = h.ID
+		}
+	}
+	for i := range c.second.Ops {
+		if h := c.second.Ops[i].Hold; h != nil {
+			h.ID = c.plan.Request.ID
 		}
 	}
 }

@@ -36,7 +36,7 @@ func newOnceCall(records *records, verb store.Verb, r *Request, o *run.Options) 
 		return nil, fault.Newf("idempotency_key", "has %d bytes: want 1 to %d", len(r.IdempotencyKey), once.MaxKey)
 	case o.Together:
 		return nil, fault.Newf("idempotency_key", "in a request that is taken together with others: want none")
-	case verb != store.Take && verb != store.Record && verb != store.Refund && verb != store.Settle:
+	case !verb.CanRepeat():
 		return nil, fault.Newf("idempotency_key", "in a %s: want a take, a record, a refund or a settle", verb)
 	case keep < 0 || keep > once.Most:
 		return nil, fault.Newf("idempotency_for", "%v: want more than 0 and at most %v", keep, once.Most)

@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -130,6 +131,48 @@ func TestOnceAfterVerdict(t *testing.T) {
 	}
 }
 
+// losesSecond is a store that does not answer its second call.
+type losesSecond struct {
+	store.Store
+	calls int
+}
+
+func (l *losesSecond) Do(ctx context.Context, calls []store.Call) error {
+	if l.calls++; l.calls == 2 {
+		calls[0].Err = &store.OutageError{Err: errors.New("gone"), Uncounted: true}
+		return nil
+	}
+	return l.Store.Do(ctx, calls)
+}
+
+// TestOnceHoldAfterVerdict has a hold after a verdict that the first take did not get to. The receipt of the first take
+// ends the hold of the second one.
+func TestOnceHoldAfterVerdict(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "posts", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
+		{Name: "fine", Then: rule.Allow, CountRest: true},
+		{Name: "spend", Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour), Hold: time.Minute},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(set, weir.WithStore(&losesSecond{Store: memstore.New()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := e.Take(t.Context(), weir.Request{IdempotencyKey: "k"}); err != nil || !d.Degraded {
+		t.Fatalf("got %+v, error %v, want a lost step", d, err)
+	}
+	d, err := e.Take(t.Context(), weir.Request{IdempotencyKey: "k"})
+	if err != nil || !d.Replayed || len(d.Usages) != 2 || !d.Usages[1].Held {
+		t.Fatalf("got %+v, error %v, want a hold", d, err)
+	}
+	if d, err = e.Settle(t.Context(), d.Receipt, weir.Request{Hits: 7}); err != nil || !d.Usages[len(d.Usages)-1].Held {
+		t.Errorf("settle: got %+v, error %v, want the hold to end", d, err)
+	}
+}
+
 // TestOnceRulesChanged has a rule that the first take did not meet.
 func TestOnceRulesChanged(t *testing.T) {
 	t.Parallel()
@@ -154,6 +197,19 @@ func TestOnceRulesChanged(t *testing.T) {
 	d, err := e.Take(t.Context(), onceRequest("k", "ann"))
 	if err != nil || !d.Allowed || !d.Replayed || len(d.Usages) != 1 || d.Usages[0].Quota != 3 {
 		t.Errorf("got %+v, error %v, want the first answer of posts", d, err)
+	}
+	other, err := rule.New([]rule.Rule{{Name: "other", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := onceRequest("k", "ann")
+	r.Rules = other
+	items := []weir.Item{{Verb: store.Take, Request: r}, {Verb: store.Take, Request: r}}
+	e.DoAll(t.Context(), items)
+	for _, it := range append(items, weir.Item{Err: e.Do(t.Context(), store.Take, &r, new(weir.Decision))}) {
+		if !errors.Is(it.Err, store.ErrConflict) {
+			t.Errorf("with no rule of the first: got error %v, want %v", it.Err, store.ErrConflict)
+		}
 	}
 }
 
@@ -192,6 +248,43 @@ func TestOnceInOutage(t *testing.T) {
 	}
 	if got := e.Reports().Pending; got != 2 {
 		t.Errorf("got %d keys to report, want 2", got)
+	}
+	if _, err := e.Take(t.Context(), onceRequest("k", "bob")); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("another request: got error %v, want %v", err, store.ErrConflict)
+	}
+	if d, err := e.Take(t.Context(), onceRequest("k", "ann")); err != nil || !d.Replayed || d.Usages[0].Used != 1 {
+		t.Errorf("after it: got %+v, error %v, want the first answer", d, err)
+	}
+}
+
+// TestDenialInOutageAgain has a denial by the local memory repeated, which counts nothing either in a rule that counts denials.
+func TestDenialInOutageAgain(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "none", Quota: &rule.Quota{}, Window: window.Sliding(time.Hour)},
+		{Name: "strict", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour), CountDenied: true},
+		{Name: "shadow", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour), Mode: rule.Shadow},
+		{Name: "seen", Window: window.Sliding(time.Hour)},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := weirtest.NewStore()
+	e, err := weir.NewEngine(set, weir.WithStore(s), weir.WithLocal(memstore.New(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Fail(errors.New("gone"))
+	for i := range 3 {
+		d, err := e.Take(t.Context(), onceRequest("k", "ann"))
+		if err != nil || d.Allowed || d.Replayed != (i > 0) {
+			t.Fatalf("take %d: got %+v, error %v", i, d, err)
+		}
+		for _, u := range d.Usages[1:] {
+			if u.Used != 1 {
+				t.Errorf("take %d: got %+v, want 1 used", i, u)
+			}
+		}
 	}
 }
 

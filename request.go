@@ -46,7 +46,8 @@ type Request struct {
 
 	// IdempotencyKey, if it is not empty, makes a take, a record, a refund or a settle count once: the same request
 	// with the same key gets the answer of the first one, and counts nothing. It has 1 to 128 bytes, such
-	// as a random UUID. The same key with another request is [store.ErrConflict]. The store keeps the answer,
+	// as a random UUID. The same key with another request is [store.ErrConflict], and so is one with Rules none of
+	// which was in the answer; a rule that was not is left out. The store keeps the answer,
 	// for IdempotencyFor: 10 minutes if that is 0, and at most 24 hours. A key without a rule that counts does
 	// nothing.
 	IdempotencyKey string

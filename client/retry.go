@@ -19,11 +19,6 @@ const (
 	retryMost  = time.Second
 )
 
-// canRetry reports whether requests for verb can have an idempotency key.
-func canRetry(verb store.Verb) bool {
-	return verb == store.Take || verb == store.Record || verb == store.Refund || verb == store.Settle
-}
-
 // retry sends r until it has an answer, under one idempotency key.
 func (c *Client) retry(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
 	own := *r

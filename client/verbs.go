@@ -73,7 +73,7 @@ func (c *Client) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 	if err := c.begin(ctx, verb.String()); err != nil {
 		return err
 	}
-	if c.retries > 0 && canRetry(verb) {
+	if c.retries > 0 && verb.CanRepeat() {
 		return c.retry(ctx, verb, r, d)
 	}
 	return c.once(ctx, verb, r, d)

@@ -38,6 +38,9 @@ var verbNames = [...]string{"check", "take", "record", "refund", "settle", "canc
 // CanAdd reports whether v can add a key that has no counter.
 func (v Verb) CanAdd() bool { return v <= Record || v == Set }
 
+// CanRepeat reports whether a request for v can have an idempotency key.
+func (v Verb) CanRepeat() bool { return v == Take || v == Record || v == Refund || v == Settle }
+
 // NeedsReceipt reports whether v is about the holds of an earlier take: it is Settle,
 // Cancel or Renew.
 func (v Verb) NeedsReceipt() bool { return v >= Settle && v <= Renew }

@@ -77,11 +77,14 @@ func (p *keptPeriod) add(s State, now Instant, h Hits) State {
 	return s
 }
 
-func (p *keptPeriod) sub(s State, now Instant, h Hits) State {
+func (p *keptPeriod) sub(s State, now Instant, h Hits) State { return p.trim(p.lower(s, now, h)) }
+
+// lower is sub without trim.
+func (p *keptPeriod) lower(s State, now Instant, h Hits) State {
 	if now < Instant(s[0]) {
 		s[1] -= uint64(min(h.N, int64(s[1])))
 	}
-	return p.trim(s)
+	return s
 }
 
 func (p *keptPeriod) subAt(s State, now, at Instant, h Hits) State {
@@ -187,12 +190,7 @@ func (w *backdatingKept) leaves(s State, at Instant) Instant {
 	return w.end(s[0])
 }
 
-func (w *backdatingKept) sub(s State, now Instant, h Hits) State {
-	if now < Instant(s[0]) {
-		s[1] -= uint64(min(h.N, int64(s[1])))
-	}
-	return s
-}
+func (w *backdatingKept) sub(s State, now Instant, h Hits) State { return w.lower(s, now, h) }
 
 func (w *backdatingKept) subAt(s State, now, at Instant, h Hits) State {
 	return w.book(s, now, at, -h.N)

@@ -4,14 +4,14 @@ import "github.com/weirhq/weir/internal/step"
 
 // set is [step.Set]: a refund of all hits, and a record.
 func (l *Compiled) set(r *Result, s State, now Instant, h Hits) State {
-	l.tally(r, s, now)
+	var p part
+	l.open(&p, s, now)
 	settable := l.Measure != Distinct && l.Window.Kind != KindHeld
-	if alive := r.Used > 0; alive || r.Banned || !settable {
+	if alive := l.alive(&p) > 0; alive || p.banned() || !settable {
 		l.Do(step.Record, r, s, now, Hits{}, nil)
 		r.Held = alive && settable
 		return s
 	}
-	*r = Result{}
 	s = l.refund(r, s, now, Hits{N: MaxHits})
 	before := r.Before
 	*r = Result{}

@@ -208,9 +208,8 @@ type Limit struct {
 	// Ban states for how long keys that go over the limit are banned.
 	Ban Ban
 
-	// Export makes stores keep what an export of all keys needs: the keys themselves, of
-	// which a store in memory otherwise keeps hashes, and what was counted in the
-	// last period of a calendar or aligned window ([Compiled.Exported]).
+	// Export makes states keep what was counted in the last period of a calendar or aligned window
+	// ([Compiled.Exported]), and asks stores for the keys themselves.
 	Export bool
 }
 

@@ -105,10 +105,13 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 		var once *store.Op
 		if t.once() != nil && from == 0 {
 			own := *t.Once
-			once, part.once = &own, &own
+			once = &own
 		}
 		err := ask(ctx, l.Store, &part.call, t.Verb, part.ops[from:], once)
 		if err == nil {
+			if once != nil {
+				part.once = once
+			}
 			break
 		}
 		out, ok := errors.AsType[*store.OutageError](err)
@@ -129,7 +132,7 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 		part.cut(left)
 	}
 	if part.replayed() {
-		part.dropUnanswered()
+		part.cut(keepAnswered(part.ops, part.of, part.limits))
 	}
 	if !anyDenies(part.ops[min(from, len(part.ops)):]) {
 		return nil
@@ -141,9 +144,9 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 }
 
 // end ends a task after an outage: it merges the local ops into the others, after giving back what
-// they counted if another op has denied the take since.
+// they counted if another op has denied the take since. What memory has denied from its first op on keeps its record.
 func (l *Local) end(ctx context.Context, t *Task) {
-	if t.Verb == store.Take && t.IsDenied() {
+	if t.Verb == store.Take && t.IsDenied() && !(t.inLocal.denied && t.inLocal.deniedFrom == 0) {
 		l.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
 	l.report(ctx, t)
@@ -159,14 +162,14 @@ func (l *Local) end(ctx context.Context, t *Task) {
 }
 
 // giveBack gives back what the local ops that pick selects have counted, as if it had not been
-// counted.
+// counted, and drops the record of all of them.
 func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool) {
 	if t.Verb != store.Take && t.Verb != store.Record || t.inLocal.replayed() {
 		return // what an earlier call has counted is its own
 	}
 	if once := t.inLocal.once; once != nil {
 		if err := l.Store.Forget(context.WithoutCancel(ctx), once); err != nil {
-			l.tell(ctx, t.Verb, fmt.Errorf("drop the record of a denied take from local memory: %w", err))
+			l.tell(ctx, t.Verb, fmt.Errorf("drop a record from local memory: %w", err))
 		}
 	}
 	var ops []store.Op
@@ -189,7 +192,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 		}
 	}
 	if err := ask(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops, nil); err != nil {
-		l.tell(ctx, verb, fmt.Errorf("give back what a denied take counted in local memory: %w", err))
+		l.tell(ctx, verb, fmt.Errorf("give back what local memory counted: %w", err))
 		return
 	}
 	for n, i := range of {

@@ -160,15 +160,25 @@ func (t *Task) dropUnanswered() {
 	if t.Once == nil || t.Once.Result.Before == 0 || t.Err != nil {
 		return
 	}
-	left := 0
-	for i := range t.Ops {
-		if t.Ops[i].Result != (window.Result{}) {
-			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]
-			left++
-		}
-	}
+	left := keepAnswered(t.Ops, t.Of, nil)
 	clear(t.Ops[left:])
 	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
+}
+
+// keepAnswered moves the ops that have results to the front, with their numbers and, if there are any, their limits. It
+// returns how many they are.
+func keepAnswered(ops []store.Op, of []int, limits []*window.Compiled) (left int) {
+	for i := range ops {
+		if ops[i].Result == (window.Result{}) {
+			continue
+		}
+		ops[left], of[left] = ops[i], of[i]
+		if limits != nil {
+			limits[left] = limits[i]
+		}
+		left++
+	}
+	return left
 }
 
 // IsDenied reports whether the request of t, which was decided, is denied.
@@ -195,18 +205,6 @@ func (l *localOps) refused(i int) bool {
 
 // replayed reports whether the ops have the results of an earlier call.
 func (l *localOps) replayed() bool { return l.once != nil && l.once.Result.Before > 0 }
-
-// dropUnanswered drops the ops that the record has no results for.
-func (l *localOps) dropUnanswered() {
-	left := 0
-	for i := range l.ops {
-		if l.ops[i].Result != (window.Result{}) {
-			l.ops[left], l.of[left], l.limits[left] = l.ops[i], l.of[i], l.limits[i]
-			left++
-		}
-	}
-	l.cut(left)
-}
 
 func (l *localOps) reset() {
 	clear(l.ops)

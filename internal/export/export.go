@@ -46,6 +46,9 @@ type Key struct {
 	At window.Instant // of the numbers
 }
 
+// HasQuota reports whether the quota of k is a number that is known.
+func (k *Key) HasQuota() bool { return k.QuotaKnown && k.Quota != window.Unlimited }
+
 // Result is how an export ended.
 type Result struct {
 	Keys    int64  // that were exported

@@ -63,7 +63,7 @@ func (s *Store) decideOnce(ctx context.Context, c *store.Call) error {
 
 // reserveOnce is reserveKeys for a call that has a record, the last of ops.
 func (s *Store) reserveOnce(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
-	if v > store.Record { // other ops add no key
+	if !v.CanAdd() { // but the record
 		for i := range slots {
 			if p := &slots[i]; p.index < len(ops)-1 {
 				p.hits.N = 0

@@ -57,7 +57,7 @@ func describe(b *strings.Builder, row [][]byte) {
 		}
 		return fmt.Sprintf("%s, %v ago", text, now.Sub(at))
 	}
-	fmt.Fprintf(b, "key      %s\nname     %s\n", row[0], row[1])
+	fmt.Fprintf(b, "key      %s\nname     %s\n", row[0], asText(string(row[1])))
 	switch {
 	case expires == math.MinInt64:
 		b.WriteString("expires  now: it is empty\n")

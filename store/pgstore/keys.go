@@ -28,8 +28,9 @@ const (
 // limit at one instant each. It begins behind the position after, nil at first, and
 // returns the position to go on from, nil at the end: keys that are there all the time are found once.
 // It reads the table in the order of its primary key, without locks on rows. key is nil for a row whose
-// name does not have the whole key, because it has control characters, is no UTF-8 or was too long when the row was made: more than
-// 2,000 bytes, or 120 without [window.Limit.Export]. found must not keep its arguments.
+// name does not have the whole key, because the key has a NUL or, without [window.Limit.Export] when the row was made, another control
+// character, is no UTF-8, has values with more than six commas, or is too long: the name has at most 2,000 bytes, or about 120 without
+// Export. found must not keep its arguments.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
 	prefix := asText(prefixOf(op))
 	rows, err := ask(remote.WithTimeout(ctx, pageTimeout), s, func(ctx context.Context, c *pgconn.PgConn) ([][][]byte, error) {
@@ -67,7 +68,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 
 // keyOfName returns the key in op's space whose row has the given primary key and this
 // readable form. It returns nil if the readable form does not tell; then the row can be of
-// another space of the same name, so that ours is false if it was not cut.
+// another space of the same name. ours is false if it is.
 func keyOfName(op *store.Op, primary []byte, text string) (k []byte, ours bool) {
 	is := func(k []byte) bool {
 		of := keyOf(&store.Op{Space: op.Space, Key: k})
@@ -76,25 +77,26 @@ func keyOfName(op *store.Op, primary []byte, text string) (k []byte, ours bool) 
 	if raw := []byte(text); is(raw) { // of a limiter, or empty
 		return raw, true
 	}
-	// A comma can be part of a value.
-	const mostCommas = 10
-	pieces := strings.Split(text, ",")
+	// A comma can be part of a value: each costs up to twice as many digests.
+	const mostCommas = 6
+	pieces, tries := strings.Split(text, ","), 1
 	if len(pieces)-1 <= mostCommas {
-		for cuts := range 1 << (len(pieces) - 1) {
-			k = k[:0]
-			begin := 0
-			for i := range pieces {
-				if i+1 < len(pieces) && cuts&(1<<i) == 0 {
-					continue
-				}
-				part := strings.Join(pieces[begin:i+1], ",")
-				k = append(binary.AppendUvarint(k, uint64(len(part))), part...)
-				begin = i + 1
+		tries = 1 << (len(pieces) - 1)
+	}
+	for inValues := range tries { // bit i is for the comma after piece i
+		k = k[:0]
+		begin := 0
+		for i := range pieces {
+			if i+1 < len(pieces) && inValues>>i&1 != 0 {
+				continue
 			}
-			if is(k) {
-				return k, true
-			}
+			part := strings.Join(pieces[begin:i+1], ",")
+			k = append(binary.AppendUvarint(k, uint64(len(part))), part...)
+			begin = i + 1
+		}
+		if is(k) {
+			return k, true
 		}
 	}
-	return nil, len(pieces)-1 > mostCommas || len(text) >= maxName/2
+	return nil, len(pieces)-1 > mostCommas || strings.HasSuffix(text, cutMark)
 }

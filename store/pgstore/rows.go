@@ -213,15 +213,23 @@ func (r *row) expires() int64 {
 // maxName is the most bytes of the name of a row.
 const maxName = 120
 
+// cutMark ends the name of a row that does not have the whole key.
+const cutMark = "…"
+
 // nameOf returns the name of op's row, for people: the namespace, the name of the rule, and the
-// key, whose parts are joined by commas, without what is no text.
+// key, whose parts are joined by commas. Keys are read back from the names of rows whose limit has Export, so those
+// have control characters, too.
 func nameOf(op *store.Op) []byte {
-	most := maxName
+	key, prefix := readable(op.Key), asText(prefixOf(op))
+	text, most := asText(key), max(maxName, len(prefix)+len(cutMark))
 	if op.Limit != nil && op.Limit.Export {
-		most = maxExportedName
+		text, most = strings.ReplaceAll(strings.ToValidUTF8(key, "?"), "\x00", "."), maxExportedName
 	}
-	name := asText(prefixOf(op) + readable(op.Key))
-	return []byte(strings.ToValidUTF8(name[:min(len(name), most)], ""))
+	name := prefix + text
+	if text == key && len(name) <= most {
+		return []byte(name)
+	}
+	return []byte(strings.ToValidUTF8(name[:min(len(name), most-len(cutMark))], "") + cutMark)
 }
 
 // asText returns text without what is no text.

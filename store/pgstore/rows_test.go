@@ -76,7 +76,7 @@ func TestDamagedRows(t *testing.T) {
 	}
 }
 
-// Keys that the encoding of a database cannot express are counted there, too.
+// Keys that the encoding of a database cannot express are counted and listed there, too.
 func TestOtherEncodings(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)
@@ -96,6 +96,18 @@ func TestOtherEncodings(t *testing.T) {
 				if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
 					t.Errorf("%s%s, key %q: %v", encoding, client, key, err)
 				}
+			}
+			var keys []string
+			op := store.Op{Space: store.NewSpace("", "x"+client, "x", 1000), Limit: window.MustCompile(window.Limit{Quota: 5, Window: window.Ever()})}
+			if _, err := s.Keys(t.Context(), &op, nil, func(key []byte, _ window.State, _ window.Instant) {
+				keys = append(keys, string(key))
+			}); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(keys)
+			want := []string{"", "plain", "ü", "漢字", "😀"} // and two that are no text, or of the client before
+			if keys = slices.Compact(keys); !slices.Equal(keys, want) {
+				t.Errorf("%s%s: got keys %q, want %q", encoding, client, keys, want)
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)

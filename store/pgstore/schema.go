@@ -157,8 +157,9 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			FROM COUNTERS WHERE name = $1 OR key = $2::bytea ORDER BY key LIMIT 10`),
 
 		// Looks at some rows in the order of their keys, and returns what those have whose
-		// name begins with a prefix, and the time.
-		keys: named.Replace(`SELECT key, CASE WHEN starts_with(name, $2) THEN state END, CASE WHEN starts_with(name, $2) THEN name END,
+		// name begins with a prefix, and the time. Names are as make gets them.
+		keys: named.Replace(`SELECT key, CASE WHEN starts_with(name, $2) THEN state END,
+			CASE WHEN starts_with(name, $2) THEN CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_to(name, 'UTF8') ELSE decode(name, 'escape') END END,
 			timestamptz_send(clock_timestamp()) FROM COUNTERS WHERE key > $1::bytea ORDER BY key LIMIT ` + keysPage),
 
 		examine: named.Replace(examineSQL),

@@ -27,11 +27,10 @@ const (
 	pageTimeout = 5 * time.Second
 )
 
-var errNodes = errors.New("weir: the nodes of the cluster have changed: begin again")
-
 // Keys calls found for some of the keys in the space of op, with their states under its
 // limit at one instant each. It begins behind the position after, nil at first, and
-// returns the position to go on from, nil at the end. It scans the primaries one after the other:
+// returns the position to go on from, nil at the end. It scans the primaries one after the other, and returns
+// [remote.ErrNodes] if the next one is none any more:
 // keys that are there all the time are found, and some can be found more than once. key
 // is nil for a key whose name in Redis does not have all of it, because a part has more than
 // 64 bytes. found must not keep its arguments.
@@ -48,7 +47,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 		text, addr, _ := strings.Cut(string(after), " ")
 		at = slices.IndexFunc(nodes, func(n *conn.Node) bool { return n.Addr == addr })
 		if cursor, err = strconv.ParseUint(text, 10, 64); err != nil || at < 0 {
-			return nil, errNodes
+			return nil, remote.ErrNodes
 		}
 	}
 	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
@@ -65,7 +64,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	keys := make([][]byte, 0, len(names))
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		key, _, ok := s.codec.Names().Key(op.Space, name)
+		key, ok := s.codec.Names().Key(op.Space, name)
 		if ok {
 			keys = append(keys, key)
 		}

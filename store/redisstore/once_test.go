@@ -72,3 +72,38 @@ func TestLostAnswersCountOnce(t *testing.T) {
 		t.Errorf("got %d failed calls and %d records: no answer was lost", failures, replays)
 	}
 }
+
+// TestReplayGivesNothingBack has a take again before the first one has given back what one slot counted and another
+// denied. Only the first one gives it back.
+func TestReplayGivesNothingBack(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 3)
+	keys := keysOn(c.Masters...)
+	kept := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(24 * time.Hour)})
+	open, full := hourly(10, "open", keys[0]), hourly(0, "full", keys[1])
+	open.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Fixed(time.Hour)})
+	take := func(ops ...store.Op) (*store.Op, []store.Op) {
+		once := &store.Op{Space: store.NewSpace("", "records", "records", 0), Limit: kept, Key: []byte("k"), Member: make([]byte, 16), N: time.Minute.Microseconds()}
+		calls := []store.Call{{Verb: store.Take, Ops: ops, Once: once}}
+		if err := errors.Join(s.Do(t.Context(), calls), calls[0].Err); err != nil {
+			t.Fatal(err)
+		}
+		return once, ops
+	}
+	take(open) // as the first one asks the slots
+	take(full)
+	if once, ops := take(open, full); once.Result.Before == 0 || allowed(ops) {
+		t.Errorf("got record %+v, ops %+v, want the denial", once.Result, ops)
+	}
+	later, other := hourly(10, "later", keys[0]), hourly(10, "other", keys[2]) // rules that the first one did not meet
+	if _, ops := take(open, later, other); !ops[0].Result.Allowed || ops[1].Result != (window.Result{}) || !ops[2].Result.Allowed {
+		t.Errorf("with more rules: got ops %+v", ops)
+	}
+	for _, op := range []store.Op{open, other} {
+		if got := used(t, s, op); got != 1 {
+			t.Errorf("%s: got %d used, want 1", op.Space.Name(), got)
+		}
+	}
+}

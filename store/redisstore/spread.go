@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -66,7 +65,8 @@ func (s *Store) groups(ops []store.Op) []group {
 // gives no answer, the others give back exactly what they have counted. Until
 // then other calls may be denied because of it; no call is ever admitted because
 // of it. Each group of a call with a record has a record of its own, which is dropped in the step that gives back
-// what the group has counted: the same call then has the group decide anew.
+// what the group has counted: the same call then has the group decide anew. A group that only had the record gives
+// nothing back: the call that made it does.
 //
 // A group that gives no answer gives nothing back: it may not have counted, and
 // what was not counted must not be given back. A fifth of the time is left for
@@ -102,10 +102,6 @@ func (s *Store) spread(ctx context.Context, r script.Call) error {
 	switch {
 	case r.Verb == store.Cancel:
 		s.cancelRest(answer, &r, groups)
-	case errors.Is(err, store.ErrConflict): // those with a record have counted for another call
-		s.giveBack(ctx, &r, groups, func(g *group, verb store.Verb, op *store.Op) bool {
-			return everything(g, verb, op) && g.once.Result.Before == 0
-		})
 	case err != nil:
 		s.giveBack(ctx, &r, groups, everything)
 	case r.Verb == store.Take && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return denies(&op) }):
@@ -217,8 +213,10 @@ func failed(groups []group) error {
 	return out
 }
 
-// denies reports whether op denies its take.
-func denies(op *store.Op) bool { return op.Role == store.Enforce && !op.Result.Allowed }
+// denies reports whether op denies its take. An op that a record has no result for does not.
+func denies(op *store.Op) bool {
+	return op.Role == store.Enforce && !op.Result.Allowed && op.Result != (window.Result{})
+}
 
 // giveBackTime returns how long giving back may take: a second, or the time-out if that is
 // longer. Hits that are not given back by then age like all others.
@@ -233,8 +231,10 @@ func enforced(g *group, verb store.Verb, op *store.Op) bool {
 // everything reports whether a group has counted op.
 func everything(g *group, verb store.Verb, op *store.Op) bool {
 	switch {
-	case op.N <= 0 || g.err != nil || verb.NeedsReceipt() || op.Result == (window.Result{}):
+	case op.N <= 0 || g.err != nil || verb.NeedsReceipt():
 		return false // what ended is over, and what was not decided has counted nothing
+	case g.once != nil && g.once.Result.Before > 0:
+		return false
 	case verb == store.Take && op.Role == store.Enforce:
 		return g.admitted || op.CountDenied
 	case verb == store.Take && op.Role == store.Shadow:

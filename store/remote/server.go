@@ -37,6 +37,9 @@ var (
 	ErrGone        = errors.New("the connection has broken")
 )
 
+// ErrNodes is the error of a list of keys that cannot go on, because the node at its position is none of the primaries any more.
+var ErrNodes = errors.New("the nodes of the cluster have changed: begin again")
+
 // Node has the numbers of one server.
 type Node struct {
 	// Addr is the address of the server, or the name of a primary that can move.

@@ -5,15 +5,28 @@ import (
 	"encoding/base64"
 	"fmt"
 	"hash/fnv"
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
+
+// BeginExport begins an export of keys of ns. The caller calls end when it is done.
+func BeginExport(ns *namespace.Namespace) (end func(), err error) {
+	end, ok := ns.BeginExport()
+	if !ok {
+		return nil, &Problem{Status: http.StatusTooManyRequests, Detail: "an export of this namespace is under way", RetryAfter: 5 * time.Second}
+	}
+	return end, nil
+}
 
 // Place returns the text that callers name the place by where an export of a rule ended.
 func Place(rule string, closed bool, next []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(mark(rule, closed), next...))
 }
 
-// maxPlace is the maximum length of a place, in bytes.
-const maxPlace = 64
+// maxPlace is the maximum length of a place, in bytes: it can have the name of a host.
+const maxPlace = 300
 
 // ParsePlace reads a text that [Place] has made for the same rule.
 func ParsePlace(rule string, closed bool, text string) (next []byte, ok bool) {

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // Problem is an answer that states why there is no decision, as RFC 9457
@@ -100,6 +101,7 @@ var statuses = []struct {
 	{export.ErrNotKept, http.StatusConflict},
 	{export.ErrNoList, http.StatusConflict},
 	{export.ErrNoLevel, http.StatusConflict},
+	{remote.ErrNodes, http.StatusConflict},
 	{run.ErrLarge, http.StatusRequestEntityTooLarge},
 	{overrides.ErrMeets, http.StatusConflict},
 	{overrides.ErrFull, http.StatusConflict},
@@ -126,7 +128,7 @@ var refusals = map[access.Reason]int{
 // ProblemOf returns the answer to a request that ended in err: the [Problem] that err wraps, 401,
 // 403 or 429 for an [access.Refusal], 400 for a [fault.Fault], 413 for [run.ErrLarge], 503 for an
 // [access.Overload], an outage of the store or a cancelled request, 404 for an unknown rule or
-// namespace, 409 for an override that cannot be set or an idempotency key of another request, 429 for more keys
+// namespace, 409 for an override that cannot be set, an idempotency key of another request or an export that cannot go on, 429 for more keys
 // than are kept, and otherwise 500.
 func ProblemOf(err error) *Problem {
 	var p *Problem

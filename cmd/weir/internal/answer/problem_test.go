@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // TestProblemOf checks the status and the text of each kind of error, bare and
@@ -29,6 +31,7 @@ func TestProblemOf(t *testing.T) {
 		{fault.List{placed, fault.Newf("hits", "p")}, 400, `"detail":"attributes.user: is there twice","field":"attributes.user","place":"2:7"`},
 		{weir.ErrUnknownRule, 404, `"detail":"no such rule"`},
 		{store.ErrClosed, 503, ""},
+		{remote.ErrNodes, 409, ""},
 		{context.Canceled, 503, `"detail":"context canceled"`},
 		{context.DeadlineExceeded, 503, `"detail":"context deadline exceeded"`},
 		{&store.OutageError{Err: errors.New("connection refused")}, 503, ""},
@@ -47,6 +50,19 @@ func TestProblemOf(t *testing.T) {
 		if got := string(p.Append(nil)); tc.want != "" && got != want {
 			t.Errorf("%v: got %s, want %s", tc.err, got, want)
 		}
+	}
+}
+
+// The place where an export ended is read back for the same rule and period only, with the name of a host in it, too.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	next := "18446744073709551615 " + strings.Repeat("h", 253) + ":65535"
+	text := answer.Place("rule", true, []byte(next))
+	if got, ok := answer.ParsePlace("rule", true, text); !ok || string(got) != next {
+		t.Errorf("got %q, %v, want %q", got, ok, next)
+	}
+	if _, ok := answer.ParsePlace("rule", false, text); ok {
+		t.Error("a place of another period was read")
 	}
 }
 

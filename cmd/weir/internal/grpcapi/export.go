@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/export"
-	"github.com/weirhq/weir/window"
 )
 
 const (
@@ -52,9 +51,9 @@ func (a *API) export(c *grpcserver.Call) error {
 			return fault.Newf("after", "is no place where an export of this rule ended")
 		}
 	}
-	end, ok := ns.BeginExport()
-	if !ok {
-		return &answer.Problem{Status: http.StatusTooManyRequests, Detail: "an export of this namespace is under way", RetryAfter: 5 * time.Second}
+	end, err := answer.BeginExport(ns)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(c.Context())
 	s := exportStream{ctx: ctx, leaving: c.Leaving(), messages: make(chan *weirv1.ExportResponse)}
@@ -114,7 +113,7 @@ func (s *exportStream) key(k *export.Key) error {
 		m.Attributes[s.names[i]] = strings.ToValidUTF8(v, "\uFFFD")
 		s.size += len(s.names[i]) + len(v)
 	}
-	if k.QuotaKnown && k.Quota != window.Unlimited {
+	if k.HasQuota() {
 		quota := k.Quota
 		m.Quota = &quota
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/internal/export"
 	"github.com/weirhq/weir/internal/jsontext"
-	"github.com/weirhq/weir/window"
 )
 
 // The fields of the trailer of an export, which say what its last line says in NDJSON.
@@ -43,9 +42,9 @@ func (a *API) export(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	end, ok := x.namespace.BeginExport()
-	if !ok {
-		return &answer.Problem{Status: http.StatusTooManyRequests, Detail: "an export of this namespace is under way", RetryAfter: 5 * time.Second}
+	end, err := answer.BeginExport(x.namespace)
+	if err != nil {
+		return err
 	}
 	defer end()
 	s := exportStream{w: w, to: http.NewResponseController(w), out: x.out[:0], csv: asked.csv}
@@ -221,7 +220,7 @@ func (s *exportStream) appendLine(b []byte, k *export.Key) []byte {
 	}
 	b = strconv.AppendInt(append(b, `},"used":`...), k.Used, 10)
 	b = strconv.AppendInt(append(b, `,"held":`...), k.Held, 10)
-	if hasQuota(k) {
+	if k.HasQuota() {
 		b = strconv.AppendInt(append(b, `,"quota":`...), k.Quota, 10)
 	}
 	if k.Length > 0 {
@@ -242,7 +241,7 @@ func appendRow(b []byte, k *export.Key) []byte {
 	}
 	b = append(strconv.AppendInt(b, k.Used, 10), ',')
 	b = append(strconv.AppendInt(b, k.Held, 10), ',')
-	if hasQuota(k) {
+	if k.HasQuota() {
 		b = strconv.AppendInt(b, k.Quota, 10)
 	}
 	b = append(b, ',')
@@ -271,6 +270,3 @@ func appendCSV(b []byte, text string) []byte {
 		b, text = append(b, `""`...), after
 	}
 }
-
-// hasQuota reports whether the quota of k is a number that is known.
-func hasQuota(k *export.Key) bool { return k.QuotaKnown && k.Quota != window.Unlimited }

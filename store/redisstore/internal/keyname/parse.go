@@ -39,17 +39,17 @@ func ruleOf(space *store.Space) string {
 	return string(b)
 }
 
-// Key returns the key of op.Space that has the given name. ok is false for the name of
-// another space, as that of a rule that has changed, or of the members of a key. whole is
-// false if the name does not have the whole key, because a part of it is too long; then it can be that of another space, too.
-func (n Names) Key(space *store.Space, name string) (key []byte, whole, ok bool) {
+// Key returns the key in space that has the given name. ok is false for the name of
+// another space, as that of a rule that has changed, or of the members of a key. The key is nil
+// if the name does not have all of it, because a part is too long; then it can be that of another space, too. It is also nil if it is empty.
+func (n Names) Key(space *store.Space, name string) (key []byte, ok bool) {
 	if _, beside := StateOf(name); beside {
-		return nil, false, false
+		return nil, false
 	}
 	tag, rest, ok := strings.Cut(name, "}"+string(keySeparator)+ruleOf(space)+string(keySeparator))
 	tag, ours := strings.CutPrefix(tag, n.Prefix+string(keySeparator)+"{")
 	if !ok || !ours {
-		return nil, false, false
+		return nil, false
 	}
 	sum := rest
 	if i := strings.LastIndexByte(rest, keySeparator); i >= 0 { // the tag is what keys are together by
@@ -57,15 +57,15 @@ func (n Names) Key(space *store.Space, name string) (key []byte, whole, ok bool)
 	}
 	digest, err := hex.DecodeString(sum)
 	if err != nil || len(digest) != 8 && len(digest) != 16 {
-		return nil, false, false
+		return nil, false
 	}
 	for _, key := range [][]byte{parts(tag), unescape(tag), nil, {0}} { // without a key the tag is the rule's
 		op := store.Op{Space: space, Key: key}
 		if of := Digest(&op); bytes.HasPrefix(of[:], digest) {
-			return key, true, true
+			return key, true
 		}
 	}
-	return nil, false, len(digest) == 16
+	return nil, len(digest) == 16
 }
 
 // parts returns the key whose readable form is text.

@@ -1,0 +1,82 @@
+package pgstore_test
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/pgtest"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// keyOf returns the key of a rule with these values.
+func keyOf(values ...string) (k []byte) {
+	for _, v := range values {
+		k = append(binary.AppendUvarint(k, uint64(len(v))), v...)
+	}
+	return k
+}
+
+// Keys that a name cannot have are counted as unknown, and all others are known.
+func TestKeysOfNames(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := at(t, n)
+	known := [][]byte{
+		keyOf("ann", "x"), keyOf("a\nb\x1b\x7f", ""), keyOf("é…"), keyOf("a,b", ",,"), keyOf("", "", "", "", "", "", "", "", "", ""),
+		keyOf(strings.Repeat("x", 1800)), keyOf(`\000\n`), []byte("raw\tkey"), {},
+	}
+	unknown := [][]byte{
+		keyOf("a\x00b"), keyOf("\xff"), keyOf(strings.Repeat("x", 3000)), keyOf(strings.Repeat("é", 1500)), keyOf(",,,,,,,", ""),
+	}
+	all := slices.Concat(known, unknown)
+	for _, exports := range []bool{true, false} {
+		namespace := ""
+		if !exports {
+			namespace = strings.Repeat("n", 64) // no room for the key in a name
+		}
+		limit := window.MustCompile(window.Limit{Quota: 9, Window: window.Fixed(time.Hour), Export: exports})
+		record := func(id string, key []byte) {
+			op := store.Op{Space: store.NewSpace(namespace, id, strings.Repeat("r", 100), 0), Limit: limit, Key: key, N: 1}
+			if err := store.Do(t.Context(), s, store.Record, []store.Op{op}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, key := range all {
+			record("id", key)
+		}
+		if exports {
+			record("id2", all[0]) // of another rule with the same name
+		}
+		got, nils := map[string]bool{}, 0
+		op := store.Op{Space: store.NewSpace(namespace, "id", strings.Repeat("r", 100), 0), Limit: limit}
+		for after, first := []byte(nil), true; first || after != nil; first = false {
+			var err error
+			if after, err = s.Keys(t.Context(), &op, after, func(key []byte, _ window.State, _ window.Instant) {
+				if key == nil {
+					nils++
+				} else {
+					got[string(key)] = true
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := map[string]bool{}
+		if exports {
+			for _, key := range known {
+				want[string(key)] = true
+			}
+		}
+		if exports && !maps.Equal(got, want) {
+			t.Errorf("got keys %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+		if len(got)+nils != len(all) {
+			t.Errorf("exported %v: got %d keys and %d that are not known, want %d", exports, len(got), nils, len(all))
+		}
+	}
+}
