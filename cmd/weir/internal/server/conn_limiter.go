@@ -169,10 +169,9 @@ type limitedConn struct {
 
 	waits int // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
 
-	// Bytes that have arrived and belong to no request, and those that are in the total of all
-	// connections. ended says that none are counted any more; it is guarded by the mu of incoming.
-	arrived, counted atomic.Int64
-	ended            bool
+	arrived atomic.Int64 // bytes that belong to no request
+	counted int64        // those that are in the total of all connections; guarded by the mu of incoming
+	ended   bool         // none are counted any more; guarded by the mu of incoming
 }
 
 // Close implements [net.Conn].
@@ -355,8 +354,10 @@ func (t *turn) WriteHeader(status int) {
 // Unwrap is for [http.ResponseController].
 func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// answers notes that the answer begins, or that there is none.
+// answers notes that the answer begins or goes on, or that there is none. In a long answer with HTTP/2 the
+// client acknowledges what it has read, by frames that belong to no other request.
 func (t *turn) answers() {
+	t.conn.settle()
 	if t.stage == turnWorks {
 		t.conn.work(-1)
 		t.wait(1)
