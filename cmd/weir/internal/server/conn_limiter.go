@@ -24,7 +24,7 @@ const newcomerGrace = time.Second
 // grace come last. If none waits, the new one is refused.
 type connLimiter struct {
 	net.Listener
-	most   int
+	most   int           // 0: no limit
 	polite bool          // refuse with an answer in HTTP
 	shed   func()        // is called for each connection that is refused or closed
 	grace  time.Duration // set before the first connection
@@ -44,7 +44,7 @@ type connLimiter struct {
 	incoming incoming // its mu is locked before mu
 }
 
-// newConnLimiter returns a listener that has at most most connections of l at a time.
+// newConnLimiter returns a listener that has at most most connections of l at a time, or any number if most is 0.
 func newConnLimiter(l net.Listener, most int, polite bool, shed func()) *connLimiter {
 	return &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, mostWaits: mostWaiting}
 }
@@ -76,7 +76,7 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	c.mu.Lock()
 	c.addLocked(g, address)
 	var oldest *limitedConn
-	if len(c.open) > c.most {
+	if c.most > 0 && len(c.open) > c.most {
 		spared := g.since.Load() - int64(c.grace) // those accepted since
 		for other := range c.open {
 			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, spared)) {

@@ -50,12 +50,9 @@ func listen(to config.Listener, certs *access.Certificates, most int, incomplete
 		return nil, err
 	}
 	at := to.Address
-	if most > 0 {
-		limiter := newConnLimiter(socket, most, !at.TLS(), shed)
-		limiter.incoming.most = incomplete
-		socket = limiter
-	}
-	l := &listener{at: at, certs: certs, socket: socket, handler: h, ended: make(chan struct{})}
+	limiter := newConnLimiter(socket, most, !at.TLS(), shed)
+	limiter.incoming.most = incomplete
+	l := &listener{at: at, certs: certs, socket: limiter, handler: h, ended: make(chan struct{})}
 	l.Server = &http.Server{
 		ConnContext:       withLimitedConn,
 		Handler:           l,

@@ -54,14 +54,14 @@ func newResources(cfg config.Config, numbers *metrics.Metrics, log *slog.Logger)
 // socket opens the address of a listener without HTTP.
 func (r *resources) socket(l config.Listener) (net.Listener, error) {
 	socket, err := open(l)
-	if err == nil && r.connections > 0 {
-		limiter := newConnLimiter(socket, r.connections, false, r.shedding(l.Name))
-		if l.Name != "grpc" { // which counts the bytes of its connections itself
-			limiter.incoming.most = r.incomplete()
-		}
-		socket = limiter
+	if err != nil {
+		return nil, err
 	}
-	return socket, err
+	limiter := newConnLimiter(socket, r.connections, false, r.shedding(l.Name))
+	if l.Name != "grpc" { // which counts the bytes of its connections itself
+		limiter.incoming.most = r.incomplete()
+	}
+	return limiter, nil
 }
 
 // incomplete returns how many bytes clients of a listener may have sent that are not a request yet. A byte
