@@ -30,6 +30,9 @@ func ask[T any](ctx context.Context, s *Store, do func(context.Context, *pgconn.
 			return
 		}
 		got, err := do(ctx, c)
+		if noTable(err) {
+			s.dropped.Store(true)
+		}
 		done <- answer{got, true, err}
 	}
 	for tries := 0; ; tries++ {
@@ -61,6 +64,7 @@ func (l *lane) task(do func(context.Context, *pgconn.PgConn)) {
 	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()
 	do(ctx, l.conn)
+	l.moved = l.s.dropped.Load() // the next connection makes the tables again
 }
 
 // read returns the rows of one statement; the values and the parameters are in the binary form.

@@ -86,14 +86,23 @@ func (l *lane) sleep(d time.Duration) {
 }
 
 // connect makes the connection, and all that it needs.
-func (l *lane) connect() (err error) {
+func (l *lane) connect() error {
+	err := l.tryConnect()
+	if noTable(err) { // the next attempt makes it
+		l.s.dropped.Store(true)
+		err = l.tryConnect()
+	}
+	return err
+}
+
+func (l *lane) tryConnect() (err error) {
 	ctx, cancel := context.WithTimeout(l.s.life, connectFor)
 	defer cancel()
 	bare := l.s.bare.Load()
 	if l.conn, err = pgconn.ConnectConfig(ctx, l.s.config.session(!bare)); err != nil {
 		if refusesSettings(err) && !bare {
 			l.s.bare.Store(true)
-			return l.connect()
+			return l.tryConnect()
 		}
 		return err
 	}
@@ -148,11 +157,11 @@ func (l *lane) serve() {
 	}
 	pause := time.Duration(0) // before it asks: the server may have answered just now
 	for {
+		l.s.queue.rest(l) // before the circuit breaker is read: when it opens, lanes that rest are woken
 		var soon <-chan time.Time
 		if l.s.server.Breaker.Open() {
 			soon = time.After(pause)
 		}
-		l.s.queue.rest(l)
 		select {
 		case <-soon:
 			l.own()
@@ -282,8 +291,8 @@ func (l *lane) flush(end time.Time) {
 	l.moved = reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil
 }
 
-// again queues the requests of the batch, whose connection has ended before they were decided, because it was
-// idle for long, or has to, because a table is missing. Those to which that has happened on as many connections as there are end with err.
+// again queues the requests of the batch, whose connection ended, or must end because a table is missing, before
+// they were decided. A request that has lost more connections than the store keeps ends with err.
 func (l *lane) again(err error) {
 	var rs []*request
 	for _, r := range l.batch {

@@ -197,7 +197,7 @@ func (q *queue) wake() {
 }
 
 // claim returns an idle lane for a caller that uses its connection itself, or nil when requests wait, or
-// no lane is idle, or calls were late: a caller that is late takes the connection with it.
+// no lane is idle, or calls were late.
 func (q *queue) claim() *lane {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -329,6 +329,15 @@ func (s *Store) count(err error) error {
 	return err
 }
 
+// claim returns a lane for the caller's own use, or nil. A caller that is late takes the connection with it, so one
+// with much less time than the store gives its calls waits for a lane instead.
+func (s *Store) claim(ctx context.Context) *lane {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < s.config.Timeout/2 {
+		return nil
+	}
+	return s.queue.claim()
+}
+
 // decide has a lane decide r, and waits for it. The error concerns all of its calls.
 func (s *Store) decide(ctx context.Context, r *request) error {
 	began, err := remote.Elapsed(), s.unavailable()
@@ -341,7 +350,7 @@ func (s *Store) decide(ctx context.Context, r *request) error {
 	if err != nil {
 		return s.count(outage(err, true))
 	}
-	if l := s.queue.claim(); l != nil {
+	if l := s.claim(ctx); l != nil {
 		l.alone(ctx, r)
 	} else {
 		s.queue.add(r)

@@ -119,7 +119,7 @@ func (rs *rows) decide(r *request, of []int32, now window.Instant, members []byt
 			r.calls[0].Err = w.err
 			return
 		}
-		w.limit = r.ops[0].Limit
+		w.limit, w.err = r.ops[0].Limit, nil // a state that cannot be read is replaced
 		w.state = r.change(w.state, now)
 		return
 	}

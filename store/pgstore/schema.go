@@ -202,39 +202,53 @@ func grant(prefix, user string) string {
 
 // prepare makes the tables if there are none, and learns what the store needs of them. Stores
 // that start at the same time make them once.
-func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) error {
-	dropped := s.dropped.Load()
+func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) (err error) {
+	dropped := s.dropped.Load() // until the tables are there, so that other lanes wait for them
 	if s.members.Load() != nil && !dropped {
 		return nil
 	}
-	user := s.config.conn.User
 	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
 	if exists.Err != nil {
 		return exists.Err
 	}
-	if len(exists.Rows) == 0 || dropped {
-		unlogged := ""
-		if s.config.durability == durabilityUnlogged {
-			unlogged = "UNLOGGED"
-		}
-		// The statements of one Exec are one transaction.
-		if err := c.Exec(ctx, fmt.Sprintf(s.sql.create, unlogged, version, rand.Text())).Close(); err != nil {
-			return fmt.Errorf("make the tables: %w", lacks(err, fmt.Sprintf("CREATE SCHEMA %[1]s AUTHORIZATION %[1]s; or start weir once as a user who may make the tables, and: %[2]s", user, grant(s.config.prefix, user))))
+	var got []byte
+	if len(exists.Rows) > 0 && !dropped {
+		if got, err = s.meta(ctx, c, "version"); err != nil {
+			return lacks(err, grant(s.config.prefix, s.config.conn.User))
 		}
 	}
-	got, err := s.meta(ctx, c, "version")
-	if err == nil && string(got) != version {
-		err = fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
+	if got == nil { // there are no tables, or they were emptied
+		if err := s.makeTables(ctx, c); err != nil {
+			return err
+		}
+		if got, err = s.meta(ctx, c, "version"); err != nil {
+			return lacks(err, grant(s.config.prefix, s.config.conn.User))
+		}
 	}
-	if err != nil {
-		return lacks(err, grant(s.config.prefix, user))
+	if string(got) != version {
+		return fmt.Errorf("%w: they have version %q, and this one needs %q", errVersion, got, version)
 	}
 	members, err := s.meta(ctx, c, "members")
 	if err == nil {
 		s.members.Store(&members)
-		s.dropped.Store(false)
+		if dropped { // otherwise it may be the note of another lane
+			s.dropped.Store(false)
+		}
 	}
 	return err
+}
+
+// makeTables makes the tables, and the rows of the first one, that are not there.
+func (s *Store) makeTables(ctx context.Context, c *pgconn.PgConn) error {
+	unlogged := ""
+	if s.config.durability == durabilityUnlogged {
+		unlogged = "UNLOGGED"
+	}
+	// The statements of one Exec are one transaction.
+	if err := c.Exec(ctx, fmt.Sprintf(s.sql.create, unlogged, version, rand.Text())).Close(); err != nil {
+		return fmt.Errorf("make the tables: %w", lacks(err, fmt.Sprintf("CREATE SCHEMA %[1]s AUTHORIZATION %[1]s; or start weir once as a user who may make the tables, and: %[2]s", s.config.conn.User, grant(s.config.prefix, s.config.conn.User))))
+	}
+	return nil
 }
 
 // meta returns a value that is stored for all stores with the prefix.

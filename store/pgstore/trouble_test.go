@@ -177,6 +177,34 @@ func TestDroppedTables(t *testing.T) {
 	}
 }
 
+// Tables that go together with all connections, or that are emptied, are made again, by a store that runs and by
+// one that starts.
+func TestLostTables(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := at(t, n)
+	for _, change := range []string{
+		"DROP TABLE weir_counters, weir_meta, weir_log, weir_kept", "DROP TABLE weir_counters", "TRUNCATE weir_counters, weir_meta, weir_log, weir_kept",
+	} {
+		if _, err := take(t, s, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		n.Must(change + "; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'weir'")
+		pgtest.Eventually(t, "the store counts again after "+change, func() bool {
+			r, err := take(t, s, "ann")
+			return err == nil && r.Used <= 2
+		})
+		n.Must(change)
+		started := at(t, n)
+		if _, err := take(t, started, "bob"); err != nil {
+			t.Errorf("a store that starts after %s: %v", change, err)
+		}
+		if err := started.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A user who may make no tables is refused.
 func TestRights(t *testing.T) {
 	t.Parallel()

@@ -10,14 +10,17 @@ import (
 // Set makes hits the ones that count, whatever was there, and none of them is a strike. Where holds
 // are alive, or the key is banned, it changes nothing.
 func setsHits(s *stage) {
-	for name, op := range map[string]store.Op{
+	limited := map[string]store.Op{
 		"sliding": hit("sliding", hourly(5), "k"),
 		"groups":  hit("groups", window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Hour)}), "k"),
 		"fixed":   hit("fixed", window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Hour)}), "k"),
+		"cells":   hit("cells", window.MustCompile(window.Limit{Quota: 5, Window: window.Cells(time.Hour, 4)}), "k"),
+		"aligned": hit("aligned", window.MustCompile(window.Limit{Quota: 5, Window: window.Aligned(time.Hour)}), "k"),
 		"bucket":  hit("bucket", window.MustCompile(window.Limit{Quota: 5, Window: window.Bucket(time.Hour, 5)}), "k"),
 		"ever":    hit("ever", window.MustCompile(window.Limit{Quota: 5, Window: window.Ever()}), "k"),
 		"bans":    hit("bans", banning(5), "k"),
-	} {
+	}
+	for name, op := range limited {
 		if r := s.one(store.Set, times(3, op)); r.Before != 0 || r.Used != 3 {
 			s.Errorf("%s, a new key: got %+v, want 3 used", name, r)
 		}
@@ -34,6 +37,25 @@ func setsHits(s *stage) {
 		}
 		if r := s.one(store.Check, op); r.Allowed || r.Banned {
 			s.Errorf("%s: got %+v, want a denial", name, r)
+		}
+	}
+	for _, step := range []struct {
+		at   time.Duration
+		verb store.Verb
+		n    int64
+		used int64
+	}{
+		{time.Hour, store.Take, 5, 5}, {90 * time.Minute, store.Set, 1, 1},
+		{145 * time.Minute, store.Check, 1, 1}, // what was there before leaves nothing behind
+		{3 * time.Hour, store.Check, 1, 0},
+	} {
+		s.at(step.at)
+		for _, name := range []string{"sliding", "groups", "cells", "fixed"} {
+			op := times(step.n, limited[name])
+			op.Key = []byte("later")
+			if r := s.one(step.verb, op); r.Used != step.used {
+				s.Errorf("%s, %v after %v: got %+v, want %d used", name, step.verb, step.at, r, step.used)
+			}
 		}
 	}
 	hold := hit("hold", holding(5), "k")

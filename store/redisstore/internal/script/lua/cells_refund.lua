@@ -1,6 +1,6 @@
 kinds[2].sub = function(o, n)
   if n >= o.sum then
-    o.sum = 0
+    o.sum, o.cur, o.n, o.width = 0, 0, 0, o.want -- which a set adds to
     return
   end
   o.sum = o.sum - n
