@@ -188,10 +188,7 @@ func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
 
 // AdoptSecret implements [hook.Adopter]. The secret is written with the next flush, and valid until it is replaced.
 func (s *Store) AdoptSecret(secret [16]byte) {
-	if all := s.memory.Journal().AllSecrets(); all.List[1] != secret || all.Until == 0 {
-		all.List[1], all.Until = secret, window.At(time.Now().AddDate(100, 0, 0))
-		s.memory.Journal().UseSecrets(all)
-	}
+	s.memory.Journal().AdoptSecret(secret, window.At(time.Now().AddDate(100, 0, 0)))
 }
 
 // errLoading is the answer to all calls until the counters are loaded.

@@ -57,6 +57,9 @@ type Journal interface {
 	AllSecrets() seal.Secrets
 	UseSecrets(seal.Secrets)
 
+	// AdoptSecret makes secret the second one, which is valid until an instant, unless it is already.
+	AdoptSecret(secret seal.Secret, until window.Instant)
+
 	// Changes returns a reader of the keys that have changed. A store has only one. A
 	// pass ends when Next reports false: all keys that had changed when the pass began were
 	// visited. The next call of Next begins another pass. A key is visited once after each

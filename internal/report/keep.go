@@ -143,7 +143,7 @@ func (e *entry) all(now window.Instant) int64 {
 	return n
 }
 
-// dropBlobs drops the blobs of batch, which is about to be sent. It returns the entries that have none
+// dropBlobs drops the blobs of batch, which is about to be sent. It returns the entries that certainly have none
 // any more, and the others, which must not be sent. A side store that cannot write delays only the reports of what
 // it has saved before.
 func (r *Reporter) dropBlobs(batch []*entry) (send, keep []*entry) {
@@ -154,7 +154,7 @@ func (r *Reporter) dropBlobs(batch []*entry) (send, keep []*entry) {
 	r.mu.Lock()
 	for _, e := range batch {
 		e.gone = true
-		if b.touch(e); e.name == "" {
+		if b.touch(e); e.name == "" && !e.unsure {
 			send = append(send, e)
 		} else {
 			keep = append(keep, e)
@@ -166,10 +166,16 @@ func (r *Reporter) dropBlobs(batch []*entry) (send, keep []*entry) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if b.side.Flush(ctx) == nil {
-		return batch, nil
+	err := b.side.Flush(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range keep {
+		e.unsure = err != nil
 	}
-	return send, keep
+	if err != nil {
+		return send, keep
+	}
+	return batch, nil
 }
 
 // Wait returns when what is pending is saved as durably as the counters of the side store, if

@@ -22,6 +22,8 @@ type sideStore struct {
 	blobs   map[string][]byte
 	changed func(func(string, []byte))
 	full    bool // it cannot write
+	failing bool // it asks for what has changed, and cannot write that
+	unsaved map[string][]byte
 }
 
 func (p *sideStore) Loaded() <-chan struct{} {
@@ -48,20 +50,25 @@ func (p *sideStore) write() {
 	if p.full {
 		return
 	}
-	p.changed(func(name string, data []byte) {
-		if len(data) == 0 {
-			delete(p.blobs, name)
-			return
-		}
-		p.blobs[name] = bytes.Clone(data)
-	})
+	if p.unsaved == nil {
+		p.unsaved = make(map[string][]byte)
+	}
+	p.changed(func(name string, data []byte) { p.unsaved[name] = bytes.Clone(data) })
+	if p.failing {
+		return
+	}
+	maps.Copy(p.blobs, p.unsaved)
+	maps.DeleteFunc(p.blobs, func(_ string, data []byte) bool { return len(data) == 0 })
+	clear(p.unsaved)
 }
 
 func (p *sideStore) Flush(context.Context) error {
 	if p.full {
 		return errors.New("full")
 	}
-	p.write()
+	if p.write(); p.failing {
+		return errors.New("failing")
+	}
 	return nil
 }
 func (p *sideStore) Waits() bool { return false }
@@ -168,6 +175,64 @@ func TestReportsWithoutADisk(t *testing.T) {
 		if len(side.blobs) > 0 {
 			t.Errorf("got %d blobs that are left, want none", len(side.blobs))
 		}
+	})
+}
+
+// An entry whose blob could not be dropped is not sent, although the side store was told to drop it: the
+// next process could send it again.
+func TestReportsNothingThatIsStillSaved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		f.gone("circuit-open")
+		side := &sideStore{blobs: map[string][]byte{}}
+		r := report.New(f, side)
+		defer r.Close()
+		synctest.Wait() // it has found no blobs
+		r.Add(of(hourly, "saved", ""), hourly, 2)
+		side.write()
+		side.failing = true
+		f.back()
+		time.Sleep(5 * time.Second)
+		wantStats(t, r, report.Stats{Pending: 1})
+		side.failing = false
+		time.Sleep(2 * time.Second)
+		wantStats(t, r, report.Stats{Recorded: 2})
+		if len(side.blobs) > 0 {
+			t.Errorf("got %d blobs that are left, want none", len(side.blobs))
+		}
+	})
+}
+
+// Hits that were saved while older hits of their key were in flight are not sent with these before their blob
+// is dropped.
+func TestReportsNothingThatIsSavedWithNewerHits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		f.gone("circuit-open")
+		side := &sideStore{blobs: map[string][]byte{}}
+		r := report.New(f, side)
+		defer r.Close()
+		synctest.Wait() // it has found no blobs
+		r.Add(of(hourly, "ann", ""), hourly, 2)
+		f.refuse.Store(true)
+		first := true
+		f.under = func() {
+			if first {
+				first = false
+				r.Add(of(hourly, "ann", ""), hourly, 3)
+				side.write()
+				return
+			}
+			f.refuse.Store(false)
+			if len(side.blobs) > 0 {
+				t.Errorf("got %d blobs while their hits are sent, want none", len(side.blobs))
+			}
+		}
+		f.back()
+		time.Sleep(5 * time.Second)
+		wantStats(t, r, report.Stats{Recorded: 5})
 	})
 }
 

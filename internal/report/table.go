@@ -38,7 +38,8 @@ type entry struct {
 	state window.State // of limit, with these hits and their dates
 	holds []held       // what is not final yet
 
-	name    string // of the blob of e; empty: there is none
+	name    string // of the blob of e; empty: there is none, or it was dropped
+	unsure  bool   // a blob with hits of e was dropped, and that may not be written yet
 	touched bool   // e is in the saver's list of changes
 	gone    bool   // the blob of e is to be dropped
 }
@@ -204,6 +205,7 @@ func (t *table) back(e *entry, now window.Instant) {
 func (t *table) join(e *entry, now window.Instant) {
 	if newer := t.entries[e.id]; newer != nil {
 		n, holds := newer.amount(now), newer.holds
+		e.unsure = e.unsure || newer.unsure || newer.name != ""
 		t.drop(newer)
 		e.limit = newer.limit
 		if e.holds = append(e.holds, holds...); n > 0 {

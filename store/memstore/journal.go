@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/store/memstore/internal/keyed"
 	"github.com/weirhq/weir/store/memstore/internal/table"
+	"github.com/weirhq/weir/window"
 )
 
 // A journal tracks which keys change, for a program that writes them to a disk: it asks [Store.Journal] for what has changed, and at times for all
@@ -59,6 +60,19 @@ func (s journaled) AllSecrets() seal.Secrets { return *s.secrets.Load() }
 
 // UseSecrets implements [journal.Journal].
 func (s journaled) UseSecrets(all seal.Secrets) { s.secrets.Store(&all) }
+
+// AdoptSecret implements [journal.Journal].
+func (s journaled) AdoptSecret(secret seal.Secret, until window.Instant) {
+	for {
+		old := s.secrets.Load()
+		if old.List[1] == secret && old.Until != 0 {
+			return
+		}
+		if s.secrets.CompareAndSwap(old, &seal.Secrets{List: [2]seal.Secret{old.List[0], secret}, Until: until}) {
+			return
+		}
+	}
+}
 
 // part returns ks for callers.
 func (ks *keyspace) part() journal.Part {

@@ -3,6 +3,7 @@ package memstore_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -211,5 +212,31 @@ func TestOverflowWhileReading(t *testing.T) {
 	takeAll()
 	if !s.Journal().Overflowed() {
 		t.Error("got no overflow, want one")
+	}
+}
+
+// A secret that is adopted while another one is rotated does not undo that.
+func TestSecretsOfTwoCallers(t *testing.T) {
+	t.Parallel()
+	s := memstore.New(memstore.WithJournal(journal.Secret{}))
+	defer s.Close()
+	var end atomic.Bool
+	var adopting sync.WaitGroup
+	defer adopting.Wait()
+	defer end.Store(true)
+	adopting.Go(func() {
+		for n := byte(0); !end.Load(); n++ {
+			s.Journal().AdoptSecret([16]byte{n}, window.At(time.Now().Add(time.Hour)))
+		}
+	})
+	for range 20_000 {
+		if err := s.RotateSecret(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		rotated := s.Secrets(false)[0]
+		runtime.Gosched()
+		if s.Secrets(false)[0] != rotated {
+			t.Fatal("a secret of before is used again")
+		}
 	}
 }

@@ -24,7 +24,7 @@ const newcomerGrace = time.Second
 // grace come last. If none waits, the new one is refused.
 type connLimiter struct {
 	net.Listener
-	most   int
+	most   int           // 0: no limit
 	polite bool          // refuse with an answer in HTTP
 	shed   func()        // is called for each connection that is refused or closed
 	grace  time.Duration // set before the first connection
@@ -44,7 +44,7 @@ type connLimiter struct {
 	incoming incoming // its mu is locked before mu
 }
 
-// newConnLimiter returns a listener that has at most most connections of l at a time.
+// newConnLimiter returns a listener that has at most most connections of l at a time, or any number if most is 0.
 func newConnLimiter(l net.Listener, most int, polite bool, shed func()) *connLimiter {
 	return &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, mostWaits: mostWaiting}
 }
@@ -76,7 +76,7 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	c.mu.Lock()
 	c.addLocked(g, address)
 	var oldest *limitedConn
-	if len(c.open) > c.most {
+	if c.most > 0 && len(c.open) > c.most {
 		spared := g.since.Load() - int64(c.grace) // those accepted since
 		for other := range c.open {
 			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, spared)) {
@@ -169,10 +169,9 @@ type limitedConn struct {
 
 	waits int // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
 
-	// Bytes that have arrived and belong to no request, and those that are in the total of all
-	// connections. ended says that none are counted any more; it is guarded by the mu of incoming.
-	arrived, counted atomic.Int64
-	ended            bool
+	arrived atomic.Int64 // bytes that belong to no request
+	counted int64        // those that are in the total of all connections; guarded by the mu of incoming
+	ended   bool         // none are counted any more; guarded by the mu of incoming
 }
 
 // Close implements [net.Conn].
@@ -355,8 +354,10 @@ func (t *turn) WriteHeader(status int) {
 // Unwrap is for [http.ResponseController].
 func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// answers notes that the answer begins, or that there is none.
+// answers notes that the answer begins or goes on, or that there is none. In a long answer with HTTP/2 the
+// client acknowledges what it has read, by frames that belong to no other request.
 func (t *turn) answers() {
+	t.conn.settle()
 	if t.stage == turnWorks {
 		t.conn.work(-1)
 		t.wait(1)

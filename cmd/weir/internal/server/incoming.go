@@ -27,53 +27,52 @@ func (g *limitedConn) Read(p []byte) (int, error) {
 
 // arrive counts n bytes that have arrived.
 func (g *limitedConn) arrive(n int64) {
-	n = g.arrived.Add(n)
-	if n <= smallHead {
+	if g.arrived.Add(n) <= smallHead {
 		return
 	}
 	in := &g.limiter.incoming
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if g.ended {
-		return
+	if n = g.arrived.Load(); n <= smallHead || g.ended {
+		return // settled or closed meanwhile
 	}
-	in.total += n - g.counted.Swap(n)
-	if in.total > in.most {
-		g.limiter.closeMostIncoming()
+	in.total += n - g.counted
+	if g.counted = n; in.total > in.most {
+		g.limiter.closeMostIncoming(g)
 	}
 }
 
 // settle notes that what has arrived belongs to requests.
 func (g *limitedConn) settle() {
-	g.arrived.Store(0)
-	if g.counted.Load() == 0 {
+	if g.arrived.Swap(0) <= smallHead {
 		return
 	}
 	in := &g.limiter.incoming
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.total -= g.counted.Swap(0)
+	in.total -= g.counted
+	g.counted = 0
 }
 
 // endIncoming counts nothing more of g, which is closed. It needs the mu of [incoming].
 func (g *limitedConn) endIncoming() {
 	g.ended = true
-	g.limiter.incoming.total -= g.counted.Swap(0)
+	g.limiter.incoming.total -= g.counted
+	g.counted = 0
 }
 
-// closeMostIncoming closes the connection with most bytes. It needs the mu of [incoming].
-func (c *connLimiter) closeMostIncoming() {
-	var most *limitedConn
+// closeMostIncoming closes the connection with most bytes: reader, which may have been removed from those that are
+// open, or another one. It needs the mu of [incoming].
+func (c *connLimiter) closeMostIncoming(reader *limitedConn) {
+	most := reader
 	c.mu.Lock()
 	for g := range c.open {
-		if most == nil || g.counted.Load() > most.counted.Load() {
+		if g.counted > most.counted {
 			most = g
 		}
 	}
 	c.mu.Unlock()
-	if most != nil {
-		most.endIncoming()
-		c.shed()
-		_ = most.Conn.Close() // its server notices
-	}
+	most.endIncoming()
+	c.shed()
+	_ = most.Conn.Close() // its server notices
 }

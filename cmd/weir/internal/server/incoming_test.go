@@ -77,3 +77,30 @@ func TestIncompleteRequests(t *testing.T) {
 		answered(c)
 	}
 }
+
+// What a client with HTTP/2 sends while it reads a long answer belongs to that request.
+func TestLongAnswers(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const chunks, size = 1500, 32 << 10
+	s := server.ServeLimited(l, 20, 0, func() { t.Error("got a connection closed") }, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range chunks {
+			_, _ = w.Write(make([]byte, size))
+		}
+	}))
+	defer s.Close()
+	via := &http.Transport{Protocols: new(http.Protocols)}
+	via.Protocols.SetUnencryptedHTTP2(true)
+	defer via.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: via}).Get("http://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if n, err := io.Copy(io.Discard, resp.Body); n != chunks*size {
+		t.Errorf("got %d bytes and error %v, want %d", n, err, chunks*size)
+	}
+}

@@ -18,8 +18,8 @@ const (
 	// millisecond, and half a millisecond when each has its own slot.
 	maxBatch = 64
 
-	// few calls are sent by themselves, because each of them costs less than a batch of
-	// as many.
+	// While fewer than few calls are in flight, calls leave at once, because each of them costs less than a
+	// batch of as many.
 	few = 4
 
 	// flushEvery is about how long a call waits for others at most. Where round trips
@@ -35,8 +35,8 @@ const (
 // are queued. They leave when they are as many as are in flight: so there are about two flushes, and
 // the server decides one while this process reads and writes the other. When a flush returns, fewer
 // are in flight. So a caller waits for others only while calls are in flight, and batches grow with
-// the load. Where round trips are long, they leave instead as soon as there are fewer flushes
-// than return in flushEvery.
+// the load. Where round trips are long, they leave instead as long as fewer flushes are in flight
+// than one for each flushEvery of a round trip.
 //
 // Each caller has its own deadline, and stops waiting then, whatever happens to its
 // flush: the deadline in the call keeps it from counting later. A flush itself waits for

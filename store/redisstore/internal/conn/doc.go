@@ -67,7 +67,7 @@
 //	 4 callers   sent by themselves
 //	 4, 8, 16, 32  leave as flushes, each when as many calls are queued as are in flight
 //	from then on the calls of those who have an answer are queued, and leave when they are as
-//	             many as those still in flight, or when fewer than 4 are
+//	             many as those still in flight, or when fewer than 4 are in flight
 //
 // A flush has up to 64 calls, so more than 128 callers leave some in the queue. Where the server
 // is far away, calls leave as long as there are fewer flushes than one for each half a millisecond
