@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,10 +21,11 @@ import (
 
 // sideStore is a side store in memory, which writes when a test asks it to.
 type sideStore struct {
-	blobs   map[string][]byte
+	blobs   map[string][]byte // guarded by mu, as unsaved
 	changed func(func(string, []byte))
-	full    bool // it cannot write
-	failing bool // it asks for what has changed, and cannot write that
+	full    atomic.Bool // it cannot write
+	failing atomic.Bool // it asks for what has changed, and cannot write that
+	mu      sync.Mutex
 	unsaved map[string][]byte
 }
 
@@ -47,14 +50,16 @@ func (p *sideStore) Follow(changed func(func(string, []byte))) (end func()) {
 }
 
 func (p *sideStore) write() {
-	if p.full {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.full.Load() {
 		return
 	}
 	if p.unsaved == nil {
 		p.unsaved = make(map[string][]byte)
 	}
 	p.changed(func(name string, data []byte) { p.unsaved[name] = bytes.Clone(data) })
-	if p.failing {
+	if p.failing.Load() {
 		return
 	}
 	maps.Copy(p.blobs, p.unsaved)
@@ -63,15 +68,22 @@ func (p *sideStore) write() {
 }
 
 func (p *sideStore) Flush(context.Context) error {
-	if p.full {
+	if p.full.Load() {
 		return errors.New("full")
 	}
-	if p.write(); p.failing {
+	if p.write(); p.failing.Load() {
 		return errors.New("failing")
 	}
 	return nil
 }
 func (p *sideStore) Waits() bool { return false }
+
+// left returns the number of blobs.
+func (p *sideStore) left() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.blobs)
+}
 
 // pendingBlobs returns blobs of entries of several kinds.
 func pendingBlobs() [][]byte {
@@ -159,12 +171,12 @@ func TestReportsWithoutADisk(t *testing.T) {
 		synctest.Wait() // it has found no blobs
 		r.Add(of(hourly, "saved", ""), hourly, 2)
 		side.write()
-		side.full = true
+		side.full.Store(true)
 		r.Add(of(hourly, "ann", ""), hourly, 3)
 		f.back()
 		time.Sleep(5 * time.Second)
 		wantStats(t, r, report.Stats{Pending: 1, Recorded: 3})
-		side.full = false
+		side.full.Store(false)
 		time.Sleep(2 * time.Second)
 		wantStats(t, r, report.Stats{Recorded: 5})
 		for key, want := range map[string]int64{"saved": 2, "ann": 3} {
@@ -172,8 +184,8 @@ func TestReportsWithoutADisk(t *testing.T) {
 				t.Errorf("%s: got %d used, want %d", key, got, want)
 			}
 		}
-		if len(side.blobs) > 0 {
-			t.Errorf("got %d blobs that are left, want none", len(side.blobs))
+		if side.left() > 0 {
+			t.Errorf("got %d blobs that are left, want none", side.left())
 		}
 	})
 }
@@ -191,15 +203,15 @@ func TestReportsNothingThatIsStillSaved(t *testing.T) {
 		synctest.Wait() // it has found no blobs
 		r.Add(of(hourly, "saved", ""), hourly, 2)
 		side.write()
-		side.failing = true
+		side.failing.Store(true)
 		f.back()
 		time.Sleep(5 * time.Second)
 		wantStats(t, r, report.Stats{Pending: 1})
-		side.failing = false
+		side.failing.Store(false)
 		time.Sleep(2 * time.Second)
 		wantStats(t, r, report.Stats{Recorded: 2})
-		if len(side.blobs) > 0 {
-			t.Errorf("got %d blobs that are left, want none", len(side.blobs))
+		if side.left() > 0 {
+			t.Errorf("got %d blobs that are left, want none", side.left())
 		}
 	})
 }
@@ -226,8 +238,8 @@ func TestReportsNothingThatIsSavedWithNewerHits(t *testing.T) {
 				return
 			}
 			f.refuse.Store(false)
-			if len(side.blobs) > 0 {
-				t.Errorf("got %d blobs while their hits are sent, want none", len(side.blobs))
+			if side.left() > 0 {
+				t.Errorf("got %d blobs while their hits are sent, want none", side.left())
 			}
 		}
 		f.back()
