@@ -40,12 +40,8 @@ type lane struct {
 	conn  *pgconn.PgConn
 	wake  chan struct{} // gets one from the queue when the lane has to look at it
 
-	claimed bool // guarded by the queue's mu; a caller uses the fields below and the connection
-	wanted  bool // guarded by the queue's mu; the lane waits for the caller
-
 	missing bool  // rows of the last transaction were missing
 	made    int64 // rows that it made
-	begun   bool  // it has to be ended, and has nothing to commit
 	moved   bool  // it needs another connection: a table is missing, or another server may accept writes by now
 
 	batch []*request // of the transaction
@@ -147,7 +143,7 @@ func (l *lane) close() {
 // serve decides what is queued until the connection is lost or the store is closed. While the
 // circuit breaker is open it asks the server until that answers in time.
 func (l *lane) serve() {
-	l.begun, l.moved = false, false
+	l.moved = false
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	sweep := time.NewTimer(sweepEvery)
@@ -164,76 +160,32 @@ func (l *lane) serve() {
 		}
 		select {
 		case <-soon:
-			l.own()
+			l.s.queue.leave(l)
 			l.probe()
 			pause = remote.BreakFor
 		case do := <-l.s.tasks:
-			l.own()
+			l.s.queue.leave(l)
 			l.task(do)
 		case <-l.s.life.Done():
 			l.s.queue.leave(l)
 			return
 		case <-tick.C:
-			l.own()
+			l.s.queue.leave(l)
 			l.probe()
 		case <-sweep.C:
-			l.own()
+			l.s.queue.leave(l)
 			sweep.Reset(l.sweep())
 		case <-l.wake:
-			if l.end(); l.unfit() {
-				break
-			}
 			if l.batch = l.s.queue.take(l.batch[:0], maxBatch); len(l.batch) > 0 {
-				began := remote.Elapsed()
-				if l.flush(time.Now().Add(stuckAfter)); remote.Elapsed()-began < l.s.config.Timeout {
-					l.s.queue.inTime()
-				}
-				l.end()
+				l.flush()
+				clear(l.batch)
 				pause = 0
 			}
 		}
-		if l.unfit() {
+		if l.moved || l.conn.IsClosed() {
 			return
 		}
 	}
-}
-
-// unfit reports whether the lane needs another connection.
-func (l *lane) unfit() bool { return l.moved || l.conn.IsClosed() }
-
-// own makes the lane stop to wait for requests, and waits for a caller that uses its connection.
-func (l *lane) own() {
-	l.s.queue.leave(l)
-	l.end()
-}
-
-// end ends a transaction that has nothing to commit.
-func (l *lane) end() {
-	if !l.begun || l.conn.IsClosed() {
-		return
-	}
-	l.begun = false
-	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
-	defer cancel()
-	if l.conn.TxStatus() == 'E' {
-		_ = l.rollback(ctx) // or the connection is closed
-	} else if err := l.finish(ctx, l.s.sql.commit, nil); lostStatement(err) {
-		l.s.unprepared.Store(true)
-		_ = l.rollback(ctx)
-	}
-}
-
-// alone decides a request on the goroutine of its caller, which has claimed the lane: a lone caller gets its
-// answer 1.3 times as fast as from the lane's goroutine. The connection is lost if the caller's time is over before.
-// That the caller's context is cancelled does not end the transaction.
-func (l *lane) alone(ctx context.Context, r *request) {
-	end := time.Now().Add(stuckAfter)
-	if earlier, ok := ctx.Deadline(); ok && earlier.Before(end) {
-		end = earlier
-	}
-	l.batch = append(l.batch[:0], r)
-	l.flush(end)
-	l.s.queue.release(l, !time.Now().Before(end))
 }
 
 // probe asks the server for an answer, which closes the circuit breaker if it comes in time.
@@ -248,12 +200,10 @@ func (l *lane) probe() {
 	l.s.server.Report(nil)
 }
 
-// flush decides the batch in one transaction, until end. A transaction that has changed nothing or failed is
-// still begun afterwards: the callers have their answers.
-func (l *lane) flush(end time.Time) {
-	ctx, cancel := context.WithDeadline(l.s.life, end)
+// flush decides the batch in one transaction.
+func (l *lane) flush() {
+	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()
-	defer func() { clear(l.batch) }()
 	err := l.lock(ctx)
 	if lostStatement(err) {
 		l.s.unprepared.Store(true)
@@ -265,9 +215,9 @@ func (l *lane) flush(end time.Time) {
 	case err == nil:
 		l.decide()
 		if !l.rows.changed() {
-			l.begun = l.conn.TxStatus() != 'I'
 			l.deliver(nil)
-			return
+			err = l.finish(ctx, l.s.sql.commit, nil)
+			break
 		}
 		if err = l.finish(ctx, l.s.sql.commit, l.rows.writes(&l.args)); err == nil {
 			l.deliver(nil)
@@ -284,10 +234,13 @@ func (l *lane) flush(end time.Time) {
 	default:
 		l.deliver(outage(err, true))
 	}
+	if err == nil {
+		return
+	}
 	if lostStatement(err) {
 		l.s.unprepared.Store(true)
 	}
-	l.begun = l.conn.TxStatus() != 'I'
+	_ = l.rollback(ctx)
 	l.moved = reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil
 }
 
@@ -379,6 +332,9 @@ func (l *lane) read(ctx context.Context, b *pgconn.Batch) (found int, err error)
 
 // finish writes rows, if there are some, and ends the transaction.
 func (l *lane) finish(ctx context.Context, end statement, writes [][]byte) error {
+	if l.rows.reads {
+		return nil
+	}
 	var b pgconn.Batch
 	if writes != nil {
 		l.add(&b, l.s.sql.write, writes...)

@@ -168,7 +168,6 @@ type queue struct {
 	mu       sync.Mutex
 	requests []*request // guarded by mu; in order
 	idle     []*lane    // guarded by mu; the one that was used last is the last
-	late     bool       // guarded by mu; no lane can be claimed
 }
 
 // add queues r.
@@ -196,40 +195,6 @@ func (q *queue) wake() {
 	}
 }
 
-// claim returns an idle lane for a caller that uses its connection itself, or nil when requests wait, or
-// no lane is idle, or calls were late.
-func (q *queue) claim() *lane {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := len(q.idle) - 1
-	if n < 0 || len(q.requests) > 0 || q.late {
-		return nil
-	}
-	l := q.idle[n]
-	l.claimed = true
-	q.idle = q.idle[:n]
-	return l
-}
-
-// release ends a claim. The lane continues if it has something to do.
-func (q *queue) release(l *lane, late bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	l.claimed = false
-	q.late = q.late || late
-	q.idle = append(q.idle, l)
-	if len(q.requests) > 0 || l.wanted || l.begun || l.unfit() {
-		q.wake()
-	}
-}
-
-// inTime allows claims again, after a transaction that was not late.
-func (q *queue) inTime() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.late = false
-}
-
 // wakeAll makes all idle lanes look at the queue, and at the state of the server.
 func (q *queue) wakeAll() {
 	q.mu.Lock()
@@ -249,8 +214,7 @@ func (q *queue) rest(l *lane) {
 	}
 }
 
-// leave ends the rest of l, which has something else to do. If l was woken, another lane is. If a caller has claimed it,
-// leave waits for the end of its transaction.
+// leave ends the rest of l, which has something else to do. If l was woken, another lane is.
 func (q *queue) leave(l *lane) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -258,15 +222,7 @@ func (q *queue) leave(l *lane) {
 		q.idle = slices.Delete(q.idle, i, i+1)
 		return
 	}
-	if l.claimed {
-		l.wanted = true
-		q.mu.Unlock()
-		<-l.wake
-		q.mu.Lock()
-		l.wanted = false
-	} else {
-		<-l.wake
-	}
+	<-l.wake
 	if len(q.requests) > 0 {
 		q.wake()
 	}
@@ -329,15 +285,6 @@ func (s *Store) count(err error) error {
 	return err
 }
 
-// claim returns a lane for the caller's own use, or nil. A caller that is late takes the connection with it, so one
-// with much less time than the store gives its calls waits for a lane instead.
-func (s *Store) claim(ctx context.Context) *lane {
-	if end, ok := ctx.Deadline(); ok && time.Until(end) < s.config.Timeout/2 {
-		return nil
-	}
-	return s.queue.claim()
-}
-
 // decide has a lane decide r, and waits for it. The error concerns all of its calls.
 func (s *Store) decide(ctx context.Context, r *request) error {
 	began, err := remote.Elapsed(), s.unavailable()
@@ -350,11 +297,7 @@ func (s *Store) decide(ctx context.Context, r *request) error {
 	if err != nil {
 		return s.count(outage(err, true))
 	}
-	if l := s.claim(ctx); l != nil {
-		l.alone(ctx, r)
-	} else {
-		s.queue.add(r)
-	}
+	s.queue.add(r)
 	if s.closed.Load() { // since the lanes have ended
 		s.drain(store.ErrClosed)
 	}
