@@ -4,9 +4,9 @@
 //	go run . [-quick] [-only hot,million] [-rounds 3] [-images DIR] [-results FILE -page FILE]
 //
 // The sections are, in this order: hot, million, cores, collector, accuracy, engine, interfaces, envoy, stopped, grpc,
-// resp, redis, batched, unbatched, cold, growth, expiry, rolling, matching, windows, replay. A full run takes about
+// resp, redis, batched, unbatched, postgres, cold, growth, expiry, rolling, matching, windows, replay. A full run takes about
 // twenty minutes on two idle cores. -quick takes seconds and only checks that everything works; its numbers are
-// meaningless. The section postgres is measured by -only postgres, and not part of the page.
+// meaningless.
 //
 // The program starts weir, redis-server, redis-benchmark, wrk and PostgreSQL. It runs in its folder.
 package main
@@ -48,13 +48,11 @@ func sections() []section {
 	return []section{
 		{"hot", hot}, {"million", million}, {"cores", cores}, {"collector", collector}, {"accuracy", accuracy}, {"engine", engine},
 		{"interfaces", interfaces}, {"envoy", envoy}, {"stopped", stopped}, {"grpc", grpcTakes}, {"resp", resp},
-		{"redis", overRedis}, {"batched", batched}, {"unbatched", unbatched}, {"cold", cold}, {"growth", growth}, {"expiry", expiry},
-		{"rolling", rolling}, {"matching", matching}, {"windows", windows}, {"replay", replay},
+		{"redis", overRedis}, {"batched", batched}, {"unbatched", unbatched}, {"postgres", overPostgres},
+		{"cold", cold}, {"growth", growth}, {"expiry", expiry}, {"rolling", rolling}, {"matching", matching}, {"windows", windows},
+		{"replay", replay},
 	}
 }
-
-// further returns the sections that are not part of the page.
-func further() []section { return []section{{"postgres", overPostgres}} }
 
 // settings determine how much is measured, and gather what was found.
 type settings struct {
@@ -216,7 +214,7 @@ func choose(only string) (chosen []section, err error) {
 		return sections(), nil
 	}
 	var names []string
-	all := append(sections(), further()...)
+	all := sections()
 	for _, s := range all {
 		names = append(names, s.name)
 	}

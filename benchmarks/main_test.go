@@ -57,7 +57,7 @@ func TestOnly(t *testing.T) { // not parallel: it measures the heap of the proce
 	}
 }
 
-// The section that is not part of the page has rows, and no deadlocks.
+// The section of PostgreSQL has rows, and no deadlocks.
 func TestPostgres(t *testing.T) { // not parallel: it measures times
 	pgtest.Server(t) // skips if there is none
 	var out strings.Builder

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/pgtest"
 )
 
 const (
@@ -28,6 +30,7 @@ func TestPage(t *testing.T) { // not parallel: it measures the heap of the proce
 			t.Skip(program + " is missing, and the page has its rows")
 		}
 	}
+	pgtest.Server(t) // skips if there is none
 	folder := t.TempDir()
 	page, results := filepath.Join(folder, "benchmarks.md"), filepath.Join(folder, "RESULTS.md")
 	if err := run([]string{"-quick", "-images", filepath.Join(folder, "images"), "-page", page, "-results", results}, io.Discard, io.Discard); err != nil {
