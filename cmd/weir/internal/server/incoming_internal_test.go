@@ -55,7 +55,7 @@ func TestIncompleteRequestsOfAnyNumberOfConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { _ = c.Close() })
 		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nX: "+strings.Repeat("x", 30<<10)); err != nil {
 			t.Fatal(err)
 		}
