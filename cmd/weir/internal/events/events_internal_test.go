@@ -466,9 +466,12 @@ func TestForeignSettles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		two.Watch("default").Ended(store.Settle, d.Receipt.Take.ID)
-		for n := range endedKeep + 1000 {
-			two.Watch("default").Ended(store.Settle, [12]byte(fmt.Appendf(nil, "foreign%05d", n)))
+		time.Sleep(50 * time.Second)
+		foreign := two.Watch("default")
+		for n := range 60_000 { // more than a queue and the register have entries
+			if foreign.Ended(store.Settle, [12]byte(fmt.Appendf(nil, "foreign%05d", n))); n == 40_000 {
+				foreign.Ended(store.Settle, d.Receipt.Take.ID)
+			}
 		}
 		time.Sleep(2 * time.Minute)
 		one.holds.expire(ctx, time.Now())
