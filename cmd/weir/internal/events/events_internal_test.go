@@ -413,6 +413,25 @@ func TestLeader(t *testing.T) {
 	})
 }
 
+// A denial that is answered again, later and at another instance, is no further event.
+func TestReplayedDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{})
+		e := engine(t, h, limit(1, window.Calendar(window.Day, nil)))
+		r := weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 2, IdempotencyKey: "1"}
+		for i := range 2 {
+			if d, err := e.Take(t.Context(), r); err != nil || d.Allowed || d.Replayed != (i > 0) {
+				t.Fatalf("got %+v, error %v", d, err)
+			}
+			if got := h.texts(); !slices.Equal(got, []string{"denied ann"}) {
+				t.Errorf("take %d: got %q, want one denial", i+1, got)
+			}
+			h.seen = newSeen() // of another instance
+			time.Sleep(5 * time.Minute)
+		}
+	})
+}
+
 // A take that is answered again is followed once, and not after it was settled.
 func TestReplayedHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
