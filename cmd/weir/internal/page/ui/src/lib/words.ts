@@ -60,7 +60,7 @@ export function details(r: Rule): string[] {
 /** perInWords says what a rule counts for: "for each user". */
 export function perInWords(r: Rule): string {
   if (!r.per?.length) return t("rule.all");
-  const names = r.per.map((a) => (r.networks?.[a] ? t("rule.network", { attribute: a, size: r.networks[a]! }) : a));
+  const names = r.per.map((a) => (r.networks?.[a] && r.networks[a] !== "v6/64" ? t("rule.network", { attribute: a, size: r.networks[a]! }) : a));
   return t("rule.per", { names: names.join(t("list.and")) });
 }
 

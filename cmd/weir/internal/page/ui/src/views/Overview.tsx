@@ -160,9 +160,9 @@ function Banners({ m, lines }: { m: Model; lines: Line[] }) {
       {r.degraded > 0 && <Notice kind="warn">{t("over.degraded", { n: count(r.degraded) })}</Notice>}
       {shadow && <Notice>{t("over.shadow", { n: limits.length, time: duration(300), would: count(r.shadow) })}</Notice>}
       {r.unmatched > 0 && (
-        <Notice>
+        <p class="quiet">
           {t("over.unmatched", { n: count(r.unmatched), share: percent(r.unmatched / Math.max(1, r.takes)) })} <a href={href(["live"])}>{t("over.unmatched.why")}</a>
-        </Notice>
+        </p>
       )}
     </>
   );
@@ -244,11 +244,11 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
             title: t("over.col.use"),
             number: true,
             value: (l: Line) => Math.max(0, l.holds) + Math.max(0, l.banned),
-            cell: (l: Line) => (
+            cell: (l: Line) => l.holds < 0 && l.banned < 0 ? null : (
               <span class="uses">
                 {l.holds > 0 && <Pill kind="allowed">{t("over.holds", { n: compact(l.holds) })}</Pill>}
                 {l.banned > 0 && <Pill kind="banned">{t("over.banned", { n: compact(l.banned) })}</Pill>}
-                {l.holds <= 0 && l.banned <= 0 && (l.holds === 0 || l.banned === 0) && <span class="quiet">0</span>}
+                {l.holds <= 0 && l.banned <= 0 && <span class="quiet">0</span>}
               </span>
             ),
           },
@@ -315,16 +315,20 @@ function KeyList({ title, keys, none, kind }: { title: string; keys: KeyCount[];
         <p class="quiet">{none}</p>
       ) : (
         <ol class={"bars " + kind}>
-          {keys.map((k) => (
-            <li key={k.rule + "\0" + k.key}>
-              <Key text={k.key} n={40} href={keyHref(k.rule, k.key, rules?.find((r) => r.name === k.rule)?.per)} />
-              <span class="quiet small of">
-                <Key text={k.rule} n={28} />
-              </span>
-              <span class="n">{count(k.count)}</span>
-              <i aria-hidden="true" style={{ width: `${(100 * k.count) / most}%` }} />
-            </li>
-          ))}
+          {keys.map((k) => {
+            const rule = rules?.find((r) => r.name === k.rule);
+            const would = kind === "denied" && rule?.mode === "shadow";
+            return (
+              <li key={k.rule + "\0" + k.key} class={would ? "shadowed" : undefined}>
+                <Key text={k.key} n={40} href={keyHref(k.rule, k.key, rule?.per)} />
+                <span class="quiet small of">
+                  <Key text={k.rule} n={28} /> {would && "shadow"}
+                </span>
+                <span class="n">{count(k.count)}</span>
+                <i aria-hidden="true" style={{ width: `${(100 * k.count) / most}%` }} />
+              </li>
+            );
+          })}
         </ol>
       )}
     </div>
