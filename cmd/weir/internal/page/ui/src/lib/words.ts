@@ -51,6 +51,8 @@ export function details(r: Rule): string[] {
   const all: string[] = [];
   if (r.mode === "shadow") all.push(t("rule.shadow"));
   if (r.mode === "off") all.push(t("rule.off"));
+  const held = /^held (\S+)/.exec(r.window ?? "")?.[1];
+  if (held) all.push(t("rule.held", { for: duration(seconds(held)) }));
   if (r.hold) all.push(t("rule.hold", { for: duration(seconds(r.hold)) }));
   if (r.ban) all.push(t("rule.ban", { for: duration(seconds(r.ban.for)) }));
   if (r.then && r.kind === "limit") all.push(t("rule.then", { then: r.then }));
@@ -90,7 +92,7 @@ export function windowInWords(text: string): string {
       return t(burst ? "window.burst" : "window.bucket", { for: duration(seconds(long)), burst: burst ? count(Number(burst)) : "" });
     }
     case "held":
-      return t("window.held", { for: duration(seconds(long)) });
+      return t("window.held");
     case "ever":
       return t("window.ever");
   }

@@ -91,7 +91,10 @@ function latest(u: uPlot): void {
 
 const data = (p: Plot) => [p.x, ...p.lines.map((l) => l.values)] as uPlot.AlignedData;
 
-const name = (p: Plot) => (v: number) => (p.labels ? (p.labels[v] ?? "") : clock(v, false));
+const name = (p: Plot) => {
+  const short = p.x.length > 1 && p.x[1]! - p.x[0]! < 60;
+  return (v: number) => (p.labels ? (p.labels[v] ?? "") : clock(v, short));
+};
 
 function options(p: Plot, width: number, height: number): uPlot.Options {
   const axis: uPlot.Axis = {
