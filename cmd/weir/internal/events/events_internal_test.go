@@ -167,6 +167,49 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// A stream whose filter no event passes ends with the hub, also while events wait for it.
+func TestFilteredStreamEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{})
+		s, err := h.Subscribe(t.Context(), Filter{Namespace: "default", Kinds: []Kind{Ban}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.RulesChanged("default", "", "a")
+		h.pass()
+		h.EndStreams()
+		<-s.wake // both have woken it once
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := s.Next(ctx); !errors.Is(err, ErrEnded) {
+			t.Errorf("got %v, want the end", err)
+		}
+	})
+}
+
+// A stream after an event of another namespace begins as after one that is not known, so that nobody can
+// try out what happened there. Kinds that are named often are compared once.
+func TestForeignID(t *testing.T) {
+	h := newHub(t, Config{})
+	h.RulesChanged("a", "", "x")
+	h.RulesChanged("b", "", "y")
+	h.pass()
+	id := h.lastID() // of b
+	for namespace, want := range map[string]int64{"a": -1, "b": 0} {
+		s, err := h.Subscribe(t.Context(), Filter{Namespace: namespace, Kinds: slices.Repeat([]Kind{RulesChanged, Ban}, 1000)}, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, missed, err := s.now(); missed != want || err != nil {
+			t.Errorf("namespace %s: got %d missed and %v, want %d", namespace, missed, err, want)
+		}
+		if len(s.filter.Kinds) != 2 {
+			t.Errorf("got %d kinds, want 2", len(s.filter.Kinds))
+		}
+		s.Close()
+	}
+}
+
 const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 func TestParseWebhooks(t *testing.T) {
