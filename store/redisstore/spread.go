@@ -98,18 +98,14 @@ func (s *Store) spreadAll(ctx context.Context, r script.Call) error {
 	err := failed(groups)
 	if r.Once != nil {
 		r.Once.Result = window.Result{Allowed: true}
-		for _, g := range groups {
-			if g.err == nil && g.once.Result.Before > 0 {
-				r.Once.Result = g.once.Result
-			}
-		}
+		recall(r.Once, r.Ops, groups)
 	}
 	switch {
 	case r.Verb == store.Cancel:
 		s.cancelRest(answer, &r, groups)
 	case err != nil:
 		s.giveBack(ctx, &r, groups, everything)
-	case r.Verb == store.Take && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return denies(&op) }):
+	case r.Verb == store.Take && (slices.ContainsFunc(r.Ops, func(op store.Op) bool { return denies(&op) }) || r.Once != nil && !r.Once.Result.Allowed):
 		s.giveBack(ctx, &r, groups, enforced)
 	case r.Verb == store.Reserve && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return !op.Result.Allowed }):
 		s.giveBack(ctx, &r, groups, everything)
@@ -171,6 +167,33 @@ func (s *Store) decide(ctx context.Context, r *script.Call, g *group, sure bool)
 	}
 	for n, i := range g.which {
 		r.Ops[i].Result, r.Ops[i].N = part.Ops[n].Result, part.Ops[n].N
+	}
+}
+
+// recall makes once tell what the records of the groups tell. A take that one group has denied, now or before, is
+// denied.
+func recall(once *store.Op, ops []store.Op, groups []group) {
+	found := &once.Result
+	deny := func(wait time.Duration) {
+		if found.Allowed || found.RetryAfter != window.Never && (wait == window.Never || wait > found.RetryAfter) {
+			found.Allowed, found.RetryAfter = false, wait
+		}
+	}
+	for i := range groups {
+		switch g := &groups[i]; {
+		case g.err != nil:
+		case g.once.Result.Before > 0:
+			found.Before, found.Used = 1, 1
+			if r := &g.once.Result; !r.Allowed {
+				deny(r.RetryAfter)
+			}
+		default:
+			for _, i := range g.which {
+				if denies(&ops[i]) {
+					deny(ops[i].Result.RetryAfter)
+				}
+			}
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"a record ends", onceEnds},
 		{"a record of other ops", onceOtherOps},
 		{"a record of a denied take", onceDenied},
+		{"a record of a denied take without what denied it", onceStaysDenied},
 		{"a record keeps the hold of its take", onceHolds},
 		{"only looking for a record", onceLooks},
 		{"calls of one Do with one record", onceTogether},

@@ -235,10 +235,14 @@ end
 -- set makes n the hits that count, unless the key is banned or has holds that are alive.
 local function set(o)
   local n, before = o.n, look(o, 0)
-  if banned(o) then return answer_banned(o) end
-  if o.held and ended(o, o.now) < o.count then
+  local held = o.held and ended(o, o.now) < o.count
+  if banned(o) then
+    answer_banned(o)
+  elseif held then
     answer(o, before, before, 0)
-    o.held_now = 1
+  end
+  if banned(o) or held then
+    o.held_now = held and 1 or 0
     return
   end
   o.n = MAX
