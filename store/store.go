@@ -228,7 +228,7 @@ type Call struct {
 	// [window.Never] if the caller denied.
 	//
 	// On a cluster the record is in the slot of the call's first op, and each further slot has
-	// one of its part of the call.
+	// one of its part of the call. A reserve has no record: its hold ends by itself.
 	Once *Op
 
 	// Err is set by [Store.Do]. It is nil if the call was decided. Otherwise
