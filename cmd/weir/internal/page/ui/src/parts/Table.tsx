@@ -37,8 +37,8 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
   }, [rows, by?.id, up]);
 
   const ref = useRef<HTMLTableSectionElement>(null);
-  const [seen, setSeen] = useState<[number, number]>([0, 60]);
-  const [active, setActive] = useState(0);
+  const [seen, setSeen] = useState<[number, number]>([0, 30]);
+  const active = useRef(-1); // the row that j and k go on from
   const focusing = useRef(false);
   const height = useRef(0);
   const virtual = sorted.length > from;
@@ -65,15 +65,18 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
     };
   }, [virtual, sorted.length]);
 
+  const link = (row: number) => ref.current?.querySelector<HTMLElement>(`tr[data-row="${row}"] a, tr[data-row="${row}"] button`);
   const move = (by: number) => {
-    const next = Math.min(Math.max(active + by, 0), sorted.length - 1);
-    focusing.current = true;
-    setActive(next);
+    const next = Math.min(Math.max(active.current + by, 0), sorted.length - 1);
+    active.current = next;
     if (virtual && ref.current) {
       const h = height.current || 48;
       const at = ref.current.getBoundingClientRect().top + next * h;
       if (at < 60 || at > innerHeight - 2 * h) scrollBy({ top: at - innerHeight / 2 });
     }
+    const to = link(next);
+    if (to) to.focus();
+    else focusing.current = true; // it is drawn when the page has moved there
   };
   const outer = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -83,12 +86,10 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
     return () => to.removeEventListener("move", on);
   });
   useEffect(() => {
-    if (!focusing.current) return;
-    const link = ref.current?.querySelector<HTMLElement>(`tr[data-row="${active}"] a, tr[data-row="${active}"] button`);
-    if (link) {
-      focusing.current = false;
-      link.focus();
-    }
+    const to = focusing.current ? link(active.current) : undefined;
+    if (!to) return;
+    focusing.current = false;
+    to.focus();
   });
 
   const [first, last] = virtual ? [Math.min(seen[0], sorted.length), Math.min(seen[1], sorted.length)] : [0, sorted.length];
@@ -130,7 +131,7 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
         <tbody ref={ref}>
           {first > 0 && <Gap height={first * h} span={columns.length} />}
           {sorted.slice(first, last).map((row, i) => (
-            <tr key={id(row)} data-row={first + i} aria-rowindex={first + i + 2} onFocusIn={() => setActive(first + i)}>
+            <tr key={id(row)} data-row={first + i} aria-rowindex={first + i + 2} onFocusIn={() => (active.current = first + i)}>
               {columns.map((c, at) => {
                 const props = { class: [c.number && "n", c.wide && "wide", c.bare && "bare"].filter(Boolean).join(" ") || undefined, "data-title": c.title };
                 return at === 0 ? (
