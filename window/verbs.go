@@ -97,7 +97,7 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 	if hold == nil {
 		hold = &Hold{}
 	}
-	s, *r = l.holds.end(*l, v, s, now, h, *hold)
+	s, *r, *hold = l.holds.end(*l, v, s, now, h, *hold)
 	return s
 }
 

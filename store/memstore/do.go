@@ -20,16 +20,19 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if c.Once != nil && len(c.Ops) > 0 {
+		switch {
+		case c.Verb == store.Reserve && len(c.Ops) > 0:
+			c.Err = s.decideReserve(ctx, c)
+		case c.Once != nil && len(c.Ops) > 0:
 			c.Err = s.decideOnce(ctx, c)
-		} else {
+		default:
 			c.Err = s.Decide(ctx, c.Verb, c.Ops)
 		}
 	}
 	return nil
 }
 
-// Decide decides ops as [Store.Do] does for one call. The error is the one that Do would
+// Decide decides ops as [Store.Do] does for one call, which is no reserve. The error is the one that Do would
 // return or would set as the call's Err. Decide does not retain what ops point to, so that
 // they and their keys can be on the caller's stack. With one op it takes the steps of
 // decideSlots without their loops.
@@ -260,8 +263,11 @@ func dead(slots []opSlot) bool {
 // that the store is too full for; nil if there are none.
 func (s *Store) reserveKeys(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
 	do := step.Take
-	if v == store.Record {
+	switch v {
+	case store.Record:
 		do = step.Record
+	case store.Reserve:
+		do = step.Reserve
 	}
 	locked := s.numbersOf(slots)
 	var others numbers // of locked, in which the call has no op for the keyspace

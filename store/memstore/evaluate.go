@@ -91,7 +91,7 @@ func lower(ops []store.Op, slots []opSlot) {
 			p.look(op, &op.Result)
 		}
 	}
-	store.LowerUpTo(ops)
+	store.LowerUpTo(store.Take, ops)
 	for i := range slots {
 		p := &slots[i]
 		p.hits.N = max(ops[p.index].N, 0)

@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"context"
+
 	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -24,5 +26,37 @@ func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 			p.find()
 			s.apply(p, op, step.GiveBack, p.hits)
 		}
+	}
+}
+
+// decideReserve decides a reserve. It is rare, and works on copies of the states, by [store.Decide].
+func (s *Store) decideReserve(ctx context.Context, c *store.Call) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	slots := make([]opSlot, len(c.Ops))
+	for {
+		clear(slots)
+		if _, err := s.enterAll(c.Verb, c.Ops, slots); err != nil {
+			return err
+		}
+		full := s.reserveKeys(c.Verb, c.Ops, slots)
+		if dead(slots) {
+			release(slots)
+			unlockAll(slots)
+			continue
+		}
+		if full == nil {
+			states, now := copies(slots)
+			store.Decide(c, states, now, s.member)
+			s.putStates(c.Ops, slots, states)
+		}
+		if s.sweepAndUnlock(slots) {
+			s.sweepNext()
+		}
+		if full != nil {
+			return s.outage(slots, full)
+		}
+		return nil
 	}
 }
