@@ -20,12 +20,13 @@ const from = 200;
 
 /** Table shows rows, sorted by the column in the parameter sort of the address. The first cell of a row is its head; if
  * it has a link, Enter opens it, and j and k go from one to the next. On a phone each row is a card. All rows of a table
- * with more than 200 rows must be equally high. */
-export function Table<R>({ label, rows, columns, id, sort, empty }: { label: string; rows: R[]; columns: Column<R>[]; id: (row: R) => string; sort?: string; empty?: ComponentChildren }) {
+ * with more than 200 rows must be equally high. With most, no more rows are shown until the reader asks for all. */
+export function Table<R>({ label, rows, columns, id, sort, empty, most }: { label: string; rows: R[]; columns: Column<R>[]; id: (row: R) => string; sort?: string; empty?: ComponentChildren; most?: number }) {
   const chosen = param("sort") || sort || "";
   const up = chosen.startsWith("+");
   const by = columns.find((c) => c.value && c.id === chosen.replace(/^[+-]/, ""));
-  const sorted = useMemo(() => {
+  const [all, setAll] = useState(false);
+  const ordered = useMemo(() => {
     if (!by?.value) return rows;
     const value = by.value;
     const sign = up ? 1 : -1;
@@ -35,6 +36,9 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
       .sort((a, b) => sign * compare(a.v, b.v) || a.i - b.i)
       .map((x) => x.row);
   }, [rows, by?.id, up]);
+
+  const cut = !all && most !== undefined && ordered.length > most;
+  const sorted = cut ? ordered.slice(0, most) : ordered;
 
   const ref = useRef<HTMLTableSectionElement>(null);
   const [seen, setSeen] = useState<[number, number]>([0, 30]);
@@ -108,7 +112,7 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
           )}
         </select>
       </label>
-      <table aria-label={label} aria-rowcount={sorted.length + 1}>
+      <table aria-label={label} aria-rowcount={ordered.length + 1}>
         <thead>
           <tr>
             {columns.map((c) => {
@@ -156,6 +160,11 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
           )}
         </tbody>
       </table>
+      {cut && (
+        <button type="button" class="more" onClick={() => setAll(true)}>
+          {t("table.all", { n: count(ordered.length) })}
+        </button>
+      )}
       {virtual && <p class="hidden">{t("table.rows", { shown: count(last - first), all: count(sorted.length) })}</p>}
     </div>
   );

@@ -297,7 +297,7 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
           }}
         />
       </div>
-      <Table label={t("over.rules")} rows={rows} columns={columns} id={(l) => l.rule.name} sort="-denied" />
+      <Table label={t("over.rules")} rows={rows} columns={columns} id={(l) => l.rule.name} sort="-denied" most={50} />
     </section>
   );
 }
