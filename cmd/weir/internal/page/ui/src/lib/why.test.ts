@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { course, curl, ends, fitsAt, local, quoted, type Decision, type Leaving } from "./why";
+import { course, ends, fitsAt, local, ticks, type Leaving } from "./why";
 
 const at = (s: number) => new Date(Date.UTC(2026, 10, 27, 12, 0, s)).toISOString();
 
@@ -38,17 +38,6 @@ describe("fitsAt", () => {
   });
 });
 
-describe("curl", () => {
-  const d: Decision = { time: at(0), whole: true, allowed: false, outcome: "deny", rules: [], attributes: { user: "o'hara $(x)" }, hits: 1 };
-  it("is one command, whatever the values are", () => {
-    expect(quoted("a'b")).toBe(`'a'\\''b'`);
-    expect(curl("http://h/v1/explain", d, true, "shop")).toBe(
-      `curl -s -H "Authorization: Bearer $WEIR_TOKEN" -H 'Weir-Namespace: shop' -d '{"attributes":{"user":"o'\\''hara $(x)"}}' 'http://h/v1/explain'`,
-    );
-    expect(curl("http://h/v1/explain", { ...d, hits: 3 }, false, "")).toContain(`"hits":3`);
-  });
-});
-
 describe("ends", () => {
   it("offers instants after now", () => {
     for (let h = 0; h < 24 * 14; h++) {
@@ -56,6 +45,19 @@ describe("ends", () => {
       for (const e of ends(now)) expect(e.at.getTime()).toBeGreaterThan(now.getTime());
       const friday = ends(now).find((e) => e.name === "friday")!.at;
       expect([friday.getDay(), friday.getHours(), local(friday).slice(11)]).toEqual([5, 18, "18:00"]);
+    }
+  });
+});
+
+describe("ticks", () => {
+  it("are round, inside, and not too many", () => {
+    const from = Date.parse(at(7));
+    for (const span of [30, 90, 3600, 86_400, 2_592_000, 31_536_000]) {
+      const all = ticks(from, from + span * 1000, 6);
+      expect(all.length).toBeGreaterThan(0);
+      expect(all.length).toBeLessThanOrEqual(7);
+      for (const t of all) expect(t).toBeGreaterThanOrEqual(from);
+      expect(all[all.length - 1]).toBeLessThanOrEqual(from + span * 1000);
     }
   });
 });

@@ -160,15 +160,6 @@ export const amount = (n: number, unit?: string): string => (unit ? `${count(n)}
 /** id names a decision in the address of the page: those that are kept whole have a number. */
 export const id = (d: Decision): string => (d.number ? String(d.number) : `${d.time} ${d.rule ?? ""}`);
 
-/** quoted writes text as one word of a shell. */
-export const quoted = (text: string): string => "'" + text.replaceAll("'", "'\\''") + "'";
-
-/** curl writes a command that asks weir about a request. */
-export function curl(address: string, d: Decision, tokens: boolean, ns: string): string {
-  const body = JSON.stringify({ attributes: d.attributes ?? {}, ...(d.hits && d.hits !== 1 ? { hits: d.hits } : {}) });
-  return ["curl -s", ...(tokens ? ['-H "Authorization: Bearer $WEIR_TOKEN"'] : []), ...(ns ? [`-H ${quoted("Weir-Namespace: " + ns)}`] : []), `-d ${quoted(body)}`, quoted(address)].join(" ");
-}
-
 /** ends offers instants at which an override can end, after now. */
 export function ends(now: Date): { name: "hour" | "today" | "friday" | "month"; at: Date }[] {
   const day = (n: number, hours: number) => new Date(now.getFullYear(), now.getMonth(), now.getDate() + n, hours);

@@ -1,12 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../lib/api";
+import { curl } from "../lib/example";
 import { clock, count, moment } from "../lib/format";
 import { t, type Text } from "../lib/i18n";
 import { href, namespace } from "../lib/route";
 import { keyOf, keyParams } from "../lib/ruleset";
 import { session } from "../lib/session";
-import { amount, curl, decider, wait, type Decision as Made, type Differ, type Judged } from "../lib/why";
+import { amount, decider, wait, type Decision as Made, type Differ, type Judged } from "../lib/why";
 import { windowInWords, type Rule } from "../lib/words";
 import { Copy } from "./Copy";
 import { Key } from "./Key";
@@ -35,10 +36,11 @@ export function Decision({ made: d, rules, asked }: { made: Made; rules?: Map<st
   const of = decider(d);
   const key = of && keyOf(rules?.get(of.rule), d.attributes, of.key);
   const others = d.rules.filter((j) => !j.matched);
+  const ns = namespace() && "/ns/" + encodeURIComponent(namespace());
   return (
     <div class="decision">
       <Because d={d} />
-      <dl class="facts">
+      <dl class="known">
         <Fact name="why.time">{moment(d.time)}</Fact>
         <Fact name="why.outcome">
           <Pill kind={d.allowed ? "allowed" : "denied"}>{d.outcome}</Pill>
@@ -89,7 +91,7 @@ export function Decision({ made: d, rules, asked }: { made: Made; rules?: Map<st
         </section>
       ))}
       <div class="bar">
-        {known && <Copy text={curl(new URL((namespace() ? `ns/${encodeURIComponent(namespace())}/` : "") + "v1/explain", location.href.split("#")[0]).href, d, session.value?.tokens ?? false, "")} label={t("why.copy.curl")} />}
+        {known && session.value && <Copy text={curl(session.value.api, ns + "/v1/explain", { attributes: d.attributes, ...(d.hits && d.hits !== 1 ? { hits: d.hits } : {}) }, session.value.tokens)} label={t("why.copy.curl")} />}
         {d.test && <Copy text={d.test} label={t("why.copy.step")} />}
         <Copy text={JSON.stringify(d, null, 2)} label={t("why.copy.json")} />
         {of && key && (
@@ -190,11 +192,11 @@ function Options({ x, d, name }: { x: Differ; d: Made; name?: boolean }) {
 function Answer({ j }: { j: Judged }) {
   const verdict: Text = j.kind === "verdict" && j.allowed ? "why.applies" : !j.numbers && j.allowed ? "why.applies" : j.quota === undefined && j.allowed ? "why.counts" : j.allowed ? "why.allows" : j.shadow ? "why.would" : "why.denies";
   return (
-    <li class={j.allowed ? "" : j.shadow ? "would" : "denies"}>
+    <li class={j.allowed ? undefined : j.shadow ? "would" : "no"}>
       <span class="mark" aria-hidden="true">
         {j.allowed ? "✓" : "✗"}
       </span>
-      <div class="rule">
+      <div class="about">
         <a href={href(["rules", j.rule])}>
           <Key text={j.rule} />
         </a>{" "}

@@ -53,7 +53,7 @@ export function Ask({ rules }: { rules?: Map<string, Rule> }) {
       <form class="ask" onSubmit={(e) => (e.preventDefault(), ask())}>
         <p class="quiet">{t("why.ask.what")}</p>
         {pairs.map(([name, value], i) => (
-          <div class="pair" key={i}>
+          <div class="given" key={i}>
             <label class="field">
               {t("why.ask.name")}
               <input list={list} value={name} aria-invalid={field === "attributes." + name && name !== "" ? "true" : undefined} onInput={(e) => change(i, [e.currentTarget.value, value])} autocomplete="off" spellcheck={false} autocapitalize="none" />
@@ -78,7 +78,7 @@ export function Ask({ rules }: { rules?: Map<string, Rule> }) {
           <button type="button" class="plain" onClick={() => setPairs([...pairs, [known.find((n) => !pairs.some(([p]) => p === n)) ?? "", ""]])}>
             {t("why.ask.add")}
           </button>
-          <label class="field inline push">
+          <label class="field beside push">
             {t("why.ask.hits")}
             <input type="number" min="1" step="1" value={hits} aria-invalid={field === "hits" ? "true" : undefined} onInput={(e) => setHits(e.currentTarget.value)} />
           </label>

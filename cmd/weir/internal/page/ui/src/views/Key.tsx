@@ -132,7 +132,7 @@ function List({ rule }: { rule: Rule }) {
       ) : (
         <div class="listed">
           {(!keys.complete || prefix) && (
-            <label class="field inline">
+            <label class="field beside">
               {t("keyview.prefix")}
               <input value={prefix} onInput={(e) => setPrefix(e.currentTarget.value)} autocomplete="off" spellcheck={false} />
             </label>
@@ -211,7 +211,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
           <Window of={k.leaving} used={k.used} quota={k.quota} unit={k.unit} />
         </section>
         <section class="panel">
-          <dl class="facts column">
+          <dl class="known column">
             <Fact name="keyview.reset">{wait(k.reset_after)}</Fact>
             {!!k.holds && <Fact name="keyview.holds">{count(k.holds)}</Fact>}
             {k.bans && (
@@ -270,7 +270,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
                 cell: (d) => {
                   const j = decider(d);
                   return (
-                    <span class="row">
+                    <span class="inline">
                       <Pill kind={j?.reason === "ban" ? "banned" : d.allowed ? "shadow" : "denied"}>{t(`why.reason.${j?.reason ?? "limit"}`)}</Pill>
                       {j?.quota !== undefined && <span class="quiet">{t("why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: amount(j.hits, k.unit) })}</span>}
                     </span>

@@ -171,7 +171,7 @@ export function Why() {
         id: "rule",
         title: t("why.col.rule"),
         cell: (d) => (
-          <span class="row">
+          <span class="inline">
             <Key text={decider(d)?.rule ?? t("why.noname")} n={36} />
             {d.allowed && <Pill kind="shadow">{t("why.shadow.word")}</Pill>}
           </span>
@@ -195,7 +195,7 @@ export function Why() {
           const j = decider(d);
           if (!j) return <Pill kind="denied">{d.outcome}</Pill>;
           return (
-            <span class="row">
+            <span class="inline">
               <Pill kind={j.reason === "ban" ? "banned" : j.reason === "outage" ? "degraded" : d.allowed ? "" : "denied"}>{t(`why.reason.${j.reason ?? "limit"}`)}</Pill>
               {j.numbers && j.quota !== undefined && <span class="quiet">{t("why.of", { used: count(j.used), quota: count(j.quota) })}</span>}
             </span>
@@ -259,7 +259,7 @@ function Filter({ rules }: { rules: string[] }) {
   const typed = param("rule").toLowerCase();
   const some = rules.filter((r) => r.toLowerCase().includes(typed)).slice(0, 100);
   return (
-    <form class="filter" role="search" onSubmit={(e) => e.preventDefault()}>
+    <form class="finder" role="search" onSubmit={(e) => e.preventDefault()}>
       <label class="field">
         {t("why.rule")}
         <input list="why-rules" value={param("rule")} placeholder={t("why.any")} onInput={(e) => later("rule", e.currentTarget.value)} autocomplete="off" spellcheck={false} />
