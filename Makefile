@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types page built lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,7 +80,7 @@ exact: ## compare replay, compare and suggest with a count in Python that shares
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
 	scripts/exact-backtest bin/weir $(or $(LOG),examples/logins.jsonl.gz)
 
-check: format vet portable fresh protos lint race peers middleware clients ## run everything that a change must pass
+check: format vet portable fresh protos lint race peers middleware clients built ## run everything that a change must pass
 
 format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
@@ -202,6 +202,19 @@ NPM = cd api && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --
 clients: programs ## lint api/openapi.yaml, and check that the types of the client for TypeScript are up to date
 	@if command -v npm >/dev/null; then ($(NPM) lint) && ($(NPM) fresh); \
 	else echo "no npm: api/openapi.yaml and the types of the client for TypeScript are not checked"; fi
+
+# The page of weir serve is built by npm and committed, so that go install needs only Go.
+UI       := cmd/weir/internal/page/ui
+UI_TOOLS = cd $(UI) && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent
+
+page: programs ## build the page of weir serve and of reports, and test it in Chromium; needs npm
+	$(UI_TOOLS) && npm run --silent build && npm run --silent check && npm run --silent test
+
+built: programs # fail if the page is not what its sources build
+	@if command -v npm >/dev/null; then $(UI_TOOLS) && new=$$(mktemp -d) && trap 'rm -r "$$new"' EXIT && \
+	npm run --silent check && npm run --silent test && OUT="$$new" npm run --silent build && \
+	{ diff -r "$$new" ../built >/dev/null || { echo "$(UI:%/ui=%/built) is out of date: make page"; exit 1; }; }; \
+	else echo "no npm: the page is not compared with its sources"; fi
 
 docs: ## build the manual's site into docs/.vitepress/dist, and follow its links; needs npm
 	cd docs && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent && npm run --silent build

@@ -116,7 +116,6 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
 	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/files", "cmd/weir/internal/logs/accesslog", "internal/step", "rule", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
-	"cmd/weir/internal/page":           {ours: []string{"cmd/weir/internal/replay"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/logs/accesslog", "cmd/weir/internal/replay", "window"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
@@ -144,6 +143,7 @@ var arrows = map[string]arrow{
 		ours:   []string{".", "internal/datadir", "rule", "store", "store/remote", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
+	"cmd/weir/internal/page": {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/audit", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/replay", "cmd/weir/internal/top", "internal/jsontext", "rule"}},
 	"cmd/weir/internal/telemetry": {
 		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},
 		theirs: []string{"github.com/prometheus/client_golang", "go.opentelemetry.io"},
@@ -188,7 +188,7 @@ var arrows = map[string]arrow{
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/remote", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
-			"cmd/weir/internal/audit", "cmd/weir/internal/httpapi", "cmd/weir/internal/kept", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
+			"cmd/weir/internal/audit", "cmd/weir/internal/httpapi", "cmd/weir/internal/kept", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/page", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/xds",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},

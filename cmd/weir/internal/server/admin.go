@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/page"
 	"github.com/weirhq/weir/internal/jsontext"
 )
 
@@ -34,11 +35,14 @@ type admin struct {
 	routes map[string]adminRoute
 	ready  *readiness
 	api    http.Handler  // answers calls in forwarded; nil: none does
+	page   *page.Page    // or nil
 	calls  chan struct{} // a semaphore for calls other than probes
 }
 
-// forwarded are calls of the API that operators make at the admin address, too.
-var forwarded = []string{"/v1/overrides", "/v1/audit", "/v1/set", "/v1/unban"}
+// forwarded are calls of the API that operators, and the page, make at the admin address, too.
+var forwarded = []string{
+	"/v1/audit", "/v1/check", "/v1/denials", "/v1/events", "/v1/explain", "/v1/export", "/v1/overrides", "/v1/rules", "/v1/set", "/v1/top", "/v1/unban", "/v1/usage",
+}
 
 // adminCalls is how many calls of the admin address are answered at the same time. Probes do not
 // count, so that the other connections are left to them.
@@ -48,9 +52,9 @@ const adminCalls = 16
 var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address answers %d calls at a time; try again", adminCalls)}
 
 // newAdmin returns the handler of the admin address. auth nil admits everyone. api
-// answers forwarded calls, and more are the calls of front ends.
-func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, ready: ready, api: api, calls: make(chan struct{}, adminCalls)}
+// answers forwarded calls, p may be nil, and more are the calls of front ends.
+func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, p *page.Page, more map[string]adminRoute) *admin {
+	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: make(chan struct{}, adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -86,9 +90,22 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.ready.readyz(w, r)
 		return
 	}
-	if _, path, err := namespace.Cut(r.URL.Path); err == nil && a.api != nil && slices.Contains(forwarded, path) {
-		a.answer(w, r, a.api.ServeHTTP) // which authenticates the caller
-		return
+	if _, path, err := namespace.Cut(r.URL.Path); err == nil {
+		call := http.HandlerFunc(nil) // which authenticates the caller
+		switch {
+		case a.page.Has(path):
+			call = a.page.ServeHTTP
+		case a.api != nil && slices.Contains(forwarded, path):
+			call = func(w http.ResponseWriter, r *http.Request) { a.page.Forward(a.api, path, w, r) }
+		}
+		switch {
+		case call != nil && page.Lasts(path):
+			call(w, r) // the number of streams has its own limit
+			return
+		case call != nil:
+			a.answer(w, r, call)
+			return
+		}
 	}
 	to, ok := a.routes[r.URL.Path]
 	if !ok {

@@ -10,7 +10,7 @@ import (
 // scope, with the scopes.
 func AdminCalls() map[string]string {
 	all := map[string]string{}
-	for path, to := range newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil).routes {
+	for path, to := range newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil, nil).routes {
 		all[to.method+" "+path] = to.need.String()
 	}
 	return all
@@ -18,5 +18,5 @@ func AdminCalls() map[string]string {
 
 // NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow.
 func NewAdmin(slow http.HandlerFunc) http.Handler {
-	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
+	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
 }

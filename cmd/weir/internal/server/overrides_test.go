@@ -79,7 +79,7 @@ func TestOverrides(t *testing.T) {
 			if got := call(t, http.MethodGet, two.admin+"/v1/overrides", ""); strings.Count(got.text, `"rule"`) != 1 {
 				t.Errorf("at the admin address: got %d %s", got.status, got.text)
 			}
-			if got := call(t, http.MethodGet, two.admin+"/v1/usage?rule=calls&customer=acme", ""); got.status != http.StatusNotFound {
+			if got := call(t, http.MethodPost, two.admin+"/v1/take", `{"attributes":{"customer":"acme"}}`); got.status != http.StatusNotFound {
 				t.Errorf("a call that is not forwarded: got %d", got.status)
 			}
 			if got := call(t, http.MethodGet, two.api+"/v1/denials", ""); !strings.Contains(got.text, `"quota":5,"override":true`) {

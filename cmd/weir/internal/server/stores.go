@@ -25,6 +25,7 @@ type backends struct {
 	shared *stores.Shared // nil: counts in memory only
 	here   *instances     // nil: their number is configured
 	events atomic.Pointer[events.Hub]
+	past   past   // outages of the shared store
 	data   string // the data directory; empty: none
 
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
@@ -42,6 +43,7 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 		}
 		if c.shared, err = at.Open(ctx, stores.Options{Timeout: cfg.StoreTimeout, Changed: func(n remote.Change) {
 			changed(n)
+			c.past.note(n, time.Now())
 			c.reportChange(n)
 		}}); err != nil {
 			return nil, err
