@@ -15,6 +15,8 @@ func newTrialWorker() *cobra.Command {
 		Short:  "Run a trial of changed rules for the page of weir serve",
 		Args:   cobra.NoArgs,
 		Hidden: true,
-		RunE:   func(cmd *cobra.Command, _ []string) error { return trial.Work(cmd.Context(), os.Stdin, cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return trial.Work(cmd.Context(), os.Stdin, cmd.OutOrStdout())
+		},
 	}
 }

@@ -87,7 +87,8 @@ export function Editor({ text, findings, label, readOnly, at, onInput, onSave }:
   const field = useRef<HTMLTextAreaElement>(null);
   const [view, setView] = useState({ top: 0, left: 0, height: 600, line: 21 });
   const look = () => {
-    const f = field.current!;
+    const f = field.current;
+    if (!f) return;
     setView({ top: f.scrollTop, left: f.scrollLeft, height: f.clientHeight, line: parseFloat(getComputedStyle(f).lineHeight) || 21 });
   };
   useEffect(() => {

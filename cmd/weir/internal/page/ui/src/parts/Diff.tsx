@@ -11,7 +11,7 @@ export function Diff({ before, after }: { before: string; after: string }) {
     <div class="code diff" role="region" aria-label={t("rules.difference")} tabIndex={0}>
       {all.map((h) => (
         <>
-          <div class="head">{h.head}</div>
+          <div class="hunk">{h.head}</div>
           {h.changes.map((c) => (
             <div class={c.kind === "+" ? "plus" : c.kind === "-" ? "minus" : undefined}>
               <span class="number" aria-hidden="true">

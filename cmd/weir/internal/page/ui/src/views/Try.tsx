@@ -258,7 +258,8 @@ function What({ text, source, draft: changed, numbers, rule }: { text: string; s
         </>
       ) : (
         <p>
-          {t("try.unchanged")} <a href={href(["rules"], { edit: "1" })}>{t("try.edit")}</a>
+          {t("try.unchanged")}{" "}
+          <a href={href(["rules"], { edit: "1" })}>{t("try.edit")}</a>
         </p>
       )}
       <label class="field">
@@ -464,26 +465,35 @@ function over(of: Timeline): Plot {
 }
 
 interface Row {
-  id: string;
   rule: string;
-  denied: number;
-  allowed: number;
-  keys: number;
+  denied?: Change;
+  allowed?: Change;
   top: DeniedKey[];
 }
 
+const of = (c: Change | undefined) => c?.requests ?? 0;
+
 /** Changes has a row for each rule whose decisions change, with the keys that are concerned most. */
 function Changes({ denials, admissions, requests }: { denials: Change[]; admissions: Change[]; requests: number }) {
-  const rows: Row[] = [
-    ...denials.map((c) => ({ id: "-" + c.rule, rule: c.rule, denied: c.requests, allowed: 0, keys: c.keys, top: c.top })),
-    ...admissions.map((c) => ({ id: "+" + c.rule, rule: c.rule, denied: 0, allowed: c.requests, keys: c.keys, top: c.top })),
-  ];
+  const rows: Row[] = denials.map((c) => ({ rule: c.rule, denied: c, top: c.top }));
+  for (const c of admissions) {
+    const row = rows.find((r) => r.rule === c.rule);
+    if (row) row.allowed = c;
+    else rows.push({ rule: c.rule, allowed: c, top: c.top });
+  }
+  const cell = (c: Change | undefined, kind: string) =>
+    c ? (
+      <>
+        <b class={kind}>{count(c.requests)}</b> {c.keys > 0 && <span class="quiet">{t("try.of", { keys: count(c.keys), n: c.keys })}</span>}
+      </>
+    ) : (
+      "0"
+    );
   const columns: Column<Row>[] = [
     { id: "rule", title: t("rules.rule"), cell: (r) => (r.rule ? <Key text={r.rule} n={40} href={href(["rules", r.rule])} /> : t("try.unmatched")), value: (r) => r.rule },
-    { id: "denied", title: t("try.newlydenied"), number: true, cell: (r) => (r.denied ? <b class="denied">{count(r.denied)}</b> : "0"), value: (r) => r.denied },
-    { id: "allowed", title: t("try.newlyallowed"), number: true, cell: (r) => count(r.allowed), value: (r) => r.allowed },
-    { id: "share", title: t("try.ofall"), number: true, cell: (r) => percent(requests ? (r.denied + r.allowed) / requests : 0), value: (r) => r.denied + r.allowed },
-    { id: "keys", title: t("try.keys"), number: true, cell: (r) => count(r.keys), value: (r) => r.keys },
+    { id: "denied", title: t("try.newlydenied"), number: true, cell: (r) => cell(r.denied, "denied"), value: (r) => of(r.denied) },
+    { id: "allowed", title: t("try.newlyallowed"), number: true, cell: (r) => cell(r.allowed, ""), value: (r) => of(r.allowed) },
+    { id: "share", title: t("try.ofall"), number: true, cell: (r) => percent(requests ? (of(r.denied) + of(r.allowed)) / requests : 0), value: (r) => of(r.denied) + of(r.allowed) },
     {
       id: "top",
       title: t("try.top"),
@@ -493,7 +503,7 @@ function Changes({ denials, admissions, requests }: { denials: Change[]; admissi
           <details class="top">
             <summary>
               <Key text={r.top[0]!.key} n={32} /> {count(r.top[0]!.denied)}
-              {r.keys > 1 && " …"}
+              {r.top.length > 1 && " …"}
             </summary>
             <table class="numbers">
               <thead>
@@ -523,7 +533,7 @@ function Changes({ denials, admissions, requests }: { denials: Change[]; admissi
         ),
     },
   ];
-  return <Table label={t("try.rules")} rows={rows} columns={columns} id={(r) => r.id} />;
+  return <Table label={t("try.rules")} rows={rows} columns={columns} id={(r) => r.rule} />;
 }
 
 /** Slider says what other numbers of a limit would deny, without another trial. */
@@ -544,6 +554,7 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
     after > 0 && after !== before && { quota: after, text: t("try.changedto") },
     w.suggested >= 0 && { quota: list[w.suggested]!.quota, text: t("try.suggested") },
   ].filter((m) => m !== false);
+  const half = near(list, before / 2);
   const say = (c: Candidate) => t("try.would", { n: count(c.quota), window: windowOf(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: c.keys_denied });
   const use = () => {
     const text = withLimit(draftOf(ns)?.text ?? source.text, of.rule, c.quota);
@@ -568,9 +579,9 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
             {count(m.quota)} · {m.text}
           </button>
         ))}
-        {before > 1 && (
-          <button type="button" class="small" aria-pressed={c.quota === near(list, before / 2)} onClick={() => setAt(list.findIndex((x) => x.quota === near(list, before / 2)))}>
-            {count(near(list, before / 2))} · {t("try.half")}
+        {before > 1 && !marks.some((m) => m.quota === half) && (
+          <button type="button" class="small" aria-pressed={c.quota === half} onClick={() => setAt(list.findIndex((x) => x.quota === half))}>
+            {count(half)} · {t("try.half")}
           </button>
         )}
       </div>
