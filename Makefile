@@ -251,7 +251,7 @@ luacheck: # install luacheck if it is missing
 fmt: ## format the code
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
-attack: ## attack a service on this machine, and print what its other clients notice (three minutes)
+attack: ## attack a service on this machine, and print what its other clients notice (four minutes)
 	$(GO) test -tags attack -count 1 -run '^TestAttack$$' -v ./cmd/weir
 
 KILLS ?= 1000

@@ -173,6 +173,9 @@ func (b *batch) run(ctx context.Context) {
 				}
 			default:
 				c.first.Denied, item.Err = -1, done
+				if done == nil && c.once != nil {
+					item.Err = c.lookOnce(ctx, d)
+				}
 			}
 			if end++; len(c.second.Ops) > 0 {
 				break

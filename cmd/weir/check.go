@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/findings"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -34,6 +35,9 @@ applies. Each has a name: --explain NAME tells more about it, and the field
 
 Koala's rule file and main file are checked, too: a file with a line [rules] or
 rule_file = PATH is one of them. Warnings show where koala decides differently.
+
+So is a file with webhooks (weir serve --webhooks) and the files with their
+secrets. Nothing is sent.
 
 To ask whether an action may happen, use weir take --check.
 
@@ -184,6 +188,10 @@ func checkFile(cmd *cobra.Command, name string) checked {
 		c.koala(in)
 		return c
 	}
+	if events.IsWebhooks(in.text) {
+		c.webhooks(in)
+		return c
+	}
 	file, err := in.rules()
 	if err != nil {
 		c.fail(err)
@@ -219,6 +227,16 @@ func (c *checked) koala(in source) {
 	}
 	c.OK, c.Rules, c.File = true, site.Set.Len(), site.Name
 	c.is = plural(c.Rules, "koala rule") + ", " + plural(len(site.Warnings), "warning")
+}
+
+// webhooks checks a file with webhooks.
+func (c *checked) webhooks(in source) {
+	hooks, err := events.ParseWebhooks(in.name, in.text)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.OK, c.is = true, plural(len(hooks), "webhook")
 }
 
 // fail records the errors in err.

@@ -90,6 +90,9 @@ func (b *Book) Follow(namespace string, set func(*override.Set)) {
 	}
 }
 
+// Read reads what other instances have changed.
+func (b *Book) Read(ctx context.Context) error { return b.follower.Sync(ctx) }
+
 // Run follows what other instances change, and ends overrides, until ctx is done.
 func (b *Book) Run(ctx context.Context) {
 	var reader sync.WaitGroup

@@ -259,7 +259,7 @@ type span struct {
 }
 
 // spans are what the page shows.
-var spans = map[string]span{"5m": {300, 10}, "1h": {3600, 60}, "24h": {86400, 1800}}
+var spans = map[string]span{"5m": {300, 10}, "1h": {3600, 60}, "24h": {86400, 900}}
 
 // cells returns the counts of s in each step of a span, the newest last, and their sum. The last one is not over
 // yet. It needs mu of the history.

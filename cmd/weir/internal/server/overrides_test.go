@@ -109,10 +109,12 @@ func TestOverrides(t *testing.T) {
 				t.Error(err)
 			}
 			one = begin()
-			redistest.Eventually(t, "a new instance has it", func() bool {
-				q, _ := one.quota(t, "acme")
-				return q == 5
-			})
+			if q, _ := one.quota(t, "acme"); q != 5 {
+				t.Errorf("got a quota of %d from a new instance, want the override", q)
+			}
+			if one.logs.count("overrides cannot be read") > 0 {
+				t.Error("got a warning about overrides, which could be read")
+			}
 			if got := call(t, http.MethodGet, one.api+"/v1/overrides?rule=calls", ""); strings.Count(got.text, `"rule"`) != 1 {
 				t.Errorf("got %s, want one override", got.text)
 			}

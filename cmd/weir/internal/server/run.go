@@ -212,6 +212,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		group.Go(func() { ready.report(background, remote) })
 	}
 
+	keeps.begin(ctx)
 	failed := make(chan error, 5)
 	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
 		group.Go(func() { failed <- l.serve() })

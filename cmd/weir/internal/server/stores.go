@@ -25,8 +25,9 @@ type backends struct {
 	shared *stores.Shared // nil: counts in memory only
 	here   *instances     // nil: their number is configured
 	events atomic.Pointer[events.Hub]
-	past   past   // outages of the shared store
-	data   string // the data directory; empty: none
+	past   past        // outages of the shared store
+	data   string      // the data directory; empty: none
+	known  atomic.Bool // it is loaded, and its overrides are in force
 
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
@@ -131,9 +132,9 @@ func (c *backends) location() string {
 // waits reports whether a decision can wait for something outside of this process.
 func (c *backends) waits() bool { return c.shared != nil || c.local.Kept != nil }
 
-// refuses reports whether requests are refused now, because the counters are being
+// refuses reports whether requests are refused now, because the counters and the overrides are being
 // loaded from the data directory.
-func (c *backends) refuses() bool { return c.canRefuse() && !c.local.Loaded() }
+func (c *backends) refuses() bool { return c.canRefuse() && !c.known.Load() }
 
 // canRefuse reports whether refuses can return true.
 func (c *backends) canRefuse() bool {

@@ -168,7 +168,7 @@ func (c *Collector) Drop() {
 
 // Decided implements [weir.Observer]. It does not keep d, and never waits for a reader.
 func (c *Collector) Decided(_ context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
-	if c == nil || verb != store.Take && verb != store.Record {
+	if c == nil || verb != store.Take && verb != store.Record || d.Replayed {
 		return
 	}
 	l := &c.lanes[0]

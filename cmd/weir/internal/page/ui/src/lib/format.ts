@@ -1,11 +1,14 @@
-import { language } from "./i18n";
+import { language, t, type Text } from "./i18n";
+
+/** locale is how numbers and times are written. */
+const locale = () => (language.value === "zh" ? "zh-CN" : "en-GB");
 
 const formats = new Map<string, Intl.NumberFormat>();
 
 function numbers(options: Intl.NumberFormatOptions): Intl.NumberFormat {
-  const key = language.value + JSON.stringify(options);
+  const key = locale() + JSON.stringify(options);
   let f = formats.get(key);
-  if (!f) formats.set(key, (f = new Intl.NumberFormat(language.value, options)));
+  if (!f) formats.set(key, (f = new Intl.NumberFormat(locale(), options)));
   return f;
 }
 
@@ -26,7 +29,7 @@ export function percent(share: number): string {
 /** rate writes how often something happens in a second. */
 export const rate = (n: number): string => numbers({ maximumFractionDigits: n < 10 ? 1 : 0 }).format(n);
 
-const units: [string, number][] = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+const units: [Text, number][] = [["unit.d", 86400], ["unit.h", 3600], ["unit.m", 60], ["unit.s", 1]];
 
 /** seconds reads a duration as rules files have it: "1h30m", "500ms", "7d". */
 export function seconds(text: string): number {
@@ -41,18 +44,17 @@ export function seconds(text: string): number {
 /** duration writes a number of seconds with at most two units, in words: "2 h 5 min". */
 export function duration(s: number): string {
   if (!Number.isFinite(s)) return "∞";
-  if (s > 0 && s < 1) return numbers({ style: "unit", unit: "millisecond", maximumFractionDigits: 0 }).format(s * 1000);
-  if (s < 10 && !Number.isInteger(s)) return numbers({ style: "unit", unit: "second", maximumFractionDigits: 1 }).format(s);
+  if (s > 0 && s < 1) return t("unit.ms", { n: count(s * 1000) });
+  if (s < 10 && !Number.isInteger(s)) return t("unit.s", { n: rate(s) });
   let rest = Math.round(s);
-  const names: Record<string, string> = { d: "day", h: "hour", m: "minute", s: "second" };
   const parts: string[] = [];
   for (const [u, n] of units) {
     const k = Math.floor(rest / n);
-    if (k > 0 && parts.length < 2) parts.push(numbers({ style: "unit", unit: names[u]!, unitDisplay: u === "d" ? "long" : "short" }).format(k));
+    if (k > 0 && parts.length < 2) parts.push(t(u, { n: count(k), k }));
     else if (parts.length > 0) break;
     rest -= k * n;
   }
-  return parts.join(" ") || numbers({ style: "unit", unit: "second", unitDisplay: "short" }).format(0);
+  return parts.join(" ") || t("unit.s", { n: 0 });
 }
 
 /** bytes writes a size: 1.5 MiB. */
@@ -68,18 +70,18 @@ export function bytes(n: number): string {
 
 /** clock writes the time of day, of an instant of RFC 3339 or in seconds since 1970, in the reader's zone. */
 export const clock = (at: string | number, withSeconds = true): string =>
-  new Intl.DateTimeFormat(language.value, { hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hourCycle: "h23" }).format(date(at));
+  new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hourCycle: "h23" }).format(date(at));
 
 /** moment writes a date and a time. */
 export const moment = (at: string | number): string =>
-  new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" } as Intl.DateTimeFormatOptions).format(date(at));
+  new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" } as Intl.DateTimeFormatOptions).format(date(at));
 
 export const date = (at: string | number): Date => (typeof at === "number" ? new Date(at * 1000) : new Date(at));
 
 /** ago writes how long ago an instant is: "3 minutes ago". */
 export function ago(at: string | number, now = Date.now()): string {
   const s = (now - date(at).getTime()) / 1000;
-  const f = new Intl.RelativeTimeFormat(language.value, { numeric: "auto" });
+  const f = new Intl.RelativeTimeFormat(locale(), { numeric: "auto" });
   for (const [unit, n] of [["day", 86400], ["hour", 3600], ["minute", 60]] as const) if (Math.abs(s) >= n) return f.format(-Math.trunc(s / n), unit);
   return f.format(-Math.trunc(s), "second");
 }

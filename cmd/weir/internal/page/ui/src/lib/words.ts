@@ -51,6 +51,8 @@ export function details(r: Rule): string[] {
   const all: string[] = [];
   if (r.mode === "shadow") all.push(t("rule.shadow"));
   if (r.mode === "off") all.push(t("rule.off"));
+  const held = /^held (\S+)/.exec(r.window ?? "")?.[1];
+  if (held) all.push(t("rule.held", { for: duration(seconds(held)) }));
   if (r.hold) all.push(t("rule.hold", { for: duration(seconds(r.hold)) }));
   if (r.ban) all.push(t("rule.ban", { for: duration(seconds(r.ban.for)) }));
   if (r.then && r.kind === "limit") all.push(t("rule.then", { then: r.then }));
@@ -60,7 +62,7 @@ export function details(r: Rule): string[] {
 /** perInWords says what a rule counts for: "for each user". */
 export function perInWords(r: Rule): string {
   if (!r.per?.length) return t("rule.all");
-  const names = r.per.map((a) => (r.networks?.[a] ? t("rule.network", { attribute: a, size: r.networks[a]! }) : a));
+  const names = r.per.map((a) => (r.networks?.[a] && r.networks[a] !== "v6/64" ? t("rule.network", { attribute: a, size: r.networks[a]! }) : a));
   return t("rule.per", { names: names.join(t("list.and")) });
 }
 
@@ -90,7 +92,7 @@ export function windowInWords(text: string): string {
       return t(burst ? "window.burst" : "window.bucket", { for: duration(seconds(long)), burst: burst ? count(Number(burst)) : "" });
     }
     case "held":
-      return t("window.held", { for: duration(seconds(long)) });
+      return t("window.held");
     case "ever":
       return t("window.ever");
   }

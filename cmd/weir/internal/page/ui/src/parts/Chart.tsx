@@ -43,6 +43,7 @@ export function Chart({ plot, height = 200, quiet }: { plot: Plot; height?: numb
     const width = () => Math.max(240, at.clientWidth);
     const u = new uPlot(options(plot, width(), height), data(plot), at);
     drawn.current = u;
+    latest(u);
     const resize = new ResizeObserver(() => u.width !== width() && u.setSize({ width: width(), height }));
     resize.observe(at);
     return () => {
@@ -52,7 +53,10 @@ export function Chart({ plot, height = 200, quiet }: { plot: Plot; height?: numb
     };
   }, [shape]);
   useEffect(() => {
-    drawn.current?.setData(data(plot));
+    const u = drawn.current;
+    if (!u) return;
+    u.setData(data(plot));
+    latest(u);
   }, [plot]);
 
   return (
@@ -79,9 +83,18 @@ export function Chart({ plot, height = 200, quiet }: { plot: Plot; height?: numb
   );
 }
 
+/** latest makes the legend show the last numbers, unless the pointer is on others. */
+function latest(u: uPlot): void {
+  const n = u.data[0].length;
+  if (n > 0 && (u.cursor.left ?? -1) < 0) u.setLegend({ idx: n - 1 });
+}
+
 const data = (p: Plot) => [p.x, ...p.lines.map((l) => l.values)] as uPlot.AlignedData;
 
-const name = (p: Plot) => (v: number) => (p.labels ? (p.labels[v] ?? "") : clock(v, false));
+const name = (p: Plot) => {
+  const short = p.x.length > 1 && p.x[1]! - p.x[0]! < 60;
+  return (v: number) => (p.labels ? (p.labels[v] ?? "") : clock(v, short));
+};
 
 function options(p: Plot, width: number, height: number): uPlot.Options {
   const axis: uPlot.Axis = {
@@ -97,7 +110,7 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: !p.labels, ...(p.labels && { range: () => [-0.7, p.x.length - 0.3] as uPlot.Range.MinMax }) }, y: { range: (_, __, high) => [0, Math.max(1, (high ?? 0) * 1.1)] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 64, values: (_, splits) => splits.map((s) => (p.labels && !Number.isInteger(s) ? "" : name(p)(s))) },
+      { ...axis, grid: { show: false }, space: 64, size: 30, values: (_, splits) => splits.map((s) => (p.labels && !Number.isInteger(s) ? "" : name(p)(s))) },
       { ...axis, size: 52, values: (_, splits) => splits.map((s) => (Number.isInteger(s) ? compact(s) : "")) },
     ],
     series: [
@@ -115,7 +128,7 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
         }),
       ),
     ],
-    hooks: { draw: [(u) => mark(u, p)] },
+    hooks: { draw: [(u) => mark(u, p)], setCursor: [latest] },
   };
 }
 

@@ -52,7 +52,8 @@ export function Code({ text, findings, first = 1, label, marked }: { text: strin
   const found = useMemo(() => byLine(findings), [findings]);
   const ref = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    if (marked) ref.current?.querySelector(".marked")?.scrollIntoView({ block: "center" });
+    const line = ref.current?.querySelector<HTMLElement>(".marked");
+    if (line) ref.current!.scrollTop = line.offsetTop - ref.current!.clientHeight / 3; // the page itself stays
   }, [marked?.from]);
   return (
     <div class="code" role="region" aria-label={label} tabIndex={0} ref={ref}>

@@ -28,7 +28,11 @@ const lengths: Record<string, number> = { "5m": 300, "1h": 3600, "24h": 86400 };
 const shown = signal<{ ns: string; span: string; rules: Rules; model: Model } | undefined>(undefined);
 const fault = signal<unknown>(undefined);
 
-const span = () => (lengths[param("span")] ? param("span") : "1h");
+/** span is how much of the past is shown: an hour, or less just after the start. */
+const span = () => (lengths[param("span")] ? param("span") : young.value ? "5m" : "1h");
+
+/** young is whether the service began a short time ago. */
+const young = signal(false);
 
 /** Overview says what is going on: a sentence, the decisions over time, each rule, the keys, the store. */
 export function Overview() {
@@ -45,6 +49,7 @@ export function Overview() {
         const now = answer.hash === rules.hash ? rules : await api<Rules>("v1/rules");
         if (!ended) {
           shown.value = { ns, span: at, rules: now, model: model(now.rules, answer) };
+          young.value = answer.now - answer.since < 900;
           fault.value = undefined;
         }
       } catch (e) {
@@ -160,9 +165,9 @@ function Banners({ m, lines }: { m: Model; lines: Line[] }) {
       {r.degraded > 0 && <Notice kind="warn">{t("over.degraded", { n: count(r.degraded) })}</Notice>}
       {shadow && <Notice>{t("over.shadow", { n: limits.length, time: duration(300), would: count(r.shadow) })}</Notice>}
       {r.unmatched > 0 && (
-        <Notice>
+        <p class="quiet">
           {t("over.unmatched", { n: count(r.unmatched), share: percent(r.unmatched / Math.max(1, r.takes)) })} <a href={href(["live"])}>{t("over.unmatched.why")}</a>
-        </Notice>
+        </p>
       )}
     </>
   );
@@ -173,7 +178,7 @@ function Spans() {
   return (
     <nav class="segments" aria-label={t("chart.time")}>
       {spans.map((s) => (
-        <a key={s} href={href([], { ...Object.fromEntries(new URLSearchParams(param("sort") ? { sort: param("sort") } : {})), span: s })} aria-current={s === span() ? "true" : undefined}>
+        <a key={s} href={href([], { sort: param("sort"), q: param("q"), span: s })} aria-current={s === span() ? "true" : undefined}>
           {duration(lengths[s]!)}
         </a>
       ))}
@@ -182,13 +187,16 @@ function Spans() {
 }
 
 function Decisions({ m }: { m: Model }) {
+  // The last step is not over, and would look like a fall.
+  const n = m.steps.length - (m.total.slice(0, -1).some((c) => c[0] > 0) ? 1 : 0);
+  const total = m.total.slice(0, n);
   const plot = {
     title: t("over.chart"),
     unit: t("over.each", { time: duration(m.answer.step) }),
-    x: m.steps,
+    x: m.steps.slice(0, n),
     lines: [
-      { name: t("over.chart.allowed"), color: "--allowed" as const, values: m.total.map((c) => c[0] - c[1]), fill: true },
-      { name: t("col.denied"), color: "--denied" as const, values: m.total.map((c) => c[1]), fill: true },
+      { name: t("over.chart.allowed"), color: "--allowed" as const, values: total.map((c) => c[0] - c[1]), fill: true },
+      { name: t("col.denied"), color: "--denied" as const, values: total.map((c) => c[1]), fill: true },
     ],
   };
   return (
@@ -213,7 +221,7 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
   const time = duration(m.answer.seconds);
   const rows = useMemo(() => (words.length ? lines.filter((l) => words.every((w) => l.rule.name.toLowerCase().includes(w) || inWords(l.rule).toLowerCase().includes(w))) : lines), [lines, typed]);
-  const kept = lines.some((l) => l.keys >= 0);
+  const kept = !m.state.store?.shared && lines.some((l) => l.keys >= 0);
   const uses = lines.some((l) => l.holds >= 0 || l.banned >= 0);
   const columns: Column<Line>[] = [
     {
@@ -236,7 +244,7 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
     { id: "allowed", title: t("col.allowed"), number: true, value: (l) => within(l.sum), cell: (l) => <Amount n={within(l.sum)} /> },
     { id: "near", title: t("col.near"), number: true, value: (l) => l.sum[3], cell: (l) => <Amount n={l.sum[3]} /> },
     { id: "denied", title: t("over.col.share"), number: true, value: (l) => denies(l.sum), cell: (l) => <Denied c={l.sum} rule={l.rule.name} /> },
-    ...(kept ? [{ id: "keys", title: t("over.col.keys"), number: true, value: (l: Line) => l.keys, cell: (l: Line) => (l.keys >= 0 ? <Amount n={l.keys} /> : null) }] : []),
+    ...(kept ? [{ id: "keys", title: t("over.col.keys"), number: true, value: (l: Line) => l.keys, cell: (l: Line) => <Amount n={Math.max(0, l.keys)} /> }] : []),
     ...(uses
       ? [
           {
@@ -244,11 +252,11 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
             title: t("over.col.use"),
             number: true,
             value: (l: Line) => Math.max(0, l.holds) + Math.max(0, l.banned),
-            cell: (l: Line) => (
+            cell: (l: Line) => l.holds < 0 && l.banned < 0 ? null : (
               <span class="uses">
                 {l.holds > 0 && <Pill kind="allowed">{t("over.holds", { n: compact(l.holds) })}</Pill>}
                 {l.banned > 0 && <Pill kind="banned">{t("over.banned", { n: compact(l.banned) })}</Pill>}
-                {l.holds <= 0 && l.banned <= 0 && (l.holds === 0 || l.banned === 0) && <span class="quiet">0</span>}
+                {l.holds <= 0 && l.banned <= 0 && <span class="quiet">0</span>}
               </span>
             ),
           },
@@ -315,16 +323,20 @@ function KeyList({ title, keys, none, kind }: { title: string; keys: KeyCount[];
         <p class="quiet">{none}</p>
       ) : (
         <ol class={"bars " + kind}>
-          {keys.map((k) => (
-            <li key={k.rule + "\0" + k.key}>
-              <Key text={k.key} n={40} href={keyHref(k.rule, k.key, rules?.find((r) => r.name === k.rule)?.per)} />
-              <span class="quiet small of">
-                <Key text={k.rule} n={28} />
-              </span>
-              <span class="n">{count(k.count)}</span>
-              <i aria-hidden="true" style={{ width: `${(100 * k.count) / most}%` }} />
-            </li>
-          ))}
+          {keys.map((k) => {
+            const rule = rules?.find((r) => r.name === k.rule);
+            const would = kind === "denied" && rule?.mode === "shadow";
+            return (
+              <li key={k.rule + "\0" + k.key} class={would ? "shadowed" : undefined}>
+                <Key text={k.key} n={40} href={keyHref(k.rule, k.key, rule?.per)} />
+                <span class="quiet small of">
+                  <Key text={k.rule} n={28} /> {would && "shadow"}
+                </span>
+                <span class="n">{count(k.count)}</span>
+                <i aria-hidden="true" style={{ width: `${(100 * k.count) / most}%` }} />
+              </li>
+            );
+          })}
         </ol>
       )}
     </div>

@@ -114,7 +114,7 @@ function InWords({ rules }: { rules: Rule[] }) {
       wide: true,
       bare: true,
       cell: (r) => (
-        <div class="words">
+        <div class="says">
           <span>{inWords(r)}</span>
           <When rule={r} />
         </div>
@@ -135,7 +135,7 @@ function InWords({ rules }: { rules: Rule[] }) {
     { id: "try", title: "", bare: true, cell: (r) => (isNumber(r) ? <a href={href(["try"], { rule: r.name })}>{t("rules.number")}</a> : null) },
   ];
   return (
-    <section class="panel" aria-label={t("rules.inwords")}>
+    <section class="panel stack" aria-label={t("rules.inwords")}>
       {rules.length > 8 && (
         <div class="bar">
           <label class="field">
@@ -174,7 +174,7 @@ function One({ rule, source }: { rule: Rule; source?: Source }) {
   const span = useMemo(() => spans(lines).get(rule.name), [lines, rule.name]);
   const findings = of(source, span);
   return (
-    <section class="panel">
+    <section class="panel stack">
       <div class="title">
         <h2>
           <Key text={rule.name} n={100} />
@@ -229,7 +229,7 @@ function Text({ source, rule }: { source: Source; rule?: string }) {
   if (source.format !== undefined) return <Notice>{source.read_only}</Notice>;
   const n = source.errors.length + source.warnings.length;
   return (
-    <section class="panel" aria-label={t("rules.text")}>
+    <section class="panel stack" aria-label={t("rules.text")}>
       <div class="title">
         <h2>
           <Key text={base(source.name)} />

@@ -208,7 +208,7 @@ export function Try() {
       {(running || sending) && <Running trial={running ? trial! : undefined} file={form.file.value} cancel={cancel} />}
       {error !== undefined && <Failed error={error} retry={load} />}
       {!running && !sending && (
-        <section class="panel try">
+        <section class="panel stack try">
           <h2>{trial?.result ? t("try.again") : t("try.title")}</h2>
           <div class="choices">
             <What text={text} source={source} draft={d !== undefined} numbers={numbers} rule={rule} />
@@ -360,7 +360,7 @@ function Running({ trial, file, cancel }: { trial?: Trial; file?: File; cancel: 
   const total = reading ? (file?.size ?? 0) : trial.total;
   const done = trial?.bytes ?? 0;
   return (
-    <section class="panel" aria-busy="true">
+    <section class="panel stack" aria-busy="true">
       <div class="bar">
         <label class="running">
           <span role="status">{reading ? t("try.reading") : t("try.running", { lines: count(trial.lines) })}</span>
@@ -420,7 +420,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
         </Notice>
       )}
       {c.denials.length + c.admissions.length > 0 && (
-        <section class="panel">
+        <section class="panel stack">
           <h2>{t("try.rules")}</h2>
           <Changes denials={c.denials} admissions={c.admissions} requests={c.requests} />
         </section>
@@ -429,7 +429,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
         <Slider key={s.rule} of={s} quotas={result.quotas[s.rule] ?? [0, 0]} source={source} ns={ns} same={same} />
       ))}
       {c.newly_denied > 0 && c.newly_denied_over && (
-        <section class="panel">
+        <section class="panel stack">
           <Chart plot={over(c.newly_denied_over)} />
         </section>
       )}
@@ -563,7 +563,7 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
   const text = draftOf(ns)?.text ?? source.text;
   const changed = useMemo(() => withLimit(text, of.rule, c.quota), [text, of.rule, c.quota]);
   return (
-    <section class="panel slider">
+    <section class="panel stack slider">
       <h2>
         {t("try.numbers")} <Key text={of.rule} />
       </h2>
