@@ -167,6 +167,7 @@ func (c *checker) checkVerdict() {
 	refuse("after", c.After != window.After{})
 	refuse("max_keys", c.MaxKeys > 0)
 	refuse("export", c.Export)
+	refuse("lease", c.Lease != 0)
 }
 
 // checkHold checks what the rule says about holds and bans beyond its limit,
@@ -182,10 +183,13 @@ func (c *checker) checkHold() {
 	limited("unsettled", c.Release && c.Hold == 0)
 	limited("max_holds", c.MaxHolds != 0 && c.Hold == 0)
 	limited("ban", c.Ban != window.Ban{})
+	limited("lease", c.Lease != 0 && kind != KindVerdict)
 	held := c.Window.Kind == window.KindHeld
 	switch {
 	case held && kind != KindLimit && kind != KindVerdict:
 		c.fault("window", "a held window is for rules with a limit")
+	case c.CountDenied && c.Lease != 0:
+		c.fault("lease", "does not go with count_denied: the store counts what is denied")
 	case c.CountDenied && held:
 		c.fault("count_denied", "does not go with a held window: what is denied is not in flight")
 	case c.CountDenied && c.Hold != 0:
