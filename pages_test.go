@@ -280,7 +280,7 @@ func TestSizing(t *testing.T) {
 		{goes, "service, `POST /v1/take`, 32 connections", cell(results, interfaces, "HTTP, POST /v1/take", 4)},
 		{goes, "service, takes on one gRPC stream", cell(results, "## Takes over gRPC, beside a gRPC handler that does nothing", "weir, one stream", 1)},
 		{goes, "library over one Redis, 64 callers, sliding", cell(results, "## Over Redis", "weir sliding", 2)},
-		{costs, "memory: one key (a bucket, a fixed window, or a sliding one with up to three hits)", cell(results, "## A million keys in memory", "weir bucket", 8)},
+		{costs, "memory: one key (a bucket, a fixed window, or a sliding one with up to three hits)", cell(results, "## A million keys in memory", "weir fixed", 8)},
 		{costs, "CPU: a decision of one rule in the library", cell(results, interfaces, "library, Engine with one rule", 1)},
 		{costs, "CPU: a take over HTTP", cell(results, interfaces, "HTTP, POST /v1/take", 1)},
 		{costs, "CPU of weir: a take over HTTP, with Redis", cell(results, interfaces, "HTTP, POST /v1/take, over Redis", 1)},

@@ -31,6 +31,8 @@ func Decide(c *Call, states []window.State, now func(*Op) window.Instant, member
 		d.take()
 	case Cancel:
 		d.cancel()
+	case Reserve:
+		d.reserve()
 	default:
 		for i := range c.Ops {
 			c.Ops[i].Result = d.apply(i, d.verb(c.Verb, i))
@@ -76,7 +78,7 @@ func (d *decision) take() {
 		upTo = upTo || d.ops[i].UpTo
 	}
 	if upTo {
-		LowerUpTo(d.ops)
+		LowerUpTo(Take, d.ops)
 		for i := range d.ops {
 			d.ops[i].Result = d.apply(i, step.Look)
 		}
@@ -134,6 +136,24 @@ func (d *decision) cancel() {
 	}
 }
 
+// reserve holds the hits of all ops, or of none.
+func (d *decision) reserve() {
+	for i := range d.ops {
+		d.ops[i].Result = d.apply(i, step.Look)
+	}
+	LowerUpTo(Reserve, d.ops)
+	admitted := true
+	for i := range d.ops {
+		d.ops[i].Result = d.apply(i, step.CanReserve)
+		admitted = admitted && d.ops[i].Result.Allowed
+	}
+	for i := range d.ops {
+		if admitted {
+			d.ops[i].Result = d.apply(i, step.Reserve)
+		}
+	}
+}
+
 // apply runs v with the hits of op i on its state.
 func (d *decision) apply(i int, v step.Step) window.Result { return d.run(i, v, d.ops[i].N) }
 
@@ -148,7 +168,7 @@ func (d *decision) run(i int, v step.Step, n int64) (r window.Result) {
 		hold = &op.Hold.Hold
 	}
 	next := op.Limit.Do(v, &r, d.states[i], d.now(op), hits, hold)
-	if v != step.Look {
+	if v != step.Look && v != step.CanReserve {
 		d.states[i] = next
 	}
 	return r

@@ -22,21 +22,22 @@ type Verb uint8
 
 // The order matters: the first two ask the limit.
 const (
-	Check  Verb = iota // evaluate and count nothing
-	Take               // evaluate and, if admitted, count
-	Record             // count without asking the limit
-	Refund             // give hits back
-	Settle             // end a hold at what it really cost
-	Cancel             // give back what one take counted
-	Renew              // keep a hold alive
-	Set                // make N the hits that count, all of them dated now
-	Unban              // end a ban
+	Check   Verb = iota // evaluate and count nothing
+	Take                // evaluate and, if admitted, count
+	Record              // count without asking the limit
+	Refund              // give hits back
+	Settle              // end a hold at what it really cost
+	Cancel              // give back what one take counted
+	Renew               // keep a hold alive
+	Set                 // make N the hits that count, all of them dated now
+	Unban               // end a ban
+	Reserve             // hold a part of what remains, for a caller that spends it without asking
 )
 
-var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew", "set", "unban"}
+var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew", "set", "unban", "reserve"}
 
 // CanAdd reports whether v can add a key that has no counter.
-func (v Verb) CanAdd() bool { return v <= Record || v == Set }
+func (v Verb) CanAdd() bool { return v <= Record || v == Set || v == Reserve }
 
 // CanRepeat reports whether a request for v can have an idempotency key.
 func (v Verb) CanRepeat() bool { return v == Take || v == Record || v == Refund || v == Settle }
@@ -90,7 +91,7 @@ type Op struct {
 	// N is the number of hits. An op with N = 0 is not counted by any verb, and
 	// is always allowed. A negative N means 0. In a settle N is what the hold
 	// really cost, 0 too, and a negative N means what was held. A renewal
-	// ignores it.
+	// ignores it. In a reserve N is the most to hold; the store lowers it, see [Hold].
 	N int64
 
 	// Member is the member that a limit with measure [window.Distinct] counts.
@@ -129,9 +130,38 @@ type Op struct {
 //     N hits of ops under limits whose takes do not hold, which were counted at the
 //     instant At, but only if a hold of the call was found, or if the op is Sure, and
 //     only hits that are certainly still counted.
+//   - In a reserve the caller sets ID, Least and Part, and an At and an End that are as far apart as the
+//     hold should last. See below.
 //   - Check and refund ignore all of this.
 //
 // With every verb the store sets Decided.
+//
+// # Reserve
+//
+// A reserve is for a caller that wants to admit hits without asking the store for each. All ops
+// have a hold with one ID, which no other call has had; their Role, CountDenied and UpTo have no
+// effect. The store first lowers the N of each op to
+//
+//	min(N, max(Least, left/Part))
+//
+// where left is the least that remains under any of the ops. Then it holds N hits of every op if
+// all of them fit, and nothing otherwise: RetryAfter is the wait until N hits fit. If a hold was
+// made, Held is set, and At and End are its bounds by the store's clock. At is the instant of the
+// decision. End can be earlier than the caller asked, because a hold in a fixed, calendar or
+// aligned window ends with the period.
+//
+// Until the hold ends its hits count in full. [Settle] with what the caller has spent as N gives
+// back the rest, and what was spent counts from the instant of the settle. A hold that is not
+// settled counts in full from End. A settle after End, or a second one, finds no hold and changes
+// nothing. So if the caller spends its hits only before End and settles only after the last of
+// them, no window has more hits than its quota, whatever is lost, late or sent twice
+// (window/reserve.go has the proof). The caller should stop so long before End that a settle still
+// arrives in time, because hits that are not given back count although nobody has spent them.
+//
+// A reserve never dates hits ahead of the store's clock, and moves no key's clock. To other calls
+// its hold is like any other: a [window.Reading] counts it, and [Set] does nothing while it is
+// alive. But no renewal moves it. A key has at most 1,000 holds. A limit that cannot reserve
+// ([window.Compiled.CanReserve]) denies with [window.Never].
 type Hold struct {
 	window.Hold
 
@@ -144,17 +174,21 @@ type Hold struct {
 
 	// NoStrike, in a record, makes hits past the quota no strike ([window.Ban]).
 	NoStrike bool
+
+	// Least and Part, in a reserve, are the fewest hits that are worth a hold, and the number of callers that
+	// what remains is divided among. Values below 1 mean 1.
+	Least, Part int64
 }
 
-// LowerUpTo lowers the N of ops, which are those of a take, as UpTo states. It is for stores,
-// which call it before they decide the take, with the results of a check of these ops; or
-// afterwards, with those of the take.
-func LowerUpTo(ops []Op) {
-	left := int64(math.MaxInt64)
+// LowerUpTo lowers the N of ops, which are those of a take or a reserve, as UpTo and [Hold] state. It is for
+// stores, which call it before they decide the call, with the results of a check of these ops; or
+// afterwards, with those of the call.
+func LowerUpTo(v Verb, ops []Op) {
+	left, all := int64(math.MaxInt64), v == Reserve
 	for i := range ops {
 		op, r := &ops[i], &ops[i].Result
 		switch {
-		case !op.UpTo || op.N <= 0 || op.Role != Enforce || op.Limit.Measure == window.Distinct || r.Quota == window.Unlimited:
+		case op.N <= 0 || !all && (!op.UpTo || op.Role != Enforce) || op.Limit.Measure == window.Distinct || r.Quota == window.Unlimited:
 		case r.Banned && (!r.Struck || op.CountDenied): // where Before is not of the take
 			left = 0
 		default:
@@ -162,7 +196,11 @@ func LowerUpTo(ops []Op) {
 		}
 	}
 	for i := range ops {
-		if op := &ops[i]; op.UpTo && op.N > 0 {
+		switch op := &ops[i]; {
+		case op.N <= 0:
+		case all && op.Hold != nil:
+			op.N = min(op.N, max(op.Hold.Least, left/max(op.Hold.Part, 1), 1))
+		case op.UpTo && !all:
 			op.N = max(min(op.N, left), 1)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 func TestVerbNames(t *testing.T) {
 	t.Parallel()
-	got := fmt.Sprint(store.Check, store.Take, store.Record, store.Refund, store.Verb(9))
+	got := fmt.Sprint(store.Check, store.Take, store.Record, store.Refund, store.Verb(10))
 	if want := "check take record refund unknown"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

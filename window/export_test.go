@@ -66,6 +66,22 @@ func (l *Compiled) GiveBackNow(s State, now, at Instant, h Hits) (State, Result)
 	return l.do(step.GiveBack, s, now, h, Hold{At: at})
 }
 
+// Reserve returns the hold with the instants that it got.
+func (l *Compiled) Reserve(s State, now Instant, h Hits, hold Hold) (State, Result, Hold) {
+	var r Result
+	s = l.Do(step.Reserve, &r, s, now, h, &hold)
+	return s, r, hold
+}
+
+// ReserveCheck is Reserve that changes nothing.
+func (l *Compiled) ReserveCheck(s State, now Instant, h Hits, hold Hold) Result {
+	var r Result
+	l.Do(step.CanReserve, &r, s, now, h, &hold)
+	return r
+}
+
+func (l *Compiled) ReserveWords(s State, h Hits) int { return l.WordsAfter(step.Reserve, s, h) }
+
 func (l *Compiled) RecordWords(s State, h Hits) int { return l.WordsAfter(step.Record, s, h) }
 
 func (l *Compiled) TakeWords(s State, h Hits) int { return l.WordsAfter(step.Take, s, h) }

@@ -28,6 +28,10 @@ func callHold(l *window.Compiled, s window.State, c holdCall) (window.State, win
 		return l.Renew(s, c.now, c.id)
 	case "give back":
 		return l.GiveBack(s, c.now, c.at, h)
+	case "reserve":
+		begin := window.Instant(7) // the store counts from its own clock
+		s, r, _ := l.Reserve(s, c.now, h, window.Hold{ID: c.id, At: begin, End: begin.Add(c.length)})
+		return s, r
 	}
 	return s, l.Check(s, c.now, h)
 }

@@ -232,6 +232,8 @@ type holdCall struct {
 	n    int64
 	id   [12]byte
 	at   window.Instant // GiveBack
+
+	length time.Duration // reserve
 }
 
 // do returns the answer to c.
@@ -254,7 +256,21 @@ func (tw *holdModel) do(c holdCall) (r window.Result) {
 		if changed = c.verb == "take" && r.Allowed && c.n > 0; changed {
 			tw.mature(now)
 			tw.final.open(now)
-			tw.insert(heldHits{c.id, now, now.Add(tw.length()), c.n, !tw.l.Release})
+			if tw.length() > 0 {
+				tw.insert(heldHits{c.id, now, now.Add(tw.length()), c.n, !tw.l.Release})
+				r.Held = true
+			} else {
+				tw.final.add(now, now, now, c.n)
+			}
+		}
+	case "reserve":
+		end, wait := tw.reservable(now, c)
+		r.RetryAfter = wait
+		r.Allowed = wait == 0
+		if changed = r.Allowed && c.n > 0; changed {
+			tw.mature(now)
+			tw.final.open(now)
+			tw.insert(heldHits{c.id, end, end, c.n, true}) // what it costs counts from its end
 			r.Held = true
 		}
 	case "record":
@@ -281,12 +297,12 @@ func (tw *holdModel) do(c holdCall) (r window.Result) {
 				n = h.n
 			}
 			if n > 0 {
-				tw.final.add(now, h.at, now, n)
+				tw.final.add(now, min(h.at, now), now, n)
 			}
 			r.Held = true
 		}
 	case "renew":
-		if changed = at >= 0; changed {
+		if changed = at >= 0 && tw.length() > 0; changed {
 			h := tw.holds[at]
 			tw.holds = slices.Delete(slices.Clone(tw.holds), at, at+1)
 			tw.matureBeside(now)
@@ -310,6 +326,30 @@ func (tw *holdModel) do(c holdCall) (r window.Result) {
 	r.Remaining = max(0, r.Quota-r.Used)
 	r.ResetAfter = tw.reset(now)
 	return r
+}
+
+// reservable returns when a reservation ends, and how long it waits.
+func (tw *holdModel) reservable(now window.Instant, c holdCall) (end window.Instant, wait time.Duration) {
+	end, wait = now.Add(c.length), tw.wait(now, c.n)
+	switch {
+	case c.n == 0:
+		return end, 0
+	case c.n > window.MustCompile(tw.l).Capacity() || c.id == [12]byte{} || c.length <= 0:
+		return end, window.Never
+	}
+	if p, ok := tw.final.(*periodOf); ok {
+		of := *p
+		of.begin(now)
+		if end = min(end, of.end-1); end <= now {
+			wait = max(wait, of.end.Sub(now))
+		}
+	}
+	for _, h := range tw.holds {
+		if h.id == c.id && h.end > now && wait != window.Never {
+			wait = max(wait, h.end.Sub(now))
+		}
+	}
+	return end, wait
 }
 
 // matureBeside is mature for a hold that stays.

@@ -25,7 +25,7 @@ type holding struct {
 	capacity  int64
 	bucket    *bucket     // the kind, if it is one
 	log       *pairLog    // base, in a sliding window
-	periods   bool        // the kind has periods, which takes that hold begin
+	periods   *span       // of the kind, if it has periods, which takes that hold begin
 	kept      *keptPeriod // the kind, if it keeps closed periods
 }
 
@@ -38,7 +38,8 @@ const (
 	holdHeader = 4
 
 	// A hold has its end, the instant of its take, its hits with a flag that is
-	// set when they are kept at the end, and its id.
+	// set when they are kept at the end, and its id. The instant of a reservation is
+	// its end: see reserve.go.
 	holdWords = 5
 	keepFlag  = 1 << 63
 )
@@ -53,9 +54,11 @@ func newHolding(l *Limit, a algorithm) holder {
 	}
 	w.bucket, _ = a.(*bucket)
 	w.log, _ = base.(*pairLog)
-	_, w.periods = a.(*period)
+	if p, ok := a.(*period); ok {
+		w.periods = &p.span
+	}
 	if w.kept, _ = a.(*keptPeriod); w.kept != nil {
-		w.periods = true
+		w.periods = &w.kept.span
 	}
 	if !l.Release {
 		w.keep = keepFlag

@@ -41,7 +41,7 @@ func (w *holding) hold(s State, now Instant, n int64, h Hold) (State, bool) {
 		return s, false
 	}
 	s = w.begin(s, now)
-	if w.periods {
+	if w.periods != nil {
 		var b State
 		s, b = growBase(s, periodWords)
 		s = shrinkBase(s, w.base.open(b, now), cap(b))
@@ -105,7 +105,7 @@ func (w *holding) end(s State, now Instant, id [12]byte, n int64) (State, bool) 
 	if n > 0 {
 		var b State
 		s, b = growBase(s, w.base.wordsAfter(v.base, Hits{N: n})-len(v.base))
-		s = shrinkBase(s, w.base.addAt(b, now, at, now, min(n, MaxHits)), cap(b))
+		s = shrinkBase(s, w.base.addAt(b, now, min(at, now), now, min(n, MaxHits)), cap(b))
 	}
 	return w.finish(s, now), true
 }
@@ -121,11 +121,12 @@ func (v *holdState) newest() (at uint64) {
 }
 
 func (w *holding) renew(s State, now Instant, id [12]byte, end Instant) (State, bool) {
-	if v := readHolds(s); !v.alive(v.find(id), now) {
+	v := readHolds(s)
+	if i := v.find(id); !v.alive(i, now) || v.list[i] == v.list[i+1] { // a reservation is not renewed
 		return s, false
 	}
 	s = w.begin(s, now)
-	v := readHolds(s)
+	v = readHolds(s)
 	i := v.find(id)
 	var h [holdWords]uint64
 	copy(h[:], v.list[i:])
@@ -289,7 +290,7 @@ func (w *holding) expires(s State) Instant {
 	if w.kept != nil && s[3] > 0 {
 		return max(end, last, w.kept.until(Instant(s[3]-1)))
 	}
-	if s[3] > 0 && (last == 0 || !w.periods) { // all hits of a period leave together
+	if s[3] > 0 && (last == 0 || w.periods == nil) { // all hits of a period leave together
 		last = max(last, w.base.leaves(v.base, Instant(s[3]-1)))
 	}
 	return max(end, last)

@@ -10,9 +10,11 @@ type holds struct {
 	kept func(l *Limit) algorithm           // compiles a calendar window that keeps closed periods
 	wrap func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
 	end  func(l Compiled, v step.Step, s State, now Instant, h Hits, hold Hold) (State, Result)
+
+	reserve func(l Compiled, v step.Step, s State, now Instant, h Hits, id [12]byte, length Instant) (State, Result, Instant)
 }
 
-var withHolds = holds{newHeld, newKept, newHolding, Compiled.end}
+var withHolds = holds{newHeld, newKept, newHolding, Compiled.end, Compiled.reserve}
 
 // end implements [Compiled.Do] for the verbs about an earlier take.
 func (l Compiled) end(v step.Step, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {

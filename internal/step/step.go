@@ -64,6 +64,15 @@ const (
 	// Unban ends the ban. Strikes and holds stay.
 	Unban
 
+	// Reserve holds the hits from now for as long as the hold lasts, from At to End, if the limit admits
+	// them, and moves At and End to that. In a fixed or calendar window the hold ends with the period. What
+	// it costs counts at the instant at which it ends. A limit that cannot reserve denies it for good, and
+	// the ID of a hold that is alive until that has ended. The state stays as it is if it is denied.
+	Reserve
+
+	// CanReserve evaluates Reserve, and changes nothing.
+	CanReserve
+
 	// Tally writes the number of holds that are alive into Used of the result, and sets
 	// Banned. It writes nothing else.
 	Tally

@@ -69,7 +69,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		case full != nil:
 		case v == store.Take:
 			if op.UpTo {
-				lower(ops, slots[:])
+				lower(v, ops, slots[:])
 			}
 			if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
 				s.takeDenied(p, op, op.Role == store.Look)
@@ -260,8 +260,11 @@ func dead(slots []opSlot) bool {
 // that the store is too full for; nil if there are none.
 func (s *Store) reserveKeys(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
 	do := step.Take
-	if v == store.Record {
+	switch v {
+	case store.Record:
 		do = step.Record
+	case store.Reserve:
+		do = step.Reserve
 	}
 	locked := s.numbersOf(slots)
 	var others numbers // of locked, in which the call has no op for the keyspace

@@ -9,8 +9,12 @@ import (
 // applyEach writes the results of all ops of a verb other than take. Their shards are locked, and their keys were
 // found and reserved.
 func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
-	if v == store.Cancel {
+	switch v {
+	case store.Cancel:
 		s.cancel(ops, slots)
+		return
+	case store.Reserve:
+		s.reserve(ops, slots)
 		return
 	}
 	for i := range slots {
@@ -57,7 +61,7 @@ func (s *Store) take(ops []store.Op, slots []opSlot) {
 		upTo = upTo || op.UpTo
 	}
 	if upTo {
-		lower(ops, slots)
+		lower(store.Take, ops, slots)
 	}
 	for i := 0; i <= last; i++ {
 		p := &slots[i]
@@ -82,16 +86,16 @@ func (s *Store) take(ops []store.Op, slots []opSlot) {
 	}
 }
 
-// lower lowers the hits of ops that take up to what fits.
-func lower(ops []store.Op, slots []opSlot) {
+// lower lowers the hits of ops that take up to what fits, or reserve.
+func lower(v store.Verb, ops []store.Op, slots []opSlot) {
 	for i := range slots {
 		p := &slots[i]
-		if op := &ops[p.index]; op.UpTo {
+		if op := &ops[p.index]; op.UpTo || v == store.Reserve {
 			p.findAgain()
 			p.look(op, &op.Result)
 		}
 	}
-	store.LowerUpTo(ops)
+	store.LowerUpTo(v, ops)
 	for i := range slots {
 		p := &slots[i]
 		p.hits.N = max(ops[p.index].N, 0)

@@ -26,3 +26,25 @@ func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 		}
 	}
 }
+
+// reserve holds the hits of all ops, or of none.
+func (s *Store) reserve(ops []store.Op, slots []opSlot) {
+	lower(store.Reserve, ops, slots)
+	admitted := true
+	for i := range slots {
+		p := &slots[i]
+		op := &ops[p.index]
+		var hold *window.Hold
+		if op.Hold != nil {
+			hold = &op.Hold.Hold
+		}
+		op.Limit.Do(step.CanReserve, &op.Result, p.at.State(), p.now, p.hits, hold)
+		admitted = admitted && op.Result.Allowed
+	}
+	for i := range slots {
+		if p := &slots[i]; admitted {
+			p.findAgain()
+			s.apply(p, &ops[p.index], step.Reserve, p.hits)
+		}
+	}
+}

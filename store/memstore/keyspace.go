@@ -79,7 +79,7 @@ func outlasts(a, b *window.Limit) bool {
 	if a.Export && !b.Export {
 		return true
 	}
-	slower := a.Hold > 0 && a.Quota > 0 && (b.Quota == 0 || a.Quota < b.Quota)
+	slower := a.Quota > 0 && (b.Quota == 0 || a.Quota < b.Quota)
 	return slower || a.Ban.For > 0 && a.Ban != b.Ban
 }
 

@@ -140,7 +140,7 @@ func (r *request) store(to *store.Call, i int) {
 		from, op := &c.Ops[n], &to.Ops[n]
 		op.Result, op.N = from.Result, from.N
 		if op.Hold != nil {
-			op.Hold.Decided, op.Hold.ID = from.Hold.Decided, from.Hold.ID
+			op.Hold.Hold, op.Hold.Decided = from.Hold.Hold, from.Hold.Decided
 		}
 	}
 	if c.Once != nil {

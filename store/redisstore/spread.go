@@ -117,7 +117,7 @@ func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
 	if err := s.spread(ctx, part); err != nil {
 		return err
 	}
-	store.LowerUpTo(part.Ops)
+	store.LowerUpTo(r.Verb, part.Ops)
 	part.Verb, part.Once = store.Take, r.Once
 	for i := range part.Ops {
 		part.Ops[i].UpTo = false

@@ -104,7 +104,7 @@ func lowerSome(ops []store.Op, which []int) {
 	for n, i := range which {
 		some[n] = ops[i]
 	}
-	store.LowerUpTo(some)
+	store.LowerUpTo(store.Take, some)
 	for n, i := range which {
 		ops[i].N = some[n].N
 	}

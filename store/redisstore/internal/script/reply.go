@@ -128,8 +128,8 @@ func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, 
 	default:
 		err = refused(reply, keys)
 	}
-	if err == nil && call.Verb == store.Take {
-		store.LowerUpTo(call.Ops) // as the program has done
+	if err == nil && (call.Verb == store.Take || call.Verb == store.Reserve) {
+		store.LowerUpTo(call.Verb, call.Ops) // as the program has done
 	}
 	return now, err
 }
