@@ -184,12 +184,19 @@ func (c *checker) checkHold() {
 	limited("max_holds", c.MaxHolds != 0 && c.Hold == 0)
 	limited("ban", c.Ban != window.Ban{})
 	limited("lease", c.Lease != 0 && kind != KindVerdict)
+	switch {
+	case c.Lease == 0 || kind != KindLimit:
+	case c.Lease < window.LeaseStrict || c.Lease > window.MaxHits:
+		c.fault("lease", "%d: want a credit of 1 to %d hits, or strict", c.Lease, window.MaxHits)
+	case c.Measure == window.Distinct || c.Hold != 0 || c.Ban != (window.Ban{}) || c.After != (window.After{}) || c.CountDenied:
+		c.fault("lease", "does not go with distinct, hold, ban, after and count_denied: the store decides those requests")
+	case c.Window.Kind == window.KindHeld || c.Window.Kind == window.KindEver:
+		c.fault("lease", "does not go with a %s window", c.Window.Kind)
+	}
 	held := c.Window.Kind == window.KindHeld
 	switch {
 	case held && kind != KindLimit && kind != KindVerdict:
 		c.fault("window", "a held window is for rules with a limit")
-	case c.CountDenied && c.Lease != 0:
-		c.fault("lease", "does not go with count_denied: the store counts what is denied")
 	case c.CountDenied && held:
 		c.fault("count_denied", "does not go with a held window: what is denied is not in flight")
 	case c.CountDenied && c.Hold != 0:

@@ -214,8 +214,8 @@ type Limit struct {
 
 	// Lease lets processes that share a store spend parts of the quota from their memory, if
 	// their store leases (package leasestore): [LeaseStrict], or the number of hits that each of them may admit past
-	// what it has leased. 0 means that the store decides each call. It is for limits on plain hits and
-	// sums, without a condition, a ban, or holds, and does not change what is counted.
+	// what it has leased. 0 means that the store decides each call, and so it does under limits that
+	// cannot reserve ([Compiled.CanReserve]). It does not change what is counted.
 	Lease int64
 }
 

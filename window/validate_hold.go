@@ -47,13 +47,4 @@ func (l *Limit) validateHold(f *faults) {
 	case l.MaxHolds < 0 || l.MaxHolds > MaxEntries:
 		f.add("max_holds", "%d: want 1 to %d", l.MaxHolds, MaxEntries)
 	}
-	switch {
-	case l.Lease == 0:
-	case l.Lease < LeaseStrict || l.Lease > MaxHits:
-		f.add("lease", "%d: want a credit of 1 to %d hits, or strict", l.Lease, MaxHits)
-	case holds, l.Ban.For != 0, l.After != After{}:
-		f.add("lease", "does not go with hold, ban, after and held windows: the store decides those calls")
-	case l.Measure == Distinct, l.Quota == Unlimited, l.Window.Kind == KindEver:
-		f.add("lease", "is for a limit on hits or sums, in a window that ends")
-	}
 }

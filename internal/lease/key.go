@@ -201,7 +201,7 @@ type Key struct {
 	view atomic.Pointer[View]
 	ask  *Ask // in flight; nil: none
 
-	// Invariant: most - credit = what was spent and is not recorded, plus recorded.
+	// Invariant: most - credit = what was spent and is not recorded, plus recorded. It is that of the view.
 	credit   *credit // nil: strict
 	most     int64
 	recorded int64 // units of credit that the store has recorded since its last grant
@@ -270,13 +270,15 @@ func (k *Key) Granted(a *Ask, now Time, n int64, length Time) []Settle {
 	}
 	k.ask = nil
 	if k.credit != nil {
-		k.credit.left.Add(a.Report + k.recorded)
-		k.recorded = 0
+		// In a new place: who has an older view may have read the clock before the grant.
+		restored := &credit{}
+		restored.left.Store(max(k.credit.left.Swap(closed), 0) + a.Report + k.recorded)
+		k.credit, k.recorded = restored, 0
 	}
 	var over []Settle
 	end := a.Sent + min(length, a.Length) - a.Margin
 	k.change(func(v *View) {
-		v.asked, v.refused, v.retry = false, 0, 0
+		v.asked, v.refused, v.retry, v.credit = false, 0, 0, k.credit
 		if now >= end {
 			over = append(over, Settle{a.ID, n, 0})
 			return

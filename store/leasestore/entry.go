@@ -17,7 +17,7 @@ const (
 	millisecond = lease.Time(time.Millisecond)
 
 	// backOff is how long nothing is asked after a request without an answer.
-	backOff = 100 * millisecond
+	backOff = 25 * millisecond
 
 	// rounds is how often a call waits for a lease before the store decides it.
 	rounds = 3
