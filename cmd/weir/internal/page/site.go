@@ -112,7 +112,7 @@ func (p *Page) Has(path string) bool {
 }
 
 // Lasts reports whether a call of path is a stream.
-func Lasts(path string) bool { return path == streamPath || path == "/v1/events" }
+func Lasts(path string) bool { return path == streamPath || path == watchPath || path == "/v1/events" }
 
 // streamPath is the path of the stream of the overview.
 const streamPath = prefix + "stream"

@@ -17,6 +17,7 @@ type site struct {
 	*page.Page
 	history  *page.History
 	overview *page.Overview
+	denials  *page.Denials
 }
 
 // newSite returns the page, or nil if cfg turns it off. at is its address, and api that of the API.
@@ -28,7 +29,7 @@ func newSite(cfg config.Config, at config.Address, auth *access.Authenticator, r
 	s.Page = page.New(page.Config{
 		Auth: auth, Namespaces: rules.set, Write: cfg.PageWrite, Secure: at.TLS(), Version: Version(), API: api,
 	})
-	s.overview = page.NewOverview(s.Page, s.history, &pageService{rules: rules})
+	s.overview, s.denials = page.NewOverview(s.Page, s.history, &pageService{rules: rules}), page.NewDenials(s.Page)
 	return s
 }
 
