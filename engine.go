@@ -46,6 +46,7 @@ type Engine struct {
 	namespace string
 	observer  Observer
 	holds     hook.HoldObserver    // the observer, if it is one; or nil
+	denials   denialObserver       // as holds
 	requests  hook.RequestObserver // as holds
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
@@ -67,6 +68,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
 	e.holds, _ = o.observer.(hook.HoldObserver)
+	e.denials, _ = o.observer.(denialObserver)
 	e.requests, _ = o.observer.(hook.RequestObserver)
 	e.records.namespace = o.namespace
 	var hooks hook.Hooks
@@ -204,10 +206,32 @@ func (e *Engine) observe(ctx context.Context, verb store.Verb, r *Request, d *De
 		e.observer.Failed(ctx, verb, err)
 		return
 	}
+	if e.denials != nil && verb == store.Take && !d.Replayed && denies(d) {
+		e.denials.Denied(r, d)
+	}
 	e.observer.Decided(ctx, verb, d, time.Since(began))
 	if verb.NeedsReceipt() && e.holds != nil {
 		e.holds.Ended(verb, r.Receipt.Take.ID)
 	}
+}
+
+// denialObserver is implemented by weir's own observers that also see the requests of takes that
+// some rule denies, in shadow mode or not. Denied is called before Decided. It must not keep its arguments.
+type denialObserver interface {
+	Denied(r *Request, d *Decision)
+}
+
+// denies reports whether some rule denies in d, or would deny in shadow mode.
+func denies(d *Decision) bool {
+	if !d.Allowed {
+		return true
+	}
+	for i := range d.Usages {
+		if !d.Usages[i].Allowed {
+			return true
+		}
+	}
+	return false
 }
 
 // requested tells the observer about a request that c has decided.

@@ -50,6 +50,9 @@ func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decisio
 	}
 }
 
+// Denied is called for a take that some rule denies, before Decided.
+func (o *observer) Denied(r *weir.Request, d *weir.Decision) { o.tops.Denied(r, d) }
+
 // Ended is called for the end or the renewal of a hold (hook.HoldObserver).
 func (o *observer) Ended(verb store.Verb, id [12]byte) { o.events.Ended(verb, id) }
 

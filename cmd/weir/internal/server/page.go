@@ -19,6 +19,7 @@ type site struct {
 	*page.Page
 	history  *page.History
 	overview *page.Overview
+	denials  *page.Denials
 	trials   *trial.Runner
 }
 
@@ -31,7 +32,7 @@ func newSite(cfg config.Config, at config.Address, auth *access.Authenticator, r
 	s.Page = page.New(page.Config{
 		Auth: auth, Namespaces: rules.set, Write: cfg.PageWrite, Secure: at.TLS(), Version: Version(), API: api,
 	})
-	s.overview = page.NewOverview(s.Page, s.history, &pageService{rules: rules})
+	s.overview, s.denials = page.NewOverview(s.Page, s.history, &pageService{rules: rules}), page.NewDenials(s.Page)
 	(&page.Rules{
 		Sources: rules, Trials: s.trials, Recorder: rules.recorder, Tokens: auth != nil && auth.Keys != nil,
 		HideKeys: top.KeyForm(cfg.LogKeys) == top.KeyNone,

@@ -233,6 +233,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	events.EndStreams()
 	if site != nil {
 		site.overview.EndStreams()
+		site.denials.EndStreams()
 	}
 	if remote != nil {
 		remote.SetReady(false)
