@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/cmd/weir/internal/events"
+	"github.com/weirhq/weir/cmd/weir/internal/findings"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
@@ -89,33 +90,15 @@ type checkOptions struct {
 // checked is what a check found in a file. Its JSON form is the output of
 // weir check --json.
 type checked struct {
-	File     string    `json:"file"`
-	OK       bool      `json:"ok"` // no errors
-	Rules    int       `json:"rules"`
-	Errors   []finding `json:"errors"`
-	Warnings []finding `json:"warnings"`
+	File     string             `json:"file"`
+	OK       bool               `json:"ok"` // no errors
+	Rules    int                `json:"rules"`
+	Errors   []findings.Finding `json:"errors"`
+	Warnings []findings.Finding `json:"warnings"`
 
 	text string // errors as text
 	is   string // what the file contains, if it has no errors
 	warn func(io.Writer)
-}
-
-// finding is an error or a warning.
-type finding struct {
-	Name    string `json:"name,omitempty"` // of a warning
-	Rule    string `json:"rule,omitempty"`
-	Problem string `json:"problem"`
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Source  string `json:"source,omitempty"`
-}
-
-func findingOf(name string, f *fault.Fault) finding {
-	p := f.Place
-	problem := strings.TrimPrefix(f.Summary(), p.String()+": ")
-	problem = strings.TrimPrefix(problem, fmt.Sprintf("rule %q: ", f.Rule))
-	return finding{name, f.Rule, problem, p.File, p.Line, p.Column, p.Source}
 }
 
 // check checks files and prints what it finds.
@@ -187,14 +170,14 @@ func checkAll(cmd *cobra.Command, files []string) (all []checked) {
 
 // failed returns the result for a file that could not be read.
 func failed(name string, err error) checked {
-	c := checked{File: name, Errors: []finding{}, Warnings: []finding{}}
+	c := checked{File: name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	c.fail(err)
 	return c
 }
 
 // checkFile checks one file.
 func checkFile(cmd *cobra.Command, name string) checked {
-	c := checked{File: name, Errors: []finding{}, Warnings: []finding{}}
+	c := checked{File: name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	in, err := readSource(cmd, name)
 	if err != nil {
 		c.fail(err)
@@ -215,9 +198,7 @@ func checkFile(cmd *cobra.Command, name string) checked {
 		return c
 	}
 	warnings := file.Warnings()
-	for _, w := range warnings {
-		c.Warnings = append(c.Warnings, findingOf(w.Name, w.Fault))
-	}
+	c.Warnings = findings.Warnings(warnings)
 	c.warn = func(out io.Writer) {
 		for _, w := range warnings {
 			f := *w.Fault
@@ -237,7 +218,7 @@ func checkFile(cmd *cobra.Command, name string) checked {
 func (c *checked) koala(in source) {
 	site, err := koalafile.Read(in.name, in.text, in.stdin)
 	for _, w := range site.Warnings {
-		c.Warnings = append(c.Warnings, findingOf("koala", w))
+		c.Warnings = append(c.Warnings, findings.Of("koala", w))
 	}
 	c.warn = func(out io.Writer) { printWarnings(out, site.Warnings) }
 	if err != nil {
@@ -261,12 +242,7 @@ func (c *checked) webhooks(in source) {
 // fail records the errors in err.
 func (c *checked) fail(err error) {
 	c.text = err.Error()
-	for _, f := range fault.Of(err) {
-		c.Errors = append(c.Errors, findingOf("", f))
-	}
-	if len(c.Errors) == 0 {
-		c.Errors = append(c.Errors, finding{Problem: err.Error()})
-	}
+	c.Errors = findings.Errors(err)
 }
 
 // printWarnings prints each warning once, with all lines that have it.
