@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover model
+.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types page built lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover model
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,7 +80,7 @@ exact: ## compare replay, compare and suggest with a count in Python that shares
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
 	scripts/exact-backtest bin/weir $(or $(LOG),examples/logins.jsonl.gz)
 
-check: format vet portable fresh protos lint race model peers middleware clients ## run everything that a change must pass
+check: format vet portable fresh protos lint race model peers middleware clients built ## run everything that a change must pass
 
 format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
@@ -206,6 +206,23 @@ clients: programs ## lint api/openapi.yaml, and check that the types of the clie
 	@if command -v npm >/dev/null; then ($(NPM) lint) && ($(NPM) fresh); \
 	else echo "no npm: api/openapi.yaml and the types of the client for TypeScript are not checked"; fi
 
+# The page of weir serve is built by npm and committed, so that go install needs only Go.
+UI       := cmd/weir/internal/page/ui
+CHROMIUM ?= /usr/bin/chromium
+UI_TOOLS = cd $(UI) && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent
+
+page: programs ## build the page of weir serve and of reports, and run its stories, or those with STORY in their names, in Chromium; needs npm
+	$(UI_TOOLS) && npm run --silent build && npm run --silent check && npm run --silent test
+	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
+	@if command -v $(CHROMIUM) >/dev/null; then cd $(UI) && WEIR=$(CURDIR)/bin/weir CHROMIUM=$(CHROMIUM) npm run --silent e2e $(STORY); \
+	else echo "no $(CHROMIUM): the stories of the page are not run"; fi
+
+built: programs # fail if the page is not what its sources build
+	@if command -v npm >/dev/null; then $(UI_TOOLS) && new=$$(mktemp -d) && trap 'rm -r "$$new"' EXIT && \
+	npm run --silent check && npm run --silent test && OUT="$$new" npm run --silent build && \
+	{ diff -r "$$new" ../built >/dev/null || { echo "$(UI:%/ui=%/built) is out of date: make page"; exit 1; }; }; \
+	else echo "no npm: the page is not compared with its sources"; fi
+
 docs: ## build the manual's site into docs/.vitepress/dist, and follow its links; needs npm
 	cd docs && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent && npm run --silent build
 
@@ -241,7 +258,7 @@ luacheck: # install luacheck if it is missing
 fmt: ## format the code
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
-attack: ## attack a service on this machine, and print what its other clients notice (three minutes)
+attack: ## attack a service on this machine, and print what its other clients notice (four minutes)
 	$(GO) test -tags attack -count 1 -run '^TestAttack$$' -v ./cmd/weir
 
 KILLS ?= 1000

@@ -91,6 +91,9 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 			item.Decision.Replayed = c.replayed()
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
+		if e.requests != nil && failed == nil {
+			e.requested(c, &item.Request, &item.Decision, began)
+		}
 		if e.observer != nil {
 			e.observe(ctx, verbOf(item, &o), &item.Request, &item.Decision, failed, began)
 		}
@@ -170,6 +173,9 @@ func (b *batch) run(ctx context.Context) {
 				}
 			default:
 				c.first.Denied, item.Err = -1, done
+				if done == nil && c.once != nil {
+					item.Err = c.lookOnce(ctx, d)
+				}
 			}
 			if end++; len(c.second.Ops) > 0 {
 				break

@@ -1,7 +1,9 @@
 package weir
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -94,6 +96,9 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r
 		return err
 	case len(c.first.Ops) == 0:
 		c.first.Denied, err = -1, ctx.Err()
+		if err == nil && c.once != nil {
+			err = c.lookOnce(ctx, driver)
+		}
 	default:
 		if err = c.beginOnce(); err == nil {
 			driver.Run(ctx, &c.first, nil)
@@ -150,7 +155,28 @@ func (c *call) beginOnce() error {
 	if c.once.expires = c.once.records.add(time.Now(), c.once.first.N); c.once.expires == 0 {
 		return c.refuse(once.ErrFull)
 	}
-	c.first.Once = &c.once.first
+	if c.first.Once = &c.once.first; c.first.Refused {
+		c.first.Once.Role = store.Look
+	}
+	return nil
+}
+
+// lookOnce looks for the record of c in the store, although no rule counts c now: the earlier request may have met other
+// rules.
+func (c *call) lookOnce(ctx context.Context, d *drive.Driver) error {
+	own := c.once.first
+	own.N = 0
+	err := d.Look(ctx, c.plan.Request.Verb, &own)
+	switch out, ok := errors.AsType[*store.OutageError](err); {
+	case ok:
+		c.first.Outage, c.first.Reason = out, cmp.Or(out.Reason, drive.Unknown)
+		return nil
+	case err != nil:
+		return c.refuse(err)
+	case own.Result.Before == 0:
+		return nil
+	}
+	c.once.first.Result, c.first.Once = own.Result, &c.once.first
 	return nil
 }
 
@@ -161,13 +187,13 @@ func (c *call) refuse(err error) error {
 }
 
 // endOnce ends the first step of c: a take that has the answer of an earlier one has its receipt, and what the second step
-// holds belongs to that, too. Without a rule of the earlier one, whose answer would then be that all is allowed, c is another
-// request.
+// holds belongs to that, too. Without a rule of the earlier one, c is another request, unless that was denied: nothing is
+// then known of what it has counted and holds.
 func (c *call) endOnce() {
 	if !c.replayed() {
 		return
 	}
-	if len(c.first.Ops) == 0 && c.first.Err == nil {
+	if len(c.first.Ops) == 0 && c.first.Err == nil && !c.first.WasDenied() {
 		c.first.Err = store.ErrConflict
 	}
 	for i := range c.first.Ops {

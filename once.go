@@ -110,7 +110,7 @@ func (r *records) place() (*store.Space, *window.Compiled) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.space == nil {
-		r.space, r.limit = store.NewSpace(r.namespace, "idempotency", "idempotency", 2*once.MaxRecords), once.NewLimit() // a request may have two
+		r.space, r.limit = store.NewSpace(r.namespace, once.Space, once.Space, 2*once.MaxRecords), once.NewLimit() // a request may have two
 	}
 	return r.space, r.limit
 }

@@ -14,13 +14,14 @@ import (
 // writeDecision is the last of the engine's three parts: it writes into d, which is empty, the
 // decision of what p has planned and t has the answers to. It is pure. The first rule, in
 // the rules' order, that does not admit the request gives the outcome. The decision has a
-// receipt only if admitted is set: the take was admitted as a whole.
+// receipt only if admitted is set: the take was admitted as a whole. The answer to an earlier request stays, whatever
+// the rules say now.
 func writeDecision(d *Decision, p *plan.Plan, t *drive.Task, admitted bool) {
 	rules, verb := p.Rules, p.Request.Verb
 	d.Allowed, d.Outcome, d.Rules = true, rule.Allow, rules.Set
 	d.Degraded, d.DegradedReason = t.Outage != nil, t.Reason
-	decides := verb == store.Take || verb == store.Check
-	if len(p.Matched) == 0 {
+	decides, was := verb == store.Take || verb == store.Check, t.WasAdmitted()
+	if len(p.Matched) == 0 && !t.WasDenied() {
 		d.Unmatched = true
 		if decides {
 			d.Outcome, d.Allowed = rules.Unmatched()
@@ -59,7 +60,7 @@ func writeDecision(d *Decision, p *plan.Plan, t *drive.Task, admitted bool) {
 		if op.Result.Banned && op.Hold != nil {
 			u.BannedUntil = op.Hold.Decided.Add(op.Result.ResetAfter)
 		}
-		if decides && drive.Denies(op) {
+		if decides && !was && drive.Denies(op) {
 			deny(i, op.Result.RetryAfter)
 		}
 		if common.Reports && verb != store.Refund && rules.Rule(i).Reports(&op.Result) {
@@ -76,11 +77,17 @@ func writeDecision(d *Decision, p *plan.Plan, t *drive.Task, admitted bool) {
 			}
 		}
 		switch common := rules.Prepared(p.VerdictRule); {
-		case !decides:
+		case !decides || was && !rules.Allows(p.VerdictRule):
 		case !rules.Allows(p.VerdictRule):
 			deny(p.VerdictRule, window.Never)
 		case denial < 0:
 			d.Outcome, d.Rule = common.Outcome, common.Name
+		}
+	}
+	if t.WasDenied() {
+		d.Allowed, d.Outcome, d.Rule = false, rule.Deny, ""
+		if wait := t.Once.Result.RetryAfter; d.RetryAfter != window.Never && (wait == window.Never || wait > d.RetryAfter) {
+			d.RetryAfter, d.RetryRule = wait, ""
 		}
 	}
 	if denial >= 0 {

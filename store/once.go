@@ -17,7 +17,7 @@ var ErrConflict = errors.New("the idempotency key was used for another request")
 //	0     the instant at which it expires, less the length of the window
 //	1     1
 //	2, 3  the digest of the request
-//	4, 5  the ID of the holds of a take, or 0
+//	4, 5  the ID of the holds of a take, or 0, of 12 bytes; and the bit recordRefused
 //	then for each op
 //	0     the identity of its key
 //	1     N
@@ -34,6 +34,9 @@ const (
 	recordHeld
 	recordBanned
 	recordStruck
+	recordDenied // the op enforces, and denied its take
+
+	recordRefused = 1 // of word 5: the caller denied the take
 )
 
 // replay looks for the call in its record, and reports whether the call has its answer: the first one, or an
@@ -48,6 +51,14 @@ func (c *Call) replay(record window.State, now window.Instant) bool {
 		return true
 	}
 	c.Once.Result.Before, c.Once.Result.Used = 1, 1
+	if record[5]&recordRefused != 0 {
+		c.Once.deny(window.Never)
+	}
+	for w := record[recordHead:]; len(w) >= recordOp; w = w[recordOp:] {
+		if w[9]&recordDenied != 0 {
+			c.Once.deny(time.Duration(w[7]))
+		}
+	}
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:], record[4])
 	binary.BigEndian.PutUint64(id[8:], record[5])
@@ -72,6 +83,14 @@ func (c *Call) replay(record window.State, now window.Instant) bool {
 		}
 	}
 	return true
+}
+
+// deny makes op, that of a record, tell of a denial with this wait.
+func (op *Op) deny(wait time.Duration) {
+	r := &op.Result
+	if r.Allowed || r.RetryAfter != window.Never && (wait == window.Never || wait > r.RetryAfter) {
+		r.Allowed, r.RetryAfter = false, wait
+	}
 }
 
 // find returns the words of the op with this identity, which is most likely the one numbered i.
@@ -99,9 +118,10 @@ func (c *Call) record(s window.State, now func(*Op) window.Instant) window.State
 		}
 		s = append(s, identityOf(op), uint64(op.N), uint64(now(op)),
 			uint64(r.Quota), uint64(r.Used), uint64(r.Before), uint64(r.Remaining), uint64(r.RetryAfter), uint64(r.ResetAfter),
-			flag(r.Allowed, recordAllowed)|flag(r.Held, recordHeld)|flag(r.Banned, recordBanned)|flag(r.Struck, recordStruck))
+			flag(r.Allowed, recordAllowed)|flag(r.Held, recordHeld)|flag(r.Banned, recordBanned)|flag(r.Struck, recordStruck)|
+				flag(c.Verb == Take && op.Role == Enforce && !r.Allowed, recordDenied))
 	}
-	s[4], s[5] = word(id[:]), word(id[8:])
+	s[4], s[5] = word(id[:]), word(id[8:])|flag(c.Once.Role == Look, recordRefused)
 	return s
 }
 

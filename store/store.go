@@ -222,8 +222,13 @@ type Call struct {
 	// record, and decides nothing without it. The store sets Result.Before to 1 if it had the record, and
 	// else to 0. It keeps records for its calls that count, in the order in which it decides them.
 	//
+	// The Role is Look if the caller denies a take whatever its ops answer. The record tells whether
+	// the first call was a take that was denied, by the caller or by an op with the role Enforce, also if the call that has
+	// found it lacks that op: then Result.Allowed is false, and RetryAfter the longest of their waits,
+	// [window.Never] if the caller denied.
+	//
 	// On a cluster the record is in the slot of the call's first op, and each further slot has
-	// one of its part of the call.
+	// one of its part of the call. A reserve has no record: its hold ends by itself.
 	Once *Op
 
 	// Err is set by [Store.Do]. It is nil if the call was decided. Otherwise

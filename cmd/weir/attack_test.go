@@ -138,12 +138,68 @@ func attacks() []attackRow {
 		}},
 		{"batches with new idempotency keys", 5, setting{most: 500 << 20}, func(a *target) {
 			for i := 0; a.on(); i++ {
-				var body strings.Builder
-				for n := range 1000 {
-					fmt.Fprintf(&body, `,{"attributes":{"action":"post","user":"%d"},"idempotency_for":86400,"idempotency_key":"%d/%p/%d"}`, n, i, &i, n)
-				}
-				_, _, _ = send(a.api+"/v1/batch", `{"requests":[`+body.String()[1:]+`]}`)
+				_, _, _ = send(a.api+"/v1/batch", batchOnce(fmt.Sprintf("%d/%p", i, &i)))
 				a.made.Add(1)
+			}
+		}},
+		{"a million idempotency keys", 4, setting{args: "--memory 1GiB", rules: 1, most: 900 << 20, longest: 2 * time.Minute}, func(a *target) {
+			for a.on() {
+				n := a.made.Add(1)
+				if n > 1500 { // a third of them above what a namespace keeps
+					return
+				}
+				_, _, _ = send(a.api+"/v1/batch", batchOnce(fmt.Sprint(n)))
+			}
+		}},
+		{"exports that nobody reads to the end", 50, setting{rules: 1, export: true}, func(a *target) {
+			for n := range 2 {
+				_, _, _ = send(a.api+"/v1/batch", strings.ReplaceAll(batchOf(1000, 500), `"user":"`, fmt.Sprintf(`"user":"%d/%p/`, n, &n)))
+			}
+			for i := 0; a.on(); i++ {
+				c, err := net.Dial("tcp", a.addr)
+				if err != nil {
+					continue
+				}
+				_, _ = io.WriteString(c, "GET /v1/export?rule=r0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				head := make([]byte, 512)
+				_ = c.SetReadDeadline(time.Now().Add(time.Second))
+				if n, _ := c.Read(head); bytes.Contains(head[:n], []byte(" 200 ")) {
+					a.made.Add(1)
+				}
+				if i%2 == 0 {
+					time.Sleep(min(2*time.Second, time.Until(a.until))) // the rest is not read
+				}
+				c.Close()
+			}
+		}},
+		{"floods of sets and unbans", 20, setting{}, func(a *target) {
+			for i := 0; a.on(); i++ {
+				key := fmt.Sprintf(`"rule":"r1","attributes":{"user":"%d/%p/%s"}`, i, &i, strings.Repeat("x", 900))
+				for path, body := range map[string]string{"/v1/set": "{" + key + `,"hits":999}`, "/v1/unban": "{" + key + "}"} {
+					if status, _, err := send(a.api+path, body); err == nil && status < 300 {
+						a.made.Add(1)
+					}
+				}
+			}
+		}},
+		{"pages of the audit trail", 20, setting{}, func(a *target) {
+			for i := range 100 {
+				_, _, _ = send(a.api+"/v1/set", fmt.Sprintf(`{"rule":"r1","attributes":{"user":"%d/%p/%s"},"hits":1}`, i, &i, strings.Repeat("\u0001", 900)))
+			}
+			for i := 0; a.on(); i++ {
+				c, err := net.Dial("tcp", a.addr)
+				if err != nil {
+					continue
+				}
+				_, _ = io.WriteString(c, "GET /v1/audit?n=1000 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+				_ = c.SetReadDeadline(a.until)
+				if i%2 == 0 {
+					_, _ = io.Copy(io.Discard, c)
+				} else {
+					time.Sleep(min(100*time.Millisecond, time.Until(a.until))) // the answer is not read
+				}
+				a.made.Add(1)
+				c.Close()
 			}
 		}},
 		{"wrong tokens", 50, setting{token: true}, func(a *target) {
@@ -242,10 +298,20 @@ func attacks() []attackRow {
 	}, envoyAttacks()...)
 }
 
+// batchOnce returns a batch of 1000 takes with new idempotency keys.
+func batchOnce(name string) string {
+	var body strings.Builder
+	for n := range 1000 {
+		fmt.Fprintf(&body, `,{"attributes":{"action":"post","user":"%d"},"idempotency_for":86400,"idempotency_key":"%s/%d"}`, n, name, n)
+	}
+	return `{"requests":[` + body.String()[1:] + `]}`
+}
+
 // setting is how the service runs that is attacked.
 type setting struct {
 	shell, args string
 	rules       int           // limits for each user; 0: 50
+	export      bool          // the rules can be exported
 	token       bool          // the service has a token
 	grpc        bool          // it serves gRPC, which is attacked
 	redis       bool          // it serves Redis clients, and that listener is attacked
@@ -263,6 +329,9 @@ func (how setting) attacked(t *testing.T, token string) *target {
 	shell, rules, args := how.shell, rulesPerUser(cmp.Or(how.rules, 50)), []string{"--listen h2c://127.0.0.1:0", cmp.Or(how.args, "--memory 64MiB")}
 	if how.token {
 		shell += "export WEIR_TOKEN=" + token + ";"
+	}
+	if how.export {
+		rules = strings.ReplaceAll(rules, "}", ", export: true}")
 	}
 	a := &target{until: time.Now().Add(cmp.Or(how.longest, attackFor)), done: make(chan struct{})}
 	if how.files {

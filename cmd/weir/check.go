@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/cmd/weir/internal/events"
+	"github.com/weirhq/weir/cmd/weir/internal/findings"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
@@ -34,6 +36,9 @@ applies. Each has a name: --explain NAME tells more about it, and the field
 
 Koala's rule file and main file are checked, too: a file with a line [rules] or
 rule_file = PATH is one of them. Warnings show where koala decides differently.
+
+So is a file with webhooks (weir serve --webhooks) and the files with their
+secrets. Nothing is sent.
 
 To ask whether an action may happen, use weir take --check.
 
@@ -88,33 +93,15 @@ type checkOptions struct {
 // checked is what a check found in a file. Its JSON form is the output of
 // weir check --json.
 type checked struct {
-	File     string    `json:"file"`
-	OK       bool      `json:"ok"` // no errors
-	Rules    int       `json:"rules"`
-	Errors   []finding `json:"errors"`
-	Warnings []finding `json:"warnings"`
+	File     string             `json:"file"`
+	OK       bool               `json:"ok"` // no errors
+	Rules    int                `json:"rules"`
+	Errors   []findings.Finding `json:"errors"`
+	Warnings []findings.Finding `json:"warnings"`
 
 	text string // errors as text
 	is   string // what the file contains, if it has no errors
 	warn func(io.Writer)
-}
-
-// finding is an error or a warning.
-type finding struct {
-	Name    string `json:"name,omitempty"` // of a warning
-	Rule    string `json:"rule,omitempty"`
-	Problem string `json:"problem"`
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Source  string `json:"source,omitempty"`
-}
-
-func findingOf(name string, f *fault.Fault) finding {
-	p := f.Place
-	problem := strings.TrimPrefix(f.Summary(), p.String()+": ")
-	problem = strings.TrimPrefix(problem, fmt.Sprintf("rule %q: ", f.Rule))
-	return finding{name, f.Rule, problem, p.File, p.Line, p.Column, p.Source}
 }
 
 // check checks files and prints what it finds.
@@ -186,14 +173,14 @@ func checkAll(cmd *cobra.Command, files []string, nodes int64) (all []checked) {
 
 // failed returns the result for a file that could not be read.
 func failed(name string, err error) checked {
-	c := checked{File: name, Errors: []finding{}, Warnings: []finding{}}
+	c := checked{File: name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	c.fail(err)
 	return c
 }
 
 // checkFile checks one file.
 func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
-	c := checked{File: name, Errors: []finding{}, Warnings: []finding{}}
+	c := checked{File: name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	in, err := readSource(cmd, name)
 	if err != nil {
 		c.fail(err)
@@ -204,15 +191,17 @@ func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
 		c.koala(in)
 		return c
 	}
+	if events.IsWebhooks(in.text) {
+		c.webhooks(in)
+		return c
+	}
 	file, err := in.rules()
 	if err != nil {
 		c.fail(err)
 		return c
 	}
 	warnings := append(file.Warnings(), neverLeased(file, nodes)...)
-	for _, w := range warnings {
-		c.Warnings = append(c.Warnings, findingOf(w.Name, w.Fault))
-	}
+	c.Warnings = findings.Warnings(warnings)
 	c.warn = func(out io.Writer) {
 		for _, w := range warnings {
 			f := *w.Fault
@@ -249,7 +238,7 @@ func neverLeased(file *rulefile.File, nodes int64) (warnings []rulefile.Warning)
 func (c *checked) koala(in source) {
 	site, err := koalafile.Read(in.name, in.text, in.stdin)
 	for _, w := range site.Warnings {
-		c.Warnings = append(c.Warnings, findingOf("koala", w))
+		c.Warnings = append(c.Warnings, findings.Of("koala", w))
 	}
 	c.warn = func(out io.Writer) { printWarnings(out, site.Warnings) }
 	if err != nil {
@@ -260,15 +249,20 @@ func (c *checked) koala(in source) {
 	c.is = plural(c.Rules, "koala rule") + ", " + plural(len(site.Warnings), "warning")
 }
 
+// webhooks checks a file with webhooks.
+func (c *checked) webhooks(in source) {
+	hooks, err := events.ParseWebhooks(in.name, in.text)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.OK, c.is = true, plural(len(hooks), "webhook")
+}
+
 // fail records the errors in err.
 func (c *checked) fail(err error) {
 	c.text = err.Error()
-	for _, f := range fault.Of(err) {
-		c.Errors = append(c.Errors, findingOf("", f))
-	}
-	if len(c.Errors) == 0 {
-		c.Errors = append(c.Errors, finding{Problem: err.Error()})
-	}
+	c.Errors = findings.Errors(err)
 }
 
 // printWarnings prints each warning once, with all lines that have it.

@@ -188,7 +188,7 @@ func (m *mover) shell(line string) *exec.Cmd {
 	return cmd
 }
 
-var greeting = regexp.MustCompile(`^weir listens on (\S+), its admin on (\S+)\nkoala's calls: (\S+)\n$`)
+var greeting = regexp.MustCompile(`^weir listens on (\S+), its admin on (\S+)\npage: \S+/\nkoala's calls: (\S+)\n$`)
 
 // serve starts the service in line, and ends the one that runs. Ports are free
 // ones; if the line has a Redis, it is that of the test.

@@ -15,7 +15,7 @@ const source = "https://github.com/weirhq/weir/blob/main/";
 const guides = [
   ...["backtests", "testing-rules"],
   ...["middleware", "go-redis", "clients", "proxies", "envoy", "retries", "rolling"],
-  ...["security", "namespaces", "deployment", "kubernetes", "monitoring", "sizing", "durable", "redis", "postgres", "personal-data"],
+  ...["page", "security", "namespaces", "deployment", "kubernetes", "monitoring", "sizing", "durable", "redis", "postgres", "personal-data"],
 ];
 
 /** The parts of the manual, in the order in which the sidebar and "next page" have them. */

@@ -158,6 +158,19 @@ func ask(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Ver
 	return room[0].Err
 }
 
+// Look looks for the record of a call that has no ops, once, whose N is 0.
+func (d *Driver) Look(ctx context.Context, verb store.Verb, once *store.Op) error {
+	if d.Timed != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = d.Timed.Within(ctx)
+		defer cancel()
+	}
+	none := *once // an op that is not counted, as the store decides no call without ops
+	none.Key = append(slices.Clone(once.Key), "\x04none"...)
+	var room [1]store.Call
+	return ask(ctx, d.Store, &room, verb, []store.Op{none}, once)
+}
+
 func (d *Driver) begin(ctx context.Context, t *Task) {
 	t.Denied = -1
 	if d.Local != nil {

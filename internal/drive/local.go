@@ -134,7 +134,7 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 	if part.replayed() {
 		part.cut(keepAnswered(part.ops, part.of, part.limits))
 	}
-	if !anyDenies(part.ops[min(from, len(part.ops)):]) {
+	if !anyDenies(part.ops[min(from, len(part.ops)):]) && !(part.replayed() && !part.once.Result.Allowed) {
 		return nil
 	}
 	if !part.denied {

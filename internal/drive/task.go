@@ -157,7 +157,7 @@ func (t *Task) once() *store.Op {
 
 // dropUnanswered drops the ops that the record of the task, if it was found, has no results for.
 func (t *Task) dropUnanswered() {
-	if t.Once == nil || t.Once.Result.Before == 0 || t.Err != nil {
+	if !t.recalled() || t.Err != nil {
 		return
 	}
 	left := keepAnswered(t.Ops, t.Of, nil)
@@ -182,7 +182,19 @@ func keepAnswered(ops []store.Op, of []int, limits []*window.Compiled) (left int
 }
 
 // IsDenied reports whether the request of t, which was decided, is denied.
-func (t *Task) IsDenied() bool { return t.deniedAlready() || anyDenies(t.Ops) }
+func (t *Task) IsDenied() bool {
+	return t.WasDenied() || !t.WasAdmitted() && (t.deniedAlready() || anyDenies(t.Ops))
+}
+
+// WasDenied reports whether the record of t is that of a take that was denied, perhaps by a rule that t does not have.
+func (t *Task) WasDenied() bool { return t.recalled() && !t.Once.Result.Allowed }
+
+// WasAdmitted reports whether t has its whole answer from the record of a call that was admitted, whatever the rules
+// of t say about it.
+func (t *Task) WasAdmitted() bool { return t.recalled() && t.Once.Result.Allowed && t.Outage == nil }
+
+// recalled reports whether ops of t have the results of an earlier call.
+func (t *Task) recalled() bool { return t.Once != nil && t.Once.Result.Before > 0 }
 
 // localOps is the part of a task that local memory answers.
 type localOps struct {

@@ -17,6 +17,9 @@ const (
 	// MaxKey is the most bytes of a key.
 	MaxKey = 128
 
+	// Space is the identity and the name of the spaces of records.
+	Space = "idempotency"
+
 	// MaxRecords is the most answers that one process keeps for a namespace at the same time.
 	MaxRecords = 1_000_000
 )

@@ -24,6 +24,11 @@ type changeReader struct {
 	taken     []taken     // shards of the first of them with keys that are not visited yet
 	turn      int         // the one of taken whose turn it is
 
+	// records are shards of keyspaces of records, whose keys were taken when the round began and are visited
+	// at its end: whoever finds a record then also finds what its call has counted, which was marked
+	// before and is visited in between. Those of one keyspace follow each other.
+	records []taken
+
 	spare spareSets // for shards whose keys are taken
 }
 
@@ -120,8 +125,8 @@ func (t *taken) cut(keys []table.Hash) []table.Hash {
 // find takes the next shards in which keys have changed. It reports false at the end
 // of a round.
 func (c *changeReader) find() bool {
-	if len(c.keyspaces) == 0 {
-		c.keyspaces, c.shard = c.store.keyspaces.all(), 0
+	if len(c.keyspaces) == 0 && len(c.records) == 0 {
+		c.begin()
 	}
 	for ; len(c.keyspaces) > 0; c.keyspaces, c.shard = c.keyspaces[1:], 0 {
 		ks := c.keyspaces[0]
@@ -139,7 +144,35 @@ func (c *changeReader) find() bool {
 			return true
 		}
 	}
-	return false
+	if len(c.records) == 0 {
+		return false
+	}
+	ks, n := c.records[0].shard.dirty.keyspace, 0
+	for n < len(c.records) && c.records[n].shard.dirty.keyspace == ks {
+		n++
+	}
+	c.taken, c.records = append(c.taken, c.records[:n]...), c.records[n:]
+	c.keyspaces, c.shard = []*keyspace{ks}, len(ks.shards) // of which no others are taken
+	return true
+}
+
+// begin begins a round.
+func (c *changeReader) begin() {
+	c.keyspaces, c.records = nil, nil
+	for _, ks := range c.store.keyspaces.all() {
+		if !ks.records {
+			c.keyspaces = append(c.keyspaces, ks)
+			continue
+		}
+		c.shard = 0
+		for ok := ks.marked.Swap(false); ok; {
+			var t taken
+			if t, ok = c.take(ks); ok {
+				c.records = append(c.records, t)
+			}
+		}
+	}
+	c.shard = 0
 }
 
 // take takes what has changed in the next shard of ks in which something has. It

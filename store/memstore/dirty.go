@@ -1,6 +1,10 @@
 package memstore
 
-import "github.com/weirhq/weir/store/memstore/internal/table"
+import (
+	"slices"
+
+	"github.com/weirhq/weir/store/memstore/internal/table"
+)
 
 // dirty tracks which keys of a shard have changed since the journal last asked. It
 // is guarded by the lock of the shard. When nobody takes the keys for so long that their sets
@@ -105,6 +109,17 @@ func (d *dirty) take(spare *spareSets) changed {
 		d.set = spare.get(len(keys.set))
 	}
 	return keys
+}
+
+// has reports whether h is among the keys.
+func (k *changed) has(h table.Hash) bool {
+	if h == 0 {
+		return k.zero
+	}
+	if len(k.set) > 0 && k.set[slotOf(k.set, h)] == h {
+		return true
+	}
+	return slices.ContainsFunc(k.full, func(set []table.Hash) bool { return set[slotOf(set, h)] == h })
 }
 
 // any reports whether there are keys.

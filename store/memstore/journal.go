@@ -140,6 +140,9 @@ func (w *walkReader) read(ks *keyspace, sh *shard, i int, visit func(p journal.P
 	p := ks.part() // under the lock: states are counted under this limit or an earlier one
 	w.positions[i] = sh.table.Walk(w.positions[i], func(h table.Hash, state []uint64) {
 		h |= table.Hash(high)
+		if ks.records && sh.dirty.has(h) {
+			return // a changeReader visits it after what its call has counted
+		}
 		if !e.Over(state) {
 			visit(p, uint64(h), state)
 			if sh.names != nil {

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -14,6 +15,8 @@ type keyspace struct {
 	space  store.Space // a copy, so that old rule sets can be freed
 	onWall bool        // the space's limits need the time of day
 	number uint64      // keyspaces are locked in the order of their numbers
+
+	records bool // its keys are records of calls; see changeReader
 
 	// shards are made when they are first needed, and nil until then and after
 	// [Store.Close].
@@ -169,7 +172,7 @@ func (kss *keyspaces) findOrMakeSlow(space *store.Space, l *window.Compiled) *ke
 		kss.made++
 		ks = &keyspace{
 			space: *space, number: kss.made,
-			onWall: l.OnCalendar(), stripes: kss.stripes, journal: kss.journal,
+			onWall: l.OnCalendar(), stripes: kss.stripes, journal: kss.journal, records: space.ID() == once.Space,
 			shards: make([]atomic.Pointer[shard], len(kss.stripes)),
 		}
 		ks.keep(l) // before calls can find ks

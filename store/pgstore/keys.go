@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,10 @@ const (
 
 	pageTimeout = 10 * time.Second
 
+	// writersFor is how long a page waits for transactions at most, and writersEvery how often it looks.
+	writersFor   = 2 * time.Second
+	writersEvery = 2 * time.Millisecond
+
 	// maxExportedName is the most bytes of the name of a row whose limit has Export:
 	// its key is read back from it.
 	maxExportedName = 2000
@@ -27,20 +32,32 @@ const (
 // Keys calls found for some of the keys in the space of op, with their states under its
 // limit at one instant each. It begins behind the position after, nil at first, and
 // returns the position to go on from, nil at the end: keys that are there all the time are found once.
-// It reads the table in the order of its primary key, without locks on rows. key is nil for a row whose
+// It reads the table in the order of its primary key, without locks on rows, after the transactions have ended that may have
+// decided before the instant: a period that is closed then does not change any more. key is nil for a row whose
 // name does not have the whole key, because the key has a NUL or, without [window.Limit.Export] when the row was made, another control
 // character, is no UTF-8, has values with more than six commas, or is too long: the name has at most 2,000 bytes, or about 120 without
 // Export. found must not keep its arguments.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
 	prefix := asText(prefixOf(op))
-	rows, err := ask(remote.WithTimeout(ctx, pageTimeout), s, func(ctx context.Context, c *pgconn.PgConn) ([][][]byte, error) {
-		return read(ctx, c, s.sql.keys, append([]byte{}, after...), []byte(prefix))
+	type page struct {
+		at   window.Instant
+		rows [][][]byte
+	}
+	got, err := ask(remote.WithTimeout(ctx, pageTimeout), s, func(ctx context.Context, c *pgconn.PgConn) (p page, err error) {
+		if p.at, err = s.settled(ctx, c); err == nil {
+			p.rows, err = read(ctx, c, s.sql.keys, append([]byte{}, after...), []byte(prefix))
+		}
+		return p, err
 	})
 	if err != nil {
 		return nil, err
 	}
+	now := got.at
+	if s.clock != nil {
+		now = s.clock()
+	}
 	var state window.State
-	for _, r := range rows {
+	for _, r := range got.rows {
 		if next = append(next[:0], r[0]...); r[1] == nil { // of another rule
 			continue
 		}
@@ -54,16 +71,33 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 		if !ours {
 			continue
 		}
-		now := window.Instant(int64(binary.BigEndian.Uint64(r[3])) + epoch)
-		if s.clock != nil {
-			now = s.clock()
-		}
 		found(named, state, now)
 	}
-	if len(rows) == 0 {
-		return nil, nil
-	}
 	return next, nil
+}
+
+// settled returns an instant of the server's, when the transactions that may have decided before it have ended, or have taken long.
+func (s *Store) settled(ctx context.Context, c *pgconn.PgConn) (at window.Instant, err error) {
+	var left []string
+	for began := time.Now(); ; {
+		rows, err := read(ctx, c, s.sql.writers)
+		if err != nil {
+			return 0, err
+		}
+		writers := strings.Fields(string(rows[0][1]))
+		if at == 0 {
+			at, left = window.Instant(int64(binary.BigEndian.Uint64(rows[0][0]))+epoch), writers
+		}
+		left = slices.DeleteFunc(left, func(w string) bool { return !slices.Contains(writers, w) })
+		if len(left) == 0 || time.Since(began) >= writersFor {
+			return at, nil
+		}
+		select {
+		case <-time.After(writersEvery):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
 }
 
 // keyOfName returns the key in op's space whose row has the given primary key and this

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/pgstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -78,5 +79,45 @@ func TestKeysOfNames(t *testing.T) {
 		if len(got)+nils != len(all) {
 			t.Errorf("exported %v: got %d keys and %d that are not known, want %d", exports, len(got), nils, len(all))
 		}
+	}
+}
+
+// Keys waits for a decision whose commit is not visible yet: what is said about a period must not change later.
+func TestKeysWaitForCommits(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s, err := pgstore.Open(t.Context(), n.URL("timeout=30s", "durability=sync"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	limit := window.MustCompile(window.Limit{Quota: 9, Window: window.Fixed(time.Hour), Export: true})
+	op := store.Op{Space: store.NewSpace("", "id", "rule", 0), Limit: limit, Key: keyOf("ann"), N: 1}
+	n.Must("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+	n.Must("SELECT pg_reload_conf()")
+	taken := make(chan error)
+	go func() { taken <- store.Do(t.Context(), s, store.Take, []store.Op{op}) }()
+	waits := func(what string) func() bool {
+		return func() bool {
+			return n.Must("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'weir' AND "+what) != "0"
+		}
+	}
+	pgtest.Eventually(t, "the commit waits", waits("wait_event = 'SyncRep'"))
+	keys := make(chan int)
+	go func() {
+		found := 0
+		if _, err := s.Keys(t.Context(), &op, nil, func([]byte, window.State, window.Instant) { found++ }); err != nil {
+			t.Error(err)
+		}
+		keys <- found
+	}()
+	pgtest.Eventually(t, "an export waits for the commit", waits("query LIKE '%virtualtransaction%'"))
+	n.Must("ALTER SYSTEM RESET synchronous_standby_names")
+	n.Must("SELECT pg_reload_conf()")
+	if err := <-taken; err != nil {
+		t.Error(err)
+	}
+	if found := <-keys; found != 1 {
+		t.Errorf("got %d keys, want that of the commit", found)
 	}
 }

@@ -25,7 +25,7 @@ type statements struct {
 	begin, settings, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
-	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, keys, examine string
+	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, writers, keys, examine string
 }
 
 // all returns the statements that lanes prepare.
@@ -156,11 +156,16 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		inspect: named.Replace(`SELECT encode(key, 'hex')::text, name, state, expires, timestamptz_send(clock_timestamp())
 			FROM COUNTERS WHERE name = $1 OR key = $2::bytea ORDER BY key LIMIT 10`),
 
+		// Returns the time, and then the transactions that may write to the table.
+		writers: named.Replace(`SELECT timestamptz_send(statement_timestamp()), array_to_string(ARRAY(
+			SELECT DISTINCT virtualtransaction FROM pg_locks WHERE relation = 'COUNTERS'::regclass AND granted AND mode IN ('RowShareLock', 'RowExclusiveLock')
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())), ' ')`),
+
 		// Looks at some rows in the order of their keys, and returns what those have whose
 		// name begins with a prefix, and the time. Names are as make gets them.
 		keys: named.Replace(`SELECT key, CASE WHEN starts_with(name, $2) THEN state END,
-			CASE WHEN starts_with(name, $2) THEN CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_to(name, 'UTF8') ELSE decode(name, 'escape') END END,
-			timestamptz_send(clock_timestamp()) FROM COUNTERS WHERE key > $1::bytea ORDER BY key LIMIT ` + keysPage),
+			CASE WHEN starts_with(name, $2) THEN CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_to(name, 'UTF8') ELSE decode(name, 'escape') END END
+			FROM COUNTERS WHERE key > $1::bytea ORDER BY key LIMIT ` + keysPage),
 
 		examine: named.Replace(examineSQL),
 

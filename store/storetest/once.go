@@ -111,6 +111,33 @@ func onceDenied(s *stage) {
 	s.used(0, a, b)
 }
 
+// A take that was denied stays denied without the op that denied it: the record tells so, and the wait.
+func onceStaysDenied(s *stage) {
+	a, b, c := hit("a", hourly(1), "k"), hit("b", hourly(5), "k"), hit("c", window.MustCompile(window.Limit{Window: window.Sliding(time.Hour)}), "k")
+	c.Role = store.Shadow
+	s.one(store.Take, a)
+	for _, test := range []struct {
+		key  string
+		role store.Role
+		ops  []store.Op
+		wait time.Duration
+	}{
+		{"limit", store.Enforce, []store.Op{b, a, c}, time.Hour},
+		{"caller", store.Look, []store.Op{b, c}, window.Never},
+		{"both", store.Look, []store.Op{b, a}, window.Never},
+		{"shadow", store.Enforce, []store.Op{b, c}, 0},
+	} {
+		r := record(test.key, "one", time.Minute)
+		r.Role = test.role
+		s.once(store.Take, r, test.ops...)
+		again := record(test.key, "one", time.Minute)
+		switch _, found := s.once(store.Take, again, b); {
+		case !found || again.Result.Allowed != (test.wait == 0) || again.Result.RetryAfter != test.wait:
+			s.Errorf("%s: got %+v, want a wait of %v", test.key, again.Result, test.wait)
+		}
+	}
+}
+
 // A take that has its record has the hold of the first one.
 func onceHolds(s *stage) {
 	l := window.MustCompile(window.Limit{Quota: 5, Window: window.Sliding(time.Hour), Hold: 10 * time.Minute})

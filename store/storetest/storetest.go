@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"a record ends", onceEnds},
 		{"a record of other ops", onceOtherOps},
 		{"a record of a denied take", onceDenied},
+		{"a record of a denied take without what denied it", onceStaysDenied},
 		{"a record keeps the hold of its take", onceHolds},
 		{"only looking for a record", onceLooks},
 		{"calls of one Do with one record", onceTogether},
@@ -103,6 +104,13 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"hits are set", setsHits},
 		{"a ban is lifted", liftsBans},
 		{"64 goroutines in flight", inFlightUnderLoad},
+
+		{"a reserve holds a part of what is left", reserveCounts},
+		{"a reservation ends once", reserveEndsOnce},
+		{"a reserve of several ops", reserveTogether},
+		{"a reservation ends with its period", reserveInPeriods},
+		{"a key has a highest number of reservations", reserveMost},
+		{"16 goroutines reserve", reserveUnderLoad},
 		{"an export has each key", exportsKeys},
 	} {
 		t.Run(test.name, func(t *testing.T) {

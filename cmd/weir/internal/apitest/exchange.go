@@ -175,11 +175,11 @@ func (d *Description) request(t testing.TB, pointer string, x *Exchange) []strin
 	return nil
 }
 
-// Fits reports whether the body of x is as the description of the POST of a path has
+// Fits reports whether the body of x is as the description of its method and path has
 // it. Requests of a batch that the answer refuses are left out.
-func (d *Description) Fits(t testing.TB, path string, x *Exchange) bool {
+func (d *Description) Fits(t testing.TB, x *Exchange) bool {
 	t.Helper()
-	return len(d.request(t, "/paths/"+escape.Replace(path)+"/post", x)) == 0
+	return len(d.request(t, "/paths/"+escape.Replace(x.URL)+"/"+strings.ToLower(x.Method), x)) == 0
 }
 
 // decided returns a batch without the requests that the answer refuses, and any

@@ -59,6 +59,15 @@ type Config struct {
 	// Admin is the address of health, metrics, reload and profiles.
 	Admin string
 
+	// Page is "on" or "off": whether Admin serves the page. PageWrite lets callers with scope admin
+	// save rules there.
+	Page      string
+	PageWrite bool
+
+	// Record is the memory, in bytes, for requests of the last hour, on which changed rules can be tried. 0: none are
+	// kept.
+	Record Bytes
+
 	// MetricsListen is an address of metrics and health alone, and MetricsPath where the
 	// metrics are there. Empty: only Admin has them, and /metrics.
 	MetricsListen, MetricsPath string
@@ -164,6 +173,7 @@ func Default() Config {
 	return Config{
 		Listen:    "127.0.0.1:8080",
 		Admin:     "127.0.0.1:8081",
+		Page:      PageOn,
 		Headers:   string(headers.Draft),
 		Watch:     true,
 		TopKeys:   1000,
@@ -211,6 +221,7 @@ func (c *Config) Validate() error {
 	f.envoy(c)
 	f.koala(c)
 	f.access(c)
+	f.page(c)
 	f.headers(c)
 	f.resources(c)
 	f.store(c)
@@ -230,6 +241,39 @@ func (c *Config) Validate() error {
 	f.oneOf("log-level", c.LogLevel, LogLevels())
 	f.telemetry(c)
 	return f.Err()
+}
+
+// minRecord is the minimum of [Config.Record]; see record.MinBytes.
+const minRecord Bytes = 8 << 20
+
+// Values of [Config.Page].
+const (
+	PageOn  = "on"
+	PageOff = "off"
+)
+
+// Pages returns the valid values of Page.
+func Pages() []string { return []string{PageOn, PageOff} }
+
+// page checks the fields about the page.
+func (f *faults) page(c *Config) {
+	f.oneOf("page", c.Page, Pages())
+	switch {
+	case c.Record == 0:
+	case c.Page == PageOff:
+		f.Addf("record", "not with page off, which alone uses what is recorded")
+	case c.Record < minRecord:
+		f.Addf("record", "%v: want at least %v, such as 64MiB", c.Record, minRecord)
+	}
+	switch {
+	case !c.PageWrite:
+	case c.Page == PageOff:
+		f.Addf("page-write", "not with page off")
+	case !c.Access.NeedsToken() || c.Access.Open("admin"):
+		f.Addf("page-write", "needs tokens, because callers must show who they are: --tokens FILE or WEIR_TOKEN")
+	case c.Rules == "" || c.Rules == "-":
+		f.Addf("page-write", "only with rules, a file or a directory that can be written")
+	}
 }
 
 // faults collects the faults of a Config.

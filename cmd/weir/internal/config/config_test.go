@@ -27,6 +27,8 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 		Koala:        "koala_rule.conf",
 		KoalaListen:  "localhost:http",
 		Headers:      "draft-99",
+		Page:         "perhaps",
+		PageWrite:    true,
 		WatchEvery:   -1,
 		DrainDelay:   -time.Second,
 		DrainTimeout: -time.Minute,
@@ -40,6 +42,8 @@ func TestValidateJoinsEveryFault(t *testing.T) {
 admin: "localhost": not host:port, such as 127.0.0.1:8080
 koala-listen: "localhost:http": port is not a number
 koala: not with rules: all rules come from one file; weir import koala converts koala's
+page: "perhaps": not one of on, off
+page-write: needs tokens, because callers must show who they are: --tokens FILE or WEIR_TOKEN
 headers: "draft-99": not one of draft, draft-03, legacy, legacy-epoch, retry-after, none
 headers-jitter: 1.5: want a part from 0 to 1, such as 0.1
 nodes: -2: want the number of instances, at least 1

@@ -168,13 +168,20 @@ func TestFilter(t *testing.T) {
 const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 func TestParseWebhooks(t *testing.T) {
-	good := "webhooks:\n  - name: a\n    url: https://example.com/x?y=z\n    secret_file: s\n    events: [near, denied]\n    batch: 10\n    timeout: 2s\n  - {name: b, url: 'http://localhost', secret_file: /s, proxy: 'http://proxy:3128'}\n"
-	hooks, err := ParseWebhooks("/etc/weir/hooks.yaml", []byte(good))
+	dir := t.TempDir()
+	file, secret := filepath.Join(dir, "hooks.yaml"), filepath.Join(dir, "s")
+	for name, text := range map[string]string{secret: key, filepath.Join(dir, "bad"): "swordfish"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := "webhooks:\n  - name: a\n    url: https://example.com/x?y=z\n    secret_file: s\n    events: [near, denied]\n    batch: 10\n    timeout: 2s\n  - {name: b, url: 'http://localhost', secret_file: '" + secret + "', proxy: 'http://proxy:3128'}\n"
+	hooks, err := ParseWebhooks(file, []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := hooks[0], hooks[1]; a.Name != "a" || a.URL.Host != "example.com" || a.SecretFile != "/etc/weir/s" || !slices.Equal(a.Kinds, []Kind{Near, Denied}) ||
-		a.Batch != 10 || a.Timeout != 2*time.Second || b.SecretFile != "/s" || b.Proxy.Host != "proxy:3128" {
+	if a, b := hooks[0], hooks[1]; a.Name != "a" || a.URL.Host != "example.com" || a.SecretFile != secret || !slices.Equal(a.Kinds, []Kind{Near, Denied}) ||
+		a.Batch != 10 || a.Timeout != 2*time.Second || b.SecretFile != secret || b.Proxy.Host != "proxy:3128" {
 		t.Errorf("got %+v", hooks)
 	}
 	for text, want := range map[string]string{
@@ -189,10 +196,12 @@ func TestParseWebhooks(t *testing.T) {
 		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, batch: 1x}":                                      "batch",
 		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, timeout: 1h}":                                    "timeout",
 		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s}\n  - {name: a, url: 'http://y', secret_file: s}": "another webhook",
+		"webhooks:\n  - name: a\n    url: http://x\n    secret_file: gone\n  - {name: b, url: 'http://x'}":          "hooks.yaml:4:18: webhooks[0].secret_file: ",
+		"webhooks:\n  - name: a\n    url: http://x\n    secret_file: bad\n":                                         "hooks.yaml:4:18: webhooks[0].secret_file: ",
 		"webhooks: [": "1:",
 	} {
-		_, err := ParseWebhooks("f", []byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "swordfish") && !strings.Contains(err.Error(), "url") {
+		_, err := ParseWebhooks(file, []byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "swordfish") {
 			t.Errorf("%s\ngot %v, want %q", text, err, want)
 		}
 	}
@@ -404,6 +413,25 @@ func TestLeader(t *testing.T) {
 	})
 }
 
+// A denial that is answered again, later and at another instance, is no further event.
+func TestReplayedDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{})
+		e := engine(t, h, limit(1, window.Calendar(window.Day, nil)))
+		r := weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 2, IdempotencyKey: "1"}
+		for i := range 2 {
+			if d, err := e.Take(t.Context(), r); err != nil || d.Allowed || d.Replayed != (i > 0) {
+				t.Fatalf("got %+v, error %v", d, err)
+			}
+			if got := h.texts(); !slices.Equal(got, []string{"denied ann"}) {
+				t.Errorf("take %d: got %q, want one denial", i+1, got)
+			}
+			h.seen = newSeen() // of another instance
+			time.Sleep(5 * time.Minute)
+		}
+	})
+}
+
 // A take that is answered again is followed once, and not after it was settled.
 func TestReplayedHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -457,9 +485,12 @@ func TestForeignSettles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		two.Watch("default").Ended(store.Settle, d.Receipt.Take.ID)
-		for n := range endedKeep + 1000 {
-			two.Watch("default").Ended(store.Settle, [12]byte(fmt.Appendf(nil, "foreign%05d", n)))
+		time.Sleep(50 * time.Second)
+		foreign := two.Watch("default")
+		for n := range 60_000 { // more than a queue and the register have entries
+			if foreign.Ended(store.Settle, [12]byte(fmt.Appendf(nil, "foreign%05d", n))); n == 40_000 {
+				foreign.Ended(store.Settle, d.Receipt.Take.ID)
+			}
 		}
 		time.Sleep(2 * time.Minute)
 		one.holds.expire(ctx, time.Now())

@@ -20,7 +20,8 @@ const (
 	holdsEvery = time.Second
 
 	endedName = "events-holds" // the register of holds that ended on another instance
-	endedKeep = 5000           // of them
+	endedKeep = 5000           // entries of it, each with up to endedMost holds
+	endedMost = 100
 )
 
 // holds follows the holds of the takes that this instance has decided, until they are settled or cancelled. With a
@@ -33,6 +34,7 @@ type holds struct {
 	mu    sync.Mutex
 	all   map[[12]byte]*take // guarded by mu
 	queue byEnd              // guarded by mu
+	notes []byte             // what ended here and is followed elsewhere: for each hold its ID and a verb; guarded by mu
 }
 
 // take is a take that holds.
@@ -73,8 +75,10 @@ func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
 	switch {
 	case t == nil:
 		if h.ended != nil {
-			field := string(id[:]) + strconv.FormatInt(time.Now().UnixNano(), 36) // each renewal is another
-			h.ended.put(&Event{ID: field, text: []byte(verb.String())})
+			h.notes = append(append(h.notes, id[:]...), byte(verb))
+			if len(h.notes) >= endedMost*note {
+				h.putNotes()
+			}
 		}
 	case verb == store.Renew:
 		t.renew(time.Now())
@@ -83,6 +87,25 @@ func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
 		heap.Remove(&h.queue, t.at)
 		delete(h.all, id)
 	}
+}
+
+// note is the size of a note in bytes.
+const note = 12 + 1
+
+// fill puts the notes into the register, before it is written.
+func (h *holds) fill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.notes) > 0 {
+		h.putNotes()
+	}
+}
+
+// putNotes puts the notes, of which there are some, into the register as one entry. It needs mu.
+func (h *holds) putNotes() {
+	field := string(h.notes[:note]) + strconv.FormatInt(time.Now().UnixNano(), 36) // each renewal is another
+	h.ended.put(&Event{ID: field, text: h.notes})
+	h.notes = nil
 }
 
 // held follows the holds of a take.
@@ -193,20 +216,17 @@ func (h *holds) over(before time.Time) (all []expired) {
 func (h *holds) applied(p kept.Page) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for i, field := range p.Fields {
-		var id [12]byte
-		if len(field) <= len(id) || p.Values[i] == "" {
-			continue
-		}
-		copy(id[:], field)
-		switch t := h.all[id]; {
-		case t == nil:
-		case p.Values[i] == store.Renew.String():
-			t.renew(time.Now()) // later than it was: a hold is rather reported late than too early
-			heap.Fix(&h.queue, t.at)
-		default:
-			heap.Remove(&h.queue, t.at)
-			delete(h.all, id)
+	for _, notes := range p.Values { // none, of an entry that was removed
+		for ; len(notes) >= note; notes = notes[note:] {
+			switch t := h.all[[12]byte([]byte(notes[:note-1]))]; {
+			case t == nil:
+			case store.Verb(notes[note-1]) == store.Renew:
+				t.renew(time.Now()) // later than it was: a hold is rather reported late than too early
+				heap.Fix(&h.queue, t.at)
+			default:
+				heap.Remove(&h.queue, t.at)
+				delete(h.all, t.id)
+			}
 		}
 	}
 }

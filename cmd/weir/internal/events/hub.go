@@ -100,7 +100,7 @@ func New(c Config) *Hub {
 		h.holds = nil // what follows them over all instances costs a write for each settle
 	} else if c.Shared {
 		h.holds.ended = newShelf(h, c.Kept, endedName, endedKeep)
-		h.holds.ended.apply = h.holds.applied
+		h.holds.ended.apply, h.holds.ended.fill = h.holds.applied, h.holds.fill
 	}
 	if c.Shared && len(c.Webhooks) > 0 {
 		h.leader = newLeader(c.Kept, c.Instance)

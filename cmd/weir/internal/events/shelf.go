@@ -21,7 +21,8 @@ type shelf struct {
 	hub      *Hub
 	keep     int // the most events, of which the oldest are removed; 0: whoever delivers them removes them
 	follower kept.Follower
-	apply    func(kept.Page) // is given each page
+	apply    func(kept.Page) // is given each page; nil: nothing is
+	fill     func()          // puts what is to be written next; nil: nothing
 
 	mu      sync.Mutex
 	waiting []*Event // to be written; guarded by mu
@@ -101,6 +102,7 @@ func (s *shelf) run(ctx context.Context, reads func() bool) {
 			return
 		case <-tick.C:
 		}
+		s.gather()
 		if len(s.some()) > 0 {
 			_ = s.write(ctx) // stays, and the store's outage is logged elsewhere
 		} else if reads() || s.keep == 0 && n%idlePolls == 0 {
@@ -109,10 +111,17 @@ func (s *shelf) run(ctx context.Context, reads func() bool) {
 	}
 }
 
+func (s *shelf) gather() {
+	if s.fill != nil {
+		s.fill()
+	}
+}
+
 // writeLast writes what waits, for a second at most.
 func (s *shelf) writeLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
+	s.gather()
 	for ctx.Err() == nil && len(s.some()) > 0 && s.write(ctx) == nil {
 	}
 }

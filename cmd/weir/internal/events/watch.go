@@ -30,12 +30,12 @@ func (h *Hub) Watch(name string) *Watcher {
 	return &Watcher{h, name}
 }
 
-// Decided implements [weir.Observer]. It does not keep d.
+// Decided implements [weir.Observer]. It does not keep d. An answer that was given before is no event.
 func (w *Watcher) Decided(_ context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
-	if w == nil || verb == store.Check || verb == store.Refund {
+	if w == nil || verb == store.Check || verb == store.Refund || d.Replayed {
 		return
 	}
-	if d.Hold > 0 && !d.Replayed && w.hub.holds != nil {
+	if d.Hold > 0 && w.hub.holds != nil {
 		w.hub.holds.held(w.name, d)
 	}
 	near := w.hub.near

@@ -50,19 +50,20 @@ func Webhooks(path string) ([]Webhook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhooks: %w", err)
 	}
-	hooks, err := ParseWebhooks(path, src)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range hooks {
-		if _, err := (&secrets{path: w.SecretFile}).read(); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", path, w.Name, err)
-		}
-	}
-	return hooks, nil
+	return ParseWebhooks(path, src)
 }
 
-// ParseWebhooks reads the text of a file with webhooks. Names of files in it are relative to path.
+// IsWebhooks reports whether text is that of a file with webhooks, and not one with rules.
+func IsWebhooks(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("webhooks:")) {
+			return true
+		}
+	}
+	return false
+}
+
+// ParseWebhooks reads the text of a file with webhooks, and the files with their secrets, whose names are relative to path.
 func ParseWebhooks(path string, src []byte) ([]Webhook, error) {
 	r := &reader{file: path, src: src}
 	tree, err := parser.ParseBytes(src, 0)
@@ -114,6 +115,9 @@ type reader struct {
 func (r *reader) faultAt(line, column int, path, format string, args ...any) {
 	f := fault.Newf(path, format, args...)
 	f.Place = fault.Place{File: r.file, Line: line, Column: column}
+	if lines := strings.Split(string(r.src), "\n"); line <= len(lines) && !strings.Contains(lines[line-1], "://") { // a URL can have a password
+		f.Place.Source = lines[line-1]
+	}
 	r.faults = append(r.faults, f)
 }
 
@@ -191,8 +195,12 @@ func (r *reader) webhook(n ast.Node, path string) (w Webhook) {
 	}
 	if text, ok = r.text(f["secret_file"], field("secret_file")); !ok || text == "" {
 		r.fault(cmp.Or(f["secret_file"], n), field("secret_file"), "missing: want the name of a file with the secret of signatures")
+	} else {
+		w.SecretFile = files.RelativeTo(r.file, text)
+		if _, err := (&secrets{path: w.SecretFile}).read(); err != nil {
+			r.fault(f["secret_file"], field("secret_file"), "%v", err)
+		}
 	}
-	w.SecretFile = files.RelativeTo(r.file, text)
 	for _, k := range r.texts(f["events"], field("events")) {
 		if !slices.Contains(Kinds(), Kind(k)) {
 			r.fault(f["events"], field("events"), "%q: want some of %s", k, Names())

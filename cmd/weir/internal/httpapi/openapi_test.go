@@ -52,13 +52,13 @@ func TestOpenAPIOperations(t *testing.T) {
 }
 
 // described returns an API over the rules of the description's examples.
-func described(t *testing.T, d *apitest.Description, c httpapi.Config, options ...weir.Option) *httpapi.API {
+func described(t testing.TB, d *apitest.Description, c httpapi.Config, options ...weir.Option) *httpapi.API {
 	t.Helper()
 	return describedUpTo(t, d, 0, c, options...)
 }
 
 // describedUpTo is like described, with a limit for answers about decisions.
-func describedUpTo(t *testing.T, d *apitest.Description, maxAnswer int64, c httpapi.Config, options ...weir.Option) *httpapi.API {
+func describedUpTo(t testing.TB, d *apitest.Description, maxAnswer int64, c httpapi.Config, options ...weir.Option) *httpapi.API {
 	t.Helper()
 	now := func() time.Time { return scripttest.Start }
 	tops := top.New(top.Config{Keys: 10, Now: now}, namespace.Default)

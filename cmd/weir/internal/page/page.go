@@ -1,4 +1,5 @@
-// Package page writes the reports of package replay as HTML pages. A page is one
+// Package page is weir's page: [Page] serves it at the admin address, and [Replay], [Comparison] and
+// [Suggestion] write the reports of package replay as HTML pages. A report is one
 // file. It needs no network, follows the reader's light or dark colours, and prints.
 // Every chart has its numbers in a table below.
 package page

@@ -10,12 +10,14 @@ import (
 	"net/http/pprof"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/page"
 	"github.com/weirhq/weir/internal/jsontext"
 )
 
@@ -34,23 +36,31 @@ type admin struct {
 	routes map[string]adminRoute
 	ready  *readiness
 	api    http.Handler  // answers calls in forwarded; nil: none does
-	calls  chan struct{} // a semaphore for calls other than probes
+	page   *page.Page    // or nil
+	calls  chan struct{} // a semaphore for calls of operators other than probes
+	others chan struct{} // one for those of the page and those in forwarded, which holders of tokens of one namespace can make, too
 }
 
-// forwarded are calls of the API that operators make at the admin address, too.
-var forwarded = []string{"/v1/overrides", "/v1/audit", "/v1/set", "/v1/unban"}
+// forwarded are calls of the API that operators, and the page, make at the admin address, too.
+var forwarded = []string{
+	"/v1/audit", "/v1/check", "/v1/denials", "/v1/events", "/v1/explain", "/v1/export", "/v1/overrides", "/v1/rules", "/v1/set", "/v1/top", "/v1/unban", "/v1/usage",
+}
 
-// adminCalls is how many calls of the admin address are answered at the same time. Probes do not
+// adminCalls is how many calls of the admin address with one semaphore are answered at the same time. Probes do not
 // count, so that the other connections are left to them.
 const adminCalls = 16
+
+// adminWrite is how long an answer may take, so that a client that does not read it makes room for others. Profiles may
+// take longer, and streams have their own deadlines.
+const adminWrite = 30 * time.Second
 
 // tooManyAdminCalls is the error of further calls.
 var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address answers %d calls at a time; try again", adminCalls)}
 
 // newAdmin returns the handler of the admin address. auth nil admits everyone. api
-// answers forwarded calls, and more are the calls of front ends.
-func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, ready: ready, api: api, calls: make(chan struct{}, adminCalls)}
+// answers forwarded calls, p may be nil, and more are the calls of front ends.
+func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, p *page.Page, more map[string]adminRoute) *admin {
+	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: make(chan struct{}, adminCalls), others: make(chan struct{}, adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -86,9 +96,27 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.ready.readyz(w, r)
 		return
 	}
-	if _, path, err := namespace.Cut(r.URL.Path); err == nil && a.api != nil && slices.Contains(forwarded, path) {
-		a.answer(w, r, a.api.ServeHTTP) // which authenticates the caller
-		return
+	var until time.Time
+	if !strings.HasPrefix(r.URL.Path, profiles) {
+		until = time.Now().Add(adminWrite)
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(until) // the connection may have one of an earlier call
+	if _, path, err := namespace.Cut(r.URL.Path); err == nil {
+		call := http.HandlerFunc(nil) // which authenticates the caller
+		switch {
+		case a.page.Has(path):
+			call = a.page.ServeHTTP
+		case a.api != nil && slices.Contains(forwarded, path):
+			call = func(w http.ResponseWriter, r *http.Request) { a.page.Forward(a.api, path, w, r) }
+		}
+		switch {
+		case call != nil && page.Lasts(path):
+			call(w, r) // the number of streams has its own limit
+			return
+		case call != nil:
+			answerOne(a.others, w, r, call)
+			return
+		}
 	}
 	to, ok := a.routes[r.URL.Path]
 	if !ok {
@@ -113,14 +141,14 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, namespace.CallerOf(holder, r.RemoteAddr)))
-	a.answer(w, r, to.call)
+	answerOne(a.calls, w, r, to.call)
 }
 
-// answer makes call answer r, unless too many calls are being answered.
-func (a *admin) answer(w http.ResponseWriter, r *http.Request, call http.HandlerFunc) {
+// answerOne makes call answer r, unless too many calls with a semaphore are being answered.
+func answerOne(semaphore chan struct{}, w http.ResponseWriter, r *http.Request, call http.HandlerFunc) {
 	select {
-	case a.calls <- struct{}{}:
-		defer func() { <-a.calls }()
+	case semaphore <- struct{}{}:
+		defer func() { <-semaphore }()
 		call(w, r)
 	default:
 		answer.ProblemOf(tooManyAdminCalls).Write(w)

@@ -10,13 +10,14 @@ import (
 // scope, with the scopes.
 func AdminCalls() map[string]string {
 	all := map[string]string{}
-	for path, to := range newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil).routes {
+	for path, to := range newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil, nil).routes {
 		all[to.method+" "+path] = to.need.String()
 	}
 	return all
 }
 
-// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow.
+// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow. slow also answers
+// calls of the API.
 func NewAdmin(slow http.HandlerFunc) http.Handler {
-	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
+	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, slow, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
 }

@@ -17,9 +17,13 @@ const demo = `rules:
 
 // greet prints the addresses of the service. When it runs the demo, greet prints
 // what to try first.
-// others are the listeners other than the API and its admin address.
-func greet(out io.Writer, rules *namespaces, api, admin string, others []named) {
-	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin)
+// paged reports whether the admin address has the page, and others are the listeners other than the API
+// and its admin address.
+func greet(out io.Writer, rules *namespaces, api string, admin *listener, paged bool, others []named) {
+	fmt.Fprintf(out, "weir listens on %s, its admin on %s\n", api, admin.url())
+	if paged && admin.at.Scheme != "unix" {
+		fmt.Fprintf(out, "page: %s/\n", admin.url())
+	}
 	for _, f := range others {
 		fmt.Fprintf(out, "%s: %s\n", speaks[f.Name].calls, f.url())
 	}

@@ -16,13 +16,14 @@ import (
 // store, in the data directory, or in memory.
 type keeper struct {
 	namespace.Kept
+	in    *backends
 	local *kept.Memory // nil: in the shared store
 	ended func(namespace string, o *overrides.Override)
 }
 
 // newKeeper opens what is kept in c. keys is how keys are shown in the log.
 func newKeeper(c *backends, keys top.KeyText, log *slog.Logger) *keeper {
-	k := &keeper{}
+	k := &keeper{in: c}
 	book := overrides.Config{
 		Failed: func(err error) {
 			log.Warn("overrides cannot be read; those that are known stay in force, and after a start there are none", "error", err)
@@ -49,11 +50,23 @@ func newKeeper(c *backends, keys top.KeyText, log *slog.Logger) *keeper {
 	return k
 }
 
+// begin reads the overrides in a shared store, so that the first decision knows them, unless the store does not
+// answer. Those in a data directory are read by run, when it is loaded: until then requests are refused.
+func (k *keeper) begin(ctx context.Context) {
+	if k.in.shared != nil {
+		_ = k.Overrides.Read(ctx) // it is logged
+	}
+}
+
 // run follows what other instances change until ctx is done.
 func (k *keeper) run(ctx context.Context) {
 	var trail sync.WaitGroup
 	defer trail.Wait()
 	trail.Go(func() { k.Audit.Run(ctx) })
+	if k.local != nil && k.in.local.Await(ctx) {
+		_ = k.Overrides.Read(ctx) // of memory, which does not fail
+		k.in.known.Store(true)
+	}
 	k.Overrides.Run(ctx)
 }
 

@@ -229,6 +229,9 @@ func TestKoalaAdmitsTheLimitOnRedis(t *testing.T) {
 		t.Fatal("got no keys, want counters")
 	}
 	for _, key := range keys {
+		if strings.HasPrefix(key.(string), "weir:kept:") {
+			continue // not a counter: what the service keeps of events
+		}
 		if ttl := n.Must("PTTL", key.(string)).(int64); ttl < 0 {
 			t.Errorf("%s: got time to live %d, want an end", key, ttl)
 		}

@@ -79,7 +79,7 @@ func TestOverrides(t *testing.T) {
 			if got := call(t, http.MethodGet, two.admin+"/v1/overrides", ""); strings.Count(got.text, `"rule"`) != 1 {
 				t.Errorf("at the admin address: got %d %s", got.status, got.text)
 			}
-			if got := call(t, http.MethodGet, two.admin+"/v1/usage?rule=calls&customer=acme", ""); got.status != http.StatusNotFound {
+			if got := call(t, http.MethodPost, two.admin+"/v1/take", `{"attributes":{"customer":"acme"}}`); got.status != http.StatusNotFound {
 				t.Errorf("a call that is not forwarded: got %d", got.status)
 			}
 			if got := call(t, http.MethodGet, two.api+"/v1/denials", ""); !strings.Contains(got.text, `"quota":5,"override":true`) {
@@ -109,10 +109,12 @@ func TestOverrides(t *testing.T) {
 				t.Error(err)
 			}
 			one = begin()
-			redistest.Eventually(t, "a new instance has it", func() bool {
-				q, _ := one.quota(t, "acme")
-				return q == 5
-			})
+			if q, _ := one.quota(t, "acme"); q != 5 {
+				t.Errorf("got a quota of %d from a new instance, want the override", q)
+			}
+			if one.logs.count("overrides cannot be read") > 0 {
+				t.Error("got a warning about overrides, which could be read")
+			}
 			if got := call(t, http.MethodGet, one.api+"/v1/overrides?rule=calls", ""); strings.Count(got.text, `"rule"`) != 1 {
 				t.Errorf("got %s, want one override", got.text)
 			}

@@ -86,7 +86,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		return err
 	}
 	episodes := newEpisodes()
-	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, events, episodes, credentials, log, &keeps.Kept, telemetry, outside}, where, first, bad)
+	recorder, err := newRecorder(cfg, lists)
+	if err != nil {
+		return err // unreachable after Validate
+	}
+	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, events, episodes, credentials, log, &keeps.Kept, telemetry, outside, recorder}, where, first, bad)
 	if err != nil {
 		return err
 	}
@@ -142,9 +146,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		}
 	}()
 	main.WriteTimeout = 10 * time.Second // not for admin: a profile takes longer
-	forward := httpapi.New(rules.set, httpapi.Config{Auth: credentials.auth(at[1], access.ReachNamed), Resources: requests})
+	adminAuth := credentials.auth(at[1], access.ReachNamed)
+	forward := httpapi.New(rules.set, httpapi.Config{Auth: adminAuth, Resources: requests, Events: events})
+	site := newSite(cfg, at[1].Address, adminAuth, rules, main.url())
+	defer site.close()
 	auth = credentials.auth(at[1], where.whole())
-	calls := newAdmin(rules, numbers, &ready, auth, forward, envoy.adminRoutes())
+	calls := newAdmin(rules, numbers, &ready, auth, forward, site.page(), envoy.adminRoutes())
 	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.incomplete(), resources.shedding("admin"), calls, log)
 	if err != nil {
 		return err
@@ -178,6 +185,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
+	if recorder != nil {
+		group.Go(func() { recorder.Run(background) })
+	}
+	if site != nil {
+		group.Go(func() { site.history.Run(background) })
+	}
 	group.Go(func() { keeps.run(lasting) })
 	group.Go(func() { events.Run(lasting) })
 	if backends.here != nil {
@@ -199,11 +212,12 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		group.Go(func() { ready.report(background, remote) })
 	}
 
+	keeps.begin(ctx)
 	failed := make(chan error, 5)
 	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
 		group.Go(func() { failed <- l.serve() })
 	}
-	greet(out, rules, main.url(), admin.url(), optional)
+	greet(out, rules, main.url(), admin, site != nil, optional)
 	inForce, _ := rules.rules()
 	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", backends.location())
 	for _, f := range optional {
@@ -217,6 +231,10 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	}
 	ready.drain()
 	events.EndStreams()
+	if site != nil {
+		site.overview.EndStreams()
+		site.denials.EndStreams()
+	}
 	if remote != nil {
 		remote.SetReady(false)
 	}

@@ -27,7 +27,9 @@ type backends struct {
 	leases store.Store    // in front of shared, which it closes
 	here   *instances     // nil: their number is configured
 	events atomic.Pointer[events.Hub]
-	data   string // the data directory; empty: none
+	past   past        // outages of the shared store
+	data   string      // the data directory; empty: none
+	known  atomic.Bool // it is loaded, and its overrides are in force
 
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
@@ -44,6 +46,7 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 		}
 		if c.shared, err = at.Open(ctx, stores.Options{Timeout: cfg.StoreTimeout, Changed: func(n remote.Change) {
 			changed(n)
+			c.past.note(n, time.Now())
 			c.reportChange(n)
 		}}); err != nil {
 			return nil, err
@@ -137,9 +140,9 @@ func (c *backends) location() string {
 // waits reports whether a decision can wait for something outside of this process.
 func (c *backends) waits() bool { return c.shared != nil || c.local.Kept != nil }
 
-// refuses reports whether requests are refused now, because the counters are being
+// refuses reports whether requests are refused now, because the counters and the overrides are being
 // loaded from the data directory.
-func (c *backends) refuses() bool { return c.canRefuse() && !c.local.Loaded() }
+func (c *backends) refuses() bool { return c.canRefuse() && !c.known.Load() }
 
 // canRefuse reports whether refuses can return true.
 func (c *backends) canRefuse() bool {

@@ -156,6 +156,21 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 }
 
+// An answer that was given before is no use and no denial.
+func TestReplays(t *testing.T) {
+	t.Parallel()
+	c := top.New(top.Config{Keys: 10}, "default")
+	e := engine(t, someRules, c)
+	for _, key := range []string{"1", "1", "2", "2"} {
+		if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 2, IdempotencyKey: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := c.Top("posts", 10)
+	wants(t, "used", text(r.Used), "2 ann:2")
+	wants(t, "denied", text(r.Denied), "1 ann:1")
+}
+
 func TestBansAndHolds(t *testing.T) {
 	t.Parallel()
 	c := top.New(top.Config{Keys: 10}, "default")

@@ -20,7 +20,7 @@ func TestCallsAllocateABoundedPart(t *testing.T) {
 		words int    // of a state
 		most  uint64 // bytes without the directory: twice as many as needed, which is what the race detector takes
 	}{
-		{"states in slots", 1, 48 << 10},
+		{"states in slots", 1, 50 << 10},
 		{"states in blocks", 9, 144 << 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {

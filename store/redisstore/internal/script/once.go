@@ -3,6 +3,8 @@ package script
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/keyname"
@@ -14,40 +16,57 @@ import (
 //
 //	16 bytes      the digest
 //	12 bytes      the ID of the holds of a take, or 0
-//	for each op   8 bytes of the digest of its key, its capacity, and its hits
+//	1 byte        1: the caller denied the take
+//	for each op   8 bytes of the digest of its key, its capacity, its hits, and its flags
 //
 // the length of these, and the reply of the program.
 const (
 	recordDigest = 16
-	recordHead   = recordDigest + 12
-	recordOp     = 8 + 8 + 8
+	recordID     = 12
+	recordHead   = recordDigest + recordID + 1
+	recordOp     = 8 + 8 + 8 + 1
+)
+
+// The flags of an op in a record.
+const (
+	recordEnforces    byte = 1 << iota // it can deny its take
+	recordLowers                       // what remains under it bounds how many hits its take counts
+	recordCountDenied                  // it has CountDenied
 )
 
 // appendOnce appends what the program once reads at the end of its argument.
 func appendOnce(b []byte, call *Call) []byte {
 	from := len(b)
-	b = put7(b, max(call.Once.N, 0))
-	if call.Drops {
-		b = append(b, 1)
-	} else {
-		b = append(b, 0)
-	}
+	b = append(put7(b, max(call.Once.N, 0)), bit(call.Drops))
 	b = append(b, call.Once.Member[:recordDigest]...)
-	var id [12]byte
+	var id [recordID]byte
 	for i := range call.Ops {
 		if h := call.Ops[i].Hold; h != nil && call.Verb == store.Take {
 			id = h.ID
 		}
 	}
-	b = append(b, id[:]...)
+	b = append(append(b, id[:]...), bit(call.Once.Role == store.Look))
 	for i := range call.Ops {
 		op := &call.Ops[i]
 		digest := keyname.Digest(op)
 		b = append(b, digest[:8]...)
 		b = binary.LittleEndian.AppendUint64(b, uint64(op.Limit.Capacity()))
 		b = binary.LittleEndian.AppendUint64(b, uint64(op.N))
+		flags := byte(0)
+		if call.Verb == store.Take && op.Role == store.Enforce {
+			_, lowers := mostUpTo(call.Verb, op)
+			flags = recordEnforces | bit(lowers)*recordLowers | bit(op.CountDenied)*recordCountDenied
+		}
+		b = append(b, flags)
 	}
 	return binary.LittleEndian.AppendUint32(b, uint32(len(b)-from))
+}
+
+func bit(is bool) byte {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // recorded writes the results that record has for the ops of call. It returns the instant at which these were
@@ -91,21 +110,40 @@ func (c *Codec) recorded(record string, call *Call) (decided window.Instant, err
 			}
 		}
 	}
-	call.Once.Result.Before, call.Once.Result.Used = 1, 1
-	if call.Verb == store.Take {
-		lowerSome(call.Ops, found)
+	once, left := &call.Once.Result, int64(math.MaxInt64) // what fits, for hits up to that
+	once.Before, once.Used = 1, 1
+	if record[recordDigest+recordID] == 1 {
+		deny(once, window.Never)
+	}
+	for k := range ops {
+		own, r := record[recordHead+k*recordOp:], record[reply+replyHead+k*replyFull:]
+		flags, answer, wait := own[recordOp-1], r[replyOp], get7(r[2*7:])
+		switch {
+		case wait == 0 || flags&recordEnforces == 0:
+		case wait == never:
+			deny(once, window.Never)
+		default:
+			deny(once, time.Duration(wait)*time.Microsecond)
+		}
+		switch capacity := int64(binary.LittleEndian.Uint64([]byte(own[8:16]))); {
+		case flags&recordLowers == 0 || capacity == window.Unlimited:
+		case answer&answerBanned != 0 && (answer&answerStruck == 0 || flags&recordCountDenied != 0): // see store.LowerUpTo
+			left = 0
+		default:
+			left = min(left, max(capacity-get7(r[7:]), 0))
+		}
+	}
+	for _, i := range found {
+		if op := &call.Ops[i]; op.UpTo && op.N > 0 && call.Verb == store.Take {
+			op.N = max(min(op.N, left), 1)
+		}
 	}
 	return decided, nil
 }
 
-// lowerSome is [store.LowerUpTo] for the ops with these indexes.
-func lowerSome(ops []store.Op, which []int) {
-	some := make([]store.Op, len(which))
-	for n, i := range which {
-		some[n] = ops[i]
-	}
-	store.LowerUpTo(store.Take, some)
-	for n, i := range which {
-		ops[i].N = some[n].N
+// deny makes r, the result of a record, tell of a denial with this wait.
+func deny(r *window.Result, wait time.Duration) {
+	if r.Allowed || r.RetryAfter != window.Never && (wait == window.Never || wait > r.RetryAfter) {
+		r.Allowed, r.RetryAfter = false, wait
 	}
 }

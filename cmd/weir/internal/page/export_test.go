@@ -1,0 +1,31 @@
+package page
+
+import (
+	"net/http/httptest"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+)
+
+// HistoryBytes returns the memory that h counts, and SetHistoryBytes bounds it.
+func HistoryBytes(h *History) int { return h.bytes }
+
+func SetHistoryBytes(h *History, most int) { h.most = most }
+
+// SumOf returns how often a rule matched in the last day.
+func SumOf(h *History, space, rule string, now time.Time) int64 {
+	_, sum := h.all[name{space, rule}].cells(now.Unix(), spans["24h"])
+	return sum.Matched
+}
+
+// WithHolder returns a function that calls a path for a holder, and returns the answer.
+func WithHolder(p *Page, h *access.Holder) func(path string) string {
+	return func(path string) string {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		space, err := p.c.Namespaces.Choose(nil, h, "")
+		if err := p.calls[path]["GET"].do(&Caller{Holder: h, Name: h.Namespace, space: space, err: err}, w, r); err != nil {
+			return err.Error()
+		}
+		return w.Body.String()
+	}
+}

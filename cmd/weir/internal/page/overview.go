@@ -1,0 +1,393 @@
+package page
+
+import (
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/internal/jsontext"
+	"github.com/weirhq/weir/rule"
+)
+
+// Service says how the service is. Its methods are called at most once a second for all readers
+// together.
+type Service interface {
+	// Store returns the state of the store.
+	Store() Store
+
+	// Tally returns the numbers of keys in memory, by namespace and rule.
+	Tally() []metrics.RuleStats
+}
+
+// Store is the state of the store, and of the instances that share it.
+type Store struct {
+	// Location is where counts are: memory, or the URL of a shared store without its password.
+	Location string `json:"location"`
+	Shared   bool   `json:"shared"`
+
+	// Loading reports whether counts are still being loaded from the data directory, and Failing whether the
+	// last write to it failed. Lag is the age of what was written last, in seconds.
+	Loading bool    `json:"loading,omitempty"`
+	Failing bool    `json:"failing,omitempty"`
+	Lag     float64 `json:"lag,omitempty"`
+
+	// Bytes is the memory of all counts in memory, MaxBytes its limit or 0, and Full how many new keys were refused.
+	Bytes    int64 `json:"bytes"`
+	MaxBytes int64 `json:"max_bytes,omitempty"`
+	Full     int64 `json:"full,omitempty"`
+
+	// Nodes are the servers of a shared store, Instances how many instances share it or 0 if that is not known, and
+	// Outages what went wrong, the newest first.
+	Nodes     []Node   `json:"nodes,omitempty"`
+	Instances int      `json:"instances,omitempty"`
+	Outages   []Outage `json:"outages,omitempty"`
+}
+
+// Node is a server of a shared store.
+type Node struct {
+	Addr        string `json:"addr"`
+	Unavailable bool   `json:"unavailable,omitempty"`
+	Missed      int64  `json:"missed"` // calls without an answer
+}
+
+// Outage is a time in which a server did not answer.
+type Outage struct {
+	At      time.Time `json:"at"`
+	Addr    string    `json:"addr"`
+	Reason  string    `json:"reason,omitempty"`
+	Seconds float64   `json:"seconds,omitempty"` // 0: it lasts
+}
+
+// Overview answers the calls of the overview. Make one with [NewOverview].
+type Overview struct {
+	history    *History
+	service    Service
+	namespaces *namespace.Set
+	auth       *access.Authenticator
+	watching   chan struct{} // a semaphore
+	ended      chan struct{} // closed when streams end
+}
+
+const (
+	// maxWatchers is how many readers see numbers move at the same time.
+	maxWatchers = 8
+
+	// maxSeries is how many rules an answer has numbers over time of: those that are used most.
+	maxSeries = 2000
+
+	// maxSpaces is how many namespaces an answer lists: those that are used most.
+	maxSpaces = 200
+
+	// listed is how many keys an answer lists, and asked of how many rules it asks for them.
+	listed, asked = 10, 40
+)
+
+// NewOverview adds the calls of the overview to p.
+func NewOverview(p *Page, h *History, s Service) *Overview {
+	o := &Overview{
+		history: h, service: s, namespaces: p.c.Namespaces, auth: p.c.Auth,
+		watching: make(chan struct{}, maxWatchers), ended: make(chan struct{}),
+	}
+	p.Handle(http.MethodGet, prefix+"overview", access.Read, o.get)
+	p.Handle(http.MethodGet, streamPath, access.Read, o.stream)
+	return o
+}
+
+// row is what an answer has of one rule.
+type row struct {
+	name  string
+	cells []cell
+	sum   metrics.Counts
+}
+
+// get answers with all that the overview shows, over the span in ?span=.
+func (o *Overview) get(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	text := cmp.Or(r.URL.Query().Get("span"), "1h")
+	of, ok := spans[text]
+	if !ok {
+		return &answer.Problem{Status: http.StatusBadRequest, Field: "span", Detail: fmt.Sprintf("%.20q: want 5m, 1h or 24h", text)}
+	}
+	n, err := c.Namespace()
+	if err != nil {
+		return err
+	}
+	set, from, now := n.Engine().Rules(), n.Source(), time.Now()
+	o.history.freshen(now)
+	total, rows := o.history.rows(c.Name, set, now.Unix(), of)
+
+	b := jsontext.AppendText([]byte(`{"hash":`), from.Hash)
+	b = jsontext.AppendText(append(b, `,"file":`...), from.File)
+	b = jsontext.AppendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))
+	b = fmt.Appendf(b, `,"now":%d,"since":%d,"seconds":%d,"step":%d`, now.Unix(), o.history.began.Unix(), of.seconds, of.step)
+	b = appendRow(append(b, `,"total":`...), &total, true)
+	b = append(b, `,"rules":[`...)
+	with := rows
+	if len(with) > maxSeries {
+		with = slices.SortedFunc(slices.Values(rows), func(a, b *row) int { return cmp.Compare(b.sum.Matched, a.sum.Matched) })[:maxSeries]
+	}
+	drawn := make(map[*row]bool, len(with))
+	for _, r := range with {
+		drawn[r] = true
+	}
+	for i, r := range rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendRow(b, r, drawn[r])
+	}
+	b = append(b, `],"state":`...)
+	state, err := json.Marshal(o.state(c, n, now))
+	if err != nil {
+		return err
+	}
+	return send(w, r, append(append(b, state...), '}', '\n'))
+}
+
+// freshen reads the counters, unless that was just done.
+func (h *History) freshen(now time.Time) {
+	h.mu.Lock()
+	just := now.Sub(h.read) < watchPace
+	h.mu.Unlock()
+	if !just {
+		h.Read(now)
+	}
+}
+
+// rows returns what was counted in a namespace in a span up to an instant, and for each of its rules with some.
+func (h *History) rows(space string, set *rule.Set, at int64, of span) (total row, rows []*row) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.all[name{space, ""}]; s != nil {
+		total.cells, total.sum = s.cells(at, of)
+	}
+	for i := range set.Len() {
+		s := h.all[name{space, set.Rule(i).Name}]
+		if s == nil {
+			continue
+		}
+		cells, sum := s.cells(at, of)
+		if sum != (metrics.Counts{}) {
+			rows = append(rows, &row{set.Rule(i).Name, cells, sum})
+		}
+	}
+	return total, rows
+}
+
+// appendRow appends the numbers of a rule, over time if series is true.
+func appendRow(b []byte, r *row, series bool) []byte {
+	b = append(b, '{')
+	if r.name != "" {
+		b = append(jsontext.AppendText(append(b, `"rule":`...), r.name), ',')
+	}
+	for i, n := range [...]int64{r.sum.Matched, r.sum.Denied, r.sum.Shadow, r.sum.Near} {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), countNames[i]...), `":`...)
+		b = strconv.AppendInt(b, n, 10)
+	}
+	if !series {
+		return append(b, '}')
+	}
+	b = append(b, `,"series":[`...)
+	for i := range countNames {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendSeries(b, r.cells, i)
+	}
+	return append(b, ']', '}')
+}
+
+// countNames are the names of the counts of a cell.
+var countNames = [...]string{"matched", "denied", "shadow", "near"}
+
+// appendSeries appends the numbers of cells from the first that is not 0 on.
+func appendSeries(b []byte, cells []cell, of int) []byte {
+	first := slices.IndexFunc(cells, func(c cell) bool { return c[of] != 0 })
+	b = append(b, '[')
+	if first >= 0 {
+		for i := range cells[first:] {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendUint(b, uint64(cells[first+i][of]), 10)
+		}
+	}
+	return append(b, ']')
+}
+
+// state is what an overview has that is not over time.
+type state struct {
+	// Recent is about the last five minutes.
+	Recent recent `json:"recent"`
+
+	// Busiest and Denied are the keys that use rules most, and that are denied most, in the last five to
+	// ten minutes.
+	Busiest []keyCount `json:"busiest"`
+	Denied  []keyCount `json:"denied"`
+	NoKeys  bool       `json:"no_keys,omitempty"` // because the service keeps or shows none
+
+	// Rules has the rules that hold or ban in memory, and all keys.
+	Rules []tally `json:"rules"`
+
+	// Store and Spaces are for callers that may see all namespaces.
+	Store  *Store  `json:"store,omitempty"`
+	Spaces []space `json:"namespaces,omitempty"`
+	More   int     `json:"more_namespaces,omitempty"`
+}
+
+type recent struct {
+	Seconds   int64  `json:"seconds"`
+	Takes     int64  `json:"takes"`
+	Denied    int64  `json:"denied"`
+	Shadow    int64  `json:"shadow"` // what rules in shadow mode would have denied
+	Unmatched int64  `json:"unmatched"`
+	Degraded  int64  `json:"degraded"`
+	Rule      string `json:"rule,omitempty"` // that denied more than half of what rules denied
+	Key       string `json:"key,omitempty"`  // that was denied more than half of what that rule denied
+}
+
+type keyCount struct {
+	Rule     string `json:"rule"`
+	Key      string `json:"key"`
+	Count    int64  `json:"count"`
+	Override bool   `json:"override,omitempty"`
+}
+
+type tally struct {
+	Rule   string `json:"rule"`
+	Keys   int64  `json:"keys"`
+	Holds  int64  `json:"holds"`  // -1: the rule has none, or they are in a shared store
+	Banned int64  `json:"banned"` // likewise
+}
+
+type space struct {
+	Name   string `json:"name"`
+	Rules  int    `json:"rules"`
+	Broken bool   `json:"broken,omitempty"` // its file has errors, and no rules are in force
+	Takes  int64  `json:"takes"`            // in the last five minutes
+	Denied int64  `json:"denied"`
+}
+
+// state returns the state for a caller.
+func (o *Overview) state(c *Caller, n *namespace.Namespace, now time.Time) *state {
+	set := n.Engine().Rules()
+	total, rows := o.history.rows(c.Name, set, now.Unix(), spans["5m"])
+	s := &state{Busiest: []keyCount{}, Denied: []keyCount{}, Rules: []tally{}}
+	s.Recent = recent{
+		Seconds: min(spans["5m"].seconds, int64(now.Sub(o.history.began).Seconds())+1),
+		Takes:   total.sum.Matched, Denied: total.sum.Denied, Unmatched: total.sum.Shadow, Degraded: total.sum.Near,
+	}
+	sum, most := int64(0), &row{}
+	for _, r := range rows {
+		s.Recent.Shadow += r.sum.Shadow
+		if sum += r.sum.Denied; r.sum.Denied > most.sum.Denied {
+			most = r
+		}
+	}
+	tops := n.Tops()
+	s.NoKeys = tops == nil
+	if 2*most.sum.Denied > sum {
+		s.Recent.Rule = most.name
+		t := tops.Top(most.name, 1).Denied
+		if i, ok := set.Find(most.name); ok && len(set.Rule(i).Per) > 0 && len(t.Entries) > 0 && 2*t.Entries[0].Count > t.Total {
+			s.Recent.Key = t.Entries[0].Key
+		}
+	}
+	if tops != nil {
+		s.Busiest = keysOf(set, rows, func(r *row) int64 { return r.sum.Matched }, func(name string) []top.Entry { return tops.Top(name, listed).Used.Entries })
+		s.Denied = keysOf(set, rows, func(r *row) int64 { return r.sum.Denied + r.sum.Shadow }, func(name string) []top.Entry { return tops.Top(name, listed).Denied.Entries })
+	}
+	for _, t := range o.service.Tally() {
+		if t.Namespace == c.Name && (t.Keys > 0 || t.Holds >= 0 || t.Banned >= 0) {
+			s.Rules = append(s.Rules, tally{t.Rule, t.Keys, t.Holds, t.Banned})
+		}
+	}
+	if c.Whole() {
+		store := o.service.Store()
+		s.Store = &store
+		s.Spaces, s.More = o.spaces(now)
+	}
+	return s
+}
+
+// keysOf returns the keys with the largest counts of the rules that have the most by weight. Rules that count for
+// all together have no keys.
+func keysOf(set *rule.Set, rows []*row, weight func(*row) int64, of func(rule string) []top.Entry) []keyCount {
+	all := []keyCount{}
+	heavy := slices.SortedFunc(slices.Values(rows), func(a, b *row) int { return cmp.Compare(weight(b), weight(a)) })
+	for _, r := range heavy[:min(len(heavy), asked)] {
+		if i, ok := set.Find(r.name); weight(r) == 0 || !ok || len(set.Rule(i).Per) == 0 {
+			continue
+		}
+		for _, e := range of(r.name) {
+			all = append(all, keyCount{r.name, e.Key, e.Count, e.Override})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b keyCount) int { return cmp.Compare(b.Count, a.Count) })
+	return all[:min(len(all), listed)]
+}
+
+// spaces returns the namespaces that are used most, and how many more there are. It returns none if there is only one.
+func (o *Overview) spaces(now time.Time) (list []space, more int) {
+	all := o.namespaces.All()
+	if len(all) < 2 {
+		return nil, 0
+	}
+	o.history.mu.Lock()
+	for _, n := range all {
+		one := space{Name: n.Name(), Broken: n.Engine() == nil}
+		if e := n.Engine(); e != nil {
+			one.Rules = e.Rules().Len()
+		}
+		if s := o.history.all[name{n.Name(), ""}]; s != nil {
+			_, sum := s.cells(now.Unix(), spans["5m"])
+			one.Takes, one.Denied = sum.Matched, sum.Denied
+		}
+		list = append(list, one)
+	}
+	o.history.mu.Unlock()
+	slices.SortStableFunc(list, func(a, b space) int {
+		if a.Broken != b.Broken {
+			return cmp.Compare(btoi(b.Broken), btoi(a.Broken))
+		}
+		return cmp.Compare(b.Takes, a.Takes)
+	})
+	return list[:min(len(list), maxSpaces)], max(0, len(list)-maxSpaces)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// send writes an answer in JSON, compressed if it is large and the caller reads that.
+func send(w http.ResponseWriter, r *http.Request, b []byte) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Vary", "Accept-Encoding")
+	if len(b) < 4<<10 || !acceptsGzip(r) {
+		_, _ = w.Write(b) // an error means that the reader is gone
+		return nil
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	to, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	_, _ = to.Write(b)
+	_ = to.Close()
+	return nil
+}

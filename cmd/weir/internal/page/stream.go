@@ -1,0 +1,113 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/jsontext"
+)
+
+const (
+	// stateEvery is how many changes come between two states.
+	stateEvery = 5
+
+	// streamWrite is how long a reader may take for one write, and maxChanged how many rules a change names.
+	streamWrite = 10 * time.Second
+	maxChanged  = 1000
+)
+
+// tooManyWatchers is the error of further streams.
+var tooManyWatchers = &access.Overload{Detail: "8 readers watch the page already; the numbers of this one do not move by themselves"}
+
+// EndStreams ends all streams, so that the service can stop.
+func (o *Overview) EndStreams() { close(o.ended) }
+
+// stream sends what was counted in each second, and now and then the state of the service.
+func (o *Overview) stream(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	n, err := c.Namespace()
+	if err != nil {
+		return err
+	}
+	select {
+	case o.watching <- struct{}{}:
+		defer func() { <-o.watching }()
+	default:
+		return tooManyWatchers
+	}
+	changes, stop := o.history.watch(c.Name)
+	defer stop()
+	to := http.NewResponseController(w)
+	_ = to.SetReadDeadline(time.Time{}) // which would end the context
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
+	b := []byte(": weir\n\n")
+	for i := 1; r.Method != http.MethodHead; i++ {
+		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
+		if _, err := w.Write(b); err != nil || to.Flush() != nil {
+			return nil // the reader is gone, or too slow
+		}
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-o.ended:
+			return nil
+		case d := <-changes:
+			b = appendChange(b[:0], &d)
+		}
+		if i%stateEvery != 0 {
+			continue
+		}
+		if _, err := o.auth.Authenticate(access.CredentialsOf(r), access.Read); err != nil || n.Gone() {
+			return nil // tokens and namespaces may have changed
+		}
+		s := o.state(c, n, time.Now())
+		s.Rules = slices.DeleteFunc(s.Rules, func(t tally) bool { return t.Holds < 0 && t.Banned < 0 })
+		text, err := json.Marshal(s)
+		if err != nil {
+			return nil
+		}
+		b = append(append(append(b, "event: state\ndata: {\"hash\":"...), strconv.Quote(n.Source().Hash)...), ",\"state\":"...)
+		b = append(append(b, text...), "}\n\n"...)
+	}
+	return nil
+}
+
+// appendChange appends a change as an event: when it was read, the counts of all rules, and those of each rule.
+func appendChange(b []byte, d *change) []byte {
+	b = append(b, "event: tick\ndata: {\"at\":"...)
+	b = strconv.AppendInt(b, d.at.Unix(), 10)
+	if d.lost {
+		b = append(b, `,"lost":true`...)
+	}
+	b = appendCounts(append(b, `,"total":`...), d.total)
+	b = append(b, `,"rules":{`...)
+	names := make([]string, 0, len(d.rules))
+	for name := range d.rules {
+		names = append(names, name)
+	}
+	if len(names) > maxChanged {
+		slices.SortFunc(names, func(x, y string) int { return cmp.Compare(d.rules[y].Matched, d.rules[x].Matched) })
+		names = names[:maxChanged]
+	}
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCounts(append(jsontext.AppendText(b, name), ':'), d.rules[name])
+	}
+	return append(b, "}}\n\n"...)
+}
+
+func appendCounts(b []byte, c metrics.Counts) []byte {
+	for i, n := range [...]int64{c.Matched, c.Denied, c.Shadow, c.Near} {
+		b = append(b, "[,,,"[i])
+		b = strconv.AppendInt(b, n, 10)
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,72 @@
+import { compact } from "./format";
+
+/** Picture is a plot with all that a picture of it needs, apart from the page. */
+export interface Picture {
+  title: string;
+  unit?: string;
+  x: number[];
+  lines: { name: string; values: (number | null)[]; paint: string; fill?: boolean; bars?: boolean }[];
+  marks?: { x?: number; y?: number; text: string }[];
+  name: (x: number) => string;
+  paints: { text: string; quiet: string; line: string; ground: string };
+  foot: string;
+}
+
+const escape = (s: string) => s.replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]!);
+
+/** ticks returns round numbers from 0 to at least most. */
+export function ticks(most: number, n = 4): number[] {
+  const raw = Math.max(most, 1) / n;
+  const unit = 10 ** Math.floor(Math.log10(raw));
+  const step = Math.max(1, [1, 2, 5, 10].map((m) => m * unit).find((s) => s >= raw)!);
+  const all = [0];
+  while (all[all.length - 1]! < most || all.length < 2) all.push(all[all.length - 1]! + step);
+  return all;
+}
+
+/** draw returns an SVG image of p, with its title and legend: one that says what it is when it is sent on. */
+export function draw(p: Picture): string {
+  const [w, h, left, right, top, bottom] = [880, 400, 64, 24, 84, 56];
+  const all = p.lines.flatMap((l) => l.values.filter((v): v is number => v !== null));
+  const scale = ticks(Math.max(1, ...all, ...(p.marks ?? []).map((m) => m.y ?? 0)));
+  const most = scale[scale.length - 1]!;
+  const [x0, x1] = [p.x[0] ?? 0, p.x[p.x.length - 1] ?? 1];
+  const pad = p.lines.some((l) => l.bars) ? 0.6 : 0;
+  const x = (v: number) => left + ((v - x0 + pad) / (x1 - x0 + 2 * pad || 1)) * (w - left - right);
+  const y = (v: number) => h - bottom - (v / most) * (h - top - bottom);
+  const f = (n: number) => n.toFixed(1);
+  const text = (at: [number, number], s: string, more = "") => `<text x="${f(at[0])}" y="${f(at[1])}" ${more}>${escape(s)}</text>`;
+  const out: string[] = [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="0 0 ${w} ${h}" font-family="system-ui, sans-serif" font-size="13">`,
+    `<rect width="${w}" height="${h}" fill="${p.paints.ground}"/>`,
+    text([24, 34], p.title + (p.unit ? " · " + p.unit : ""), `font-size="18" font-weight="600" fill="${p.paints.text}"`),
+  ];
+  let at = 24;
+  for (const l of p.lines) {
+    out.push(`<rect x="${at}" y="49" width="12" height="12" rx="2" fill="${l.paint}"/>`, text([at + 18, 60], l.name, `fill="${p.paints.quiet}"`));
+    at += 36 + 8 * l.name.length;
+  }
+  for (const v of scale) {
+    out.push(`<path d="M${left},${f(y(v))}H${w - right}" stroke="${p.paints.line}"/>`, text([left - 8, y(v) + 4], compact(v), `text-anchor="end" fill="${p.paints.quiet}"`));
+  }
+  const every = Math.max(1, Math.ceil(p.x.length / 9));
+  p.x.forEach((v, i) => i % every === 0 && out.push(text([x(v), h - bottom + 20], p.name(v), `text-anchor="middle" fill="${p.paints.quiet}"`)));
+  const bar = Math.max(1, ((w - left - right) / Math.max(p.x.length, 1)) * 0.7);
+  for (const l of p.lines) {
+    if (l.bars) {
+      const d = p.x.map((v, i) => (l.values[i] ? `M${f(x(v) - bar / 2)},${f(y(0))}V${f(y(l.values[i]!))}h${f(bar)}V${f(y(0))}z` : "")).join("");
+      out.push(`<path d="${d}" fill="${l.paint}"/>`);
+      continue;
+    }
+    const points = p.x.flatMap((v, i) => (l.values[i] == null ? [] : [`${f(x(v))},${f(y(l.values[i]!))}`]));
+    if (points.length === 0) continue;
+    if (l.fill) out.push(`<path d="M${points[0]!.split(",")[0]},${f(y(0))}L${points.join("L")}V${f(y(0))}Z" fill="${l.paint}" fill-opacity="0.16"/>`);
+    out.push(`<path d="M${points.join("L")}" fill="none" stroke="${l.paint}" stroke-width="2"/>`);
+  }
+  for (const m of p.marks ?? []) {
+    if (m.x !== undefined) out.push(`<path d="M${f(x(m.x))},${top}V${h - bottom}" stroke="${p.paints.text}" stroke-dasharray="5 4"/>`, text([x(m.x) + 6, top + 12], m.text, `fill="${p.paints.text}"`));
+    else if (m.y !== undefined) out.push(`<path d="M${left},${f(y(m.y))}H${w - right}" stroke="${p.paints.text}" stroke-dasharray="5 4"/>`, text([left + 6, y(m.y) - 6], m.text, `fill="${p.paints.text}"`));
+  }
+  out.push(text([24, h - 14], p.foot, `font-size="12" fill="${p.paints.quiet}"`), "</svg>");
+  return out.join("");
+}

@@ -1,0 +1,54 @@
+import { signal } from "@preact/signals";
+
+export type Theme = "auto" | "light" | "dark";
+
+function first(): Theme {
+  try {
+    const kept = localStorage.getItem("weir.theme");
+    if (kept === "light" || kept === "dark") return kept;
+  } catch {
+    // auto
+  }
+  return "auto";
+}
+
+/** theme is light, dark, or what the system says. */
+export const theme = signal<Theme>(first());
+
+/** dark counts changes of the colours, so that canvases are drawn again. */
+export const repaint = signal(0);
+
+export function setTheme(t: Theme): void {
+  theme.value = t;
+  try {
+    localStorage.setItem("weir.theme", t);
+  } catch {
+    // It holds until the page is closed.
+  }
+}
+
+if (typeof document !== "undefined") {
+  theme.subscribe((t) => {
+    if (t === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = t;
+    repaint.value = repaint.peek() + 1;
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (repaint.value = repaint.peek() + 1));
+}
+
+const colors = new Map<string, string>();
+
+if (typeof document !== "undefined") repaint.subscribe(() => colors.clear());
+
+/** color returns a colour of style.css as a canvas wants it. */
+export function color(name: string): string {
+  const known = colors.get(name);
+  if (known) return known;
+  const probe = document.createElement("span");
+  probe.style.color = `var(${name})`;
+  document.body.append(probe);
+  const c = getComputedStyle(probe).color;
+  probe.remove();
+  colors.set(name, c);
+  return c;
+}

@@ -1,0 +1,3 @@
+export const en = {};
+
+export const zh: Record<keyof typeof en, string> = {};

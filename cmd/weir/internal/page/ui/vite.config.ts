@@ -1,0 +1,26 @@
+import { defineConfig } from "vite";
+
+declare const process: { env: Record<string, string | undefined> };
+
+// The same source gives the same files, whose names do not change: they are committed, and a
+// reader of a diff sees what a change of the source did.
+export default defineConfig({
+  base: "./",
+  esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
+  build: {
+    outDir: process.env.OUT ?? "../built",
+    emptyOutDir: true,
+    sourcemap: false,
+    modulePreload: false,
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 400,
+    rollupOptions: {
+      input: { app: "index.html" },
+      output: { entryFileNames: "[name].js", chunkFileNames: "[name].js", assetFileNames: "[name][extname]" },
+    },
+  },
+  // make a service with tokens listen there, then: npm run dev
+  server: { proxy: { "/page/": "http://127.0.0.1:8081", "/v1/": "http://127.0.0.1:8081", "/ns/": "http://127.0.0.1:8081" } },
+  test: { include: ["src/**/*.test.ts"] },
+} as Parameters<typeof defineConfig>[0]);
