@@ -205,10 +205,14 @@ clients: programs ## lint api/openapi.yaml, and check that the types of the clie
 
 # The page of weir serve is built by npm and committed, so that go install needs only Go.
 UI       := cmd/weir/internal/page/ui
+CHROMIUM ?= /usr/bin/chromium
 UI_TOOLS = cd $(UI) && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent
 
-page: programs ## build the page of weir serve and of reports, and test it in Chromium; needs npm
+page: programs ## build the page of weir serve and of reports, and run its stories, or those with STORY in their names, in Chromium; needs npm
 	$(UI_TOOLS) && npm run --silent build && npm run --silent check && npm run --silent test
+	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
+	@if command -v $(CHROMIUM) >/dev/null; then cd $(UI) && WEIR=$(CURDIR)/bin/weir CHROMIUM=$(CHROMIUM) npm run --silent e2e $(STORY); \
+	else echo "no $(CHROMIUM): the stories of the page are not run"; fi
 
 built: programs # fail if the page is not what its sources build
 	@if command -v npm >/dev/null; then $(UI_TOOLS) && new=$$(mktemp -d) && trap 'rm -r "$$new"' EXIT && \

@@ -97,6 +97,8 @@ type Trail struct {
 	end   func()
 	added chan struct{} // has room for one: there are entries to send
 
+	reading chan struct{} // a semaphore: one caller at a time lists entries, which can take megabytes
+
 	mu     sync.Mutex
 	loaded bool              // the entries of the last process are known; guarded by mu
 	spaces map[string]*trail // by namespace; guarded by mu
@@ -118,7 +120,7 @@ func New(c Config) *Trail {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	t := &Trail{c: c, added: make(chan struct{}, 1), spaces: map[string]*trail{}}
+	t := &Trail{c: c, added: make(chan struct{}, 1), reading: make(chan struct{}, 1), spaces: map[string]*trail{}}
 	if c.Side != nil {
 		t.end = c.Side.Follow(t.save)
 	}
@@ -337,6 +339,12 @@ type Found struct {
 func (t *Trail) List(ctx context.Context, namespace string, n int, until time.Time) (f Found, err error) {
 	if t == nil {
 		return f, nil
+	}
+	select {
+	case t.reading <- struct{}{}:
+		defer func() { <-t.reading }()
+	case <-ctx.Done():
+		return f, ctx.Err()
 	}
 	var texts []string
 	if t.c.Remote != nil {

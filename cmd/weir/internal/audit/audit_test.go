@@ -215,3 +215,28 @@ func TestLog(t *testing.T) {
 		t.Errorf("got %v, %v", found, err)
 	}
 }
+
+// One caller at a time reads the entries of a store, which can take megabytes. Others wait as long as they like.
+func TestOneReader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		trail := audit.New(audit.Config{Remote: func(ctx context.Context, _ string, _ time.Duration, _ []window.Instant, _ []string, _ int) ([]string, error) {
+			reads++
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 10 {
+			go func() { _, _ = trail.List(ctx, "a", 10, time.Time{}) }()
+		}
+		synctest.Wait()
+		if reads != 1 {
+			t.Errorf("got %d readers at the same time, want one", reads)
+		}
+		cancel()
+		if _, err := trail.List(ctx, "a", 10, time.Time{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v of a caller that has left", err)
+		}
+	})
+}

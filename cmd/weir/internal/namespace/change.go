@@ -3,6 +3,7 @@ package namespace
 import (
 	"context"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
@@ -98,9 +99,20 @@ func mapOf(attributes []weir.Attribute) map[string]string {
 	return m
 }
 
+// keyOf returns those of attributes that a key of a rule has. A caller may send others, which can be large.
+func (n *Namespace) keyOf(name string, attributes []weir.Attribute) map[string]string {
+	rules := n.engine.Rules()
+	i, ok := rules.Find(name)
+	if !ok {
+		return nil
+	}
+	per := rules.Rule(i).Per
+	return mapOf(slices.DeleteFunc(slices.Clone(attributes), func(a weir.Attribute) bool { return !slices.Contains(per, a.Name) }))
+}
+
 // Forget drops what a rule has counted for a key, for a caller.
 func (n *Namespace) Forget(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
-	return n.change(ctx, audit.Entry{Action: audit.Forget, By: by, Rule: rule, Attributes: mapOf(attributes)}, attributes, func() error {
+	return n.change(ctx, audit.Entry{Action: audit.Forget, By: by, Rule: rule, Attributes: n.keyOf(rule, attributes)}, attributes, func() error {
 		return n.engine.Forget(ctx, rule, attributes)
 	})
 }
@@ -111,7 +123,7 @@ func (n *Namespace) SetCount(ctx context.Context, by audit.Caller, rule string, 
 	r, err := n.engine.Set(ctx, rule, attributes, hits)
 	if err == nil {
 		n.Kept().Audit.Add(n.name, audit.Entry{
-			Action: audit.CountSet, By: by, Rule: rule, Attributes: mapOf(attributes), Before: usedJSON(r.Before), After: usedJSON(r.Used),
+			Action: audit.CountSet, By: by, Rule: rule, Attributes: n.keyOf(rule, attributes), Before: usedJSON(r.Before), After: usedJSON(r.Used),
 		})
 	}
 	return r.Before, r.Used, err
@@ -119,7 +131,7 @@ func (n *Namespace) SetCount(ctx context.Context, by audit.Caller, rule string, 
 
 // LiftBan ends the ban of a key, for a caller.
 func (n *Namespace) LiftBan(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
-	return n.change(ctx, audit.Entry{Action: audit.BanLifted, By: by, Rule: rule, Attributes: mapOf(attributes)}, attributes, func() error {
+	return n.change(ctx, audit.Entry{Action: audit.BanLifted, By: by, Rule: rule, Attributes: n.keyOf(rule, attributes)}, attributes, func() error {
 		return n.engine.Unban(ctx, rule, attributes)
 	})
 }

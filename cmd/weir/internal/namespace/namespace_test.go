@@ -4,12 +4,15 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/audit"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/window"
 )
 
 func engine(t *testing.T) *weir.Engine {
@@ -166,4 +169,33 @@ func FuzzAsked(f *testing.F) {
 			t.Fatalf("%q %q: got %q, which is no name", path, values, asked)
 		}
 	})
+}
+
+// The audit trail has the attributes of the key that a caller has changed, and no others that the call had: a caller
+// could fill it with them.
+func TestAuditHasTheKey(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{{Name: "calls", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	trail := audit.New(audit.Config{})
+	n, ctx := namespace.New("shop", e, 0, nil).WithKept(&namespace.Kept{Audit: trail}), t.Context()
+	attributes := []weir.Attribute{{Name: "user", Value: "ann"}, {Name: "x", Value: strings.Repeat("<", 1000)}}
+	_, _, err1 := n.SetCount(ctx, audit.Caller{}, "calls", attributes, 3)
+	err = errors.Join(err1, n.LiftBan(ctx, audit.Caller{}, "calls", attributes), n.Forget(ctx, audit.Caller{}, "calls", attributes))
+	found, err2 := trail.List(ctx, "shop", 10, time.Time{})
+	if err != nil || err2 != nil || len(found.Entries) != 3 {
+		t.Fatalf("got %+v, %v, %v, want three entries", found, err, err2)
+	}
+	for _, entry := range found.Entries {
+		if len(entry.Attributes) != 1 || entry.Attributes["user"] != "ann" {
+			t.Errorf("%s: got attributes %v, want those of the key", entry.Action, entry.Attributes)
+		}
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
@@ -307,6 +308,9 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 		return o, nil, err
 	}
 	field, value := o.field(namespace), o.value()
+	if len(field) > kept.MaxField {
+		return o, nil, fault.Newf("attributes", "have %d bytes with the names of the rule and the namespace, more than %d", len(field), kept.MaxField)
+	}
 	err = b.follower.Change(ctx, func() (fields, values []string, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -66,6 +66,7 @@ func TestPut(t *testing.T) {
 		{"rule", overrides.Override{Rule: "members", Attributes: weir.Attributes("user", "a")}},
 		{"rule", overrides.Override{Rule: "views", Attributes: weir.Attributes("user", "a")}},
 		{"attributes", overrides.Override{Rule: "calls"}},
+		{"attributes", overrides.Override{Rule: "three", Attributes: weir.Attributes("a", strings.Repeat("x", 1000), "b", strings.Repeat("x", 1000), "c", strings.Repeat("x", 1000))}},
 		{"attributes.user", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a", "user", "b")}},
 		{"attributes.customer", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "")}},
 		{"limit", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Limit: -1}},

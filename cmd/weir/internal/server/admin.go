@@ -10,6 +10,7 @@ import (
 	"net/http/pprof"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
@@ -36,7 +37,8 @@ type admin struct {
 	ready  *readiness
 	api    http.Handler  // answers calls in forwarded; nil: none does
 	page   *page.Page    // or nil
-	calls  chan struct{} // a semaphore for calls other than probes
+	calls  chan struct{} // a semaphore for calls of operators other than probes
+	others chan struct{} // one for those of the page and those in forwarded, which holders of tokens of one namespace can make, too
 }
 
 // forwarded are calls of the API that operators, and the page, make at the admin address, too.
@@ -44,9 +46,13 @@ var forwarded = []string{
 	"/v1/audit", "/v1/check", "/v1/denials", "/v1/events", "/v1/explain", "/v1/export", "/v1/overrides", "/v1/rules", "/v1/set", "/v1/top", "/v1/unban", "/v1/usage",
 }
 
-// adminCalls is how many calls of the admin address are answered at the same time. Probes do not
+// adminCalls is how many calls of the admin address with one semaphore are answered at the same time. Probes do not
 // count, so that the other connections are left to them.
 const adminCalls = 16
+
+// adminWrite is how long an answer may take, so that a client that does not read it makes room for others. Profiles may
+// take longer, and streams have their own deadlines.
+const adminWrite = 30 * time.Second
 
 // tooManyAdminCalls is the error of further calls.
 var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address answers %d calls at a time; try again", adminCalls)}
@@ -54,7 +60,7 @@ var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address 
 // newAdmin returns the handler of the admin address. auth nil admits everyone. api
 // answers forwarded calls, p may be nil, and more are the calls of front ends.
 func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, p *page.Page, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: make(chan struct{}, adminCalls)}
+	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: make(chan struct{}, adminCalls), others: make(chan struct{}, adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -90,6 +96,11 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.ready.readyz(w, r)
 		return
 	}
+	var until time.Time
+	if !strings.HasPrefix(r.URL.Path, profiles) {
+		until = time.Now().Add(adminWrite)
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(until) // the connection may have one of an earlier call
 	if _, path, err := namespace.Cut(r.URL.Path); err == nil {
 		call := http.HandlerFunc(nil) // which authenticates the caller
 		switch {
@@ -103,7 +114,7 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			call(w, r) // the number of streams has its own limit
 			return
 		case call != nil:
-			a.answer(w, r, call)
+			answerOne(a.others, w, r, call)
 			return
 		}
 	}
@@ -130,14 +141,14 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, namespace.CallerOf(holder, r.RemoteAddr)))
-	a.answer(w, r, to.call)
+	answerOne(a.calls, w, r, to.call)
 }
 
-// answer makes call answer r, unless too many calls are being answered.
-func (a *admin) answer(w http.ResponseWriter, r *http.Request, call http.HandlerFunc) {
+// answerOne makes call answer r, unless too many calls with a semaphore are being answered.
+func answerOne(semaphore chan struct{}, w http.ResponseWriter, r *http.Request, call http.HandlerFunc) {
 	select {
-	case a.calls <- struct{}{}:
-		defer func() { <-a.calls }()
+	case semaphore <- struct{}{}:
+		defer func() { <-semaphore }()
 		call(w, r)
 	default:
 		answer.ProblemOf(tooManyAdminCalls).Write(w)

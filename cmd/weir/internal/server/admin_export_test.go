@@ -16,7 +16,8 @@ func AdminCalls() map[string]string {
 	return all
 }
 
-// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow.
+// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow. slow also answers
+// calls of the API.
 func NewAdmin(slow http.HandlerFunc) http.Handler {
-	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
+	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, slow, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
 }

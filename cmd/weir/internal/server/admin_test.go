@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
@@ -36,4 +37,48 @@ func TestProbesWhileAdminIsBusy(t *testing.T) {
 	if w := get("/metrics"); w.Code != http.StatusOK {
 		t.Errorf("afterwards: got %d, want 200", w.Code)
 	}
+}
+
+// Calls that holders of tokens of one namespace can make, too, keep no operator away, and a client that does not read
+// its answer makes room for others. Profiles have time.
+func TestAdminWhileOthersAreBusy(t *testing.T) {
+	t.Parallel()
+	begun, end := make(chan bool), make(chan bool)
+	admin := server.NewAdmin(func(http.ResponseWriter, *http.Request) { begun <- true; <-end })
+	get := func(path string) *deadlined {
+		w := &deadlined{ResponseRecorder: httptest.NewRecorder(), until: time.Unix(1, 0)} // as an earlier call has left it
+		admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w
+	}
+	var calls sync.WaitGroup
+	for range 16 {
+		calls.Go(func() {
+			if w := get("/ns/shop/v1/audit"); w.until.Before(time.Now()) || w.until.After(time.Now().Add(time.Minute)) {
+				t.Errorf("a call of the API: got %v as the deadline of its answer", w.until)
+			}
+		})
+		<-begun
+	}
+	if w := get("/v1/overrides"); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("one call of the API more: got %d, want 503", w.Code)
+	}
+	if w := get("/metrics"); w.Code != http.StatusOK || w.until.Before(time.Now()) {
+		t.Errorf("a call of an operator: got %d until %v, want 200 and some time", w.Code, w.until)
+	}
+	close(end)
+	calls.Wait()
+	if w := get("/debug/pprof/cmdline"); !w.until.IsZero() {
+		t.Errorf("a profile: got %v as the deadline of its answer, want none", w.until)
+	}
+}
+
+// deadlined records the deadline of an answer.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+func (d *deadlined) SetWriteDeadline(t time.Time) error {
+	d.until = t
+	return nil
 }

@@ -20,6 +20,7 @@ describe("overview", () => {
     expect(m.lines.get("a")!.sum).toEqual([7, 2, 0, 1]);
     expect(m.lines.get("a")!.cells!.at(-1)).toEqual([6, 2, 0, 1]);
     m = apply(m, { at: 1290, total: d, rules: { b: d } });
+    expect(m.state.recent.takes).toBe(11);
     expect(m.steps.at(-1)).toBe(1280);
     expect(m.total.at(-1)).toEqual(d);
     expect(m.lines.get("a")!.sum).toEqual([6, 2, 0, 1]);

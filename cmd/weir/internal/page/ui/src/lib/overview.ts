@@ -152,7 +152,9 @@ export function apply(m: Model, tick: Tick, seconds = 1): Model {
     if (!line.cells) line.cells = m.lines.size <= 2000 ? Array.from({ length: n }, zero) : undefined;
     if (line.cells) add(line.cells[n - 1]!, d);
   }
-  return { ...m };
+  const r = m.state.recent; // until the next state
+  const recent = { ...r, takes: r.takes + tick.total[0], denied: r.denied + tick.total[1], unmatched: r.unmatched + tick.total[2], degraded: r.degraded + tick.total[3] };
+  return { ...m, state: { ...m.state, recent } };
 }
 
 /** withState replaces the state of m. */
