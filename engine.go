@@ -45,12 +45,14 @@ type Engine struct {
 	owned     bool // Close closes the store
 	namespace string
 	observer  Observer
-	holds     hook.HoldObserver // the observer, if it is one; or nil
+	holds     hook.HoldObserver    // the observer, if it is one; or nil
+	denials   denialObserver       // as holds
+	requests  hook.RequestObserver // as holds
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
 	batches   sync.Pool  // of *batch, or empty
-	requested ruleSets   // that came with requests
+	supplied  ruleSets   // that came with requests
 	records   records    // of requests with an idempotency key
 
 	lister hook.Lister // or nil
@@ -66,6 +68,8 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
 	e.holds, _ = o.observer.(hook.HoldObserver)
+	e.denials, _ = o.observer.(denialObserver)
+	e.requests, _ = o.observer.(hook.RequestObserver)
 	e.records.namespace = o.namespace
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
@@ -185,6 +189,9 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	if err == nil {
 		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 	}
+	if e.requests != nil && err == nil {
+		e.requested(c, r, d, began)
+	}
 	c.reset()
 	e.calls.Put(c)
 	if e.observer != nil {
@@ -199,9 +206,38 @@ func (e *Engine) observe(ctx context.Context, verb store.Verb, r *Request, d *De
 		e.observer.Failed(ctx, verb, err)
 		return
 	}
+	if e.denials != nil && verb == store.Take && !d.Replayed && denies(d) {
+		e.denials.Denied(r, d)
+	}
 	e.observer.Decided(ctx, verb, d, time.Since(began))
 	if verb.NeedsReceipt() && e.holds != nil {
 		e.holds.Ended(verb, r.Receipt.Take.ID)
+	}
+}
+
+// denialObserver is implemented by weir's own observers that also see the requests of takes that
+// some rule denies, in shadow mode or not. Denied is called before Decided. It must not keep its arguments.
+type denialObserver interface {
+	Denied(r *Request, d *Decision)
+}
+
+// denies reports whether some rule denies in d, or would deny in shadow mode.
+func denies(d *Decision) bool {
+	if !d.Allowed {
+		return true
+	}
+	for i := range d.Usages {
+		if !d.Usages[i].Allowed {
+			return true
+		}
+	}
+	return false
+}
+
+// requested tells the observer about a request that c has decided.
+func (e *Engine) requested(c *call, r *Request, d *Decision, began time.Time) {
+	if of := &c.plan.Request; r.Rules == nil && of.Verb <= store.Record && !d.Replayed {
+		e.requests.Requested(of.Verb, c.plan.Rules.Set, c.plan.Matched, of.Values, of.Hits, began)
 	}
 }
 
@@ -221,10 +257,10 @@ func (e *Engine) rulesOf(set *rule.Set) *plan.Rules {
 	if rules.Set == set {
 		return rules
 	}
-	if known := e.requested.get(set); known != nil {
+	if known := e.supplied.get(set); known != nil {
 		return known
 	}
-	rules, full := e.requested.add(set, plan.NewRules(set, e.namespace, rules))
+	rules, full := e.supplied.add(set, plan.NewRules(set, e.namespace, rules))
 	if rules.Holds() {
 		e.seals.ready()
 	}
@@ -256,7 +292,7 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 		e.seals.ready()
 	}
 	e.rules.Store(planned)
-	e.requested.drop()
+	e.supplied.drop()
 	e.driver.Renew()
 	e.driver.UseBans(e.namespace, planned.Bans())
 	return nil

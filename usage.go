@@ -20,7 +20,8 @@ type KeyUsage struct {
 	Usage
 
 	// History is the hits over time, oldest first: by cell for a cells window,
-	// the current period for a fixed or calendar window, empty for the others.
+	// the current period for a fixed or calendar window, by date for a sliding or held
+	// window, empty for the others. See [window.Reading].
 	History []window.Cell
 
 	// Holds is the number of holds that are alive, and Strikes the number of

@@ -138,18 +138,17 @@ func (d *decision) cancel() {
 
 // reserve holds the hits of all ops, or of none.
 func (d *decision) reserve() {
-	for i := range d.ops {
-		d.ops[i].Result = d.apply(i, step.Look)
-	}
-	LowerUpTo(Reserve, d.ops)
-	admitted := true
-	for i := range d.ops {
-		d.ops[i].Result = d.apply(i, step.CanReserve)
-		admitted = admitted && d.ops[i].Result.Allowed
-	}
-	for i := range d.ops {
-		if admitted {
-			d.ops[i].Result = d.apply(i, step.Reserve)
+	for _, v := range [...]step.Step{step.Look, step.CanReserve, step.Reserve} {
+		admitted := true
+		for i := range d.ops {
+			d.ops[i].Result = d.apply(i, v)
+			admitted = admitted && d.ops[i].Result.Allowed
+		}
+		switch {
+		case v == step.Look:
+			LowerUpTo(Reserve, d.ops)
+		case !admitted:
+			return
 		}
 	}
 }

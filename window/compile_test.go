@@ -80,12 +80,12 @@ func TestRead(t *testing.T) {
 		cells []window.Cell
 		last  int64 // hits in the last 30 minutes
 	}{
-		{window.Limit{Quota: 9, Window: window.Sliding(time.Hour)}, nil, 3},
+		{window.Limit{Quota: 9, Window: window.Sliding(time.Hour)}, []window.Cell{{Start: noon, Hits: 3}}, 3},
 		{window.Limit{Quota: 9, Window: window.Cells(time.Hour, 2)}, []window.Cell{{Start: noon, Length: 30 * time.Minute, Hits: 3}}, 3},
 		{window.Limit{Quota: 9, Window: window.Fixed(time.Hour)}, []window.Cell{{Start: noon, Length: time.Hour, Hits: 3}}, 3},
 		{window.Limit{Quota: 9, Window: window.Calendar(window.Hour, nil)}, []window.Cell{{Start: noon, Length: time.Hour, Hits: 3}}, 3},
 		{window.Limit{Quota: 9, Window: window.Bucket(time.Hour, 0)}, nil, 3},
-		{window.Limit{Quota: 9, Measure: window.Distinct, Window: window.Sliding(time.Hour)}, nil, 1},
+		{window.Limit{Quota: 9, Measure: window.Distinct, Window: window.Sliding(time.Hour)}, []window.Cell{{Start: noon, Hits: 1}}, 1},
 		{window.Limit{Quota: 9, Measure: window.Distinct, Window: window.Fixed(time.Hour)}, []window.Cell{{Start: noon, Length: time.Hour, Hits: 1}}, 1},
 		{window.Limit{Quota: 9, Window: window.Cells(time.Hour, 2), After: window.After{Count: 2, Window: window.Fixed(time.Hour)}}, nil, 2},
 	} {

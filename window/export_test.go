@@ -80,8 +80,6 @@ func (l *Compiled) ReserveCheck(s State, now Instant, h Hits, hold Hold) Result 
 	return r
 }
 
-func (l *Compiled) ReserveWords(s State, h Hits) int { return l.WordsAfter(step.Reserve, s, h) }
-
 func (l *Compiled) RecordWords(s State, h Hits) int { return l.WordsAfter(step.Record, s, h) }
 
 func (l *Compiled) TakeWords(s State, h Hits) int { return l.WordsAfter(step.Take, s, h) }

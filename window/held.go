@@ -267,4 +267,12 @@ func (w *held) wordsAfter(s State, h Hits) int {
 
 func (w *held) maxWords() int { return widePlace * w.most }
 
-func (w *held) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
+// history returns the places by the instant at which they were taken or renewed last, if the
+// length has not changed since.
+func (w *held) history(s State, now Instant, _ int64) (cells []Cell, cut bool) {
+	p := readPlaces(s)
+	for i := p.live(now); i < p.len(); i++ {
+		cells = dated(cells, p.end(i)-w.length, p.hits(i))
+	}
+	return cells, false
+}

@@ -14,8 +14,11 @@ type Reading struct {
 
 	// History holds the hits by cell, oldest first, up to the cell that contains
 	// At. It starts with the first cell that has hits, and has no gaps. A fixed
-	// or calendar window has one cell, its current period. History is empty for sliding
-	// windows, buckets and limits with a condition, and without hits.
+	// or calendar window has one cell, its current period. A sliding or held window has
+	// a cell without a length for each instant by which it dates hits, and they leave
+	// together, a length of the window after it. History is empty for buckets, windows
+	// that never end and limits with a condition, and without hits. It lacks hits that
+	// are held by a limit with [Limit.Hold].
 	History []Cell
 
 	// Holds is the number of holds that are alive.
@@ -29,11 +32,21 @@ type Reading struct {
 	length int64 // of a window cut into cells, in µs; 0: it is not
 }
 
-// Cell holds the hits from Start, included, to Start plus Length, excluded.
+// Cell holds the hits from Start, included, to Start plus Length, excluded. Without a
+// Length it holds hits that are dated by Start.
 type Cell struct {
 	Start  Instant
 	Length time.Duration
 	Hits   int64
+}
+
+// dated adds hits that are dated by one instant to cells without a length.
+func dated(cells []Cell, at Instant, hits int64) []Cell {
+	if n := len(cells); n > 0 && cells[n-1].Start == at {
+		cells[n-1].Hits += hits
+		return cells
+	}
+	return append(cells, Cell{Start: at, Hits: hits})
 }
 
 // Read returns the numbers and the history of a key in state s at now. It counts

@@ -1,5 +1,10 @@
 package window
 
+import (
+	"cmp"
+	"slices"
+)
+
 // How holding changes a state: begin, then changes of the two parts, then finish.
 
 func (w *holding) add(s State, now Instant, h Hits) State {
@@ -321,14 +326,29 @@ func (w *holding) maxWords() int {
 	return max(w.algorithm.maxWords(), holdHeader+w.base.maxWords()+(holdWords+pairWords)*(w.most+1))
 }
 
-func (w *holding) history(s State, now Instant, used int64) ([]Cell, bool) {
+func (w *holding) history(s State, now Instant, used int64) (cells []Cell, cut bool) {
 	if !isHeld(s) {
 		return w.algorithm.history(s, now, used)
 	}
 	v := readHolds(s)
-	if len(v.base) == 0 {
-		return nil, false
+	if len(v.base) > 0 {
+		used, _ = w.base.look(v.base, now, Hits{})
+		cells, cut = w.base.history(v.base, now, used)
 	}
-	used, _ = w.base.look(v.base, now, Hits{})
-	return w.base.history(v.base, now, used)
+	if w.log == nil {
+		return cells, cut
+	}
+	// What was kept when its hold ended is not in the log before the state is changed.
+	for i := range v.ended(now) / holdWords {
+		at, hits := Instant(v.list[i*holdWords+1]), v.list[i*holdWords+2]
+		if hits&keepFlag == 0 || w.base.leaves(v.base, at) <= now {
+			continue
+		}
+		k, there := slices.BinarySearchFunc(cells, at, func(c Cell, at Instant) int { return cmp.Compare(c.Start, at) })
+		if !there {
+			cells = slices.Insert(cells, k, Cell{Start: at})
+		}
+		cells[k].Hits += int64(hits &^ keepFlag)
+	}
+	return cells, cut
 }

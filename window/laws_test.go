@@ -153,7 +153,31 @@ func (k *checker) call(c call) window.Result {
 			"check said %+v, the take that followed %+v", asked, r)
 	}
 	k.expires(r)
+	k.leaves(c.now)
 	return r
+}
+
+// leaves checks that the hits in the history of a sliding or held window leave when it says.
+func (k *checker) leaves(now window.Instant) {
+	l := &k.l
+	if l.After.Count > 0 || l.Window.Kind != window.KindSliding && l.Window.Kind != window.KindHeld {
+		return
+	}
+	reading := k.Read(k.s, now)
+	left := int64(0)
+	for _, c := range reading.History {
+		left += c.Hits
+	}
+	k.want(min(left, window.MaxHits) == reading.Used, "got %d hits in the history, want %d", left, reading.Used)
+	for _, c := range reading.History {
+		left -= c.Hits
+		at := c.Start.Add(l.Window.Length)
+		k.want(c.Hits > 0 && c.Length == 0 && at > reading.At, "got %+v in the history at %d", c, reading.At)
+		if at <= latestInstant {
+			got := k.look(at).Used
+			k.want(got == min(left, window.MaxHits), "%+v has left: got %d used, want %d", c, got, left)
+		}
+	}
 }
 
 // withoutLog checks that the fast path of logs of dates returns the result and the

@@ -187,9 +187,18 @@ func (m *members) wordsAfter(s State, _ Hits) int {
 
 func (m *members) maxWords() int { return m.header + memberWords*int(max(m.most, 1)+1) }
 
-func (m *members) history(s State, _ Instant, used int64) ([]Cell, bool) {
-	if m.period == nil {
-		return nil, false
+// history returns the period, or the members by the instant at which they were used last. Those
+// that were dropped and fill places leave together.
+func (m *members) history(s State, now Instant, used int64) (cells []Cell, cut bool) {
+	if m.period != nil {
+		return m.period.cell(s[0], used), false
 	}
-	return m.period.cell(s[0], used), false
+	_, first := m.dropped(s, m.inside(s, now))
+	if filled := used - int64(len(s)-first)/memberWords; filled > 0 {
+		cells = dated(cells, Instant(memberDate(s, first-memberWords)), filled)
+	}
+	for i := first; i < len(s); i += memberWords {
+		cells = dated(cells, Instant(memberDate(s, i)), 1)
+	}
+	return cells, false
 }

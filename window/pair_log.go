@@ -76,6 +76,15 @@ func (w *pairLog) look(s State, now Instant, h Hits) (used int64, fits Instant) 
 	return used, never // not reached: without its pairs the window is empty
 }
 
+// history returns the pairs.
+func (w *pairLog) history(s State, now Instant, _ int64) (cells []Cell, cut bool) {
+	first, _ := w.inside(s, now)
+	for i := first; i < len(s); i += pairWords {
+		cells = dated(cells, Instant(s[i]), int64(s[i+1]))
+	}
+	return cells, false
+}
+
 func (w *pairLog) add(s State, now Instant, h Hits) State { return w.addAt(s, now, now, now, h.N) }
 
 // open returns s: hits that are held date nothing.

@@ -25,24 +25,30 @@ func (l *Compiled) CanReserve() bool {
 		l.After == (After{}) && l.Ban.For == 0 && l.Hold == 0
 }
 
-// reserve implements [step.Reserve] and [step.CanReserve] under a limit that can reserve. It returns how long the hold
-// lasts, at most length.
-func (l Compiled) reserve(v step.Step, s State, now Instant, h Hits, id [12]byte, length Instant) (_ State, r Result, _ Instant) {
+// reserve implements [step.Reserve] and [step.CanReserve].
+func (l *Compiled) reserve(r *Result, v step.Step, s State, now Instant, h Hits, asked *Hold) State {
+	if !l.CanReserve() {
+		if l.look(r, s, now, Hits{}); h.N > 0 {
+			r.Allowed, r.RetryAfter = false, Never
+		}
+		return s
+	}
 	var p part
 	l.open(&p, s, now)
 	w := l.holding.(*holding)
 	before, fits := p.algo.look(p.in, p.now, h)
-	hold := Hold{ID: id, At: p.now, End: min(p.now+max(length, 0), lastInstant)}
+	hold := Hold{asked.ID, p.now, min(p.now+max(asked.End-asked.At, 0), lastInstant)}
 	if h.N > 0 && fits != never {
 		fits = w.reserves(p.in, &hold, fits)
 	}
 	if h.N == 0 || fits == never || fits > p.now || v == step.CanReserve {
-		l.answer(&r, p.now, l.resetOf(p.algo, p.in), before, before, fits)
-		return s, r, 0
+		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, fits)
+		return s
 	}
-	length, hold.At = hold.End-p.now, hold.End
+	asked.At, asked.End = now, now+hold.End-hold.At // the key's clock can be ahead
+	hold.At = hold.End
 	p.in, r.Held = w.hold(p.in, p.now, h.N, hold)
-	return l.done(&r, s, &p, before), r, length
+	return l.done(r, s, &p, before)
 }
 
 // reserves returns the instant from which hits that fit at an instant can be held as h, which
@@ -68,16 +74,4 @@ func (w *holding) reserves(s State, h *Hold, fits Instant) Instant {
 		fits = max(fits, Instant(v.list[first]))
 	}
 	return fits
-}
-
-// reserveWords is [Compiled.WordsAfter] of a reservation.
-func (l *Compiled) reserveWords(s State, h Hits) int {
-	if !l.CanReserve() {
-		return len(s)
-	}
-	_, in := l.splitBan(s)
-	if len(in) == 0 || isHeld(in) {
-		return len(s) - len(in) + l.holding.wordsAfter(in, h)
-	}
-	return len(s) - len(in) + holdHeader + pairHeader + pairWords*(len(in)+1) + holdWords
 }

@@ -217,7 +217,20 @@ func (w *sliding) wordsAfter(s State, h Hits) int {
 
 func (w *sliding) maxWords() int { return logHeader + int(min(w.most, w.precision)) + 1 }
 
-func (w *sliding) history(State, Instant, int64) ([]Cell, bool) { return nil, false }
+// history returns the hits by date: a group has that of its newest hit.
+func (w *sliding) history(s State, now Instant, _ int64) ([]Cell, bool) {
+	g := readLog(s)
+	g.expire(now, w.length)
+	cells := make([]Cell, 0, len(g.dates))
+	for i, date := range g.dates {
+		hits := g.group
+		if i == len(g.dates)-1 {
+			hits = g.fill
+		}
+		cells = dated(cells, Instant(date), hits)
+	}
+	return cells, false
+}
 
 // regroup puts the hits into groups of another size, for a state that was left
 // by a limit with another precision or largest quota. Each group is dated by its newest

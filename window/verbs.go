@@ -93,23 +93,11 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 		return l.set(r, s, now, h)
 	case step.Unban:
 		return l.unban(r, s, now)
-	case step.Reserve, step.CanReserve:
-		if hold == nil || !l.CanReserve() {
-			if l.look(r, s, now, Hits{}); h.N > 0 {
-				r.Allowed, r.RetryAfter = false, Never
-			}
-			return s
-		}
-		length := hold.End - hold.At
-		if s, *r, length = l.holds.reserve(*l, v, s, now, h.clean(), hold.ID, length); r.Held {
-			hold.At, hold.End = now, now+length
-		}
-		return s
 	}
 	if hold == nil {
 		hold = &Hold{}
 	}
-	s, *r = l.holds.end(*l, v, s, now, h, *hold)
+	s, *r, *hold = l.holds.end(*l, v, s, now, h, *hold)
 	return s
 }
 
@@ -217,8 +205,6 @@ func (l *Compiled) Expires(s State) Instant {
 func (l *Compiled) WordsAfter(v step.Step, s State, h Hits) int {
 	h = h.clean().countable()
 	switch {
-	case v == step.Reserve:
-		return l.reserveWords(s, h)
 	case v > step.RecordDenied && v != step.Settle && v != step.Set:
 		return 0
 	case v <= step.Take && l.isDateLog(s):

@@ -9,16 +9,17 @@ type holds struct {
 	held func(l *Limit) algorithm           // compiles a held window
 	kept func(l *Limit) algorithm           // compiles a calendar window that keeps closed periods
 	wrap func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
-	end  func(l Compiled, v step.Step, s State, now Instant, h Hits, hold Hold) (State, Result)
-
-	reserve func(l Compiled, v step.Step, s State, now Instant, h Hits, id [12]byte, length Instant) (State, Result, Instant)
+	end  func(l Compiled, v step.Step, s State, now Instant, h Hits, hold Hold) (State, Result, Hold)
 }
 
-var withHolds = holds{newHeld, newKept, newHolding, Compiled.end, Compiled.reserve}
+var withHolds = holds{newHeld, newKept, newHolding, Compiled.end}
 
-// end implements [Compiled.Do] for the verbs about an earlier take.
-func (l Compiled) end(v step.Step, s State, now Instant, h Hits, hold Hold) (_ State, r Result) {
+// end implements [Compiled.Do] for the verbs about an earlier take, and for a reserve, which moves
+// the hold.
+func (l Compiled) end(v step.Step, s State, now Instant, h Hits, hold Hold) (_ State, r Result, _ Hold) {
 	switch v {
+	case step.Reserve, step.CanReserve:
+		s = l.reserve(&r, v, s, now, h.clean(), &hold)
 	case step.Settle:
 		s = l.settle(&r, s, now, hold.ID, h.N)
 	case step.Renew:
@@ -26,7 +27,7 @@ func (l Compiled) end(v step.Step, s State, now Instant, h Hits, hold Hold) (_ S
 	case step.GiveBack:
 		s = l.giveBack(&r, s, now, hold, h)
 	}
-	return s, r
+	return s, r, hold
 }
 
 func (l *Compiled) settle(r *Result, s State, now Instant, id [12]byte, n int64) State {

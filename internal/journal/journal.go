@@ -63,8 +63,8 @@ type Journal interface {
 	// Changes returns a reader of the keys that have changed. A store has only one. A
 	// pass ends when Next reports false: all keys that had changed when the pass began were
 	// visited. The next call of Next begins another pass. A key is visited once after each
-	// change, or after several. Its state is empty if it was dropped before it expired. Keys
-	// that were not visited are kept for later calls.
+	// change, or after several. Its state is empty if it was dropped before it expired. Records of
+	// calls are visited after what these calls have changed. Keys that were not visited are kept for later calls.
 	Changes() Reader
 
 	// Overflowed reports whether so many keys have changed since Changes last visited

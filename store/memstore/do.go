@@ -20,16 +20,19 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		c := &calls[i]
-		if c.Once != nil && len(c.Ops) > 0 {
+		switch {
+		case c.Verb == store.Reserve && len(c.Ops) > 0:
+			c.Err = s.decideReserve(ctx, c)
+		case c.Once != nil && len(c.Ops) > 0:
 			c.Err = s.decideOnce(ctx, c)
-		} else {
+		default:
 			c.Err = s.Decide(ctx, c.Verb, c.Ops)
 		}
 	}
 	return nil
 }
 
-// Decide decides ops as [Store.Do] does for one call. The error is the one that Do would
+// Decide decides ops as [Store.Do] does for one call, which is no reserve. The error is the one that Do would
 // return or would set as the call's Err. Decide does not retain what ops point to, so that
 // they and their keys can be on the caller's stack. With one op it takes the steps of
 // decideSlots without their loops.
@@ -69,7 +72,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		case full != nil:
 		case v == store.Take:
 			if op.UpTo {
-				lower(v, ops, slots[:])
+				lower(ops, slots[:])
 			}
 			if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
 				s.takeDenied(p, op, op.Role == store.Look)

@@ -9,12 +9,8 @@ import (
 // applyEach writes the results of all ops of a verb other than take. Their shards are locked, and their keys were
 // found and reserved.
 func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
-	switch v {
-	case store.Cancel:
+	if v == store.Cancel {
 		s.cancel(ops, slots)
-		return
-	case store.Reserve:
-		s.reserve(ops, slots)
 		return
 	}
 	for i := range slots {
@@ -61,7 +57,7 @@ func (s *Store) take(ops []store.Op, slots []opSlot) {
 		upTo = upTo || op.UpTo
 	}
 	if upTo {
-		lower(store.Take, ops, slots)
+		lower(ops, slots)
 	}
 	for i := 0; i <= last; i++ {
 		p := &slots[i]
@@ -86,16 +82,16 @@ func (s *Store) take(ops []store.Op, slots []opSlot) {
 	}
 }
 
-// lower lowers the hits of ops that take up to what fits, or reserve.
-func lower(v store.Verb, ops []store.Op, slots []opSlot) {
+// lower lowers the hits of ops that take up to what fits.
+func lower(ops []store.Op, slots []opSlot) {
 	for i := range slots {
 		p := &slots[i]
-		if op := &ops[p.index]; op.UpTo || v == store.Reserve {
+		if op := &ops[p.index]; op.UpTo {
 			p.findAgain()
 			p.look(op, &op.Result)
 		}
 	}
-	store.LowerUpTo(v, ops)
+	store.LowerUpTo(store.Take, ops)
 	for i := range slots {
 		p := &slots[i]
 		p.hits.N = max(ops[p.index].N, 0)

@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"context"
+
 	"github.com/weirhq/weir/internal/step"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -27,24 +29,34 @@ func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 	}
 }
 
-// reserve holds the hits of all ops, or of none.
-func (s *Store) reserve(ops []store.Op, slots []opSlot) {
-	lower(store.Reserve, ops, slots)
-	admitted := true
-	for i := range slots {
-		p := &slots[i]
-		op := &ops[p.index]
-		var hold *window.Hold
-		if op.Hold != nil {
-			hold = &op.Hold.Hold
-		}
-		op.Limit.Do(step.CanReserve, &op.Result, p.at.State(), p.now, p.hits, hold)
-		admitted = admitted && op.Result.Allowed
+// decideReserve decides a reserve. It is rare, and works on copies of the states, by [store.Decide].
+func (s *Store) decideReserve(ctx context.Context, c *store.Call) error {
+	if err := s.ready(ctx); err != nil {
+		return err
 	}
-	for i := range slots {
-		if p := &slots[i]; admitted {
-			p.findAgain()
-			s.apply(p, &ops[p.index], step.Reserve, p.hits)
+	slots := make([]opSlot, len(c.Ops))
+	for {
+		clear(slots)
+		if _, err := s.enterAll(c.Verb, c.Ops, slots); err != nil {
+			return err
 		}
+		full := s.reserveKeys(c.Verb, c.Ops, slots)
+		if dead(slots) {
+			release(slots)
+			unlockAll(slots)
+			continue
+		}
+		if full == nil {
+			states, now := copies(slots)
+			store.Decide(c, states, now, s.member)
+			s.putStates(c.Ops, slots, states)
+		}
+		if s.sweepAndUnlock(slots) {
+			s.sweepNext()
+		}
+		if full != nil {
+			return s.outage(slots, full)
+		}
+		return nil
 	}
 }

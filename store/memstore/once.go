@@ -26,12 +26,7 @@ func (s *Store) decideOnce(ctx context.Context, c *store.Call) error {
 		if _, err := s.enterAll(c.Verb, ops, slots); err != nil {
 			return err
 		}
-		states := make([]window.State, len(ops))
-		for i := range slots {
-			states[slots[i].index] = slices.Clone(window.State(slots[i].at.State()))
-		}
-		read := slots[0].read
-		now := func(op *store.Op) window.Instant { return read.of(op.Limit.OnCalendar()) }
+		states, now := copies(slots)
 		found := record
 		found.N = 0
 		call := store.Call{Verb: c.Verb, Ops: c.Ops, Once: &found}
@@ -61,6 +56,16 @@ func (s *Store) decideOnce(ctx context.Context, c *store.Call) error {
 	}
 }
 
+// copies returns copies of the states of slots, in the order of their ops, and the call's instant for an op.
+func copies(slots []opSlot) (states []window.State, now func(*store.Op) window.Instant) {
+	states = make([]window.State, len(slots))
+	for i := range slots {
+		states[slots[i].index] = slices.Clone(window.State(slots[i].at.State()))
+	}
+	read := slots[0].read
+	return states, func(op *store.Op) window.Instant { return read.of(op.Limit.OnCalendar()) }
+}
+
 // reserveOnce is reserveKeys for a call that has a record, the last of ops.
 func (s *Store) reserveOnce(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
 	if !v.CanAdd() { // but the record
@@ -81,9 +86,7 @@ func (s *Store) putStates(ops []store.Op, slots []opSlot, states []window.State)
 		if p.find(); slices.Equal(p.at.State(), next) {
 			continue
 		}
-		if op.Limit.Ban.For > 0 || op.Limit.Hold > 0 || op.Limit.Export {
-			p.keyspace.follow(op.Limit)
-		}
+		p.keyspace.follow(op.Limit)
 		isNew, expires := !p.at.Known(), int64(op.Limit.Expires(next))
 		s.putState(p, next, expires)
 		if op.Limit.Export && len(next) > 0 {

@@ -91,7 +91,7 @@ func (p *opSlot) reserve(s *Store, do step.Step, op *store.Op, others numbers) b
 			p.expire(&s.clock)
 		}
 		state := window.State(p.at.State())
-		if taken < admitsNone || op.Limit.WordsAfter(do, state, p.hits) <= cap(state) {
+		if taken < admitsNone || do != step.Reserve && op.Limit.WordsAfter(do, state, p.hits) <= cap(state) {
 			return true
 		}
 		s.full.Add(1)

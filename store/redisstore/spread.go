@@ -73,11 +73,16 @@ func (s *Store) groups(ops []store.Op) []group {
 // the others to give back: a caller who then asks for only their ops must not be
 // denied because of its own hits.
 //
-// Hits up to what fits are those that fit in all groups a moment before.
+// Hits up to what fits, and those of a reserve, are those that fit in all groups a moment before.
 func (s *Store) spread(ctx context.Context, r script.Call) error {
-	if r.Verb == store.Take && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return op.UpTo }) {
+	if r.Verb == store.Reserve || r.Verb == store.Take && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return op.UpTo }) {
 		return s.spreadUpTo(ctx, r)
 	}
+	return s.spreadAll(ctx, r)
+}
+
+// spreadAll is spread for hits that are known.
+func (s *Store) spreadAll(ctx context.Context, r script.Call) error {
 	groups := s.groups(r.Ops)
 	for i := range groups {
 		if !s.servers.Ready(groups[i].slot) {
@@ -102,27 +107,40 @@ func (s *Store) spread(ctx context.Context, r script.Call) error {
 		s.giveBack(ctx, &r, groups, everything)
 	case r.Verb == store.Take && (slices.ContainsFunc(r.Ops, func(op store.Op) bool { return denies(&op) }) || r.Once != nil && !r.Once.Result.Allowed):
 		s.giveBack(ctx, &r, groups, enforced)
+	case r.Verb == store.Reserve && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return !op.Result.Allowed }):
+		s.giveBack(ctx, &r, groups, everything)
 	}
 	return err
 }
 
-// spreadUpTo checks what fits, and takes it.
+// spreadUpTo checks what fits, and takes or reserves it.
 func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
 	part := r
 	part.Verb, part.Ops, part.Once = store.Check, slices.Clone(r.Ops), nil
-	if err := s.spread(ctx, part); err != nil {
+	if err := s.spreadAll(ctx, part); err != nil {
 		return err
 	}
 	store.LowerUpTo(r.Verb, part.Ops)
-	part.Verb, part.Once = store.Take, r.Once
+	part.Verb, part.Once = r.Verb, r.Once
 	for i := range part.Ops {
-		part.Ops[i].UpTo = false
+		op := &part.Ops[i]
+		op.UpTo = false
+		if h := op.Hold; h != nil && r.Verb == store.Reserve { // all of it
+			own := *h
+			own.Least, own.Part, op.Hold = op.N, 1, &own
+		}
 	}
-	if err := s.spread(ctx, part); err != nil {
+	if err := s.spreadAll(ctx, part); err != nil {
 		return err
 	}
 	for i := range r.Ops {
-		r.Ops[i].N, r.Ops[i].Result = part.Ops[i].N, part.Ops[i].Result
+		op, own := &r.Ops[i], &part.Ops[i]
+		op.N, op.Result = own.N, own.Result
+		if h := op.Hold; h != nil && h != own.Hold {
+			if h.Decided = own.Hold.Decided; op.Result.Held {
+				h.Hold = own.Hold.Hold
+			}
+		}
 	}
 	return nil
 }
@@ -258,6 +276,8 @@ func everything(g *group, verb store.Verb, op *store.Op) bool {
 		return false // what ended is over, and what was not decided has counted nothing
 	case g.once != nil && g.once.Result.Before > 0:
 		return false
+	case verb == store.Reserve:
+		return op.Result.Held
 	case verb == store.Take && op.Role == store.Enforce:
 		return g.admitted || op.CountDenied
 	case verb == store.Take && op.Role == store.Shadow:
@@ -348,6 +368,9 @@ func newUndo(r *script.Call, g *group, which []int, inGroups bool) *undo {
 		op.Hold = &hold
 		if inGroups {
 			u.call.Verb, op.Hold = store.Refund, nil
+		}
+		if r.Verb == store.Reserve {
+			u.call.Verb, op.N = store.Settle, 0 // which finds the hold or nothing
 		}
 		if r.Verb == store.Refund {
 			op.Hold = nil

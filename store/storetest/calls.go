@@ -83,8 +83,8 @@ func namespaces(s *stage) {
 	s.used(1, hit("s", limit, "k"))
 }
 
-// Read returns the cells of a cells window and the period of a calendar window,
-// with their hits.
+// Read returns the cells of a cells window, the period of a calendar window and the dates of a
+// sliding window, with their hits.
 func history(s *stage) {
 	cells := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Hour, 60)})
 	op := hit("cells", cells, "k")
@@ -104,7 +104,9 @@ func history(s *stage) {
 	if r := s.read(day); len(r.History) != 1 || r.History[0].Hits != 2 || r.History[0].Length != 24*time.Hour {
 		s.Errorf("day: got %+v, want one period of 24h with 2", r.History)
 	}
-	if r := s.read(hit("sliding", hourly(3), "k")); len(r.History) != 0 {
-		s.Errorf("sliding: got %+v, want no history", r.History)
+	sliding := hit("sliding", hourly(3), "k")
+	s.one(store.Take, times(2, sliding))
+	if r := s.read(sliding); len(r.History) != 1 || r.History[0].Hits != 2 || r.History[0].Length != 0 {
+		s.Errorf("sliding: got %+v, want 2 hits at one instant", r.History)
 	}
 }

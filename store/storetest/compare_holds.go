@@ -36,7 +36,7 @@ func compareHolds(t testing.TB, a, b Opened, seed uint64, now window.Instant, st
 		return
 	}
 	few := steps / 100
-	for _, verb := range []store.Verb{store.Take, store.Record, store.Settle, store.Cancel, store.Renew} {
+	for _, verb := range []store.Verb{store.Take, store.Record, store.Settle, store.Cancel, store.Renew, store.Reserve} {
 		if r.found[verb] < few {
 			t.Errorf("seed %d: got %d holds in %vs of %d steps, want %d", seed, r.found[verb], verb, 2*steps, few)
 		}
@@ -182,9 +182,13 @@ func (r *holder) call() store.Call {
 	default:
 		c.Verb = store.Take
 	}
+	if r.IntN(4) == 0 {
+		r.reserve(&c)
+	}
 	r.made++
 	id := [12]byte{11: 7}
 	binary.BigEndian.PutUint64(id[:], r.made)
+	length := []time.Duration{0, time.Second, time.Minute, 20 * time.Minute, 3 * time.Hour}[r.IntN(5)]
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		op.Key = fmt.Append(nil, r.schedule, "key", r.IntN(3)) // few, so that takes share keys
@@ -195,6 +199,10 @@ func (r *holder) call() store.Call {
 			op.N = window.All
 		}
 		switch {
+		case c.Verb == store.Reserve:
+			begin := window.Instant(r.IntN(100))
+			op.Hold = &store.Hold{Hold: window.Hold{ID: id, At: begin, End: begin.Add(length)}}
+			op.Hold.Least, op.Hold.Part = r.Int64N(op.N+2), r.Int64N(4)
 		case c.Verb == store.Take && r.IntN(8) > 0:
 			op.Hold = &store.Hold{Hold: window.Hold{ID: id}}
 		case c.Verb == store.Record && r.IntN(4) > 0: // as after an outage
@@ -205,6 +213,23 @@ func (r *holder) call() store.Call {
 		}
 	}
 	return c
+}
+
+// reserve makes c a reserve, most often only of ops whose limits can reserve.
+func (r *holder) reserve(c *store.Call) {
+	c.Verb = store.Reserve
+	if r.IntN(8) == 0 {
+		return
+	}
+	var ops []store.Op
+	for _, at := range r.Perm(len(r.names)) {
+		if name := r.names[at]; r.limits[name].CanReserve() && len(ops) < 1+r.IntN(3) {
+			ops = append(ops, r.op(name))
+		}
+	}
+	if len(ops) > 0 {
+		c.Ops = ops
+	}
 }
 
 // later returns a call about the holds of an earlier take: usually of all its ops, sometimes also of
@@ -227,6 +252,9 @@ func (r *holder) later() store.Call {
 		case 1:
 			op.Hold.Sure = true
 		}
+		if take.Verb == store.Reserve && c.Verb == store.Cancel {
+			op.N = 0 // it has counted nothing without a hold
+		}
 		if op.Result = (window.Result{}); c.Verb != store.Settle {
 			continue
 		}
@@ -242,7 +270,7 @@ func (r *holder) later() store.Call {
 
 // remember stores a take for later calls.
 func (r *holder) remember(c store.Call) {
-	if c.Verb != store.Take || c.Err != nil {
+	if c.Verb != store.Take && c.Verb != store.Reserve || c.Err != nil {
 		return
 	}
 	if r.takes = append(r.takes, c); len(r.takes) > 12 {

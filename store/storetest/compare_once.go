@@ -29,7 +29,7 @@ func record(key, digest string, keep time.Duration) *store.Op {
 func (r *random) remembered(calls []store.Call) []store.Call {
 	for i := range calls {
 		switch {
-		case calls[i].Verb == store.Check || r.IntN(4) > 0:
+		case calls[i].Verb == store.Check || calls[i].Verb == store.Reserve || r.IntN(4) > 0:
 		case len(r.once) > 0 && r.IntN(2) == 0:
 			c := cloned(r.once[r.IntN(len(r.once))])
 			switch r.IntN(8) {

@@ -104,6 +104,13 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"hits are set", setsHits},
 		{"a ban is lifted", liftsBans},
 		{"64 goroutines in flight", inFlightUnderLoad},
+
+		{"a reserve holds a part of what is left", reserveCounts},
+		{"a reservation ends once", reserveEndsOnce},
+		{"a reserve of several ops", reserveTogether},
+		{"a reservation ends with its period", reserveInPeriods},
+		{"a key has a highest number of reservations", reserveMost},
+		{"16 goroutines reserve", reserveUnderLoad},
 		{"an export has each key", exportsKeys},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -50,6 +50,7 @@ func FuzzDescribed(f *testing.F) {
 		`{"rule":"posts-per-hour","attributes":{"user":"acme"},"hits":-3}`,
 		`{"rule":"posts-per-hour","attributes":{"user":"acme"}}`,
 		`{"rule":"posts-per-hour"}`,
+		`{"rule":"no-such-rule","attributes":{"user":42},"limit":0}`,
 	} {
 		for call := range bodies {
 			f.Add(call, body)
@@ -60,7 +61,9 @@ func FuzzDescribed(f *testing.F) {
 	reasons := []string{
 		"is there twice", "bytes, more than", "surrogate", "too many digits", "receipt", "feedback", "UTF-8",
 		"is 0, which counts nothing",
-		"no such rule", "attribute", "an override", "has no bucket",
+		// What rules an override, a set and an unban go with.
+		"not found", "no such rule", "attribute", "can be overridden", "one counter for all", "name some or all", "per it, but per", "has no bucket",
+		"is over", "a year up to", "is empty", "cannot be set", "in flight", "are alive", "is banned", "could meet", "too many overrides",
 	}
 	f.Fuzz(func(t *testing.T, call int, body string) {
 		if call < 0 || call >= len(bodies) || hugeExponent.MatchString(body) || !utf8.ValidString(body) || !json.Valid([]byte(body)) || halfPair.MatchString(body) {

@@ -15,6 +15,9 @@ import (
 	"github.com/weirhq/weir/store/remote"
 )
 
+// MaxField is the maximum size of a field in bytes: PostgreSQL has an index on fields.
+const MaxField = 2500
+
 // Store keeps registers. The stores that instances share implement it, and [Memory].
 type Store interface {
 	// Keep changes the register called name if its version is version: it sets each of fields, which

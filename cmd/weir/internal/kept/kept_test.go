@@ -128,7 +128,12 @@ func changes(t *testing.T, s kept.Store) {
 	two.setAll(t, []string{"c", "d"}, []string{"3", "4"})
 	one.set(t, "c", "")
 	one.set(t, "never there", "")
-	want := map[string]string{"a\x00{b}": "1", "b": "\xff", "d": "4"}
+	long := make([]byte, kept.MaxField) // that nothing makes shorter
+	for i := range long {
+		long[i] = byte(rand.Uint32())
+	}
+	one.set(t, string(long), "long")
+	want := map[string]string{"a\x00{b}": "1", "b": "\xff", "d": "4", string(long): "long"}
 	for i, v := range []*view{one, two, follow(s, "r")} {
 		if got := v.known(t); !maps.Equal(got, want) {
 			t.Errorf("view %d: got %q, want %q", i, got, want)

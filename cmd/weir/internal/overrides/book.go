@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
@@ -307,6 +308,9 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 		return o, nil, err
 	}
 	field, value := o.field(namespace), o.value()
+	if len(field) > kept.MaxField {
+		return o, nil, fault.Newf("attributes", "have %d bytes with the names of the rule and the namespace, more than %d", len(field), kept.MaxField)
+	}
 	err = b.follower.Change(ctx, func() (fields, values []string, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -410,6 +414,43 @@ func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, na
 		return gone, make([]string, len(gone)), nil
 	})
 	return before, err
+}
+
+// Of returns the override that a key of the rule called name has, and whether there is one. The attributes
+// are those of the key, and others, which are ignored. rules are those of the namespace.
+func (b *Book) Of(namespace string, rules *rule.Set, name string, attributes []weir.Attribute) (o Override, ok bool) {
+	i, ok := rules.Find(name)
+	if b == nil || !ok {
+		return o, false
+	}
+	o.Rule = name
+	for _, a := range attributes {
+		if rules.Compiled().Per(i, a.Name) >= 0 {
+			o.Attributes = append(o.Attributes, a)
+		}
+	}
+	if o.canonical(rules.Compiled(), i) != nil {
+		return o, false
+	}
+	all := o.Attributes
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.spaces[namespace]
+	if s == nil || s.set.Rule(name) == nil {
+		return o, false
+	}
+	for _, shape := range s.set.Rule(name).Shapes { // the most specific one first
+		o.Attributes = slices.DeleteFunc(slices.Clone(all), func(a weir.Attribute) bool { return !slices.Contains(shape.Attributes, a.Name) })
+		field := o.field(namespace)
+		value, known := b.records[field]
+		if !known || len(o.Attributes) != len(shape.Attributes) {
+			continue
+		}
+		if found, ok := read(field, value); ok && (found.Until.IsZero() || found.Until.After(b.c.Now())) {
+			return found, true
+		}
+	}
+	return o, false
 }
 
 // Page is a part of the overrides of a namespace.

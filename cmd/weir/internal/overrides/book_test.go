@@ -66,6 +66,7 @@ func TestPut(t *testing.T) {
 		{"rule", overrides.Override{Rule: "members", Attributes: weir.Attributes("user", "a")}},
 		{"rule", overrides.Override{Rule: "views", Attributes: weir.Attributes("user", "a")}},
 		{"attributes", overrides.Override{Rule: "calls"}},
+		{"attributes", overrides.Override{Rule: "three", Attributes: weir.Attributes("a", strings.Repeat("x", 1000), "b", strings.Repeat("x", 1000), "c", strings.Repeat("x", 1000))}},
 		{"attributes.user", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a", "user", "b")}},
 		{"attributes.customer", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "")}},
 		{"limit", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Limit: -1}},
@@ -347,4 +348,47 @@ func (c clones) Kept(ctx context.Context, name string, since [2]int64, most int)
 		fields[i], values[i] = strings.Clone(fields[i]), strings.Clone(values[i])
 	}
 	return fields, values, next, again, err
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, set := overrides.New(overrides.Config{Store: kept.NewMemory(nil)}), some(t)
+		for _, o := range []overrides.Override{
+			{Rule: "three", Attributes: weir.Attributes("a", "1"), Limit: 10},
+			{Rule: "three", Attributes: weir.Attributes("a", "1", "b", "2"), Limit: 20, Until: time.Now().Add(time.Hour)},
+			{Rule: "nets", Attributes: weir.Attributes("ip", "10.0.0.1"), Limit: 30},
+		} {
+			if _, _, err := b.Put(t.Context(), "default", set, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		of := func(rule string, attributes ...string) int64 {
+			o, ok := b.Of("default", set, rule, weir.Attributes(attributes...))
+			if !ok {
+				return -1
+			}
+			return o.Limit
+		}
+		wants := func(what string, got, want int64) {
+			t.Helper()
+			if got != want {
+				t.Errorf("%s: got a limit of %d, want %d", what, got, want)
+			}
+		}
+		wants("the most specific", of("three", "c", "3", "b", "2", "a", "1"), 20)
+		wants("a less specific", of("three", "a", "1", "b", "9", "c", "3"), 10)
+		wants("another key", of("three", "a", "2", "b", "2", "c", "3"), -1)
+		wants("an address of the network", of("nets", "ip", "10.0.0.77", "user", "x"), 30)
+		wants("another rule", of("calls", "customer", "1"), -1)
+		wants("no such rule", of("nope", "a", "1"), -1)
+		time.Sleep(2 * time.Hour)
+		wants("after its end", of("three", "a", "1", "b", "2", "c", "3"), 10)
+		if _, ok := b.Of("other", set, "nets", weir.Attributes("ip", "10.0.0.1")); ok {
+			t.Error("got an override of another namespace")
+		}
+		if _, ok := (*overrides.Book)(nil).Of("default", set, "nets", nil); ok {
+			t.Error("got an override without a book")
+		}
+	})
 }

@@ -100,6 +100,9 @@ type Session struct {
 	Instance string `json:"instance,omitempty"`
 	API      string `json:"api"`
 
+	// Since is when the service began, in seconds since 1970.
+	Since int64 `json:"since"`
+
 	// Tokens reports whether callers have tokens; without them the page only reads. SignedIn reports
 	// whether the reader may see anything.
 	Tokens   bool `json:"tokens"`
@@ -181,7 +184,7 @@ func (p *Page) setCookie(w http.ResponseWriter, token string) {
 
 // sessionOf returns who makes r. A token that is not in force any more is forgotten.
 func (p *Page) sessionOf(w http.ResponseWriter, r *http.Request) (*Session, error) {
-	s := &Session{Version: p.c.Version, Tokens: p.signsIn(), Scopes: []string{}, Namespaces: []string{}}
+	s := &Session{Version: p.c.Version, Since: p.began.Unix(), Tokens: p.signsIn(), Scopes: []string{}, Namespaces: []string{}}
 	r, err := p.adopt(r)
 	if err != nil {
 		return nil, err

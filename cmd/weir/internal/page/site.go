@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
@@ -21,6 +22,7 @@ import (
 // program. Everything that other programs need is below /v1/.
 type Page struct {
 	c     Config
+	began time.Time
 	files map[string]*file
 	calls map[string]map[string]call // by path and method
 }
@@ -76,7 +78,7 @@ type call struct {
 
 // New returns a page without calls other than those of its session.
 func New(c Config) *Page {
-	return &Page{c: c, files: readFiles(), calls: map[string]map[string]call{}}
+	return &Page{c: c, began: time.Now(), files: readFiles(), calls: map[string]map[string]call{}}
 }
 
 // Handle adds a call. It must not be called once p serves.
@@ -110,7 +112,7 @@ func (p *Page) Has(path string) bool {
 }
 
 // Lasts reports whether a call of path is a stream.
-func Lasts(path string) bool { return path == streamPath || path == "/v1/events" }
+func Lasts(path string) bool { return path == streamPath || path == watchPath || path == "/v1/events" }
 
 // streamPath is the path of the stream of the overview.
 const streamPath = prefix + "stream"

@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/record"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/store"
@@ -27,6 +28,12 @@ type observer struct {
 	keys     top.KeyText          // of denials
 }
 
+// recording is an observer that also records requests.
+type recording struct {
+	*observer
+	*record.Requests
+}
+
 // Decided implements [weir.Observer].
 func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decision, took time.Duration) {
 	o.Namespace.Decided(ctx, verb, d, took)
@@ -42,6 +49,9 @@ func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decisio
 		o.traces.Decided(ctx, o.name, verb, d, took)
 	}
 }
+
+// Denied is called for a take that some rule denies, before Decided.
+func (o *observer) Denied(r *weir.Request, d *weir.Decision) { o.tops.Denied(r, d) }
 
 // Ended is called for the end or the renewal of a hold (hook.HoldObserver).
 func (o *observer) Ended(verb store.Verb, id [12]byte) { o.events.Ended(verb, id) }

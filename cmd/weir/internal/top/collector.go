@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"hash/maphash"
 	"maps"
 	"math/rand/v2"
 	"sync"
@@ -77,6 +78,7 @@ type shared struct {
 	keys  int
 	text  KeyText
 	lanes [2]lane // of decisions without and with a denial
+	kept  decisions
 	wake  chan struct{}
 
 	side     hook.SideStore // or nil
@@ -120,6 +122,7 @@ func New(c Config, space string) *Collector {
 		now: c.Now, keys: c.Keys, text: c.Text, wake: make(chan struct{}, 1),
 		side: c.Side, remote: c.Remote, reading: make(chan struct{}, 1), journal: newJournal(c.Text.form),
 		members: map[*Collector]struct{}{}, capacity: c.Keys, began: now, since: now,
+		kept: decisions{seed: maphash.MakeSeed(), changed: make(chan struct{})},
 	}
 	return s.join(space)
 }
@@ -163,6 +166,7 @@ func (c *Collector) Drop() {
 	delete(c.members, c)
 	c.rules, c.set = nil, nil
 	c.journal.forget(c.space)
+	c.kept.forget(c.space)
 	c.share()
 }
 

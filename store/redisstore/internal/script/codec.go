@@ -76,13 +76,13 @@ func askCode(verb store.Verb, op *store.Op) byte {
 	return asked
 }
 
-// mostUpTo returns how much an op of a call takes up to what fits can take at most, as its
-// part in what fits under all ops; it reports false if the op takes what it asks for.
+// mostUpTo returns how much an op of a call that takes up to what fits, or reserves, can take at most, as
+// its part in what fits under all ops; it reports false if the op takes what it asks for.
 func mostUpTo(verb store.Verb, op *store.Op) (most int64, upTo bool) {
-	if !op.UpTo || verb != store.Take || op.N <= 0 || op.Limit.Measure == window.Distinct {
+	if op.N <= 0 || op.Limit.Measure == window.Distinct || verb != store.Reserve && (verb != store.Take || !op.UpTo) {
 		return 0, false
 	}
-	if most = op.Limit.Capacity(); op.Role != store.Enforce || most == window.Unlimited {
+	if most = op.Limit.Capacity(); verb == store.Take && op.Role != store.Enforce || most == window.Unlimited {
 		most = unlimited
 	}
 	return most, true

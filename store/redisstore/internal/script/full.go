@@ -24,6 +24,7 @@ const (
 	askRenew         //
 	askSet           //
 	askUnban         //
+	askReserve       //
 	askOnlyLook byte = 16
 	askAlways   byte = 17
 )
@@ -123,6 +124,8 @@ func askFull(verb store.Verb, op *store.Op) byte {
 		return askRecord // of no hits
 	case store.Unban:
 		return askUnban
+	case store.Reserve:
+		return askReserve
 	}
 	return askLook
 }
@@ -146,6 +149,9 @@ func appendFull(b []byte, verb store.Verb, op *store.Op) []byte {
 	if upTo {
 		b = put7(b, most)
 	}
+	if verb == store.Reserve {
+		b = appendReserve(b, op)
+	}
 	if ban := &l.Ban; ban.For > 0 {
 		b = put7(b, micros(ban.For), ban.Factor, micros(ban.Most), micros(ban.Forget))
 	}
@@ -159,6 +165,23 @@ func appendFull(b []byte, verb store.Verb, op *store.Op) []byte {
 	}
 	return b
 }
+
+// mostHolds is the most holds of a key of a limit whose takes do not hold, as in package window.
+const mostHolds = 1000
+
+// appendReserve appends what only a reserve has: Least, Part, which is 0 if the limit cannot reserve, the
+// length of the hold, and the most holds.
+func appendReserve(b []byte, op *store.Op) []byte {
+	var least, part, length int64
+	if h := op.Hold; h != nil && op.Limit.CanReserve() {
+		least, part = bounded(h.Least), bounded(h.Part)
+		length = int64(countable(h.End - h.At))
+	}
+	return binary.LittleEndian.AppendUint16(put7(b, least, part, length), mostHolds)
+}
+
+// bounded returns n as at least 1, and inside what a number in a call can be.
+func bounded(n int64) int64 { return min(max(n, 1), window.MaxHits+1) }
 
 // countable returns i inside what a number in a call can be.
 func countable(i window.Instant) window.Instant {
@@ -190,8 +213,12 @@ func (c *Codec) fullResults(reply string, call *Call, now window.Instant) error 
 	for i := range call.Ops {
 		r, op := reply[i*replyFull:], &call.Ops[i]
 		fullResult(r, op, op.Limit.Capacity())
-		if op.Hold != nil {
-			op.Hold.Decided = now
+		if h := op.Hold; h != nil {
+			h.Decided = now
+			if call.Verb == store.Reserve && op.Result.Held {
+				h.At, h.End = now, now.Add(op.Result.RetryAfter)
+				op.Result.Allowed, op.Result.RetryAfter = true, 0
+			}
 		}
 		if op.Limit.HoldLength() == 0 && op.Limit.Ban.For == 0 {
 			c.leftBehind.set(op, r[replyOp]&answerWrapped != 0)

@@ -10,7 +10,7 @@ local FULL = 6 -- the status of a reply with flags
 local LAST = MAX - 3153600000000000 -- the latest instant that counts as itself
 
 -- What is asked of an op, besides what head.lua has.
-local SETTLE, CANCEL, RENEW, SET, UNBAN, ONLY_LOOK, ALWAYS = 5, 6, 7, 8, 9, 16, 17
+local SETTLE, CANCEL, RENEW, SET, UNBAN, RESERVE, ONLY_LOOK, ALWAYS = 5, 6, 7, 8, 9, 10, 16, 17
 
 -- The flags of an op: it counts when it is denied, names a hold, is no strike, was
 -- certainly counted, is under a limit that bans, or holds, or keeps what ended; N is
@@ -128,6 +128,34 @@ local function take(o)
     note(o)
   end
   done(o, before, held)
+end
+
+-- reserve holds n hits until an instant from which they count, see window/reserve.go, unless it only
+-- checks. A limit that cannot reserve has no part. The wait of what is held is how long it is held.
+local function reserve(o, checks)
+  local n = o.n
+  if n == 0 or o.part == 0 then
+    check(o, 0)
+    if n > 0 then o.wait = NEVER end
+    return
+  end
+  local before, fits = look(o, n)
+  local till, ends = math.min(o.now + o.length, LAST), o.row.ends
+  if not o.id or till <= o.now then fits = NEVER end
+  if fits ~= NEVER then
+    if ends then
+      ends = ends(o.held and o.base or o.plain)
+      till = math.min(till, ends - 1)
+      if till <= o.now then fits = math.max(fits, ends) end
+    end
+    local s = live_hold(o, o.id)
+    if s then fits = math.max(fits, (hold_at(o, s))) end
+  end
+  if checks or fits ~= 0 then return answer(o, before, before, fits) end
+  begin_holding(o)
+  hold(o, n, o.id, till, till)
+  done(o, before, true)
+  o.wait = till - o.now
 end
 
 -- over reports whether a record of n hits passes the quota, for which a take would
@@ -263,6 +291,7 @@ local function open(v, k)
   local o, flags = {strikes = 0, ban_end = 0, ban_length = 0, noted = false, now = math.min(now, LAST), held = false}
   o.kind, o.ask, flags, o.n, o.precision, p = up('<BBBI7I2', args, p)
   if o.ask >= UP_TO then o.ask, o.up_to, p = o.ask - UP_TO, up('<I7', args, p) end
+  if o.ask == RESERVE then o.least, o.part, o.length, o.most, p = up('<I7I7I7I2', args, p) end
   o.row, o.k = kinds[o.kind], k + 1
   o.denied, o.no_strike, o.sure = has_flag(flags, COUNT_DENIED), has_flag(flags, NO_STRIKE), has_flag(flags, SURE)
   o.bans, o.keep, o.all = has_flag(flags, BANS), has_flag(flags, KEEPS) and 1 or 0, has_flag(flags, ALL)
@@ -347,22 +376,29 @@ end
 local fitting = NEVER -- more than any op asks for
 for i = 1, total do
   local o = ops[i]
-  if o.up_to and o.ask == ENFORCE then
+  if o.up_to and (o.ask == ENFORCE or o.ask == RESERVE) then
     check(o, 0)
     fitting = math.min(fitting, math.max(o.up_to - (banned(o) and o.up_to or o.used), 0))
   end
 end
 for i = 1, total do
   local o = ops[i]
-  if o.up_to then o.n = math.max(math.min(o.n, fitting), 1) end
+  if o.up_to and o.ask ~= RESERVE then
+    o.n = math.max(math.min(o.n, fitting), 1)
+  elseif o.up_to and o.part > 0 then
+    o.n = math.min(o.n, math.max((fitting - math.fmod(fitting, o.part)) / o.part, o.least))
+  end
 end
 
--- All of a take's enforcing ops are admitted, or none.
+-- All of a take's enforcing ops are admitted, or none, and so are those of a reserve.
 local admitted, found = true, false
 for i = 1, total do
   local o = ops[i]
   if o.ask == ENFORCE and total > 1 then
     check(o, o.n)
+    if o.wait ~= 0 then admitted = false end
+  elseif o.ask == RESERVE and total > 1 then
+    reserve(o, true)
     if o.wait ~= 0 then admitted = false end
   end
 end
@@ -382,6 +418,8 @@ for i = 1, total do
     set(o)
   elseif ask == UNBAN then
     unban(o)
+  elseif ask == RESERVE then
+    if admitted then reserve(o) end
   elseif ask == ALWAYS then
     record(o, now, o.most and now + o.length, false, true)
   elseif ask == ENFORCE and total == 1 then

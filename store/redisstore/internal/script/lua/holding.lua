@@ -246,7 +246,7 @@ local function settle(o, id, n)
   remove_hold(o, s)
   if keep == 1 and at + 1 == o.kept then o.kept = newest(o) end
   n = n or hits
-  if n > 0 then o.row.aged.book(o.base, at, o.now, math.min(n, MAX)) end
+  if n > 0 then o.row.aged.book(o.base, math.min(at, o.now), o.now, math.min(n, MAX)) end
   finish_holding(o)
   return true
 end
@@ -254,11 +254,12 @@ end
 local function renew(o, id, till)
   if not o.most then return false end
   if o.row.renew then return o.row.renew(o.plain, id, till) end
-  if not live_hold(o, id) then return false end
+  local s = live_hold(o, id)
+  local ends, at, _, keep, hits
+  if s then ends, at, _, keep, hits = hold_at(o, s) end
+  if not s or ends == at then return false end -- a reservation is not renewed
   begin_holding(o)
-  local s = find_hold(o, id)
-  local _, at, _, keep, hits = hold_at(o, s)
-  remove_hold(o, s)
+  remove_hold(o, find_hold(o, id))
   insert_hold(o, till, at, id, keep, hits)
   finish_holding(o)
   return true

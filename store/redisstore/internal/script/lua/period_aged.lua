@@ -58,6 +58,7 @@ for number = 3, 4 do
       if not has(o, at) then return true end
       row.sub(o, n)
     end
+    row.ends = function(o) return (o.live and o.mark or o.next) + o.w end
     keep_raw(row)
     row.aged = {
       open = function(v, at) return row.open(v, 1, at) end,

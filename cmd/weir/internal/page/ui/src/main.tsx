@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import "./style.css";
 import { href, route } from "./lib/route";
 import { language, t, type Text } from "./lib/i18n";
-import { load, may, session, unreachable } from "./lib/session";
+import { known, load, may, session, unreachable } from "./lib/session";
 import { helping, listen } from "./lib/shortcuts";
 import "./lib/theme";
 import { Page } from "./parts/Page";
@@ -12,7 +12,7 @@ import { Failed, Loading, Notice } from "./parts/Notice";
 import { Failure } from "./lib/api";
 import { Help } from "./views/Help";
 import { Key } from "./views/Key";
-import { Overview } from "./views/Overview";
+import { Overview, prefetch } from "./views/Overview";
 import { Rules } from "./views/Rules";
 import { SignIn } from "./views/SignIn";
 import { Try } from "./views/Try";
@@ -59,5 +59,6 @@ function Content({ view: View }: { view?: () => preact.JSX.Element }) {
 
 listen();
 void load();
+if (known() && route.value.path.length === 0) prefetch();
 setInterval(() => void (unreachable.value && load()), 5000);
 render(<App />, document.getElementById("page")!);

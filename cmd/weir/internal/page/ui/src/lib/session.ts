@@ -14,6 +14,7 @@ export interface Session {
   namespace?: string;
   write: boolean;
   api: string; // the address of the API
+  since: number; // when the service began
   namespaces: string[];
 }
 
@@ -33,9 +34,27 @@ export function may(scope: Scope): boolean {
 /** mayWrite reports whether the reader may save rules. */
 export const mayWrite = computed(() => session.value?.write ?? false);
 
+/** known says whether the reader was signed in the last time, so that a view can ask for its numbers at once. */
+export function known(): boolean {
+  try {
+    return localStorage.getItem("weir.known") === "1";
+  } catch {
+    return false;
+  }
+}
+
+function remember(s: Session): void {
+  session.value = s;
+  try {
+    localStorage.setItem("weir.known", s.signed_in ? "1" : "0");
+  } catch {
+    // Views wait for the session.
+  }
+}
+
 export async function load(): Promise<void> {
   try {
-    session.value = await api<Session>("page/session", { ns: "" });
+    remember(await api<Session>("page/session", { ns: "" }));
     unreachable.value = undefined;
   } catch (e) {
     unreachable.value = e instanceof Failure ? e.problem : { status: 0, detail: String(e) };
@@ -43,7 +62,7 @@ export async function load(): Promise<void> {
 }
 
 export async function signIn(token: string): Promise<void> {
-  session.value = await api<Session>("page/session", { method: "POST", body: { token }, ns: "" });
+  remember(await api<Session>("page/session", { method: "POST", body: { token }, ns: "" }));
 }
 
 export async function signOut(): Promise<void> {

@@ -36,12 +36,19 @@ if (typeof document !== "undefined") {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (repaint.value = repaint.peek() + 1));
 }
 
+const colors = new Map<string, string>();
+
+if (typeof document !== "undefined") repaint.subscribe(() => colors.clear());
+
 /** color returns a colour of style.css as a canvas wants it. */
 export function color(name: string): string {
+  const known = colors.get(name);
+  if (known) return known;
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;
   document.body.append(probe);
   const c = getComputedStyle(probe).color;
   probe.remove();
+  colors.set(name, c);
   return c;
 }

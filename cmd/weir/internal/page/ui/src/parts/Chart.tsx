@@ -36,7 +36,7 @@ export interface Plot {
 export function Chart({ plot, height = 200, quiet }: { plot: Plot; height?: number; quiet?: boolean }) {
   const ref = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | null>(null);
-  const shape = JSON.stringify([plot.title, plot.labels, plot.lines.map((l) => [l.name, l.color, l.fill, l.bars]), plot.marks, height, language.value, repaint.value]);
+  const shape = JSON.stringify([plot.title, plot.x.length > 1 ? plot.x[1]! - plot.x[0]! : 0, plot.labels, plot.lines.map((l) => [l.name, l.color, l.fill, l.bars]), plot.marks, height, language.value, repaint.value]);
 
   useEffect(() => {
     const at = ref.current!;

@@ -20,12 +20,13 @@ const from = 200;
 
 /** Table shows rows, sorted by the column in the parameter sort of the address. The first cell of a row is its head; if
  * it has a link, Enter opens it, and j and k go from one to the next. On a phone each row is a card. All rows of a table
- * with more than 200 rows must be equally high. */
-export function Table<R>({ label, rows, columns, id, sort, empty }: { label: string; rows: R[]; columns: Column<R>[]; id: (row: R) => string; sort?: string; empty?: ComponentChildren }) {
+ * with more than 200 rows must be equally high. With most, no more rows are shown until the reader asks for all. */
+export function Table<R>({ label, rows, columns, id, sort, empty, most }: { label: string; rows: R[]; columns: Column<R>[]; id: (row: R) => string; sort?: string; empty?: ComponentChildren; most?: number }) {
   const chosen = param("sort") || sort || "";
   const up = chosen.startsWith("+");
   const by = columns.find((c) => c.value && c.id === chosen.replace(/^[+-]/, ""));
-  const sorted = useMemo(() => {
+  const [all, setAll] = useState(false);
+  const ordered = useMemo(() => {
     if (!by?.value) return rows;
     const value = by.value;
     const sign = up ? 1 : -1;
@@ -36,9 +37,12 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
       .map((x) => x.row);
   }, [rows, by?.id, up]);
 
+  const cut = !all && most !== undefined && ordered.length > most;
+  const sorted = cut ? ordered.slice(0, most) : ordered;
+
   const ref = useRef<HTMLTableSectionElement>(null);
-  const [seen, setSeen] = useState<[number, number]>([0, 60]);
-  const [active, setActive] = useState(0);
+  const [seen, setSeen] = useState<[number, number]>([0, 30]);
+  const active = useRef(-1); // the row that j and k go on from
   const focusing = useRef(false);
   const height = useRef(0);
   const virtual = sorted.length > from;
@@ -65,15 +69,18 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
     };
   }, [virtual, sorted.length]);
 
+  const link = (row: number) => ref.current?.querySelector<HTMLElement>(`tr[data-row="${row}"] a, tr[data-row="${row}"] button`);
   const move = (by: number) => {
-    const next = Math.min(Math.max(active + by, 0), sorted.length - 1);
-    focusing.current = true;
-    setActive(next);
+    const next = Math.min(Math.max(active.current + by, 0), sorted.length - 1);
+    active.current = next;
     if (virtual && ref.current) {
       const h = height.current || 48;
       const at = ref.current.getBoundingClientRect().top + next * h;
       if (at < 60 || at > innerHeight - 2 * h) scrollBy({ top: at - innerHeight / 2 });
     }
+    const to = link(next);
+    if (to) to.focus();
+    else focusing.current = true; // it is drawn when the page has moved there
   };
   const outer = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -83,31 +90,31 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
     return () => to.removeEventListener("move", on);
   });
   useEffect(() => {
-    if (!focusing.current) return;
-    const link = ref.current?.querySelector<HTMLElement>(`tr[data-row="${active}"] a, tr[data-row="${active}"] button`);
-    if (link) {
-      focusing.current = false;
-      link.focus();
-    }
+    const to = focusing.current ? link(active.current) : undefined;
+    if (!to) return;
+    focusing.current = false;
+    to.focus();
   });
 
   const [first, last] = virtual ? [Math.min(seen[0], sorted.length), Math.min(seen[1], sorted.length)] : [0, sorted.length];
   const h = height.current || 48;
   return (
     <div class="table" data-table ref={outer}>
-      <label class="field sortby">
-        {t("table.by")}
-        <select value={by ? (up ? "+" : "-") + by.id : ""} onChange={(e) => setParams({ sort: e.currentTarget.value })}>
-          {columns.map((c) =>
-            c.value ? (
-              <option key={c.id} value={(c.number ? "-" : "+") + c.id}>
-                {c.title}
-              </option>
-            ) : null,
-          )}
-        </select>
-      </label>
-      <table aria-label={label} aria-rowcount={sorted.length + 1}>
+      {columns.some((c) => c.value) && (
+        <label class="field sortby">
+          {t("table.by")}
+          <select value={by ? (up ? "+" : "-") + by.id : ""} onChange={(e) => setParams({ sort: e.currentTarget.value })}>
+            {columns.map((c) =>
+              c.value ? (
+                <option key={c.id} value={(c.number ? "-" : "+") + c.id}>
+                  {c.title}
+                </option>
+              ) : null,
+            )}
+          </select>
+        </label>
+      )}
+      <table aria-label={label} aria-rowcount={ordered.length + 1}>
         <thead>
           <tr>
             {columns.map((c) => {
@@ -130,7 +137,7 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
         <tbody ref={ref}>
           {first > 0 && <Gap height={first * h} span={columns.length} />}
           {sorted.slice(first, last).map((row, i) => (
-            <tr key={id(row)} data-row={first + i} aria-rowindex={first + i + 2} onFocusIn={() => setActive(first + i)}>
+            <tr key={id(row)} data-row={first + i} aria-rowindex={first + i + 2} onFocusIn={() => (active.current = first + i)}>
               {columns.map((c, at) => {
                 const props = { class: [c.number && "n", c.wide && "wide", c.bare && "bare"].filter(Boolean).join(" ") || undefined, "data-title": c.title };
                 return at === 0 ? (
@@ -155,6 +162,11 @@ export function Table<R>({ label, rows, columns, id, sort, empty }: { label: str
           )}
         </tbody>
       </table>
+      {cut && (
+        <button type="button" class="more" onClick={() => setAll(true)}>
+          {t("table.all", { n: count(ordered.length) })}
+        </button>
+      )}
       {virtual && <p class="hidden">{t("table.rows", { shown: count(last - first), all: count(sorted.length) })}</p>}
     </div>
   );

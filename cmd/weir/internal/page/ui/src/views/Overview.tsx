@@ -5,8 +5,9 @@ import { api, Failure, url } from "../lib/api";
 import { curl, example } from "../lib/example";
 import { ago, bytes, clock, compact, count, duration, moment, percent, rate } from "../lib/format";
 import { t } from "../lib/i18n";
-import { apply, model, seriesOf, withState, within, type Answer, type Counts, type KeyCount, type Line, type Model, type State, type Store, type Tick } from "../lib/overview";
+import { apply, attributesOf, model, seriesOf, withState, within, type Answer, type Counts, type KeyCount, type Line, type Model, type State, type Store, type Tick } from "../lib/overview";
 import { href, param, setParams } from "../lib/route";
+import { keyParams } from "../lib/ruleset";
 import { session } from "../lib/session";
 import { live, paused, stream } from "../lib/stream";
 import { details, inWords, type Rules } from "../lib/words";
@@ -29,10 +30,17 @@ const shown = signal<{ ns: string; span: string; rules: Rules; model: Model } | 
 const fault = signal<unknown>(undefined);
 
 /** span is how much of the past is shown: an hour, or less just after the start. */
-const span = () => (lengths[param("span")] ? param("span") : young.value ? "5m" : "1h");
+const span = () => (lengths[param("span")] ? param("span") : (session.value?.since ?? 0) > Date.now() / 1000 - 900 ? "5m" : "1h");
 
-/** young is whether the service began a short time ago. */
-const young = signal(false);
+
+/** early is what was asked for before it was known who reads, so that the first numbers come sooner. */
+let early: { ns: string; span: string; answer: Promise<Answer>; rules: Promise<Rules> } | undefined;
+
+/** prefetch asks for what the overview shows first. */
+export function prefetch(): void {
+  early = { ns: param("ns"), span: span(), answer: api<Answer>("page/overview", { query: { span: span() } }), rules: api<Rules>("v1/rules") };
+  for (const p of [early.answer, early.rules]) p.catch(() => {});
+}
 
 /** Overview says what is going on: a sentence, the decisions over time, each rule, the keys, the store. */
 export function Overview() {
@@ -45,11 +53,15 @@ export function Overview() {
       if (loading) return;
       loading = true;
       try {
-        const [answer, rules] = await Promise.all([api<Answer>("page/overview", { query: { span: at } }), shown.value?.ns === ns ? shown.value.rules : api<Rules>("v1/rules")]);
+        const first = early?.ns === ns && early.span === at ? early : undefined;
+        early = undefined;
+        const [answer, rules] = await Promise.all([
+          first?.answer ?? api<Answer>("page/overview", { query: { span: at } }),
+          shown.value?.ns === ns ? shown.value.rules : (first?.rules ?? api<Rules>("v1/rules")),
+        ]);
         const now = answer.hash === rules.hash ? rules : await api<Rules>("v1/rules");
         if (!ended) {
           shown.value = { ns, span: at, rules: now, model: model(now.rules, answer) };
-          young.value = answer.now - answer.since < 900;
           fault.value = undefined;
         }
       } catch (e) {
@@ -147,9 +159,8 @@ function Answered({ m, rules }: { m: Model; rules: Rules }) {
   return <Sentence large text="over.key" values={values} />;
 }
 
-/** keyHref returns the view of a key, if its text says what its attributes are: one does, of several only the rule is
- * known. */
-const keyHref = (rule: string, key: string, per?: string[]) => href(["key"], { rule, ...(per?.length === 1 ? { ["a." + per[0]!]: key } : { key }) });
+/** keyHref returns the view of a key, or of its rule if its text does not say what its attributes are. */
+const keyHref = (rule: string, key: string, per?: string[]) => href(["key"], keyParams(rule, attributesOf(key, per ?? []) ?? {}));
 
 /** Banners say what makes numbers other than they seem. */
 function Banners({ m, lines }: { m: Model; lines: Line[] }) {
@@ -157,12 +168,17 @@ function Banners({ m, lines }: { m: Model; lines: Line[] }) {
   const limits = lines.filter((l) => l.rule.kind === "limit" || l.rule.kind === "verdict");
   const shadow = limits.length > 0 && limits.every((l) => l.rule.mode === "shadow" || l.rule.mode === "off");
   const away = m.state.store?.nodes?.filter((n) => n.unavailable).length ?? 0;
+  const degraded = r.degraded > 0 && t("over.degraded", { n: count(r.degraded), time: duration(300) });
   return (
     <>
-      {away > 0 && <Notice kind="warn" title={t("over.store.away")} />}
+      {away > 0 && (
+        <Notice kind="warn" title={t("over.store.away")}>
+          {degraded}
+        </Notice>
+      )}
       {m.state.store?.failing && <Notice kind="warn">{t("over.store.failing")}</Notice>}
       {m.state.store?.loading && <Notice>{t("over.store.loading")}</Notice>}
-      {r.degraded > 0 && <Notice kind="warn">{t("over.degraded", { n: count(r.degraded) })}</Notice>}
+      {away === 0 && degraded && <Notice kind="warn">{degraded}</Notice>}
       {shadow && <Notice>{t("over.shadow", { n: limits.length, time: duration(300), would: count(r.shadow) })}</Notice>}
       {r.unmatched > 0 && (
         <p class="quiet">
@@ -281,7 +297,7 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
           }}
         />
       </div>
-      <Table label={t("over.rules")} rows={rows} columns={columns} id={(l) => l.rule.name} sort="-denied" />
+      <Table label={t("over.rules")} rows={rows} columns={columns} id={(l) => l.rule.name} sort="-denied" most={50} />
     </section>
   );
 }
@@ -353,10 +369,10 @@ function StorePanel({ store }: { store: Store }) {
         <dd>{store.location === "memory" ? t("over.store.memory") : <code>{store.location}</code>}</dd>
         {(!store.shared || store.bytes > 0) && (
           <>
-            <dt>{t("over.store.memory")}</dt>
+            <dt>{t("over.store.taken")}</dt>
             <dd>
               {store.max_bytes ? t("over.store.used", { bytes: bytes(store.bytes), most: bytes(store.max_bytes) }) : bytes(store.bytes)}
-              {store.max_bytes ? <meter min={0} max={store.max_bytes} high={store.max_bytes * 0.9} value={store.bytes} aria-label={t("over.store.memory")} /> : null}
+              {store.max_bytes ? <meter min={0} max={store.max_bytes} high={store.max_bytes * 0.9} value={store.bytes} aria-label={t("over.store.taken")} /> : null}
             </dd>
           </>
         )}
@@ -465,7 +481,7 @@ function NoTraffic({ rules }: { rules: Rules }) {
         <p>{t("over.empty.traffic.what", { rule: rule.name })}</p>
       </Empty>
       {rules.file === "demo" && (
-        <Empty title={t("over.empty.rules")} command="weir init rules.yaml && weir serve --rules rules.yaml">
+        <Empty title={t("over.empty.own")} command="weir init rules.yaml && weir serve --rules rules.yaml">
           <p>{t("over.empty.demo")}</p>
         </Empty>
       )}

@@ -1,0 +1,299 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/rule"
+)
+
+// watchPath is the path of the stream of denials.
+const watchPath = prefix + "live/stream"
+
+// Denials answers the calls about denials and about single keys. Make one with [NewDenials].
+type Denials struct {
+	auth  *access.Authenticator
+	ended context.Context
+	end   context.CancelFunc
+}
+
+// NewDenials returns Denials, whose calls it adds to p.
+func NewDenials(p *Page) *Denials {
+	d := &Denials{auth: p.c.Auth}
+	d.ended, d.end = context.WithCancel(context.Background())
+	p.Handle(http.MethodGet, prefix+"live", access.Read, live)
+	p.Handle(http.MethodGet, watchPath, access.Read, d.watch)
+	p.Handle(http.MethodPost, prefix+"why", access.Read, why)
+	p.Handle(http.MethodGet, prefix+"key", access.Read, key)
+	p.Handle(http.MethodGet, prefix+"keys", access.Read, keys)
+	return d
+}
+
+// EndStreams ends all streams, so that the service can stop. There are no new ones.
+func (d *Denials) EndStreams() { d.end() }
+
+// reasons are those that a caller can filter by.
+var reasons = []top.Reason{top.ReasonLimit, top.ReasonBan, top.ReasonHolds, top.ReasonVerdict, top.ReasonOutage}
+
+// errNoDenials is the answer of a service that keeps no denials.
+var errNoDenials = &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no denials: it runs with --top-keys 0"}
+
+// liveAnswer is the answer of [live].
+type liveAnswer struct {
+	Now       instant     `json:"now"`
+	Decisions []decision  `json:"decisions"`         // the newest one first
+	Dropped   int64       `json:"dropped,omitempty"` // not kept
+	Keys      top.KeyForm `json:"keys"`              // how they are shown
+
+	// Degraded reports whether the log that instances share did not answer.
+	Degraded bool `json:"degraded,omitempty"`
+}
+
+// live answers with the newest denials: decisions that this process has kept whole, and before them lines of the
+// journal, which outlive a restart and can be of other instances.
+func live(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	space, err := c.Namespace()
+	if err != nil {
+		return err
+	}
+	tops := space.Tops()
+	if tops == nil {
+		return errNoDenials
+	}
+	f, n, err := liveFilter(r)
+	if err != nil {
+		return err
+	}
+	kept, oldest, dropped := tops.Decisions(f, n)
+	a := liveAnswer{Now: instant{time.Now()}, Decisions: []decision{}, Dropped: dropped, Keys: tops.ShowsKeys()}
+	for _, k := range kept {
+		a.Decisions = append(a.Decisions, decisionOf(k))
+	}
+	if set := space.Engine().Rules(); len(kept) < n && (f.Rule != "" || set.Len() <= journalRules) {
+		lines, err := journal(r.Context(), tops, set, f, oldest, n-len(kept))
+		if err != nil {
+			return err
+		}
+		a.Degraded = lines.Degraded
+		for i := range lines.List {
+			a.Decisions = append(a.Decisions, lineOf(&lines.List[i]))
+		}
+	}
+	return respond(w, a)
+}
+
+// journal returns lines that f selects and that are before an instant, if that is not zero.
+func journal(ctx context.Context, tops *top.Collector, set *rule.Set, f top.DecisionFilter, before time.Time, n int) (top.Denials, error) {
+	var rules []top.Selected
+	for i := range set.Len() {
+		if name := set.Rule(i).Name; (f.Rule == "" || f.Rule == name) && set.Rule(i).Kind() != rule.KindCounter {
+			rules = append(rules, top.Selected{Rule: name})
+		}
+	}
+	d, err := tops.Denials(ctx, top.Query{Rules: rules, N: journalMost})
+	d.List = slices.DeleteFunc(d.List, func(l top.Denial) bool {
+		return !before.IsZero() && !l.Time.Before(before) || !f.Selects(&l)
+	})
+	d.List = d.List[:min(n, len(d.List))]
+	return d, err
+}
+
+const (
+	// journalMost is how many lines of the journals are looked at, and journalRules the most rules whose journals
+	// are all read, each of which can be a call of the store.
+	journalMost, journalRules = 1000, 500
+)
+
+// liveFilter reads ?rule=…&reason=…&outcome=…&q=…&shadow=…&n=….
+func liveFilter(r *http.Request) (f top.DecisionFilter, n int, err error) {
+	n = 200
+	err = query(r, func(name, value string) (err error) {
+		switch name {
+		case "rule":
+			f.Rule = value
+		case "reason":
+			if f.Reason = top.Reason(value); value != "" && !slices.Contains(reasons, f.Reason) {
+				return bad(name, "%.64q: want one of %v", value, reasons)
+			}
+		case "outcome":
+			f.Outcome = value
+		case "q":
+			f.Text = value
+		case "shadow":
+			if f.Enforced = value == "no"; !f.Enforced && value != "" && value != "yes" {
+				return bad(name, "%.64q: want yes or no", value)
+			}
+		case "n":
+			if n, err = strconv.Atoi(value); err != nil || n < 1 || n > 1000 {
+				return bad(name, "%.64q: want a number from 1 to 1000", value)
+			}
+		default:
+			return bad(name, "is unknown; want rule, reason, outcome, q, shadow and n")
+		}
+		return nil
+	})
+	return f, n, err
+}
+
+const (
+	messagePace = 250 * time.Millisecond // the least time between two messages
+	watchBeat   = 15 * time.Second       // the interval between two comments of a stream without messages
+	watchWrite  = 10 * time.Second       // how long a reader may take for one write
+)
+
+// watch sends denials as they happen (server-sent events).
+func (d *Denials) watch(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	space, err := c.Namespace()
+	if err != nil {
+		return err
+	}
+	tops := space.Tops()
+	if tops == nil {
+		return errNoDenials
+	}
+	f, _, err := liveFilter(r)
+	if err != nil {
+		return err
+	}
+	s, err := tops.Watch(f)
+	if errors.Is(err, top.ErrWatched) {
+		return &access.Overload{Detail: err.Error()}
+	}
+	defer s.Close()
+	to := http.NewResponseController(w)
+	_ = to.SetReadDeadline(time.Time{}) // which would end the context
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // nginx would keep messages back
+	reading, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(d.ended, cancel)()
+	b := []byte(": weir\n\n")
+	for !space.Gone() {
+		if _, err := d.auth.Authenticate(access.CredentialsOf(r), access.Read); err != nil {
+			return nil // tokens may have changed
+		}
+		_ = to.SetWriteDeadline(time.Now().Add(watchWrite))
+		if _, err := w.Write(b); err != nil || to.Flush() != nil {
+			return nil // the reader is gone, or too slow
+		}
+		ctx, cancel := context.WithTimeout(reading, watchBeat)
+		list, missed, err := s.Next(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			b = appendMessage(b[:0], list, missed)
+		case reading.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+			return nil
+		default:
+			b = append(b[:0], ":\n\n"...)
+			continue
+		}
+		pause := time.NewTimer(messagePace) // what comes meanwhile is sent together
+		select {
+		case <-pause.C:
+		case <-reading.Done():
+			pause.Stop()
+			return nil
+		}
+	}
+	return nil
+}
+
+// appendMessage appends decisions as one message.
+func appendMessage(b []byte, list []*top.Decision, missed int64) []byte {
+	m := struct {
+		Decisions []decision `json:"decisions"` // the oldest one first
+		Missed    int64      `json:"missed,omitempty"`
+	}{Missed: missed}
+	for _, k := range list {
+		m.Decisions = append(m.Decisions, decisionOf(k))
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return b // unreachable
+	}
+	return append(append(append(b, "event: denials\ndata: "...), text...), "\n\n"...)
+}
+
+// question is a request that a caller asks about.
+type question struct {
+	Attributes map[string]string `json:"attributes"`
+	Hits       *int64            `json:"hits"`
+}
+
+const (
+	maxQuestion = 128 << 10 // bytes
+
+	// maxWindows is how many windows an explanation shows.
+	maxWindows = 8
+)
+
+// why answers how a request would be decided now, and why. It counts nothing.
+func why(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	var q question
+	if err := ReadJSON(r, maxQuestion, &q); err != nil {
+		return err
+	}
+	hits := int64(1)
+	if q.Hits != nil {
+		if hits = *q.Hits; hits < 1 {
+			return bad("hits", "%d: want at least 1", hits)
+		}
+	}
+	attrs, err := q.attributes()
+	if err != nil {
+		return err
+	}
+	space, err := c.Namespace()
+	if err != nil {
+		return err
+	}
+	e := space.Engine()
+	rules := e.Rules()
+	d, explanations, err := e.Explain(r.Context(), weir.Request{Attributes: attrs, Hits: hits})
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	a := explained(hits, attrs, &d, explanations, rules, now)
+	shown := 0
+	for i := range a.Rules {
+		j := &a.Rules[i]
+		if at, ok := rules.Find(j.Rule); ok && j.Numbers && shown < maxWindows {
+			if u, err := e.Usage(r.Context(), j.Rule, attrs); err == nil {
+				j.Leaving = leavingOf(rules.Rule(at), &u, now)
+				shown++
+			}
+		}
+	}
+	return respond(w, a)
+}
+
+// attributes returns the attributes of q, sorted by name.
+func (q *question) attributes() (all []weir.Attribute, err error) {
+	names := make([]string, 0, len(q.Attributes))
+	for name := range q.Attributes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if all, err = withAttribute(all, name, q.Attributes[name]); err != nil {
+			return nil, err
+		}
+	}
+	if len(all) == 0 {
+		return nil, bad("attributes", "are missing: name those of the request, such as {\"user\": \"42\"}")
+	}
+	return all, nil
+}
