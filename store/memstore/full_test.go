@@ -29,7 +29,7 @@ func TestFull(t *testing.T) {
 		take(t, s, small(fmt.Sprint("k", i)))
 	}
 	wide := hit("wide", limit, "k")
-	for _, verb := range []store.Verb{store.Check, store.Take, store.Record} {
+	for _, verb := range []store.Verb{store.Check, store.Take, store.Record, store.Reserve} {
 		ops := []store.Op{small("k0"), small("new"), wide, small("newer")}
 		err := store.Do(t.Context(), s, verb, ops)
 		var full *store.OutageError
