@@ -422,7 +422,9 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
       {c.denials.length + c.admissions.length > 0 && (
         <section class="panel stack">
           <h2>{t("try.rules")}</h2>
-          <Changes denials={c.denials} admissions={c.admissions} requests={c.requests} />
+          <div class="changes">
+            <Changes denials={c.denials} admissions={c.admissions} requests={c.requests} />
+          </div>
         </section>
       )}
       {result.suggestions.map((s) => (
