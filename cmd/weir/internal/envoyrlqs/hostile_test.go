@@ -1,0 +1,273 @@
+package envoyrlqs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
+	envoytype "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/store"
+)
+
+const perUser = `
+rules:
+  - {name: per-user, when: {domain: edge}, per: [user], limit: 100, window: 1m}
+  - {name: failures, when: {fails: "yes"}, per: [fails], limit: 3, window: 1m, ban: {for: 1h}}
+  - {name: seen, when: {domain: edge}, per: [user], window: 1m}
+`
+
+type usage = rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage
+
+func of(allowed uint64, entries ...string) *usage {
+	id := &rlqs.BucketId{Bucket: map[string]string{}}
+	for i := 0; i < len(entries); i += 2 {
+		id.Bucket[entries[i]] = entries[i+1]
+	}
+	return &usage{BucketId: id, NumRequestsAllowed: allowed}
+}
+
+func reports(domain string, usages ...*usage) *rlqs.RateLimitQuotaUsageReports {
+	return &rlqs.RateLimitQuotaUsageReports{Domain: domain, BucketQuotaUsages: usages}
+}
+
+// textOf returns an action in words.
+func textOf(a *rlqs.RateLimitQuotaResponse_BucketAction) string {
+	s := a.GetQuotaAssignmentAction().GetRateLimitStrategy()
+	switch {
+	case a.GetAbandonAction() != nil:
+		return "abandon"
+	case s.GetTokenBucket() != nil:
+		return fmt.Sprint(s.GetTokenBucket().MaxTokens, " tokens")
+	}
+	return s.GetBlanketRule().String()
+}
+
+func TestAssignments(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conn, engine := serve(t, perUser, grpcserver.Config{}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(domain string, usages ...*usage) string {
+			t.Helper()
+			if err := stream.Send(reports(domain, usages...)); err != nil {
+				t.Fatal(err)
+			}
+			m, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []string
+			for _, a := range m.BucketAction {
+				all = append(all, textOf(a))
+			}
+			return strings.Join(all, ", ")
+		}
+		used := func(want int64) {
+			t.Helper()
+			if u, err := engine.Usage(t.Context(), "per-user", weir.Attributes("user", "ann")); err != nil || u.Used != want {
+				t.Errorf("used: got %d, %v, want %d", u.Used, err, want)
+			}
+		}
+		// The first part of a quota; a bucket that no limit matches; one whose limit cannot be reserved.
+		if got, want := send("edge", of(0, "user", "ann"), of(1, "path", "/"), of(0, "fails", "yes")), "25 tokens, ALLOW_ALL, DENY_ALL"; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		used(25)
+		time.Sleep(time.Second)
+		if got, want := send("", of(20, "user", "ann")), "31 tokens"; got != want { // 20 a second, for 1.25 s, and a quarter more
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		time.Sleep(time.Second)
+		if got, want := send("edge", of(50, "user", "ann")), "30 tokens"; got != want { // 70 are reported
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		used(100)
+		time.Sleep(time.Second)
+		// More than was assigned is recorded, past the quota.
+		if got, want := send("edge", of(50, "user", "ann")), "DENY_ALL"; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		used(120)
+		if u, err := engine.Usage(t.Context(), "seen", weir.Attributes("user", "ann")); err != nil || u.Used != 120 {
+			t.Errorf("the counter: got %d, %v, want 120", u.Used, err)
+		}
+		time.Sleep(2 * time.Minute)
+		if got, want := send("edge", of(0, "user", "ann")), "abandon"; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		// A stream that never reports again: what it has counts until it ends, and for a window.
+		if got, want := send("edge", of(0, "user", "ann")), "25 tokens"; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		stop()
+		time.Sleep(30 * time.Second)
+		used(25)
+		time.Sleep(time.Minute)
+		used(0)
+	})
+}
+
+// unavailable is a store that cannot answer.
+type unavailable struct{ store.Store }
+
+func (unavailable) Do(_ context.Context, calls []store.Call) error {
+	for i := range calls {
+		calls[i].Err = &store.OutageError{Err: errors.New("unavailable"), Uncounted: true}
+	}
+	return nil
+}
+
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]envoytype.RateLimitStrategy_BlanketRule{"deny": envoytype.RateLimitStrategy_DENY_ALL, "allow": -1} {
+		synctest.Test(t, func(t *testing.T) {
+			rules := "rules: [{name: api, per: [user], limit: 100, window: 1m, on_outage: " + policy + "}]"
+			conn, _ := serve(t, rules, grpcserver.Config{}, func(s store.Store) store.Store { return unavailable{s} })
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Send(reports("edge", of(0, "user", "ann"))); err != nil {
+				t.Fatal(err)
+			}
+			m, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := m.BucketAction[0].GetQuotaAssignmentAction().RateLimitStrategy
+			if got := s.GetTokenBucket() != nil; got != (want < 0) || !got && s.GetBlanketRule() != want {
+				t.Errorf("%s: got %v", policy, s)
+			}
+		})
+	}
+}
+
+func TestBadReports(t *testing.T) {
+	t.Parallel()
+	many := []string{}
+	for i := range 65 {
+		many = append(many, fmt.Sprint("k", i), "v")
+	}
+	for name, m := range map[string]*rlqs.RateLimitQuotaUsageReports{
+		"no domain":        reports("", of(0, "user", "ann")),
+		"long domain":      reports(strings.Repeat("d", 1025), of(0, "user", "ann")),
+		"no id":            reports("edge", &usage{}),
+		"empty key":        reports("edge", of(0, "", "v")),
+		"empty value":      reports("edge", of(0, "user", "")),
+		"long value":       reports("edge", of(0, "user", strings.Repeat("v", 1025))),
+		"many entries":     reports("edge", of(0, many...)),
+		"too many hits":    reports("edge", of(1<<60, "user", "ann")),
+		"too many buckets": reports("edge", make([]*usage, 10_001)...),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			conn, _ := serve(t, perUser, grpcserver.Config{}, nil)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, u := range m.BucketQuotaUsages {
+				if u == nil {
+					m.BucketQuotaUsages[i] = of(0, "user", "u")
+				}
+			}
+			if err := stream.Send(m); err != nil {
+				t.Fatal(err)
+			}
+			if _, err = stream.Recv(); status.Code(err) != codes.InvalidArgument {
+				t.Errorf("%s: got %v, want %v", name, err, codes.InvalidArgument)
+			}
+		})
+	}
+}
+
+// Ids cost memory of the listener, and none without it.
+func TestHostileIDs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits := &access.ResourceLimits{Memory: 1 << 20}
+		conn, _ := serve(t, perUser, grpcserver.Config{Resources: limits}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				if _, err := stream.Recv(); err != nil {
+					return
+				}
+			}
+		}()
+		for i := range 100 {
+			usages := []*usage{}
+			for n := range 20 {
+				usages = append(usages, of(0, "user", fmt.Sprint(i, "-", n, strings.Repeat("x", 900))))
+			}
+			if err := stream.Send(reports("edge", usages...)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if _, memory := limits.Now(); memory > limits.Memory {
+				t.Fatalf("%d bytes are reserved", memory)
+			}
+		}
+		_, memory := limits.Now()
+		if memory < limits.Memory/2 {
+			t.Errorf("%d bytes are reserved: want most of %d", memory, limits.Memory)
+		}
+		stop()
+		synctest.Wait()
+		if _, memory := limits.Now(); memory != 0 {
+			t.Errorf("%d bytes are reserved after the stream", memory)
+		}
+	})
+}
+
+func TestScope(t *testing.T) {
+	t.Parallel()
+	keys, err := access.OpenKeys("",
+		access.Own{Name: "proxy", Token: "proxy", Scopes: access.Decide},
+		access.Own{Name: "reader", Token: "reader", Scopes: access.Read},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	conn, _ := serve(t, perUser, grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}}, nil)
+	for token, want := range map[string]codes.Code{"proxy": codes.OK, "reader": codes.PermissionDenied, "": codes.Unauthenticated} {
+		ctx := t.Context()
+		if token != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+		}
+		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = stream.Send(reports("edge", of(0, "user", "ann")))
+		if _, err := stream.Recv(); status.Code(err) != want {
+			t.Errorf("%q: got %v, want %v", token, err, want)
+		}
+	}
+}
