@@ -20,7 +20,7 @@ const sha = (text) => createHash("sha256").update(text).digest("hex");
 writeFileSync(
   join(dir, "rules.yaml"),
   `rules:
-  - {name: blocked, when: {ip: 192.0.2.9}, then: deny}
+  - {name: blocked, when: {ip: {ip: 192.0.2.9}}, then: deny}
   - {name: posts-per-hour, when: {action: post}, per: [user], limit: 5, window: 1h, export: true}
   - {name: login-failures, when: {action: login}, per: [account, ip], limit: 4, window: 15m, ban: {for: 15m, factor: 2}}
   - {name: calls-per-day, when: {action: call}, per: [customer], limit: 100, window: day}
@@ -101,7 +101,7 @@ const stories = {
     await dialog.getByText("had used 5 hits of 5 under posts-per-hour").waitFor();
     const text = await dialog.innerText();
     assert.match(text, /a quota of 6 or more/);
-    assert.match(text, /the same request (59|60|1 hr)/);
+    assert.match(text, /the same request \S+ \S+ later/);
     await dialog.getByRole("img", { name: /In use over time/ }).waitFor();
     await picture(page, "why");
     await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
@@ -188,7 +188,7 @@ const stories = {
     const page = await open("#/key?rule=posts-per-hour", { as: reader });
     await page.getByText("List keys").click();
     await page.getByRole("link", { name: "42" }).click();
-    await page.getByText(/42 has used 5 hits of 5 in any 1 hr. The next one fits in/).waitFor();
+    await page.getByText(/42 has used 5 hits of 5 in any 1 h. The next one fits in/).waitFor();
     assert.equal(await page.getByRole("button", { name: /Forget|override|count/ }).count(), 0);
     await picture(page, "full");
     await page.context().close();

@@ -72,6 +72,10 @@ export function bytes(n: number): string {
 export const clock = (at: string | number, withSeconds = true): string =>
   new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hourCycle: "h23" }).format(date(at));
 
+/** day writes a day and an hour, or, if rough, the day and its year. */
+export const day = (at: string | number, rough = false): string =>
+  new Intl.DateTimeFormat(language.value, rough ? { day: "numeric", month: "short", year: "numeric" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(date(at));
+
 /** moment writes a date and a time. */
 export const moment = (at: string | number): string =>
   new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" } as Intl.DateTimeFormatOptions).format(date(at));

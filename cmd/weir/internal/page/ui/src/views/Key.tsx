@@ -42,7 +42,14 @@ export function Key() {
         <Loading />
       ) : (
         <>
-          <Find key={name + JSON.stringify(key)} rules={rules} name={name} attributes={key} />
+          {whole ? (
+            <details class="another">
+              <summary>{t("keyview.another")}</summary>
+              <Find key={name + JSON.stringify(key)} rules={rules} name={name} attributes={key} />
+            </details>
+          ) : (
+            <Find key={name + JSON.stringify(key)} rules={rules} name={name} attributes={key} />
+          )}
           {name && (!rule || rule.kind === "verdict") && <Notice kind="warn">{t("keyview.unknown", { rule: name })}</Notice>}
           {whole && <State key={name + JSON.stringify(key)} rule={rule} attributes={key} rules={rules} />}
         </>
@@ -208,7 +215,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
       <div class="halves">
         <section class="panel">
           <h2>{t("window.of")}</h2>
-          <Window of={k.leaving} used={k.used} quota={k.quota} unit={k.unit} />
+          <Window of={k.leaving} used={k.used} quota={k.quota} unit={k.unit} banned={k.banned_until} />
         </section>
         <section class="panel">
           <dl class="known column">
@@ -341,7 +348,7 @@ function Answer({ k }: { k: KeyState }) {
     key: <KeyText text={k.key} n={48} />,
     used: amount(k.used, k.unit),
     quota: count(k.quota ?? 0),
-    window: windowInWords(k.window),
+    window: <span class="light">{windowInWords(k.window)}</span>,
   };
   let text: Text = "keyview.counter";
   if (k.banned_until) {
