@@ -52,7 +52,9 @@ var arrows = map[string]arrow{
 	"internal/journal":                 {ours: []string{"internal/seal", "store", "window"}, pure: true},
 	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/step", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
-	"internal/hook":                    {ours: []string{"store", "store/memstore", "window"}},
+	"internal/hook":                    {ours: []string{"rule", "store", "store/memstore", "window"}},
+	"internal/lease":                   {}, // pure but for atomic words
+	"store/leasestore":                 {ours: []string{"internal/hook", "internal/lease", "store", "window"}},
 	"internal/datadir/internal/format": {pure: true},
 	"internal/datadir":                 {ours: []string{"internal/datadir/internal/format", "internal/hook", "internal/journal", "internal/limittext", "internal/seal", "store", "store/memstore", "window"}},
 	"store/durable":                    {ours: []string{"internal/datadir", "internal/hook", "store", "window"}},
@@ -120,6 +122,9 @@ var arrows = map[string]arrow{
 		ours:   []string{"cmd/weir/internal/logs/accesslog", "cmd/weir/internal/replay", "window"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
 	},
+	"cmd/weir/internal/record":    {ours: []string{"internal/jsontext", "rule", "store", "window"}},
+	"cmd/weir/internal/findings":  {ours: []string{"rulefile"}},
+	"cmd/weir/internal/trial":     {ours: []string{"cmd/weir/internal/files", "cmd/weir/internal/logs", "cmd/weir/internal/replay", "rule", "rulefile", "rulefile/ruletest", "window"}},
 	"cmd/weir/internal/access":    {ours: []string{".", "cmd/weir/internal/files", "internal/clientaddr", "rule"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "internal/hook", "rule", "store", "window"}},
 	"cmd/weir/internal/kept":      {ours: []string{"internal/hook", "store", "store/remote"}},
@@ -141,7 +146,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/page": {ours: []string{
-		".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/audit", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/replay", "cmd/weir/internal/top", "internal/export", "internal/jsontext", "rule", "window",
+		".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/audit", "cmd/weir/internal/files", "cmd/weir/internal/findings", "cmd/weir/internal/logs", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/record", "cmd/weir/internal/replay", "cmd/weir/internal/top", "cmd/weir/internal/trial", "internal/export", "internal/jsontext", "rule", "rulefile", "window",
 	}},
 	"cmd/weir/internal/telemetry": {
 		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},
@@ -187,16 +192,16 @@ var arrows = map[string]arrow{
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/remote", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
-			"cmd/weir/internal/audit", "cmd/weir/internal/httpapi", "cmd/weir/internal/kept", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/page", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
-			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/xds",
+			"cmd/weir/internal/audit", "cmd/weir/internal/httpapi", "cmd/weir/internal/kept", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/page", "cmd/weir/internal/record", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
+			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/trial", "cmd/weir/internal/xds",
 		},
 		theirs: []string{"github.com/fsnotify/fsnotify"},
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
-			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
-			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulefmt", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top",
+			".", "headers", "internal/datadir", "internal/lease", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
+			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/findings", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
+			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulefmt", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top", "cmd/weir/internal/trial",
 		},
 		theirs: []string{"github.com/schollz/progressbar", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"},
 	},

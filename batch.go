@@ -91,6 +91,9 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 			item.Decision.Replayed = c.replayed()
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
+		if e.requests != nil && failed == nil {
+			e.requested(c, &item.Request, &item.Decision, began)
+		}
 		if e.observer != nil {
 			e.observe(ctx, verbOf(item, &o), &item.Request, &item.Decision, failed, began)
 		}

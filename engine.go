@@ -45,13 +45,14 @@ type Engine struct {
 	owned     bool // Close closes the store
 	namespace string
 	observer  Observer
-	holds     hook.HoldObserver // the observer, if it is one; or nil
-	denials   denialObserver    // as holds
+	holds     hook.HoldObserver    // the observer, if it is one; or nil
+	denials   denialObserver       // as holds
+	requests  hook.RequestObserver // as holds
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
 	batches   sync.Pool  // of *batch, or empty
-	requested ruleSets   // that came with requests
+	supplied  ruleSets   // that came with requests
 	records   records    // of requests with an idempotency key
 
 	lister hook.Lister // or nil
@@ -68,6 +69,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	e := &Engine{namespace: o.namespace, observer: o.observer}
 	e.holds, _ = o.observer.(hook.HoldObserver)
 	e.denials, _ = o.observer.(denialObserver)
+	e.requests, _ = o.observer.(hook.RequestObserver)
 	e.records.namespace = o.namespace
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
@@ -187,6 +189,9 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	if err == nil {
 		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 	}
+	if e.requests != nil && err == nil {
+		e.requested(c, r, d, began)
+	}
 	c.reset()
 	e.calls.Put(c)
 	if e.observer != nil {
@@ -229,6 +234,13 @@ func denies(d *Decision) bool {
 	return false
 }
 
+// requested tells the observer about a request that c has decided.
+func (e *Engine) requested(c *call, r *Request, d *Decision, began time.Time) {
+	if of := &c.plan.Request; r.Rules == nil && of.Verb <= store.Record && !d.Replayed {
+		e.requests.Requested(of.Verb, c.plan.Rules.Set, c.plan.Matched, of.Values, of.Hits, began)
+	}
+}
+
 // Rules returns the rules in force. It returns nil for an engine that was not
 // made by [NewEngine].
 func (e *Engine) Rules() *rule.Set {
@@ -245,10 +257,10 @@ func (e *Engine) rulesOf(set *rule.Set) *plan.Rules {
 	if rules.Set == set {
 		return rules
 	}
-	if known := e.requested.get(set); known != nil {
+	if known := e.supplied.get(set); known != nil {
 		return known
 	}
-	rules, full := e.requested.add(set, plan.NewRules(set, e.namespace, rules))
+	rules, full := e.supplied.add(set, plan.NewRules(set, e.namespace, rules))
 	if rules.Holds() {
 		e.seals.ready()
 	}
@@ -280,7 +292,7 @@ func (e *Engine) SetRules(rules *rule.Set) error {
 		e.seals.ready()
 	}
 	e.rules.Store(planned)
-	e.requested.drop()
+	e.supplied.drop()
 	e.driver.Renew()
 	e.driver.UseBans(e.namespace, planned.Bans())
 	return nil

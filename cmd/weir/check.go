@@ -12,9 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/cmd/weir/internal/events"
+	"github.com/weirhq/weir/cmd/weir/internal/findings"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/lease"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -61,6 +63,7 @@ Exit status: 0 no errors, 1 errors, or warnings with --strict.`,
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1 for warnings too")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().Int64Var(&o.nodes, "nodes", 1, "warn of rules whose leases are too small for this `number` of instances")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "explain the warning called `NAME`")
 	complete(cmd, "explain", slices.Sorted(maps.Keys(rulefile.WarningTexts())))
 	return cmd
@@ -84,45 +87,28 @@ func explainWarning(w io.Writer, name string) error {
 type checkOptions struct {
 	strict, json bool
 	explain      string
+	nodes        int64
 }
 
 // checked is what a check found in a file. Its JSON form is the output of
 // weir check --json.
 type checked struct {
-	File     string    `json:"file"`
-	OK       bool      `json:"ok"` // no errors
-	Rules    int       `json:"rules"`
-	Errors   []finding `json:"errors"`
-	Warnings []finding `json:"warnings"`
+	File     string             `json:"file"`
+	OK       bool               `json:"ok"` // no errors
+	Rules    int                `json:"rules"`
+	Errors   []findings.Finding `json:"errors"`
+	Warnings []findings.Finding `json:"warnings"`
 
 	text string // errors as text
 	is   string // what the file contains, if it has no errors
 	warn func(io.Writer)
 }
 
-// finding is an error or a warning.
-type finding struct {
-	Name    string `json:"name,omitempty"` // of a warning
-	Rule    string `json:"rule,omitempty"`
-	Problem string `json:"problem"`
-	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"`
-	Column  int    `json:"column,omitempty"`
-	Source  string `json:"source,omitempty"`
-}
-
-func findingOf(name string, f *fault.Fault) finding {
-	p := f.Place
-	problem := strings.TrimPrefix(f.Summary(), p.String()+": ")
-	problem = strings.TrimPrefix(problem, fmt.Sprintf("rule %q: ", f.Rule))
-	return finding{name, f.Rule, problem, p.File, p.Line, p.Column, p.Source}
-}
-
 // check checks files and prints what it finds.
 func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
 	bad, warnings := 0, 0
 	results := []checked{}
-	for _, c := range checkAll(cmd, files) {
+	for _, c := range checkAll(cmd, files, o.nodes) {
 		results = append(results, c)
 		warnings += len(c.Warnings)
 		if !c.OK {
@@ -162,10 +148,10 @@ func (c *checked) print(out, errs io.Writer) {
 }
 
 // checkAll checks files, and those of the namespaces in directories.
-func checkAll(cmd *cobra.Command, files []string) (all []checked) {
+func checkAll(cmd *cobra.Command, files []string, nodes int64) (all []checked) {
 	for _, name := range files {
 		if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
-			all = append(all, checkFile(cmd, name))
+			all = append(all, checkFile(cmd, name, nodes))
 			continue
 		}
 		found, bad, err := namespace.Files(name)
@@ -179,7 +165,7 @@ func checkAll(cmd *cobra.Command, files []string) (all []checked) {
 			all = append(all, failed(f.Place.File, f))
 		}
 		for _, f := range found {
-			all = append(all, checkFile(cmd, f.Path))
+			all = append(all, checkFile(cmd, f.Path, nodes))
 		}
 	}
 	return all
@@ -187,14 +173,14 @@ func checkAll(cmd *cobra.Command, files []string) (all []checked) {
 
 // failed returns the result for a file that could not be read.
 func failed(name string, err error) checked {
-	c := checked{File: name, Errors: []finding{}, Warnings: []finding{}}
+	c := checked{File: name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	c.fail(err)
 	return c
 }
 
 // checkFile checks one file.
-func checkFile(cmd *cobra.Command, name string) checked {
-	c := checked{File: name, Errors: []finding{}, Warnings: []finding{}}
+func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
+	c := checked{File: name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	in, err := readSource(cmd, name)
 	if err != nil {
 		c.fail(err)
@@ -214,10 +200,8 @@ func checkFile(cmd *cobra.Command, name string) checked {
 		c.fail(err)
 		return c
 	}
-	warnings := file.Warnings()
-	for _, w := range warnings {
-		c.Warnings = append(c.Warnings, findingOf(w.Name, w.Fault))
-	}
+	warnings := append(file.Warnings(), neverLeased(file, nodes)...)
+	c.Warnings = findings.Warnings(warnings)
 	c.warn = func(out io.Writer) {
 		for _, w := range warnings {
 			f := *w.Fault
@@ -233,11 +217,28 @@ func checkFile(cmd *cobra.Command, name string) checked {
 	return c
 }
 
+// neverLeased returns warnings about rules that so many instances never lease, unless file warns of them.
+func neverLeased(file *rulefile.File, nodes int64) (warnings []rulefile.Warning) {
+	least := lease.LeastQuota(nodes)
+	for i := range file.Set.Len() {
+		r := file.Set.Rule(i)
+		if r.Lease == 0 || r.Quota == nil || nodes <= 2 {
+			continue
+		}
+		if most := r.Quota.Highest(); most >= lease.LeastQuota(2) && most < least {
+			warnings = append(warnings, rulefile.Warning{Name: "never-leased", Fault: &fault.Fault{
+				Rule: r.Name, Problem: fmt.Sprintf("a quota of %d is never leased by %d instances: want at least %d", most, nodes, least),
+			}})
+		}
+	}
+	return warnings
+}
+
 // koala checks a file of koala's.
 func (c *checked) koala(in source) {
 	site, err := koalafile.Read(in.name, in.text, in.stdin)
 	for _, w := range site.Warnings {
-		c.Warnings = append(c.Warnings, findingOf("koala", w))
+		c.Warnings = append(c.Warnings, findings.Of("koala", w))
 	}
 	c.warn = func(out io.Writer) { printWarnings(out, site.Warnings) }
 	if err != nil {
@@ -261,12 +262,7 @@ func (c *checked) webhooks(in source) {
 // fail records the errors in err.
 func (c *checked) fail(err error) {
 	c.text = err.Error()
-	for _, f := range fault.Of(err) {
-		c.Errors = append(c.Errors, findingOf("", f))
-	}
-	if len(c.Errors) == 0 {
-		c.Errors = append(c.Errors, finding{Problem: err.Error()})
-	}
+	c.Errors = findings.Errors(err)
 }
 
 // printWarnings prints each warning once, with all lines that have it.

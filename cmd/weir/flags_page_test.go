@@ -19,7 +19,7 @@ var flagGroups = []struct {
 	flags []string
 }{
 	{"Rules", []string{"rules", "watch", "watch-every"}},
-	{"Listeners", []string{"listen", "admin", "page", "page-write", "metrics-listen", "grpc-listen", "resp-listen", "grpc-max-connection-age", "grpc-max-connection-age-grace"}},
+	{"Listeners", []string{"listen", "admin", "page", "page-write", "record", "metrics-listen", "grpc-listen", "resp-listen", "grpc-max-connection-age", "grpc-max-connection-age-grace"}},
 	{"Authentication and TLS", []string{"tokens", "insecure", "tls-cert", "tls-key", "tls-client-ca", "hosts", "trusted-proxies"}},
 	{"Counters in memory and on disk", []string{"memory", "data", "sync", "sync-interval", "serve-while-loading"}},
 	{"Counters in a store", []string{"store", "store-timeout", "nodes", "ready-needs-store"}},

@@ -127,7 +127,7 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		c.GroupID = "client"
 		root.AddCommand(c)
 	}
-	root.AddCommand(newVersion())
+	root.AddCommand(newVersion(), newTrialWorker())
 	colourFlag(root)
 	addMan(root)
 	sayArguments(root)

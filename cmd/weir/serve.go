@@ -153,6 +153,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.BoolVar(&cfg.Envoy.Headers, "envoy-headers", cfg.Envoy.Headers, "tell Envoy to add the fields of --headers to its answers")
 	f.StringVar(&cfg.Admin, "admin", cfg.Admin, "`address` of health, metrics, reload and profiles, written as for --listen")
 	f.StringVar(&cfg.Page, "page", cfg.Page, "whether --admin serves the page: on or off")
+	f.Var(&cfg.Record, "record", "memory for the requests of the last hour, such as 64MiB, so that changed rules can be tried on them; if they do not fit, those of a share of the keys are kept; 0: none")
 	f.BoolVar(&cfg.PageWrite, "page-write", cfg.PageWrite, "let callers with scope admin save rules on the page")
 	f.StringVar(&cfg.MetricsListen, "metrics-listen", cfg.MetricsListen, "`address` that has only metrics and health, written as for --listen; without one, only --admin has them")
 	f.StringVar(&cfg.Headers, "headers", cfg.Headers, "how /v1/gate states limits in headers: "+strings.Join(headers.Dialects(), ", "))

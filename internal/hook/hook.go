@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -81,6 +82,9 @@ func ListerOf(s store.Store) Lister {
 	if l, ok := s.(Lister); ok {
 		return l
 	}
+	if in, ok := s.(interface{ Lister() Lister }); ok { // a store in front of another one
+		return in.Lister()
+	}
 	l, _ := Of(s).SideStore.(Lister) // of a data directory
 	return l
 }
@@ -100,6 +104,14 @@ type HoldObserver interface {
 	// Ended is called after Decided for a settle, a cancel or a renewal, with the id of the take. It is
 	// called whether the hold was found or not.
 	Ended(verb store.Verb, id [12]byte)
+}
+
+// RequestObserver is implemented by observers that also see requests.
+type RequestObserver interface {
+	// Requested is called for each check, take and record that was decided by the engine's rules, which began at
+	// at. rules are the rules, matched the indexes of those that match the request, and values the request's
+	// attributes as [ruleset.Compiled] indexes them. It must not keep matched or values, and must be quick.
+	Requested(verb store.Verb, rules *rule.Set, matched []int, values []string, hits int64, at time.Time)
 }
 
 // SideStore stores named blobs of a program with the counters of a store, for the next
@@ -129,4 +141,17 @@ type SideStore interface {
 	// Waits reports whether the store answers a call only after it has written what the
 	// call changed.
 	Waits() bool
+}
+
+// Leases are the numbers of a store that leases parts of shared quotas, since it was made.
+type Leases struct {
+	Keys                     int   // leased now
+	Asked, Refused, Lost     int64 // requests for a lease; those that were refused, and had no answer
+	Granted, Spent, Returned int64 // hits of leases; what was spent of those that are settled, and what was not
+	Dropped                  int64 // leases that the store had lost
+}
+
+// Leaser is implemented by stores that lease.
+type Leaser interface {
+	Leases() Leases
 }

@@ -64,6 +64,10 @@ type Config struct {
 	Page      string
 	PageWrite bool
 
+	// Record is the memory, in bytes, for requests of the last hour, on which changed rules can be tried. 0: none are
+	// kept.
+	Record Bytes
+
 	// MetricsListen is an address of metrics and health alone, and MetricsPath where the
 	// metrics are there. Empty: only Admin has them, and /metrics.
 	MetricsListen, MetricsPath string
@@ -239,6 +243,9 @@ func (c *Config) Validate() error {
 	return f.Err()
 }
 
+// minRecord is the minimum of [Config.Record]; see record.MinBytes.
+const minRecord Bytes = 8 << 20
+
 // Values of [Config.Page].
 const (
 	PageOn  = "on"
@@ -251,6 +258,13 @@ func Pages() []string { return []string{PageOn, PageOff} }
 // page checks the fields about the page.
 func (f *faults) page(c *Config) {
 	f.oneOf("page", c.Page, Pages())
+	switch {
+	case c.Record == 0:
+	case c.Page == PageOff:
+		f.Addf("record", "not with page off, which alone uses what is recorded")
+	case c.Record < minRecord:
+		f.Addf("record", "%v: want at least %v, such as 64MiB", c.Record, minRecord)
+	}
 	switch {
 	case !c.PageWrite:
 	case c.Page == PageOff:

@@ -70,6 +70,7 @@ var kinds = []struct {
 	{"cloudfront", "standard logs of CloudFront", cloudfront, newW3C},
 	{"w3c", "the extended log format of the W3C, as IIS writes it", w3c, newW3C},
 	{"koala", "koala's log of calls: browse is a check, update a record; times in Asia/Shanghai", koala, newKoala},
+	{"weir", "requests as weir serve --record keeps them, with their verbs and hits", recorded, newRecorded},
 	{"pattern", "lines that --pattern matches; its named groups are the fields", Spec{}, newPattern},
 }
 
@@ -105,6 +106,9 @@ var (
 // koala has the name of the time in the output of koalaLine.
 var koala = Spec{Time: "time", TimeFormat: "2006-01-02 15:04:05"}
 
+// recorded has the name and the form of the time in a line of a recording.
+var recorded = Spec{Time: "time", TimeFormat: "unix_us"}
+
 // Formats returns the names of the formats.
 func Formats() []string {
 	names := make([]string, len(kinds))
@@ -112,6 +116,21 @@ func Formats() []string {
 		names[i] = k.name
 	}
 	return names
+}
+
+// Description is a format of logs.
+type Description struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
+// Described returns the formats with what they are.
+func Described() []Description {
+	list := make([]Description, len(kinds))
+	for i, k := range kinds {
+		list[i] = Description{k.name, k.about}
+	}
+	return list
 }
 
 // About returns a line about each format, for help.
@@ -164,10 +183,9 @@ func (s Spec) Compile() (replay.Format, error) {
 			faults.Addf("set."+name, "has a field under map, too: want one of them")
 		}
 	}
-	access := k.new == nil
 	for name, set := range map[string]bool{"time": s.Time != "", "time_format": s.TimeFormat != ""} {
-		if access && set {
-			faults.Addf(name, "does not go with combined, whose times have a fixed position and form")
+		if set && (k.new == nil || s.Format == "weir") {
+			faults.Addf(name, "does not go with %s, whose times have a fixed position and form", s.Format)
 		}
 	}
 	if s.Format != "csv" && (len(s.Columns) > 0 || s.Comma != 0) {
@@ -263,6 +281,8 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 		p.several = of.several
 	case *koalaLine:
 		p.verb = &of.verb
+	case *recordedLine:
+		p.verb, p.hits = &of.verb, &of.hits
 	}
 	return p
 }
@@ -288,6 +308,9 @@ type parser struct {
 
 	// verb is the verb of the last line, or nil if all requests are a take.
 	verb *replay.Verb
+
+	// hits is the cost of the last line, or nil if that of all requests is 1.
+	hits *int64
 
 	// several returns the number of lines of the record that ends with line, and its
 	// text. It is nil if each record is a line.
@@ -331,6 +354,9 @@ func (p *parser) Parse(line string, e *replay.Entry) error {
 		}
 		if p.verb != nil {
 			e.Verb = *p.verb
+		}
+		if p.hits != nil {
+			e.Hits = *p.hits
 		}
 	}
 	for i, f := range p.fields {

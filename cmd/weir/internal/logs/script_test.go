@@ -73,6 +73,9 @@ func read(t *testing.T, format replay.Format, attributes []string, text string) 
 		if e.Verb != replay.Take {
 			fmt.Fprintf(&out, " %v", e.Verb.Store())
 		}
+		if e.Hits != 0 {
+			fmt.Fprintf(&out, " hits=%d", e.Hits)
+		}
 		out.WriteByte('\n')
 	}
 }
@@ -83,7 +86,7 @@ func FuzzParser(f *testing.F) {
 	for _, line := range []string{
 		`{"ts": "2026-03-01T12:00:00.123Z", "a": {"b": [1, 2.50, null, "x\n"]}}`, `1,"a ""b""",2026-03-01T12:00:00Z`,
 		`ts=2026-03-01T12:00:00Z a="x \" y" b`, `10.0.0.1 - - [01/Mar/2026:12:00:00 +0000] "GET / HTTP/1.1" 200 1`,
-		`{"ts": 1.5e9}`, `NOTICE: 2013-06-28 18:30:56 [logid=1] [ cip=1 intf=/x a=b c d=e ] [ BodyString=x ]`, `ts="`, `{"ts":`,
+		`{"ts": 1.5e9}`, `{"time":1777620000000000,"verb":"check","hits":5,"attributes":{"a":"x"}}`, `NOTICE: 2013-06-28 18:30:56 [logid=1] [ cip=1 intf=/x a=b c d=e ] [ BodyString=x ]`, `ts="`, `{"ts":`,
 		"#Fields: date time a b", "2026-03-01 12:00:00 x \"y z\"", "2026-03-01\t12:00:00\t-\t%20", "Feb 29 12:00:00 host x a",
 		`https 2026-03-01T12:00:00Z app/x 192.0.2.1:1 - 0 0 0 200 - 0 0 "GET https://h:443/a?b HTTP/1.1" "-" - - - "-" "-" "-" - - "-" "-" "-" "-" "-" "-" "-"`,
 	} {
@@ -92,7 +95,7 @@ func FuzzParser(f *testing.F) {
 	specs := []logs.Spec{
 		{Format: "json", Map: map[string]string{"a": ".a.b.1|first", "b": `."x.y".z|ip`}}, {Format: "csv", Columns: []string{"x", "a", "ts"}},
 		{Format: "csv"}, {Format: "logfmt"}, {Format: "envoy"}, {Format: "nginx"}, {}, {Format: "koala"}, {Format: "json", TimeFormat: "unix_ms", Time: "ts"},
-		{Format: "w3c"}, {Format: "cloudfront"}, {Format: "alb"}, {Pattern: `^(?P<time>\w+ +\d+ \S+) (?P<a>\S*) (?P<b>.*)`}, {Format: "csv", Time: "x+ts"},
+		{Format: "w3c"}, {Format: "cloudfront"}, {Format: "alb"}, {Pattern: `^(?P<time>\w+ +\d+ \S+) (?P<a>\S*) (?P<b>.*)`}, {Format: "csv", Time: "x+ts"}, {Format: "weir"},
 	}
 	f.Fuzz(func(t *testing.T, line string) {
 		for _, spec := range specs {

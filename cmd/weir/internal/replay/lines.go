@@ -149,6 +149,7 @@ func (r *lineReader) Next(e *Entry) error {
 		}
 		r.line++
 		e.Log, e.Line, e.Lines, e.Text, e.Verb = r.log, r.line, 0, text, Take
+		e.Hits = 0
 		e.Bad = r.parser.Parse(text, e)
 		if e.Bad == ErrOther { //nolint:errorlint // hot path, and nothing wraps these
 			r.others++

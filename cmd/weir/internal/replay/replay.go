@@ -298,6 +298,7 @@ func (d *decider) check(ctx context.Context, e *Entry) error {
 }
 
 func (d *decider) read(e *Entry) {
+	d.request.Hits = e.Hits
 	for i, at := range d.from {
 		d.request.Attributes[i].Value = e.Values[at]
 	}

@@ -60,6 +60,9 @@ type Entry struct {
 	// all a Take.
 	Verb Verb
 
+	// Hits is the cost of the request. 0 means 1. A [Parser] sets it for a format that has it.
+	Hits int64
+
 	// Values holds the values of the attributes that were passed to
 	// [Source.Open], in that order. A missing value is empty.
 	Values []string
@@ -72,8 +75,8 @@ type Entry struct {
 	Lines int64
 	Text  string
 
-	// Bad is the reason why the line is not a request. If it is set, Time, Verb and Values
-	// have no meaning.
+	// Bad is the reason why the line is not a request. If it is set, Time, Verb, Hits and
+	// Values have no meaning.
 	Bad error
 }
 

@@ -323,7 +323,7 @@ func (s *sweeping) take(_ context.Context, e *Entry) error {
 	if len(s.match) == 0 {
 		return nil
 	}
-	h := window.Hits{N: 1}
+	h := window.Hits{N: max(1, e.Hits)}
 	switch s.rule.Measure {
 	case window.Sum:
 		n, err := s.rules.Compiled().Sum(0, s.values)
@@ -332,6 +332,7 @@ func (s *sweeping) take(_ context.Context, e *Entry) error {
 		}
 		h.N = n
 	case window.Distinct:
+		h.N = 1
 		h.Member = maphash.String(s.seed, s.rules.Compiled().Member(0, s.values))
 	}
 	s.matched++

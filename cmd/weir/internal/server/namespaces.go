@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/record"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/fault"
@@ -54,6 +55,7 @@ type parts struct {
 	kept      *namespace.Kept
 	telemetry *telemetry.Telemetry // or nil
 	keys      top.KeyText          // in logs
+	recorder  *record.Recorder     // or nil
 }
 
 // newNamespaces serves what was read in p.
@@ -129,6 +131,9 @@ func (s *namespaces) observer(r *reloader, name string, tops *top.Collector) wei
 	}
 	if s.telemetry.Traces() {
 		o.traces = s.telemetry
+	}
+	if s.recorder != nil {
+		return recording{o, s.recorder.Of(name)}
 	}
 	return o
 }

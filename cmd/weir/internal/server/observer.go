@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/record"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/store"
@@ -25,6 +26,12 @@ type observer struct {
 	traces   *telemetry.Telemetry // nil: no spans
 	denials  *slog.Logger         // nil: they are not logged
 	keys     top.KeyText          // of denials
+}
+
+// recording is an observer that also records requests.
+type recording struct {
+	*observer
+	*record.Requests
 }
 
 // Decided implements [weir.Observer].

@@ -9,6 +9,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/page"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/cmd/weir/internal/trial"
 	"github.com/weirhq/weir/store/remote"
 )
 
@@ -18,6 +20,7 @@ type site struct {
 	history  *page.History
 	overview *page.Overview
 	denials  *page.Denials
+	trials   *trial.Runner
 }
 
 // newSite returns the page, or nil if cfg turns it off. at is its address, and api that of the API.
@@ -25,12 +28,23 @@ func newSite(cfg config.Config, at config.Address, auth *access.Authenticator, r
 	if cfg.Page == config.PageOff {
 		return nil
 	}
-	s := &site{history: page.NewHistory(rules.numbers)}
+	s := &site{history: page.NewHistory(rules.numbers), trials: trial.NewRunner(trial.Self, "")}
 	s.Page = page.New(page.Config{
 		Auth: auth, Namespaces: rules.set, Write: cfg.PageWrite, Secure: at.TLS(), Version: Version(), API: api,
 	})
 	s.overview, s.denials = page.NewOverview(s.Page, s.history, &pageService{rules: rules}), page.NewDenials(s.Page)
+	(&page.Rules{
+		Sources: rules, Trials: s.trials, Recorder: rules.recorder, Tokens: auth != nil && auth.Keys != nil,
+		HideKeys: top.KeyForm(cfg.LogKeys) == top.KeyNone,
+	}).AddTo(s.Page)
 	return s
+}
+
+// close ends what s has begun.
+func (s *site) close() {
+	if s != nil {
+		s.trials.Close()
+	}
 }
 
 // page returns the page of s, which may be nil.

@@ -86,7 +86,11 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		return err
 	}
 	episodes := newEpisodes()
-	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, events, episodes, credentials, log, &keeps.Kept, telemetry, outside}, where, first, bad)
+	recorder, err := newRecorder(cfg, lists)
+	if err != nil {
+		return err // unreachable after Validate
+	}
+	rules, err := newNamespaces(parts{cfg, backends, numbers, tops, events, episodes, credentials, log, &keeps.Kept, telemetry, outside, recorder}, where, first, bad)
 	if err != nil {
 		return err
 	}
@@ -145,6 +149,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	adminAuth := credentials.auth(at[1], access.ReachNamed)
 	forward := httpapi.New(rules.set, httpapi.Config{Auth: adminAuth, Resources: requests, Events: events})
 	site := newSite(cfg, at[1].Address, adminAuth, rules, main.url())
+	defer site.close()
 	auth = credentials.auth(at[1], where.whole())
 	calls := newAdmin(rules, numbers, &ready, auth, forward, site.page(), envoy.adminRoutes())
 	admin, err := listen(at[1], credentials.certs, adminConnections(descriptors()), resources.incomplete(), resources.shedding("admin"), calls, log)
@@ -180,6 +185,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
+	if recorder != nil {
+		group.Go(func() { recorder.Run(background) })
+	}
 	if site != nil {
 		group.Go(func() { site.history.Run(background) })
 	}

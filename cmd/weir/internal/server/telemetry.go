@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/record"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 )
@@ -65,6 +66,27 @@ func keyTexts(cfg config.Config) (lists, outside top.KeyText, err error) {
 	}
 	lists, err = top.NewKeyText(form, cfg.LogKeysSecret)
 	return lists, lists, err
+}
+
+// newRecorder returns the recorder of requests, or nil if cfg has none. lists says how keys are shown in lists; where it
+// hides them, they are hashed, so that equal keys stay equal.
+func newRecorder(cfg config.Config, lists top.KeyText) (*record.Recorder, error) {
+	if cfg.Record == 0 {
+		return nil, nil //nolint:nilnil // without --record there is none
+	}
+	if !lists.Hides() {
+		return record.New(int64(cfg.Record), nil), nil
+	}
+	if _, shown := lists.Of(""); !shown {
+		var err error
+		if lists, err = top.NewKeyText(top.KeyHashed, cfg.LogKeysSecret); err != nil {
+			return nil, err
+		}
+	}
+	return record.New(int64(cfg.Record), func(value string) string {
+		text, _ := lists.Of(value)
+		return text
+	}), nil
 }
 
 // newTops returns the collector of top keys and denials. It keeps denials where the counters

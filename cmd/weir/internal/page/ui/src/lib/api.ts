@@ -23,7 +23,7 @@ export class Failure extends Error {
 export interface Call {
   method?: "GET" | "POST" | "PUT" | "DELETE";
   query?: Record<string, string | string[] | undefined>;
-  body?: unknown; // JSON, unless it is a string or a Blob
+  body?: unknown; // JSON, unless it is a string, a Blob or a form
   headers?: Record<string, string>;
   signal?: AbortSignal;
   ns?: string; // another namespace than the reader's
@@ -48,7 +48,7 @@ export function url(path: string, query: Call["query"] = {}, ns: string = namesp
 export async function request(path: string, c: Call = {}): Promise<Response> {
   const headers: Record<string, string> = { "X-Weir-Page": "1", ...c.headers };
   let body: BodyInit | undefined;
-  if (typeof c.body === "string" || c.body instanceof Blob) body = c.body;
+  if (typeof c.body === "string" || c.body instanceof Blob || c.body instanceof FormData) body = c.body;
   else if (c.body !== undefined) {
     body = JSON.stringify(c.body);
     headers["Content-Type"] = "application/json";

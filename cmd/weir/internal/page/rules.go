@@ -1,0 +1,446 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/audit"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
+	"github.com/weirhq/weir/cmd/weir/internal/findings"
+	"github.com/weirhq/weir/cmd/weir/internal/logs"
+	"github.com/weirhq/weir/cmd/weir/internal/record"
+	"github.com/weirhq/weir/cmd/weir/internal/trial"
+	"github.com/weirhq/weir/rulefile"
+)
+
+// Rules answers the calls about rules files: it reads, checks, tries and saves them.
+type Rules struct {
+	// Sources has the rules files.
+	Sources Sources
+
+	// Trials runs trials, and Recorder has the requests of the last hour. Recorder may be nil.
+	Trials   *trial.Runner
+	Recorder *record.Recorder
+
+	// Tokens reports whether callers have tokens. Without them nobody may send a log.
+	Tokens bool
+
+	// HideKeys leaves keys out of the results of trials with recorded requests.
+	HideKeys bool
+
+	checks chan struct{} // a semaphore
+}
+
+// Sources has the rules files of namespaces.
+type Sources interface {
+	// Source returns the rules file of a namespace.
+	Source(namespace string) (Source, error)
+
+	// Save makes text the rules file of a namespace, and puts it in force. hash is that of the text that it
+	// replaces. The error is a [*answer.Problem] unless the text has faults.
+	Save(namespace string, text []byte, hash string, by audit.Caller) (Source, error)
+}
+
+// Source is a rules file.
+type Source struct {
+	// Name is the name of the file in faults, and Path its path. Path is empty for rules that are in no file.
+	Name, Path string
+
+	// Text is the content. It is nil for rules of another format, which Format then names.
+	Text   []byte
+	Format string
+
+	// InForce reports whether these are the rules in force, and not ones that were refused.
+	InForce bool
+
+	// ReadOnly says why nobody can save it, or is empty.
+	ReadOnly string
+
+	// Lists are the paths of the list files that the rules in force read.
+	Lists []string
+
+	// Kept reports whether counters outlive the process.
+	Kept bool
+}
+
+// Hash returns the hash of the text.
+func (s *Source) Hash() string {
+	sum := sha256.Sum256(s.Text)
+	return hex.EncodeToString(sum[:])
+}
+
+const (
+	// MaxText is the maximum size of a rules file that the page checks, tries and saves, in bytes.
+	MaxText = 1 << 20
+
+	// Backups is how many earlier versions of a rules file are kept next to it.
+	Backups = 3
+
+	// mostLinted is the maximum number of rules in a text whose warnings are looked for, because that takes time
+	// that grows with its square.
+	mostLinted = 1000
+
+	// uploadTime is how long the upload of a log may take.
+	uploadTime = 10 * time.Minute
+)
+
+// AddTo adds the calls to p.
+func (s *Rules) AddTo(p *Page) {
+	s.checks = make(chan struct{}, 1)
+	p.Handle(http.MethodGet, "/page/source", access.Read, s.source)
+	p.Handle(http.MethodPut, "/page/source", access.Admin, s.save)
+	p.Handle(http.MethodPost, "/page/check", access.Read, s.check)
+	p.Handle(http.MethodGet, "/page/try", access.Read, s.tried)
+	p.Handle(http.MethodPost, "/page/try", access.Read, s.try)
+	p.Handle(http.MethodDelete, "/page/try", access.Read, s.cancel)
+}
+
+// sourceJSON is a source in an answer.
+type sourceJSON struct {
+	Name     string             `json:"name"`
+	Format   string             `json:"format,omitempty"`
+	Text     string             `json:"text"`
+	Hash     string             `json:"hash"`
+	InForce  bool               `json:"in_force"`
+	ReadOnly string             `json:"read_only,omitempty"`
+	Backups  int                `json:"backups"`
+	Errors   []findings.Finding `json:"errors"`
+	Warnings []findings.Finding `json:"warnings"`
+}
+
+// source answers with the rules file of a namespace.
+func (s *Rules) source(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	of, err := s.Sources.Source(c.Name)
+	if err != nil {
+		return err
+	}
+	return s.respond(w, r, &of)
+}
+
+// respond answers with a source.
+func (s *Rules) respond(w http.ResponseWriter, r *http.Request, of *Source) error {
+	a := sourceJSON{Name: of.Name, Format: of.Format, Text: string(of.Text), InForce: of.InForce, ReadOnly: of.ReadOnly, Backups: Backups}
+	if a.Errors, a.Warnings = []findings.Finding{}, []findings.Finding{}; of.Text != nil {
+		a.Hash = of.Hash()
+		w.Header().Set("ETag", `"`+a.Hash+`"`)
+		if len(of.Text) <= MaxText {
+			checked, err := s.findings(r.Context(), of, of.Text)
+			if err != nil {
+				return err
+			}
+			a.Errors, a.Warnings = checked.Errors, checked.Warnings
+		}
+	}
+	return respond(w, a)
+}
+
+// save makes the body the rules file.
+func (s *Rules) save(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	hash := strings.Trim(strings.TrimSpace(r.Header.Get("If-Match")), `"`)
+	if hash == "" {
+		return &answer.Problem{Status: http.StatusPreconditionRequired, Detail: "the header If-Match with the hash of the text that is replaced is missing"}
+	}
+	text, err := ReadBody(r, MaxText)
+	if err != nil {
+		return err
+	}
+	of, err := s.Sources.Source(c.Name)
+	if err != nil {
+		return err
+	}
+	if of.ReadOnly == "" { // otherwise Save says so
+		checked, err := s.findings(r.Context(), &of, text)
+		if err != nil {
+			return err
+		}
+		if len(checked.Errors) > 0 {
+			return faulty(checked.Errors)
+		}
+	}
+	if of, err = s.Sources.Save(c.Name, text, hash, c.By); err != nil {
+		return err
+	}
+	return s.respond(w, r, &of)
+}
+
+// faulty returns the answer to a text that has errors.
+func faulty(errors []findings.Finding) error {
+	p := &answer.Problem{Status: http.StatusUnprocessableEntity, Detail: "the text has errors; nothing was changed"}
+	for _, f := range errors {
+		p.Errors = append(p.Errors, fmt.Sprintf("%d:%d: %s", f.Line, f.Column, f.Problem))
+	}
+	return p
+}
+
+// checkedJSON is what was found in a text.
+type checkedJSON struct {
+	Errors   []findings.Finding `json:"errors"`
+	Warnings []findings.Finding `json:"warnings"`
+	Rules    int                `json:"rules"`
+
+	// Unlinted reports that no warnings were looked for, because the text has so many rules.
+	Unlinted bool `json:"unlinted,omitempty"`
+}
+
+// check answers with what weir check finds in the body.
+func (s *Rules) check(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	text, err := ReadBody(r, MaxText)
+	if err != nil {
+		return err
+	}
+	of, err := s.Sources.Source(c.Name)
+	if err != nil {
+		return err
+	}
+	checked, err := s.findings(r.Context(), &of, text)
+	if err != nil {
+		return err
+	}
+	return respond(w, checked)
+}
+
+// findings checks text as the rules file of. One text is checked at a time.
+func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checkedJSON, error) {
+	select {
+	case s.checks <- struct{}{}:
+		defer func() { <-s.checks }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c := &checkedJSON{Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
+	file, err := rulefile.Parse(of.Name, text, of.list)
+	if err != nil {
+		c.Errors = findings.Errors(err)
+		return c, nil
+	}
+	if c.Rules = file.Set.Len(); c.Rules > mostLinted {
+		c.Unlinted = true
+		return c, nil
+	}
+	warnings := slices.DeleteFunc(file.Warnings(), func(w rulefile.Warning) bool { return of.Kept && w.Name == "restart-forgets" })
+	c.Warnings = findings.Warnings(warnings)
+	return c, nil
+}
+
+// list reads a list file that a text names. The text comes from the network, and faults repeat lines, so only files
+// that the rules in force read, and others in the directory of the rules file, are read.
+func (s *Source) list(path string) ([]byte, error) {
+	if s.Path == "" {
+		return nil, errors.New("the rules are in no file, so there are no list files next to it")
+	}
+	full := files.RelativeTo(s.Path, path)
+	if !filepath.IsLocal(path) && !slices.Contains(s.Lists, full) {
+		return nil, errors.New("is not in the directory of the rules file, and no rule in force reads it, so the page does not either")
+	}
+	text, err := files.List(full)
+	if err == nil && files.HoldsSecrets(text) {
+		return nil, errors.New("holds keys or tokens, and no list")
+	}
+	return text, err
+}
+
+// triedJSON is the state of trials in an answer.
+type triedJSON struct {
+	// Trial is the last trial, or null. Busy reports that one runs, perhaps in another namespace.
+	Trial *trial.Status `json:"trial"`
+	Busy  bool          `json:"busy"`
+
+	// Recording describes the recorded requests; null without --record.
+	Recording *record.Recording `json:"recording"`
+
+	// Upload reports whether the caller may send a log of at most MaxLog bytes, in one of Formats.
+	Upload  bool               `json:"upload"`
+	MaxLog  int64              `json:"max_log"`
+	Formats []logs.Description `json:"formats"`
+}
+
+// tried answers with the last trial.
+func (s *Rules) tried(c *Caller, w http.ResponseWriter, _ *http.Request) error {
+	a := triedJSON{Upload: s.mayUpload(c) == nil, MaxLog: trial.MaxLog, Formats: logs.Described()}
+	if s.Recorder != nil {
+		state := s.Recorder.State(c.Name)
+		a.Recording = &state
+	}
+	last, ok := s.Trials.Status(c.Name)
+	a.Busy = last.State == trial.Reading || last.State == trial.Running
+	if ok {
+		a.Trial = &last
+	}
+	return respond(w, a)
+}
+
+// mayUpload returns the refusal of a caller that may not send logs.
+func (s *Rules) mayUpload(c *Caller) error {
+	if !s.Tokens {
+		return errReadsOnly
+	}
+	return c.May(access.Admin)
+}
+
+// jobJSON is what a caller wants to try.
+type jobJSON struct {
+	// Text is the changed rules.
+	Text string `json:"text"`
+
+	// Rules are the limits for which other quotas are measured.
+	Rules []string `json:"rules"`
+
+	// Recorded tries the recorded requests. Otherwise a log follows in the body, whose name is Log, in the format
+	// that Format describes.
+	Recorded bool            `json:"recorded"`
+	Log      string          `json:"log"`
+	Format   json.RawMessage `json:"format"`
+}
+
+// try begins a trial. The body is a form: job, and then log, which is a file.
+func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	form, err := r.MultipartReader()
+	if err != nil {
+		return &answer.Problem{Status: http.StatusUnsupportedMediaType, Detail: "want a form with the parts job and log: " + err.Error()}
+	}
+	var asked jobJSON
+	if err := readJob(form, &asked); err != nil {
+		return err
+	}
+	of, err := s.Sources.Source(c.Name)
+	if err != nil {
+		return err
+	}
+	job, err := s.job(r.Context(), &of, &asked)
+	if err != nil {
+		return err
+	}
+	write := func(ctx context.Context, w io.Writer) error {
+		_, err := s.Recorder.Write(w, c.Name, func() error { return context.Cause(ctx) })
+		return err
+	}
+	if !asked.Recorded {
+		if err := s.mayUpload(c); err != nil {
+			return err
+		}
+		// The listener's time-outs are for calls of a megabyte.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime))
+		write = func(_ context.Context, w io.Writer) error { return readLog(form, w) }
+	} else if s.Recorder == nil {
+		return &answer.Problem{Status: http.StatusConflict, Detail: "requests are not recorded: start weir serve with --record 64MiB, or try a log"}
+	}
+	status := trial.Status{Namespace: c.Name}
+	if s.Tokens {
+		status.By = c.Holder.Name
+	}
+	status, err = s.Trials.Start(status, job, write)
+	switch {
+	case errors.Is(err, trial.ErrBusy):
+		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
+	case errors.Is(err, trial.ErrTooLarge):
+		return &answer.Problem{Status: http.StatusRequestEntityTooLarge, Detail: err.Error()}
+	case err != nil:
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return respond(w, status)
+}
+
+// job returns what a worker runs. The texts have no errors.
+func (s *Rules) job(ctx context.Context, of *Source, asked *jobJSON) (*trial.Job, error) {
+	if of.Text == nil {
+		return nil, &answer.Problem{Status: http.StatusConflict, Detail: "the rules are not in a rules file of weir, so there is nothing to compare with"}
+	}
+	if len(asked.Rules) > trial.MostRules {
+		return nil, &answer.Problem{Status: http.StatusBadRequest, Field: "rules", Detail: fmt.Sprintf("%d of them: want at most %d", len(asked.Rules), trial.MostRules)}
+	}
+	if len(asked.Text) > MaxText {
+		return nil, &answer.Problem{Status: http.StatusRequestEntityTooLarge, Field: "text", Detail: fmt.Sprintf("has more than %d bytes", MaxText)}
+	}
+	for _, text := range []string{string(of.Text), asked.Text} {
+		checked, err := s.findings(ctx, of, []byte(text))
+		if err != nil {
+			return nil, err
+		}
+		if len(checked.Errors) > 0 {
+			return nil, faulty(checked.Errors)
+		}
+	}
+	job := &trial.Job{File: of.fileOfLists(), Before: string(of.Text), After: asked.Text, Rules: asked.Rules, Log: asked.Log, Format: asked.Format}
+	if asked.Recorded {
+		job.Log, job.Format, job.HideKeys = "recorded requests", json.RawMessage(`{"format":"weir"}`), s.HideKeys
+		return job, nil
+	}
+	if len(job.Format) == 0 {
+		job.Format = json.RawMessage("{}")
+	}
+	if _, err := logs.Parse("format", job.Format); err != nil {
+		return nil, &answer.Problem{Status: http.StatusBadRequest, Field: "format", Detail: err.Error()}
+	}
+	return job, nil
+}
+
+// fileOfLists returns the name that list files are relative to.
+func (s *Source) fileOfLists() string { return cmp.Or(s.Path, s.Name) }
+
+// readJob reads the first part of a form.
+func readJob(form *multipart.Reader, to *jobJSON) error {
+	part, err := form.NextPart()
+	if err != nil {
+		return &answer.Problem{Status: http.StatusBadRequest, Detail: "the form did not arrive: " + err.Error()}
+	}
+	if part.FormName() != "job" {
+		return &answer.Problem{Status: http.StatusBadRequest, Detail: "the first part of the form is not job"}
+	}
+	const most = 2*MaxText + 64<<10 // JSON writes a line feed as two characters
+	text, err := io.ReadAll(io.LimitReader(part, most+1))
+	if err != nil {
+		return &answer.Problem{Status: http.StatusBadRequest, Detail: "the form did not arrive: " + err.Error()}
+	}
+	if len(text) > most {
+		return &answer.Problem{Status: http.StatusRequestEntityTooLarge, Field: "job", Detail: fmt.Sprintf("has more than %d bytes", most)}
+	}
+	if err := json.Unmarshal(text, to); err != nil {
+		return &answer.Problem{Status: http.StatusBadRequest, Field: "job", Detail: err.Error()}
+	}
+	return nil
+}
+
+// readLog writes the log in a form to w.
+func readLog(form *multipart.Reader, w io.Writer) error {
+	part, err := form.NextPart()
+	if err == nil && part.FormName() != "log" {
+		err = errors.New("its second part is not log")
+	}
+	if err != nil {
+		return &answer.Problem{Status: http.StatusBadRequest, Detail: "the form has no log: " + err.Error()}
+	}
+	_, err = io.CopyBuffer(onlyWriter{w}, part, make([]byte, 64<<10))
+	var broken net.Error
+	if errors.As(err, &broken) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &answer.Problem{Status: http.StatusBadRequest, Detail: "the log did not arrive: " + err.Error()}
+	}
+	return err
+}
+
+// onlyWriter hides ReadFrom of a writer.
+type onlyWriter struct{ io.Writer }
+
+// cancel ends a trial, or forgets its result.
+func (s *Rules) cancel(c *Caller, w http.ResponseWriter, _ *http.Request) error {
+	if err := s.Trials.Cancel(c.Name); err != nil {
+		return &answer.Problem{Status: http.StatusNotFound, Detail: err.Error()}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,126 @@
+package record
+
+import (
+	"encoding/binary"
+
+	"github.com/weirhq/weir/store"
+)
+
+// A request in a chunk is
+//
+//	shape   uvarint, an index in the chunk's shapes
+//	time    varint, microseconds since the request before, or since the chunk's base
+//	verb    one byte
+//	zeros   one byte: the leading zeros of its hash
+//	hits    uvarint
+//	values  for each name of the shape, in its order: uvarint length, text
+
+// headSize is the most that all but the values takes.
+const headSize = 3*binary.MaxVarintLen64 + 2
+
+// size returns at most how many bytes a request takes.
+func (s *shape) size(values []string) int {
+	n := headSize
+	for i := range s.names {
+		n += binary.MaxVarintLen32 + len(values[i])
+		if s.hidden[i] {
+			n += hiddenSize
+		}
+	}
+	return min(n, chunkSize)
+}
+
+// hiddenSize is the length that the text of a hidden value may have.
+const hiddenSize = 32
+
+// add adds a request. It leaves out one that does not fit into a chunk, which none does that a front end accepts.
+func (c *chunk) add(r *Recorder, of *shape, verb store.Verb, values []string, hits, now int64, zeros int) {
+	at := len(c.shapes) - 1
+	for at >= 0 && c.shapes[at] != of {
+		at--
+	}
+	if at < 0 {
+		at = len(c.shapes)
+		c.shapes = append(c.shapes, of)
+	}
+	b, before := c.data, c.last
+	if len(b) == 0 {
+		before = c.base
+	}
+	b = binary.AppendUvarint(b, uint64(at))
+	b = binary.AppendVarint(b, now-before)
+	b = append(b, byte(verb), byte(zeros))
+	b = binary.AppendUvarint(b, uint64(hits))
+	for i := range of.names {
+		v := values[i]
+		if of.hidden[i] && v != "" {
+			v = r.hide(v)
+		}
+		b = append(binary.AppendUvarint(b, uint64(len(v))), v...)
+		if len(b) > chunkSize {
+			return
+		}
+	}
+	c.data, c.last = b, now
+}
+
+// request is one that was kept.
+type request struct {
+	shape *shape
+	time  int64
+	verb  store.Verb
+	zeros int
+	hits  int64
+	// values are parts of the memory of the chunk.
+	values [][]byte
+}
+
+// cursor reads the requests of chunks, one after the other.
+type cursor struct {
+	chunks []view
+	at     int
+	last   int64
+	request
+}
+
+// view is a chunk as it was when a reader began.
+type view struct {
+	shapes []*shape
+	data   []byte
+	base   int64
+}
+
+// next reads the next request, and reports whether there is one.
+func (c *cursor) next() bool {
+	for len(c.chunks) > 0 && c.at == len(c.chunks[0].data) {
+		c.chunks, c.at = c.chunks[1:], 0
+	}
+	if len(c.chunks) == 0 {
+		return false
+	}
+	v := &c.chunks[0]
+	if c.at == 0 {
+		c.last = v.base
+	}
+	b := v.data[c.at:]
+	uvarint := func() uint64 {
+		x, n := binary.Uvarint(b)
+		b = b[n:]
+		return x
+	}
+	c.shape = v.shapes[uvarint()]
+	delta, n := binary.Varint(b)
+	b = b[n:]
+	c.last += delta
+	c.time, c.verb, c.zeros = c.last, store.Verb(b[0]), int(b[1])
+	b = b[2:]
+	c.hits = int64(uvarint())
+	c.values = c.values[:0]
+	for range c.shape.names {
+		n := uvarint()
+		c.values = append(c.values, b[:n:n])
+		b = b[n:]
+	}
+	c.at = len(v.data) - len(b)
+	return true
+}

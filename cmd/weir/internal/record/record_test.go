@@ -1,0 +1,296 @@
+package record_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/record"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// rules have two limits: per user, for posts, and per address.
+func rules(t testing.TB) *rule.Set {
+	t.Helper()
+	set, err := rule.New([]rule.Rule{
+		{Name: "posts", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)},
+		{Name: "addresses", Per: []string{"ip"}, Quota: &rule.Quota{Value: 50}, Window: window.Sliding(time.Hour)},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// observer records what an engine decides.
+type observer struct{ *record.Requests }
+
+func (observer) Decided(_ context.Context, _ store.Verb, _ *weir.Decision, _ time.Duration) {}
+func (observer) Failed(_ context.Context, _ store.Verb, _ error)                            {}
+func (observer) Outage(_ context.Context, _ store.Verb, _ error)                            {}
+
+// engine returns an engine whose requests are recorded.
+func engine(t testing.TB, r *record.Recorder, namespace string) *weir.Engine {
+	t.Helper()
+	e, err := weir.NewEngine(rules(t), weir.WithObserver(observer{r.Of(namespace)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// line is a recorded request.
+type line struct {
+	Time       int64
+	Verb       string
+	Hits       int64
+	Attributes map[string]string
+}
+
+// disorder is by how many microseconds lines may be out of order: a request is dated when it begins.
+const disorder = 10e6
+
+func read(t *testing.T, r *record.Recorder, namespace string) (lines []line, state record.Recording) {
+	t.Helper()
+	var text strings.Builder
+	state, err := r.Write(&text, namespace, func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for one := range strings.Lines(text.String()) {
+		var l line
+		if err := json.Unmarshal([]byte(one), &l); err != nil {
+			t.Fatalf("%s: %v", one, err)
+		}
+		if n := len(lines); n > 0 && l.Time < lines[n-1].Time-disorder {
+			t.Fatalf("line %d is earlier than the one before", n+1)
+		}
+		lines = append(lines, l)
+	}
+	if int64(len(lines)) != state.Requests {
+		t.Fatalf("got %d lines, the state says %d", len(lines), state.Requests)
+	}
+	return lines, state
+}
+
+// Each check, take and record of a namespace is written as it was, with the attributes that rules use; others are not.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := record.New(0, nil)
+		shop, blog := engine(t, r, "shop"), engine(t, r, "blog")
+		ctx := t.Context()
+		ask := func(verb store.Verb, e *weir.Engine, hits int64, attributes ...string) {
+			time.Sleep(time.Millisecond)
+			var d weir.Decision
+			if err := e.Do(ctx, verb, &weir.Request{Attributes: weir.Attributes(attributes...), Hits: hits}, &d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ask(store.Take, shop, 0, "action", "post", "user", "ann", "ip", "192.0.2.1", "agent", "curl")
+		ask(store.Check, shop, 3, "ip", "2001:db8::1")
+		ask(store.Take, blog, 0, "ip", "192.0.2.9")
+		ask(store.Refund, shop, 1, "ip", "192.0.2.1")
+		ask(store.Record, shop, 1, "action", "\"\x00é", "user", "bob")
+		got, state := read(t, r, "shop")
+		want := []line{
+			{Attributes: map[string]string{"action": "post", "user": "ann", "ip": "192.0.2.1"}},
+			{Verb: "check", Hits: 3, Attributes: map[string]string{"ip": "2001:db8::1"}},
+			{Verb: "record", Attributes: map[string]string{"action": "\"\x00é", "user": "bob"}},
+		}
+		for i := range got {
+			got[i].Time = 0
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if state.Share != 1 || fmt.Sprint(state.Attributes) != "[action ip user]" || state.Since.After(time.Now()) {
+			t.Errorf("got %+v", state)
+		}
+		if _, err := r.Write(&strings.Builder{}, "shop", func() error { return errors.ErrUnsupported }); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("got %v, want the error of stop", err)
+		}
+		time.Sleep(record.Age + time.Millisecond)
+		if got, _ := read(t, r, "shop"); len(got) != 0 {
+			t.Errorf("got %d requests after an hour", len(got))
+		}
+	})
+}
+
+// Values of keys are hidden, equal ones by equal texts; others are not.
+func TestHide(t *testing.T) {
+	t.Parallel()
+	r := record.New(0, func(v string) string { return fmt.Sprint("h", len(v)) })
+	e := engine(t, r, "default")
+	for _, user := range []string{"ann", "bob", "carl"} {
+		if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("action", "post", "user", user)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, state := read(t, r, "default")
+	if len(got) != 3 || got[0].Attributes["user"] != "h3" || got[2].Attributes["user"] != "h4" || got[0].Attributes["action"] != "post" || got[0].Attributes["ip"] != "" {
+		t.Errorf("got %v", got)
+	}
+	if fmt.Sprint(state.Hidden) != "[ip user]" {
+		t.Errorf("got %v hidden, want the attributes of keys", state.Hidden)
+	}
+}
+
+// If the memory does not hold an hour, a share of the keys is kept, and of these each request since a stated time.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := record.New(record.MinBytes, nil)
+		e := engine(t, r, "default")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go r.Run(ctx)
+		const keys, rounds, every = 500, 200, 30 * time.Second
+		began := time.Now()
+		for round := range rounds {
+			for k := range keys {
+				d := weir.Decision{}
+				if err := e.Do(t.Context(), store.Take, &weir.Request{Attributes: weir.Attributes("ip", fmt.Sprintf("10.0.%d.%d", k/250, k%250), "user", strings.Repeat("u", 300))}, &d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(every)
+			if state := r.State("default"); state.Bytes > state.Most || state.Most != record.MinBytes {
+				t.Fatalf("round %d: got %d bytes, want at most %d", round, state.Bytes, record.MinBytes)
+			}
+		}
+		got, state := read(t, r, "default")
+		if state.Share >= 1 || state.Share < 1.0/16 || !state.Since.After(began) || time.Since(state.Since) < 30*time.Minute {
+			t.Errorf("got share %v since %v, of %d requests; now is %v", state.Share, state.Since, len(got), time.Now())
+		}
+		byKey := map[string]int{}
+		for _, l := range got {
+			byKey[l.Attributes["ip"]]++
+		}
+		want := 0
+		for at := began; !at.After(time.Now().Add(-time.Second)); at = at.Add(every) {
+			if !at.Before(state.Since) {
+				want++
+			}
+		}
+		if n := float64(len(byKey)); n < keys*state.Share*0.7 || n > keys*state.Share*1.3 {
+			t.Errorf("got %v of %d keys, want a share of %v", n, keys, state.Share)
+		}
+		for key, n := range byKey {
+			if n < want-1 || n > want+1 {
+				t.Fatalf("%s: got %d requests since %v, want %d", key, n, state.Since, want)
+			}
+		}
+
+		// With few requests, the share grows again.
+		time.Sleep(3 * record.Age)
+		if after := r.State("default").Share; after <= state.Share {
+			t.Errorf("got a share of %v after hours without requests, want more than %v", after, state.Share)
+		}
+		if n := r.State("default").Bytes; n != 0 {
+			t.Errorf("got %d bytes after hours without requests", n)
+		}
+	})
+}
+
+// Requests are recorded by many goroutines while others read.
+func TestRace(t *testing.T) {
+	t.Parallel()
+	r := record.New(0, nil)
+	e := engine(t, r, "default")
+	var group sync.WaitGroup
+	for g := range 8 {
+		group.Go(func() {
+			for i := range 5000 {
+				items := []weir.Item{
+					{Verb: store.Take, Request: weir.Request{Attributes: weir.Attributes("ip", fmt.Sprint(g, "-", i), "user", strings.Repeat("x", 500))}},
+					{Verb: store.Check, Request: weir.Request{Attributes: weir.Attributes("ip", "x")}},
+				}
+				e.DoAll(t.Context(), items)
+			}
+		})
+	}
+	for range 5 {
+		read(t, r, "default")
+	}
+	group.Wait()
+	if _, state := read(t, r, "default"); state.Requests == 0 {
+		t.Error("got no request")
+	}
+}
+
+// Recording allocates nothing.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes pools drop what they have")
+	}
+	r := record.New(0, nil)
+	e := engine(t, r, "default")
+	request := weir.Request{Attributes: weir.Attributes("action", "post", "user", "ann", "ip", "192.0.2.1")}
+	var d weir.Decision
+	n := testing.AllocsPerRun(1000, func() {
+		if err := e.Do(t.Context(), store.Take, &request, &d); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n >= 1 {
+		t.Errorf("got %v allocations a request", n)
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	for _, bench := range []struct {
+		name   string
+		record func() weir.Observer
+	}{
+		{"record=off", func() weir.Observer { return quiet{} }},
+		{"record=64MiB", func() weir.Observer { return observer{record.New(64<<20, nil).Of("default")} }},
+	} {
+		for _, parallel := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/parallel=%v", bench.name, parallel), func(b *testing.B) {
+				e, err := weir.NewEngine(rules(b), weir.WithObserver(bench.record()))
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportAllocs()
+				take := func(d *weir.Decision, r *weir.Request) {
+					if err := e.Do(b.Context(), store.Take, r, d); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if parallel {
+					b.RunParallel(func(pb *testing.PB) {
+						r := weir.Request{Attributes: weir.Attributes("action", "post", "ip", "192.0.2.1", "user", "ann")}
+						var d weir.Decision
+						for pb.Next() {
+							take(&d, &r)
+						}
+					})
+					return
+				}
+				r := weir.Request{Attributes: weir.Attributes("action", "post", "ip", "192.0.2.1", "user", "ann")}
+				var d weir.Decision
+				for b.Loop() {
+					take(&d, &r)
+				}
+			})
+		}
+	}
+}
+
+// quiet is an observer that does nothing.
+type quiet struct{}
+
+func (quiet) Decided(_ context.Context, _ store.Verb, _ *weir.Decision, _ time.Duration) {}
+func (quiet) Failed(_ context.Context, _ store.Verb, _ error)                            {}
+func (quiet) Outage(_ context.Context, _ store.Verb, _ error)                            {}

@@ -1,0 +1,340 @@
+package trial
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// MaxLog is the maximum size of a log, in bytes. Logs may be packed.
+const MaxLog = 1 << 30
+
+const (
+	// mostTime is how long a trial may take, and kept how long its result is kept.
+	mostTime = 30 * time.Minute
+	kept     = 30 * time.Minute
+
+	// maxResult is the maximum size of a result, in bytes.
+	maxResult = 16 << 20
+)
+
+// Errors of [Runner].
+var (
+	ErrBusy     = errors.New("another trial is running: wait for it, or cancel it")
+	ErrTooLarge = fmt.Errorf("the log is larger than %d MiB: try a part of it, or use weir compare", MaxLog>>20)
+	ErrNone     = errors.New("no trial is running")
+	errCanceled = errors.New("cancelled")
+	errTooLong  = fmt.Errorf("took longer than %v", mostTime)
+	errClosed   = errors.New("the service ends")
+)
+
+// Runner runs trials, one at a time. Make one with [NewRunner]. It is safe for concurrent use.
+type Runner struct {
+	command func() *exec.Cmd
+	dir     string
+
+	mu      sync.Mutex
+	current *run           // guarded by mu; the last one
+	working sync.WaitGroup // trials that have not ended
+	closed  bool           // guarded by mu
+}
+
+// NewRunner returns a runner. command returns the command of a worker without its environment and its files. Logs
+// are spooled to a file in dir; an empty text means the system's directory for temporary files.
+func NewRunner(command func() *exec.Cmd, dir string) *Runner {
+	return &Runner{command: command, dir: dir}
+}
+
+// State is what a trial is doing.
+type State string
+
+// States.
+const (
+	Reading State = "reading" // the log is spooled
+	Running State = "running"
+	Done    State = "done"
+	Failed  State = "failed"
+)
+
+// Status is a trial.
+type Status struct {
+	ID        string    `json:"id"`
+	Namespace string    `json:"namespace"`
+	By        string    `json:"by,omitempty"` // the name of the token
+	Log       string    `json:"log"`
+	State     State     `json:"state"`
+	Started   time.Time `json:"started"`
+	Progress
+	Error  string          `json:"error,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// run is one trial.
+type run struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	forget *time.Timer
+
+	mu     sync.Mutex
+	status Status // guarded by mu
+}
+
+func (r *run) change(f func(s *Status)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.status)
+}
+
+// Status returns the last trial of a namespace, and reports whether there is one.
+func (r *Runner) Status(namespace string) (Status, bool) {
+	r.mu.Lock()
+	current := r.current
+	r.mu.Unlock()
+	if current == nil {
+		return Status{}, false
+	}
+	current.mu.Lock()
+	defer current.mu.Unlock()
+	return current.status, current.status.Namespace == namespace
+}
+
+// Cancel ends the trial of a namespace, if it is running, and forgets its result.
+func (r *Runner) Cancel(namespace string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	current := r.current
+	if current == nil || current.namespace() != namespace {
+		return ErrNone
+	}
+	current.cancel(errCanceled)
+	if current.over() {
+		current.forget.Stop()
+		r.current = nil
+	}
+	return nil
+}
+
+func (r *run) namespace() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status.Namespace
+}
+
+// over reports whether the trial has ended.
+func (r *run) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status.State == Done || r.status.State == Failed
+}
+
+// Close cancels the trial that is running, and waits for its end.
+func (r *Runner) Close() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	r.closed = true
+	if r.current != nil {
+		r.current.cancel(errClosed)
+		if r.current.forget != nil {
+			r.current.forget.Stop()
+		}
+	}
+	r.mu.Unlock()
+	r.working.Wait()
+}
+
+// Start begins a trial and returns when its log is spooled. s has the namespace and the caller. log writes the log; its
+// error ends the trial and is returned. The error is [ErrBusy] while another one runs.
+func (r *Runner) Start(s Status, job *Job, log func(ctx context.Context, w io.Writer) error) (Status, error) {
+	s.Log = job.Log
+	of, err := r.begin(s)
+	if err != nil {
+		return s, err
+	}
+	spool, err := r.spool(of, job, log)
+	if err != nil {
+		r.end(of, nil, err)
+		return s, err
+	}
+	of.change(func(s *Status) { s.State = Running })
+	go func() { // until end
+		result, err := r.work(of, spool)
+		r.end(of, result, errors.Join(err, spool.close()))
+	}()
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	return of.status, nil
+}
+
+// begin makes a trial the current one.
+func (r *Runner) begin(s Status) (*run, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return nil, errClosed
+	case r.current != nil && !r.current.over():
+		return nil, ErrBusy
+	}
+	if r.current != nil {
+		r.current.forget.Stop()
+	}
+	s.ID, s.State, s.Started = rand.Text()[:8], Reading, time.Now().UTC()
+	of := &run{status: s}
+	of.ctx, of.cancel = context.WithCancelCause(context.Background())
+	r.current = of
+	r.working.Add(1) // until end
+	return of, nil
+}
+
+// end sets the result of a trial.
+func (r *Runner) end(of *run, result json.RawMessage, err error) {
+	defer r.working.Done()
+	if cause := context.Cause(of.ctx); cause != nil {
+		err = cause
+	}
+	of.change(func(s *Status) {
+		s.State, s.Result = Done, result
+		if err != nil {
+			s.State, s.Error, s.Result = Failed, err.Error(), nil
+		}
+	})
+	of.cancel(nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if of.forget = time.AfterFunc(kept, func() { r.drop(of) }); r.closed {
+		of.forget.Stop()
+	}
+}
+
+// drop forgets a trial.
+func (r *Runner) drop(of *run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.current == of {
+		r.current = nil
+	}
+}
+
+// spoolFile is a file that has no name any more, where that is possible.
+type spoolFile struct{ *os.File }
+
+// close closes the file, and removes it if it has a name.
+func (f spoolFile) close() error {
+	err := f.Close()
+	_ = os.Remove(f.Name()) // it is gone, unless the system removes no open file
+	return err
+}
+
+// spool writes the job and the log to a file.
+func (r *Runner) spool(of *run, job *Job, log func(ctx context.Context, w io.Writer) error) (spoolFile, error) {
+	file, err := os.CreateTemp(r.dir, "weir-trial-*")
+	if err != nil {
+		return spoolFile{}, fmt.Errorf("spooling the log: %w", err)
+	}
+	spool := spoolFile{file}
+	_ = os.Remove(file.Name()) // close removes it where this fails
+	err = writeJob(file, job)
+	if err == nil {
+		err = log(of.ctx, &limited{of: of, to: file})
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return spool, errors.Join(err, spool.close())
+	}
+	return spool, nil
+}
+
+// limited writes at most [MaxLog] bytes, until its trial is cancelled.
+type limited struct {
+	of *run
+	to io.Writer
+	n  int64
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if err := context.Cause(l.of.ctx); err != nil {
+		return 0, err
+	}
+	if l.n += int64(len(p)); l.n > MaxLog {
+		return 0, ErrTooLarge
+	}
+	l.of.change(func(s *Status) { s.Bytes = l.n })
+	return l.to.Write(p)
+}
+
+// passed are the variables of the environment that a worker gets. It gets no tokens.
+var passed = []string{"TZ", "ZONEINFO", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP", "HOME", "PATH"}
+
+// work runs a worker, and returns its result.
+func (r *Runner) work(of *run, spool spoolFile) (json.RawMessage, error) {
+	late := time.AfterFunc(mostTime, func() { of.cancel(errTooLong) })
+	defer late.Stop()
+	cmd := r.command()
+	for _, name := range passed {
+		if v, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+v)
+		}
+	}
+	cmd.Env = append(cmd.Env, "GOMAXPROCS=1", fmt.Sprintf("GOMEMLIMIT=%d", maxMemory*9/10))
+	errs := &tail{}
+	cmd.Stdin, cmd.Stderr = spool.File, errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting a worker: %w", err)
+	}
+	stop := context.AfterFunc(of.ctx, func() { _ = cmd.Process.Kill() }) // it may have ended
+	defer stop()
+	result, err := follow(of, out)
+	if ended := cmd.Wait(); err == nil && result == nil {
+		err = fmt.Errorf("the worker ended without a result (%v) %s", ended, strings.TrimSpace(errs.String()))
+	}
+	return result, err
+}
+
+// follow reads what a worker prints.
+func follow(of *run, out io.Reader) (result json.RawMessage, err error) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, maxResult)
+	for lines.Scan() {
+		var m message
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return nil, fmt.Errorf("a worker's answer: %w", err)
+		}
+		switch {
+		case m.Error != "":
+			return nil, errors.New(m.Error)
+		case m.Result != nil:
+			return bytes.Clone(m.Result), nil
+		case m.Progress != nil:
+			of.change(func(s *Status) { s.Progress = *m.Progress })
+		}
+	}
+	return nil, lines.Err()
+}
+
+// tail keeps the first bytes that are written to it.
+type tail struct{ bytes.Buffer }
+
+func (t *tail) Write(p []byte) (int, error) {
+	if room := 2<<10 - t.Len(); room > 0 {
+		t.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}

@@ -1,0 +1,232 @@
+package trial_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/trial"
+)
+
+// TestMain runs a worker if it is asked to, as the program does.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == trial.Command {
+		if err := trial.Work(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func limit(n int) string {
+	return fmt.Sprintf("rules:\n  - {name: posts, per: [user], limit: %d, window: 1h}\n  - {name: all, limit: 1000, window: 1h}\n", n)
+}
+
+// posts writes a log in which user n has n requests, for n up to 20.
+func posts(w io.Writer) error {
+	at := int64(1777620000000000)
+	for user := 1; user <= 20; user++ {
+		for range user {
+			at += 1000
+			if _, err := fmt.Fprintf(w, `{"time":%d,"attributes":{"user":"u%d"}}`+"\n", at, user); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func job(before, after int) *trial.Job {
+	return &trial.Job{File: "rules.yaml", Before: limit(before), After: limit(after), Log: "posts", Format: json.RawMessage(`{"format":"weir"}`)}
+}
+
+// wait returns the trial when it has ended.
+func wait(t *testing.T, r *trial.Runner) trial.Status {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		if s, _ := r.Status("default"); s.State == trial.Done || s.State == trial.Failed {
+			return s
+		}
+		time.Sleep(time.Millisecond) // of another process
+	}
+	t.Fatal("the trial does not end")
+	return trial.Status{}
+}
+
+func start(t *testing.T, r *trial.Runner, j *trial.Job, write func(io.Writer) error) {
+	t.Helper()
+	s, err := r.Start(trial.Status{Namespace: "default"}, j, func(_ context.Context, w io.Writer) error { return write(w) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.State != trial.Running || s.ID == "" || s.Log != "posts" {
+		t.Fatalf("got %+v", s)
+	}
+}
+
+// A trial compares as weir compare does, and measures other quotas of the limits that the change is about.
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := trial.NewRunner(trial.Self, dir)
+	defer r.Close()
+	start(t, r, job(15, 10), posts)
+	s := wait(t, r)
+	if s.Error != "" || s.State != trial.Done || s.Total == 0 || s.Bytes == 0 {
+		t.Fatalf("got %+v", s)
+	}
+	var got trial.Result
+	if err := json.Unmarshal(s.Result, &got); err != nil {
+		t.Fatal(err)
+	}
+	// Of 16, 17, … 20 requests, 15 are allowed before and 10 now; of 11 … 15 all before.
+	if c := got.Comparison; c.Requests != 210 || c.NewlyDenied != 5*5+1+2+3+4+5 || c.Denials[0].Keys != 10 || c.Denials[0].Top[0].Key != "u15" {
+		t.Errorf("got %+v", c)
+	}
+	if len(got.Suggestions) != 1 || got.Suggestions[0].Rule != "posts" || got.Quotas["posts"] != [2]int64{15, 10} {
+		t.Fatalf("got %+v, %v", got.Suggestions, got.Quotas)
+	}
+	found := 0
+	for _, c := range got.Suggestions[0].Windows[0].Candidates {
+		switch c.Quota {
+		case 10:
+			found++
+			if c.Denied != 55 || c.KeysDenied != 10 {
+				t.Errorf("got %+v", c)
+			}
+		case 15:
+			found++
+			if c.Denied != 15 || c.KeysDenied != 5 {
+				t.Errorf("got %+v", c)
+			}
+		}
+	}
+	if found != 2 {
+		t.Errorf("got candidates %+v, want both quotas among them", got.Suggestions[0].Windows[0].Candidates)
+	}
+	for _, want := range []string{
+		"rules: \"rules.yaml\"\n", `"posts: a request that is newly denied"`, "start: 2026-05-01T07:20:00.056Z\n", // the 11th of u11
+		"- {at: 10ms, take: {\"user\": \"u11\"}, expect: {allowed: false, rule: \"posts\"}}\n",
+	} {
+		if !strings.Contains(got.Tests, want) {
+			t.Errorf("got the tests\n%s, want %s", got.Tests, want)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 0 {
+		t.Errorf("got files %v, want none", left)
+	}
+	if err := r.Cancel("other"); !errors.Is(err, trial.ErrNone) {
+		t.Errorf("got %v, want that the other namespace has no trial", err)
+	}
+	if err := r.Cancel("default"); err != nil {
+		t.Error(err)
+	}
+	if _, ok := r.Status("default"); ok {
+		t.Error("the result is not forgotten")
+	}
+}
+
+// Hidden keys are not in the result, nor are lines of the log.
+func TestHideKeys(t *testing.T) {
+	t.Parallel()
+	r := trial.NewRunner(trial.Self, t.TempDir())
+	defer r.Close()
+	j := job(15, 10)
+	j.HideKeys = true
+	start(t, r, j, func(w io.Writer) error {
+		_, _ = io.WriteString(w, "u1u2u3 is no request\n")
+		return posts(w)
+	})
+	if s := wait(t, r); s.Error != "" || bytes.Contains(s.Result, []byte("u1")) {
+		t.Errorf("got %s, want no key: %s", s.Error, s.Result)
+	}
+}
+
+// The faults of a log are the error of the trial.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	r := trial.NewRunner(trial.Self, t.TempDir())
+	defer r.Close()
+	for want, write := range map[string]func(io.Writer) error{
+		"the log has no line": func(io.Writer) error { return nil },
+		"the time goes back": func(w io.Writer) error {
+			_, err := io.WriteString(w, `{"time":1777620000000000,"attributes":{}}`+"\n"+`{"time":1577620000000000,"attributes":{}}`+"\n")
+			return err
+		},
+	} {
+		start(t, r, job(1, 2), write)
+		if s := wait(t, r); s.State != trial.Failed || !strings.Contains(s.Error, want) {
+			t.Errorf("got %v %q, want %q", s.State, s.Error, want)
+		}
+	}
+	broken := errors.New("the log breaks")
+	if _, err := r.Start(trial.Status{Namespace: "default"}, job(1, 2), func(context.Context, io.Writer) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	if s, _ := r.Status("default"); s.Error != broken.Error() {
+		t.Errorf("got %+v", s)
+	}
+	none := trial.NewRunner(func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "none")) }, "")
+	defer none.Close()
+	start(t, none, job(1, 2), posts)
+	if s := wait(t, none); s.State != trial.Failed || !strings.Contains(s.Error, "starting a worker") {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// One trial runs at a time. A trial can be cancelled while its log is spooled and while it runs; the end of the service
+// ends it, too.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	sleeper := func() *exec.Cmd { return exec.Command("sleep", "1000") }
+	r := trial.NewRunner(sleeper, t.TempDir())
+	defer r.Close()
+	spooling, ended := make(chan struct{}), make(chan error)
+	go func() {
+		_, err := r.Start(trial.Status{Namespace: "default"}, job(1, 2), func(ctx context.Context, w io.Writer) error {
+			close(spooling)
+			<-ctx.Done()
+			_, err := w.Write([]byte("x"))
+			return err
+		})
+		ended <- err
+	}()
+	<-spooling
+	if _, err := r.Start(trial.Status{Namespace: "other"}, job(1, 2), func(context.Context, io.Writer) error { return nil }); !errors.Is(err, trial.ErrBusy) {
+		t.Errorf("got %v, want that one trial runs at a time", err)
+	}
+	if err := r.Cancel("default"); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil || err.Error() != "cancelled" {
+		t.Errorf("got %v", err)
+	}
+
+	start(t, r, job(1, 2), posts)
+	if err := r.Cancel("default"); err != nil {
+		t.Error(err)
+	}
+	if s := wait(t, r); s.State != trial.Failed || s.Error != "cancelled" {
+		t.Errorf("got %+v", s)
+	}
+
+	start(t, r, job(1, 2), posts)
+	r.Close()
+	if s := wait(t, r); s.Error != "the service ends" {
+		t.Errorf("got %+v", s)
+	}
+	if _, err := r.Start(trial.Status{Namespace: "default"}, job(1, 2), func(context.Context, io.Writer) error { return nil }); err == nil {
+		t.Error("a trial begins after Close")
+	}
+}
