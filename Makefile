@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types page built lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover model
+.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types page built stories lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover model
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -211,11 +211,14 @@ UI       := cmd/weir/internal/page/ui
 CHROMIUM ?= /usr/bin/chromium
 UI_TOOLS = cd $(UI) && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent
 
-page: programs ## build the page of weir serve and of reports, and run its stories, or those with STORY in their names, in Chromium; needs npm
+page: programs ## build the page of weir serve and of reports, and test it, in Chromium too; needs npm
 	$(UI_TOOLS) && npm run --silent build && npm run --silent check && npm run --silent test
+	@$(MAKE) --no-print-directory stories
+
+stories: redis ## run the stories of the page in Chromium, or those with STORY in their names, after make page
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
-	@if command -v $(CHROMIUM) >/dev/null; then cd $(UI) && WEIR=$(CURDIR)/bin/weir CHROMIUM=$(CHROMIUM) npm run --silent e2e $(STORY); \
-	else echo "no $(CHROMIUM): the stories of the page are not run"; fi
+	@if command -v npm $(CHROMIUM) >/dev/null; then cd $(UI) && WEIR=$(CURDIR)/bin/weir CHROMIUM=$(CHROMIUM) npm run --silent e2e $(STORY); \
+	else echo "no npm or no $(CHROMIUM): the stories of the page are not run"; fi
 
 built: programs # fail if the page is not what its sources build
 	@if command -v npm >/dev/null; then $(UI_TOOLS) && new=$$(mktemp -d) && trap 'rm -r "$$new"' EXIT && \

@@ -10,6 +10,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+var errNoReserve = errors.New("the store does not reserve")
+
 // reply is the answer of the store to a request for a lease.
 type reply struct {
 	n      int64      // granted; 0: refused
@@ -52,6 +54,10 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask) (r reply) {
 	r.used, r.left, r.reset = result.Before, result.Remaining, lease.Time(result.ResetAfter)
 	if result.Held {
 		r.n, r.length = done.N, lease.Time(hold.End.Sub(hold.Decided))
+		return r
+	}
+	if result.Allowed {
+		r.err, r.uncounted = errNoReserve, true
 		return r
 	}
 	if r.retry = lease.Time(result.RetryAfter); result.RetryAfter == window.Never {

@@ -35,7 +35,7 @@ type counts struct {
 }
 
 // New returns a store that leases parts of the quotas in shared. nodes returns the number of processes that
-// lease there, at least 1; it is called now and then, and may change. A smaller number than there are makes the parts
+// lease there; it is called now and then, and may change. Less than 1 means 1. A smaller number than there are makes the parts
 // uneven, and is no error. Closing the store gives back its leases, and closes shared.
 func New(shared store.Store, nodes func() int) store.Store {
 	return &leases{shared: shared, nodes: nodes, began: time.Now()}

@@ -1,11 +1,22 @@
+import { readFileSync } from "node:fs";
 import { defineConfig } from "vite";
 
-declare const process: { env: Record<string, string | undefined> };
+/** bundled are the packages in the files that are built. Their licences are in licenses.txt, which is served, too. */
+const bundled = ["@preact/signals", "@preact/signals-core", "preact", "uplot"];
+
+const licences = {
+  name: "licences",
+  generateBundle(this: { emitFile: (f: { type: "asset"; fileName: string; source: string }) => void }) {
+    const source = bundled.map((name) => name + "\n\n" + readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim() + "\n").join("\n\n");
+    this.emitFile({ type: "asset", fileName: "licenses.txt", source });
+  },
+};
 
 // The same source gives the same files, whose names do not change: they are committed, and a
 // reader of a diff sees what a change of the source did.
 export default defineConfig({
   base: "./",
+  plugins: [licences],
   esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
   build: {
     outDir: process.env.OUT ?? "../built",

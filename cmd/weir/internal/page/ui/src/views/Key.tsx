@@ -354,7 +354,7 @@ function Answer({ k }: { k: KeyState }) {
   if (k.banned_until) {
     text = "keyview.banned";
     values.until = moment(k.banned_until);
-    values.wait = duration(Math.max(0, Math.ceil((Date.parse(k.banned_until) - Date.parse(k.leaving.now)) / 1000)));
+    values.wait = <span class="whole">{duration(Math.max(0, Math.ceil((Date.parse(k.banned_until) - Date.parse(k.leaving.now)) / 1000)))}</span>;
   } else if (k.quota !== undefined && k.used === 0) text = "keyview.unused";
   else if (k.quota !== undefined && k.remaining! > 0) text = "keyview.used";
   else if (k.quota !== undefined) {
@@ -362,7 +362,7 @@ function Answer({ k }: { k: KeyState }) {
     if (at === undefined) text = k.reset_after < 0 ? "keyview.full.never" : "keyview.used";
     else {
       text = "keyview.full";
-      values.wait = duration(Math.max(1, Math.ceil((at - Date.parse(k.leaving.now)) / 1000)));
+      values.wait = <span class="whole">{duration(Math.max(1, Math.ceil((at - Date.parse(k.leaving.now)) / 1000)))}</span>;
     }
   }
   return <Sentence large text={text} values={values} />;
