@@ -221,6 +221,9 @@ func (w *sliding) maxWords() int { return logHeader + int(min(w.most, w.precisio
 func (w *sliding) history(s State, now Instant, _ int64) ([]Cell, bool) {
 	g := readLog(s)
 	g.expire(now, w.length)
+	if len(g.dates) == 0 {
+		return nil, false // as for a key without a state
+	}
 	cells := make([]Cell, 0, len(g.dates))
 	for i, date := range g.dates {
 		hits := g.group
