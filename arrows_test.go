@@ -142,7 +142,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/clienttest": {}, // tests only
 	"cmd/weir/internal/metrics": {
-		ours:   []string{".", "internal/datadir", "rule", "store", "store/remote", "window"},
+		ours:   []string{".", "internal/datadir", "internal/hook", "rule", "store", "store/remote", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/page": {ours: []string{
