@@ -247,5 +247,6 @@ func readJob(spool io.ReaderAt) (job Job, start int64, err error) {
 	}
 	n := int64(binary.BigEndian.Uint64(head[:]))
 	start = int64(len(head)) + n
-	return job, start, json.NewDecoder(bufio.NewReader(io.NewSectionReader(spool, int64(len(head)), n))).Decode(&job)
+	err = json.NewDecoder(bufio.NewReader(io.NewSectionReader(spool, int64(len(head)), n))).Decode(&job)
+	return job, start, err
 }
