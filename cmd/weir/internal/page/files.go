@@ -14,9 +14,10 @@ import (
 	"sync"
 )
 
-// built has the files that make page builds from ui.
+// built has the files that make page builds from ui, and below npm the licences of the packages in them, which reports
+// contain and which scripts/notices finds here.
 //
-//go:embed built
+//go:embed built npm
 var built embed.FS
 
 // policy is the content security policy of the page. It has no inline script, style or event handler, and

@@ -100,18 +100,20 @@ export function Table<R>({ label, rows, columns, id, sort, empty, most }: { labe
   const h = height.current || 48;
   return (
     <div class="table" data-table ref={outer}>
-      <label class="field sortby">
-        {t("table.by")}
-        <select value={by ? (up ? "+" : "-") + by.id : ""} onChange={(e) => setParams({ sort: e.currentTarget.value })}>
-          {columns.map((c) =>
-            c.value ? (
-              <option key={c.id} value={(c.number ? "-" : "+") + c.id}>
-                {c.title}
-              </option>
-            ) : null,
-          )}
-        </select>
-      </label>
+      {columns.some((c) => c.value) && (
+        <label class="field sortby">
+          {t("table.by")}
+          <select value={by ? (up ? "+" : "-") + by.id : ""} onChange={(e) => setParams({ sort: e.currentTarget.value })}>
+            {columns.map((c) =>
+              c.value ? (
+                <option key={c.id} value={(c.number ? "-" : "+") + c.id}>
+                  {c.title}
+                </option>
+              ) : null,
+            )}
+          </select>
+        </label>
+      )}
       <table aria-label={label} aria-rowcount={ordered.length + 1}>
         <thead>
           <tr>
