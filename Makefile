@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types page built lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover
+.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types page built stories lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover model
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,7 +80,7 @@ exact: ## compare replay, compare and suggest with a count in Python that shares
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
 	scripts/exact-backtest bin/weir $(or $(LOG),examples/logins.jsonl.gz)
 
-check: format vet portable fresh protos lint race peers middleware clients built ## run everything that a change must pass
+check: format vet portable fresh protos lint race model peers middleware clients built ## run everything that a change must pass
 
 format: # fail and list the files that gofmt would change
 	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')) || exit 1; \
@@ -189,6 +189,9 @@ race: deps # run all tests whole, with the race detector where there is a C comp
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
 	$(GO) test $(RACE) $(PACKAGES)
 
+model: # explore all states of the protocol of leases, which takes too long with the race detector
+	$(GO) test -run TestModel ./internal/lease
+
 peers: # vet the benchmarks, and run every row of the page once
 	cd benchmarks && $(GO) vet ./... && $(GO) test ./...
 
@@ -208,11 +211,14 @@ UI       := cmd/weir/internal/page/ui
 CHROMIUM ?= /usr/bin/chromium
 UI_TOOLS = cd $(UI) && npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --silent
 
-page: programs ## build the page of weir serve and of reports, and run its stories, or those with STORY in their names, in Chromium; needs npm
+page: programs ## build the page of weir serve and of reports, and test it, in Chromium too; needs npm
 	$(UI_TOOLS) && npm run --silent build && npm run --silent check && npm run --silent test
+	@$(MAKE) --no-print-directory stories
+
+stories: redis ## run the stories of the page in Chromium, or those with STORY in their names, after make page
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
-	@if command -v $(CHROMIUM) >/dev/null; then cd $(UI) && WEIR=$(CURDIR)/bin/weir CHROMIUM=$(CHROMIUM) npm run --silent e2e $(STORY); \
-	else echo "no $(CHROMIUM): the stories of the page are not run"; fi
+	@if command -v npm $(CHROMIUM) >/dev/null; then cd $(UI) && WEIR=$(CURDIR)/bin/weir CHROMIUM=$(CHROMIUM) npm run --silent e2e $(STORY); \
+	else echo "no npm or no $(CHROMIUM): the stories of the page are not run"; fi
 
 built: programs # fail if the page is not what its sources build
 	@if command -v npm >/dev/null; then $(UI_TOOLS) && new=$$(mktemp -d) && trap 'rm -r "$$new"' EXIT && \

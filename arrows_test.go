@@ -53,6 +53,8 @@ var arrows = map[string]arrow{
 	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/step", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
 	"internal/hook":                    {ours: []string{"rule", "store", "store/memstore", "window"}},
+	"internal/lease":                   {}, // pure but for atomic words
+	"store/leasestore":                 {ours: []string{"internal/hook", "internal/lease", "store", "window"}},
 	"internal/datadir/internal/format": {pure: true},
 	"internal/datadir":                 {ours: []string{"internal/datadir/internal/format", "internal/hook", "internal/journal", "internal/limittext", "internal/seal", "store", "store/memstore", "window"}},
 	"store/durable":                    {ours: []string{"internal/datadir", "internal/hook", "store", "window"}},
@@ -188,7 +190,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/stores": {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/remote", "window",
+			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/leasestore", "store/remote", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/audit", "cmd/weir/internal/httpapi", "cmd/weir/internal/kept", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/page", "cmd/weir/internal/record", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/trial", "cmd/weir/internal/xds",
@@ -197,7 +199,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
+			".", "headers", "internal/datadir", "internal/lease", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/findings", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
 			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulefmt", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top", "cmd/weir/internal/trial",
 		},

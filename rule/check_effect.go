@@ -167,6 +167,7 @@ func (c *checker) checkVerdict() {
 	refuse("after", c.After != window.After{})
 	refuse("max_keys", c.MaxKeys > 0)
 	refuse("export", c.Export)
+	refuse("lease", c.Lease != 0)
 }
 
 // checkHold checks what the rule says about holds and bans beyond its limit,
@@ -182,6 +183,16 @@ func (c *checker) checkHold() {
 	limited("unsettled", c.Release && c.Hold == 0)
 	limited("max_holds", c.MaxHolds != 0 && c.Hold == 0)
 	limited("ban", c.Ban != window.Ban{})
+	limited("lease", c.Lease != 0 && kind != KindVerdict)
+	switch {
+	case c.Lease == 0 || kind != KindLimit:
+	case c.Lease < window.LeaseStrict || c.Lease > window.MaxHits:
+		c.fault("lease", "%d: want a credit of 1 to %d hits, or strict", c.Lease, window.MaxHits)
+	case c.Measure == window.Distinct || c.Hold != 0 || c.Ban != (window.Ban{}) || c.After != (window.After{}) || c.CountDenied:
+		c.fault("lease", "does not go with distinct, hold, ban, after and count_denied: the store decides those requests")
+	case c.Window.Kind == window.KindHeld || c.Window.Kind == window.KindEver:
+		c.fault("lease", "does not go with a %s window", c.Window.Kind)
+	}
 	held := c.Window.Kind == window.KindHeld
 	switch {
 	case held && kind != KindLimit && kind != KindVerdict:

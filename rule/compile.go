@@ -102,7 +102,7 @@ func (r *Rule) limit() window.Limit {
 	}
 	return window.Limit{
 		Highest: highest, Measure: r.Measure, Window: r.window(), After: r.After,
-		Hold: r.Hold, Release: r.Release, MaxHolds: r.MaxHolds, Ban: r.Ban, Export: r.Export,
+		Hold: r.Hold, Release: r.Release, MaxHolds: r.MaxHolds, Ban: r.Ban, Export: r.Export, Lease: r.Lease,
 	}
 }
 

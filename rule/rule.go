@@ -112,6 +112,10 @@ type Rule struct {
 	// Export makes stores keep what an export of the rule's keys needs
 	// ([window.Limit.Export]).
 	Export bool
+
+	// Lease lets processes spend parts of the rule's quotas from their memory
+	// ([window.Limit.Lease]).
+	Lease int64
 }
 
 // Quota is how much a rule admits: one number, one number for each value of an

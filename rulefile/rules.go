@@ -10,7 +10,7 @@ import (
 
 var ruleKeys = []string{
 	"name", "when", "trim", "per", "together", "limit", "window", "after", "distinct", "sum", "trigger", "once", "near",
-	"hold", "unsettled", "max_holds", "ban", "then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "export", "timezone",
+	"hold", "unsettled", "max_holds", "ban", "then", "code", "rest", "feedback", "mode", "on_outage", "count_denied", "max_keys", "export", "lease", "timezone",
 	"ignore",
 }
 
@@ -60,6 +60,7 @@ func (p *pass) readRule(n *node) rule.Rule {
 		CountDenied: p.yes(f["count_denied"]),
 		MaxKeys:     p.whole(f["max_keys"], 1, window.MaxHits),
 		Export:      p.yes(f["export"]),
+		Lease:       p.lease(f["lease"]),
 	}
 	r.Per, r.Networks = p.per(f["per"])
 	p.ignore(f["ignore"])
@@ -110,6 +111,23 @@ func (p *pass) feedback(n *node) map[string]int64 {
 		hits[e.key.text] = p.whole(e.value, 1, window.MaxHits)
 	}
 	return hits
+}
+
+var leases = []string{"off", "strict"}
+
+// lease reads how parts of a quota are leased: a word, or a credit.
+func (p *pass) lease(n *node) int64 {
+	if n != nil && n.kind == aTable {
+		f := p.fields(n, []string{"credit"})
+		if f["credit"] == nil && len(n.entries) == 0 {
+			p.fault(n, "lease is an empty table: want off, strict, or {credit: 100}")
+		}
+		return p.whole(f["credit"], 1, window.MaxHits)
+	}
+	if p.choice(n, leases) == 1 {
+		return window.LeaseStrict
+	}
+	return 0
 }
 
 var afterKeys = []string{"count", "window"}

@@ -113,6 +113,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
 		l.estimates(i)
 		l.banned(i)
 		l.forgotten(i)
+		l.leased(i)
 	}
 	l.dead()
 	l.pointless()
@@ -294,6 +295,12 @@ expressions stand for themselves. "/api/*" does not match /api/users, nor 4xx 40
 
 Write {prefix: /api/}, {suffix: .php} or {match: "^/v[12]/"}. If the text itself
 is meant, write {equal: "/api/*"}.`,
+	"never-leased": `Instances lease a quota only if each of them can have a reasonable part of it: at least
+128 for each instance, which is 4 in a 32nd of the window. The store decides each call of a
+smaller one, with or without lease.
+
+Remove lease. A rule whose quota depends on an attribute leases the keys whose quota is
+large enough. weir check --nodes N tells which rules N instances lease.`,
 	"missing-else": `The limit depends on an attribute and has no number for other values. The rule
 does not match requests with another value, or without the attribute: they are not
 limited.

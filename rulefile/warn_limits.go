@@ -286,6 +286,16 @@ func (l *linter) forgotten(i int) {
 	}
 }
 
+// leastLease is the smallest quota that one instance leases.
+const leastLease = 128
+
+// leased warns of a limit that asks for leases and is too small for two instances.
+func (l *linter) leased(i int) {
+	if r := &l.rules[i]; r.Lease != 0 && r.Quota != nil && slices.Max(quotas(r)) < 2*leastLease {
+		l.warn(i, "never-leased", l.field(i, "lease"), "a quota of %d is never leased by several instances: each of them needs %d of it", slices.Max(quotas(r)), leastLease)
+	}
+}
+
 // banned warns of a ban that requests without an attribute do not meet.
 func (l *linter) banned(i int) {
 	r := &l.rules[i]

@@ -150,13 +150,14 @@ type Op struct {
 // decision. End can be earlier than the caller asked, because a hold in a fixed, calendar or
 // aligned window ends with the period.
 //
-// Until the hold ends its hits count in full. [Settle] with what the caller has spent as N gives
-// back the rest, and what was spent counts from the instant of the settle. A hold that is not
-// settled counts in full from End. A settle after End, or a second one, finds no hold and changes
-// nothing. So if the caller spends its hits only before End and settles only after the last of
-// them, no window has more hits than its quota, whatever is lost, late or sent twice
+// Until the hold ends its hits count in full. A [Settle], with what the caller has spent as N, 0
+// too, gives back the rest, and what was spent counts from the instant of the settle. A hold that is
+// not settled counts in full from End. A settle after End, or a second one, finds no hold and
+// changes nothing. So if the caller spends its hits only before End and settles only after the last
+// of them, no window has more hits than its quota, whatever is lost, late or sent twice
 // (window/reserve.go has the proof). The caller should stop so long before End that a settle still
-// arrives in time, because hits that are not given back count although nobody has spent them.
+// arrives in time, because hits that are not given back count although nobody has spent them. A
+// [Cancel] is not for reserves: it would also look for hits that were counted without a hold.
 //
 // A reserve never dates hits ahead of the store's clock, and moves no key's clock. To other calls
 // its hold is like any other: a [window.Reading] counts it, and [Set] does nothing while it is

@@ -211,7 +211,16 @@ type Limit struct {
 	// Export makes states keep what was counted in the last period of a calendar or aligned window
 	// ([Compiled.Exported]), and asks stores for the keys themselves.
 	Export bool
+
+	// Lease lets processes that share a store spend parts of the quota from their memory, if
+	// their store leases (package leasestore): [LeaseStrict], or the number of hits that each of them may admit past
+	// what it has leased. 0 means that the store decides each call, and so it does under limits that
+	// cannot reserve ([Compiled.CanReserve]). It does not change what is counted.
+	Lease int64
 }
+
+// LeaseStrict is the Lease of a limit that leases never exceed.
+const LeaseStrict int64 = -1
 
 // micros returns the length in microseconds.
 func (w *Window) micros() int64 { return int64(w.Length / time.Microsecond) }

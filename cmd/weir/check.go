@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/lease"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -62,6 +63,7 @@ Exit status: 0 no errors, 1 errors, or warnings with --strict.`,
 	}
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "exit with 1 for warnings too")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().Int64Var(&o.nodes, "nodes", 1, "warn of rules whose leases are too small for this `number` of instances")
 	cmd.Flags().StringVar(&o.explain, "explain", "", "explain the warning called `NAME`")
 	complete(cmd, "explain", slices.Sorted(maps.Keys(rulefile.WarningTexts())))
 	return cmd
@@ -85,6 +87,7 @@ func explainWarning(w io.Writer, name string) error {
 type checkOptions struct {
 	strict, json bool
 	explain      string
+	nodes        int64
 }
 
 // checked is what a check found in a file. Its JSON form is the output of
@@ -105,7 +108,7 @@ type checked struct {
 func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
 	bad, warnings := 0, 0
 	results := []checked{}
-	for _, c := range checkAll(cmd, files) {
+	for _, c := range checkAll(cmd, files, o.nodes) {
 		results = append(results, c)
 		warnings += len(c.Warnings)
 		if !c.OK {
@@ -145,10 +148,10 @@ func (c *checked) print(out, errs io.Writer) {
 }
 
 // checkAll checks files, and those of the namespaces in directories.
-func checkAll(cmd *cobra.Command, files []string) (all []checked) {
+func checkAll(cmd *cobra.Command, files []string, nodes int64) (all []checked) {
 	for _, name := range files {
 		if info, err := os.Stat(name); name == "-" || err != nil || !info.IsDir() {
-			all = append(all, checkFile(cmd, name))
+			all = append(all, checkFile(cmd, name, nodes))
 			continue
 		}
 		found, bad, err := namespace.Files(name)
@@ -162,7 +165,7 @@ func checkAll(cmd *cobra.Command, files []string) (all []checked) {
 			all = append(all, failed(f.Place.File, f))
 		}
 		for _, f := range found {
-			all = append(all, checkFile(cmd, f.Path))
+			all = append(all, checkFile(cmd, f.Path, nodes))
 		}
 	}
 	return all
@@ -176,7 +179,7 @@ func failed(name string, err error) checked {
 }
 
 // checkFile checks one file.
-func checkFile(cmd *cobra.Command, name string) checked {
+func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
 	c := checked{File: name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	in, err := readSource(cmd, name)
 	if err != nil {
@@ -197,7 +200,7 @@ func checkFile(cmd *cobra.Command, name string) checked {
 		c.fail(err)
 		return c
 	}
-	warnings := file.Warnings()
+	warnings := append(file.Warnings(), neverLeased(c.File, file.File, nodes)...)
 	c.Warnings = findings.Warnings(warnings)
 	c.warn = func(out io.Writer) {
 		for _, w := range warnings {
@@ -212,6 +215,23 @@ func checkFile(cmd *cobra.Command, name string) checked {
 		c.is += ", " + plural(n, "warning")
 	}
 	return c
+}
+
+// neverLeased returns warnings about rules of the file called name that so many instances never lease, unless it warns of them.
+func neverLeased(name string, file *rulefile.File, nodes int64) (warnings []rulefile.Warning) {
+	least := lease.LeastQuota(nodes)
+	for i := range file.Set.Len() {
+		r := file.Set.Rule(i)
+		if r.Lease == 0 || r.Quota == nil || nodes <= 2 {
+			continue
+		}
+		if most := r.Quota.Highest(); most >= lease.LeastQuota(2) && most < least {
+			warnings = append(warnings, rulefile.Warning{Name: "never-leased", Fault: &fault.Fault{
+				Place: fault.Place{File: name}, Rule: r.Name, Problem: fmt.Sprintf("a quota of %d is never leased by %d instances: want at least %d", most, nodes, least),
+			}})
+		}
+	}
+	return warnings
 }
 
 // koala checks a file of koala's.

@@ -25,7 +25,7 @@ const parts: { title: string; zh: string; pages: string[] }[] = [
   { title: "Recipes", zh: "实例", pages: pagesOf("recipes", []) },
   { title: "Coming from another limiter", zh: "从其他限流器迁移", pages: pagesOf("from", ["README"]) },
   { title: "Reference", zh: "参考", pages: pagesOf("reference", ["rules", "flags", "commands", "http", "openapi", "grpc", "resp"]) },
-  { title: "Explanation", zh: "原理", pages: pagesOf("explanation", ["windows", "accuracy", "outages", "testing"]) },
+  { title: "Explanation", zh: "原理", pages: pagesOf("explanation", ["windows", "accuracy", "leases", "outages", "testing"]) },
   { title: "Decisions", zh: "决策记录", pages: pagesOf("decisions", ["README"]) },
 ];
 

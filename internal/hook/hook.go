@@ -82,6 +82,9 @@ func ListerOf(s store.Store) Lister {
 	if l, ok := s.(Lister); ok {
 		return l
 	}
+	if in, ok := s.(interface{ Lister() Lister }); ok { // a store in front of another one
+		return in.Lister()
+	}
 	l, _ := Of(s).SideStore.(Lister) // of a data directory
 	return l
 }
@@ -138,4 +141,17 @@ type SideStore interface {
 	// Waits reports whether the store answers a call only after it has written what the
 	// call changed.
 	Waits() bool
+}
+
+// Leases are the numbers of a store that leases parts of shared quotas, since it was made.
+type Leases struct {
+	Keys                     int   // leased now
+	Asked, Refused, Lost     int64 // requests for a lease; those that were refused, and had no answer
+	Granted, Spent, Returned int64 // hits of leases; what was spent of those that are settled, and what was not
+	Dropped                  int64 // leases that the store had lost
+}
+
+// Leaser is implemented by stores that lease.
+type Leaser interface {
+	Leases() Leases
 }

@@ -252,6 +252,9 @@ func (r *holder) later() store.Call {
 		case 1:
 			op.Hold.Sure = true
 		}
+		if take.Verb == store.Reserve && c.Verb == store.Cancel {
+			op.N = 0 // it has counted nothing without a hold
+		}
 		if op.Result = (window.Result{}); c.Verb != store.Settle {
 			continue
 		}

@@ -127,11 +127,19 @@ func New(c Config) *Trail {
 	return t
 }
 
-// Add records that something was done now in a namespace.
+// Add records that something was done now in a namespace. If the side store writes before it answers, so does Add.
 func (t *Trail) Add(namespace string, e Entry) {
 	if t == nil {
 		return
 	}
+	if t.add(namespace, e); t.c.Side != nil && t.c.Side.Waits() {
+		ctx, cancel := context.WithTimeout(context.Background(), sendTime)
+		defer cancel()
+		_ = t.c.Side.Flush(ctx) // it is in the log
+	}
+}
+
+func (t *Trail) add(namespace string, e Entry) {
 	e.Time = t.c.Now().UTC().Truncate(time.Microsecond)
 	if len(e.Before)+len(e.After) > maxText {
 		e.Before, e.After = nil, nil

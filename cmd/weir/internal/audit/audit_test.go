@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -71,6 +72,34 @@ func TestDirectory(t *testing.T) {
 		if err := d.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// With a directory that is written before each answer, an entry is in it when Add returns.
+func TestWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d, err := datadir.Open(dir, datadir.WithSync(datadir.Always))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	<-d.Loaded()
+	trail := audit.New(audit.Config{Side: d})
+	defer trail.Close()
+	trail.Add("a", forget(1))
+	copied := t.TempDir() // as a process finds the directory after this one is killed
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	next, err := datadir.Open(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	<-next.Loaded()
+	if got := rules(t, audit.New(audit.Config{Side: next}), "a", 10, time.Time{}); !slices.Equal(got, []string{"1"}) {
+		t.Errorf("got %q, want the entry", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -165,6 +167,49 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// A stream whose filter no event passes ends with the hub, also while events wait for it.
+func TestFilteredStreamEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{})
+		s, err := h.Subscribe(t.Context(), Filter{Namespace: "default", Kinds: []Kind{Ban}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.RulesChanged("default", "", "a")
+		h.pass()
+		h.EndStreams()
+		<-s.wake // both have woken it once
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := s.Next(ctx); !errors.Is(err, ErrEnded) {
+			t.Errorf("got %v, want the end", err)
+		}
+	})
+}
+
+// A stream after an event of another namespace begins as after one that is not known, so that nobody can
+// try out what happened there. Kinds that are named often are compared once.
+func TestForeignID(t *testing.T) {
+	h := newHub(t, Config{})
+	h.RulesChanged("a", "", "x")
+	h.RulesChanged("b", "", "y")
+	h.pass()
+	id := h.lastID() // of b
+	for namespace, want := range map[string]int64{"a": -1, "b": 0} {
+		s, err := h.Subscribe(t.Context(), Filter{Namespace: namespace, Kinds: slices.Repeat([]Kind{RulesChanged, Ban}, 1000)}, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, missed, err := s.now(); missed != want || err != nil {
+			t.Errorf("namespace %s: got %d missed and %v, want %d", namespace, missed, err, want)
+		}
+		if len(s.filter.Kinds) != 2 {
+			t.Errorf("got %d kinds, want 2", len(s.filter.Kinds))
+		}
+		s.Close()
+	}
+}
+
 const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 func TestParseWebhooks(t *testing.T) {
@@ -302,11 +347,56 @@ func TestReceivers(t *testing.T) {
 	}
 	for i := range 30 {
 		r := retry{failures: i}
-		r.fail(time.Time{}, 0)
+		r.fail(time.Time{}, 0, backoffMost)
 		if wait := r.next.Sub(time.Time{}); wait < 800*time.Millisecond || wait > 6*time.Minute {
 			t.Errorf("got a wait of %v after %d failures", wait, i)
 		}
 	}
+}
+
+// Many keys for which a receiver fails do not keep it from the events of others, which happened later.
+func TestManyFail(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret}}})
+		k, good, calls := h.hooks[0], 0, 0
+		var mu sync.Mutex
+		k.client.Transport = answers(func(r *http.Request) int {
+			mu.Lock()
+			defer mu.Unlock()
+			body, _ := io.ReadAll(r.Body)
+			if calls++; strings.Contains(string(body), `"key":"bad`) {
+				return http.StatusBadRequest
+			}
+			good++
+			return http.StatusOK
+		})
+		begun := time.Now()
+		for n := range 80 {
+			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: begun, Data: Data{Key: fmt.Sprintf("bad%d", n)}}
+			if n >= 40 {
+				e.Key = fmt.Sprintf("good%d", n)
+			}
+			e.encode()
+			k.put(e, true)
+		}
+		for good < 40 && time.Since(begun) < time.Hour {
+			time.Sleep(k.round(t.Context()))
+		}
+		if took := time.Since(begun); good < 40 || took > time.Minute {
+			t.Errorf("got %d of 40 events that the receiver takes after %v and %d calls", good, took, calls)
+		}
+	})
+}
+
+// answers is a receiver that answers with a status.
+type answers func(*http.Request) int
+
+func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: a(r), Body: http.NoBody, Request: r}, nil
 }
 
 // An instance that has lost the lease begins no further call.
@@ -430,6 +520,17 @@ func TestReplayedDenial(t *testing.T) {
 			time.Sleep(5 * time.Minute)
 		}
 	})
+}
+
+// Of a long key, a hold that is followed keeps what an event shows.
+func TestLongKeyOfHold(t *testing.T) {
+	h := newHub(t, Config{})
+	held := limit(10, window.Fixed(time.Hour))
+	held.Hold = time.Minute
+	hit(t, engine(t, h, held), strings.Repeat("k", 1000))
+	if k := h.holds.queue[0].rules[0].key; len(k.text) != 200 || k.id != k.text {
+		t.Errorf("got a text of %d bytes and an id of %d, want 200 of both", len(k.text), len(k.id))
+	}
 }
 
 // A take that is answered again is followed once, and not after it was settled.

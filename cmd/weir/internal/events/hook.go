@@ -27,11 +27,13 @@ import (
 )
 
 const (
-	lanes      = 8  // keys whose events are sent at the same time
-	laneEvents = 16 // events of a key in one round
+	lanes      = 8         // keys whose events are sent at the same time
+	laneRetry  = lanes / 2 // those of them whose last call failed
+	laneEvents = 16        // events of a key in one round
 
 	backoffFirst, backoffMost = time.Second, 5 * time.Minute
-	maxReply                  = 64 << 10 // bytes of an answer that are read
+	backoffAll                = 5 * time.Second // after rounds without success, because other keys may succeed
+	maxReply                  = 64 << 10        // bytes of an answer that are read
 	giveUp                    = 24 * time.Hour
 	noLease                   = 500 * time.Millisecond // the wait of an instance that does not send
 	orderWait                 = time.Second            // for earlier events of other instances
@@ -76,10 +78,10 @@ type retry struct {
 	next     time.Time
 }
 
-// fail moves r to the next attempt. least is what the receiver has asked for.
-func (r *retry) fail(now time.Time, least time.Duration) {
-	wait := min(backoffFirst<<min(r.failures, 20), backoffMost)
-	wait = time.Duration(float64(max(wait, min(least, backoffMost))) * (0.8 + 0.4*rand.Float64()))
+// fail moves r to the next attempt, by at most a length. least is what the receiver has asked for.
+func (r *retry) fail(now time.Time, least, most time.Duration) {
+	wait := min(backoffFirst<<min(r.failures, 20), most)
+	wait = time.Duration(float64(max(wait, min(least, most))) * (0.8 + 0.4*rand.Float64()))
 	r.failures++
 	r.next = now.Add(wait)
 }
@@ -230,7 +232,7 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 	if k.outbox != nil && (!leads || len(k.gone) > 0) {
 		wait = noLease
 	}
-	at := map[string]int{}
+	at, failed := map[string]int{}, 0
 	most, each := lanes, laneEvents
 	if k.Batch > 1 {
 		most, each = 1, k.Batch
@@ -253,14 +255,18 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 		if k.Batch <= 1 {
 			order = i.order()
 		}
-		if r := k.retries[order]; r != nil && r.next.After(now) {
+		r := k.retries[order]
+		if r != nil && r.next.After(now) {
 			wait = min(wait, r.next.Sub(now))
 			continue
 		}
 		g, ok := at[order]
 		if !ok {
-			if len(groups) == most {
+			if len(groups) == most || r != nil && failed == laneRetry {
 				continue
+			}
+			if r != nil {
+				failed++
 			}
 			g = len(groups)
 			at[order] = g
@@ -287,7 +293,7 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 	}
 	if k.stale = err != nil; keys == nil {
 		k.outcome(false, err)
-		k.all.fail(time.Now(), 0)
+		k.all.fail(time.Now(), 0, backoffAll)
 		return
 	}
 	var all sync.WaitGroup
@@ -328,13 +334,13 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 				r = &retry{}
 				k.retries[order] = r
 			}
-			r.fail(now, asked[n])
+			r.fail(now, asked[n], backoffMost)
 		}
 	}
 	if succeeded || failed == nil {
 		k.all = retry{}
 	} else {
-		k.all.fail(now, 0)
+		k.all.fail(now, 0, backoffAll)
 	}
 	if succeeded || failed != nil {
 		k.outcome(succeeded, failed)

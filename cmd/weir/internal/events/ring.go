@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
@@ -95,10 +96,12 @@ type Stream struct {
 	wake   chan struct{}
 }
 
-// Subscribe returns a stream of the events that f selects, after the one with the id after. If
-// that is empty, it begins with what happens from now on, and if the event is not kept any more, with a gap and all that are.
+// Subscribe returns a stream of the events that f selects, after the one with the id after. If that is empty, it
+// begins with what happens from now on, and if no event is kept with it that readers of f may see, with a gap and all that are.
 func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, error) {
 	r := h.ring
+	slices.Sort(f.Kinds)
+	f.Kinds = slices.Compact(f.Kinds) // a caller can repeat them, and each event is compared with all
 	s := &Stream{ring: r, filter: f, wake: make(chan struct{}, 1)}
 	r.mu.Lock()
 	if r.closed {
@@ -117,10 +120,11 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	mayKnow := Filter{Namespace: f.Namespace, Whole: f.Whole}
 	switch at, ok := r.byID[after]; {
 	case after == "":
 		s.next = r.first + int64(len(r.events))
-	case ok:
+	case ok && mayKnow.Matches(r.events[int64(at)-r.first]):
 		s.next = int64(at) + 1
 	default:
 		s.next, s.lost = r.first, true
@@ -175,7 +179,7 @@ func (s *Stream) now() (events []*Event, missed int64, err error) {
 			events = append(events, e)
 		}
 	}
-	if len(events) == 0 && len(all) > maxPart {
+	if len(events) == 0 && (len(all) > maxPart || len(all) > 0 && r.closed) {
 		s.notify()
 	}
 	if len(all) == 0 && r.closed && missed == 0 {

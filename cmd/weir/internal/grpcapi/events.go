@@ -61,6 +61,16 @@ func (a *API) events(c *grpcserver.Call) error {
 		case err != nil && c.Context().Err() != nil:
 			return c.Context().Err()
 		}
+		if err := c.Again(access.Read); err != nil {
+			return err
+		}
+		now, err := c.Namespace(a.namespaces)
+		switch whole := c.Caller == nil || c.Caller.Namespace == ""; {
+		case ns.Gone(), err == nil && (now != ns || whole != f.Whole): // or the token is bound to another one
+			return grpcserver.ErrStopping
+		case err != nil:
+			return err
+		}
 		if missed != 0 {
 			if err := c.SendMsg(&weirv1.EventsResponse{Gap: true, Missed: max(missed, 0)}); err != nil {
 				return err
@@ -70,12 +80,6 @@ func (a *API) events(c *grpcserver.Call) error {
 			if err := c.SendMsg(&weirv1.EventsResponse{Id: e.ID, Kind: string(e.Kind), Json: e.JSON()}); err != nil {
 				return err
 			}
-		}
-		if err := c.Again(access.Read); err != nil {
-			return err
-		}
-		if ns.Gone() {
-			return grpcserver.ErrStopping
 		}
 	}
 }

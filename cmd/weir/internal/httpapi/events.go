@@ -43,7 +43,8 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
 	b := append(x.out[:0], ": weir\n\n"...)
 	for r.Method != http.MethodHead {
-		if _, err := a.auth.Authenticate(access.CredentialsOf(r), access.Read); err != nil || x.namespace.Gone() {
+		h, err := a.auth.Authenticate(access.CredentialsOf(r), access.Read)
+		if err != nil || h.Namespace != x.caller.Namespace || x.namespace.Gone() {
 			return nil // tokens and namespaces may have changed
 		}
 		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"time"
 
@@ -21,9 +22,9 @@ func SumOf(h *History, space, rule string, now time.Time) int64 {
 // WithHolder returns a function that calls a path for a holder, and returns the answer.
 func WithHolder(p *Page, h *access.Holder) func(path string) string {
 	return func(path string) string {
-		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
 		space, err := p.c.Namespaces.Choose(nil, h, "")
-		if err := p.calls[path]["GET"].do(&Caller{Holder: h, Name: h.Namespace, space: space, err: err}, w, r); err != nil {
+		if err := p.calls[path][http.MethodGet].do(&Caller{Holder: h, Name: h.Namespace, space: space, err: err}, w, r); err != nil {
 			return err.Error()
 		}
 		return w.Body.String()

@@ -14,10 +14,9 @@ import (
 	"sync"
 )
 
-// built has the files that make page builds from ui, and below npm the licences of the packages in them, which reports
-// contain and which scripts/notices finds here.
+// built has the files that make page builds from ui, with the licences of the packages in them.
 //
-//go:embed built npm
+//go:embed built
 var built embed.FS
 
 // policy is the content security policy of the page. It has no inline script, style or event handler, and

@@ -195,23 +195,23 @@ func TestOverviewOfOneNamespace(t *testing.T) {
 	}
 }
 
-// TestStream: a reader learns of each second what was counted, at most eight read, and streams end with the service.
-func TestStream(t *testing.T) {
+// TestOverviewStream: a reader learns of each second what was counted, at most eight read, and streams end with the service.
+func TestOverviewStream(t *testing.T) {
 	t.Parallel()
 	counts := counted{"": {}, "agents": {}}
 	history := page.NewHistory(counts)
 	p := page.New(page.Config{Namespaces: spaces(t)})
 	o := page.NewOverview(p, history, state{})
 	server := httptest.NewServer(p)
-	defer server.Close()
-	var readers []*http.Response
-	for range 9 {
+	t.Cleanup(server.Close)
+	var readers [9]*http.Response
+	for i := range readers {
 		r, err := http.Get(server.URL + "/page/stream")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.Body.Close()
-		readers = append(readers, r)
+		t.Cleanup(func() { _ = r.Body.Close() })
+		readers[i] = r
 	}
 	if got := readers[8].StatusCode; got != http.StatusServiceUnavailable {
 		t.Errorf("a ninth reader: got %d, want 503", got)

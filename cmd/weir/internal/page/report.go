@@ -8,8 +8,6 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
@@ -95,20 +93,8 @@ func Report(w io.Writer, r any, about About) error {
 	style, script := text("built/report.css"), text("built/report.js")
 	return shell.Execute(w, map[string]any{
 		"Policy": "default-src 'none'; script-src " + source(script) + "; style-src " + source(style) + "; img-src data: blob:; base-uri 'none'; form-action 'none'",
-		"Kind":   d.Kind, "Title": titles[d.Kind], "Style": template.CSS(style), "Script": template.JS(script), "Data": d, "Licences": licences(),
+		"Kind":   d.Kind, "Title": titles[d.Kind], "Style": template.CSS(style), "Script": template.JS(script), "Data": d, "Licences": text("built/licenses.txt"),
 	})
-}
-
-// licences returns the licences of the packages in a report, once each.
-func licences() string {
-	var all []string
-	_ = fs.WalkDir(built, "npm", func(path string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() && !slices.Contains(all, text(path)) {
-			all = append(all, text(path))
-		}
-		return err
-	})
-	return strings.Join(all, "\n")
 }
 
 // text returns an embedded file.

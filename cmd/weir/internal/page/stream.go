@@ -63,7 +63,8 @@ func (o *Overview) stream(c *Caller, w http.ResponseWriter, r *http.Request) err
 		if i%stateEvery != 0 {
 			continue
 		}
-		if _, err := o.auth.Authenticate(access.CredentialsOf(r), access.Read); err != nil || n.Gone() {
+		h, err := o.auth.Authenticate(access.CredentialsOf(r), access.Read)
+		if err != nil || h.Namespace != c.Holder.Namespace || n.Gone() {
 			return nil // tokens and namespaces may have changed
 		}
 		s := o.state(c, n, time.Now())

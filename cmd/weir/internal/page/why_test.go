@@ -163,7 +163,7 @@ func TestLiveHidesKeys(t *testing.T) {
 	s.wants(s.call("GET", "/page/key?rule=posts&a.user=ann", "", 200), "hidden", "none", "denials", "[]")
 }
 
-func TestDenialStream(t *testing.T) {
+func TestLiveStream(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, top.KeyPlain)
 	answer, err := http.Get(s.server.URL + "/page/live/stream?rule=posts")
@@ -190,7 +190,7 @@ func TestDenialStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.Close()
+		t.Cleanup(func() { w.Close() })
 	}
 	s.wants(s.call("GET", "/page/live/stream", "", 503), "status", 503)
 	s.denials.EndStreams()

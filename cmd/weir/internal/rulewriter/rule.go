@@ -48,6 +48,12 @@ func (w *writer) ruleTable(r *rule.Rule) (t table) {
 	t.add(r.CountDenied, "count_denied", scalar("true"))
 	t.count("max_keys", r.MaxKeys)
 	t.add(r.Export, "export", scalar("true"))
+	t.add(r.Lease == window.LeaseStrict, "lease", text("strict"))
+	if r.Lease > 0 {
+		var credit table
+		credit.count("credit", r.Lease)
+		t.add(true, "lease", credit)
+	}
 	return t
 }
 

@@ -19,6 +19,13 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/internal/redistest"
@@ -418,4 +425,51 @@ func TestEventsOfOutages(t *testing.T) {
 		texts := r.texts()
 		return slices.Contains(texts, "denied posts bob") && slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(text, "outage_ended") })
 	})
+}
+
+// The streams of a token end when it is bound to another namespace.
+func TestStreamsOfATokenThatMoves(t *testing.T) {
+	t.Parallel()
+	dir := rulesDir(t, map[string]string{"a.yaml": posts(1), "b.yaml": posts(1)})
+	file, ops, mine := filepath.Join(t.TempDir(), "tokens"), access.NewToken(), access.NewToken()
+	tokens := func(namespace string) string {
+		return access.Line("ops", ops, access.All, "") + "\n" + access.Line("mine", mine, access.Read, namespace) + "\n"
+	}
+	write(t, file, tokens("a"))
+	s := start(t, func(c *config.Config) { c.Rules, c.Access.Tokens, c.GRPCListen = dir, file, "127.0.0.1:0" })
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.api+"/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+mine)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+mine)
+	stream, err := weirv1.NewWeirServiceClient(dial(t, s.grpcHost(t), insecure.NewCredentials())).Events(ctx, &weirv1.EventsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny := func() {
+		for range 2 {
+			ask(t, http.DefaultTransport, http.MethodPost, s.api+"/ns/a/v1/take", ops, takePost)
+		}
+	}
+	deny()
+	if e, err := stream.Recv(); err != nil || e.Kind != "denied" {
+		t.Fatalf("got %v and %v, want the denial", e, err)
+	}
+	write(t, file, tokens("b"))
+	if a := ask(t, http.DefaultTransport, http.MethodPost, s.admin+"/-/reload", ops, ""); a.status != http.StatusOK {
+		t.Fatalf("got %d %s", a.status, a.text)
+	}
+	ask(t, http.DefaultTransport, http.MethodPut, s.api+"/ns/a/v1/overrides", ops, `{"rule":"posts","attributes":{"user":"ann"},"limit":7}`)
+	if text, err := io.ReadAll(resp.Body); err != nil || strings.Contains(string(text), "override_set") || !strings.Contains(string(text), "weir.denied") {
+		t.Errorf("got %s and %v, want only what happened before, and the end", text, err)
+	}
+	if e, err := stream.Recv(); status.Code(err) != codes.Unavailable {
+		t.Errorf("gRPC: got %v and %v, want the end", e, err)
+	}
 }

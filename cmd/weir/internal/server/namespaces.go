@@ -38,7 +38,7 @@ type namespaces struct {
 	retired weir.Reports         // of namespaces that are gone; guarded by mu
 	closing sync.WaitGroup       // the engines of these
 
-	nodesOnce sync.Once // the warning about --nodes
+	nodesOnce, leasesOnce sync.Once // the warnings about --nodes
 }
 
 // parts has what the namespaces share.
@@ -113,12 +113,18 @@ func (s *namespaces) warnNodes(rules *rule.Set) {
 		return
 	}
 	for i := range rules.Len() {
-		if r := rules.Rule(i); r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.OnOutage == rule.OutageLocal {
+		r := rules.Rule(i)
+		if r.Lease != 0 {
+			s.leasesOnce.Do(func() {
+				s.log.Warn("--nodes is not set: instances that lease cannot tell their part of a quota, and the first one may lease all of it; "+
+					"set the number of instances, or auto", "rule", r.Name)
+			})
+		}
+		if r.Kind() == rule.KindLimit && r.Mode == rule.Enforce && r.OnOutage == rule.OutageLocal {
 			s.nodesOnce.Do(func() {
 				s.log.Warn("--nodes is not set: while the store is unavailable, each instance admits the whole quota again; "+
 					"set the number of instances, or auto", "rule", r.Name)
 			})
-			return
 		}
 	}
 }

@@ -18,31 +18,39 @@ func TestPage(t *testing.T) {
 	if got := call(t, "GET", s.admin+"/", ""); got.status != http.StatusOK || !strings.Contains(got.text, "<title>weir</title>") {
 		t.Errorf("got %d %s, want the page", got.status, got.text)
 	}
-	client := func(method, path, body string) *http.Response {
+	request := func(method, url, body string) *http.Request {
 		t.Helper()
-		r, err := http.NewRequest(method, path, strings.NewReader(body))
+		r, err := http.NewRequest(method, url, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("Content-Type", "application/json")
-		got, err := http.DefaultClient.Do(r)
+		return r
+	}
+	status := func(method, url, body string) int {
+		t.Helper()
+		got, err := http.DefaultClient.Do(request(method, url, body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = got.Body.Close() })
-		return got
+		_ = got.Body.Close()
+		return got.StatusCode
 	}
 	for _, path := range []string{"/v1/rules", "/v1/top", "/v1/denials", "/v1/overrides", "/page/overview", "/ns/default/page/overview", "/page/session"} {
-		if got := client("GET", s.admin+path, ""); got.StatusCode != http.StatusOK {
-			t.Errorf("%s: got %d", path, got.StatusCode)
+		if got := status(http.MethodGet, s.admin+path, ""); got != http.StatusOK {
+			t.Errorf("%s: got %d", path, got)
 		}
 	}
-	stream := client("GET", s.admin+"/page/stream", "")
+	stream, err := http.DefaultClient.Do(request(http.MethodGet, s.admin+"/page/stream", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
 	lines := bufio.NewScanner(stream.Body)
 	lines.Scan() // a comment: the reader is known
 	for range 6 {
-		client("POST", s.api+"/v1/take", `{"attributes":{"action":"post","user":"42"}}`)
+		status(http.MethodPost, s.api+"/v1/take", `{"attributes":{"action":"post","user":"42"}}`)
 	}
 	takes, denied := 0, false
 	for takes < 6 && lines.Scan() {
@@ -77,7 +85,7 @@ func TestPageIsOneOrigin(t *testing.T) {
 	s := start(t, nil)
 	for _, path := range []string{"/page/session", "/page/overview", "/v1/rules"} {
 		for name, header := range map[string][2]string{"another origin": {"Origin", "http://127.0.0.1:1"}, "another site": {"Sec-Fetch-Site", "cross-site"}, "another name": {"Host", "weir.example.com"}} {
-			r, err := http.NewRequest("GET", s.admin+path, nil)
+			r, err := http.NewRequest(http.MethodGet, s.admin+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,6 +67,47 @@ func TestTwoServicesCountTogether(t *testing.T) {
 	callers.Wait()
 	if got := admitted.Load(); got != 1000 {
 		t.Errorf("admitted: got %d, want 1000", got)
+	}
+}
+
+// Services that lease admit together no more than the rule does, and ask the store less often than they decide.
+func TestServicesLease(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	change := func(c *config.Config) {
+		onStore(t, n, 2)(c)
+		write(t, c.Rules, "rules: [{name: hits, per: [user], limit: 1000, window: 1h, lease: strict}]")
+	}
+	services := []*service{startOnStore(t, change), startOnStore(t, change)}
+	scripts := func() int { // how many scripts have run
+		_, calls, _ := strings.Cut(n.Info("cmdstat_evalsha"), "calls=")
+		calls, _, _ = strings.Cut(calls, ",")
+		count, err := strconv.Atoi(calls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	before := scripts()
+	var admitted atomic.Int64
+	var callers sync.WaitGroup
+	for i := range 16 {
+		callers.Go(func() {
+			for range 150 {
+				a := call(t, "POST", services[i%2].api+"/v1/take", `{"attributes":{"user":"42"}}`)
+				if a.json["allowed"] == true {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	asked := scripts() - before
+	if got := admitted.Load(); got > 1000 || got < 900 {
+		t.Errorf("admitted: got %d, want 1000, or a few less", got)
+	}
+	if asked > 800 {
+		t.Errorf("got %d scripts for 2400 decisions", asked)
 	}
 }
 

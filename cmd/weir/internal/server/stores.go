@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/leasestore"
 	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
@@ -23,6 +24,7 @@ import (
 type backends struct {
 	local  *stores.Local
 	shared *stores.Shared // nil: counts in memory only
+	leases store.Store    // in front of shared, which it closes
 	here   *instances     // nil: their number is configured
 	events atomic.Pointer[events.Hub]
 	past   past        // outages of the shared store
@@ -52,6 +54,12 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 		if cfg.Nodes == config.AutoNodes {
 			c.here = newInstances(c.shared.Store)
 		}
+		c.leases = leasestore.New(c.shared.Store, func() int {
+			if c.here != nil {
+				return c.here.number()
+			}
+			return cfg.Nodes
+		})
 	}
 	var err error
 	c.local, err = stores.OpenLocal(stores.LocalOptions{
@@ -63,7 +71,7 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 	})
 	if err != nil {
 		if c.shared != nil {
-			err = errors.Join(err, c.shared.Store.Close())
+			err = errors.Join(err, c.leases.Close())
 		}
 		return nil, err
 	}
@@ -93,7 +101,7 @@ func (c *backends) report(hub *events.Hub) {
 // of a data directory, unless writing them fails, which is the error.
 func (c *backends) close() error {
 	if c.shared != nil {
-		_ = c.shared.Store.Close()
+		_ = c.leases.Close()
 	}
 	if err := c.local.Close(); err != nil {
 		return fmt.Errorf("the last counters could not be written to the data directory %s, and are lost: %w", c.data, err)
@@ -111,7 +119,7 @@ func (c *backends) options(cfg config.Config) []weir.Option {
 		}
 		return places
 	}
-	places = append(places, weir.WithStore(c.shared.Store), weir.WithLocal(c.local.Store(), max(1, cfg.Nodes)))
+	places = append(places, weir.WithStore(c.leases), weir.WithLocal(c.local.Store(), max(1, cfg.Nodes)))
 	if c.here != nil {
 		places = append(places, weir.WithNodes(c.here.number))
 	}

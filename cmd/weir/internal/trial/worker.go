@@ -199,7 +199,7 @@ func quotaOf(rules *rule.Set, name string) int64 {
 	return r.Quota.Value
 }
 
-// candidates returns quotas around those of a limit, ascending: from a tenth of the smaller one to four times the
+// candidates returns quotas around those of a limit, and a half of the first one, ascending: from a tenth of the smaller one to four times the
 // larger one, with all numbers where these are small.
 func candidates(quotas [2]int64) []int64 {
 	low, high := quotas[0], quotas[1]
@@ -220,7 +220,7 @@ func candidates(quotas [2]int64) []int64 {
 		}
 		list, n = append(list, next), max(n, float64(next))
 	}
-	for _, q := range quotas {
+	for _, q := range []int64{quotas[0], quotas[1], quotas[0] / 2} {
 		if q > 0 && !slices.Contains(list, q) {
 			list = append(list, q)
 		}
@@ -247,5 +247,6 @@ func readJob(spool io.ReaderAt) (job Job, start int64, err error) {
 	}
 	n := int64(binary.BigEndian.Uint64(head[:]))
 	start = int64(len(head)) + n
-	return job, start, json.NewDecoder(bufio.NewReader(io.NewSectionReader(spool, int64(len(head)), n))).Decode(&job)
+	err = json.NewDecoder(bufio.NewReader(io.NewSectionReader(spool, int64(len(head)), n))).Decode(&job)
+	return job, start, err
 }

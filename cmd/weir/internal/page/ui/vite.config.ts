@@ -1,6 +1,16 @@
+import { readFileSync } from "node:fs";
 import { defineConfig } from "vite";
 
-declare const process: { env: Record<string, string | undefined> };
+/** bundled are the packages in the files that are built. Their licences are in licenses.txt, which is served, too. */
+const bundled = ["@preact/signals", "@preact/signals-core", "preact", "uplot"];
+
+const licences = {
+  name: "licences",
+  generateBundle(this: { emitFile: (f: { type: "asset"; fileName: string; source: string }) => void }) {
+    const source = bundled.map((name) => name + "\n\n" + readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim() + "\n").join("\n\n");
+    this.emitFile({ type: "asset", fileName: "licenses.txt", source });
+  },
+};
 
 // The same source gives the same files, whose names do not change: they are committed, and a
 // reader of a diff sees what a change of the source did.
@@ -9,6 +19,7 @@ export default defineConfig(({ mode }) => {
   const report = mode === "report";
   return {
   base: "./",
+  plugins: [licences],
   esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
   resolve: { alias: report ? [{ find: /^\.\.\/texts$/, replacement: new URL("src/texts/reports.ts", import.meta.url).pathname }] : [] },
   build: {
@@ -16,6 +27,9 @@ export default defineConfig(({ mode }) => {
     emptyOutDir: !report,
     cssCodeSplit: !report,
     sourcemap: false,
+    target: "es2022",
+    minify: "terser", // 3 % smaller than what esbuild writes
+    terserOptions: { ecma: 2020, module: true, compress: { passes: 3, unsafe_arrows: true } },
     modulePreload: false,
     assetsInlineLimit: 0,
     reportCompressedSize: false,

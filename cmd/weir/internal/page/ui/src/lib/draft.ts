@@ -41,6 +41,9 @@ export interface Draft {
 /** draft is what the reader has changed; undefined: nothing. */
 export const draft = signal<Draft | undefined>(undefined);
 
+/** saved is the file that the reader has saved last, until another view is shown. */
+export const saved = signal<Source | undefined>(undefined);
+
 /** draftOf returns the draft of a namespace, if its text is not that of the file. */
 export function draftOf(ns: string): Draft | undefined {
   const d = draft.value;

@@ -84,8 +84,12 @@ export function bytes(n: number): string {
 export const clock = (at: string | number, withSeconds = true): string =>
   new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hourCycle: "h23", timeZone: zone }).format(date(at));
 
-/** day writes a date. */
-export const day = (at: string | number): string => new Intl.DateTimeFormat(locale(), { day: "numeric", month: "short", timeZone: zone }).format(date(at));
+/** dayOf writes a day and its month. */
+export const dayOf = (at: string | number): string => new Intl.DateTimeFormat(locale(), { day: "numeric", month: "short", timeZone: zone }).format(date(at));
+
+/** day writes a day and an hour, or, if rough, the day and its year. */
+export const day = (at: string | number, rough = false): string =>
+  new Intl.DateTimeFormat(language.value, rough ? { day: "numeric", month: "short", year: "numeric" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(date(at));
 
 /** moment writes a date and a time. */
 export const moment = (at: string | number): string =>

@@ -170,3 +170,21 @@ export const within = (c: Counts): number => Math.max(0, c[0] - c[1] - c[2]);
 export function seriesOf(cells: Counts[]): Series {
   return { allowed: cells.map(within), near: cells.map((c) => c[3]), denied: cells.map((c) => c[1]), shadow: cells.map((c) => c[2]) };
 }
+
+/** attributesOf returns the attributes that the text of a key states: its value if a rule counts per one attribute, and
+ * otherwise "a=1 b=2". It returns undefined if the text can be read in two ways, or is that of a network. */
+export function attributesOf(key: string, per: string[]): Record<string, string> | undefined {
+  const values: Record<string, string> = {};
+  let rest = per.length === 1 ? `${per[0]}=${key}` : key;
+  for (const [i, name] of per.entries()) {
+    if (!rest.startsWith(name + "=")) return undefined;
+    rest = rest.slice(name.length + 1);
+    const next = i + 1 < per.length ? ` ${per[i + 1]}=` : undefined;
+    const parts = next === undefined ? [rest] : rest.split(next);
+    if (parts.length !== (next === undefined ? 1 : 2)) return undefined;
+    values[name] = parts[0]!;
+    rest = next === undefined ? "" : next.slice(1) + parts[1]!;
+  }
+  const network = Object.values(values).some((v) => /^[\da-f]*[.:][\da-f.:]*\/\d+$/i.test(v));
+  return per.length === 0 || network ? undefined : values;
+}

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { clock, compact, count, day, inZone, moment } from "../lib/format";
+import { clock, compact, count, dayOf, inZone, moment } from "../lib/format";
 import { language, t } from "../lib/i18n";
 import { color, repaint } from "../lib/theme";
 import { draw, powers, type Picture, type Zone } from "../lib/picture";
@@ -98,7 +98,7 @@ const data = (p: Plot) => [p.x, ...p.lines.map((l) => l.values)] as uPlot.Aligne
 const name = (p: Plot) => {
   const short = p.x.length > 1 && p.x[1]! - p.x[0]! < 60;
   const long = p.x.length > 1 && p.x[p.x.length - 1]! - p.x[0]! > 86400;
-  return (v: number) => (p.labels ? (p.labels[v] ?? "") : long ? (v % 86400 === 0 ? day(v) : clock(v, false)) : clock(v, short));
+  return (v: number) => (p.labels ? (p.labels[v] ?? "") : long ? (v % 86400 === 0 ? dayOf(v) : clock(v, false)) : clock(v, short));
 };
 
 function options(p: Plot, width: number, height: number): uPlot.Options {

@@ -59,7 +59,7 @@ export function Decision({ made: d, rules, asked }: { made: Made; rules?: Map<st
         )}
       </dl>
       {!d.whole ? <Notice>{t("why.line")}</Notice> : d.cut && <Notice>{t("why.cut")}</Notice>}
-      {d.differ && d.differ.length > 0 && <Differs d={d} />}
+      {d.differ && d.differ.length > 0 && <Differs d={d} title={asked ? "why.differ.now" : "why.differ"} />}
       <section>
         <h3>{t("why.rules")}</h3>
         <ol class="judged">
@@ -87,7 +87,7 @@ export function Decision({ made: d, rules, asked }: { made: Made; rules?: Map<st
         <section key={j.rule}>
           <h3>{t("why.window", { rule: j.rule })}</h3>
           {!asked && <p class="quiet">{t("why.window.then", { time: clock(shown!.time) })}</p>}
-          <Window of={j.leaving!} used={j.used} quota={j.quota} unit={j.unit} />
+          <Window of={j.leaving!} used={j.used} quota={j.quota} unit={j.unit} banned={j.banned_until} />
         </section>
       ))}
       <div class="bar">
@@ -133,12 +133,12 @@ export function Because({ d }: { d: Made }) {
   return <Sentence large text={text} values={values} />;
 }
 
-function Differs({ d }: { d: Made }) {
+function Differs({ d, title }: { d: Made; title: Text }) {
   const enforced = d.differ!.filter((x) => !x.shadow);
   const shadow = d.differ!.filter((x) => x.shadow);
   return (
     <section>
-      <h3>{t("why.differ")}</h3>
+      <h3>{t(title)}</h3>
       {enforced.length > 1 && <p class="quiet">{t("why.differ.all")}</p>}
       {enforced.map((x) => (
         <Options key={x.rule} x={x} d={d} name={enforced.length > 1} />
@@ -213,7 +213,7 @@ function Answer({ j }: { j: Judged }) {
       </div>
       {j.numbers && j.quota !== undefined && (
         <div class="use">
-          <Meter used={j.used} hits={j.hits} quota={j.quota} />
+          {j.reason !== "ban" && <Meter used={j.used} hits={j.hits} quota={j.quota} />}
           <span>
             {t("why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: amount(j.hits, j.unit) })}
             {!j.allowed && j.retry_after !== 0 && <> · {t("why.fits", { wait: wait(j.retry_after) })}</>}

@@ -1,5 +1,5 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { clock, compact, count, moment } from "../lib/format";
+import { clock, compact, count, day, moment } from "../lib/format";
 import { t } from "../lib/i18n";
 import { amount, course, fitsAt, ticks, type Leaving } from "../lib/why";
 
@@ -8,7 +8,7 @@ const top = 22;
 const bottom = 26;
 
 /** Window draws what a key has in use over time: on the left of now when hits came, on the right when they leave. */
-export function Window({ of: l, used, quota, unit }: { of: Leaving; used: number; quota?: number; unit?: string }) {
+export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used: number; quota?: number; unit?: string; banned?: string }) {
   const ref = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(640);
   const id = useId();
@@ -23,6 +23,7 @@ export function Window({ of: l, used, quota, unit }: { of: Leaving; used: number
     return () => watch.disconnect();
   }, [dated]);
 
+  if (banned) return <p class="quiet">{t("window.banned", { until: moment(banned) })}</p>;
   if (used === 0) return <p class="quiet">{t("window.empty")}</p>;
   if (l.kind === "ever") return <p class="quiet">{t("window.stays")}</p>;
   if (!dated) return <p class="quiet">{t(l.kind === "held" || l.kind === "sliding" ? "window.held" : "window.undated", { n: count(l.held ?? used) })}</p>;
@@ -40,11 +41,13 @@ export function Window({ of: l, used, quota, unit }: { of: Leaving; used: number
   const next = l.hits.filter((h) => h.leave).sort((a, b) => a.leave!.localeCompare(b.leave!))[0];
   const summary = t("window.summary", {
     used: amount(used, unit),
-    next: next ? t("window.next", { hits: amount(next.hits, unit), time: moment(next.leave!) }) : "",
+    next: next ? t("window.next", { n: next.hits, hits: amount(next.hits, unit), time: moment(next.leave!) }) : "",
   });
   const nowAt = x(now);
   const long = to - from > 20 * 3_600_000;
-  const label = (at: number) => (long ? moment(at / 1000).replace(/:\d\d$/, "") : clock(at / 1000, to - from < 600_000));
+  const label = (at: number) => (long ? day(at / 1000, to - from > 40 * 86_400_000) : clock(at / 1000, to - from < 600_000));
+  const half = long ? 44 : 30; // of a label
+  const shown = ticks(from, to, Math.floor((width - 2 * half) / (2 * half + 16))).filter((at) => x(at) >= half && x(at) <= width - half);
   return (
     <figure class="chart window">
       <div ref={ref}>
@@ -60,10 +63,10 @@ export function Window({ of: l, used, quota, unit }: { of: Leaving; used: number
           <path class="w-line" d={line} clip-path={`url(#${id}a)`} />
           <path class="w-line dashed" d={line} clip-path={`url(#${id}b)`} />
           <path class="w-base" d={`M8 ${y(0)}H${width - 8}`} />
-          {ticks(from, to, Math.floor(width / (long ? 170 : 90))).map((at) => (
+          {shown.map((at) => (
             <g key={at}>
               <path class="w-base" d={`M${x(at)} ${y(0)}v5`} />
-              <text class="w-text" x={x(at)} y={height - 6} text-anchor={x(at) < 60 ? "start" : x(at) > width - 60 ? "end" : "middle"}>
+              <text class="w-text" x={x(at)} y={height - 6} text-anchor="middle">
                 {label(at)}
               </text>
             </g>

@@ -25,7 +25,7 @@ export const en = {
   "live.hint": "space",
 
   "session.title": "Sign in",
-  "session.why": "This weir has tokens. The page shows what yours may read, and keeps it until the browser closes.",
+  "session.why": "This weir has tokens. The page shows what yours may read, and the browser keeps it until it closes.",
   "session.token": "Token",
   "session.in": "Sign in",
   "session.out": "Sign out",
@@ -38,7 +38,7 @@ export const en = {
   "session.away.what": "The numbers stay as they were. The page tries again by itself.",
   "session.retry": "Try now",
 
-  "shortcuts.title": "Keys",
+  "shortcuts.title": "Shortcuts",
   "shortcuts.go": "g, then o w k r t",
   "shortcuts.go.what": "Overview, Why, Key, Rules, Try",
   "shortcuts.filter": "go to the filter",
@@ -155,7 +155,7 @@ export const zh: Record<keyof typeof en, string> = {
   "session.away.what": "数字保持不变。页面会自动重试。",
   "session.retry": "立即重试",
 
-  "shortcuts.title": "按键",
+  "shortcuts.title": "快捷键",
   "shortcuts.go": "g，然后 o w k r t",
   "shortcuts.go.what": "总览、为什么、键、规则、试算",
   "shortcuts.filter": "转到筛选框",

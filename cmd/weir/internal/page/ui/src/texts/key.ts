@@ -1,7 +1,7 @@
 /** Texts of the view of one key. */
 export const en = {
   "keyview.find": "Find a key",
-  "keyview.what": "Choose a rule, and name the attributes that it counts for.",
+  "keyview.another": "Find another key",
   "keyview.rule": "Rule",
   "keyview.show": "Show",
   "keyview.none": "No rule counts for keys. A rule with per has a counter for each value.",
@@ -84,7 +84,7 @@ export const en = {
 
 export const zh: Record<keyof typeof en, string> = {
   "keyview.find": "查找一个键",
-  "keyview.what": "选择规则，并写出它按哪些属性计数的值。",
+  "keyview.another": "查找另一个键",
   "keyview.rule": "规则",
   "keyview.show": "显示",
   "keyview.none": "没有规则按键计数。带有 per 的规则对每个值各有一个计数器。",

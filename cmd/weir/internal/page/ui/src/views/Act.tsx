@@ -74,7 +74,7 @@ export function Act({ action, k, rule, onClose, onDone }: { action: Action; k: K
         </>
       }
     >
-      <form id="act" class="act" noValidate onSubmit={(e) => (e.preventDefault(), run())}>
+      <form id="act" class="act" noValidate onInput={() => setError(undefined)} onSubmit={(e) => (e.preventDefault(), run())}>
         {action === "forget" && <Sentence text="act.forget.what" values={values} />}
         {action === "ban" && <Sentence text="act.ban.what" values={{ ...values, until: k.banned_until ? moment(k.banned_until) : "" }} />}
         {action === "remove" && <Sentence text="act.remove.what" values={{ attributes: <Key text={pairs(k.override!.attributes)} /> }} />}

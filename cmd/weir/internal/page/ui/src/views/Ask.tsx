@@ -50,7 +50,7 @@ export function Ask({ rules }: { rules?: Map<string, Rule> }) {
   const change = (i: number, pair: Pair) => setPairs(pairs.map((p, k) => (k === i ? pair : p)));
   return (
     <>
-      <form class="ask" onSubmit={(e) => (e.preventDefault(), ask())}>
+      <form class="ask" noValidate onSubmit={(e) => (e.preventDefault(), ask())}>
         <p class="quiet">{t("why.ask.what")}</p>
         {pairs.map(([name, value], i) => (
           <div class="given" key={i}>

@@ -42,7 +42,14 @@ export function Key() {
         <Loading />
       ) : (
         <>
-          <Find key={name + JSON.stringify(key)} rules={rules} name={name} attributes={key} />
+          {whole ? (
+            <details class="another">
+              <summary>{t("keyview.another")}</summary>
+              <Find key={name + JSON.stringify(key)} rules={rules} name={name} attributes={key} />
+            </details>
+          ) : (
+            <Find key={name + JSON.stringify(key)} rules={rules} name={name} attributes={key} />
+          )}
           {name && (!rule || rule.kind === "verdict") && <Notice kind="warn">{t("keyview.unknown", { rule: name })}</Notice>}
           {whole && <State key={name + JSON.stringify(key)} rule={rule} attributes={key} rules={rules} />}
         </>
@@ -208,7 +215,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
       <div class="halves">
         <section class="panel">
           <h2>{t("window.of")}</h2>
-          <Window of={k.leaving} used={k.used} quota={k.quota} unit={k.unit} />
+          <Window of={k.leaving} used={k.used} quota={k.quota} unit={k.unit} banned={k.banned_until} />
         </section>
         <section class="panel">
           <dl class="known column">
@@ -341,13 +348,13 @@ function Answer({ k }: { k: KeyState }) {
     key: <KeyText text={k.key} n={48} />,
     used: amount(k.used, k.unit),
     quota: count(k.quota ?? 0),
-    window: windowInWords(k.window),
+    window: <span class="light">{windowInWords(k.window)}</span>,
   };
   let text: Text = "keyview.counter";
   if (k.banned_until) {
     text = "keyview.banned";
     values.until = moment(k.banned_until);
-    values.wait = duration(Math.max(0, Math.ceil((Date.parse(k.banned_until) - Date.parse(k.leaving.now)) / 1000)));
+    values.wait = <span class="whole">{duration(Math.max(0, Math.ceil((Date.parse(k.banned_until) - Date.parse(k.leaving.now)) / 1000)))}</span>;
   } else if (k.quota !== undefined && k.used === 0) text = "keyview.unused";
   else if (k.quota !== undefined && k.remaining! > 0) text = "keyview.used";
   else if (k.quota !== undefined) {
@@ -355,7 +362,7 @@ function Answer({ k }: { k: KeyState }) {
     if (at === undefined) text = k.reset_after < 0 ? "keyview.full.never" : "keyview.used";
     else {
       text = "keyview.full";
-      values.wait = duration(Math.max(1, Math.ceil((at - Date.parse(k.leaving.now)) / 1000)));
+      values.wait = <span class="whole">{duration(Math.max(1, Math.ceil((at - Date.parse(k.leaving.now)) / 1000)))}</span>;
     }
   }
   return <Sentence large text={text} values={values} />;

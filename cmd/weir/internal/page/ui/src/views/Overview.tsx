@@ -5,8 +5,9 @@ import { api, Failure, url } from "../lib/api";
 import { curl, example } from "../lib/example";
 import { ago, bytes, clock, compact, count, duration, moment, percent, rate } from "../lib/format";
 import { t } from "../lib/i18n";
-import { apply, model, seriesOf, withState, within, type Answer, type Counts, type KeyCount, type Line, type Model, type State, type Store, type Tick } from "../lib/overview";
+import { apply, attributesOf, model, seriesOf, withState, within, type Answer, type Counts, type KeyCount, type Line, type Model, type State, type Store, type Tick } from "../lib/overview";
 import { href, param, setParams } from "../lib/route";
+import { keyParams } from "../lib/ruleset";
 import { session } from "../lib/session";
 import { live, paused, stream } from "../lib/stream";
 import { details, inWords, type Rules } from "../lib/words";
@@ -158,9 +159,8 @@ function Answered({ m, rules }: { m: Model; rules: Rules }) {
   return <Sentence large text="over.key" values={values} />;
 }
 
-/** keyHref returns the view of a key, if its text says what its attributes are: one does, of several only the rule is
- * known. */
-const keyHref = (rule: string, key: string, per?: string[]) => href(["key"], { rule, ...(per?.length === 1 ? { ["a." + per[0]!]: key } : { key }) });
+/** keyHref returns the view of a key, or of its rule if its text does not say what its attributes are. */
+const keyHref = (rule: string, key: string, per?: string[]) => href(["key"], keyParams(rule, attributesOf(key, per ?? []) ?? {}));
 
 /** Banners say what makes numbers other than they seem. */
 function Banners({ m, lines }: { m: Model; lines: Line[] }) {

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
+import "./Rules.css";
 import { api, Failure } from "../lib/api";
-import { check, draft, draftOf, loadSource, save, type Source } from "../lib/draft";
+import { check, draft, draftOf, loadSource, save, saved, type Source } from "../lib/draft";
 import { patch } from "../lib/diff";
 import { ago, count } from "../lib/format";
 import { t } from "../lib/i18n";
@@ -28,7 +29,6 @@ export function Rules() {
   const [rules, setRules] = useState<InForce>();
   const [source, setSource] = useState<Source>();
   const [error, setError] = useState<unknown>();
-  const [saved, setSaved] = useState<Source>();
   const load = () => {
     setError(undefined);
     void Promise.allSettled([api<InForce>("v1/rules"), loadSource()]).then(([r, s]) => {
@@ -39,6 +39,7 @@ export function Rules() {
     });
   };
   useEffect(load, [ns]);
+  useEffect(() => () => void (saved.value = undefined), []);
   if (!rules && !source) return error ? <Failed error={error} retry={load} /> : <Loading />;
 
   const name = route.value.path[1];
@@ -51,7 +52,6 @@ export function Rules() {
         ns={ns}
         onSaved={(s) => {
           setSource(s);
-          setSaved(s);
           go(["rules"]);
           load();
         }}
@@ -71,7 +71,11 @@ export function Rules() {
         )}
       </div>
       {error !== undefined && <Failed error={error} retry={load} />}
-      {saved && <Notice kind="good" title={t("rules.saved")}>{t("rules.saved.what", { file: base(saved.name), backup: base(saved.name) + ".1" })}</Notice>}
+      {saved.value && (
+        <Notice kind="good" title={t("rules.saved")}>
+          {t("rules.saved.what", { file: base(saved.value.name), backup: base(saved.value.name) + ".1" })}
+        </Notice>
+      )}
       {rules && (
         <Sentence
           large
@@ -132,7 +136,7 @@ function InWords({ rules }: { rules: Rule[] }) {
       ),
       value: (r) => r.mode ?? "",
     },
-    { id: "try", title: "", bare: true, cell: (r) => (isNumber(r) ? <a href={href(["try"], { rule: r.name })}>{t("rules.number")}</a> : null) },
+    { id: "try", title: t("nav.try"), bare: true, cell: (r) => (isNumber(r) ? <a href={href(["try"], { rule: r.name })}>{t("rules.number")}</a> : null) },
   ];
   return (
     <section class="panel stack" aria-label={t("rules.inwords")}>
@@ -196,7 +200,7 @@ function One({ rule, source }: { rule: Rule; source?: Source }) {
           ))}
         </ul>
       )}
-      {span && <Code text={lines.slice(span.from, span.to).join("\n")} first={span.from + 1} findings={findings} label={t("rules.text")} />}
+      {span && <Code text={lines.slice(span.from, span.to).join("\n")} first={span.from + 1} findings={findings} label={t("rules.textof", { file: rule.name })} />}
       <div class="bar">
         {isNumber(rule) && (
           <a class="button" href={href(["try"], { rule: rule.name })}>
@@ -278,8 +282,8 @@ function Edit({ source, ns, onSaved, onReload }: { source: Source; ns: string; o
   const stale = of.hash !== source.hash;
   const changed = text !== of.text;
   const bad = findings.errors.length > 0;
-  const discard = () => {
-    if (changed && !confirm(t("rules.discard.sure"))) return;
+  const [leaving, setLeaving] = useState(false);
+  const leave = () => {
     draft.value = undefined;
     go(["rules"]);
   };
@@ -294,7 +298,7 @@ function Edit({ source, ns, onSaved, onReload }: { source: Source; ns: string; o
           {changed && " · " + t("rules.changed")}
         </span>
         <div class="bar push">
-          <button type="button" class="plain" onClick={discard}>
+          <button type="button" class="plain" onClick={() => (changed ? setLeaving(true) : leave())}>
             {changed ? t("rules.discard") : t("rules.back")}
           </button>
           <button type="button" disabled={!changed || bad || checking} onClick={() => go(["try"])}>
@@ -313,6 +317,19 @@ function Edit({ source, ns, onSaved, onReload }: { source: Source; ns: string; o
       {error !== undefined && <Failed error={error} />}
       {findings.unlinted && <Notice kind="warn">{t("rules.unlinted")}</Notice>}
       <Editor text={text} findings={findings} label={t("rules.textof", { file: base(source.name) })} at={at} onInput={setText} onSave={() => changed && !bad && !checking && setSaving(true)} />
+      {leaving && (
+        <Dialog
+          title={t("rules.discard.sure")}
+          onClose={() => setLeaving(false)}
+          actions={
+            <button type="button" class="danger" onClick={leave}>
+              {t("rules.discard")}
+            </button>
+          }
+        >
+          <Diff before={of.text} after={text} />
+        </Dialog>
+      )}
       {saving && <Save source={of} text={text} onClose={() => setSaving(false)} onSaved={onSaved} onReload={onReload} />}
     </>
   );
@@ -331,6 +348,7 @@ export function Save({ source, text, onClose, onSaved, onReload }: { source: Sou
     save(whole, source.hash)
       .then((s) => {
         draft.value = undefined;
+        saved.value = s;
         onSaved(s);
       })
       .catch(setError)

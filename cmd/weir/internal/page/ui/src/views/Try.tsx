@@ -400,7 +400,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
           <Sentence large text={keys(c.denials) === 1 ? "try.answer.key" : "try.answer"} values={values} />
         )}
         <p class="quiet">
-          {t("try.about", { log: trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
+          {t("try.about", { log: recording ? t("try.recorded") : trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
           {trial.by && " · " + t("try.by", { name: trial.by })}
         </p>
       </div>
@@ -422,7 +422,9 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
       {c.denials.length + c.admissions.length > 0 && (
         <section class="panel stack">
           <h2>{t("try.rules")}</h2>
-          <Changes denials={c.denials} admissions={c.admissions} requests={c.requests} />
+          <div class="changes">
+            <Changes denials={c.denials} admissions={c.admissions} requests={c.requests} />
+          </div>
         </section>
       )}
       {result.suggestions.map((s) => (

@@ -197,7 +197,7 @@ export function Why() {
           return (
             <span class="inline">
               <Pill kind={j.reason === "ban" ? "banned" : j.reason === "outage" ? "degraded" : d.allowed ? "" : "denied"}>{t(`why.reason.${j.reason ?? "limit"}`)}</Pill>
-              {j.numbers && j.quota !== undefined && <span class="quiet">{t("why.of", { used: count(j.used), quota: count(j.quota) })}</span>}
+              {j.numbers && j.quota !== undefined && <span class="quiet">{t(j.hits > 1 ? "why.of.asks" : "why.of", { used: count(j.used), hits: count(j.hits), quota: count(j.quota) })}</span>}
             </span>
           );
         },

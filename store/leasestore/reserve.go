@@ -1,0 +1,82 @@
+package leasestore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirhq/weir/internal/lease"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+var errNoReserve = errors.New("the store does not reserve")
+
+// reply is the answer of the store to a request for a lease.
+type reply struct {
+	n      int64      // granted; 0: refused
+	length lease.Time // of the lease
+	retry  lease.Time // until the store can grant, if it has refused
+	used   int64      // before
+	left   int64      // afterwards
+	reset  lease.Time // until all is left again
+
+	err       error
+	uncounted bool // the store has certainly granted nothing
+}
+
+// reserve has the store record what was spent on credit, and then grant a lease.
+func (s *leases) reserve(op *store.Op, a *lease.Ask) (r reply) {
+	hold := store.Hold{Hold: window.Hold{ID: a.ID, End: window.Instant(a.Length / lease.Time(time.Microsecond))}, Least: a.Min, Part: a.Div}
+	ask := *op
+	ask.N, ask.Hold = a.Want, &hold
+	calls := []store.Call{{Verb: store.Reserve, Ops: []store.Op{ask}}}
+	if a.Report > 0 {
+		spent := *op
+		spent.N = a.Report
+		calls = append([]store.Call{{Verb: store.Record, Ops: []store.Op{spent}}}, calls...)
+	}
+	if r.err = s.shared.Do(context.Background(), calls); r.err != nil {
+		r.uncounted = true
+		return r
+	}
+	for i := range calls {
+		if err := calls[i].Err; err != nil {
+			out, ok := errors.AsType[*store.OutageError](err)
+			r.err, r.uncounted = err, !ok || out.Uncounted
+		}
+	}
+	if r.err != nil {
+		return r
+	}
+	done := &calls[len(calls)-1].Ops[0]
+	result := &done.Result
+	r.used, r.left, r.reset = result.Before, result.Remaining, lease.Time(result.ResetAfter)
+	if result.Held {
+		r.n, r.length = done.N, lease.Time(hold.End.Sub(hold.Decided))
+		return r
+	}
+	if result.Allowed {
+		r.err, r.uncounted = errNoReserve, true
+		return r
+	}
+	if r.retry = lease.Time(result.RetryAfter); result.RetryAfter == window.Never {
+		r.retry = a.Length
+	}
+	return r
+}
+
+// settle gives back what is left of leases of the key of op, which are closed.
+func (s *leases) settle(ctx context.Context, op store.Op, settles []lease.Settle) {
+	if len(settles) == 0 {
+		return
+	}
+	calls := make([]store.Call, len(settles))
+	for i, l := range settles {
+		op.N, op.Hold = l.Spent, &store.Hold{Hold: window.Hold{ID: l.ID}}
+		calls[i] = store.Call{Verb: store.Settle, Ops: []store.Op{op}}
+		s.spent.Add(l.Spent)
+		s.returned.Add(l.Granted - l.Spent)
+	}
+	_ = s.shared.Do(context.WithoutCancel(ctx), calls) // what is not given back stays unused until it leaves the window
+}

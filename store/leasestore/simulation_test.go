@@ -1,0 +1,297 @@
+package leasestore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/internal/hook"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/leasestore"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// network is the way from an instance to the shared store: it takes time, and loses some replies.
+type network struct {
+	store.Store
+	trip  time.Duration
+	loses float64 // the part of the calls whose reply is lost
+	calls int     // guarded by mu
+	mu    sync.Mutex
+	rand  *rand.Rand // guarded by mu
+}
+
+// directKey is the key of a context whose value is where the instant of a direct decision is written.
+type directKey struct{}
+
+func (n *network) Do(ctx context.Context, calls []store.Call) error {
+	n.mu.Lock()
+	n.calls++
+	there, back := n.half(), n.half()
+	lost := n.rand.Float64() < n.loses
+	n.mu.Unlock()
+	time.Sleep(there)
+	err := n.Store.Do(ctx, calls)
+	if at, ok := ctx.Value(directKey{}).(*time.Time); ok {
+		*at = time.Now()
+	}
+	time.Sleep(back)
+	if lost && err == nil {
+		time.Sleep(50 * time.Millisecond)
+		for i := range calls {
+			calls[i].Err = &store.OutageError{Err: errors.New("lost")}
+		}
+	}
+	return err
+}
+
+// half returns half a round trip; one in a hundred is much longer. n.mu is locked.
+func (n *network) half() time.Duration {
+	d := time.Duration(float64(n.trip) / 2 * math.Exp(n.rand.NormFloat64()/4))
+	if n.rand.IntN(100) == 0 {
+		d += time.Duration(n.rand.IntN(int(10*n.trip + 1)))
+	}
+	return d
+}
+
+// fleet is a number of instances that share a limit.
+type fleet struct {
+	limit  *window.Compiled
+	space  *store.Space
+	shared *memstore.Store
+	nodes  []store.Store
+	nets   []*network
+
+	workers int           // that call at the same time, at each node
+	step    time.Duration // in which each of them counts what is due
+
+	mu       sync.Mutex
+	admitted []time.Time
+	denied   []time.Time
+	asked    int
+}
+
+func newFleet(nodes int, l window.Limit, trip time.Duration, loses float64) *fleet {
+	f := &fleet{limit: window.MustCompile(l), space: store.NewSpace("", "rule", "rule", 0), shared: memstore.New(), workers: 16, step: time.Millisecond}
+	for i := range nodes {
+		net := &network{Store: f.shared, trip: trip, loses: loses, rand: rand.New(rand.NewPCG(1, uint64(i)))}
+		f.nets = append(f.nets, net)
+		f.nodes = append(f.nodes, leasestore.New(net, func() int { return nodes }))
+	}
+	return f
+}
+
+func (f *fleet) take(ctx context.Context, node int, key string) {
+	var at time.Time
+	ops := []store.Op{{Space: f.space, Limit: f.limit, Key: []byte(key), N: 1}}
+	err := store.Do(context.WithValue(ctx, directKey{}, &at), f.nodes[node], store.Take, ops)
+	if at.IsZero() {
+		at = time.Now()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	switch {
+	case err != nil || ops[0].Result.Allowed: // a lost answer may have been counted, and nobody was admitted
+		if err == nil {
+			f.admitted = append(f.admitted, at)
+		}
+	default:
+		f.denied = append(f.denied, at)
+	}
+}
+
+// run offers rate(node, time since the beginning) hits a second at each node.
+func (f *fleet) run(ctx context.Context, lasts time.Duration, rate func(node int, at time.Duration) float64) {
+	workers, step := f.workers, f.step
+	var all sync.WaitGroup
+	began := time.Now()
+	for node := range f.nodes {
+		for w := range workers {
+			all.Go(func() {
+				time.Sleep(time.Duration(node*workers+w) * 7 * time.Microsecond)
+				due := rand.New(rand.NewPCG(2, uint64(node*workers+w))).Float64()
+				for at := time.Duration(0); at < lasts; at += step {
+					due += rate(node, at) * step.Seconds() / float64(workers)
+					for ; due >= 1; due-- {
+						f.take(ctx, node, "key")
+					}
+					if wait := at + step - time.Since(began); wait > 0 {
+						time.Sleep(wait)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+}
+
+// most returns the most admissions in a window.
+func (f *fleet) most() (n int) {
+	slices.SortFunc(f.admitted, time.Time.Compare)
+	first := 0
+	for i, t := range f.admitted {
+		for !f.admitted[first].After(t.Add(-f.limit.Window.Length)) {
+			first++
+		}
+		n = max(n, i+1-first)
+	}
+	return n
+}
+
+// between returns how many of times, which are sorted, are in a span.
+func between(times []time.Time, from, to time.Time) int {
+	first, _ := slices.BinarySearchFunc(times, from, time.Time.Compare)
+	last, _ := slices.BinarySearchFunc(times, to, time.Time.Compare)
+	return last - first
+}
+
+func (f *fleet) close(t *testing.T) {
+	for _, s := range f.nodes {
+		if err := s.Close(); err != nil && !errors.Is(err, store.ErrClosed) {
+			t.Error(err)
+		}
+	}
+}
+
+func (f *fleet) report(t *testing.T) {
+	calls := 0
+	for i := range f.nets {
+		calls += f.nets[i].calls
+	}
+	t.Logf("%d asked, %d admitted, %d denied, most in a window %d of %d, %d store calls", f.asked, len(f.admitted), len(f.denied), f.most(), f.limit.Quota, calls)
+	t.Logf("%+v", f.nodes[0].(hook.Leaser).Leases())
+}
+
+// A surge on one key: nothing past the quota, from the first instant on, and nearly all of the quota served in each second.
+func TestSurge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(8, window.Limit{Quota: 25_000, Window: window.Sliding(time.Second), Lease: window.LeaseStrict}, 500*time.Microsecond, 0)
+		began := time.Now()
+		f.run(t.Context(), 4*time.Second, func(_ int, at time.Duration) float64 {
+			if at < time.Second {
+				return 22_000. / 8
+			}
+			return 367_000. / 8
+		})
+		f.report(t)
+		f.close(t)
+		if got := f.most(); got > 25_000 {
+			t.Errorf("got %d in a window, want at most 25000", got)
+		}
+		for s := range 4 {
+			want := 25_000
+			if s == 0 {
+				want = 22_000
+			}
+			from := began.Add(time.Duration(s) * time.Second)
+			if got := between(f.admitted, from, from.Add(time.Second)); float64(got) < 0.95*float64(want) {
+				t.Errorf("second %d: got %d, want at least 0.95 of %d", s, got, want)
+			}
+		}
+	})
+}
+
+// The demand moves to another instance each 100 ms.
+func TestMovingDemand(t *testing.T) {
+	t.Parallel()
+	for _, load := range []float64{0.8, 1.5} {
+		t.Run(fmt.Sprint(load), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const quota = 10_000
+				f := newFleet(8, window.Limit{Quota: quota, Window: window.Sliding(time.Second), Lease: window.LeaseStrict}, 500*time.Microsecond, 0)
+				began := time.Now()
+				f.run(t.Context(), 4*time.Second, func(node int, at time.Duration) float64 {
+					if node == int(at/(100*time.Millisecond))*5%8 {
+						return 0.9 * load * quota
+					}
+					return 0.1 / 7 * load * quota
+				})
+				f.report(t)
+				f.close(t)
+				if got := f.most(); got > quota {
+					t.Errorf("got %d in a window, want at most %d", got, quota)
+				}
+				from := began.Add(time.Second)
+				if got := between(f.admitted, from, from.Add(3*time.Second)); float64(got) < 0.95*3*quota*min(load, 1) {
+					t.Errorf("got %d in three seconds, want at least 0.95 of the quota or the demand", got)
+				}
+				early := 0
+				for _, at := range f.denied {
+					if between(f.admitted, at.Add(-time.Second), at) < quota*9/10 {
+						early++
+					}
+				}
+				if early > 0 {
+					t.Errorf("%d of %d were denied while a tenth of the quota was free", early, len(f.denied))
+				}
+			})
+		})
+	}
+}
+
+// Instances that are 80 ms away from the store use a large quota together, and are exact with a small one.
+func TestFarStore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const quota = 10_000
+		f := newFleet(2, window.Limit{Quota: quota, Window: window.Sliding(time.Second), Lease: window.LeaseStrict}, 80*time.Millisecond, 0)
+		f.workers, f.step = 2000, 20*time.Millisecond
+		began := time.Now()
+		f.run(t.Context(), 4*time.Second, func(int, time.Duration) float64 { return quota })
+		f.report(t)
+		f.close(t)
+		if got := f.most(); got > quota {
+			t.Errorf("got %d in a window, want at most %d", got, quota)
+		}
+		from := began.Add(time.Second)
+		if got := between(f.admitted, from, from.Add(3*time.Second)); got < 90*3*quota/100 {
+			t.Errorf("got %d in three seconds, want at least 0.9 of the quota", got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(2, window.Limit{Quota: 4, Window: window.Sliding(time.Minute), Lease: window.LeaseStrict}, 80*time.Millisecond, 0)
+		for node, n := range []int{3, 4} {
+			for range n {
+				f.take(t.Context(), node, "key")
+			}
+		}
+		f.close(t)
+		if got := len(f.admitted); got != 4 {
+			t.Errorf("got %d admitted, want 4", got)
+		}
+	})
+}
+
+// Lost replies leave units unused, and admit nothing past the quota.
+func TestLostReplies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const quota = 10_000
+		f := newFleet(4, window.Limit{Quota: quota, Window: window.Sliding(time.Second), Lease: window.LeaseStrict}, 500*time.Microsecond, 0.02)
+		began := time.Now()
+		f.run(t.Context(), 4*time.Second, func(int, time.Duration) float64 { return quota / 2 })
+		f.report(t)
+		f.close(t)
+		if got := f.most(); got > quota {
+			t.Errorf("got %d in a window, want at most %d", got, quota)
+		}
+		from := began.Add(time.Second)
+		if got := between(f.admitted, from, from.Add(3*time.Second)); got < 85*3*quota/100 {
+			t.Errorf("got %d in three seconds, want at least 0.85 of the quota", got)
+		}
+	})
+}

@@ -1,0 +1,356 @@
+package leasestore_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/internal/hook"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/leasestore"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// spy counts the calls of a store by their verbs, and fails them when it is told to.
+type spy struct {
+	store.Store
+	mu    sync.Mutex
+	calls map[store.Verb]int // guarded by mu
+	fails bool               // guarded by mu
+}
+
+func (s *spy) Do(ctx context.Context, calls []store.Call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range calls {
+		s.calls[calls[i].Verb]++
+	}
+	if s.fails {
+		for i := range calls {
+			calls[i].Err = &store.OutageError{Err: errors.New("fails"), Uncounted: true}
+		}
+		return nil
+	}
+	return s.Store.Do(ctx, calls)
+}
+
+func (s *spy) count(v store.Verb) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[v]
+}
+
+func (s *spy) fail(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = yes
+}
+
+var (
+	leased = window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: window.LeaseStrict})
+	plain  = window.MustCompile(window.Limit{Quota: 20, Window: window.Sliding(time.Second)})
+	space  = store.NewSpace("", "rule", "rule", 0)
+	other  = store.NewSpace("", "other", "other", 0)
+)
+
+func opOn(key string, n int64) store.Op {
+	return store.Op{Space: space, Limit: leased, Key: []byte(key), N: n}
+}
+
+func do(t *testing.T, s store.Store, v store.Verb, ops ...store.Op) []store.Op {
+	t.Helper()
+	if err := store.Do(t.Context(), s, v, ops); err != nil {
+		t.Fatal(err)
+	}
+	return ops
+}
+
+// hot returns a store with a leased key, and how often it was taken.
+func hot(t *testing.T, s store.Store) int64 {
+	t.Helper()
+	before := s.(hook.Leaser).Leases().Granted
+	for i := range int64(30) {
+		do(t, s, store.Take, opOn("key", 1))
+		time.Sleep(time.Millisecond)
+		if s.(hook.Leaser).Leases().Granted > before {
+			return i + 1
+		}
+	}
+	t.Fatal("the key is not leased")
+	return 0
+}
+
+func test(t *testing.T, f func(*testing.T, store.Store, *spy)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := &spy{Store: memstore.New(), calls: map[store.Verb]int{}}
+		s := leasestore.New(shared, func() int { return 2 })
+		f(t, s, shared)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A leased key is decided without the store.
+func TestDecidesFromMemory(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		taken := hot(t, s)
+		direct := shared.count(store.Take)
+		op := do(t, s, store.Take, opOn("key", 1))[0]
+		if !op.Result.Allowed || op.Result.Quota != 1000 || op.Result.Used < taken+1 || op.Result.Before != op.Result.Used-1 ||
+			op.Result.Remaining != 1000-op.Result.Used || op.Result.ResetAfter <= 0 || op.Result.ResetAfter > 1100*time.Millisecond {
+			t.Errorf("got %+v", op.Result)
+		}
+		if got := shared.count(store.Take); got != direct {
+			t.Errorf("got %d takes in the store, want %d", got, direct)
+		}
+	})
+}
+
+// A key that nobody asks for any more costs no call, and gives back what it had.
+func TestIdleKeyIsGivenBack(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		taken := hot(t, s)
+		time.Sleep(200 * time.Millisecond)
+		if got := s.(hook.Leaser).Leases().Keys; got != 0 {
+			t.Errorf("got %d leased keys, want 0", got)
+		}
+		before := shared.count(store.Reserve) + shared.count(store.Settle)
+		r, err := shared.Store.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")})
+		if err != nil || r.Used != taken {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken)
+		}
+		time.Sleep(time.Minute)
+		if after := shared.count(store.Reserve) + shared.count(store.Settle); after != before {
+			t.Errorf("got %d calls while nobody asked", after-before)
+		}
+	})
+}
+
+// Keys that are cold, limits that do not ask for it, and quotas that are too small are not leased.
+func TestOthersAreNotLeased(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		small := window.MustCompile(window.Limit{Quota: 255, Window: window.Sliding(time.Second), Lease: window.LeaseStrict})
+		for i := range 300 {
+			do(t, s, store.Take, opOn("key"+strconv.Itoa(i%100), 1))
+			do(t, s, store.Take, store.Op{Space: other, Limit: plain, Key: []byte("key"), N: 1})
+			do(t, s, store.Take, store.Op{Space: other, Limit: small, Key: []byte("small"), N: 1})
+			time.Sleep(time.Millisecond)
+		}
+		if got := shared.count(store.Reserve); got != 0 {
+			t.Errorf("got %d reserves", got)
+		}
+	})
+}
+
+// Several limits are all or none: what was spent from a lease is put back if another limit denies, and nothing is counted there
+// if the lease denies.
+func TestAllOrNone(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, _ *spy) {
+		taken := hot(t, s)
+		both := func() []store.Op {
+			return do(t, s, store.Take, opOn("key", 1), store.Op{Space: other, Limit: plain, Key: []byte("key"), N: 1})
+		}
+		admitted := int64(0)
+		for range 60 {
+			ops := both()
+			if ops[0].Result.Allowed && ops[1].Result.Allowed {
+				admitted++
+			}
+		}
+		if admitted != 20 {
+			t.Errorf("got %d admitted, want 20", admitted)
+		}
+		r, err := s.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")})
+		if err != nil || r.Used != taken+20 {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken+20)
+		}
+		for range 3000 {
+			if !do(t, s, store.Take, opOn("key", 1))[0].Result.Allowed {
+				break
+			}
+		}
+		time.Sleep(time.Second - 100*time.Millisecond)
+		for range 200 {
+			both()
+		}
+		used := do(t, s, store.Check, store.Op{Space: other, Limit: plain, Key: []byte("key"), N: 1})[0].Result.Used
+		if used > 20 {
+			t.Errorf("got %d used of the other limit", used)
+		}
+	})
+}
+
+// Refusals are answered from memory until the instant that the store named.
+func TestRefusals(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		hot(t, s)
+		var denied window.Result
+		for range 3000 {
+			if r := do(t, s, store.Take, opOn("key", 1))[0].Result; !r.Allowed {
+				denied = r
+				break
+			}
+		}
+		if denied.RetryAfter <= 0 || denied.RetryAfter > time.Second || denied.Remaining != 0 || denied.Used != 1000 {
+			t.Fatalf("got %+v", denied)
+		}
+		before := shared.count(store.Reserve) + shared.count(store.Take)
+		for range 1000 {
+			if do(t, s, store.Take, opOn("key", 1))[0].Result.Allowed {
+				t.Fatal("admitted past the quota")
+			}
+		}
+		if got := shared.count(store.Reserve) + shared.count(store.Take) - before; got > 1 {
+			t.Errorf("got %d store calls for 1000 denials", got)
+		}
+		time.Sleep(denied.RetryAfter)
+		if !do(t, s, store.Take, opOn("key", 1))[0].Result.Allowed {
+			t.Error("denied after the wait")
+		}
+	})
+}
+
+// A read, a correction and a refund see what this process has spent, and nothing that it has leased.
+func TestRecalls(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, _ *spy) {
+		taken := hot(t, s)
+		r, err := s.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")})
+		if err != nil || r.Used != taken {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken)
+		}
+		time.Sleep(time.Second + 100*time.Millisecond)
+		hot(t, s)
+		if got := do(t, s, store.Set, opOn("key", 7))[0].Result; got.Held || got.Used != 7 {
+			t.Errorf("set: got %+v", got)
+		}
+		time.Sleep(time.Second + 100*time.Millisecond)
+		taken = hot(t, s)
+		if got := do(t, s, store.Refund, opOn("key", 3))[0].Result; got.Used != taken-3 {
+			t.Errorf("refund: got %d used, want %d", got.Used, taken-3)
+		}
+		time.Sleep(time.Second + 100*time.Millisecond)
+		hot(t, s)
+		if err := s.Forget(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")}); err != nil {
+			t.Error(err)
+		}
+		if r, err := s.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")}); err != nil || r.Used != 0 {
+			t.Errorf("forget: got %d used and %v", r.Used, err)
+		}
+	})
+}
+
+// What is leased under a quota that was lowered is settled before anything is decided under the new one.
+func TestLoweredQuota(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, _ *spy) {
+		taken := hot(t, s)
+		lower := window.MustCompile(window.Limit{Quota: 300, Highest: 1000, Window: window.Sliding(time.Second), Lease: window.LeaseStrict})
+		admitted := taken
+		for range 1000 {
+			ops := do(t, s, store.Take, store.Op{Space: space, Limit: lower, Key: []byte("key"), N: 1})
+			if ops[0].Result.Allowed {
+				admitted++
+			}
+		}
+		if admitted > 300 || admitted < 290 {
+			t.Errorf("got %d admitted, want 300 or a few less", admitted)
+		}
+	})
+}
+
+// Requests for more hits than a lease has are decided by the store, with all of the quota.
+func TestLargeRequests(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, _ *spy) {
+		taken := hot(t, s)
+		if r := do(t, s, store.Take, opOn("key", 1000-taken))[0].Result; !r.Allowed {
+			t.Errorf("got %+v with all of the quota left", r)
+		}
+	})
+}
+
+// A store that fails is left alone for a while, and its error reaches the caller.
+func TestOutage(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		hot(t, s)
+		shared.fail(true)
+		time.Sleep(40 * time.Millisecond)
+		failed := 0
+		for range 100 {
+			if err := store.Do(t.Context(), s, store.Take, []store.Op{opOn("key", 1)}); err != nil {
+				if out, ok := errors.AsType[*store.OutageError](err); !ok || out.Ops != nil {
+					t.Fatal(err)
+				}
+				failed++
+			}
+		}
+		if failed != 100 {
+			t.Errorf("got %d errors, want 100", failed)
+		}
+		if got := s.(hook.Leaser).Leases().Lost; got > 3 {
+			t.Errorf("got %d requests for a lease", got)
+		}
+		shared.fail(false)
+		time.Sleep(30 * time.Millisecond)
+		do(t, s, store.Take, opOn("key", 1))
+	})
+}
+
+// A store that has lost its counters has lost the leases, too.
+func TestLostState(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		hot(t, s)
+		before := s.(hook.Leaser).Leases()
+		if err := shared.Store.Forget(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2000 {
+			do(t, s, store.Take, opOn("key", 1))
+			if s.(hook.Leaser).Leases().Asked > before.Asked {
+				break
+			}
+		}
+		synctest.Wait()
+		if got := s.(hook.Leaser).Leases().Dropped; got == 0 {
+			t.Errorf("got %d dropped leases", got)
+		}
+	})
+}
+
+// With a credit of c, n instances admit at most the quota and n·c, and none waits.
+func TestCredit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(4, window.Limit{Quota: 5000, Window: window.Sliding(time.Second), Lease: 50}, 5*time.Millisecond, 0)
+		f.run(t.Context(), 3*time.Second, func(int, time.Duration) float64 { return 5000 })
+		f.report(t)
+		f.close(t)
+		if got := f.most(); got > 5000+4*50 || got < 4750 {
+			t.Errorf("got %d in a window, want at most 5200, and at least 4750", got)
+		}
+	})
+}
+
+// Any number of keys takes no more memory than the table, and strangers leave nothing.
+func TestManyKeys(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, _ *spy) {
+		for i := range 6000 {
+			for range 10 {
+				do(t, s, store.Take, opOn(strconv.Itoa(i), 1))
+			}
+		}
+		if got := s.(hook.Leaser).Leases().Keys; got > 4096 {
+			t.Errorf("got %d leased keys, want at most 4096", got)
+		}
+		time.Sleep(time.Second)
+		if got := s.(hook.Leaser).Leases().Keys; got != 0 {
+			t.Errorf("got %d leased keys afterwards", got)
+		}
+	})
+}
