@@ -200,7 +200,7 @@ func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
 		c.fail(err)
 		return c
 	}
-	warnings := append(file.Warnings(), neverLeased(file, nodes)...)
+	warnings := append(file.Warnings(), neverLeased(c.File, file, nodes)...)
 	c.Warnings = findings.Warnings(warnings)
 	c.warn = func(out io.Writer) {
 		for _, w := range warnings {
@@ -217,8 +217,8 @@ func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
 	return c
 }
 
-// neverLeased returns warnings about rules that so many instances never lease, unless file warns of them.
-func neverLeased(file *rulefile.File, nodes int64) (warnings []rulefile.Warning) {
+// neverLeased returns warnings about rules of the file called name that so many instances never lease, unless it warns of them.
+func neverLeased(name string, file *rulefile.File, nodes int64) (warnings []rulefile.Warning) {
 	least := lease.LeastQuota(nodes)
 	for i := range file.Set.Len() {
 		r := file.Set.Rule(i)
@@ -227,7 +227,7 @@ func neverLeased(file *rulefile.File, nodes int64) (warnings []rulefile.Warning)
 		}
 		if most := r.Quota.Highest(); most >= lease.LeastQuota(2) && most < least {
 			warnings = append(warnings, rulefile.Warning{Name: "never-leased", Fault: &fault.Fault{
-				Rule: r.Name, Problem: fmt.Sprintf("a quota of %d is never leased by %d instances: want at least %d", most, nodes, least),
+				Place: fault.Place{File: name}, Rule: r.Name, Problem: fmt.Sprintf("a quota of %d is never leased by %d instances: want at least %d", most, nodes, least),
 			}})
 		}
 	}

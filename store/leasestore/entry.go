@@ -204,6 +204,9 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 	case answer.n > 0:
 		s.granted.Add(answer.n)
 		settles = append(settles, e.key.Granted(a, now, answer.n, answer.length)...)
+		if _, open := e.key.Next(); !open { // the answer was late, or the period of the window is about to end
+			e.pause = now + a.Length/8
+		}
 	default:
 		s.refused.Add(1)
 		e.key.Refused(a, now, max(answer.retry, 1), a.Length)

@@ -70,6 +70,9 @@ type fleet struct {
 	nodes  []store.Store
 	nets   []*network
 
+	workers int           // that call at the same time, at each node
+	step    time.Duration // in which each of them counts what is due
+
 	mu       sync.Mutex
 	admitted []time.Time
 	denied   []time.Time
@@ -77,7 +80,7 @@ type fleet struct {
 }
 
 func newFleet(nodes int, l window.Limit, trip time.Duration, loses float64) *fleet {
-	f := &fleet{limit: window.MustCompile(l), space: store.NewSpace("", "rule", "rule", 0), shared: memstore.New()}
+	f := &fleet{limit: window.MustCompile(l), space: store.NewSpace("", "rule", "rule", 0), shared: memstore.New(), workers: 16, step: time.Millisecond}
 	for i := range nodes {
 		net := &network{Store: f.shared, trip: trip, loses: loses, rand: rand.New(rand.NewPCG(1, uint64(i)))}
 		f.nets = append(f.nets, net)
@@ -108,7 +111,7 @@ func (f *fleet) take(ctx context.Context, node int, key string) {
 
 // run offers rate(node, time since the beginning) hits a second at each node.
 func (f *fleet) run(ctx context.Context, lasts time.Duration, rate func(node int, at time.Duration) float64) {
-	const workers, step = 16, time.Millisecond
+	workers, step := f.workers, f.step
 	var all sync.WaitGroup
 	began := time.Now()
 	for node := range f.nodes {
@@ -117,7 +120,7 @@ func (f *fleet) run(ctx context.Context, lasts time.Duration, rate func(node int
 				time.Sleep(time.Duration(node*workers+w) * 7 * time.Microsecond)
 				due := rand.New(rand.NewPCG(2, uint64(node*workers+w))).Float64()
 				for at := time.Duration(0); at < lasts; at += step {
-					due += rate(node, at) * step.Seconds() / workers
+					due += rate(node, at) * step.Seconds() / float64(workers)
 					for ; due >= 1; due-- {
 						f.take(ctx, node, "key")
 					}
@@ -235,6 +238,42 @@ func TestMovingDemand(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Instances that are 80 ms away from the store use a large quota together, and are exact with a small one.
+func TestFarStore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const quota = 10_000
+		f := newFleet(2, window.Limit{Quota: quota, Window: window.Sliding(time.Second), Lease: window.LeaseStrict}, 80*time.Millisecond, 0)
+		f.workers, f.step = 2000, 20*time.Millisecond
+		began := time.Now()
+		f.run(t.Context(), 4*time.Second, func(int, time.Duration) float64 { return quota })
+		f.report(t)
+		f.close(t)
+		if got := f.most(); got > quota {
+			t.Errorf("got %d in a window, want at most %d", got, quota)
+		}
+		from := began.Add(time.Second)
+		if got := between(f.admitted, from, from.Add(3*time.Second)); got < 90*3*quota/100 {
+			t.Errorf("got %d in three seconds, want at least 0.9 of the quota", got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(2, window.Limit{Quota: 4, Window: window.Sliding(time.Minute), Lease: window.LeaseStrict}, 80*time.Millisecond, 0)
+		for node, n := range []int{3, 4} {
+			for range n {
+				f.take(t.Context(), node, "key")
+			}
+		}
+		f.close(t)
+		if got := len(f.admitted); got != 4 {
+			t.Errorf("got %d admitted, want 4", got)
+		}
+	})
 }
 
 // Lost replies leave units unused, and admit nothing past the quota.
