@@ -155,3 +155,10 @@ type Leases struct {
 type Leaser interface {
 	Leases() Leases
 }
+
+// LeaseAuditor is implemented by stores that lease, for those that test them.
+type LeaseAuditor interface {
+	// Audit makes the store read clock instead of the steady clock of the process, and call admitted with the
+	// reading that decided each admission from memory, and its hits. It must be called before the store is used.
+	Audit(clock func() int64, admitted func(at, hits int64))
+}

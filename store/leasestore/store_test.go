@@ -354,3 +354,31 @@ func TestManyKeys(t *testing.T) {
 		}
 	})
 }
+
+// Each admission from memory is audited once, at a reading of the clock that was set; denials and direct ones are not.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := &spy{Store: memstore.New(), calls: map[store.Verb]int{}}
+		s := leasestore.New(shared, func() int { return 1 })
+		began, last, audited := time.Now(), int64(-1), 0
+		s.(hook.LeaseAuditor).Audit(func() int64 { return int64(time.Since(began)) + 1e12 }, func(at, hits int64) {
+			if at < max(last, 1e12) || hits != 1 {
+				t.Errorf("%d hits at %d, after %d", hits, at, last)
+			}
+			last, audited = at, audited+1
+		})
+		admitted := int(hot(t, s))
+		for range 2000 {
+			if do(t, s, store.Take, opOn("key", 1))[0].Result.Allowed {
+				admitted++
+			}
+		}
+		if direct := shared.count(store.Take); audited == 0 || audited > admitted || audited < admitted-direct || admitted > 1000 {
+			t.Errorf("%d of %d admissions audited, %d direct calls", audited, admitted, direct)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
