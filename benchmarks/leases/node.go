@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"strings"
@@ -38,6 +39,9 @@ type node struct {
 	Journal string
 	Room    int
 	Denials string // the journal of denials, if there is one
+
+	LateSettles float64 // the part of the calls that give leases back that wait for up to LateBy
+	LateBy      time.Duration
 }
 
 // step is the rate, in calls a second, from an instant after the start on.
@@ -65,10 +69,14 @@ func due(rate []step, t time.Duration) (n float64) {
 type tap struct {
 	store.Store
 	*journal
+	node *node
 }
 
 func (t tap) Do(ctx context.Context, calls []store.Call) error {
 	t.calls.Add(int64(len(calls)))
+	if calls[0].Verb == store.Settle && rand.Float64() < t.node.LateSettles {
+		time.Sleep(time.Duration(rand.Int64N(int64(t.node.LateBy))))
+	}
 	from := mono()
 	err := t.Store.Do(ctx, calls)
 	to := mono()
@@ -111,7 +119,7 @@ func runNode(text string) error {
 	if err != nil {
 		return err
 	}
-	leases := leasestore.New(tap{shared, j}, func() int { return n.Nodes })
+	leases := leasestore.New(tap{shared, j, &n}, func() int { return n.Nodes })
 	zero, rate := mono(), 1+n.PPM/1e6
 	leases.(hook.LeaseAuditor).Audit(
 		func() int64 { return int64(float64(mono()-zero) * rate) },
@@ -160,7 +168,7 @@ func runNode(text string) error {
 
 // load makes the calls of one worker of a node.
 func load(ctx context.Context, n *node, worker int, call func()) {
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(2 * time.Millisecond * time.Duration(1+n.Workers/16))
 	defer tick.Stop()
 	made := 0.0
 	if late := mono() - n.Start; late > 0 {
