@@ -195,3 +195,23 @@ func audit(t *testing.T, seed int, l *window.Compiled, spent []logged) {
 		}
 	}
 }
+
+// A limit whose takes hold renews no reservation that another limit has left behind: its hits would count from
+// the end that it had.
+func TestReservationsAreNotRenewed(t *testing.T) {
+	t.Parallel()
+	plain := window.Limit{Quota: 10, Window: window.Sliding(time.Hour)}
+	holds := plain
+	holds.Hold = time.Minute
+	now, id := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)), [12]byte{1}
+	s, r, _ := window.MustCompile(plain).Reserve(nil, now, window.Hits{N: 3}, window.Hold{ID: id, End: 1e6})
+	if !r.Held {
+		t.Fatalf("got %+v, want it held", r)
+	}
+	if _, r = window.MustCompile(holds).Renew(s, now, id); r.Held {
+		t.Errorf("got %+v, want it not renewed", r)
+	}
+	if _, r = window.MustCompile(holds).Settle(s, now, id, 1); !r.Held || r.Used != 1 {
+		t.Errorf("settle: got %+v, want 1 used", r)
+	}
+}

@@ -211,11 +211,14 @@ func (m *mover) serve(line string) {
 	m.service = cmd
 	m.t.Cleanup(m.stop)
 	r := bufio.NewReader(out)
-	first, _ := r.ReadString('\n')
-	second, _ := r.ReadString('\n')
-	at := greeting.FindStringSubmatch(first + second)
+	said := ""
+	for range 3 { // the addresses, the page, koala's calls
+		next, _ := r.ReadString('\n')
+		said += next
+	}
+	at := greeting.FindStringSubmatch(said)
 	if at == nil {
-		m.t.Fatalf("%s: got %q", line, first+second)
+		m.t.Fatalf("%s: got %q", line, said)
 	}
 	m.api, m.admin, m.koala = at[1], at[2], at[3]
 }

@@ -8,7 +8,7 @@
 //	engine, err := weir.NewEngine(rules, weir.WithStore(s))
 //
 // Limits ask for it by [window.Limit.Lease]. A key is leased only while it is hot here, and while its quota is
-// at least 128 for each process. Everything else goes to the shared store as it is, in the same call.
+// at least 128 for each process. Everything else goes to the shared store as it is.
 //
 // # What is exact
 //
@@ -27,10 +27,13 @@
 //
 // # What is leased
 //
-// Takes and checks of plain hits and sums in sliding windows and cells, without bans, conditions, holds, members, and
-// count_denied. A call with an idempotency key or with a hold, or that asks for as many hits as fit, goes to the store as a whole. All other calls of a
-// call's verbs (records, refunds, corrections) go to the store; refunds and corrections, a Read and a Forget recall the leases
-// that this process has on the key first. Those of other processes count as used until they end.
+// Takes and checks of hits and sums under limits that can reserve ([window.Compiled.CanReserve]) and whose window
+// ends, without CountDenied. A call that has an idempotency key or a hold, or that asks for as many hits as fit, goes to
+// the store as a whole. So do records, refunds and corrections. A Read, a Forget, and all verbs that take hits back first settle the leases
+// that this process has on the key; those of other processes count as used until they end, and a Set is refused while
+// they are alive.
+//
+// A call for more hits than a lease has settles it, and is decided by the store.
 //
 // Several limits of one call are all or none across leased and direct ones: what was spent here is put back
 // if the store denies.

@@ -29,7 +29,7 @@ func TestFull(t *testing.T) {
 		take(t, s, small(fmt.Sprint("k", i)))
 	}
 	wide := hit("wide", limit, "k")
-	for _, verb := range []store.Verb{store.Check, store.Take, store.Record} {
+	for _, verb := range []store.Verb{store.Check, store.Take, store.Record, store.Reserve} {
 		ops := []store.Op{small("k0"), small("new"), wide, small("newer")}
 		err := store.Do(t.Context(), s, verb, ops)
 		var full *store.OutageError
@@ -52,8 +52,8 @@ func TestFull(t *testing.T) {
 	if r := take(t, s, small("k1")); r.Used != 2 {
 		t.Errorf("known key: got %+v, want 2 used", r)
 	}
-	if memstore.FullOf(s) != 7 || keysOf(s, "small") != 2 { // k0 was refunded
-		t.Errorf("got %d refused and %d keys, want 7 and 2", memstore.FullOf(s), keysOf(s, "small"))
+	if memstore.FullOf(s) != 9 || keysOf(s, "small") != 2 { // k0 was refunded
+		t.Errorf("got %d refused and %d keys, want 9 and 2", memstore.FullOf(s), keysOf(s, "small"))
 	}
 	take(t, s, small("k0"))
 

@@ -522,6 +522,17 @@ func TestReplayedDenial(t *testing.T) {
 	})
 }
 
+// Of a long key, a hold that is followed keeps what an event shows.
+func TestLongKeyOfHold(t *testing.T) {
+	h := newHub(t, Config{})
+	held := limit(10, window.Fixed(time.Hour))
+	held.Hold = time.Minute
+	hit(t, engine(t, h, held), strings.Repeat("k", 1000))
+	if k := h.holds.queue[0].rules[0].key; len(k.text) != 200 || k.id != k.text {
+		t.Errorf("got a text of %d bytes and an id of %d, want 200 of both", len(k.text), len(k.id))
+	}
+}
+
 // A take that is answered again is followed once, and not after it was settled.
 func TestReplayedHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,10 +48,11 @@ type take struct {
 
 // heldIn is a hold in one rule.
 type heldIn struct {
-	rule, key string
-	hits      int64
-	length    time.Duration
-	end       time.Time
+	rule   string
+	key    shownKey // not the key, which takes memory that the counters do not need
+	hits   int64
+	length time.Duration
+	end    time.Time
 }
 
 // follows reports whether there are takes whose holds h follows.
@@ -121,7 +122,7 @@ func (h *holds) held(name string, d *weir.Decision) {
 		if length == 0 {
 			length = r.Window.Length
 		}
-		t.rules = append(t.rules, heldIn{rule: strings.Clone(u.Rule), key: strings.Clone(u.Key), hits: u.Hits, length: length})
+		t.rules = append(t.rules, heldIn{rule: strings.Clone(u.Rule), key: h.hub.show(u.Key), hits: u.Hits, length: length})
 	}
 	if len(t.rules) == 0 {
 		return
@@ -182,7 +183,8 @@ func (h *holds) expire(ctx context.Context, now time.Time) {
 // expired is the event of a hold that ended, without its key.
 type expired struct {
 	*Event
-	key, id string
+	key shownKey
+	id  string
 }
 
 // over returns the events of holds that ended before an instant, and follows these no longer.

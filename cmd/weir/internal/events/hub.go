@@ -116,15 +116,26 @@ func New(c Config) *Hub {
 	return h
 }
 
-// add adds an event about a key. parts tell it from others of its kind, rule and key.
-func (h *Hub) add(e *Event, key string, parts ...string) {
-	id, shown := h.text.Of(key)
-	if e.Key = id; !shown {
+// shownKey is a key as events have it. Its size is bounded.
+type shownKey struct {
+	text string
+	id   string // tells it from others, also if keys are not shown
+}
+
+func (h *Hub) show(key string) (k shownKey) {
+	text, shown := h.text.Of(key)
+	if k.text, k.id = text, text; !shown {
 		m := hmac.New(sha256.New, h.secret)
 		m.Write([]byte(key))
-		id = hex.EncodeToString(m.Sum(nil))
+		k.id = hex.EncodeToString(m.Sum(nil))
 	}
-	h.enqueue(queued{e, append([]string{e.Namespace, e.Rule, id}, parts...), false})
+	return k
+}
+
+// add adds an event about a key. parts tell it from others of its kind, rule and key.
+func (h *Hub) add(e *Event, key shownKey, parts ...string) {
+	e.Key = key.text
+	h.enqueue(queued{e, append([]string{e.Namespace, e.Rule, key.id}, parts...), false})
 }
 
 // full reports whether the queue is full, and then counts an event that is dropped.
@@ -299,7 +310,7 @@ func (h *Hub) override(kind Kind, o Override) {
 		until := o.Until.UTC()
 		e.Until = &until
 	}
-	h.add(e, o.Key, strconv.FormatInt(o.Limit, 10), o.Until.UTC().String(), o.Version)
+	h.add(e, h.show(o.Key), strconv.FormatInt(o.Limit, 10), o.Until.UTC().String(), o.Version)
 }
 
 // Outage reports that a node of the store does not answer, for a reason, or answers again, if that is

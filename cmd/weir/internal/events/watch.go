@@ -69,7 +69,7 @@ func (w *Watcher) limit(verb store.Verb, d *weir.Decision, u *weir.Usage) {
 	now := time.Now()
 	if u.Struck && u.BannedUntil != 0 {
 		until := u.BannedUntil.Time()
-		w.hub.add(w.event(Ban, u, u.Quota, now, &until), u.Key, strconv.FormatInt(int64(u.BannedUntil)/1000, 10))
+		w.hub.add(w.event(Ban, u, u.Quota, now, &until), w.hub.show(u.Key), strconv.FormatInt(int64(u.BannedUntil)/1000, 10))
 	}
 	if !u.Allowed && verb == store.Take {
 		w.inWindow(Denied, r, u, u.Quota, now)
@@ -107,7 +107,7 @@ func (w *Watcher) inWindow(kind Kind, r *rule.Rule, u *weir.Usage, quota int64, 
 		return end
 	})
 	if first && !w.hub.full() {
-		w.hub.add(w.event(kind, u, quota, now, nil), u.Key, strconv.FormatInt(quota, 10), periodOf(r, u, at, end))
+		w.hub.add(w.event(kind, u, quota, now, nil), w.hub.show(u.Key), strconv.FormatInt(quota, 10), periodOf(r, u, at, end))
 	}
 }
 

@@ -109,7 +109,7 @@ func invoke(t *testing.T, conn *grpc.ClientConn, method protoreflect.MethodDescr
 // timeless returns the values in a text of JSON, whose times are all the same.
 func timeless(t *testing.T, text string) (all []any) {
 	t.Helper()
-	text = regexp.MustCompile(`"(retryAfter|resetAfter)": *"[0-9.]+s"`).ReplaceAllString(text, `"$1":"some"`)
+	text = regexp.MustCompile(`"(retryAfter|resetAfter|start)": *"[0-9.TZs:-]+"`).ReplaceAllString(text, `"$1":"some"`)
 	for d := json.NewDecoder(strings.NewReader(text)); ; {
 		var v any
 		if err := d.Decode(&v); errors.Is(err, io.EOF) {

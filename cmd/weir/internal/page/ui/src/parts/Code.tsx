@@ -90,7 +90,7 @@ export function Editor({ text, findings, label, readOnly, at, onInput, onSave }:
   const look = () => {
     const f = field.current;
     if (!f) return;
-    setView({ top: f.scrollTop, left: f.scrollLeft, height: f.clientHeight, line: parseFloat(getComputedStyle(f).lineHeight) || 21 });
+    setView({ top: f.scrollTop, left: f.scrollLeft, height: f.clientHeight, line: heightOf(f) });
   };
   useEffect(() => {
     look();
@@ -103,7 +103,7 @@ export function Editor({ text, findings, label, readOnly, at, onInput, onSave }:
     const start = lines.slice(0, line - 1).reduce((n, l) => n + l.length + 1, 0) + column - 1;
     f.focus();
     f.setSelectionRange(start, start);
-    f.scrollTop = Math.max(0, (line - 1) * view.line - f.clientHeight / 3);
+    f.scrollTop = Math.max(0, (line - 1) * heightOf(f) - f.clientHeight / 3);
     look();
   };
   useEffect(() => {
@@ -194,3 +194,6 @@ export function Editor({ text, findings, label, readOnly, at, onInput, onSave }:
 }
 
 const mostListed = 50;
+
+/** heightOf returns the height of a line. */
+const heightOf = (f: HTMLElement) => parseFloat(getComputedStyle(f).lineHeight) || 21;
