@@ -45,13 +45,10 @@ func usageOf(u *weir.Usage) *weirv1.RuleUsage {
 	return m
 }
 
-// cellsOf returns the cells and periods among cells, but not the dates of single hits.
-func cellsOf(cells []window.Cell) (list []*weirv1.Cell) {
-	for _, c := range cells {
-		if c.Length == 0 {
-			continue
-		}
-		list = append(list, &weirv1.Cell{Start: timestamppb.New(c.Start.Time()), Length: durationOf(c.Length), Hits: c.Hits})
+func cellsOf(cells []window.Cell) []*weirv1.Cell {
+	list := make([]*weirv1.Cell, len(cells))
+	for i, c := range cells {
+		list[i] = &weirv1.Cell{Start: timestamppb.New(c.Start.Time()), Length: durationOf(c.Length), Hits: c.Hits}
 	}
 	return list
 }
