@@ -36,6 +36,7 @@ var drills = []named{
 	{"fault/stop", stop},
 	{"fault/failover", failover},
 	{"fault/drift", drift},
+	{"control", control},
 	{"distance/few", few},
 	{"distance/many", many},
 	{"idle", idle},
@@ -302,6 +303,20 @@ func drift(d *drill, name string) []line {
 			nodes[i].PPM = 200 * float64(1-i%2*2)
 		}
 	}, nil)
+}
+
+// control has the store lose everything, twice, which the proof does not cover: the audit has to see what is admitted again.
+func control(d *drill, name string) []line {
+	server := redistest.Server(d)
+	d.run(d.fleet("redis://"+server.Addr()+patience, faultLimit, 8, 5*time.Second, step{0, faultRate}), func(int64, []*process) {
+		for _, at := range []time.Duration{2500 * time.Millisecond, 3700 * time.Millisecond} {
+			d.until(at)
+			server.Must("FLUSHALL")
+		}
+	})
+	l := d.bound(name, d.hits())
+	l.aim, l.ok = "> 1.0000 L: the audit sees a loss", !l.ok
+	return []line{l}
 }
 
 // far returns the URL of a store that is 80 ms away.

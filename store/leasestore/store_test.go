@@ -360,19 +360,6 @@ func TestManyKeys(t *testing.T) {
 	})
 }
 
-// What no limit wants leased is decided as the shared store does.
-func TestTransparent(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(2) {
-		m := storetest.NewModel()
-		m.Store = leasestore.New(m.Store, func() int { return 2 })
-		storetest.Compare(t, m, storetest.NewModel(), seed, 500)
-		if err := m.Store.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // Each admission from memory is audited once, at a reading of the clock that was set; denials and direct ones are not.
 func TestAudit(t *testing.T) {
 	t.Parallel()
@@ -445,4 +432,17 @@ func TestStoreTooFarAway(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// What no limit wants leased is decided as the shared store does.
+func TestTransparent(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		m := storetest.NewModel()
+		m.Store = leasestore.New(m.Store, func() int { return 2 })
+		storetest.Compare(t, m, storetest.NewModel(), seed, 500)
+		if err := m.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
