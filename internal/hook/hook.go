@@ -160,3 +160,10 @@ type Leaser interface {
 	// Leased reports whether a check of op is decided from memory now.
 	Leased(op *store.Op) bool
 }
+
+// LeaseAuditor is implemented by stores that lease, for those that test them.
+type LeaseAuditor interface {
+	// Audit makes the store read clock instead of the steady clock of the process, and call admitted with the
+	// reading that decided each admission from memory, and its hits. It must be called before the store is used.
+	Audit(clock func() int64, admitted func(at, hits int64))
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -370,4 +371,78 @@ func TestTransparent(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// Each admission from memory is audited once, at a reading of the clock that was set; denials and direct ones are not.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := &spy{Store: memstore.New(), calls: map[store.Verb]int{}}
+		s := leasestore.New(shared, func() int { return 1 })
+		began, last, audited := time.Now(), int64(-1), 0
+		s.(hook.LeaseAuditor).Audit(func() int64 { return int64(time.Since(began)) + 1e12 }, func(at, hits int64) {
+			if at < max(last, 1e12) || hits != 1 {
+				t.Errorf("%d hits at %d, after %d", hits, at, last)
+			}
+			last, audited = at, audited+1
+		})
+		admitted := int(hot(t, s))
+		for range 2000 {
+			if do(t, s, store.Take, opOn("key", 1))[0].Result.Allowed {
+				admitted++
+			}
+		}
+		if direct := shared.count(store.Take); audited == 0 || audited > admitted || audited < admitted-direct || admitted > 1000 {
+			t.Errorf("%d of %d admissions audited, %d direct calls", audited, admitted, direct)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// slow is a store that takes a while to answer.
+type slow struct {
+	store.Store
+	takes atomic.Int64
+}
+
+func (s *slow) Do(ctx context.Context, calls []store.Call) error {
+	time.Sleep(time.Duration(s.takes.Load()))
+	return s.Store.Do(ctx, calls)
+}
+
+// A store that is too far away for leases is asked for hardly any, so that they use up no quota, and for leases again when
+// it is near.
+func TestStoreTooFarAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := &slow{Store: memstore.New()}
+		shared.takes.Store(int64(100 * time.Millisecond))
+		s := leasestore.New(shared, func() int { return 2 })
+		granted := func(d time.Duration) int64 {
+			before := s.(hook.Leaser).Leases().Granted
+			var all sync.WaitGroup
+			for range 200 {
+				all.Go(func() {
+					for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+						do(t, s, store.Take, opOn("key", 1))
+					}
+				})
+			}
+			all.Wait()
+			return s.(hook.Leaser).Leases().Granted - before
+		}
+		granted(2 * time.Second)
+		if got := granted(5 * time.Second); got > 10 {
+			t.Errorf("%d hits were leased of a store that is too far away", got)
+		}
+		shared.takes.Store(int64(time.Millisecond))
+		if got := granted(5 * time.Second); got < 2000 {
+			t.Errorf("%d hits were leased of a store that is near again", got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
