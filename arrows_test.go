@@ -142,7 +142,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/clienttest": {}, // tests only
 	"cmd/weir/internal/metrics": {
-		ours:   []string{".", "internal/datadir", "rule", "store", "store/remote", "window"},
+		ours:   []string{".", "internal/datadir", "internal/hook", "rule", "store", "store/remote", "window"},
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/page": {ours: []string{
@@ -199,7 +199,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir": {
 		ours: []string{
-			".", "headers", "internal/datadir", "internal/lease", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
+			".", "headers", "internal/datadir", "internal/printable", "rule", "rulefile", "rulefile/ruletest", "store/memstore", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/findings", "cmd/weir/internal/httpapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/logs", "cmd/weir/internal/namespace",
 			"cmd/weir/internal/page", "cmd/weir/internal/replay", "cmd/weir/internal/rulefmt", "cmd/weir/internal/rulewriter", "cmd/weir/internal/server", "cmd/weir/internal/stores", "cmd/weir/internal/top", "cmd/weir/internal/trial",
 		},

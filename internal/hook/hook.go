@@ -149,9 +149,14 @@ type Leases struct {
 	Asked, Refused, Lost     int64 // requests for a lease; those that were refused, and had no answer
 	Granted, Spent, Returned int64 // hits of leases; what was spent of those that are settled, and what was not
 	Dropped                  int64 // leases that the store had lost
+	Settled                  int64 // calls that settled a lease
+	Direct                   int64 // calls under limits with leases that went to the store
 }
 
 // Leaser is implemented by stores that lease.
 type Leaser interface {
 	Leases() Leases
+
+	// Leased reports whether a check of op is decided from memory now.
+	Leased(op *store.Op) bool
 }

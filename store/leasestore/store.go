@@ -31,7 +31,7 @@ type leases struct {
 
 // counts are the numbers of [hook.Leases].
 type counts struct {
-	asked, refused, lost, granted, spent, returned, dropped atomic.Int64
+	asked, refused, lost, granted, spent, returned, dropped, settled, direct atomic.Int64
 }
 
 // New returns a store that leases parts of the quotas in shared. nodes returns the number of processes that
@@ -153,6 +153,7 @@ func (s *leases) decide(ctx context.Context, c *store.Call) error {
 	}
 	parts = parts[:len(c.Ops)]
 	if !s.fromMemory(ctx, c, parts, true) {
+		s.direct.Add(1)
 		one := [1]store.Call{*c}
 		err := s.shared.Do(ctx, one[:])
 		c.Err = one[0].Err
@@ -161,6 +162,7 @@ func (s *leases) decide(ctx context.Context, c *store.Call) error {
 	direct, of := rest(c, parts)
 	var err error
 	if len(direct) > 0 {
+		s.direct.Add(1)
 		one := [1]store.Call{{Verb: c.Verb, Ops: direct}}
 		err = s.shared.Do(ctx, one[:])
 		c.Err = one[0].Err
@@ -191,9 +193,11 @@ func (s *leases) doAll(ctx context.Context, calls []store.Call) error {
 					finish(c, parts, nil, nil, nil)
 					continue
 				}
+				s.direct.Add(1)
 				asked, index = append(asked, store.Call{Verb: c.Verb, Ops: direct}), append(index, i)
 				continue
 			}
+			s.direct.Add(1)
 		}
 		asked, index = append(asked, *c), append(index, i)
 	}
@@ -395,9 +399,19 @@ func (s *leases) Leases() hook.Leases {
 	n := hook.Leases{
 		Asked: s.asked.Load(), Refused: s.refused.Load(), Lost: s.lost.Load(),
 		Granted: s.granted.Load(), Spent: s.spent.Load(), Returned: s.returned.Load(), Dropped: s.dropped.Load(),
+		Settled: s.settled.Load(), Direct: s.direct.Load(),
 	}
 	s.keys.all(func(*entry) { n.Keys++ })
 	return n
+}
+
+// Leased implements [hook.Leaser].
+func (s *leases) Leased(op *store.Op) bool {
+	if !plain(op) || op.Hold != nil {
+		return false
+	}
+	e := s.keys.find(op)
+	return e != nil && *e.known.Load().limit == *op.Limit.Limit && e.key.View().Look(s.now(), op.N).Answer != lease.Empty
 }
 
 // Hooks implements [hook.Hooked].

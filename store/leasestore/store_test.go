@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/leasestore"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -103,6 +104,9 @@ func TestDecidesFromMemory(t *testing.T) {
 	test(t, func(t *testing.T, s store.Store, shared *spy) {
 		taken := hot(t, s)
 		direct := shared.count(store.Take)
+		if got := s.(hook.Leaser).Leases(); got.Direct != int64(direct) || got.Asked != int64(shared.count(store.Reserve)) || got.Settled != int64(shared.count(store.Settle)) {
+			t.Errorf("got %+v, want the calls that the store got: %v", got, shared.calls)
+		}
 		op := do(t, s, store.Take, opOn("key", 1))[0]
 		if !op.Result.Allowed || op.Result.Quota != 1000 || op.Result.Used < taken+1 || op.Result.Before != op.Result.Used-1 ||
 			op.Result.Remaining != 1000-op.Result.Used || op.Result.ResetAfter <= 0 || op.Result.ResetAfter > 1100*time.Millisecond {
@@ -353,4 +357,17 @@ func TestManyKeys(t *testing.T) {
 			t.Errorf("got %d leased keys afterwards", got)
 		}
 	})
+}
+
+// What no limit wants leased is decided as the shared store does.
+func TestTransparent(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		m := storetest.NewModel()
+		m.Store = leasestore.New(m.Store, func() int { return 2 })
+		storetest.Compare(t, m, storetest.NewModel(), seed, 500)
+		if err := m.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
