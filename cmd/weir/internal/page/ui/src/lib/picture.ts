@@ -71,7 +71,7 @@ export function draw(p: Picture): string {
   if (p.zone) {
     const [a, b] = [x(p.zone.from), x(p.zone.to)];
     out.push(`<rect x="${f(a)}" y="${top}" width="${f(b - a)}" height="${h - top - bottom}" fill="${p.paints.quiet}" fill-opacity="0.12"/>`);
-    out.push(text([(a + b) / 2, top + (h - top - bottom) / 2], p.zone.text, `text-anchor="middle" fill="${p.paints.quiet}"`));
+    out.push(text([b - 6, top + (h - top - bottom) / 2], p.zone.text, `text-anchor="end" fill="${p.paints.quiet}"`));
   }
   for (const v of scale) {
     if (y(v) < top) continue;

@@ -156,8 +156,8 @@ function shade(u: uPlot, p: Plot): void {
   ctx.fillRect(a, bbox.top, b - a, bbox.height);
   ctx.fillStyle = color("--quiet");
   ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-  ctx.textAlign = "center";
-  if (ctx.measureText(p.zone.text).width < b - a - 8 * ratio) ctx.fillText(p.zone.text, (a + b) / 2, bbox.top + bbox.height / 2);
+  ctx.textAlign = "right"; // limits are rather on the left
+  if (ctx.measureText(p.zone.text).width < b - a - 12 * ratio) ctx.fillText(p.zone.text, b - 6 * ratio, bbox.top + bbox.height / 2);
   ctx.restore();
 }
 
