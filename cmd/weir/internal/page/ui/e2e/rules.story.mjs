@@ -65,7 +65,7 @@ export default {
     await p.getByRole("button", { name: "Start" }).click();
     const answer = p.locator(".answer").first();
     await p.getByText("Would newly deny").waitFor();
-    t.expect(/of 1 key, and newly allow 0\.$/.test(await answer.textContent()) && (await share(answer)) <= 0.01, "the answer is: " + (await answer.textContent()));
+    t.expect(/from 1 key, and newly allow 0\.$/.test(await answer.textContent()) && (await share(answer)) <= 0.01, "the answer is: " + (await answer.textContent()));
     await p.getByText("crawler").first().click();
     await t.look(p, "try-answer");
 
