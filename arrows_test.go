@@ -181,6 +181,10 @@ var arrows = map[string]arrow{
 		ours:   append([]string{"cmd/weir/internal/envoyfile", "cmd/weir/internal/grpcserver", "headers"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
+	"cmd/weir/internal/envoyrlqs": {
+		ours:   append([]string{"cmd/weir/internal/grpcserver", "window"}, frontEnd...),
+		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
+	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/export", "internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/events": {
@@ -191,7 +195,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/leasestore", "store/remote", "window",
-			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrls", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
+			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrlqs", "cmd/weir/internal/envoyrls", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/audit", "cmd/weir/internal/httpapi", "cmd/weir/internal/kept", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/page", "cmd/weir/internal/record", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/trial", "cmd/weir/internal/xds",
 		},

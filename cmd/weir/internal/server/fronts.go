@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyrlqs"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcapi"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
@@ -66,7 +67,7 @@ func urlOf(scheme string, at config.Address, socket net.Listener) string {
 }
 
 // openGRPC opens the listener of gRPC.
-func openGRPC(l config.Listener, cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, traces *telemetry.Telemetry, credentials *credentials, resources *resources) (*socketFront, *grpcserver.Server, error) {
+func openGRPC(l config.Listener, cfg config.Config, api *grpcapi.API, envoy *envoyrls.API, quotas *envoyrlqs.API, traces *telemetry.Telemetry, credentials *credentials, resources *resources) (*socketFront, *grpcserver.Server, error) {
 	socket, err := resources.socket(l)
 	if err != nil {
 		return nil, nil, err
@@ -84,6 +85,7 @@ func openGRPC(l config.Listener, cfg config.Config, api *grpcapi.API, envoy *env
 	s := grpcserver.New(to)
 	s.Add(grpcapi.Service, grpcapi.File, api.Methods())
 	s.Add(envoyrls.Service, envoyrls.File, envoy.Methods(), envoyrls.Health)
+	s.Add(envoyrlqs.Service, envoyrlqs.File, quotas.Methods())
 	return &socketFront{s, l.Address, socket, "http"}, s, nil
 }
 

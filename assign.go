@@ -1,0 +1,178 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Assign grants parts of quotas to others who decide requests, for weir's own service; other programs use
+// package leasestore. Each of assignments is about the request with the same index, and gets its answer. A grant is a
+// reservation in every limit that matches the request ([store.Hold]), so no window has more than the quota if it is spent within
+// its length. It ends earlier if a period does. Rules that do not decide, and those in shadow mode, record what was
+// used. A limit that cannot be reserved ([window.Compiled.CanReserve]), or that counts a sum, grants nothing.
+//
+// If the store cannot answer, the policies of the limits decide: a grant by local memory is taken there at once, and one without a
+// limit is a grant of all that was wanted.
+func (e *Engine) Assign(ctx context.Context, requests []Request, assignments []run.Assignment) error {
+	rules, err := e.ready()
+	if err != nil {
+		return err
+	}
+	list := make([]assigning, len(requests))
+	defer func() {
+		for i := range list {
+			if c := list[i].call; c != nil {
+				c.reset()
+				e.calls.Put(c)
+			}
+		}
+	}()
+	var tasks []*drive.Task
+	for i := range list {
+		g, a := &list[i], &assignments[i]
+		g.call, a.Answer = e.calls.Get().(*call), run.Answer{}
+		if a.Err = g.call.read(rules, store.Take, &requests[i]); a.Err != nil {
+			continue
+		}
+		g.call.plan.Request.ID = g.call.ids.next() // so that no rule is skipped
+		if a.Err = g.call.plan.Make(); a.Err == nil {
+			g.sort(a)
+			tasks = append(tasks, g.tasks(a)...)
+		}
+	}
+	if len(tasks) > 0 {
+		e.driver.RunAll(context.WithoutCancel(ctx), tasks) // what was used counts
+	}
+	var calls []store.Call
+	var of []int
+	for i := range list {
+		if call, ok := list[i].reserve(&assignments[i]); ok {
+			calls, of = append(calls, call), append(of, i)
+		}
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	began := time.Now()
+	err = e.driver.Store.Do(ctx, calls)
+	for n, i := range of {
+		a := &assignments[i]
+		if a.Err = calls[n].Err; err != nil {
+			a.Err = err
+		}
+		if _, out := errors.AsType[*store.OutageError](a.Err); out {
+			list[i].inOutage(ctx, &e.driver, a)
+		} else if a.Err == nil {
+			granted(a, calls[n].Ops)
+		}
+		a.Lasts -= min(time.Since(began), a.Lasts)
+	}
+	return nil
+}
+
+// assigning is an assignment on its way through the engine.
+type assigning struct {
+	call           *call
+	limits, others []store.Op // those that decide, and the rest
+	of, ofOthers   []int
+	never          bool // a limit cannot be reserved
+}
+
+// sort sorts the ops of the plan.
+func (g *assigning) sort(a *run.Assignment) {
+	p := &g.call.plan
+	for n, op := range p.First.List {
+		switch {
+		case op.Role != store.Enforce && op.Role != store.Look || op.Limit.Quota == window.Unlimited:
+			g.others, g.ofOthers = append(g.others, op), append(g.ofOthers, p.First.Of[n])
+		default:
+			g.never = g.never || !op.Limit.CanReserve() || op.Limit.Measure != window.Count
+			g.limits, g.of = append(g.limits, op), append(g.of, p.First.Of[n])
+		}
+	}
+	g.others, g.ofOthers = append(g.others, p.Second.List...), append(g.ofOthers, p.Second.Of...)
+	_, allows := p.Rules.Unmatched()
+	g.never = g.never || p.Refused() || len(p.Matched) == 0 && !allows
+	a.All = !g.never && len(g.limits) == 0
+}
+
+// tasks returns what there is to record and to settle.
+func (g *assigning) tasks(a *run.Assignment) (tasks []*drive.Task) {
+	add := func(v store.Verb, ops []store.Op, of []int, each func(*store.Op)) {
+		t := &drive.Task{Verb: v, Policies: g.call.plan.Rules}
+		for n, op := range ops {
+			if each(&op); op.N > 0 || v == store.Settle {
+				t.Ops, t.Of = append(t.Ops, op), append(t.Of, of[n])
+			}
+		}
+		if len(t.Ops) > 0 {
+			tasks = append(tasks, t)
+		}
+	}
+	times := func(n int64) func(*store.Op) {
+		return func(op *store.Op) {
+			if op.N = min(op.N, window.MaxHits/max(n, 1)) * n; op.Limit.Ban.For == 0 {
+				op.Hold = nil // what was used is final
+			}
+		}
+	}
+	for _, s := range a.Settles {
+		add(store.Settle, g.limits, g.of, func(op *store.Op) { op.N, op.Hold = s.Spent, &store.Hold{Hold: window.Hold{ID: s.ID}} })
+	}
+	add(store.Record, g.limits, g.of, times(a.Over))
+	add(store.Record, g.others, g.ofOthers, times(a.Used))
+	return tasks
+}
+
+// reserve returns the call for the grant, and whether there is one.
+func (g *assigning) reserve(a *run.Assignment) (store.Call, bool) {
+	if a.Err != nil || a.Want <= 0 || g.never || len(g.limits) == 0 {
+		return store.Call{}, false
+	}
+	c := store.Call{Verb: store.Reserve, Ops: make([]store.Op, len(g.limits))}
+	holds, id := make([]store.Hold, len(g.limits)), g.call.ids.next()
+	for n, op := range g.limits {
+		holds[n] = store.Hold{Hold: window.Hold{ID: id, End: window.Instant(a.Length.Microseconds())}, Least: a.Least, Part: a.Part}
+		op.N, op.Hold = a.Want, &holds[n]
+		c.Ops[n] = op
+	}
+	return c, true
+}
+
+// granted sets the answer to what the store has reserved for ops.
+func granted(a *run.Assignment, ops []store.Op) {
+	for n := range ops {
+		switch op := &ops[n]; {
+		case !op.Result.Held:
+			a.Granted, a.Lasts, a.ID = 0, 0, [12]byte{}
+			return
+		case n == 0:
+			a.Granted, a.ID, a.Lasts = op.N, op.Hold.ID, op.Hold.End.Sub(op.Hold.Decided)
+		default:
+			a.Granted, a.Lasts = min(a.Granted, op.N), min(a.Lasts, op.Hold.End.Sub(op.Hold.Decided))
+		}
+	}
+}
+
+// inOutage takes what is granted from local memory, or grants all or nothing, as the policies say.
+func (g *assigning) inOutage(ctx context.Context, d *drive.Driver, a *run.Assignment) {
+	t := &drive.Task{Verb: store.Take, Ops: g.limits, Of: g.of, Policies: g.call.plan.Rules}
+	for n := range t.Ops {
+		op := &t.Ops[n]
+		op.N, op.UpTo, op.Hold = min(a.Want, max(op.Limit.Quota/max(a.Part, 1), 1)), true, nil
+	}
+	d.Run(ctx, t, nil)
+	if a.Err = t.Err; t.Err != nil || t.IsDenied() {
+		return
+	}
+	a.Granted, a.Lasts = a.Want, a.Length
+	for n := range t.Ops {
+		a.Granted = min(a.Granted, t.Ops[n].N)
+	}
+}

@@ -1,0 +1,149 @@
+package envoyrlqs
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+)
+
+// Service and File are the name of the protocol's service and of the file that
+// defines it.
+const (
+	Service = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService"
+	File    = "envoy/service/rate_limit_quota/v3/rlqs.proto"
+)
+
+// API serves StreamRateLimitQuotas. Make one with [New]. It is safe for concurrent use.
+type API struct {
+	namespaces *namespace.Set
+}
+
+// New returns the API of the namespaces in namespaces.
+func New(namespaces *namespace.Set) *API { return &API{namespaces} }
+
+// Methods returns the methods of the service.
+func (a *API) Methods() []grpcserver.Method {
+	return []grpcserver.Method{{Name: "StreamRateLimitQuotas", Need: access.Decide, Serve: a.serve, ClientStreams: true, ServerStreams: true}}
+}
+
+// received is a message, or the error that ends the stream.
+type received struct {
+	message *rlqs.RateLimitQuotaUsageReports
+	memory  access.Reservation
+	at      time.Time
+	err     error
+}
+
+// waiting is the maximum number of messages that wait. They are received at once, because it matters when they arrive
+// ([bucket.ask]), and a stream with more ends.
+const waiting = 8
+
+var errTooFast = &access.Overload{Detail: "reports arrive faster than they are answered; try again"}
+
+// serve serves one stream. Reports are answered in their order.
+func (a *API) serve(c *grpcserver.Call) error {
+	s := &session{memory: c.Reservation(), buckets: map[string]*bucket{}}
+	defer s.memory.Free()
+	if err := s.memory.Reserve(streamBytes); err != nil {
+		return err
+	}
+	in, over := make(chan received, waiting), make(chan struct{})
+	discard := func() {
+		for {
+			select {
+			case r := <-in:
+				r.memory.Free()
+			default:
+				return
+			}
+		}
+	}
+	defer func() { close(over); discard() }()
+	go func() { // it ends soon after the call has ended, at the latest
+		for {
+			r := receive(c)
+			if r.err == nil && len(in) == waiting-1 { // the last place is for the error
+				r.memory.Free()
+				r = received{err: errTooFast}
+			}
+			select {
+			case in <- r:
+			case <-over:
+				r.memory.Free()
+			}
+			select {
+			case <-over:
+				discard()
+				return
+			default:
+			}
+			if r.err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case r := <-in:
+			err := r.err
+			if err == nil {
+				err = a.answer(c, s, &r)
+			}
+			r.memory.Free()
+			switch {
+			case errors.Is(err, io.EOF):
+				return nil
+			case err != nil:
+				return err
+			}
+		case <-c.Leaving():
+			return grpcserver.ErrStopping
+		}
+	}
+}
+
+// receive receives a message, within the resource limits.
+func receive(c *grpcserver.Call) (r received) {
+	r.message, r.memory = new(rlqs.RateLimitQuotaUsageReports), c.Reservation()
+	in := grpcserver.Received{Message: r.message, Admit: func(b []byte) error {
+		n, err := excess(b)
+		if err != nil || len(b) <= streamBytes/2 {
+			return err
+		}
+		return r.memory.Reserve(textTimes*int64(len(b)) + objectBytes*int64(n))
+	}}
+	if r.err = c.RecvMsg(&in); r.err == nil {
+		r.err = in.Err
+	}
+	r.at = time.Now()
+	return r
+}
+
+// answer answers one message.
+func (a *API) answer(c *grpcserver.Call, s *session, r *received) error {
+	if err := c.Again(access.Decide); err != nil {
+		return err
+	}
+	ns, err := c.Namespace(a.namespaces)
+	if err != nil {
+		return err
+	}
+	if err := s.check(r.message); err != nil {
+		return err
+	}
+	if err := c.Begin(); err != nil {
+		return err
+	}
+	out, err := s.report(c.Context(), ns.Engine(), r.message, r.at)
+	c.End()
+	if err != nil || len(out.BucketAction) == 0 {
+		return err
+	}
+	return c.SendMsg(out)
+}

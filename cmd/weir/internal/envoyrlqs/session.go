@@ -1,0 +1,108 @@
+package envoyrlqs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/internal/run"
+)
+
+// session is one stream: the buckets of one Envoy. It is not safe for concurrent use.
+type session struct {
+	domain  string
+	buckets map[string]*bucket // by the text of the id
+	memory  access.Reservation
+	bytes   int64 // of the buckets
+}
+
+// batch is the maximum number of buckets that are asked for in one call of the store.
+const batch = 256
+
+// report takes the usages of a message, which was checked, and returns the assignments that are sent at once. Its error ends the stream.
+func (s *session) report(ctx context.Context, engine *weir.Engine, in *rlqs.RateLimitQuotaUsageReports, now time.Time) (*rlqs.RateLimitQuotaResponse, error) {
+	out := new(rlqs.RateLimitQuotaResponse)
+	for usages := range slices.Chunk(in.BucketQuotaUsages, batch) {
+		buckets := make([]*bucket, 0, len(usages))
+		requests := make([]weir.Request, 0, len(usages))
+		asks := make([]run.Assignment, 0, len(usages))
+		for _, u := range usages {
+			b := s.bucket(u.BucketId, now)
+			if slices.Contains(buckets, b) { // its usage in this message was not expected: it is counted, and answered once
+				b = &bucket{id: u.BucketId, attributes: b.attributes, untracked: true}
+			}
+			buckets, requests = append(buckets, b), append(requests, weir.Request{Attributes: b.attributes})
+			asks = append(asks, b.ask(u, now))
+		}
+		if err := engine.Assign(ctx, requests, asks); err != nil {
+			return nil, err
+		}
+		sent := time.Now()
+		for i, b := range buckets {
+			if b.untracked {
+				continue
+			}
+			action := b.assign(&asks[i], sent)
+			if action == nil {
+				continue
+			}
+			if out.BucketAction = append(out.BucketAction, action); action.GetAbandonAction() != nil {
+				s.drop(b)
+			}
+		}
+	}
+	return out, nil
+}
+
+// bucket returns the bucket with an id. If there is no room for it, it is not tracked: its usage counts, and it gets no assignment.
+func (s *session) bucket(id *rlqs.BucketId, now time.Time) *bucket {
+	var text strings.Builder
+	attributes := make([]weir.Attribute, 0, len(id.Bucket)+1)
+	for _, name := range slices.Sorted(maps.Keys(id.Bucket)) {
+		value := id.Bucket[name]
+		attributes = append(attributes, weir.Attribute{Name: name, Value: value})
+		for _, part := range [...]string{name, value} {
+			text.WriteByte(byte(len(part) >> 8))
+			text.WriteByte(byte(len(part)))
+			text.WriteString(part)
+		}
+	}
+	attributes = append(attributes, weir.Attribute{Name: "domain", Value: s.domain}) // which no entry replaces
+	key := text.String()
+	if b := s.buckets[key]; b != nil {
+		return b
+	}
+	b := &bucket{key: key, id: id, attributes: attributes}
+	if len(s.buckets) >= maxBuckets {
+		s.sweep(now)
+	}
+	if len(s.buckets) >= maxBuckets || s.memory.Reserve(b.size()) != nil {
+		b.untracked = true
+		return b
+	}
+	s.bytes += b.size()
+	s.buckets[key] = b
+	return b
+}
+
+// drop forgets b. What is assigned to it counts in full.
+func (s *session) drop(b *bucket) {
+	delete(s.buckets, b.key)
+	s.bytes -= b.size()
+	s.memory.Shrink(streamBytes + s.bytes)
+}
+
+// sweep drops buckets that Envoy does not report anymore.
+func (s *session) sweep(now time.Time) {
+	for _, b := range s.buckets {
+		if now.Sub(b.last) > maxLife {
+			s.drop(b)
+		}
+	}
+}

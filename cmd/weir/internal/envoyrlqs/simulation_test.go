@@ -1,0 +1,268 @@
+package envoyrlqs_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
+	envoytype "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyrlqs"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
+)
+
+// envoy decides as Envoy's filter does (source/extensions/filters/http/rate_limit_quota/global_client_impl.cc, which this
+// follows): token buckets with whole tokens, a time to live in whole seconds, an assignment that replaces the one before only
+// if it differs. Without an assignment, or with one that has expired, it denies.
+type envoy struct {
+	stream rlqs.RateLimitQuotaService_StreamRateLimitQuotasClient
+	id     map[string]string
+	delay  func() time.Duration // of a message, one way
+
+	done sync.WaitGroup
+
+	mu              sync.Mutex
+	strategy        *envoytype.RateLimitStrategy
+	until           time.Time
+	tokens          uint32
+	allowed, denied uint64
+	reported        bool
+	abandoned       int
+	out             chan *rlqs.RateLimitQuotaUsageReports
+}
+
+// connect starts an Envoy. It ends with ctx.
+func connect(ctx context.Context, t *testing.T, conn *grpc.ClientConn, id map[string]string, delay func() time.Duration) *envoy {
+	t.Helper()
+	stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &envoy{stream: stream, id: id, delay: delay, out: make(chan *rlqs.RateLimitQuotaUsageReports, 100)}
+	t.Cleanup(func() { e.done.Wait() })
+	e.done.Go(func() { // in order, and late
+		for {
+			select {
+			case m := <-e.out:
+				time.Sleep(e.delay())
+				if e.stream.Send(m) != nil {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	e.done.Go(func() {
+		for {
+			m, err := e.stream.Recv()
+			if err != nil {
+				return
+			}
+			time.Sleep(e.delay())
+			e.apply(m)
+		}
+	})
+	return e
+}
+
+func (e *envoy) apply(m *rlqs.RateLimitQuotaResponse) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range m.BucketAction {
+		if a.GetAbandonAction() != nil {
+			e.strategy, e.reported, e.abandoned = nil, false, e.abandoned+1
+			e.allowed, e.denied = 0, 0
+			continue
+		}
+		s := a.GetQuotaAssignmentAction().RateLimitStrategy
+		now, was := s.GetTokenBucket(), e.strategy.GetTokenBucket()
+		if now != nil && (was == nil || now.MaxTokens != was.MaxTokens || now.FillInterval.Nanos != was.FillInterval.Nanos) {
+			e.tokens = now.MaxTokens
+		}
+		e.strategy = s
+		e.until = time.Now().Add(time.Duration(a.GetQuotaAssignmentAction().AssignmentTimeToLive.Seconds) * time.Second)
+	}
+}
+
+// ask decides requests, and returns how many are admitted.
+func (e *envoy) ask(n int) (admitted int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.strategy != nil && !time.Now().Before(e.until) {
+		e.strategy = nil
+	}
+	switch {
+	case e.strategy.GetTokenBucket() != nil:
+		admitted = min(n, int(e.tokens))
+		e.tokens -= uint32(admitted)
+	case e.strategy != nil && e.strategy.GetBlanketRule() == envoytype.RateLimitStrategy_ALLOW_ALL:
+		admitted = n
+	}
+	e.allowed, e.denied = e.allowed+uint64(admitted), e.denied+uint64(n-admitted)
+	if n > 0 && !e.reported {
+		e.reportLocked()
+	}
+	return admitted
+}
+
+func (e *envoy) report() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.reported {
+		e.reportLocked()
+	}
+}
+
+func (e *envoy) reportLocked() {
+	e.reported = true
+	e.out <- &rlqs.RateLimitQuotaUsageReports{Domain: "edge", BucketQuotaUsages: []*rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage{{
+		BucketId: &rlqs.BucketId{Bucket: e.id}, NumRequestsAllowed: e.allowed, NumRequestsDenied: e.denied,
+	}}}
+	e.allowed, e.denied = 0, 0
+}
+
+// serve serves an engine with rules, and returns a connection to it.
+func serve(t *testing.T, rules string, c grpcserver.Config, wrap func(store.Store) store.Store) (*grpc.ClientConn, *weir.Engine) {
+	t.Helper()
+	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts store.Store = memstore.New()
+	if wrap != nil {
+		counts = wrap(counts)
+	}
+	engine, err := weir.NewEngine(file.Set, weir.WithStore(counts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := bufconn.Listen(1 << 16)
+	s := grpcserver.New(c)
+	s.Add(envoyrlqs.Service, envoyrlqs.File, envoyrlqs.New(namespace.Only(engine)).Methods())
+	go func() { _ = s.Serve(l) }()
+	conn, err := grpc.NewClient("passthrough:weir", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(); s.Close(); engine.Close(); counts.Close() })
+	return conn, engine
+}
+
+// A demand returns how many of the requests of a tick are of Envoy i.
+type demand func(i int, at time.Duration, n int) int
+
+const (
+	tick   = 10 * time.Millisecond
+	envoys = 8
+)
+
+// simulate has 8 Envoys decide perTick requests each tick, for a length of time. It returns how many each tick admitted.
+func simulate(t *testing.T, rules string, every, length time.Duration, perTick int, of demand) (admitted []int) {
+	t.Helper()
+	conn, _ := serve(t, rules, grpcserver.Config{}, nil)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	random := rand.New(rand.NewPCG(1, 2))
+	var mu sync.Mutex
+	delay := func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Millisecond + time.Duration(random.Int64N(int64(100*time.Millisecond)))
+	}
+	var all [envoys]*envoy
+	for i := range all {
+		all[i] = connect(ctx, t, conn, map[string]string{"api": "search"}, delay)
+	}
+	for at := time.Duration(0); at < length; at += tick {
+		n := 0
+		for i, e := range all {
+			if (at+time.Duration(i)*every/envoys/tick*tick)%every == 0 {
+				e.report()
+			}
+			n += e.ask(of(i, at, perTick))
+		}
+		admitted = append(admitted, n)
+		time.Sleep(tick)
+	}
+	return admitted
+}
+
+// windows returns the most and the least that was admitted in a window of a length, after the first one.
+func windows(admitted []int, length time.Duration) (most, least, mean int) {
+	n := int(length / tick)
+	sum, sums := 0, []int(nil)
+	for i, k := range admitted {
+		if sum += k; i >= n {
+			sum -= admitted[i-n]
+		}
+		most = max(most, sum)
+		if i >= 2*n {
+			sums = append(sums, sum)
+		}
+	}
+	total := 0
+	for _, s := range sums {
+		total += s
+	}
+	return most, slices.Min(sums), total / len(sums)
+}
+
+func TestEightEnvoys(t *testing.T) {
+	t.Parallel()
+	const quota, window = 60_000, time.Minute
+	rules := fmt.Sprintf("rules: [{name: api, when: {domain: edge}, per: [api], limit: %d, window: 1m}]", quota)
+	share := func(n int, part float64, at time.Duration) int { // whole requests, n * part on average
+		k := float64(at / tick)
+		return int((k+1)*float64(n)*part) - int(k*float64(n)*part)
+	}
+	ninety := func(hot func(at time.Duration) int) demand {
+		return func(i int, at time.Duration, n int) int {
+			if i == hot(at) {
+				return share(n, 0.9, at)
+			}
+			return share(n, 0.1/7, at)
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		of   demand
+	}{
+		{"even", func(_ int, at time.Duration, n int) int { return share(n, 1.0/envoys, at) }},
+		{"ninety", ninety(func(time.Duration) int { return 3 })},
+		{"moving", ninety(func(at time.Duration) int { return int(at/(3*time.Second)) % envoys })},
+	} {
+		for _, load := range []int{8, 12, 16, 40} { // the quota is 10 a tick
+			t.Run(fmt.Sprint(tc.name, load), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					admitted := simulate(t, rules, 200*time.Millisecond, 5*window, load, tc.of)
+					most, least, mean := windows(admitted, window)
+					t.Logf("%s, load %d: most %.4f, least %.4f, mean %.4f of the quota", tc.name, load, float64(most)/quota, float64(least)/quota, float64(mean)/quota)
+					if most > quota {
+						t.Errorf("admitted %d in a window, want at most %d", most, quota)
+					}
+					if least < quota*95/100 {
+						t.Errorf("admitted %d in a window, want at least 0.95 of %d", least, quota)
+					}
+				})
+			})
+		}
+	}
+}
