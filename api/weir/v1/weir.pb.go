@@ -2206,7 +2206,7 @@ type Cell struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When the cell starts.
 	Start *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
-	// How long it is.
+	// How long it is. Without it, start is the date of the hits.
 	Length *durationpb.Duration `protobuf:"bytes,2,opt,name=length,proto3" json:"length,omitempty"`
 	// The hits in it.
 	Hits          int64 `protobuf:"varint,3,opt,name=hits,proto3" json:"hits,omitempty"`

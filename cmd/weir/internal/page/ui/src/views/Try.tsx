@@ -88,6 +88,7 @@ interface Result {
   comparison: Comparison;
   suggestions: Suggestion[];
   quotas: Record<string, [number, number]>;
+  unswept?: string[];
   tests: string;
   seconds: number;
 }
@@ -430,6 +431,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
       {result.suggestions.map((s) => (
         <Slider key={s.rule} of={s} quotas={result.quotas[s.rule] ?? [0, 0]} source={source} ns={ns} same={same} />
       ))}
+      {result.unswept && <Notice kind="warn">{t("try.unswept", { names: result.unswept.join(", ") })}</Notice>}
       {c.newly_denied > 0 && c.newly_denied_over && (
         <section class="panel stack">
           <Chart plot={over(c.newly_denied_over)} />
