@@ -21,7 +21,7 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 comma := ,
 .DEFAULT_GOAL := help
-.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types page built stories lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep losses cover model
+.PHONY: help run deps redis programs test resp-clients docs check format vet portable fresh tidy protos generate released release packages dist rehearse race peers middleware clients types page built stories lint actionlint exact lualint luacheck fmt attack kills bloat fuzz bench bench-peers bench-keep drills losses cover model
 
 help: ## list the targets
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -298,6 +298,9 @@ bench-peers: ## measure weir and its peers, and write the page and benchmarks/RE
 bench-keep: ## measure a data directory against pebble, bbolt and SQLite, or those that match BENCH (twelve minutes, two gigabytes)
 	cd benchmarks/keep && $(GO) test -run '^$$' -bench '(Write|Load)/$(BENCH)' -benchtime 1x -timeout 0 -args -for 60s && \
 	$(GO) test -run '^$$' -bench Take -benchtime 30s
+
+drills: ## drill leases with real processes and faults, or those whose names begin with DRILLS (two minutes)
+	cd benchmarks && $(GO) run ./leases $(if $(DRILLS),-only $(DRILLS))
 
 losses: ## measure what each --sync loses at a kill and at a loss of power (ten minutes)
 	$(GO) test -run '^$$' -bench Losses -benchtime 100x -timeout 20m ./internal/datadir

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
@@ -21,7 +22,8 @@ type RuleExplanation struct {
 	Shadow bool
 	// Reasons holds, as readable text, why the rule did not match or was not
 	// reached. For a rule that matched after a verdict, it holds why the rule
-	// decides nothing. Otherwise it is empty.
+	// decides nothing; for one whose quota is leased ([rule.Rule.Lease]), where it
+	// was decided. Otherwise it is empty.
 	Reasons []string
 	// Usage holds the rule's numbers. It is nil if the rule did not match or is
 	// a verdict, and if an outage policy decided without numbers.
@@ -57,6 +59,19 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 		why[i] = RuleExplanation{
 			Rule: ru.Name, Kind: ru.Kind(), Matched: matched, Shadow: ru.Mode == rule.Shadow,
 			Reasons: reasons, Usage: numbers[ru.Name],
+		}
+	}
+	if leaser, ok := e.driver.Store.(hook.Leaser); ok {
+		for _, ops := range []*plan.Ops{&p.First, &p.Second} {
+			for n, i := range ops.Of {
+				if op := &ops.List[n]; op.Limit.Lease == 0 {
+					continue
+				} else if leaser.Leased(op) {
+					why[i].Reasons = append(why[i].Reasons, "decided by this instance, from a lease")
+				} else if !d.Degraded {
+					why[i].Reasons = append(why[i].Reasons, "decided by the store: nothing is leased here")
+				}
+			}
 		}
 	}
 	return d, why, nil

@@ -23,6 +23,7 @@ require (
 	github.com/weirhq/weir/api v0.1.0
 	github.com/weirhq/weir/client v0.1.0
 	github.com/weirhq/weir/internal/pgtest v0.1.0
+	github.com/weirhq/weir/internal/redistest v0.1.0
 	github.com/weirhq/weir/store/pgstore v0.1.0
 	github.com/weirhq/weir/store/redisstore v0.1.0
 	github.com/zeromicro/go-zero v1.10.3

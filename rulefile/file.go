@@ -24,7 +24,7 @@ type File struct {
 	// Zone is the time zone that the file sets, UTC when it sets none.
 	Zone *time.Location
 
-	warnings func() []Warning
+	warnings func(instances int64) []Warning
 }
 
 // Load reads the rules file at path, and the list files that it names, from disk.
@@ -158,7 +158,7 @@ func (p *pass) file(n *node) *File {
 	}
 	return &File{
 		Set: set, Lists: p.paths, Zone: p.zone,
-		warnings: func() []Warning { return p.lint(f, rules) },
+		warnings: func(instances int64) []Warning { return p.lint(f, rules, instances) },
 	}
 }
 

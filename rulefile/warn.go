@@ -28,12 +28,13 @@ type Warning struct {
 func WarningTexts() map[string]string { return maps.Clone(warningTexts) }
 
 // Warnings returns the warnings about the file, in the order of the file. It
-// leaves out those that a key ignore silences.
-func (f *File) Warnings() []Warning {
+// leaves out those that a key ignore silences. instances is the number of instances that decide
+// by the file together; without it, they are two.
+func (f *File) Warnings(instances ...int64) []Warning {
 	if f.warnings == nil {
 		return nil
 	}
-	return f.warnings()
+	return f.warnings(slices.Max(append(instances, 2)))
 }
 
 // ignore reads the names of the warnings to silence.
@@ -63,6 +64,7 @@ func scalars(n *node) []*node {
 // linter collects the warnings about one file.
 type linter struct {
 	pass  *pass
+	many  int64            // instances
 	file  map[string]*node // the keys at the top of the file
 	rules []rule.Rule
 	nodes []*node // by rule
@@ -76,8 +78,8 @@ type linter struct {
 }
 
 // lint returns the warnings about rules, which have no faults.
-func (p *pass) lint(file map[string]*node, rules []rule.Rule) []Warning {
-	l := linter{pass: p, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}, named: map[string]bool{}}
+func (p *pass) lint(file map[string]*node, rules []rule.Rule, instances int64) []Warning {
+	l := linter{pass: p, many: instances, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}, named: map[string]bool{}}
 	if len(rules) == 0 {
 		l.warn(none, "no-rules", file["rules"], "the file has no rules: every request gets the outcome %s", l.unmatched())
 	}
@@ -184,7 +186,8 @@ func (l *linter) unmatched() string {
 func (l *linter) unneeded() {
 	check := func(i int, n *node) {
 		for _, ignore := range scalars(n) {
-			if !l.silenced[ignore] && ignore.text != "unneeded-ignore" {
+			open := ignore.text == "never-leased" && l.many <= 2 // how many instances there are
+			if !l.silenced[ignore] && ignore.text != "unneeded-ignore" && !open {
 				l.warn(i, "unneeded-ignore", ignore, "ignore: there is no warning %s here", ignore.text)
 			}
 		}

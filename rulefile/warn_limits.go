@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/fault"
@@ -289,11 +290,20 @@ func (l *linter) forgotten(i int) {
 // leastLease is the smallest quota that one instance leases.
 const leastLease = 128
 
-// leased warns of a limit that asks for leases and is too small for two instances.
+// leased warns of a limit that asks for leases and is too small for the instances.
 func (l *linter) leased(i int) {
-	if r := &l.rules[i]; r.Lease != 0 && r.Quota != nil && slices.Max(quotas(r)) < 2*leastLease {
-		l.warn(i, "never-leased", l.field(i, "lease"), "a quota of %d is never leased by several instances: each of them needs %d of it", slices.Max(quotas(r)), leastLease)
+	r := &l.rules[i]
+	if r.Lease == 0 || r.Quota == nil {
+		return
 	}
+	most, instances := slices.Max(quotas(r)), "several"
+	if most >= l.many*leastLease {
+		return
+	}
+	if l.many > 2 {
+		instances = strconv.FormatInt(l.many, 10)
+	}
+	l.warn(i, "never-leased", l.field(i, "lease"), "a quota of %d is never leased by %s instances: each of them needs %d of it", most, instances, leastLease)
 }
 
 // banned warns of a ban that requests without an attribute do not meet.

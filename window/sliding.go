@@ -218,10 +218,9 @@ func (w *sliding) wordsAfter(s State, h Hits) int {
 func (w *sliding) maxWords() int { return logHeader + int(min(w.most, w.precision)) + 1 }
 
 // history returns the hits by date: a group has that of its newest hit.
-func (w *sliding) history(s State, now Instant, _ int64) ([]Cell, bool) {
+func (w *sliding) history(s State, now Instant, _ int64) (cells []Cell, cut bool) {
 	g := readLog(s)
 	g.expire(now, w.length)
-	cells := make([]Cell, 0, len(g.dates))
 	for i, date := range g.dates {
 		hits := g.group
 		if i == len(g.dates)-1 {

@@ -16,7 +16,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/lease"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -200,7 +199,7 @@ func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
 		c.fail(err)
 		return c
 	}
-	warnings := append(file.Warnings(), neverLeased(c.File, file, nodes)...)
+	warnings := file.Warnings(nodes)
 	c.Warnings = findings.Warnings(warnings)
 	c.warn = func(out io.Writer) {
 		for _, w := range warnings {
@@ -215,23 +214,6 @@ func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
 		c.is += ", " + plural(n, "warning")
 	}
 	return c
-}
-
-// neverLeased returns warnings about rules of the file called name that so many instances never lease, unless it warns of them.
-func neverLeased(name string, file *rulefile.File, nodes int64) (warnings []rulefile.Warning) {
-	least := lease.LeastQuota(nodes)
-	for i := range file.Set.Len() {
-		r := file.Set.Rule(i)
-		if r.Lease == 0 || r.Quota == nil || nodes <= 2 {
-			continue
-		}
-		if most := r.Quota.Highest(); most >= lease.LeastQuota(2) && most < least {
-			warnings = append(warnings, rulefile.Warning{Name: "never-leased", Fault: &fault.Fault{
-				Place: fault.Place{File: name}, Rule: r.Name, Problem: fmt.Sprintf("a quota of %d is never leased by %d instances: want at least %d", most, nodes, least),
-			}})
-		}
-	}
-	return warnings
 }
 
 // koala checks a file of koala's.

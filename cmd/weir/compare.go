@@ -44,7 +44,7 @@ denied.`),
 			if err != nil {
 				return err
 			}
-			c, err := measure(cmd, &f, args, args[2:], func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Comparison, error) {
+			c, err := measure(cmd, &f, args, args[2:], []*rules{before, after}, func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Comparison, error) {
 				return replay.Compare(ctx, before.Set, after.Set, source, append(options, replay.WithExamples(examples))...)
 			})
 			if err == nil && float64(c.NewlyDenied) > share*float64(c.Requests) {

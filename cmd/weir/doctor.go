@@ -17,10 +17,11 @@ func newDoctor() *cobra.Command {
 		Short: "Check whether a server is suitable, before the service relies on it",
 		Long: `Check whether the servers of a shared store are suitable: their version, the user's
 permissions, what can lose counts, the number of connections, the round trip, the
-clock; on Redis also the engine and whether scripts run one at a time, on PostgreSQL
-also proxies and dead rows. Each check is one line: ok, unknown (the server does not
-show it to this user), warn or refuse, what was seen, what it means for limits, and
-how to fix it. weir serve makes the same checks when it starts.
+clock and its rate; on Redis also the engine and whether scripts run one at a time, on
+PostgreSQL also proxies and dead rows. Each check is one line: ok, unknown (the server
+does not show it to this user), warn or refuse, what was seen, what it means for
+limits, and how to fix it. weir serve makes the same checks when it starts, but for
+the rate of the clock, which takes up to four seconds.
 
 The checks count nothing. On Redis they write scratch keys under the store's prefix
 and delete them.

@@ -17,11 +17,11 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/page"
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
 func newReplay() *cobra.Command {
-	var rules string
+	var from string
 	var f reportFlags
 	alone := true
 	cmd := &cobra.Command{
@@ -40,11 +40,11 @@ much time again; --alone=false leaves it out.`),
   docker logs web | weir replay --rules rules.yaml --json
   weir replay --rules rules.yaml --html report.html access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := requiredRules(cmd, rules, args)
+			file, err := requiredRules(cmd, from, args)
 			if err != nil {
 				return err
 			}
-			_, err = measure(cmd, &f, args, args, func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Report, error) {
+			_, err = measure(cmd, &f, args, args, []*rules{file}, func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Report, error) {
 				if alone {
 					options = append(options, replay.WithAlone())
 				}
@@ -53,14 +53,14 @@ much time again; --alone=false leaves it out.`),
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&rules, "rules", "", "rules `file`; - is the standard input")
+	cmd.Flags().StringVar(&from, "rules", "", "rules `file`; - is the standard input")
 	f.add(cmd)
 	cmd.Flags().BoolVar(&alone, "alone", alone, "measure what each limit denies by itself")
 	return cmd
 }
 
 // requiredRules loads the rules file of --rules, which is for the logs.
-func requiredRules(cmd *cobra.Command, name string, logs []string) (*rulefile.File, error) {
+func requiredRules(cmd *cobra.Command, name string, logs []string) (*rules, error) {
 	switch {
 	case name == "":
 		return nil, &usageError{"--rules FILE is required"}
@@ -91,8 +91,8 @@ func (f *reportFlags) add(cmd *cobra.Command) {
 }
 
 // measure calls run with the logs called names, among the arguments args, and prints its
-// result, even if run ends early. With JSON, bad lines are also printed as errors.
-func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string, run func(context.Context, replay.Source, []replay.Option) (R, error)) (R, error) {
+// result, which is about rules from files, even if run ends early. With JSON, bad lines are also printed as errors.
+func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string, from []*rules, run func(context.Context, replay.Source, []replay.Option) (R, error)) (R, error) {
 	var none R
 	bar := newProgress(cmd.ErrOrStderr())
 	source, err := f.read(cmd, names, bar)
@@ -121,13 +121,17 @@ func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string,
 		took := time.Since(bar.began)
 		fmt.Fprintf(cmd.ErrOrStderr(), "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
 	}
-	return r, errors.Join(f.show(cmd, args, r, first), err, f.checkBad(lines, bad, first, skipped))
+	return r, errors.Join(f.show(cmd, args, names, from, r, first), err, f.checkBad(lines, bad, first, skipped))
 }
 
 // show prints a result.
-func (f *reportFlags) show(cmd *cobra.Command, args []string, r interface{ Write(io.Writer, bool) error }, bad []replay.BadLine) error {
+func (f *reportFlags) show(cmd *cobra.Command, args, names []string, from []*rules, r interface{ Write(io.Writer, bool) error }, bad []replay.BadLine) error {
 	if f.html != "" {
-		if err := writePage(f.html, commandLine(cmd, args), r); err != nil {
+		about := page.About{Command: commandLine(cmd, args), Version: server.Version(), Logs: names}
+		for _, file := range from {
+			about.Rules = append(about.Rules, page.RulesFile{Name: file.name, Hash: file.hash, Set: file.Set})
+		}
+		if err := writeReport(f.html, r, about); err != nil {
 			return err
 		}
 	}
@@ -141,18 +145,10 @@ func (f *reportFlags) show(cmd *cobra.Command, args []string, r interface{ Write
 	return json.NewEncoder(w).Encode(r)
 }
 
-// writePage writes the page of a report to a file.
-func writePage(name, command string, r any) (err error) {
+// writeReport writes a report as an HTML file.
+func writeReport(name string, r any, about page.About) error {
 	var b bytes.Buffer
-	switch r := r.(type) {
-	case *replay.Report:
-		err = page.Replay(&b, r, command)
-	case *replay.Comparison:
-		err = page.Comparison(&b, r, command)
-	case *replay.Suggestion:
-		err = page.Suggestion(&b, r, command)
-	}
-	if err != nil {
+	if err := page.Report(&b, r, about); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return os.WriteFile(name, b.Bytes(), 0o644)

@@ -36,17 +36,28 @@ func readSource(cmd *cobra.Command, name string) (source, error) {
 	return source{name, text, false}, err
 }
 
+// rules is a rules file that was read, with its name and its hash.
+type rules struct {
+	*rulefile.File
+	name, hash string
+}
+
 // rules parses s as a rules file. For the standard input, paths of list files are
 // relative to the current directory.
-func (s source) rules() (*rulefile.File, error) {
-	if s.stdin {
-		return rulefile.Parse(s.name, s.text, os.ReadFile)
+func (s source) rules() (*rules, error) {
+	if !s.stdin {
+		return loadRules(s.name)
 	}
-	return loadRules(s.name)
+	sum := files.NewSum(s.text)
+	file, err := rulefile.Parse(s.name, s.text, sum.Read)
+	if err != nil {
+		return nil, err
+	}
+	return &rules{file, s.name, sum.Text()}, nil
 }
 
 // rulesOf reads the named rules file, or the standard input for "-".
-func rulesOf(cmd *cobra.Command, name string) (*rulefile.File, error) {
+func rulesOf(cmd *cobra.Command, name string) (*rules, error) {
 	if name != "-" {
 		return loadRules(name)
 	}
@@ -58,7 +69,7 @@ func rulesOf(cmd *cobra.Command, name string) (*rulefile.File, error) {
 }
 
 // loadRules reads the named rules file, and the list files that it names.
-func loadRules(name string) (*rulefile.File, error) {
+func loadRules(name string) (*rules, error) {
 	text, err := files.Rules(name)
 	if err != nil {
 		return nil, fmt.Errorf("rules file: %w", err)
@@ -66,7 +77,12 @@ func loadRules(name string) (*rulefile.File, error) {
 	if err := koalafile.NotRules(name, text); err != nil {
 		return nil, err
 	}
-	return rulefile.Parse(name, text, func(list string) ([]byte, error) { return files.List(files.RelativeTo(name, list)) })
+	sum := files.NewSum(text)
+	file, err := rulefile.Parse(name, text, func(list string) ([]byte, error) { return sum.Read(files.RelativeTo(name, list)) })
+	if err != nil {
+		return nil, err
+	}
+	return &rules{file, name, sum.Text()}, nil
 }
 
 func plural(n int, noun string) string {

@@ -18,7 +18,7 @@ import (
 )
 
 func newSuggest() *cobra.Command {
-	var rules, name, keys string
+	var from, name, keys string
 	var windows []string
 	var sweep replay.Sweep
 	var f reportFlags
@@ -35,7 +35,7 @@ numbers are those of a rules file with only this rule.`),
 		Example: `  weir suggest --rules rules.yaml --rule logins access.log
   weir suggest --rules rules.yaml --rule logins --windows 1m,1h,day --quotas 5,10,20 access.log`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := requiredRules(cmd, rules, args)
+			file, err := requiredRules(cmd, from, args)
 			if err != nil {
 				return err
 			}
@@ -54,17 +54,17 @@ numbers are those of a rules file with only this rule.`),
 				return &usageError{"--keys: " + err.Error()}
 			}
 			slices.Sort(sweep.Quotas)
-			s, err := measure(cmd, &f, args, args, func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Suggestion, error) {
+			s, err := measure(cmd, &f, args, args, []*rules{file}, func(ctx context.Context, source replay.Source, options []replay.Option) (*replay.Suggestion, error) {
 				return replay.Suggest(ctx, file.Set, sweep, source, options...)
 			})
 			if err == nil && !f.json {
-				printRule(cmd, file, file.Set.Rule(i), s)
+				printRule(cmd, file.File, file.Set.Rule(i), s)
 			}
 			return err
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&rules, "rules", "", "rules `file`; - is the standard input")
+	flags.StringVar(&from, "rules", "", "rules `file`; - is the standard input")
 	flags.StringVar(&name, "rule", "", "`name` of the limit (default: the only limit of the file)")
 	flags.StringSliceVar(&windows, "windows", nil, "windows to measure, such as `1m,1h,day` (default: the rule's own)")
 	flags.Int64SliceVar(&sweep.Quotas, "quotas", nil, "candidates, at most 64, such as `5,10,20` (default: twenty from 1 to 1000)")
@@ -73,7 +73,7 @@ numbers are those of a rules file with only this rule.`),
 	f.add(cmd)
 	completeBy(cmd, "rule", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var names []string
-		for _, r := range (&client{rules: rules}).knownRules(cmd) {
+		for _, r := range (&client{rules: from}).knownRules(cmd) {
 			names = append(names, r.Name)
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp

@@ -92,7 +92,7 @@ func (o *testOptions) write(cmd *cobra.Command, args []string) error {
 	}
 	ctx, stop := untilSignal(cmd)
 	defer stop()
-	return o.logs.ordered(o.generateFrom(ctx, cmd.OutOrStdout(), file, source, replay.WithProgress(bar.show)), len(args))
+	return o.logs.ordered(o.generateFrom(ctx, cmd.OutOrStdout(), file.File, source, replay.WithProgress(bar.show)), len(args))
 }
 
 // run runs the test files that args name.
@@ -164,7 +164,13 @@ func (o *testOptions) file(cmd *cobra.Command, name string, only *regexp.Regexp)
 	if err != nil {
 		return faulty(fmt.Errorf("test file: %w", err))
 	}
-	tests, err := rulefile.ParseTests(name, text, loadRules)
+	tests, err := rulefile.ParseTests(name, text, func(path string) (*rulefile.File, error) {
+		file, err := loadRules(path)
+		if err != nil {
+			return nil, err
+		}
+		return file.File, nil
+	})
 	if err != nil {
 		return faulty(err)
 	}

@@ -149,9 +149,21 @@ type Leases struct {
 	Asked, Refused, Lost     int64 // requests for a lease; those that were refused, and had no answer
 	Granted, Spent, Returned int64 // hits of leases; what was spent of those that are settled, and what was not
 	Dropped                  int64 // leases that the store had lost
+	Settled                  int64 // calls that settled a lease
+	Direct                   int64 // calls under limits with leases that went to the store
 }
 
 // Leaser is implemented by stores that lease.
 type Leaser interface {
 	Leases() Leases
+
+	// Leased reports whether a check of op is decided from memory now.
+	Leased(op *store.Op) bool
+}
+
+// LeaseAuditor is implemented by stores that lease, for those that test them.
+type LeaseAuditor interface {
+	// Audit makes the store read clock instead of the steady clock of the process, and call admitted with the
+	// reading that decided each admission from memory, and its hits. It must be called before the store is used.
+	Audit(clock func() int64, admitted func(at, hits int64))
 }

@@ -42,6 +42,9 @@ func (q Quota) Length(roundTrip Time) Time {
 	return n
 }
 
+// FarthestTrip returns the longest round trip with which keys are leased.
+func (q Quota) FarthestTrip() Time { return q.Window / 12 }
+
 // Demand is an estimate of the hits that are asked for at one instance.
 type Demand struct {
 	rate  float64 // hits in a nanosecond

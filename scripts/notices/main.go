@@ -153,7 +153,7 @@ func list(system string) ([]pkg, error) {
 	}
 }
 
-var named = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)([-.].*)?$`)
+var named = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notice|patents|unlicense)([-.].*)?$`)
 
 // licences returns the files that license a package: those in its folder and in the
 // folders around it, to the top of its module. For a package of this repository, which

@@ -44,6 +44,7 @@ type entry struct {
 	direct  int64         // guarded by mu; hits that went to the store
 	trip    lease.Time    // guarded by mu; the time in which the store answers
 	pause   lease.Time    // guarded by mu; until then nothing is asked
+	probes  bool          // guarded by mu; the next lease is for one hit, to see how far the store is
 	checked lease.Time    // guarded by mu; when it was last looked whether the key idles
 	before  int64         // guarded by mu; hits by then
 	timer   *time.Timer   // guarded by mu
@@ -154,8 +155,19 @@ func (e *entry) ask(s *leases, now lease.Time) bool {
 		return false
 	}
 	e.demand.Sample(now, e.hits())
+	if e.probes {
+		e.trip = q.FarthestTrip()
+	}
 	terms, ok := e.demand.Terms(q, e.trip, e.waiting)
-	if !ok || !s.begin() {
+	if !ok {
+		// The store is too far away, or was slow only once: a lease of one hit will tell.
+		e.pause, e.probes = now+q.Window, true
+		return false
+	}
+	if e.probes {
+		terms.Want, terms.Min, e.probes = 1, 1, false
+	}
+	if !s.begin() {
 		return false
 	}
 	var id lease.ID
@@ -232,7 +244,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 // arm sets the timer to the next end of a lease, or to when it is looked whether the key idles. e.mu is locked.
 func (e *entry) arm(s *leases, now lease.Time) {
 	next := now + idleAfter
-	if q, ok := s.quotaOf(e.op.Limit); ok {
+	if q, ok := s.quotaOf(e.op.Limit); ok && q.Length(e.trip) > 0 {
 		next = now + min(max(q.Length(e.trip)/2, millisecond), idleAfter)
 	}
 	if end, ok := e.key.Next(); ok {
@@ -259,7 +271,7 @@ func (e *entry) wake(s *leases) {
 	}
 	now := s.now()
 	settles := e.key.End(now)
-	if took := now - e.checked; took >= min(idleAfter, e.quarter(s)) {
+	if took := now - e.checked; took >= e.checks(s) {
 		hits := e.hits()
 		recent := hits - e.before
 		e.checked, e.before = now, hits
@@ -284,10 +296,13 @@ func (e *entry) wake(s *leases) {
 	s.settle(context.Background(), op, settles)
 }
 
-// quarter returns a quarter of the length of a lease. e.mu is locked.
-func (e *entry) quarter(s *leases) lease.Time {
+// checks returns how long it takes until it is looked again whether the key idles. e.mu is locked.
+func (e *entry) checks(s *leases) lease.Time {
 	q, _ := s.quotaOf(e.op.Limit)
-	return q.Length(e.trip) / 4
+	if n := q.Length(e.trip); n > 0 {
+		return min(idleAfter, n/4)
+	}
+	return q.Window / 4 // the store is far away, and all calls may wait for it meanwhile
 }
 
 // await waits until n hits can be decided here, unless the store has to decide them.

@@ -71,6 +71,7 @@ func (s *leases) settle(ctx context.Context, op store.Op, settles []lease.Settle
 	if len(settles) == 0 {
 		return
 	}
+	s.settled.Add(int64(len(settles)))
 	calls := make([]store.Call, len(settles))
 	for i, l := range settles {
 		op.N, op.Hold = l.Spent, &store.Hold{Hold: window.Hold{ID: l.ID}}

@@ -295,3 +295,39 @@ func TestLostReplies(t *testing.T) {
 		}
 	})
 }
+
+// What is asked in the last moments of a period, when a lease would end before its answer, is for the store to decide. Nothing that is
+// leased in a period is spent in the next one.
+func TestEndOfPeriod(t *testing.T) {
+	t.Parallel()
+	for _, load := range []float64{0.6, 3} {
+		t.Run(fmt.Sprint(load), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const quota, periods = 2000, 4
+				f := newFleet(2, window.Limit{Quota: quota, Window: window.Aligned(time.Second), Lease: window.LeaseStrict}, 500*time.Microsecond, 0)
+				began := time.Now() // midnight
+				f.run(t.Context(), periods*time.Second, func(int, time.Duration) float64 { return load * quota / 2 })
+				f.report(t)
+				f.close(t)
+				slices.SortFunc(f.admitted, time.Time.Compare)
+				late := 0
+				for p := range periods {
+					from := began.Add(time.Duration(p) * time.Second)
+					to := from.Add(time.Second)
+					if got := between(f.admitted, from, to); got > quota || float64(got) < 0.9*quota*min(load, 1) {
+						t.Errorf("period %d: got %d admitted, want at most %d, and nearly as many or all", p, got, quota)
+					}
+					// A 16th of a lease is 2 ms.
+					late += between(f.admitted, to.Add(-2*time.Millisecond), to)
+				}
+				if load < 1 && late == 0 {
+					t.Error("got none in the last moments of any period")
+				}
+				if load < 1 && len(f.denied) > 0 {
+					t.Errorf("got %d denied below the quota", len(f.denied))
+				}
+			})
+		})
+	}
+}

@@ -26,12 +26,14 @@ type leases struct {
 	closed bool       // guarded by mu
 	work   sync.WaitGroup
 
+	audit *audit // nil but in tests; set before the store is used
+
 	counts
 }
 
 // counts are the numbers of [hook.Leases].
 type counts struct {
-	asked, refused, lost, granted, spent, returned, dropped atomic.Int64
+	asked, refused, lost, granted, spent, returned, dropped, settled, direct atomic.Int64
 }
 
 // New returns a store that leases parts of the quotas in shared. nodes returns the number of processes that
@@ -41,8 +43,24 @@ func New(shared store.Store, nodes func() int) store.Store {
 	return &leases{shared: shared, nodes: nodes, began: time.Now()}
 }
 
+// audit is what [hook.LeaseAuditor] sets.
+type audit struct {
+	clock    func() int64
+	admitted func(at, hits int64)
+}
+
+// Audit implements [hook.LeaseAuditor].
+func (s *leases) Audit(clock func() int64, admitted func(at, hits int64)) {
+	s.audit = &audit{clock, admitted}
+}
+
 // now reads the steady clock.
-func (s *leases) now() lease.Time { return lease.Time(time.Since(s.began)) }
+func (s *leases) now() lease.Time {
+	if s.audit != nil {
+		return lease.Time(s.audit.clock())
+	}
+	return lease.Time(time.Since(s.began))
+}
 
 // begin reports whether work may begin in the background. It then has to call s.work.Done.
 func (s *leases) begin() bool {
@@ -127,7 +145,11 @@ func (s *leases) decideOne(ctx context.Context, c *store.Call) bool {
 			e.renew(s, now)
 		}
 	}
-	known.answer(op, d, now, c.Verb == store.Take && op.Role != store.Look && d.Answer == lease.Admitted)
+	counted := c.Verb == store.Take && op.Role != store.Look && d.Answer == lease.Admitted
+	if counted && s.audit != nil {
+		s.audit.admitted(int64(now), op.N)
+	}
+	known.answer(op, d, now, counted)
 	c.Err = nil
 	return true
 }
@@ -153,6 +175,7 @@ func (s *leases) decide(ctx context.Context, c *store.Call) error {
 	}
 	parts = parts[:len(c.Ops)]
 	if !s.fromMemory(ctx, c, parts, true) {
+		s.direct.Add(1)
 		one := [1]store.Call{*c}
 		err := s.shared.Do(ctx, one[:])
 		c.Err = one[0].Err
@@ -161,13 +184,14 @@ func (s *leases) decide(ctx context.Context, c *store.Call) error {
 	direct, of := rest(c, parts)
 	var err error
 	if len(direct) > 0 {
+		s.direct.Add(1)
 		one := [1]store.Call{{Verb: c.Verb, Ops: direct}}
 		err = s.shared.Do(ctx, one[:])
 		c.Err = one[0].Err
 	} else {
 		c.Err = nil
 	}
-	finish(c, parts, direct, of, err)
+	s.finish(c, parts, direct, of, err)
 	return err
 }
 
@@ -188,12 +212,14 @@ func (s *leases) doAll(ctx context.Context, calls []store.Call) error {
 				direct, of := rest(c, parts)
 				lefts[i] = left{parts, of}
 				if c.Err = nil; len(direct) == 0 {
-					finish(c, parts, nil, nil, nil)
+					s.finish(c, parts, nil, nil, nil)
 					continue
 				}
+				s.direct.Add(1)
 				asked, index = append(asked, store.Call{Verb: c.Verb, Ops: direct}), append(index, i)
 				continue
 			}
+			s.direct.Add(1)
 		}
 		asked, index = append(asked, *c), append(index, i)
 	}
@@ -205,7 +231,7 @@ func (s *leases) doAll(ctx context.Context, calls []store.Call) error {
 		c := &calls[i]
 		c.Err = asked[n].Err
 		if lefts[i].parts != nil {
-			finish(c, lefts[i].parts, asked[n].Ops, lefts[i].of, err)
+			s.finish(c, lefts[i].parts, asked[n].Ops, lefts[i].of, err)
 		}
 	}
 	return err
@@ -289,7 +315,7 @@ func rest(c *store.Call, parts []part) (ops []store.Op, of []int) {
 }
 
 // finish writes the results of c. err is that of the store's Do for the direct ops.
-func finish(c *store.Call, parts []part, direct []store.Op, of []int, err error) {
+func (s *leases) finish(c *store.Call, parts []part, direct []store.Op, of []int, err error) {
 	denied := false
 	for n, i := range of {
 		c.Ops[i].Result, c.Ops[i].N = direct[n].Result, direct[n].N
@@ -311,6 +337,9 @@ func finish(c *store.Call, parts []part, direct []store.Op, of []int, err error)
 				p.Left += op.N
 			}
 			counted = false
+		}
+		if counted && s.audit != nil {
+			s.audit.admitted(int64(p.now), op.N)
 		}
 		if !failed {
 			p.known.answer(op, p.Decision, p.now, counted)
@@ -395,9 +424,19 @@ func (s *leases) Leases() hook.Leases {
 	n := hook.Leases{
 		Asked: s.asked.Load(), Refused: s.refused.Load(), Lost: s.lost.Load(),
 		Granted: s.granted.Load(), Spent: s.spent.Load(), Returned: s.returned.Load(), Dropped: s.dropped.Load(),
+		Settled: s.settled.Load(), Direct: s.direct.Load(),
 	}
 	s.keys.all(func(*entry) { n.Keys++ })
 	return n
+}
+
+// Leased implements [hook.Leaser].
+func (s *leases) Leased(op *store.Op) bool {
+	if !plain(op) || op.Hold != nil {
+		return false
+	}
+	e := s.keys.find(op)
+	return e != nil && *e.known.Load().limit == *op.Limit.Limit && e.key.View().Look(s.now(), op.N).Answer != lease.Empty
 }
 
 // Hooks implements [hook.Hooked].

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/leasestore"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -103,6 +105,9 @@ func TestDecidesFromMemory(t *testing.T) {
 	test(t, func(t *testing.T, s store.Store, shared *spy) {
 		taken := hot(t, s)
 		direct := shared.count(store.Take)
+		if got := s.(hook.Leaser).Leases(); got.Direct != int64(direct) || got.Asked != int64(shared.count(store.Reserve)) || got.Settled != int64(shared.count(store.Settle)) {
+			t.Errorf("got %+v, want the calls that the store got: %v", got, shared.calls)
+		}
 		op := do(t, s, store.Take, opOn("key", 1))[0]
 		if !op.Result.Allowed || op.Result.Quota != 1000 || op.Result.Used < taken+1 || op.Result.Before != op.Result.Used-1 ||
 			op.Result.Remaining != 1000-op.Result.Used || op.Result.ResetAfter <= 0 || op.Result.ResetAfter > 1100*time.Millisecond {
@@ -353,4 +358,91 @@ func TestManyKeys(t *testing.T) {
 			t.Errorf("got %d leased keys afterwards", got)
 		}
 	})
+}
+
+// Each admission from memory is audited once, at a reading of the clock that was set; denials and direct ones are not.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := &spy{Store: memstore.New(), calls: map[store.Verb]int{}}
+		s := leasestore.New(shared, func() int { return 1 })
+		began, last, audited := time.Now(), int64(-1), 0
+		s.(hook.LeaseAuditor).Audit(func() int64 { return int64(time.Since(began)) + 1e12 }, func(at, hits int64) {
+			if at < max(last, 1e12) || hits != 1 {
+				t.Errorf("%d hits at %d, after %d", hits, at, last)
+			}
+			last, audited = at, audited+1
+		})
+		admitted := int(hot(t, s))
+		for range 2000 {
+			if do(t, s, store.Take, opOn("key", 1))[0].Result.Allowed {
+				admitted++
+			}
+		}
+		if direct := shared.count(store.Take); audited == 0 || audited > admitted || audited < admitted-direct || admitted > 1000 {
+			t.Errorf("%d of %d admissions audited, %d direct calls", audited, admitted, direct)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// slow is a store that takes a while to answer.
+type slow struct {
+	store.Store
+	takes atomic.Int64
+}
+
+func (s *slow) Do(ctx context.Context, calls []store.Call) error {
+	time.Sleep(time.Duration(s.takes.Load()))
+	return s.Store.Do(ctx, calls)
+}
+
+// A store that is too far away for leases is asked for hardly any, so that they use up no quota, and for leases again when
+// it is near.
+func TestStoreTooFarAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := &slow{Store: memstore.New()}
+		shared.takes.Store(int64(100 * time.Millisecond))
+		s := leasestore.New(shared, func() int { return 2 })
+		granted := func(d time.Duration) int64 {
+			before := s.(hook.Leaser).Leases().Granted
+			var all sync.WaitGroup
+			for range 200 {
+				all.Go(func() {
+					for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+						do(t, s, store.Take, opOn("key", 1))
+					}
+				})
+			}
+			all.Wait()
+			return s.(hook.Leaser).Leases().Granted - before
+		}
+		granted(2 * time.Second)
+		if got := granted(5 * time.Second); got > 10 {
+			t.Errorf("%d hits were leased of a store that is too far away", got)
+		}
+		shared.takes.Store(int64(time.Millisecond))
+		if got := granted(5 * time.Second); got < 2000 {
+			t.Errorf("%d hits were leased of a store that is near again", got)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What no limit wants leased is decided as the shared store does.
+func TestTransparent(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		m := storetest.NewModel()
+		m.Store = leasestore.New(m.Store, func() int { return 2 })
+		storetest.Compare(t, m, storetest.NewModel(), seed, 500)
+		if err := m.Store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -131,8 +131,7 @@ func onceStaysDenied(s *stage) {
 		r.Role = test.role
 		s.once(store.Take, r, test.ops...)
 		again := record(test.key, "one", time.Minute)
-		switch _, found := s.once(store.Take, again, b); {
-		case !found || again.Result.Allowed != (test.wait == 0) || again.Result.RetryAfter != test.wait:
+		if _, found := s.once(store.Take, again, b); !found || again.Result.Allowed != (test.wait == 0) || again.Result.RetryAfter != test.wait {
 			s.Errorf("%s: got %+v, want a wait of %v", test.key, again.Result, test.wait)
 		}
 	}

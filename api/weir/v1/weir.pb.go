@@ -1984,7 +1984,7 @@ type RuleExplanation struct {
 	Matched bool `protobuf:"varint,3,opt,name=matched,proto3" json:"matched,omitempty"`
 	// Whether the rule is in shadow mode.
 	Shadow bool `protobuf:"varint,4,opt,name=shadow,proto3" json:"shadow,omitempty"`
-	// Why the rule does not match or was not reached, or why it decides nothing.
+	// Why the rule does not match or was not reached, why it decides nothing, or where it was decided.
 	Reasons []string `protobuf:"bytes,5,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	// The rule's numbers; missing if it does not match or has none.
 	Usage         *RuleUsage `protobuf:"bytes,6,opt,name=usage,proto3" json:"usage,omitempty"`
@@ -2206,7 +2206,7 @@ type Cell struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// When the cell starts.
 	Start *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
-	// How long it is.
+	// How long it is. Without it, start is the date of the hits.
 	Length *durationpb.Duration `protobuf:"bytes,2,opt,name=length,proto3" json:"length,omitempty"`
 	// The hits in it.
 	Hits          int64 `protobuf:"varint,3,opt,name=hits,proto3" json:"hits,omitempty"`

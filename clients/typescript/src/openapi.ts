@@ -899,7 +899,7 @@ export interface components {
              * @constant
              */
             shadow?: true;
-            /** @description Why the rule does not match, or why it decides nothing; for people */
+            /** @description Why the rule does not match, why it decides nothing, or where it was decided; for people */
             reasons: string[];
             /** @description The numbers of a rule that matches and counts */
             usage?: components["schemas"]["Numbers"];

@@ -45,9 +45,10 @@ func usageOf(u *weir.Usage) *weirv1.RuleUsage {
 	return m
 }
 
-func cellsOf(cells []window.Cell) (list []*weirv1.Cell) {
-	for _, c := range cells {
-		list = append(list, &weirv1.Cell{Start: timestamppb.New(c.Start.Time()), Length: durationOf(c.Length), Hits: c.Hits})
+func cellsOf(cells []window.Cell) []*weirv1.Cell {
+	list := make([]*weirv1.Cell, len(cells))
+	for i, c := range cells {
+		list[i] = &weirv1.Cell{Start: timestamppb.New(c.Start.Time()), Length: durationOf(c.Length), Hits: c.Hits}
 	}
 	return list
 }

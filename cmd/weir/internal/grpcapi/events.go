@@ -51,6 +51,9 @@ func (a *API) events(c *grpcserver.Call) error {
 		return grpcserver.ErrStopping
 	}
 	defer s.Close()
+	if err := c.SendHeader(nil); err != nil { // the caller sees what happens from now on
+		return err
+	}
 	for {
 		ctx, cancel := context.WithTimeout(c.Context(), eventsRecheck)
 		list, missed, err := s.Next(ctx)

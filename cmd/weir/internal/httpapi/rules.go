@@ -1,16 +1,11 @@
 package httpapi
 
 import (
-	"maps"
 	"net/http"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/internal/jsontext"
-	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/window"
 )
 
 // rulesPart is the size, in bytes, from which on a part of an answer that lists rules is
@@ -30,7 +25,7 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if b = appendRule(b, set.Rule(i)); len(b) >= rulesPart {
+		if b = answer.AppendRule(b, set.Rule(i)); len(b) >= rulesPart {
 			if _, err := w.Write(b); err != nil {
 				break // the caller is gone
 			}
@@ -39,127 +34,4 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 	}
 	x.out = append(b, ']', '}')
 	return respond(w, x.out)
-}
-
-// appendRule appends r with the keys of the rules file, without those at their
-// default.
-func appendRule(b []byte, r *rule.Rule) []byte {
-	b = jsontext.AppendText(append(b, `{"name":`...), r.Name)
-	b = jsontext.AppendText(append(b, `,"kind":`...), r.Kind().String())
-	if len(r.When) > 0 {
-		b = append(b, `,"when":[`...)
-		for i, c := range r.When {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = jsontext.AppendText(b, c.Attribute+" "+c.Test.String())
-		}
-		b = append(b, ']')
-	}
-	if len(r.Per) > 0 {
-		b = jsontext.AppendTexts(append(b, `,"per":`...), r.Per)
-		for i, name := range slices.Sorted(maps.Keys(r.Networks)) {
-			if i == 0 {
-				b = append(b, `,"networks":{`...)
-			} else {
-				b = append(b, ',')
-			}
-			b = jsontext.AppendText(append(jsontext.AppendText(b, name), ':'), answer.Network(r.Networks[name]))
-		}
-		if len(r.Networks) > 0 {
-			b = append(b, '}')
-		}
-	}
-	if r.Measure != window.Count {
-		b = jsontext.AppendText(append(b, ','), r.Measure.String())
-		b = jsontext.AppendText(append(b, ':'), r.Of)
-	}
-	if r.Quota != nil {
-		b = appendQuota(append(b, `,"limit":`...), r.Quota)
-	}
-	if r.Near > 0 {
-		b = append(strconv.AppendInt(append(b, `,"near":"`...), int64(r.Near), 10), `%"`...)
-	}
-	if r.Trigger > 0 {
-		b = strconv.AppendInt(append(b, `,"trigger":`...), r.Trigger, 10)
-	}
-	if r.Kind() != rule.KindVerdict {
-		b = jsontext.AppendText(append(b, `,"window":`...), r.Window.String())
-	}
-	b = appendHolding(b, r)
-	if r.Then != "" {
-		b = jsontext.AppendText(append(b, `,"then":`...), r.Then)
-	}
-	if r.CountRest {
-		b = append(b, `,"rest":"count"`...)
-	}
-	if len(r.Feedback) > 0 {
-		b = append(appendNumbers(append(b, `,"feedback":{`...), r.Feedback), '}')
-	}
-	if r.Mode != rule.Enforce {
-		b = jsontext.AppendText(append(b, `,"mode":`...), r.Mode.String())
-	}
-	return append(b, '}')
-}
-
-// appendHolding appends the holds and bans of r.
-func appendHolding(b []byte, r *rule.Rule) []byte {
-	if r.Hold > 0 {
-		b = jsontext.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))
-	}
-	if r.Release {
-		b = append(b, `,"unsettled":"release"`...)
-	}
-	if r.MaxHolds > 0 {
-		b = strconv.AppendInt(append(b, `,"max_holds":`...), int64(r.MaxHolds), 10)
-	}
-	if r.Ban.For == 0 {
-		return b
-	}
-	b = jsontext.AppendText(append(b, `,"ban":{"for":`...), window.Length(r.Ban.For))
-	if r.Ban.Factor > 0 {
-		b = strconv.AppendInt(append(b, `,"factor":`...), r.Ban.Factor, 10)
-	}
-	if r.Ban.Most > 0 {
-		b = jsontext.AppendText(append(b, `,"most":`...), window.Length(r.Ban.Most))
-	}
-	if r.Ban.Forget > 0 {
-		b = jsontext.AppendText(append(b, `,"forget":`...), window.Length(r.Ban.Forget))
-	}
-	return append(b, '}')
-}
-
-// appendQuota appends one number, or how the number depends on an attribute.
-func appendQuota(b []byte, q *rule.Quota) []byte {
-	switch {
-	case q.Attribute() == "":
-		return strconv.AppendInt(b, q.Value, 10)
-	case q.Of != "":
-		b = jsontext.AppendText(append(b, `{"of":`...), q.Of)
-		b = strconv.AppendInt(append(b, `,"most":`...), q.Most, 10)
-	default:
-		b = jsontext.AppendText(append(b, `{"by":`...), q.By)
-		b = append(appendNumbers(append(b, `,"cases":{`...), q.Cases), '}')
-	}
-	if q.Else != nil {
-		b = strconv.AppendInt(append(b, `,"else":`...), *q.Else, 10)
-	}
-	return append(b, '}')
-}
-
-// appendNumbers appends the members of numbers, sorted by name. [window.All] is
-// "all".
-func appendNumbers(b []byte, numbers map[string]int64) []byte {
-	for i, name := range slices.Sorted(maps.Keys(numbers)) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(jsontext.AppendText(b, name), ':')
-		if numbers[name] == window.All {
-			b = append(b, `"all"`...)
-			continue
-		}
-		b = strconv.AppendInt(b, numbers[name], 10)
-	}
-	return b
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
@@ -258,4 +259,18 @@ func TestBuildInfo(t *testing.T) {
 	if !read(m)[want] {
 		t.Errorf("got no line %s", want)
 	}
+}
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{})
+	m.WatchLeases(func() hook.Leases {
+		return hook.Leases{Keys: 2, Asked: 9, Refused: 3, Lost: 1, Granted: 500, Spent: 390, Returned: 10, Dropped: 4, Settled: 5, Direct: 20}
+	})
+	wantLines(t, read(m),
+		"weir_lease_keys 2",
+		`weir_lease_calls_total{call="lease"} 9`, `weir_lease_calls_total{call="settle"} 5`, `weir_lease_calls_total{call="decided"} 20`,
+		`weir_lease_failed_total{reason="refused"} 3`, `weir_lease_failed_total{reason="lost"} 1`, `weir_lease_failed_total{reason="dropped"} 4`,
+		`weir_lease_hits_total{result="spent"} 390`, `weir_lease_hits_total{result="returned"} 10`,
+	)
 }

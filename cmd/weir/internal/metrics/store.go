@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store/remote"
 )
 
@@ -147,6 +148,28 @@ func (m *Metrics) WatchNodes(nodes func() []remote.Node) {
 		byNode("weir_store_circuit_open", "Whether the circuit breaker of a node of the store is open: the node gets no calls, because it did not answer.", func(n *remote.Node) float64 { return one(n.Unavailable) }),
 		byNode("weir_store_circuit_opens_total", "How often the circuit breaker of a node of the store opened.", func(n *remote.Node) float64 { return float64(n.Interruptions) }),
 		byNode("weir_store_in_flight", "Calls that wait for an answer of a node of the store.", func(n *remote.Node) float64 { return float64(n.InFlight) }),
+	)
+}
+
+// WatchLeases exports what leases returns, each time the metrics are read.
+func (m *Metrics) WatchLeases(leases func() hook.Leases) {
+	type L = hook.Leases
+	watch(m, leases,
+		number("weir_lease_keys", "Keys of which this instance leases a part of the quota, or asks for one.", func(l L) float64 { return float64(l.Keys) }),
+		row[L]{"weir_lease_calls_total", "Calls of the store under rules with lease: for a lease, to settle one, and those that the store decided.", []string{"call"}, func(l L, send send) {
+			send(float64(l.Asked), "lease")
+			send(float64(l.Settled), "settle")
+			send(float64(l.Direct), "decided")
+		}},
+		row[L]{"weir_lease_failed_total", "Leases that were refused, whose answer was lost, and that the store had lost.", []string{"reason"}, func(l L, send send) {
+			send(float64(l.Refused), "refused")
+			send(float64(l.Lost), "lost")
+			send(float64(l.Dropped), "dropped")
+		}},
+		row[L]{"weir_lease_hits_total", "Hits of leases that are over: spent, and not spent.", []string{"result"}, func(l L, send send) {
+			send(float64(l.Spent), "spent")
+			send(float64(l.Returned), "returned")
+		}},
 	)
 }
 

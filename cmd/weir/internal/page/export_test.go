@@ -30,3 +30,6 @@ func WithHolder(p *Page, h *access.Holder) func(path string) string {
 		return w.Body.String()
 	}
 }
+
+// SourceOf returns a text as a source that a policy allows.
+var SourceOf = source

@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// built has the files that make page builds from ui.
+// built has the files that make page builds from ui, with the licences of the packages in them.
 //
 //go:embed built
 var built embed.FS

@@ -1,3 +1,6 @@
+// Package page is weir's page: [Page] serves it at the admin address, and [Report] writes the reports of package replay
+// with the same parts. A report is one HTML file. It needs no network, follows the reader's light or dark colours, and
+// prints. Every chart has its numbers in a table below.
 package page
 
 import (

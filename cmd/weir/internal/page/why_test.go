@@ -190,7 +190,7 @@ func TestLiveStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.Close()
+		t.Cleanup(func() { w.Close() })
 	}
 	s.wants(s.call("GET", "/page/live/stream", "", 503), "status", 503)
 	s.denials.EndStreams()

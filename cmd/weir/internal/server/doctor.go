@@ -159,7 +159,11 @@ func diagnose(ctx context.Context, at stores.Source) ([]remote.Finding, error) {
 		return nil, err
 	}
 	defer s.Store.Close()
-	return s.Diagnose(ctx)
+	findings, err := s.Diagnose(ctx)
+	if err != nil {
+		return findings, err
+	}
+	return append(findings, clockRates(ctx, s.Store, at.Servers, len(s.Nodes()))), nil
 }
 
 // write writes the report.

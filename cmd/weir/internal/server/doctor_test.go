@@ -86,3 +86,16 @@ func freeAddr(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 }
+
+// The clocks of a cluster are compared with this machine's in one finding.
+func TestDoctorComparesClocksOfCluster(t *testing.T) {
+	t.Parallel()
+	url := "redis+cluster://" + redistest.Cluster(t, 3, 0).Addrs() + "?timeout=10s"
+	var out strings.Builder
+	if err := server.Doctor(t.Context(), url, false, false, &out); err != nil {
+		t.Error(err)
+	}
+	if got := out.String(); strings.Count(got, "clock-rate") != 1 || !strings.Contains(got, " ‰, measured to ") && !strings.Contains(got, "too far away") {
+		t.Errorf("got %s, want the rate of the clocks once", got)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
@@ -193,13 +194,13 @@ func (r rulesAt) readEnvoy(parse bool) (l loaded, err error) {
 	if err != nil {
 		return loaded{hash: err.Error()}, err
 	}
-	sum := newSum(nil)
+	sum := files.NewSum(nil)
 	for _, s := range sources {
-		sum.add(s.Text, nil)
-		_, _ = io.WriteString(sum.hash, s.Name)
+		sum.Add(s.Text, nil)
+		sum.Name(s.Name)
 		l.lists = append(l.lists, s.Name)
 	}
-	l.hash = sum.text()
+	l.hash = sum.Text()
 	if !parse {
 		return l, nil
 	}

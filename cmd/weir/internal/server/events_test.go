@@ -452,6 +452,9 @@ func TestStreamsOfATokenThatMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := stream.Header(); err != nil { // the stream has begun
+		t.Fatal(err)
+	}
 	deny := func() {
 		for range 2 {
 			ask(t, http.DefaultTransport, http.MethodPost, s.api+"/ns/a/v1/take", ops, takePost)

@@ -1,11 +1,8 @@
 package server
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
@@ -98,52 +95,19 @@ func (r rulesAt) hash(lists []string) string {
 	if err != nil {
 		return err.Error()
 	}
-	sum := newSum(src)
+	sum := files.NewSum(src)
 	for _, list := range lists {
-		sum.read(list) //nolint:errcheck // the hash has the error
+		sum.Read(list) //nolint:errcheck // the hash has the error
 	}
-	return sum.text()
+	return sum.Text()
 }
-
-// sum is the hash of a rules file and of its lists.
-type sum struct {
-	hash hash.Hash
-	slow error // of a file system that does not answer
-}
-
-func newSum(src []byte) *sum {
-	s := &sum{hash: sha256.New()}
-	s.hash.Write(src)
-	return s
-}
-
-// read returns the content of a list, and adds it to s.
-func (s *sum) read(list string) ([]byte, error) {
-	b, err := []byte(nil), s.slow
-	if err == nil {
-		b, err = files.List(list)
-	}
-	if errors.Is(err, files.ErrSlow) {
-		s.slow = err // the next list would take as long
-	}
-	s.add(b, err)
-	return b, err
-}
-
-// add adds what reading a file has given.
-func (s *sum) add(b []byte, err error) {
-	fmt.Fprintf(s.hash, "\n%t %d\n", err == nil, len(b)) // a value that moves to the next list is a change
-	s.hash.Write(b)
-}
-
-func (s *sum) text() string { return hex.EncodeToString(s.hash.Sum(nil)) }
 
 // parse reads src as the content of the rules file, and its lists.
 func (r rulesAt) parse(src []byte) (l loaded, err error) {
-	sum := newSum(src)
+	sum := files.NewSum(src)
 	read := func(list string) ([]byte, error) {
 		l.lists = append(l.lists, list)
-		return sum.read(list)
+		return sum.Read(list)
 	}
 	if r.koala {
 		file, faults := koalafile.Parse(r.path, src, read)
@@ -157,7 +121,7 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 			l.warnings = r.lint(file)
 		}
 	}
-	l.hash = sum.text()
+	l.hash = sum.Text()
 	return l, err
 }
 

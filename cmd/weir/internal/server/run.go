@@ -28,6 +28,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/cmd/weir/internal/xds"
 	"github.com/weirhq/weir/internal/clientaddr"
+	"github.com/weirhq/weir/internal/hook"
 )
 
 // Run serves as cfg states until ctx is done, and then lets requests in flight
@@ -100,6 +101,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	numbers.Watch(rules.stats)
 	if backends.shared != nil {
 		numbers.WatchNodes(backends.nodes)
+		numbers.WatchLeases(backends.leases.(hook.Leaser).Leases)
 	}
 	if backends.shared != nil || backends.local.Meanwhile != nil {
 		numbers.WatchReports(rules.reports)

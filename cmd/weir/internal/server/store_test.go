@@ -109,6 +109,9 @@ func TestServicesLease(t *testing.T) {
 	if asked > 800 {
 		t.Errorf("got %d scripts for 2400 decisions", asked)
 	}
+	if page := call(t, "GET", services[0].admin+"/metrics", "").text; !strings.Contains(page, `weir_lease_calls_total{call="lease"} `) {
+		t.Errorf("got no metrics of leases in %s", page)
+	}
 }
 
 // Namespaces count apart in one Redis. The keys of the default one are those of a

@@ -15,9 +15,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// servers starts a server for the row that has a scheme. It returns the URL of the
+// oneServer starts a server for the row that has a scheme. It returns the URL of the
 // server and the same URL with a password.
-var servers = map[string]func(*testing.T) (url, withPassword string){
+var oneServer = map[string]func(*testing.T) (url, withPassword string){
 	"redis": func(t *testing.T) (url, withPassword string) {
 		n := redistest.Server(t)
 		n.Must("ACL", "SETUSER", "weir", "on", ">swordfish", "~*", "&*", "+@all")
@@ -46,7 +46,7 @@ func TestRows(t *testing.T) {
 		if scheme, _, _ := strings.Cut(row.Example, "://"); !slices.Contains(row.Schemes, scheme) {
 			t.Errorf("example %q: got none of the schemes %v", row.Example, row.Schemes)
 		}
-		serve := servers[row.Schemes[0]]
+		serve := oneServer[row.Schemes[0]]
 		if serve == nil {
 			t.Errorf("%s: this test knows no server for it", row.Schemes[0])
 			continue

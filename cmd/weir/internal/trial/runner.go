@@ -3,6 +3,7 @@ package trial
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -303,7 +304,7 @@ func (r *Runner) work(of *run, spool spoolFile) (json.RawMessage, error) {
 	defer stop()
 	result, err := follow(of, out)
 	if ended := cmd.Wait(); err == nil && result == nil {
-		err = fmt.Errorf("the worker ended without a result (%v) %s", ended, strings.TrimSpace(errs.String()))
+		err = fmt.Errorf("the worker ended without a result: %s", cmp.Or(strings.TrimSpace(errs.String()), fmt.Sprint(ended)))
 	}
 	return result, err
 }

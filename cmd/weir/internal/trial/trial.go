@@ -43,6 +43,9 @@ type Result struct {
 	// Quotas has the quota before and after of each limit in Suggestions, by name. 0 stands for none.
 	Quotas map[string][2]int64 `json:"quotas"`
 
+	// Unswept are limits whose other quotas took too much memory to measure.
+	Unswept []string `json:"unswept,omitempty"`
+
 	// Tests is a test file with some of the requests that are decided otherwise, or empty.
 	Tests string `json:"tests"`
 

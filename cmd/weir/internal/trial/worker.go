@@ -90,7 +90,7 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	options := []replay.Option{replay.WithPeaks(), replay.WithProgress(func(p replay.Progress) {
+	options := []replay.Option{replay.WithProgress(func(p replay.Progress) {
 		w.progress.Lines = p.Lines
 		if err := w.tell(); err != nil {
 			cancel(err)
@@ -100,6 +100,9 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 		options = append(options, replay.WithTop(0), replay.WithExamples(0))
 	}
 	failed := func(err error) error {
+		if err == nil {
+			return nil
+		}
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
@@ -120,8 +123,11 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 	for _, name := range swept {
 		quotas := [2]int64{quotaOf(before.Set, name), quotaOf(after.Set, name)}
 		s, err := replay.Suggest(ctx, after.Set, replay.Sweep{Rule: name, Quotas: candidates(quotas)}, source, options...)
-		if err != nil {
-			return nil, failed(err)
+		if err = failed(err); errors.Is(err, errMemory) { // each quota has a state of each key
+			result.Unswept = append(result.Unswept, name)
+			break
+		} else if err != nil {
+			return nil, err
 		}
 		if job.HideKeys {
 			for i := range s.Windows {
@@ -140,10 +146,13 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 	return result, nil
 }
 
+// errMemory is the error of a trial that needs too much memory.
+var errMemory = fmt.Errorf("the trial needs more than %d MiB of memory, because the log has so many keys: try a shorter one", maxMemory>>20)
+
 // tell prints the progress, if it is time, and returns an error if the trial should end.
 func (w *worker) tell() error {
 	if used := memory(); used > maxMemory {
-		return fmt.Errorf("the trial needs more than %d MiB of memory, because the log has so many keys: try a shorter one", maxMemory>>20)
+		return errMemory
 	}
 	if time.Since(w.told) < progressEvery {
 		return nil
@@ -207,7 +216,7 @@ func candidates(quotas [2]int64) []int64 {
 		low, high = max(low, high), max(low, high)
 	}
 	low, high = max(1, min(low, high)/10), max(quotas[0], quotas[1], 5)*4
-	const most = 60
+	const most = 40
 	var list []int64
 	ratio := math.Pow(float64(high)/float64(low), 1.0/(most-1))
 	for n := float64(low); len(list) < most && n <= float64(high)*1.0001; n *= ratio {
@@ -247,5 +256,6 @@ func readJob(spool io.ReaderAt) (job Job, start int64, err error) {
 	}
 	n := int64(binary.BigEndian.Uint64(head[:]))
 	start = int64(len(head)) + n
-	return job, start, json.NewDecoder(bufio.NewReader(io.NewSectionReader(spool, int64(len(head)), n))).Decode(&job)
+	err = json.NewDecoder(bufio.NewReader(io.NewSectionReader(spool, int64(len(head)), n))).Decode(&job)
+	return job, start, err
 }

@@ -14,13 +14,18 @@ const licences = {
 
 // The same source gives the same files, whose names do not change: they are committed, and a
 // reader of a diff sees what a change of the source did.
-export default defineConfig({
+// The script and the style of a report are in its file, so they are one each: the mode report.
+export default defineConfig(({ mode }) => {
+  const report = mode === "report";
+  return {
   base: "./",
   plugins: [licences],
   esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
+  resolve: { alias: report ? [{ find: /^\.\.\/texts$/, replacement: new URL("src/texts/reports.ts", import.meta.url).pathname }] : [] },
   build: {
     outDir: process.env.OUT ?? "../built",
-    emptyOutDir: true,
+    emptyOutDir: !report,
+    cssCodeSplit: !report,
     sourcemap: false,
     target: "es2022",
     minify: "terser", // 3 % smaller than what esbuild writes
@@ -30,11 +35,17 @@ export default defineConfig({
     reportCompressedSize: false,
     chunkSizeWarningLimit: 400,
     rollupOptions: {
-      input: { app: "index.html" },
-      output: { entryFileNames: "[name].js", chunkFileNames: "[name].js", assetFileNames: "[name][extname]" },
+      input: (report ? { report: "src/report.tsx" } : { app: "index.html" }) as Record<string, string>,
+      output: {
+        format: report ? ("iife" as const) : ("es" as const),
+        entryFileNames: "[name].js",
+        chunkFileNames: "[name].js",
+        assetFileNames: report ? "report[extname]" : "[name][extname]",
+      },
     },
   },
   // make a service with tokens listen there, then: npm run dev
   server: { proxy: { "/page/": "http://127.0.0.1:8081", "/v1/": "http://127.0.0.1:8081", "/ns/": "http://127.0.0.1:8081" } },
   test: { include: ["src/**/*.test.ts"] },
-} as Parameters<typeof defineConfig>[0]);
+};
+});

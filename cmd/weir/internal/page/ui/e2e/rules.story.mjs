@@ -65,7 +65,7 @@ export default {
     await p.getByRole("button", { name: "Start" }).click();
     const answer = p.locator(".answer").first();
     await p.getByText("Would newly deny").waitFor();
-    t.expect(/of 1 key, and newly allow 0\.$/.test(await answer.textContent()) && (await share(answer)) <= 0.01, "the answer is: " + (await answer.textContent()));
+    t.expect(/from 1 key, and newly allow 0\.$/.test(await answer.textContent()) && (await share(answer)) <= 0.01, "the answer is: " + (await answer.textContent()));
     await p.getByText("crawler").first().click();
     await t.look(p, "try-answer");
 
@@ -114,7 +114,7 @@ export default {
     await p.keyboard.press("Escape");
     await p.getByRole("button", { name: "Discard" }).click();
     await p.locator("dialog .danger").click();
-    await p.getByText("in force since").waitFor();
+    await p.getByText(", loaded ").waitFor();
   },
 
   "a change that cannot be saved is taken along": async (t) => {
@@ -122,7 +122,7 @@ export default {
     const p = await t.open(s.page + "#/rules");
     await p.getByRole("link", { name: "Make a draft" }).click();
     await p.locator(".editor textarea").fill(rules.replace("limit: 10", "limit: 5"));
-    await p.getByRole("button", { name: "Take it along…" }).click();
+    await p.getByRole("button", { name: "Download the change…" }).click();
     await p.getByText("start weir serve with --page-write").waitFor();
     await t.look(p, "rules-take");
     const [file] = await Promise.all([p.waitForEvent("download"), p.getByRole("button", { name: "Download the difference" }).click()]);

@@ -53,7 +53,7 @@ class Story {
   /** serve starts weir with rules, and with a token if it is given; its addresses are api and page. */
   async serve({ rules, token, args = [], at = ["127.0.0.1:0", "127.0.0.1:0"] } = {}) {
     const from = rules ? ["--rules", this.file("rules.yaml", rules)] : [];
-    const { stop, text } = await this.start(weir, ["serve", "--listen", at[0], "--admin", at[1], ...from, ...args], /page: \S+[\s\S]*listening/, token ? { WEIR_TOKEN: token } : {});
+    const { stop, text } = await this.start(weir, ["serve", "--listen", at[0], "--admin", at[1], ...from, ...args], /(?=[\s\S]*page: \S+\n)(?=[\s\S]*listening)/, token ? { WEIR_TOKEN: token } : {});
     const api = /weir listens on (\S+),/.exec(text)[1];
     const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
     const call = async (path, body) => (await fetch(api + path, { method: "POST", headers, body: JSON.stringify(body) })).json();

@@ -3,6 +3,18 @@ import { language, t, type Text } from "./i18n";
 /** locale is how numbers and times are written. */
 const locale = () => (language.value === "zh" ? "zh-CN" : "en-GB");
 
+/** zone is the time zone of times; undefined: the reader's. */
+let zone: string | undefined;
+
+/** setZone sets the time zone of times. */
+export const setZone = (z: string): void => void (zone = z);
+
+/** inZone returns an instant, in seconds since 1970, for parts that write times in the reader's zone. */
+export const inZone = (seconds: number): Date => {
+  const d = new Date(seconds * 1000);
+  return zone === "UTC" ? new Date(seconds * 1000 + d.getTimezoneOffset() * 60_000) : d;
+};
+
 const formats = new Map<string, Intl.NumberFormat>();
 
 function numbers(options: Intl.NumberFormatOptions): Intl.NumberFormat {
@@ -19,11 +31,11 @@ export const count = (n: number): string => numbers({ maximumFractionDigits: 0 }
 export const compact = (n: number): string => (Math.abs(n) < 10_000 ? count(n) : numbers({ notation: "compact", maximumFractionDigits: 1 }).format(n));
 
 /** percent writes a share from 0 to 1. A share that is not 0 is not written as 0. */
-export function percent(share: number): string {
+export function percent(share: number, digits = share < 0.1 || share > 0.9 ? 2 : 1): string {
   const f = (s: number, digits: number) => numbers({ style: "percent", maximumFractionDigits: digits }).format(s);
   if (share > 0 && share < 0.0001) return "< " + f(0.0001, 2);
   if (share < 1 && share > 0.9999) return "> " + f(0.9999, 2);
-  return f(share, share < 0.1 || share > 0.9 ? 2 : 1);
+  return f(share, digits);
 }
 
 /** rate writes how often something happens in a second. */
@@ -70,7 +82,10 @@ export function bytes(n: number): string {
 
 /** clock writes the time of day, of an instant of RFC 3339 or in seconds since 1970, in the reader's zone. */
 export const clock = (at: string | number, withSeconds = true): string =>
-  new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hourCycle: "h23" }).format(date(at));
+  new Intl.DateTimeFormat(locale(), { hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hourCycle: "h23", timeZone: zone }).format(date(at));
+
+/** dayOf writes a day and its month. */
+export const dayOf = (at: string | number): string => new Intl.DateTimeFormat(locale(), { day: "numeric", month: "short", timeZone: zone }).format(date(at));
 
 /** day writes a day and an hour, or, if rough, the day and its year. */
 export const day = (at: string | number, rough = false): string =>
@@ -78,7 +93,7 @@ export const day = (at: string | number, rough = false): string =>
 
 /** moment writes a date and a time. */
 export const moment = (at: string | number): string =>
-  new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" } as Intl.DateTimeFormatOptions).format(date(at));
+  new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23", timeZone: zone } as Intl.DateTimeFormatOptions).format(date(at));
 
 export const date = (at: string | number): Date => (typeof at === "number" ? new Date(at * 1000) : new Date(at));
 

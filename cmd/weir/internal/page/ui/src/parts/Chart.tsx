@@ -1,10 +1,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { clock, compact, count, moment } from "../lib/format";
+import { clock, compact, count, dayOf, inZone, moment } from "../lib/format";
 import { language, t } from "../lib/i18n";
 import { color, repaint } from "../lib/theme";
-import { draw, type Picture } from "../lib/picture";
+import { draw, powers, type Picture, type Zone } from "../lib/picture";
 
 export interface Line {
   name: string;
@@ -30,13 +30,17 @@ export interface Plot {
   labels?: string[];
   lines: Line[];
   marks?: Mark[];
+  log?: boolean; // the steps of the y axis grow, so that few are visible beside many
+  zone?: Zone;
+  numbered?: boolean; // the numbers of bars are above them
+  about?: string; // what the picture of it says about its origin
 }
 
 /** Chart draws a plot, has its numbers in a table, and saves it as a picture. */
 export function Chart({ plot, height = 200, quiet }: { plot: Plot; height?: number; quiet?: boolean }) {
   const ref = useRef<HTMLDivElement>(null);
   const drawn = useRef<uPlot | null>(null);
-  const shape = JSON.stringify([plot.title, plot.x.length > 1 ? plot.x[1]! - plot.x[0]! : 0, plot.labels, plot.lines.map((l) => [l.name, l.color, l.fill, l.bars]), plot.marks, height, language.value, repaint.value]);
+  const shape = JSON.stringify([plot.title, plot.x.length > 1 ? plot.x[1]! - plot.x[0]! : 0, plot.labels, plot.lines.map((l) => [l.name, l.color, l.fill, l.bars]), plot.marks, plot.log, plot.zone, height, language.value, repaint.value]);
 
   useEffect(() => {
     const at = ref.current!;
@@ -93,7 +97,8 @@ const data = (p: Plot) => [p.x, ...p.lines.map((l) => l.values)] as uPlot.Aligne
 
 const name = (p: Plot) => {
   const short = p.x.length > 1 && p.x[1]! - p.x[0]! < 60;
-  return (v: number) => (p.labels ? (p.labels[v] ?? "") : clock(v, short));
+  const long = p.x.length > 1 && p.x[p.x.length - 1]! - p.x[0]! > 86400;
+  return (v: number) => (p.labels ? (p.labels[v] ?? "") : long ? (v % 86400 === 0 ? dayOf(v) : clock(v, false)) : clock(v, short));
 };
 
 function options(p: Plot, width: number, height: number): uPlot.Options {
@@ -106,12 +111,13 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
   return {
     width,
     height,
-    legend: { live: true },
+    legend: { live: !p.labels },
+    tzDate: inZone,
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
-    scales: { x: { time: !p.labels, ...(p.labels && { range: () => [-0.7, p.x.length - 0.3] as uPlot.Range.MinMax }) }, y: { range: (_, __, high) => [0, Math.max(1, (high ?? 0) * 1.1)] } },
+    scales: { x: { time: !p.labels, ...(p.labels && { range: () => [-0.7, p.x.length - 0.3] as uPlot.Range.MinMax }) }, y: { distr: p.log ? 4 : 1, asinh: 1, range: (_, __, high) => [0, Math.max(1, (high ?? 0) * (p.log && p.numbered ? 2.2 : p.numbered ? 1.18 : 1.1))] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 64, size: 30, values: (_, splits) => splits.map((s) => (p.labels && !Number.isInteger(s) ? "" : name(p)(s))) },
-      { ...axis, size: 52, values: (_, splits) => splits.map((s) => (Number.isInteger(s) ? compact(s) : "")) },
+      { ...axis, grid: { show: false }, space: 64, size: 30, ...(p.labels && { splits: () => every(p, width) }), values: (_, splits) => splits.map((s) => (p.labels && !Number.isInteger(s) ? "" : name(p)(s))) },
+      { ...axis, size: 52, ...(p.log && { splits: (u: uPlot) => powers(u.scales.y!.max ?? 1).filter((n) => n <= (u.scales.y!.max ?? 1)), filter: (_: uPlot, splits: number[]) => splits }), values: (_, splits) => splits.map((s) => (Number.isInteger(s) ? compact(s) : "")) },
     ],
     series: [
       { label: t("chart.time"), value: (_, v) => (v == null ? "–" : p.labels ? name(p)(v) : moment(v)) },
@@ -128,8 +134,31 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
         }),
       ),
     ],
-    hooks: { draw: [(u) => mark(u, p)], setCursor: [latest] },
+    hooks: { drawClear: [(u) => shade(u, p)], draw: [(u) => mark(u, p)], setCursor: [latest] },
   };
+}
+
+/** every returns the values of x whose labels have room. */
+function every(p: Plot, width: number): number[] {
+  const longest = Math.max(...p.labels!.map((l) => l.length), 2);
+  const step = Math.max(1, Math.ceil((p.x.length * (7 * longest + 10)) / Math.max(width - 60, 1)));
+  return p.x.filter((_, i) => i % step === 0);
+}
+
+/** shade fills the zone of a plot, and names it. */
+function shade(u: uPlot, p: Plot): void {
+  if (!p.zone) return;
+  const { ctx, bbox } = u;
+  const ratio = devicePixelRatio || 1;
+  const [a, b] = [u.valToPos(p.zone.from, "x", true), u.valToPos(p.zone.to, "x", true)];
+  ctx.save();
+  ctx.fillStyle = faint(color("--quiet"), 0.12);
+  ctx.fillRect(a, bbox.top, b - a, bbox.height);
+  ctx.fillStyle = color("--quiet");
+  ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = "right"; // limits are rather on the left
+  if (ctx.measureText(p.zone.text).width < b - a - 12 * ratio) ctx.fillText(p.zone.text, b - 6 * ratio, bbox.top + bbox.height / 2);
+  ctx.restore();
 }
 
 /** faint returns a colour that lets others through. */
@@ -137,21 +166,36 @@ const faint = (c: string, alpha: number) => c.replace(/^rgb\((.*)\)$/, (_, v: st
 
 /** mark draws the marks of a plot. */
 function mark(u: uPlot, p: Plot): void {
-  if (!p.marks?.length) return;
   const { ctx, bbox } = u;
   const ratio = devicePixelRatio || 1;
   ctx.save();
+  if (p.numbered) {
+    ctx.fillStyle = color("--text");
+    ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+    ctx.textAlign = "center";
+    const room = u.valToPos(1, "x", true) - u.valToPos(0, "x", true);
+    for (const l of p.lines)
+      l.values.forEach((n, i) => {
+        const text = n ? compact(n) : "";
+        if (n && ctx.measureText(text).width < room + 8 * ratio) ctx.fillText(text, u.valToPos(i, "x", true), u.valToPos(n, "y", true) - 5 * ratio);
+      });
+    ctx.textAlign = "left";
+  }
+  let row = 0;
   ctx.strokeStyle = ctx.fillStyle = color("--text");
   ctx.lineWidth = 1.5 * ratio;
   ctx.setLineDash([5 * ratio, 4 * ratio]);
   ctx.font = `12px system-ui, sans-serif`.replace("12", String(12 * ratio));
-  for (const m of p.marks) {
+  for (const m of p.marks ?? []) {
     ctx.beginPath();
     if (m.x !== undefined) {
       const x = u.valToPos(m.x, "x", true);
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
-      ctx.fillText(m.text, x + 6 * ratio, bbox.top + 12 * ratio);
+      const end = x + 8 * ratio + ctx.measureText(m.text).width > bbox.left + bbox.width;
+      ctx.textAlign = end ? "right" : "left";
+      ctx.fillText(m.text, x + (end ? -6 : 6) * ratio, bbox.top + (12 + 16 * row++) * ratio);
+      ctx.textAlign = "left";
     } else if (m.y !== undefined) {
       const y = u.valToPos(m.y, "y", true);
       ctx.moveTo(bbox.left, y);
@@ -209,7 +253,7 @@ async function save(p: Plot, as: "svg" | "png"): Promise<void> {
     lines: p.lines.map((l) => ({ ...l, paint: color(l.color) })),
     name: name(p),
     paints: { text: color("--text"), quiet: color("--quiet"), line: color("--line"), ground: color("--panel") },
-    foot: `weir · ${moment(Date.now() / 1000)}`,
+    foot: p.about ?? `weir · ${moment(Date.now() / 1000)}`,
   };
   const svg = draw(picture);
   let blob = new Blob([svg], { type: "image/svg+xml" });

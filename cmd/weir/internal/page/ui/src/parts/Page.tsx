@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { go, href, namespace, route } from "../lib/route";
 import { language, setLanguage, t, type Language, type Text } from "../lib/i18n";
 import { setTheme, theme, type Theme } from "../lib/theme";
@@ -101,10 +102,28 @@ function Live() {
   );
 }
 
+/** Settings is a menu: it closes on Escape, and when the reader goes on elsewhere. */
 function Settings() {
   const s = session.value;
+  const ref = useRef<HTMLDetailsElement>(null);
+  useEffect(() => {
+    const elsewhere = (e: Event) => {
+      if (ref.current && !ref.current.contains(e.target as Node)) ref.current.open = false;
+    };
+    document.addEventListener("pointerdown", elsewhere);
+    document.addEventListener("focusin", elsewhere);
+    return () => {
+      document.removeEventListener("pointerdown", elsewhere);
+      document.removeEventListener("focusin", elsewhere);
+    };
+  }, []);
+  const key = (e: KeyboardEvent) => {
+    if (e.key !== "Escape" || !ref.current?.open) return;
+    ref.current.open = false;
+    ref.current.querySelector("summary")?.focus();
+  };
   return (
-    <details class="menu">
+    <details class="menu" ref={ref} onKeyDown={key}>
       <summary aria-label={t("nav.settings")} title={t("nav.settings")}>
         <svg viewBox="0 0 20 20" aria-hidden="true">
           <path d="M3 6h8M15 6h2M3 14h2M9 14h8" />

@@ -26,7 +26,7 @@ export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used
   if (banned) return <p class="quiet">{t("window.banned", { until: moment(banned) })}</p>;
   if (used === 0) return <p class="quiet">{t("window.empty")}</p>;
   if (l.kind === "ever") return <p class="quiet">{t("window.stays")}</p>;
-  if (!dated) return <p class="quiet">{t(l.kind === "held" || l.kind === "sliding" ? "window.held" : "window.undated", { n: count(l.held ?? used) })}</p>;
+  if (!dated) return <p class="quiet">{t(l.kind === "held" || l.kind === "sliding" ? "window.holding" : "window.undated", { n: count(l.held ?? used), k: l.held ?? used })}</p>;
 
   const points = course(l, used);
   const now = Date.parse(l.now);
@@ -46,6 +46,8 @@ export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used
   const nowAt = x(now);
   const long = to - from > 20 * 3_600_000;
   const label = (at: number) => (long ? day(at / 1000, to - from > 40 * 86_400_000) : clock(at / 1000, to - from < 600_000));
+  const fits = again === undefined ? "" : `${t("window.again")} ${label(again)}`;
+  const fitsLeft = again !== undefined && x(again) + 12 + [...fits].reduce((n, c) => n + (c > "\u2e80" ? 13 : 7.5), 0) > width; // the text is left of its dot
   const half = long ? 44 : 30; // of a label
   const shown = ticks(from, to, Math.floor((width - 2 * half) / (2 * half + 16))).filter((at) => x(at) >= half && x(at) <= width - half);
   return (
@@ -86,8 +88,8 @@ export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used
           {again !== undefined && again <= to && (
             <g>
               <circle class="w-again" cx={x(again)} cy={y(quota!)} r="4.5" />
-              <text class="w-text strong" x={x(again)} y={y(quota!) + 18} text-anchor={x(again) > width - 90 ? "end" : "start"} dx={x(again) > width - 90 ? -8 : 8}>
-                {t("window.again")} {label(again)}
+              <text class="w-text strong" x={x(again)} y={y(quota!) + 18} text-anchor={fitsLeft ? "end" : "start"} dx={fitsLeft ? -8 : 8}>
+                {fits}
               </text>
             </g>
           )}
@@ -95,7 +97,7 @@ export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used
       </div>
       <div class="under">
         <span class="quiet">{summary}</span>
-        {!!l.held && <span class="quiet">{t("window.held", { n: count(l.held) })}</span>}
+        {!!l.held && <span class="quiet">{t("window.holding", { n: count(l.held), k: l.held })}</span>}
         {l.hits.length > 0 && (
           <details>
             <summary>{t("window.numbers")}</summary>

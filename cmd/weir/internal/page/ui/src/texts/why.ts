@@ -1,9 +1,9 @@
 /** Texts of the view of denials, and of decisions wherever they are shown. */
 export const en = {
   "why.answer.none": "Nothing was denied lately.",
-  "why.answer": "{n} denials here, mostly by {rule}{key}.",
-  "why.answer.one": "One denial here, by {rule}{key}.",
-  "why.answer.key": ", of {key}",
+  "why.answer": "The {n} denials listed are mostly by {rule}{key}.",
+  "why.answer.one": "One denial is listed, by {rule}{key}.",
+  "why.answer.key": ", for {key}",
   "why.empty.what": "Denials appear here as they happen. A request that a rule would deny can be asked about at any time:",
   "why.filtered": "No denial matches the filter.",
   "why.rule": "Rule",
@@ -75,7 +75,7 @@ export const en = {
   "why.differ.shadow": "shadow rule {rule}, which denies nothing:",
 
   "why.rules": "The rules, in their order",
-  "why.asks": "{used} used, asks {hits}",
+  "why.asks": "{used} used, asks for {hits}",
   "why.fits": "fits in {wait}",
   "why.allows": "allows",
   "why.denies": "denies",
@@ -107,7 +107,7 @@ export const en = {
   "window.empty": "The window is empty.",
   "window.stays": "Hits stay for ever.",
   "window.undated": "{n} in use have no date.",
-  "window.held": "{n} in use are held.",
+  "window.holding": "{n} in use {k|is|are} held.",
   "window.summary": "{used} in use now. {next}",
   "window.next": "{hits} {n|leaves|leave} at {time}.",
   "window.banned": "The key is banned, so nothing is counted before {until}.",
@@ -119,8 +119,8 @@ export const en = {
 
 export const zh: Record<keyof typeof en, string> = {
   "why.answer.none": "最近没有请求被拒绝。",
-  "why.answer": "这里有 {n} 次拒绝，多数由 {rule} 造成{key}。",
-  "why.answer.one": "这里有一次拒绝，由 {rule} 造成{key}。",
+  "why.answer": "列出的 {n} 次拒绝，多数由 {rule} 造成{key}。",
+  "why.answer.one": "列出了一次拒绝，由 {rule} 造成{key}。",
   "why.answer.key": "，来自 {key}",
   "why.empty.what": "拒绝发生时会出现在这里。随时可以询问某个请求是否会被拒绝：",
   "why.filtered": "没有符合筛选条件的拒绝。",
@@ -225,7 +225,7 @@ export const zh: Record<keyof typeof en, string> = {
   "window.empty": "窗口是空的。",
   "window.stays": "计数永远保留。",
   "window.undated": "其中 {n} 没有时间记录。",
-  "window.held": "其中 {n} 是占用。",
+  "window.holding": "其中 {n} 是占用。",
   "window.summary": "现在已用 {used}。{next}",
   "window.next": "{hits} 将在 {time} 离开。",
   "window.banned": "该键被封禁，{until} 之前不计数。",

@@ -345,6 +345,7 @@ function brief(of: Record<string, unknown> | undefined): ComponentChildren {
 /** Answer says in a sentence how a key stands. */
 function Answer({ k }: { k: KeyState }) {
   const values: Record<string, ComponentChildren> = {
+    rule: <KeyText text={k.rule} n={40} href={href(["rules", k.rule])} />,
     key: <KeyText text={k.key} n={48} />,
     used: amount(k.used, k.unit),
     quota: count(k.quota ?? 0),

@@ -88,6 +88,7 @@ interface Result {
   comparison: Comparison;
   suggestions: Suggestion[];
   quotas: Record<string, [number, number]>;
+  unswept?: string[];
   tests: string;
   seconds: number;
 }
@@ -400,7 +401,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
           <Sentence large text={keys(c.denials) === 1 ? "try.answer.key" : "try.answer"} values={values} />
         )}
         <p class="quiet">
-          {t("try.about", { log: recording ? t("try.recorded") : trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
+          {t(recording ? "try.about.recorded" : "try.about", { log: trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
           {trial.by && " · " + t("try.by", { name: trial.by })}
         </p>
       </div>
@@ -430,6 +431,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
       {result.suggestions.map((s) => (
         <Slider key={s.rule} of={s} quotas={result.quotas[s.rule] ?? [0, 0]} source={source} ns={ns} same={same} />
       ))}
+      {result.unswept && <Notice kind="warn">{t("try.unswept", { names: result.unswept.join(", ") })}</Notice>}
       {c.newly_denied > 0 && c.newly_denied_over && (
         <section class="panel stack">
           <Chart plot={over(c.newly_denied_over)} />
@@ -618,7 +620,7 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
         <button type="button" class={same ? "main" : ""} disabled={changed === undefined || changed === text} onClick={use}>
           {t("try.use", { n: count(c.quota) })}
         </button>
-        <span class="quiet">{changed === text && draftOf(ns) ? t("try.used") : t("try.alone")}</span>
+        <span class="quiet">{changed === text && draftOf(ns) && c.quota !== after ? t("try.used") : t("try.alone")}</span>
       </div>
     </section>
   );

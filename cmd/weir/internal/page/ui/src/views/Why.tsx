@@ -245,7 +245,7 @@ function Mostly({ list }: { list: Made[] }) {
 
 const Of = ({ text }: { text: string }) => (
   <>
-    {split("why.answer.key").map((part) => (typeof part === "string" ? part : <Key text={text} n={32} />))}
+    {split("why.answer.key").map((part) => (typeof part === "string" ? <span class="light">{part}</span> : <Key text={text} n={32} />))}
   </>
 );
 

@@ -1,0 +1,53 @@
+package weir_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/leasestore"
+	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/window"
+)
+
+// Explain says where a rule whose quota is leased was decided, and nothing of others.
+func TestExplainSaysWhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		set, err := rule.New([]rule.Rule{
+			{Name: "leased", Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second), Lease: window.LeaseStrict},
+			{Name: "plain", Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second)},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared := leasestore.New(memstore.New(), func() int { return 2 })
+		e, err := weir.NewEngine(set, weir.WithStore(shared))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		defer shared.Close()
+		r := weir.Request{Attributes: weir.Attributes("c", "ann")}
+		want := func(reasons ...string) {
+			t.Helper()
+			_, why, err := e.Explain(t.Context(), r)
+			if err != nil || !slices.Equal(why[0].Reasons, reasons) || len(why[1].Reasons) != 0 {
+				t.Errorf("got %+v, %v, want the reasons %q, and none", why, err, reasons)
+			}
+		}
+		want("decided by the store: nothing is leased here")
+		for range 100 {
+			if _, err := e.Take(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Microsecond)
+		}
+		want("decided by this instance, from a lease")
+		time.Sleep(time.Minute)
+		want("decided by the store: nothing is leased here")
+	})
+}
