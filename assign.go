@@ -11,20 +11,20 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Assign grants parts of quotas to others who decide requests, for weir's own service; other programs use
-// package leasestore. Each of assignments is about the request with the same index, and gets its answer. A grant is a
+// assign grants parts of quotas to others who decide requests; see [run.Options]. Each of assignments is about
+// the request of the item with the same index, and gets its answer. A grant is a
 // reservation in every limit that matches the request ([store.Hold]), so no window has more than the quota if it is spent within
 // its length. It ends earlier if a period does. Rules that do not decide, and those in shadow mode, record what was
 // used. A limit that cannot be reserved ([window.Compiled.CanReserve]), or that counts a sum, grants nothing.
 //
 // If the store cannot answer, the policies of the limits decide: a grant by local memory is taken there at once, and one without a
 // limit is a grant of all that was wanted.
-func (e *Engine) Assign(ctx context.Context, requests []Request, assignments []run.Assignment) error {
+func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Assignment) error {
 	rules, err := e.ready()
 	if err != nil {
 		return err
 	}
-	list := make([]assigning, len(requests))
+	list := make([]assigning, len(items))
 	defer func() {
 		for i := range list {
 			if c := list[i].call; c != nil {
@@ -37,7 +37,7 @@ func (e *Engine) Assign(ctx context.Context, requests []Request, assignments []r
 	for i := range list {
 		g, a := &list[i], &assignments[i]
 		g.call, a.Answer = e.calls.Get().(*call), run.Answer{}
-		if a.Err = g.call.read(rules, store.Take, &requests[i]); a.Err != nil {
+		if a.Err = g.call.read(rules, store.Take, &items[i].Request); a.Err != nil {
 			continue
 		}
 		g.call.plan.Request.ID = g.call.ids.next() // so that no rule is skipped

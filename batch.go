@@ -52,6 +52,9 @@ func (e *Engine) DoAll(ctx context.Context, items []Item) {
 // under the same rule count together there: both fit, or neither. Allowed in each
 // Decision is the answer to this request only. The items' Verb and Err are ignored.
 func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed bool, err error) {
+	if o.Assign != nil {
+		return false, e.assign(ctx, items, o.Assign)
+	}
 	if len(items) == 1 {
 		it := &items[0]
 		it.Err = e.do(ctx, verbOf(it, &o), &it.Request, &it.Decision, &o)

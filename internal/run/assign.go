@@ -2,7 +2,7 @@ package run
 
 import "time"
 
-// Assignment is what weir.Engine.Assign is asked to do for one key of requests that somebody else
+// Assignment is what weir.Engine.Run is asked to do for one key of requests that somebody else
 // decides, and its answer.
 type Assignment struct {
 	// Settles are earlier grants of which no more is spent.
@@ -17,7 +17,7 @@ type Assignment struct {
 	Want, Least, Part int64
 	Length            time.Duration
 
-	// Answer is set by Assign.
+	// Answer is set by Run.
 	Answer
 }
 
@@ -32,7 +32,7 @@ type Answer struct {
 	// All reports whether all requests are allowed, because no limit applies to them.
 	All bool
 
-	// Granted is how many hits may be spent, within Lasts from the end of Assign.
+	// Granted is how many hits may be spent, within Lasts from the end of Run.
 	Granted int64
 	Lasts   time.Duration
 

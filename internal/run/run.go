@@ -20,6 +20,10 @@ type Options struct {
 	// Admit, if it is not nil, is called with the size of the decisions before anything
 	// is counted. If it returns an error, nothing is counted.
 	Admit func(Size) error
+
+	// Assign, if it is not nil, has an assignment for each item. Nothing is decided then: parts of quotas are
+	// granted to somebody who decides such requests, and what was admitted is recorded.
+	Assign []Assignment
 }
 
 // IsTooLarge reports whether decisions of the size s are larger than MaxSize allows.

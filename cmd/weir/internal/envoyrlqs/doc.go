@@ -2,7 +2,7 @@
 // parts of quotas, and reports what it has admitted. docs/guides/envoy.md describes it to its users.
 //
 // A bucket is a request, whose attributes are the entries of its id and the domain. An assignment is a
-// reservation in the store ([weir.Engine.Assign]): a token bucket that is never refilled, with a time to live. Each
+// reservation in the store ([run.Assignment]): a token bucket that is never refilled, with a time to live. Each
 // differs from the one before, so that Envoy replaces that, and then the rest of that is void.
 //
 // # When an assignment is settled

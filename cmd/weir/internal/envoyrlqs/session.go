@@ -30,17 +30,17 @@ func (s *session) report(ctx context.Context, engine *weir.Engine, in *rlqs.Rate
 	out := new(rlqs.RateLimitQuotaResponse)
 	for usages := range slices.Chunk(in.BucketQuotaUsages, batch) {
 		buckets := make([]*bucket, 0, len(usages))
-		requests := make([]weir.Request, 0, len(usages))
+		requests := make([]weir.Item, 0, len(usages))
 		asks := make([]run.Assignment, 0, len(usages))
 		for _, u := range usages {
 			b := s.bucket(u.BucketId, now)
 			if slices.Contains(buckets, b) { // its usage in this message was not expected: it is counted, and answered once
 				b = &bucket{id: u.BucketId, attributes: b.attributes, untracked: true}
 			}
-			buckets, requests = append(buckets, b), append(requests, weir.Request{Attributes: b.attributes})
+			buckets, requests = append(buckets, b), append(requests, weir.Item{Request: weir.Request{Attributes: b.attributes}})
 			asks = append(asks, b.ask(u, now))
 		}
-		if err := engine.Assign(ctx, requests, asks); err != nil {
+		if _, err := engine.Run(ctx, requests, run.Options{Assign: asks}); err != nil {
 			return nil, err
 		}
 		sent := time.Now()
