@@ -62,15 +62,13 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 		}
 	}
 	if leaser, ok := e.driver.Store.(hook.Leaser); ok {
-		for _, ops := range []*plan.Ops{&p.First, &p.Second} {
-			for n, i := range ops.Of {
-				if op := &ops.List[n]; op.Limit.Lease == 0 {
-					continue
-				} else if leaser.Leased(op) {
-					why[i].Reasons = append(why[i].Reasons, "decided by this instance, from a lease")
-				} else if !d.Degraded {
-					why[i].Reasons = append(why[i].Reasons, "decided by the store: nothing is leased here")
-				}
+		for n, i := range c.first.Of { // what an outage policy decided without numbers is not among them
+			if op := &c.first.Ops[n]; op.Limit.Lease == 0 {
+				continue
+			} else if leaser.Leased(op) {
+				why[i].Reasons = append(why[i].Reasons, "decided by this instance, from a lease")
+			} else if !d.Degraded {
+				why[i].Reasons = append(why[i].Reasons, "decided by the store: nothing is leased here")
 			}
 		}
 	}

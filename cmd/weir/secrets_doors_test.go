@@ -114,7 +114,7 @@ func (v *visitor) call(method, url, body string, header http.Header) (status int
 	via := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: v.trust}, DisableKeepAlives: true}
 	resp, err := via.RoundTrip(req)
 	if err != nil {
-		v.t.Fatal(err)
+		v.t.Fatalf("%s %s: %v", method, url, err)
 	}
 	defer resp.Body.Close()
 	return resp.StatusCode, fmt.Sprint(resp.Header) + readAll(resp.Body, resp.Header)
