@@ -10,22 +10,6 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-// Item is one request of a batch for [Engine.DoAll], and its answer.
-type Item struct {
-	// Verb is what to do with the request. Its zero value is [store.Check], which
-	// counts nothing. Over HTTP a request without a verb is a take.
-	Verb store.Verb
-
-	Request Request
-
-	// Decision is the answer. [Engine.DoAll] reuses its slices.
-	Decision Decision
-
-	// Err is the error of this item, or nil. After an error nothing was counted
-	// for the item, and Decision holds no answer.
-	Err error
-}
-
 // DoAll runs each item as [Engine.Do] would, and writes its Decision or its Err.
 // The batch is not one atomic step: each item is decided on its own. Items that
 // share a key are decided in their order. A store over the network gets many of
