@@ -97,7 +97,7 @@ func (c *customers) serve(store string) *collector {
 	start := func() *process {
 		p := startProcess(c.t, "export WEIR_STORE='"+store+"';", blocks["yaml"][0],
 			"--webhooks", filepath.Join(c.dir, "webhooks.yaml"), "--store-timeout", "30s")
-		redistest.Eventually(c.t, "the service is ready", func() bool { return p.get("/readyz") != "" })
+		p.ready(c.t)
 		return p
 	}
 	c.one, c.two = start(), start()
@@ -121,6 +121,12 @@ func (c *customers) command(n int) string {
 		c.t.Fatalf("%s%v\n%s%s", c.commands[n], err, out, problem.String())
 	}
 	return string(out)
+}
+
+// ready waits until p answers calls: a data directory is loaded, and overrides are in force.
+func (p *process) ready(t *testing.T) {
+	t.Helper()
+	redistest.Eventually(t, "the service is ready", func() bool { return p.get("/readyz") != "" })
 }
 
 // get returns the answer to a GET with status 200, or "".

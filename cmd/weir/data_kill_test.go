@@ -92,7 +92,7 @@ func TestKilledRecords(t *testing.T) {
 	hooks, file := newCollector(t)
 	start := func() *process {
 		p := startProcess(t, "", killedRules, "--data", dir, "--sync", "always", "--webhooks", file)
-		p.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+		p.ready(t)
 		return p
 	}
 	one := start()

@@ -45,7 +45,7 @@ func TestReportsSurviveAKill(t *testing.T) {
 	args := []string{"--store", "redis://" + redis.Addr(), "--nodes", "1", "--data", t.TempDir(), "--sync-interval", "10ms"}
 	start := func() *loaded {
 		l := &loaded{process: startProcess(t, "", dataRules, args...)}
-		l.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+		l.ready(t)
 		return l
 	}
 	take := func(l *loaded, hits int) {

@@ -334,7 +334,7 @@ func TestServeWhileLoading(t *testing.T) {
 	t.Parallel()
 	dir := manyKeys(t, 400_000)
 	first := &loaded{process: startProcess(t, "", dataRules, "--data", dir)}
-	first.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+	first.ready(t)
 	if !first.take(1) {
 		t.Fatal("a take was not answered")
 	}
@@ -392,7 +392,7 @@ func TestFullDisk(t *testing.T) {
 			}
 		}
 	}
-	l.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+	l.ready(t)
 	takes(users)
 	l.waitFor(t, "weir_data_written_keys_total", func(n float64) bool { return n >= users })
 	filler := filepath.Join(dir, "filler")
@@ -434,7 +434,7 @@ func TestReadOnlyDisk(t *testing.T) {
 		return &loaded{process: startProcess(t, "", dataRules, "--data", data, "--sync-interval", "10ms")}
 	}
 	takes := func(l *loaded) {
-		l.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+		l.ready(t)
 		for user := range users {
 			if !l.take(user) {
 				t.Fatal("a take was not answered")
@@ -522,7 +522,7 @@ func TestDataKeepsOutages(t *testing.T) {
 	args := []string{"--store", "redis://127.0.0.1:1", "--nodes", "1", "--data", dir}
 	for process := range 2 {
 		p := startProcess(t, "", rules, args...)
-		p.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+		p.ready(t)
 		for hit := range 2 {
 			resp, err := http.Post(p.api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"user": "1"}}`))
 			if err != nil {

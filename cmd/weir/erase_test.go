@@ -56,7 +56,7 @@ func TestEraseUser(t *testing.T) {
 	server := redistest.Server(t)
 	const rules = "rules:\n  - name: posts-per-hour\n    when: {action: post}\n    per: [user]\n    limit: 5\n    window: 1h\n"
 	p := startProcess(t, "", rules, "--store", "redis://"+server.Addr()+"?timeout=30s")
-	redistest.Eventually(t, "the service is ready", func() bool { return p.get("/readyz") != "" })
+	p.ready(t)
 	call := func(method, path, body string) {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, p.api+path, strings.NewReader(body))

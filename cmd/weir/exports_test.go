@@ -168,7 +168,7 @@ func TestExportIsTheSum(t *testing.T) {
 			start := func() *loaded {
 				l := &loaded{process: startProcess(t, "", exportedRules, given...)}
 				if name == "directory" {
-					l.waitFor(t, "weir_data_loading", func(n float64) bool { return n == 0 })
+					l.ready(t)
 				}
 				return l
 			}
