@@ -18,7 +18,7 @@
 // that loses what it had acknowledged, as Redis can in a failover, admits again what it lost; and with leases
 // also what is leased at that moment.
 //
-// With a credit of c ([window.Limit.Lease] above 0) a process that has no lease left admits up to c hits that
+// With a credit of c ([window.Limit.Lease] above 0) a process that has no lease left admits up to c/2 hits that
 // the store does not know of. In any window N processes admit at most the quota and N·c. A process that
 // is restarted has its credit anew.
 //

@@ -69,7 +69,9 @@ func (s *leases) entry(op *store.Op, take bool) *entry {
 	if !ok || !s.keys.heat(hash, s.now(), max(q.Length(0), 1)) {
 		return nil
 	}
-	e := &entry{hash: hash, key: lease.New(max(op.Limit.Lease, 0))}
+	// Half of the credit is spent between two reports: what a report is under way with can count in a window beside what is
+	// spent after it.
+	e := &entry{hash: hash, key: lease.New((max(op.Limit.Lease, 0) + 1) / 2)}
 	e.op = store.Op{Space: op.Space, Limit: op.Limit, Key: bytes.Clone(op.Key), Together: bytes.Clone(op.Together)}
 	e.known.Store(&known{limit: op.Limit.Limit})
 	now := s.now()

@@ -332,7 +332,9 @@ func TestLostState(t *testing.T) {
 func TestCredit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(4, window.Limit{Quota: 5000, Window: window.Sliding(time.Second), Lease: 50}, 5*time.Millisecond, 0)
+		exact := window.Sliding(time.Second)
+		exact.Precision = 5000
+		f := newFleet(4, window.Limit{Quota: 5000, Window: exact, Lease: 50}, 5*time.Millisecond, 0)
 		f.run(t.Context(), 3*time.Second, func(int, time.Duration) float64 { return 5000 })
 		f.report(t)
 		f.close(t)
