@@ -92,7 +92,7 @@ func TestLimiterLinksLittle(t *testing.T) {
 		most  int64
 	}{
 		{"-s -w", 440_000},
-		{"", 630_000}, // with symbols and debug information
+		{"", 640_000}, // with symbols and debug information
 	} {
 		if more := size(build.flags, "limited") - size(build.flags, "server"); more > build.most {
 			t.Errorf("-ldflags=%q: a limiter adds %d bytes, want at most %d", build.flags, more, build.most)
