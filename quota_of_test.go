@@ -49,6 +49,7 @@ func TestConstantQuotaOfAnAttribute(t *testing.T) {
 			t.Run(fmt.Sprint(name, "/", n), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
+					r := r // of this test
 					r.Name = "limit"
 					r.Quota = limitOf(100)
 					given := engine(t, []rule.Rule{r})
