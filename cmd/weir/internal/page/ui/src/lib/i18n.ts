@@ -31,19 +31,21 @@ export function setLanguage(l: Language): void {
   }
 }
 
-/** t returns a text with values in place of {name}. "{n|key|keys}" is one of two words, by the number n. */
-export function t(name: Text, values: Record<string, string | number> = {}): string {
-  return texts[language.value][name]!.replace(/\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g, (_, key: string, one?: string, many?: string) => {
-    const v = values[key];
-    if (one !== undefined) return Number(v) === 1 ? one : many!;
-    return v === undefined ? "" : String(v);
-  });
+/** split returns a text in pieces: strings, and the names of values, so that parts of a sentence can be elements.
+ * "{n|key|keys}" is one of two words, by the number n. */
+export function split(name: Text, values: Record<string, unknown> = {}): (string | { value: string })[] {
+  return texts[language.value][name]!
+    .split(/(\{[^}]*\})/)
+    .filter(Boolean)
+    .map((s) => {
+      if (s[0] !== "{") return s;
+      const [value = "", one, many = ""] = s.slice(1, -1).split("|");
+      return one === undefined ? { value } : Number(values[value]) === 1 ? one : many;
+    });
 }
 
-/** split returns a text in pieces: strings, and the names of values, so that parts of a sentence can be elements. */
-export function split(name: Text): (string | { value: string })[] {
-  return texts[language.value][name]!
-    .split(/(\{\w+\})/)
-    .filter(Boolean)
-    .map((s) => (/^\{\w+\}$/.test(s) ? { value: s.slice(1, -1) } : s));
-}
+/** t returns a text with values in place of {name}. */
+export const t = (name: Text, values: Record<string, string | number> = {}): string =>
+  split(name, values)
+    .map((s) => (typeof s === "string" ? s : (values[s.value] ?? "")))
+    .join("");

@@ -15,9 +15,9 @@ export function CompareReport({ d }: { d: Extract<Data, { kind: "compare" }> }) 
   const about = origin(d);
   const [denials, admissions] = [r.denials ?? [], r.admissions ?? []];
   const keys = denials.reduce((n, c) => n + c.keys, 0);
-  const values = { denied: <b class="denied">{count(r.newly_denied)}</b>, share: share(r.newly_denied, r.requests), keys: count(keys), allowed: count(r.newly_allowed), requests: count(r.requests) };
+  const values = { denied: <b class="denied">{count(r.newly_denied)}</b>, share: share(r.newly_denied, r.requests), keys: count(keys), k: keys, allowed: count(r.newly_allowed), requests: count(r.requests) };
   const text =
-    r.newly_denied + r.newly_allowed + r.other_outcome === 0 ? "report.same" : r.newly_denied === 0 ? "report.newly.none" : keys === 1 ? "report.newly.key" : "report.newly";
+    r.newly_denied + r.newly_allowed + r.other_outcome === 0 ? "report.same" : r.newly_denied === 0 ? "report.newly.none" : "report.newly";
   const before = (n: number) => `${count(n)} (${share(n, r.requests)})`;
   return (
     <Frame

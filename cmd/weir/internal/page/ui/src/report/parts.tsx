@@ -22,12 +22,12 @@ export function logs(d: Data): string {
 }
 
 /** origin is what pictures say about where they are from. */
-export const origin = (d: Data) => t("report.foot", { kind: t(`report.${d.kind}`), logs: logs(d), version: d.version });
+export const origin = (d: Data) => t("report.foot", { kind: t(`report.kind.${d.kind}`), logs: logs(d), version: d.version });
 
 /** Frame is what all reports have: what they are about, first the answer, and what is wrong with the log. */
 export function Frame({ d, answer, facts, contents, children }: { d: Data; answer: ComponentChildren; facts?: [string, ComponentChildren][]; contents?: [string, string][]; children: ComponentChildren }) {
   const r: Read = d.report;
-  const title = t("report.of", { kind: t(`report.${d.kind}`), logs: logs(d) });
+  const title = t("report.of", { kind: t(`report.kind.${d.kind}`), logs: logs(d) });
   const missing = r.missing ?? [];
   return (
     <>

@@ -39,7 +39,6 @@ export const en = {
   "session.retry": "Try now",
 
   "shortcuts.title": "Shortcuts",
-  "shortcuts.go": "g, then o w k r t",
   "shortcuts.go.what": "Overview, Why, Key, Rules, Try",
   "shortcuts.filter": "go to the filter",
   "shortcuts.rows": "next and previous row",
@@ -113,8 +112,6 @@ export const en = {
   "window.week": "in a calendar week",
   "window.month": "in a calendar month",
   "window.year": "in a calendar year",
-
-  "soon": "This view is being built.",
 };
 
 export const zh: Record<keyof typeof en, string> = {
@@ -156,7 +153,6 @@ export const zh: Record<keyof typeof en, string> = {
   "session.retry": "立即重试",
 
   "shortcuts.title": "快捷键",
-  "shortcuts.go": "g，然后 o w k r t",
   "shortcuts.go.what": "总览、为什么、键、规则、试算",
   "shortcuts.filter": "转到筛选框",
   "shortcuts.rows": "下一行、上一行",
@@ -230,6 +226,4 @@ export const zh: Record<keyof typeof en, string> = {
   "window.week": "每个自然周",
   "window.month": "每个自然月",
   "window.year": "每个自然年",
-
-  "soon": "此视图正在开发中。",
 };

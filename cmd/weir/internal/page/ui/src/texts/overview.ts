@@ -1,5 +1,4 @@
 export const en = {
-  "over.last": "Last {time}",
   "over.none": "In the last {time}, no requests.",
   "over.all": "In the last {time}: {takes} decisions, {none} denied.",
   "over.no": "none",
@@ -9,7 +8,6 @@ export const en = {
   "over.instance": "The numbers are those of this instance{name}, since {since}.",
   "over.instances": "The numbers are those of this instance{name}, one of {n} that share the store, since {since}.",
   "over.chart": "Decisions",
-  "over.chart.allowed": "allowed",
   "over.each": "each {time}",
   "over.rules": "Rules",
   "over.rules.of": "{n} {n|rule|rules} from {file}, loaded {ago}",
@@ -32,7 +30,6 @@ export const en = {
   "over.busiest.none": "No key was used.",
   "over.denied.none": "No key was denied.",
   "over.nokeys": "The service keeps no keys: it runs with --top-keys 0.",
-  "over.more": "Why?",
   "over.store": "Store and instances",
   "over.store.counts": "Counts are in",
   "over.store.memory": "memory",
@@ -65,7 +62,6 @@ export const en = {
 };
 
 export const zh: Record<keyof typeof en, string> = {
-  "over.last": "最近 {time}",
   "over.none": "最近 {time}没有请求。",
   "over.all": "最近 {time}：{takes} 次决定，{none}被拒绝。",
   "over.no": "无一",
@@ -75,7 +71,6 @@ export const zh: Record<keyof typeof en, string> = {
   "over.instance": "数字只属于本实例{name}，自 {since} 起。",
   "over.instances": "数字只属于本实例{name}（共享存储的 {n} 个实例之一），自 {since} 起。",
   "over.chart": "决定",
-  "over.chart.allowed": "允许",
   "over.each": "每 {time}",
   "over.rules": "规则",
   "over.rules.of": "{n} 条规则，来自 {file}，{ago}载入",
@@ -98,7 +93,6 @@ export const zh: Record<keyof typeof en, string> = {
   "over.busiest.none": "没有使用过的键。",
   "over.denied.none": "没有被拒绝的键。",
   "over.nokeys": "服务不保留键：它以 --top-keys 0 运行。",
-  "over.more": "为什么？",
   "over.store": "存储与实例",
   "over.store.counts": "计数保存在",
   "over.store.memory": "内存",

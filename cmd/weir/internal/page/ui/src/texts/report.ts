@@ -1,16 +1,15 @@
 /** Texts of the reports of weir replay, compare and suggest. */
 export const en = {
-  "report.replay": "Replay",
-  "report.compare": "Comparison",
-  "report.suggest": "Suggestion",
+  "report.kind.replay": "Replay",
+  "report.kind.compare": "Comparison",
+  "report.kind.suggest": "Suggestion",
   "report.of": "{kind} of {logs}",
   "report.stdin": "standard input",
 
   "report.denied": "{rules} would deny {denied} of {requests} requests ({share}).",
   "report.denied.none": "{rules} would deny none of {requests} requests.",
   "report.denied.shadow": "Rules in shadow mode would deny more: see below.",
-  "report.newly": "Would newly deny {denied} requests ({share}) of {keys} keys, and newly allow {allowed}.",
-  "report.newly.key": "Would newly deny {denied} requests ({share}) of {keys} key, and newly allow {allowed}.",
+  "report.newly": "Would newly deny {denied} requests ({share}) of {keys} {k|key|keys}, and newly allow {allowed}.",
   "report.newly.none": "Would newly deny nothing, and newly allow {allowed} of {requests} requests.",
   "report.same": "Would change nothing: each of {requests} requests is decided as before.",
   "report.suggested": "Suggested for {rule}: {quota} {window}. It would deny {denied} requests ({share}) of {keys} of {all} keys.",
@@ -19,7 +18,6 @@ export const en = {
   "report.nothing": "No request matches {rule}.",
   "report.empty": "The log has no request.",
 
-  "report.logs": "Log",
   "report.time": "Time",
   "report.utc": "{from} to {to} UTC",
   "report.lines": "Lines",
@@ -61,7 +59,6 @@ export const en = {
   "report.removed": "removed",
   "report.changed": "changed",
   "report.unchanged": "unchanged",
-  "report.was": "before: {was}",
 
   "report.key": "key",
   "report.count": "requests",
@@ -70,7 +67,6 @@ export const en = {
   "report.denied.keys": "Keys with the most denied requests",
   "report.newlydenied": "Newly denied",
   "report.newlyallowed": "Newly allowed",
-  "report.by.rule": "by {rule}",
   "report.norule": "(no rule matches)",
   "report.examples": "The first requests",
   "report.of.keys": "{requests} {r|request|requests} of {keys} {k|key|keys}",
@@ -123,9 +119,9 @@ export const en = {
 };
 
 export const zh: Record<keyof typeof en, string> = {
-  "report.replay": "回放",
-  "report.compare": "比较",
-  "report.suggest": "建议",
+  "report.kind.replay": "回放",
+  "report.kind.compare": "比较",
+  "report.kind.suggest": "建议",
   "report.of": "{logs} 的{kind}",
   "report.stdin": "标准输入",
 
@@ -133,7 +129,6 @@ export const zh: Record<keyof typeof en, string> = {
   "report.denied.none": "{rules} 不会拒绝 {requests} 个请求中的任何一个。",
   "report.denied.shadow": "处于 shadow 模式的规则本会拒绝更多：见下文。",
   "report.newly": "将新拒绝 {keys} 个键的 {denied} 个请求（{share}），新允许 {allowed} 个。",
-  "report.newly.key": "将新拒绝 {keys} 个键的 {denied} 个请求（{share}），新允许 {allowed} 个。",
   "report.newly.none": "不会新拒绝任何请求，将新允许 {requests} 个请求中的 {allowed} 个。",
   "report.same": "没有变化：{requests} 个请求的结果都与以前相同。",
   "report.suggested": "{rule} 的建议值：{window} {quota}。将拒绝 {all} 个键中 {keys} 个键的 {denied} 个请求（{share}）。",
@@ -142,7 +137,6 @@ export const zh: Record<keyof typeof en, string> = {
   "report.nothing": "没有请求匹配 {rule}。",
   "report.empty": "日志中没有请求。",
 
-  "report.logs": "日志",
   "report.time": "时间",
   "report.utc": "{from} 至 {to}（UTC）",
   "report.lines": "行数",
@@ -184,7 +178,6 @@ export const zh: Record<keyof typeof en, string> = {
   "report.removed": "已删除",
   "report.changed": "已修改",
   "report.unchanged": "未变",
-  "report.was": "以前：{was}",
 
   "report.key": "键",
   "report.count": "请求",
@@ -193,7 +186,6 @@ export const zh: Record<keyof typeof en, string> = {
   "report.denied.keys": "被拒绝请求最多的键",
   "report.newlydenied": "新拒绝",
   "report.newlyallowed": "新允许",
-  "report.by.rule": "由 {rule}",
   "report.norule": "（没有规则匹配）",
   "report.examples": "最早的请求",
   "report.of.keys": "{keys} 个键的 {requests} 个请求",

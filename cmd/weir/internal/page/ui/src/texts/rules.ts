@@ -1,7 +1,6 @@
 /** Texts of the view of rules. */
 export const en = {
-  "rules.answer": "{file} has {n} rules, loaded {ago}.",
-  "rules.answer.one": "{file} has {n} rule, loaded {ago}.",
+  "rules.answer": "{file} has {n} {n|rule|rules}, loaded {ago}.",
   "rules.answer.shadow": "{file} has {n} rules, all in shadow: nothing is enforced.",
   "rules.inwords": "The rules in words",
   "rules.rule": "rule",
@@ -57,7 +56,6 @@ export const en = {
 
 export const zh: Record<keyof typeof en, string> = {
   "rules.answer": "{file} 有 {n} 条规则，{ago}载入。",
-  "rules.answer.one": "{file} 有 {n} 条规则，{ago}载入。",
   "rules.answer.shadow": "{file} 有 {n} 条规则，全部处于 shadow 模式：不会拒绝任何请求。",
   "rules.inwords": "规则说明",
   "rules.rule": "规则",

@@ -211,7 +211,7 @@ function Decisions({ m }: { m: Model }) {
     unit: t("over.each", { time: duration(m.answer.step) }),
     x: m.steps.slice(0, n),
     lines: [
-      { name: t("over.chart.allowed"), color: "--allowed" as const, values: total.map((c) => c[0] - c[1]), fill: true },
+      { name: t("col.allowed"), color: "--allowed" as const, values: total.map((c) => c[0] - c[1]), fill: true },
       { name: t("col.denied"), color: "--denied" as const, values: total.map((c) => c[1]), fill: true },
     ],
   };

@@ -79,7 +79,7 @@ export function Rules() {
       {rules && (
         <Sentence
           large
-          text={rules.rules.every((r) => r.mode === "shadow" || r.mode === "off") && rules.rules.length > 0 ? "rules.answer.shadow" : rules.rules.length === 1 ? "rules.answer.one" : "rules.answer"}
+          text={rules.rules.every((r) => r.mode === "shadow" || r.mode === "off") && rules.rules.length > 0 ? "rules.answer.shadow" : "rules.answer"}
           values={{ file: <Key text={base(rules.file)} />, n: count(rules.rules.length), ago: ago(rules.loaded) }}
         />
       )}

@@ -387,6 +387,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
     denied: count(c.newly_denied),
     share: share(c.newly_denied),
     keys: count(keys(c.denials)),
+    k: keys(c.denials),
     allowed: count(c.newly_allowed),
     requests: count(c.requests),
   };
@@ -398,7 +399,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
         ) : c.newly_denied + c.newly_allowed + c.other_outcome === 0 ? (
           <Sentence large text="try.answer.none" values={values} />
         ) : (
-          <Sentence large text={keys(c.denials) === 1 ? "try.answer.key" : "try.answer"} values={values} />
+          <Sentence large text="try.answer" values={values} />
         )}
         <p class="quiet">
           {t(recording ? "try.about.recorded" : "try.about", { log: trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
@@ -559,7 +560,7 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
     w.suggested >= 0 && { quota: list[w.suggested]!.quota, text: t("try.suggested") },
   ].filter((m) => m !== false);
   const half = near(list, before / 2);
-  const say = (c: Candidate) => t("try.would", { n: count(c.quota), window: windowOf(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: c.keys_denied });
+  const say = (c: Candidate) => t("try.would", { n: count(c.quota), window: windowOf(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: count(c.keys_denied), k: c.keys_denied });
   const use = () => {
     const text = withLimit(draftOf(ns)?.text ?? source.text, of.rule, c.quota);
     if (text !== undefined) draft.value = { ns, source: draftOf(ns)?.source ?? source, text };
@@ -573,7 +574,7 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
       </h2>
       <Sentence
         large
-        text={c.denied === 0 ? "try.would.none" : c.keys_denied === 1 ? "try.would.key" : "try.would.many"}
+        text={c.denied === 0 ? "try.would.none" : "try.would.many"}
         values={{ n: count(c.quota), window: windowOf(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: count(c.keys_denied), all: count(of.keys) }}
       />
       <input type="range" min={0} max={list.length - 1} step={1} value={at} aria-label={t("try.slide", { rule: of.rule })} aria-valuetext={say(c)} onInput={(e) => setAt(Number(e.currentTarget.value))} />
