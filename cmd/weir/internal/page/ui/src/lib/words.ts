@@ -99,3 +99,9 @@ export function windowInWords(text: string): string {
   const period = (["minute", "hour", "day", "week", "month", "year"] as const).find((p) => p === kind);
   return period ? t(`window.${period}`) : text;
 }
+
+/** sweptInWords says a window of a suggestion, "1h" or "a day". */
+export const sweptInWords = (text: string): string => windowInWords(text.replace(/^a /, "").replace(/^(?=\d)/, "sliding "));
+
+/** conditions says for which requests a rule is. */
+export const conditions = (r: Rule): string[] => (r.when ?? []).map((w) => w.replace(/ is one of \[([^,\]]*)\]$/, " is $1"));

@@ -206,7 +206,7 @@ function Answer({ j }: { j: Judged }) {
         {j.why && j.why.length > 0 && <p class="quiet">{j.why.join("; ")}</p>}
       </div>
       <div class="says">
-        <Pill kind={j.allowed ? "" : j.shadow ? "shadow" : j.reason === "ban" ? "banned" : j.reason === "outage" ? "degraded" : "denied"}>
+        <Pill kind={j.allowed ? "" : kindOf(j, j.shadow)}>
           {t(verdict)}
           {j.reason && j.reason !== "limit" ? ` · ${t(`why.reason.${j.reason}`)}` : ""}
         </Pill>
@@ -221,6 +221,21 @@ function Answer({ j }: { j: Judged }) {
         </div>
       )}
     </li>
+  );
+}
+
+/** kindOf is the colour of a denial by a rule. */
+const kindOf = (j: Judged, shadow?: boolean) => (j.reason === "ban" ? "banned" : j.reason === "outage" ? "degraded" : shadow ? "shadow" : "denied");
+
+/** Reason says in a list why a request was denied. */
+export function Reason({ d }: { d: Made }) {
+  const j = decider(d);
+  if (!j) return <Pill kind="denied">{d.outcome}</Pill>;
+  return (
+    <span class="inline">
+      <Pill kind={kindOf(j, d.allowed)}>{t(`why.reason.${j.reason ?? "limit"}`)}</Pill>
+      {j.numbers && j.quota !== undefined && <span class="quiet">{t(j.hits > 1 ? "why.of.asks" : "why.of", { used: count(j.used), hits: count(j.hits), quota: count(j.quota) })}</span>}
+    </span>
   );
 }
 

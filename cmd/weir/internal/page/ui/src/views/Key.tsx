@@ -3,13 +3,13 @@ import { useEffect, useState } from "preact/hooks";
 import { api, Failure } from "../lib/api";
 import { count, duration, moment } from "../lib/format";
 import { t, type Text } from "../lib/i18n";
-import { href, param, route } from "../lib/route";
+import { given, href, param } from "../lib/route";
 import { keyParams, useRules } from "../lib/ruleset";
 import { may, session } from "../lib/session";
 import { live, paused } from "../lib/stream";
 import { amount, decider, fitsAt, id, wait, type Change, type Decision as Made, type KeyState, type Keys } from "../lib/why";
 import { inWords, windowInWords, type Rule } from "../lib/words";
-import { Decision, Fact, Meter } from "../parts/Decision";
+import { Decision, Fact, Meter, Reason } from "../parts/Decision";
 import { Dialog } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { Key as KeyText } from "../parts/Key";
@@ -22,9 +22,6 @@ import { Window } from "../parts/Window";
 import { Act, type Action } from "./Act";
 import "./why.css";
 
-/** attributes returns the key that the address names. */
-const attributes = (): Record<string, string> => Object.fromEntries([...route.value.query].filter(([name]) => name.startsWith("a.")).map(([name, value]) => [name.slice(2), value]));
-
 /** pace is how often the numbers of a key are read again, in milliseconds. */
 const pace = 2000;
 
@@ -32,7 +29,7 @@ const pace = 2000;
 export function Key() {
   const rules = useRules();
   const name = param("rule");
-  const key = attributes();
+  const key = Object.fromEntries(given());
   const rule = rules?.get(name);
   const whole = !!rule && rule.kind !== "verdict" && (rule.per ?? []).every((p) => key[p]);
   return (
@@ -206,9 +203,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
       </section>
       {error !== undefined && <Failed error={error} />}
       {done && (
-        <Notice kind="good" title="">
-          {t("act.done", { what: done })}
-        </Notice>
+        <Notice kind="good">{t("act.done", { what: done })}</Notice>
       )}
       {k.degraded && <Notice kind="warn">{t("keyview.degraded")}</Notice>}
       {k.shadow && <Notice>{t("keyview.shadow")}</Notice>}
@@ -274,15 +269,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
                 id: "why",
                 title: t("why.col.reason"),
                 wide: true,
-                cell: (d) => {
-                  const j = decider(d);
-                  return (
-                    <span class="inline">
-                      <Pill kind={j?.reason === "ban" ? "banned" : d.allowed ? "shadow" : "denied"}>{t(`why.reason.${j?.reason ?? "limit"}`)}</Pill>
-                      {j?.quota !== undefined && <span class="quiet">{t("why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: amount(j.hits, k.unit) })}</span>}
-                    </span>
-                  );
-                },
+                cell: (d) => <Reason d={d} />,
               },
               { id: "wait", title: t("why.col.wait"), number: true, cell: (d) => wait(decider(d)?.retry_after ?? 0) },
             ]}

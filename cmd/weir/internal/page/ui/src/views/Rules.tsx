@@ -3,11 +3,11 @@ import "./Rules.css";
 import { api, Failure } from "../lib/api";
 import { check, draft, draftOf, loadSource, save, saved, type Source } from "../lib/draft";
 import { patch } from "../lib/diff";
-import { ago, count } from "../lib/format";
+import { ago, base, count } from "../lib/format";
 import { t } from "../lib/i18n";
 import { go, href, namespace, param, route, setParams } from "../lib/route";
 import { mayWrite } from "../lib/session";
-import { details, inWords, type Rule, type Rules as InForce } from "../lib/words";
+import { conditions, details, inWords, type Rule, type Rules as InForce } from "../lib/words";
 import { spans, type Span } from "../lib/yaml";
 import { download } from "../parts/Chart";
 import { Code, Editor, type Findings } from "../parts/Code";
@@ -100,9 +100,6 @@ export function Rules() {
   );
 }
 
-/** base returns the name of a file without its directory. */
-export const base = (path: string) => path.replace(/^.*[\\/]/, "");
-
 /** isNumber reports whether the limit of a rule is one number, so that others can be tried. */
 export const isNumber = (r: Rule) => r.kind === "limit" && typeof r.limit === "number" && r.mode !== "off" && !r.window?.startsWith("held");
 
@@ -155,7 +152,7 @@ function InWords({ rules }: { rules: Rule[] }) {
 
 /** When says for which requests a rule is. */
 function When({ rule, all }: { rule: Rule; all?: boolean }) {
-  const when = rule.when ?? [];
+  const when = conditions(rule);
   const shown = all ? when : when.slice(0, 3);
   if (when.length === 0) return <span class="quiet">{t("rules.every")}</span>;
   return (
@@ -163,7 +160,7 @@ function When({ rule, all }: { rule: Rule; all?: boolean }) {
       {t("rules.when")}{" "}
       {shown.map((w, i) => (
         <>
-          {i > 0 && ", "}
+          {i > 0 && t("list.and")}
           <Key text={w} n={all ? 400 : 48} />
         </>
       ))}

@@ -2,11 +2,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, url } from "../lib/api";
 import { clock, count, date, moment } from "../lib/format";
 import { split, t } from "../lib/i18n";
-import { href, param, route, setParams } from "../lib/route";
+import { asParams, href, param, route, setParams } from "../lib/route";
 import { keyOf, keyParams, useRules } from "../lib/ruleset";
 import { paused, stream } from "../lib/stream";
 import { decider, id, reasons, wait, type Decision as Made, type Live } from "../lib/why";
-import { Decision } from "../parts/Decision";
+import { Decision, Reason } from "../parts/Decision";
 import { Dialog } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { Key } from "../parts/Key";
@@ -139,7 +139,7 @@ export function Why() {
           <Decision made={shown} rules={rules} />
           {!shown.cut && shown.attributes && (
             <p>
-              <a href={href(["live"], { ...rest(), ask: "1", hits: String(shown.hits ?? 1), ...Object.fromEntries(Object.entries(shown.attributes).map(([k, v]) => ["a." + k, v])) })}>{t("why.again")}</a>
+              <a href={href(["live"], { ...rest(), ask: "1", hits: String(shown.hits ?? 1), ...asParams(shown.attributes) })}>{t("why.again")}</a>
             </p>
           )}
         </Dialog>
@@ -191,16 +191,7 @@ export function Why() {
       {
         id: "reason",
         title: t("why.col.reason"),
-        cell: (d) => {
-          const j = decider(d);
-          if (!j) return <Pill kind="denied">{d.outcome}</Pill>;
-          return (
-            <span class="inline">
-              <Pill kind={j.reason === "ban" ? "banned" : j.reason === "outage" ? "degraded" : d.allowed ? "" : "denied"}>{t(`why.reason.${j.reason ?? "limit"}`)}</Pill>
-              {j.numbers && j.quota !== undefined && <span class="quiet">{t(j.hits > 1 ? "why.of.asks" : "why.of", { used: count(j.used), hits: count(j.hits), quota: count(j.quota) })}</span>}
-            </span>
-          );
-        },
+        cell: (d) => <Reason d={d} />,
       },
       {
         id: "wait",
