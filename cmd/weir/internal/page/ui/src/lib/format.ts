@@ -98,8 +98,8 @@ export const date = (at: string | number): Date => (typeof at === "number" ? new
 export function ago(at: string | number, now = Date.now()): string {
   const s = (now - date(at).getTime()) / 1000;
   const f = new Intl.RelativeTimeFormat(locale(), { numeric: "auto" });
-  for (const [unit, n] of [["day", 86400], ["hour", 3600], ["minute", 60]] as const) if (Math.abs(s) >= n) return f.format(-Math.trunc(s / n), unit);
-  return f.format(-Math.trunc(s), "second");
+  const [unit, n] = ([["day", 86400], ["hour", 3600], ["minute", 60]] as const).find(([, n]) => Math.abs(s) >= n) ?? (["second", 1] as const);
+  return f.format(-Math.trunc(s / n), unit).replace(/\d(?=\p{Script=Han})/u, "$& ");
 }
 
 /** base returns the name of a file without its directory. */

@@ -94,7 +94,7 @@ export interface Live {
 /** Change is an entry of the audit trail about a key. */
 export interface Change {
   time: string;
-  action: string;
+  action: "override-set" | "override-removed" | "forget" | "count-set" | "ban-lifted";
   token?: string;
   before?: Record<string, unknown>;
   after?: Record<string, unknown>;
@@ -149,6 +149,13 @@ export interface Keys {
 /** decider returns the answer that set the outcome, or the first one that denies. */
 export function decider(d: Decision): Judged | undefined {
   return d.rules.find((j) => j.rule === d.rule && !j.allowed) ?? d.rules.find((j) => !j.allowed);
+}
+
+/** mostOf returns the name that more than half of a list have, if there is one. */
+export function mostOf(names: string[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].find(([, n]) => 2 * n > names.length)?.[0];
 }
 
 /** wait writes how long to wait: never for -1. */

@@ -8,7 +8,7 @@ import { href, namespace } from "../lib/route";
 import { keyOf, keyParams } from "../lib/ruleset";
 import { session } from "../lib/session";
 import { amount, decider, wait, type Decision as Made, type Differ, type Judged } from "../lib/why";
-import { windowInWords, type Rule } from "../lib/words";
+import { inUse, windowInWords, type Rule } from "../lib/words";
 import { Copy } from "./Copy";
 import { Key } from "./Key";
 import { Failed, Notice } from "./Notice";
@@ -114,13 +114,14 @@ export const Fact = ({ name, children }: { name: Text; children: ComponentChildr
 /** Because says in a sentence why a decision is as it is. */
 export function Because({ d }: { d: Made }) {
   const j = decider(d);
+  const held = inUse(j?.window);
   const values: Record<string, ComponentChildren> = j
     ? {
         rule: <Key text={j.rule} n={40} />,
         key: <Key text={j.key ?? ""} n={40} />,
-        used: amount(j.used, j.unit),
+        used: held ? count(j.used) : amount(j.used, j.unit),
         quota: count(j.quota ?? 0),
-        hits: amount(j.hits, j.unit),
+        hits: held ? count(j.hits) : amount(j.hits, j.unit),
         until: j.banned_until ? moment(j.banned_until) : "",
         cause: j.degraded_reason ?? "",
       }
@@ -128,7 +129,7 @@ export function Because({ d }: { d: Made }) {
   let text: Text = "why.because.allowed";
   if (!d.allowed && d.unmatched) text = "why.because.unmatched";
   else if (j && d.allowed) text = "why.because.shadow";
-  else if (j?.reason === "limit") text = j.key ? "why.because.limit" : "why.because.limit.all";
+  else if (j?.reason === "limit") text = `why.because.${held ? "held" : "limit"}${j.key ? "" : ".all"}`;
   else if (j?.reason) text = `why.because.${j.reason}`;
   return <Sentence large text={text} values={values} />;
 }
@@ -215,8 +216,8 @@ function Answer({ j }: { j: Judged }) {
         <div class="use">
           {j.reason !== "ban" && <Meter used={j.used} hits={j.hits} quota={j.quota} />}
           <span>
-            {t("why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: amount(j.hits, j.unit) })}
-            {!j.allowed && j.retry_after !== 0 && <> · {t("why.fits", { wait: wait(j.retry_after) })}</>}
+            {t(inUse(j.window) ? "why.asks.held" : "why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: inUse(j.window) ? count(j.hits) : amount(j.hits, j.unit) })}
+            {!j.allowed && j.retry_after !== 0 && <> · {j.retry_after < 0 ? t("why.differ.never") : t("why.fits", { wait: wait(j.retry_after) })}</>}
           </span>
         </div>
       )}

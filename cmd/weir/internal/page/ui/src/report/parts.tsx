@@ -148,7 +148,7 @@ export function Peaks({ title, of, limits, about, head = "h3" }: { title: string
   if (!any(of)) return null;
   const quota = limits[limits.length - 1]!.quota;
   const s = split(of, quota);
-  const unit = of.percent ? " %" : "";
+  const unit = of.percent ? "%" : "";
   const plot = peaks(title, of, limits, about);
   const Head = head;
   return (

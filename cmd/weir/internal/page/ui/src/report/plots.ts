@@ -33,7 +33,7 @@ export interface Marked {
 /** peaks is the chart of the peaks of keys, with limits: the bars above the last one are those of denied keys. */
 export function peaks(title: string, p: Distribution, limits: Marked[], about: string): Plot {
   const quota = limits[limits.length - 1]?.quota ?? p.quota;
-  const unit = p.percent ? " %" : "";
+  const unit = p.percent ? "%" : "";
   const keys = p.above > 0 ? [...p.keys, p.above] : p.keys;
   const labels = p.bounds.map((b) => compact(b) + unit);
   if (p.above > 0) labels.push(t("report.more"));

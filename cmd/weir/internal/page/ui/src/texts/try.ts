@@ -132,7 +132,7 @@ export const zh: Record<keyof typeof en, string> = {
   "try.last": "最晚",
   "try.unmatched": "（没有规则匹配）",
   "try.over": "新拒绝的请求随时间的变化",
-  "try.each": "每根柱为{for}",
+  "try.each": "每根柱为 {for}",
   "try.numbers": "其他数值：",
   "try.slide": "{rule} 的限制",
   "try.would": "{window} {n} 将拒绝 {keys} 个键的 {denied} 个请求（{share}）",

@@ -8,7 +8,7 @@ import { keyParams, useRules } from "../lib/ruleset";
 import { may, session } from "../lib/session";
 import { live, paused } from "../lib/stream";
 import { amount, decider, fitsAt, id, wait, type Change, type Decision as Made, type KeyState, type Keys } from "../lib/why";
-import { inWords, windowInWords, type Rule } from "../lib/words";
+import { inUse, inWords, windowInWords, type Rule } from "../lib/words";
 import { Decision, Fact, Meter, Reason } from "../parts/Decision";
 import { Dialog } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
@@ -288,7 +288,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
               id={(c) => c.time + c.action}
               columns={[
                 { id: "at", title: t("why.col.time"), cell: (c) => moment(c.time) },
-                { id: "what", title: t("keyview.changes.what"), cell: (c) => c.action },
+                { id: "what", title: t("keyview.changes.what"), cell: (c) => t(`change.${c.action}`) },
                 { id: "who", title: t("keyview.changes.who"), cell: (c) => (c.token ? <KeyText text={c.token} /> : t("keyview.nobody")) },
                 { id: "before", title: t("keyview.changes.before"), cell: (c) => brief(c.before) },
                 { id: "after", title: t("keyview.changes.after"), wide: true, cell: (c) => brief(c.after) },
@@ -334,7 +334,7 @@ function Answer({ k }: { k: KeyState }) {
   const values: Record<string, ComponentChildren> = {
     rule: <KeyText text={k.rule} n={40} href={href(["rules", k.rule])} />,
     key: <KeyText text={k.key} n={48} />,
-    used: amount(k.used, k.unit),
+    used: inUse(k.window) ? count(k.used) : amount(k.used, k.unit),
     quota: count(k.quota ?? 0),
     window: <span class="light">{windowInWords(k.window)}</span>,
   };
@@ -353,6 +353,7 @@ function Answer({ k }: { k: KeyState }) {
       values.wait = <span class="whole">{duration(Math.max(1, Math.ceil((at - Date.parse(k.leaving.now)) / 1000)))}</span>;
     }
   }
+  if (inUse(k.window)) text = text === "keyview.used" ? "keyview.held" : text === "keyview.full" ? "keyview.held.full" : text;
   return <Sentence large text={text} values={values} />;
 }
 

@@ -346,7 +346,7 @@ function KeyList({ title, keys, none, kind }: { title: string; keys: KeyCount[];
               <li key={k.rule + "\0" + k.key} class={would ? "shadowed" : undefined}>
                 <Key text={k.key} n={40} href={keyHref(k.rule, k.key, rule?.per)} />
                 <span class="quiet small of">
-                  <Key text={k.rule} n={28} /> {would && "shadow"}
+                  <Key text={k.rule} n={28} href={href(["rules", k.rule])} /> {would && "shadow"}
                 </span>
                 <span class="n">{count(k.count)}</span>
                 <i aria-hidden="true" style={{ width: `${(100 * k.count) / most}%` }} />
@@ -424,9 +424,9 @@ function Spaces({ s }: { s: State }) {
         <table>
           <thead>
             <tr>
-              <th scope="col">{t("nav.namespace")}</th>
+              <th scope="col">{t("over.spaces.name")}</th>
               <th scope="col" class="n">
-                {t("over.rules")}
+                {t("over.spaces.rules")}
               </th>
               <th scope="col" class="n">
                 {t("over.spaces.takes")}

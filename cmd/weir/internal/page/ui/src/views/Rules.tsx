@@ -7,7 +7,7 @@ import { ago, base, count } from "../lib/format";
 import { t } from "../lib/i18n";
 import { go, href, namespace, param, route, setParams } from "../lib/route";
 import { mayWrite } from "../lib/session";
-import { conditions, details, inWords, type Rule, type Rules as InForce } from "../lib/words";
+import { conditions, details, inUse, inWords, type Rule, type Rules as InForce } from "../lib/words";
 import { spans, type Span } from "../lib/yaml";
 import { download } from "../parts/Chart";
 import { Code, Editor, type Findings } from "../parts/Code";
@@ -101,7 +101,7 @@ export function Rules() {
 }
 
 /** isNumber reports whether the limit of a rule is one number, so that others can be tried. */
-export const isNumber = (r: Rule) => r.kind === "limit" && typeof r.limit === "number" && r.mode !== "off" && !r.window?.startsWith("held");
+export const isNumber = (r: Rule) => r.kind === "limit" && typeof r.limit === "number" && r.mode !== "off" && !inUse(r.window);
 
 /** InWords says what each rule does. */
 function InWords({ rules }: { rules: Rule[] }) {
@@ -133,7 +133,7 @@ function InWords({ rules }: { rules: Rule[] }) {
       ),
       value: (r) => r.mode ?? "",
     },
-    { id: "try", title: t("nav.try"), bare: true, cell: (r) => (isNumber(r) ? <a href={href(["try"], { rule: r.name })}>{t("rules.number")}</a> : null) },
+    { id: "try", title: t("rules.numbers"), bare: true, cell: (r) => (isNumber(r) ? <a href={href(["try"], { rule: r.name })}>{t("rules.number")}</a> : null) },
   ];
   return (
     <section class="panel stack" aria-label={t("rules.inwords")}>

@@ -447,7 +447,7 @@ function Changes({ denials, admissions, requests }: { denials: Change[]; admissi
             <table class="numbers">
               <thead>
                 <tr>
-                  <th scope="col">{t("nav.key")}</th>
+                  <th scope="col">{t("why.col.key")}</th>
                   <th scope="col" class="n">
                     {t("try.requests")}
                   </th>
