@@ -114,14 +114,13 @@ export const Fact = ({ name, children }: { name: Text; children: ComponentChildr
 /** Because says in a sentence why a decision is as it is. */
 export function Because({ d }: { d: Made }) {
   const j = decider(d);
-  const held = inUse(j?.window);
   const values: Record<string, ComponentChildren> = j
     ? {
         rule: <Key text={j.rule} n={40} />,
         key: <Key text={j.key ?? ""} n={40} />,
-        used: held ? count(j.used) : amount(j.used, j.unit),
+        used: amount(j.used, j.unit, j.window),
         quota: count(j.quota ?? 0),
-        hits: held ? count(j.hits) : amount(j.hits, j.unit),
+        hits: amount(j.hits, j.unit, j.window),
         until: j.banned_until ? moment(j.banned_until) : "",
         cause: j.degraded_reason ?? "",
       }
@@ -129,7 +128,7 @@ export function Because({ d }: { d: Made }) {
   let text: Text = "why.because.allowed";
   if (!d.allowed && d.unmatched) text = "why.because.unmatched";
   else if (j && d.allowed) text = "why.because.shadow";
-  else if (j?.reason === "limit") text = `why.because.${held ? "held" : "limit"}${j.key ? "" : ".all"}`;
+  else if (j?.reason === "limit") text = `why.because.${inUse(j.window) ? "held" : "limit"}${j.key ? "" : ".all"}`;
   else if (j?.reason) text = `why.because.${j.reason}`;
   return <Sentence large text={text} values={values} />;
 }
@@ -216,7 +215,7 @@ function Answer({ j }: { j: Judged }) {
         <div class="use">
           {j.reason !== "ban" && <Meter used={j.used} hits={j.hits} quota={j.quota} />}
           <span>
-            {t(inUse(j.window) ? "why.asks.held" : "why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: inUse(j.window) ? count(j.hits) : amount(j.hits, j.unit) })}
+            {t(inUse(j.window) ? "why.asks.held" : "why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: amount(j.hits, j.unit, j.window) })}
             {!j.allowed && j.retry_after !== 0 && <> · {j.retry_after < 0 ? t("why.differ.never") : t("why.fits", { wait: wait(j.retry_after) })}</>}
           </span>
         </div>

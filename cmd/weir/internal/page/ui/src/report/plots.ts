@@ -76,7 +76,7 @@ export function over(title: string, of: Timeline, lines: ("allowed" | "denied" |
   const names = { allowed: t("col.allowed"), denied: t("col.denied"), newlyallowed: t("report.newlyallowed"), newlydenied: t("report.newlydenied") };
   return {
     title,
-    unit: t("report.each", { for: duration(of.seconds) }) + ", UTC",
+    unit: t("report.each", { for: duration(of.seconds) }),
     x: of.denied.map((_, i) => start + i * of.seconds),
     lines: lines.map((l) => ({ name: names[l], color: l === "denied" || l === "newlydenied" ? "--denied" : "--allowed", values: l === "allowed" ? of.allowed : of.denied, fill: true })),
     about,

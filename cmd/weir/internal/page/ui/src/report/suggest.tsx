@@ -28,7 +28,7 @@ export function SuggestReport({ d }: { d: Extract<Data, { kind: "suggest" }> }) 
       facts={[
         [t("report.requests"), count(r.matched)],
         [t("report.keys"), count(r.keys)],
-        [t("report.rule"), <Words rule={rule} />],
+        [t("report.one"), <Words rule={rule} />],
       ]}
     >
       {r.windows.map((w) => (

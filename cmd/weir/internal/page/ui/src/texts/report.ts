@@ -41,6 +41,7 @@ export const en = {
   "report.foot": "{kind} · {logs} · weir {version}",
 
   "report.rules": "Rules",
+  "report.one": "Rule",
   "report.rule": "rule",
   "report.matched": "matched",
   "report.decided": "decided",
@@ -96,7 +97,7 @@ export const en = {
   "report.over.allowed": "Allowed requests over time",
   "report.over.newlydenied": "Newly denied requests over time",
   "report.over.newlyallowed": "Newly allowed requests over time",
-  "report.each": "each point is {for}",
+  "report.each": "each point is {for}, UTC",
   "report.hours.all": "Requests by hour",
   "report.hours.denied": "Denied requests by hour",
   "report.hours.what": "Days and hours are in UTC. The darkest field has {most}.",
@@ -162,6 +163,7 @@ export const zh: Record<keyof typeof en, string> = {
   "report.foot": "{kind} · {logs} · weir {version}",
 
   "report.rules": "规则",
+  "report.one": "规则",
   "report.rule": "规则",
   "report.matched": "匹配（matched）",
   "report.decided": "决定（decided）",
@@ -217,7 +219,7 @@ export const zh: Record<keyof typeof en, string> = {
   "report.over.allowed": "被允许的请求随时间的变化",
   "report.over.newlydenied": "新拒绝的请求随时间的变化",
   "report.over.newlyallowed": "新允许的请求随时间的变化",
-  "report.each": "每个点为 {for}",
+  "report.each": "每个点为 {for}，UTC",
   "report.hours.all": "各小时的请求",
   "report.hours.denied": "各小时被拒绝的请求",
   "report.hours.what": "日期和小时为 UTC。颜色最深的格为 {most}。",

@@ -16,7 +16,7 @@ export const en = {
   "why.list": "Denials, the newest first",
   "why.new": "{n} {n|new denial|new denials}",
   "why.frozen": "The list stands still while you point at it.",
-  "why.sampled": "The list is a sample, with at most ten denials of a key each minute and 100 each second. A key that seems to have stopped may still be denied: the overview counts each denial.",
+  "why.sampled": "The list is a sample: at most ten denials of a key each minute, and 100 each second. A key that seems to stop may still be denied; the overview counts every denial.",
   "why.dropped": "{n} {k|denial is|denials are} not listed.",
   "why.instance": "Decisions of this instance since it started; older lines are from the journal of denials.",
   "why.hashed": "Keys are hashed (--log-keys hashed), so weir cannot ask about a request of the list.",

@@ -334,7 +334,7 @@ function Answer({ k }: { k: KeyState }) {
   const values: Record<string, ComponentChildren> = {
     rule: <KeyText text={k.rule} n={40} href={href(["rules", k.rule])} />,
     key: <KeyText text={k.key} n={48} />,
-    used: inUse(k.window) ? count(k.used) : amount(k.used, k.unit),
+    used: amount(k.used, k.unit, k.window),
     quota: count(k.quota ?? 0),
     window: <span class="light">{windowInWords(k.window)}</span>,
   };

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, Failure, url } from "../lib/api";
 import { curl, example } from "../lib/example";
-import { ago, bytes, clock, compact, count, duration, moment, percent, rate } from "../lib/format";
+import { ago, base, bytes, clock, compact, count, duration, moment, percent, rate } from "../lib/format";
 import { t } from "../lib/i18n";
 import { apply, attributesOf, model, seriesOf, withState, within, type Answer, type Counts, type KeyCount, type Line, type Model, type State, type Store, type Tick } from "../lib/overview";
 import { href, param, setParams } from "../lib/route";
@@ -283,7 +283,7 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
     <section class="panel">
       <div class="title">
         <h2>{t("over.rules")}</h2>
-        <span class="quiet small">{t("over.rules.of", { n: count(rules.rules.length), file: rules.file, ago: ago(rules.loaded) })}</span>
+        <span class="quiet small">{t("over.rules.of", { n: count(rules.rules.length), file: base(rules.file), ago: ago(rules.loaded) })}</span>
         <input
           class="push filter"
           type="search"
