@@ -64,7 +64,7 @@ func (k *keeper) run(ctx context.Context) {
 	defer trail.Wait()
 	trail.Go(func() { k.Audit.Run(ctx) })
 	if k.local != nil && k.in.local.Await(ctx) {
-		_ = k.Overrides.Read(ctx) // of memory, which does not fail
+		_ = k.Overrides.Read(ctx) // it is logged
 		k.in.known.Store(true)
 	}
 	k.Overrides.Run(ctx)
