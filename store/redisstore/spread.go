@@ -170,8 +170,7 @@ func (s *Store) decide(ctx context.Context, r *script.Call, g *group, sure bool)
 	}
 }
 
-// recall makes once tell what the records of the groups tell. A take that one group has denied, now or before, is
-// denied.
+// recall sets the result of once by the records of the groups. A take that one group has denied, now or before, is denied.
 func recall(once *store.Op, ops []store.Op, groups []group) {
 	found := &once.Result
 	for i := range groups {
