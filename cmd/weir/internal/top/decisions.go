@@ -187,10 +187,10 @@ func (k *decisions) forget(space string) {
 	})
 }
 
-// Denied keeps a take that some rule denies, in shadow mode or not. An engine calls it before Decided. It
+// Requested keeps a take that some rule denies, in shadow mode or not. An engine calls it before Decided. It
 // never waits for a reader.
-func (c *Collector) Denied(r *weir.Request, d *weir.Decision) {
-	if c == nil {
+func (c *Collector) Requested(verb store.Verb, r *weir.Request, d *weir.Decision, _ []int, _ []string, _ time.Time) {
+	if c == nil || verb != store.Take || !denies(d) {
 		return
 	}
 	if mask := c.lanes[1].mask.Load(); mask != 0 { // there are too many to look at each
