@@ -28,7 +28,7 @@ func newSite(cfg config.Config, at config.Address, auth *access.Authenticator, r
 	if cfg.Page == config.PageOff {
 		return nil
 	}
-	s := &site{history: page.NewHistory(rules.numbers), trials: trial.NewRunner(trial.Self, "")}
+	s := &site{history: page.NewHistory(rules.numbers), trials: trial.NewRunner(trial.Self, "", trialMemory(availableMemory("/")))}
 	s.Page = page.New(page.Config{
 		Auth: auth, Namespaces: rules.set, Write: cfg.PageWrite, Secure: at.TLS(), Version: Version(), API: api,
 	})
@@ -38,6 +38,16 @@ func newSite(cfg config.Config, at config.Address, auth *access.Authenticator, r
 		HideKeys: top.KeyForm(cfg.LogKeys) == top.KeyNone,
 	}).AddTo(s.Page)
 	return s
+}
+
+// trialMemory returns how many bytes of memory a trial may take: a quarter of those available, but enough for a small
+// log, and at most [trial.MaxMemory]. If a container had no memory left, the service could be ended with the trial. 0
+// available bytes mean that the number is not known.
+func trialMemory(available int64) int64 {
+	if available == 0 {
+		return trial.MaxMemory
+	}
+	return min(max(available/4, 64<<20), trial.MaxMemory)
 }
 
 // close ends what s has begun.
