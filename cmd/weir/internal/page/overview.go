@@ -68,14 +68,12 @@ type Outage struct {
 	Seconds float64   `json:"seconds,omitempty"` // 0: it lasts
 }
 
-// Overview answers the calls of the overview. Make one with [NewOverview].
-type Overview struct {
-	history    *History
-	service    Service
-	namespaces *namespace.Set
-	auth       *access.Authenticator
-	watching   chan struct{} // a semaphore
-	ended      chan struct{} // closed when streams end
+// overview answers the calls of the overview.
+type overview struct {
+	page     *Page
+	history  *History
+	service  Service
+	watching chan struct{} // a semaphore
 }
 
 const (
@@ -92,15 +90,11 @@ const (
 	listed, asked = 10, 40
 )
 
-// NewOverview adds the calls of the overview to p.
-func NewOverview(p *Page, h *History, s Service) *Overview {
-	o := &Overview{
-		history: h, service: s, namespaces: p.c.Namespaces, auth: p.c.Auth,
-		watching: make(chan struct{}, maxWatchers), ended: make(chan struct{}),
-	}
+// AddOverview adds the calls of the overview to p.
+func AddOverview(p *Page, h *History, s Service) {
+	o := &overview{page: p, history: h, service: s, watching: make(chan struct{}, maxWatchers)}
 	p.Handle(http.MethodGet, prefix+"overview", access.Read, o.get)
 	p.Handle(http.MethodGet, streamPath, access.Read, o.stream)
-	return o
 }
 
 // row is what an answer has of one rule.
@@ -111,7 +105,7 @@ type row struct {
 }
 
 // get answers with all that the overview shows, over the span in ?span=.
-func (o *Overview) get(c *Caller, w http.ResponseWriter, r *http.Request) error {
+func (o *overview) get(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	text := cmp.Or(r.URL.Query().Get("span"), "1h")
 	of, ok := spans[text]
 	if !ok {
@@ -281,7 +275,7 @@ type space struct {
 }
 
 // state returns the state for a caller.
-func (o *Overview) state(c *Caller, n *namespace.Namespace, now time.Time) *state {
+func (o *overview) state(c *Caller, n *namespace.Namespace, now time.Time) *state {
 	set := n.Engine().Rules()
 	total, rows := o.history.rows(c.Name, set, now.Unix(), spans["5m"])
 	s := &state{Busiest: []keyCount{}, Denied: []keyCount{}, Rules: []tally{}}
@@ -340,8 +334,8 @@ func keysOf(set *rule.Set, rows []*row, weight func(*row) int64, of func(rule st
 }
 
 // spaces returns the namespaces that are used most, and how many more there are. It returns none if there is only one.
-func (o *Overview) spaces(now time.Time) (list []space, more int) {
-	all := o.namespaces.All()
+func (o *overview) spaces(now time.Time) (list []space, more int) {
+	all := o.page.c.Namespaces.All()
 	if len(all) < 2 {
 		return nil, 0
 	}

@@ -17,10 +17,8 @@ import (
 // site is the page of the admin address, joined with what it shows.
 type site struct {
 	*page.Page
-	history  *page.History
-	overview *page.Overview
-	denials  *page.Denials
-	trials   *trial.Runner
+	history *page.History
+	trials  *trial.Runner
 }
 
 // newSite returns the page, or nil if cfg turns it off. at is its address, and api that of the API.
@@ -32,7 +30,8 @@ func newSite(cfg config.Config, at config.Address, auth *access.Authenticator, r
 	s.Page = page.New(page.Config{
 		Auth: auth, Namespaces: rules.set, Write: cfg.PageWrite, Secure: at.TLS(), Version: Version(), API: api,
 	})
-	s.overview, s.denials = page.NewOverview(s.Page, s.history, &pageService{rules: rules}), page.NewDenials(s.Page)
+	page.AddOverview(s.Page, s.history, &pageService{rules: rules})
+	page.AddDenials(s.Page)
 	(&page.Rules{
 		Sources: rules, Trials: s.trials, Recorder: rules.recorder, Tokens: auth != nil && auth.Keys != nil,
 		HideKeys: top.KeyForm(cfg.LogKeys) == top.KeyNone,
