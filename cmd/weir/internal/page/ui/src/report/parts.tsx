@@ -124,7 +124,7 @@ function Fact({ name, wide, children }: { name: string; wide?: boolean; children
 /** Words says what a rule limits, and what else it does. */
 export function Words({ rule }: { rule?: Rule }) {
   if (!rule) return null;
-  const when = rule.when?.map((w) => cut(visible(w.replace(/ is one of \[([^,\]]*)\]$/, " is $1")), 60)).join(t("list.and"));
+  const when = rule.when?.map((w) => cut(visible(w), 60)).join(t("list.and"));
   return (
     <span class="words">
       {inWords(rule)}
