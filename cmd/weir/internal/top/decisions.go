@@ -120,6 +120,8 @@ type decisions struct {
 	changed  chan struct{} // is closed when there are more and somebody watches; guarded by mu
 }
 
+// isLoud reports whether the key of the first rule that denied in d was denied keyDenials times in this minute already, and
+// counts d otherwise.
 func (k *decisions) isLoud(d *weir.Decision, now time.Time) bool {
 	name, key := d.Rule, ""
 	for i := range d.Usages {
@@ -310,8 +312,9 @@ func (c *Collector) Decisions(f DecisionFilter, n int) (list []*Decision, oldest
 	}
 	k := &c.kept
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, d := range slices.Backward(k.list) {
+	all := slices.Clone(k.list)
+	k.mu.Unlock()
+	for _, d := range slices.Backward(all) {
 		if d.space != c.space {
 			continue
 		}
@@ -359,11 +362,17 @@ func (w *Watcher) Next(ctx context.Context) (list []*Decision, missed int64, err
 	k := &w.c.kept
 	for {
 		k.mu.Lock()
-		changed := k.changed
-		for _, d := range slices.Backward(k.list) {
-			if d.Number <= w.number {
-				break
-			}
+		from := len(k.list)
+		for from > 0 && k.list[from-1].Number > w.number {
+			from--
+		}
+		fresh, last, changed := slices.Clone(k.list[from:]), k.number, k.changed
+		if len(k.list) > 0 {
+			missed += int64(max(k.list[0].Number, w.number+1) - w.number - 1)
+		}
+		k.mu.Unlock()
+		w.number = last
+		for _, d := range slices.Backward(fresh) {
 			if d.space != w.c.space || !w.filter.matches(d) {
 				continue
 			}
@@ -373,11 +382,6 @@ func (w *Watcher) Next(ctx context.Context) (list []*Decision, missed int64, err
 			}
 			list = append(list, d)
 		}
-		if len(k.list) > 0 {
-			missed += int64(max(k.list[0].Number, w.number+1) - w.number - 1)
-		}
-		w.number = k.number
-		k.mu.Unlock()
 		if len(list) > 0 {
 			dropped := k.dropped.Load()
 			missed, w.lost = missed+dropped-w.lost, dropped
