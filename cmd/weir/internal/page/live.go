@@ -209,7 +209,7 @@ const (
 // why answers how a request would be decided now, and why. It counts nothing.
 func why(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	var q question
-	if err := ReadJSON(r, maxQuestion, &q); err != nil {
+	if err := readJSON(r, maxQuestion, &q); err != nil {
 		return err
 	}
 	hits := int64(1)

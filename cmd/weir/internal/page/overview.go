@@ -353,19 +353,15 @@ func (o *overview) spaces(now time.Time) (list []space, more int) {
 	}
 	o.history.mu.Unlock()
 	slices.SortStableFunc(list, func(a, b space) int {
-		if a.Broken != b.Broken {
-			return cmp.Compare(btoi(b.Broken), btoi(a.Broken))
+		switch {
+		case a.Broken == b.Broken:
+			return cmp.Compare(b.Takes, a.Takes)
+		case a.Broken:
+			return -1
 		}
-		return cmp.Compare(b.Takes, a.Takes)
+		return 1
 	})
 	return list[:min(len(list), maxSpaces)], max(0, len(list)-maxSpaces)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // send writes an answer in JSON, compressed if it is large and the caller reads that.

@@ -155,7 +155,7 @@ func (s *Rules) save(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if hash == "" {
 		return &answer.Problem{Status: http.StatusPreconditionRequired, Detail: "the header If-Match with the hash of the text that is replaced is missing"}
 	}
-	text, err := ReadBody(r, MaxText)
+	text, err := readBody(r, MaxText)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ type checkedJSON struct {
 
 // check answers with what weir check finds in the body.
 func (s *Rules) check(c *Caller, w http.ResponseWriter, r *http.Request) error {
-	text, err := ReadBody(r, MaxText)
+	text, err := readBody(r, MaxText)
 	if err != nil {
 		return err
 	}

@@ -294,7 +294,7 @@ func (r *Runner) work(of *run, spool spoolFile) (json.RawMessage, error) {
 		}
 	}
 	cmd.Env = append(cmd.Env, "GOMAXPROCS=1", fmt.Sprintf("GOMEMLIMIT=%d", r.memory/10*9))
-	errs := &tail{}
+	errs := &head{}
 	cmd.Stdin, cmd.Stderr = spool.File, errs
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -348,12 +348,12 @@ func follow(of *run, out io.Reader) (result json.RawMessage, err error) {
 	return nil, lines.Err()
 }
 
-// tail keeps the first bytes that are written to it.
-type tail struct{ bytes.Buffer }
+// head keeps the first bytes that are written to it.
+type head struct{ bytes.Buffer }
 
-func (t *tail) Write(p []byte) (int, error) {
-	if room := 2<<10 - t.Len(); room > 0 {
-		t.Buffer.Write(p[:min(room, len(p))])
+func (h *head) Write(p []byte) (int, error) {
+	if room := 2<<10 - h.Len(); room > 0 {
+		h.Buffer.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/trial"
 )
@@ -56,14 +55,9 @@ func job(before, after int) *trial.Job {
 // wait returns the trial when it has ended.
 func wait(t *testing.T, r *trial.Runner) trial.Status {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if s, _ := r.Status("default"); s.State == trial.Done || s.State == trial.Failed {
-			return s
-		}
-		time.Sleep(time.Millisecond) // of another process
-	}
-	t.Fatal("the trial does not end")
-	return trial.Status{}
+	trial.Wait(r)
+	s, _ := r.Status("default")
+	return s
 }
 
 func start(t *testing.T, r *trial.Runner, j *trial.Job, write func(io.Writer) error) {
