@@ -166,8 +166,13 @@ func TestLiveStream(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, top.KeyPlain)
 	for range top.MaxWatchers + 1 {
-		if answer, err := http.Head(s.server.URL + "/page/live/stream"); err != nil || answer.StatusCode != http.StatusOK {
-			t.Fatalf("HEAD: got %v, %v, want that it watches nothing", answer, err)
+		answer, err := http.Head(s.server.URL + "/page/live/stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Fatalf("HEAD: got %d, want that it watches nothing", answer.StatusCode)
 		}
 	}
 	answer, err := http.Get(s.server.URL + "/page/live/stream?rule=posts")

@@ -214,11 +214,11 @@ func TestMemory(t *testing.T) {
 	}
 	for _, script := range []string{"kill -9 $$", "echo fatal error: runtime: out of memory >&2; exit 2"} {
 		r := trial.NewRunner(func() *exec.Cmd { return exec.Command("sh", "-c", script) }, t.TempDir(), trial.MaxMemory)
-		defer r.Close()
 		start(t, r, job(1, 2), posts)
 		if s := wait(t, r); s.State != trial.Failed || !strings.Contains(s.Error, "no memory left: try a shorter log") {
 			t.Errorf("%s: got %v %q", script, s.State, s.Error)
 		}
+		r.Close()
 	}
 }
 
