@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
-	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
@@ -109,7 +108,7 @@ func (o *overview) get(c *Caller, w http.ResponseWriter, r *http.Request) error 
 	text := cmp.Or(r.URL.Query().Get("span"), "1h")
 	of, ok := spans[text]
 	if !ok {
-		return &answer.Problem{Status: http.StatusBadRequest, Field: "span", Detail: fmt.Sprintf("%.20q: want 5m, 1h or 24h", text)}
+		return bad("span", "%.64q: want 5m, 1h or 24h", text)
 	}
 	n, err := c.Namespace()
 	if err != nil {

@@ -170,14 +170,15 @@ func (r *Runner) Start(s Status, job *Job, log func(ctx context.Context, w io.Wr
 		r.end(of, nil, err)
 		return s, err
 	}
-	of.change(func(s *Status) { s.State = Running })
+	of.change(func(now *Status) {
+		now.State = Running
+		s = *now
+	})
 	go func() { // until end
 		result, err := r.work(of, spool)
 		r.end(of, result, errors.Join(err, spool.close()))
 	}()
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	return of.status, nil
+	return s, nil
 }
 
 // begin makes a trial the current one.
