@@ -328,18 +328,46 @@ func TestLostState(t *testing.T) {
 	})
 }
 
-// With a credit of c, n instances admit at most the quota and n·c, and none waits.
+// With a credit of c, n instances admit at most the quota and n·c, also when all are refused for so long that their keys
+// are leased anew.
 func TestCredit(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		exact := window.Sliding(time.Second)
-		exact.Precision = 5000
-		f := newFleet(4, window.Limit{Quota: 5000, Window: exact, Lease: 50}, 5*time.Millisecond, 0)
-		f.run(t.Context(), 3*time.Second, func(int, time.Duration) float64 { return 5000 })
-		f.report(t)
-		f.close(t)
-		if got := f.most(); got > 5000+4*50 || got < 4750 {
-			t.Errorf("got %d in a window, want at most 5200, and at least 4750", got)
+	for _, credit := range []int64{10, 50, 300} {
+		t.Run(strconv.FormatInt(credit, 10), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				exact := window.Sliding(time.Second)
+				exact.Precision = 5000
+				f := newFleet(4, window.Limit{Quota: 5000, Window: exact, Lease: credit}, 5*time.Millisecond, 0.01)
+				f.run(t.Context(), 3*time.Second, func(int, time.Duration) float64 { return 5000 })
+				f.report(t)
+				f.close(t)
+				if got, most := f.most(), 5000+4*int(credit); got > most || got < 4750 {
+					t.Errorf("got %d in a window, want at most %d, and at least 4750", got, most)
+				}
+			})
+		})
+	}
+}
+
+// Where the credit of a limit was changed, nothing is admitted on the old one.
+func TestChangedCredit(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		op := opOn("key", 1)
+		op.Limit = window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: 50})
+		for range 30 {
+			do(t, s, store.Take, op)
+			time.Sleep(time.Millisecond)
+		}
+		if got := s.(hook.Leaser).Leases().Keys; got != 1 {
+			t.Fatalf("got %d leased keys", got)
+		}
+		op.Limit = window.MustCompile(window.Limit{Quota: 500, Highest: 1000, Window: window.Sliding(time.Second), Lease: window.LeaseStrict})
+		shared.fail(true)
+		for range 100 {
+			if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err == nil {
+				t.Fatal("got a decision without the store")
+			}
 		}
 	})
 }
