@@ -66,13 +66,13 @@ func (d *drill) fleet(url string, limit int64, n int, length time.Duration, rate
 	return nodes
 }
 
-// bound is the result of the audit. A clock reading of the store is in whole microseconds.
+// bound returns whether the audit finds no window with more than the limit. A clock reading of the store is in whole microseconds.
 func (d *drill) bound(name string, hits []admission) line {
 	top := most(hits, int64(d.window-time.Microsecond))
 	return line{name + " bound", "≤ 1.0000 L in every window", fmt.Sprintf("%.4f L (%d of %d; %d admissions audited)", float64(top)/float64(d.limit), top, d.limit, len(hits)), int64(top) <= d.limit}
 }
 
-// used is the part of the limit that was used from one second on up to another.
+// used returns whether at least a part aim of the limit that was used from one second on up to another.
 func (d *drill) used(name string, hits []admission, aim float64, from, to int) line {
 	n := 0
 	per := seconds(hits, d.start, int64(time.Second), to)
@@ -235,18 +235,21 @@ func kill(d *drill, name string) []line {
 	})
 }
 
-func (d *drill) proxied() (*proxy, string, *redistest.Node) {
+func (d *drill) proxied() (*redistest.Proxy, string, *redistest.Node) {
 	server := redistest.Server(d)
-	p, err := newProxy(server.Addr())
-	measure.Check(err)
-	d.Cleanup(p.close)
-	return p, "redis://" + p.addr(), server
+	p := redistest.Through(d, server)
+	return p, "redis://" + p.Addr(), server
 }
 
-// replies loses one reply in a hundred, with the connection, and makes two in a hundred requests and replies late.
+// replies breaks the connection in one in a hundred requests and replies, and makes two in a hundred up to 100 ms late.
 func replies(d *drill, name string) []line {
 	p, url, _ := d.proxied()
-	p.lose, p.late, p.longer = 0.01, 0.02, 100*time.Millisecond
+	p.Tear(0.01)
+	p.Before(func(string) {
+		if rand.Float64() < 0.02 {
+			<-time.After(rand.N(100 * time.Millisecond))
+		}
+	})
 	return d.faulty(name, url, nil, nil)
 }
 
@@ -282,14 +285,15 @@ func failover(d *drill, name string) []line {
 	var away time.Duration
 	lines := d.faulty(name, url, nil, func(int64, []*process) {
 		d.until(faultLength / 2 * time.Second)
-		p.cut()
+		p.Cut()
 		began := time.Now()
 		redistest.Eventually(d, "the replica has everything", func() bool {
 			return replica.Info("slave_repl_offset") == primary.Info("master_repl_offset")
 		})
 		primary.Kill()
 		replica.Must("REPLICAOF", "NO", "ONE")
-		p.to(replica.Addr())
+		p.To(replica)
+		p.Heal()
 		away = time.Since(began)
 	})
 	lines[1].measured += fmt.Sprintf("; the store was away for %d ms", away.Milliseconds())
@@ -322,7 +326,7 @@ func control(d *drill, name string) []line {
 // far returns the URL of a store that is 80 ms away.
 func (d *drill) far() string {
 	p, url, _ := d.proxied()
-	p.delay = 40 * time.Millisecond
+	p.Delay(40 * time.Millisecond)
 	return url + "?timeout=1s"
 }
 
