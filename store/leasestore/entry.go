@@ -190,19 +190,13 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 	} else {
 		e.trip += (now - a.Sent - e.trip) / 4
 	}
-	var settles []lease.Settle
-	settles = e.key.End(now)
-	if answer.err == nil && answer.used < e.key.Open() {
-		dropped := e.key.Recall() // the store has lost what is leased
+	settles := e.key.End(now)
+	if answer.err == nil && answer.used < e.key.Open() { // the store has lost what is leased
+		dropped := e.key.Recall()
 		s.dropped.Add(int64(len(dropped)))
 		settles = append(settles, dropped...)
-		if answer.n > 0 {
-			settles = append(settles, lease.Settle{ID: a.ID})
-		}
-		a = nil
 	}
 	switch {
-	case a == nil:
 	case answer.err != nil:
 		s.lost.Add(1)
 		e.pause = now + backOff
@@ -226,8 +220,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 	if e.asked == done {
 		e.asked = nil
 	}
-	gone := e.gone
-	if gone {
+	if e.gone {
 		settles = append(settles, e.key.Recall()...)
 	} else {
 		e.arm(s, now)

@@ -3,6 +3,7 @@ package leasestore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -304,6 +305,24 @@ func TestOutage(t *testing.T) {
 		shared.fail(false)
 		time.Sleep(30 * time.Millisecond)
 		do(t, s, store.Take, opOn("key", 1))
+	})
+}
+
+// The error of a store that was asked for some of the ops names those, and what the others spent is put back.
+func TestOutageOfSome(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		taken := hot(t, s)
+		shared.fail(true)
+		for range 10 {
+			err := store.Do(t.Context(), s, store.Take, []store.Op{opOn("key", 1), {Space: other, Limit: plain, Key: []byte("key"), N: 1}})
+			if out, ok := errors.AsType[*store.OutageError](err); !ok || !slices.Equal(out.Ops, []int{1}) {
+				t.Fatalf("got %v, want an outage of op 1", err)
+			}
+		}
+		shared.fail(false)
+		if r, err := s.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")}); err != nil || r.Used != taken {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken)
+		}
 	})
 }
 
