@@ -66,9 +66,10 @@ func (s *leases) entry(op *store.Op, take bool) *entry {
 		return e
 	}
 	q, ok := s.quotaOf(op.Limit)
-	if !ok || !s.keys.heat(hash, s.now(), q.Length(0)) {
+	if !ok || !s.keys.heat(hash, s.now(), q.Length(0)) || !s.begin() {
 		return nil
 	}
+	defer s.work.Done()
 	e := &entry{hash: hash, key: lease.New(max(op.Limit.Lease, 0))}
 	e.op = store.Op{Space: op.Space, Limit: op.Limit, Key: bytes.Clone(op.Key), Together: bytes.Clone(op.Together)}
 	e.known.Store(&known{limit: op.Limit.Limit})
@@ -220,9 +221,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 	if e.asked == done {
 		e.asked = nil
 	}
-	if e.gone {
-		settles = append(settles, e.key.Recall()...)
-	} else {
+	if !e.gone {
 		e.arm(s, now)
 	}
 	e.mu.Unlock()

@@ -61,7 +61,7 @@ func (s *leases) now() lease.Time {
 	return lease.Time(time.Since(s.began))
 }
 
-// begin reports whether background work may start. If so, it has to call s.work.Done at its end.
+// begin reports whether s is open. If so, the caller has to call s.work.Done, which Close waits for.
 func (s *leases) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,8 +370,8 @@ func (s *leases) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	if !already {
+		s.work.Wait() // nothing is asked for, and no entry is added, afterwards
 		s.keys.all(func(e *entry) { e.end(s) })
-		s.work.Wait()
 	}
 	return s.shared.Close()
 }

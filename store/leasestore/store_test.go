@@ -391,6 +391,23 @@ func TestChangedCredit(t *testing.T) {
 	})
 }
 
+// Nothing is decided from memory after Close, not even on credit.
+func TestClosed(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, _ *spy) {
+		hot(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		op := opOn("key", 1)
+		op.Limit = window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: 50})
+		for range 100 {
+			if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); !errors.Is(err, store.ErrClosed) {
+				t.Fatalf("got %v, want that it is closed", err)
+			}
+		}
+	})
+}
+
 // Any number of keys takes no more memory than the table, and strangers leave nothing.
 func TestManyKeys(t *testing.T) {
 	test(t, func(t *testing.T, s store.Store, _ *spy) {
