@@ -18,34 +18,34 @@ const licences = {
 export default defineConfig(({ mode }) => {
   const report = mode === "report";
   return {
-  base: "./",
-  plugins: [licences],
-  esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
-  resolve: { alias: report ? [{ find: /^\.\.\/texts$/, replacement: new URL("src/texts/reports.ts", import.meta.url).pathname }] : [] },
-  build: {
-    outDir: process.env.OUT ?? "../built",
-    emptyOutDir: !report,
-    cssCodeSplit: !report,
-    sourcemap: false,
-    target: "es2022",
-    minify: "terser", // 3 % smaller than what esbuild writes
-    terserOptions: { ecma: 2020, module: true, compress: { passes: 3, unsafe_arrows: true } },
-    modulePreload: false,
-    assetsInlineLimit: 0,
-    reportCompressedSize: false,
-    chunkSizeWarningLimit: 400,
-    rollupOptions: {
-      input: (report ? { report: "src/report.tsx" } : { app: "index.html" }) as Record<string, string>,
-      output: {
-        format: report ? ("iife" as const) : ("es" as const),
-        entryFileNames: "[name].js",
-        chunkFileNames: "[name].js",
-        assetFileNames: report ? "report[extname]" : "[name][extname]",
+    base: "./",
+    plugins: [licences],
+    esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
+    resolve: { alias: report ? [{ find: /^\.\.\/texts$/, replacement: new URL("src/texts/reports.ts", import.meta.url).pathname }] : [] },
+    build: {
+      outDir: process.env.OUT ?? "../built",
+      emptyOutDir: !report,
+      cssCodeSplit: !report,
+      sourcemap: false,
+      target: "es2022",
+      minify: "terser", // 3 % smaller than what esbuild writes
+      terserOptions: { ecma: 2020, module: true, compress: { passes: 3, unsafe_arrows: true } },
+      modulePreload: false,
+      assetsInlineLimit: 0,
+      reportCompressedSize: false,
+      chunkSizeWarningLimit: 400,
+      rollupOptions: {
+        input: (report ? { report: "src/report.tsx" } : { app: "index.html" }) as Record<string, string>,
+        output: {
+          format: report ? ("iife" as const) : ("es" as const),
+          entryFileNames: "[name].js",
+          chunkFileNames: "[name].js",
+          assetFileNames: report ? "report[extname]" : "[name][extname]",
+        },
       },
     },
-  },
-  // make a service with tokens listen there, then: npm run dev
-  server: { proxy: { "/page/": "http://127.0.0.1:8081", "/v1/": "http://127.0.0.1:8081", "/ns/": "http://127.0.0.1:8081" } },
-  test: { include: ["src/**/*.test.ts"] },
-};
+    // make a service with tokens listen there, then: npm run dev
+    server: { proxy: { "/page/": "http://127.0.0.1:8081", "/v1/": "http://127.0.0.1:8081", "/ns/": "http://127.0.0.1:8081" } },
+    test: { include: ["src/**/*.test.ts"] },
+  };
 });

@@ -44,7 +44,7 @@ export default {
   "tighten a rule without denying more than 1 % of yesterday": async (t) => {
     const s = await t.serve({ rules, token, args: ["--page-write"] });
     const p = await t.open(s.page + "#/rules", { token });
-    await p.getByText("50 in any 1").first().waitFor();
+    await p.getByText("50 in any hour").first().waitFor();
     await t.look(p, "rules");
     await p.getByRole("link", { name: "Try another number" }).first().click();
     await send(p);

@@ -85,7 +85,8 @@ class Story {
     await page.evaluate(axe);
     const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
     for (const v of found.violations) this.faults.push(`${name}: ${v.id}: ${v.nodes[0].html} ${v.nodes[0].failureSummary}`);
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    // innerWidth grows on a phone with a page that is too wide.
+    const wide = (await page.evaluate(() => document.documentElement.scrollWidth)) - page.viewportSize().width;
     if (wide > 0) this.faults.push(`${name}: the page is ${wide} pixels too wide`);
     if (shots) {
       mkdirSync(shots, { recursive: true });

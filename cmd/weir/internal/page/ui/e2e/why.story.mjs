@@ -10,6 +10,7 @@ const rules = `rules:
   - {name: posts-per-hour, when: {action: post}, per: [user], limit: 5, window: 1h, export: true}
   - {name: login-failures, when: {action: login}, per: [account, ip], limit: 4, window: 15m, ban: {for: 15m, factor: 2}}
   - {name: calls-per-day, when: {action: call}, per: [customer], limit: 100, window: day}
+  - {name: exports, when: {action: export}, per: [user], limit: 2, window: {held: 5m}}
   - {name: bursts, when: {action: call}, per: [customer], limit: 60, window: {bucket: 1m}, mode: shadow}
 `;
 
@@ -38,6 +39,9 @@ export default {
     const s = await serve(t);
     const p = await t.open(s.page + "#/live", { token });
     await p.getByRole("table").waitFor();
+    const [note, table] = await Promise.all([p.getByText("at most ten denials of a key each minute").boundingBox(), p.getByRole("table").boundingBox()]);
+    t.expect(note.y < table.y, "that the list is a sample is not said above it");
+    t.expect((await p.locator(rows).filter({ hasText: "posts-per-hour" }).first().getByRole("link", { name: "posts-per-hour" }).getAttribute("href")) === "#/rules/posts-per-hour", "a rule is no link");
     await t.look(p, "live");
     await p.getByLabel("Key or value").fill("42");
     await count(p, 3);
@@ -69,6 +73,7 @@ export default {
     await s.take({ action: "post", user: "42" });
     await p.getByRole("button", { name: "1 new denial" }).waitFor();
     t.expect((await p.locator(rows).count()) === 4, "the list moves under the pointer");
+    await t.look(p, "live-waits");
     await p.mouse.move(0, 0);
     await count(p, 5);
   },
@@ -82,6 +87,18 @@ export default {
     await dialog.getByLabel("Hits").fill("0");
     await dialog.getByRole("button", { name: "Ask", exact: true }).click();
     await dialog.getByRole("alert").getByText("hits").waitFor();
+  },
+
+  "what is in flight is in use": async (t) => {
+    const s = await serve(t);
+    for (let i = 0; i < 3; i++) await s.take({ action: "export", user: "7" });
+    const p = await t.open(s.page + "#/key?rule=exports&a.user=7", { token });
+    await p.getByText(/7 has 2 of 2 in use\. The next one fits when one is released, in .* at the latest/).waitFor();
+    await t.look(p, "key-held");
+    await p.goto(s.page + "#/live?q=7&rule=exports");
+    await p.locator(rows + " a").first().click();
+    await p.getByRole("dialog").getByText("had 2 of 2 in use under exports, and 1 more did not fit").waitFor();
+    await t.look(p, "why-held");
   },
 
   "raise a customer until Friday": async (t) => {
@@ -104,7 +121,7 @@ export default {
     await dialog.waitFor({ state: "detached" });
     await p.getByText(/acme has used 95 hits of 200/).waitFor();
     await p.getByText("launch week").first().waitFor();
-    await p.getByText("override-set").waitFor();
+    await p.getByText("override set").waitFor();
     t.expect((await s.take({ action: "call", customer: "acme" }, 20)).allowed, "the customer is still denied");
     await p.getByText(/acme has used 115 hits of 200/).waitFor();
     await t.look(p, "raised");

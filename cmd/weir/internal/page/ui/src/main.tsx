@@ -2,7 +2,7 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import "./style.css";
 import { href, route } from "./lib/route";
-import { language, t, type Text } from "./lib/i18n";
+import { t, type Text } from "./lib/i18n";
 import { known, load, may, session, unreachable } from "./lib/session";
 import { helping, listen } from "./lib/shortcuts";
 import "./lib/theme";
@@ -31,8 +31,7 @@ function App() {
   const title = found ? t(found.title) : "";
   useEffect(() => {
     document.title = title ? `${title} · weir` : "weir";
-    document.documentElement.lang = language.value === "zh" ? "zh-CN" : "en";
-  }, [title, language.value]);
+  }, [title]);
   return (
     <>
       <Page>

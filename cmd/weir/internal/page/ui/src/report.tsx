@@ -1,9 +1,7 @@
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
 import "./style.css";
 import "./report/report.css";
 import { setZone } from "./lib/format";
-import { language } from "./lib/i18n";
 import "./lib/theme";
 import { CompareReport } from "./report/compare";
 import type { Data } from "./report/data";
@@ -12,9 +10,6 @@ import { SuggestReport } from "./report/suggest";
 
 /** Report draws the report whose data the file holds. Its times are in UTC, as weir prints them. */
 function Report({ d }: { d: Data }) {
-  useEffect(() => {
-    document.documentElement.lang = language.value === "zh" ? "zh-CN" : "en";
-  }, [language.value]);
   return d.kind === "replay" ? <ReplayReport d={d} /> : d.kind === "compare" ? <CompareReport d={d} /> : <SuggestReport d={d} />;
 }
 

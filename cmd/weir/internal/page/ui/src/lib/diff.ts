@@ -1,3 +1,5 @@
+import { base } from "./format";
+
 /** Change is a line that both texts have, or one of them. */
 export interface Change {
   kind: " " | "-" | "+";
@@ -107,7 +109,7 @@ export function hunks(before: string, after: string, context = 3): Hunk[] {
 export function patch(name: string, before: string, after: string): string {
   const all = hunks(before, after);
   if (all.length === 0) return "";
-  const file = name.replace(/^.*[\\/]/, "");
+  const file = base(name);
   const out = [`--- a/${file}`, `+++ b/${file}`];
   for (const h of all) {
     out.push(h.head);

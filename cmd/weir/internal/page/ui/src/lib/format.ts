@@ -1,7 +1,4 @@
-import { language, t, type Text } from "./i18n";
-
-/** locale is how numbers and times are written. */
-const locale = () => (language.value === "zh" ? "zh-CN" : "en-GB");
+import { locale, t, type Text } from "./i18n";
 
 /** zone is the time zone of times; undefined: the reader's. */
 let zone: string | undefined;
@@ -89,7 +86,7 @@ export const dayOf = (at: string | number): string => new Intl.DateTimeFormat(lo
 
 /** day writes a day and an hour, or, if rough, the day and its year. */
 export const day = (at: string | number, rough = false): string =>
-  new Intl.DateTimeFormat(language.value, rough ? { day: "numeric", month: "short", year: "numeric" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(date(at));
+  new Intl.DateTimeFormat(locale(), rough ? { day: "numeric", month: "short", year: "numeric" } : { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }).format(date(at));
 
 /** moment writes a date and a time. */
 export const moment = (at: string | number): string =>
@@ -101,6 +98,9 @@ export const date = (at: string | number): Date => (typeof at === "number" ? new
 export function ago(at: string | number, now = Date.now()): string {
   const s = (now - date(at).getTime()) / 1000;
   const f = new Intl.RelativeTimeFormat(locale(), { numeric: "auto" });
-  for (const [unit, n] of [["day", 86400], ["hour", 3600], ["minute", 60]] as const) if (Math.abs(s) >= n) return f.format(-Math.trunc(s / n), unit);
-  return f.format(-Math.trunc(s), "second");
+  const [unit, n] = ([["day", 86400], ["hour", 3600], ["minute", 60]] as const).find(([, n]) => Math.abs(s) >= n) ?? (["second", 1] as const);
+  return f.format(-Math.trunc(s / n), unit).replace(/\d(?=\p{Script=Han})/u, "$& ");
 }
+
+/** base returns the name of a file without its directory. */
+export const base = (path: string): string => path.replace(/^.*[\\/]/, "");

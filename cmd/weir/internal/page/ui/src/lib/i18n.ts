@@ -1,6 +1,7 @@
 import { signal } from "@preact/signals";
 import { en, zh } from "../texts"; // in reports, those of reports
 import type { en as report } from "../texts/report";
+import { keep, kept } from "./kept";
 
 export type Language = "en" | "zh";
 
@@ -10,12 +11,8 @@ export type Text = keyof typeof en | keyof typeof report;
 const texts: Record<Language, Partial<Record<Text, string>>> = { en, zh };
 
 function first(): Language {
-  try {
-    const kept = localStorage.getItem("weir.language");
-    if (kept === "en" || kept === "zh") return kept;
-  } catch {
-    // The browser keeps nothing: its language decides.
-  }
+  const chosen = kept("language");
+  if (chosen === "en" || chosen === "zh") return chosen;
   return typeof navigator !== "undefined" && /^zh\b/i.test(navigator.language) ? "zh" : "en";
 }
 
@@ -24,26 +21,29 @@ export const language = signal<Language>(first());
 
 export function setLanguage(l: Language): void {
   language.value = l;
-  try {
-    localStorage.setItem("weir.language", l);
-  } catch {
-    // It holds until the page is closed.
-  }
+  keep("language", l);
 }
 
-/** t returns a text with values in place of {name}. "{n|key|keys}" is one of two words, by the number n. */
-export function t(name: Text, values: Record<string, string | number> = {}): string {
-  return texts[language.value][name]!.replace(/\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g, (_, key: string, one?: string, many?: string) => {
-    const v = values[key];
-    if (one !== undefined) return Number(v) === 1 ? one : many!;
-    return v === undefined ? "" : String(v);
-  });
-}
+/** locale is how numbers and times are written. */
+export const locale = (): string => (language.value === "zh" ? "zh-CN" : "en-GB");
 
-/** split returns a text in pieces: strings, and the names of values, so that parts of a sentence can be elements. */
-export function split(name: Text): (string | { value: string })[] {
+if (typeof document !== "undefined") language.subscribe((l) => (document.documentElement.lang = l === "zh" ? "zh-CN" : "en"));
+
+/** split returns a text in pieces: strings, and the names of values, so that parts of a sentence can be elements.
+ * "{n|key|keys}" is one of two words, by the number n. */
+export function split(name: Text, values: Record<string, unknown> = {}): (string | { value: string })[] {
   return texts[language.value][name]!
-    .split(/(\{\w+\})/)
+    .split(/(\{[^}]*\})/)
     .filter(Boolean)
-    .map((s) => (/^\{\w+\}$/.test(s) ? { value: s.slice(1, -1) } : s));
+    .map((s) => {
+      if (s[0] !== "{") return s;
+      const [value = "", one, many = ""] = s.slice(1, -1).split("|");
+      return one === undefined ? { value } : Number(values[value]) === 1 ? one : many;
+    });
 }
+
+/** t returns a text with values in place of {name}. */
+export const t = (name: Text, values: Record<string, string | number> = {}): string =>
+  split(name, values)
+    .map((s) => (typeof s === "string" ? s : (values[s.value] ?? "")))
+    .join("");

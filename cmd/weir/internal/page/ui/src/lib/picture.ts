@@ -13,7 +13,7 @@ export interface Picture {
   unit?: string;
   x: number[];
   lines: { name: string; values: (number | null)[]; paint: string; fill?: boolean; bars?: boolean }[];
-  marks?: { x?: number; y?: number; text: string }[];
+  marks?: { x: number; text: string }[];
   log?: boolean;
   zone?: Zone;
   numbered?: boolean;
@@ -48,7 +48,7 @@ export const grow = (n: number): number => Math.asinh(n);
 export function draw(p: Picture): string {
   const [w, h, left, right, top, bottom] = [880, 400, 64, 24, 84, 56];
   const all = p.lines.flatMap((l) => l.values.filter((v): v is number => v !== null));
-  const highest = Math.max(1, ...all, ...(p.marks ?? []).map((m) => m.y ?? 0));
+  const highest = Math.max(1, ...all);
   const scale = p.log ? powers(highest) : ticks(highest);
   const height = p.log ? grow : (n: number) => n;
   const most = height(p.log ? highest * (p.numbered ? 2.2 : 1.2) : scale[scale.length - 1]!);
@@ -94,12 +94,9 @@ export function draw(p: Picture): string {
   }
   let row = 0;
   for (const m of p.marks ?? []) {
-    if (m.x !== undefined) {
-      const end = x(m.x) + 7 * m.text.length > w - right;
-      out.push(`<path d="M${f(x(m.x))},${top}V${h - bottom}" stroke="${p.paints.text}" stroke-dasharray="5 4"/>`);
-      out.push(text([x(m.x) + (end ? -6 : 6), top + 12 + 16 * row++], m.text, `${end ? 'text-anchor="end" ' : ""}fill="${p.paints.text}"`));
-    }
-    if (m.y !== undefined) out.push(`<path d="M${left},${f(y(m.y))}H${w - right}" stroke="${p.paints.text}" stroke-dasharray="5 4"/>`, text([left + 6, y(m.y) - 6], m.text, `fill="${p.paints.text}"`));
+    const end = x(m.x) + 7 * m.text.length > w - right;
+    out.push(`<path d="M${f(x(m.x))},${top}V${h - bottom}" stroke="${p.paints.text}" stroke-dasharray="5 4"/>`);
+    out.push(text([x(m.x) + (end ? -6 : 6), top + 12 + 16 * row++], m.text, `${end ? 'text-anchor="end" ' : ""}fill="${p.paints.text}"`));
   }
   out.push(text([24, h - 14], p.foot, `font-size="12" fill="${p.paints.quiet}"`), "</svg>");
   return out.join("");

@@ -57,3 +57,9 @@ export const param = (name: string): string => route.value.query.get(name) ?? ""
 
 /** namespace is the namespace of the reader; empty: the default one, or that of the token. */
 export const namespace = (): string => param("ns");
+
+/** given returns the attributes that the address has. */
+export const given = (): [string, string][] => [...route.value.query].filter(([name]) => name.startsWith("a.")).map(([name, value]) => [name.slice(2), value]);
+
+/** asParams returns attributes as parameters of the address. */
+export const asParams = (attributes: Record<string, string>): Record<string, string> => Object.fromEntries(Object.entries(attributes).map(([name, value]) => ["a." + name, value]));

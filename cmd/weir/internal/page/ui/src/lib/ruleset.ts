@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "./api";
-import { namespace } from "./route";
+import { asParams, namespace } from "./route";
 import type { Rule, Rules } from "./words";
 
 let kept: { ns: string; at: number; rules: Promise<Rules> } | undefined;
@@ -47,7 +47,4 @@ export function keyOf(rule: Rule | undefined, attributes: Record<string, string>
 }
 
 /** keyParams returns the parameters of a link to a key. */
-export const keyParams = (rule: string, key: Record<string, string>): Record<string, string> => ({
-  rule,
-  ...Object.fromEntries(Object.entries(key).map(([name, value]) => ["a." + name, value])),
-});
+export const keyParams = (rule: string, key: Record<string, string>): Record<string, string> => ({ rule, ...asParams(key) });

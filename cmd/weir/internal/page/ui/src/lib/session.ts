@@ -1,5 +1,6 @@
 import { computed, signal } from "@preact/signals";
 import { api, Failure, signedOut, type Problem } from "./api";
+import { keep, kept } from "./kept";
 
 export type Scope = "decide" | "record" | "read" | "override" | "admin";
 
@@ -34,22 +35,12 @@ export function may(scope: Scope): boolean {
 /** mayWrite reports whether the reader may save rules. */
 export const mayWrite = computed(() => session.value?.write ?? false);
 
-/** known says whether the reader was signed in the last time, so that a view can ask for its numbers at once. */
-export function known(): boolean {
-  try {
-    return localStorage.getItem("weir.known") === "1";
-  } catch {
-    return false;
-  }
-}
+/** known reports whether the reader was signed in the last time, so that a view can ask for its numbers at once. */
+export const known = (): boolean => kept("known") === "1";
 
 function remember(s: Session): void {
   session.value = s;
-  try {
-    localStorage.setItem("weir.known", s.signed_in ? "1" : "0");
-  } catch {
-    // Views wait for the session.
-  }
+  keep("known", s.signed_in ? "1" : "0");
 }
 
 export async function load(): Promise<void> {

@@ -1,28 +1,17 @@
 import { signal } from "@preact/signals";
+import { keep, kept } from "./kept";
 import { go } from "./route";
 import { paused } from "./stream";
 
 /** helping is whether the list of shortcuts is open. */
 export const helping = signal(false);
 
-function first(): boolean {
-  try {
-    return localStorage.getItem("weir.shortcuts") !== "off";
-  } catch {
-    return true;
-  }
-}
-
 /** shortcuts is whether single letters are commands. Readers who dictate turn them off. */
-export const shortcuts = signal(first());
+export const shortcuts = signal(kept("shortcuts") !== "off");
 
 export function setShortcuts(on: boolean): void {
   shortcuts.value = on;
-  try {
-    localStorage.setItem("weir.shortcuts", on ? "on" : "off");
-  } catch {
-    // It holds until the page is closed.
-  }
+  keep("shortcuts", on ? "on" : "off");
 }
 
 const views: Record<string, string[]> = { o: [], w: ["live"], k: ["key"], r: ["rules"], t: ["try"] };

@@ -1,15 +1,11 @@
 import { signal } from "@preact/signals";
+import { keep, kept } from "./kept";
 
 export type Theme = "auto" | "light" | "dark";
 
 function first(): Theme {
-  try {
-    const kept = localStorage.getItem("weir.theme");
-    if (kept === "light" || kept === "dark") return kept;
-  } catch {
-    // auto
-  }
-  return "auto";
+  const chosen = kept("theme");
+  return chosen === "light" || chosen === "dark" ? chosen : "auto";
 }
 
 /** theme is light, dark, or what the system says. */
@@ -20,11 +16,7 @@ export const repaint = signal(0);
 
 export function setTheme(t: Theme): void {
   theme.value = t;
-  try {
-    localStorage.setItem("weir.theme", t);
-  } catch {
-    // It holds until the page is closed.
-  }
+  keep("theme", t);
 }
 
 if (typeof document !== "undefined") {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { course, ends, fitsAt, local, ticks, type Leaving } from "./why";
+import { course, ends, fitsAt, local, mostOf, ticks, type Leaving } from "./why";
 
 const at = (s: number) => new Date(Date.UTC(2026, 10, 27, 12, 0, s)).toISOString();
 
@@ -35,6 +35,12 @@ describe("fitsAt", () => {
     expect(fitsAt(sliding, 3, 3)).toBe(Date.parse(at(60)));
     expect(fitsAt(sliding, 3, 3, 3)).toBe(Date.parse(at(90)));
     expect(fitsAt(sliding, 3, 3, 4)).toBeUndefined();
+  });
+});
+
+describe("mostOf", () => {
+  it("is more than half", () => {
+    expect([["a"], ["a", "b"], ["a", "b", "a"], ["a", "a", "b", "c"], []].map(mostOf)).toEqual(["a", undefined, "a", undefined, undefined]);
   });
 });
 

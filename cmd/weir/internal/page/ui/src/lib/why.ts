@@ -1,5 +1,6 @@
 import { count, duration } from "./format";
 import { t } from "./i18n";
+import { inUse } from "./words";
 
 /** Reason is why a rule denied. */
 export type Reason = "limit" | "ban" | "holds" | "verdict" | "outage";
@@ -94,7 +95,7 @@ export interface Live {
 /** Change is an entry of the audit trail about a key. */
 export interface Change {
   time: string;
-  action: string;
+  action: "override-set" | "override-removed" | "forget" | "count-set" | "ban-lifted";
   token?: string;
   before?: Record<string, unknown>;
   after?: Record<string, unknown>;
@@ -151,11 +152,18 @@ export function decider(d: Decision): Judged | undefined {
   return d.rules.find((j) => j.rule === d.rule && !j.allowed) ?? d.rules.find((j) => !j.allowed);
 }
 
+/** mostOf returns the name that more than half of a list have, if there is one. */
+export function mostOf(names: string[]): string | undefined {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return [...counts].find(([, n]) => 2 * n > names.length)?.[0];
+}
+
 /** wait writes how long to wait: never for -1. */
 export const wait = (s: number): string => (s < 0 ? t("why.never") : s === 0 ? t("why.now") : duration(Math.ceil(s)));
 
-/** amount writes a number of hits, or of what a rule sums or tells apart. */
-export const amount = (n: number, unit?: string): string => (unit ? `${count(n)} ${unit}` : t("why.hits", { n, count: count(n) }));
+/** amount writes a number of hits, or of what a rule sums or tells apart. What is in use is only a number. */
+export const amount = (n: number, unit?: string, window?: string): string => (inUse(window) ? count(n) : unit ? `${count(n)} ${unit}` : t("why.hits", { n, count: count(n) }));
 
 /** id names a decision in the address of the page: those that are kept whole have a number. */
 export const id = (d: Decision): string => (d.number ? String(d.number) : `${d.time} ${d.rule ?? ""}`);

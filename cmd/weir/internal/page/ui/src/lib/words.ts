@@ -1,5 +1,5 @@
 import { count, duration, seconds } from "./format";
-import { t } from "./i18n";
+import { t, type Text } from "./i18n";
 
 /** Quota is the limit of a rule as /v1/rules states it: a number, one for each value of an attribute, or the
  * attribute whose value it is. */
@@ -36,17 +36,17 @@ export interface Rules {
   rules: Rule[];
 }
 
-/** inWords says what a rule limits: "5 in 15 minutes for each account and ip". */
+/** inWords says what a rule limits: "5 in any 15 min for each account and ip". */
 export function inWords(r: Rule): string {
   if (r.kind === "verdict") return t("rule.verdict", { then: r.then ?? "" });
   const window = windowInWords(r.window ?? "");
   const what = r.sum ? t("rule.sum", { attribute: r.sum }) : r.distinct ? t("rule.distinct", { attribute: r.distinct }) : "";
   const n = r.kind === "limit" ? quotaInWords(r.limit ?? 0) : r.kind === "trigger" ? count(r.trigger ?? 0) : "";
-  const first = t(r.kind === "limit" ? "rule.limit" : r.kind === "trigger" ? "rule.trigger" : "rule.counter", { n, what: what && " " + what, window }).replace(/\s+/g, " ").trim();
+  const first = t(r.kind === "limit" ? "rule.limit" : r.kind === "trigger" ? "rule.trigger" : "rule.counter", { n, what: what && " " + what, window }).replace(/\s+/g, " ").replace(/ ?([（）]) ?/g, "$1").trim();
   return [first, perInWords(r)].filter(Boolean).join(t("rule.join"));
 }
 
-/** details says what else a rule does: holds, bans, outcome, shadow. */
+/** details says what else a rule does: holds, bans, reports, outcome, shadow. */
 export function details(r: Rule): string[] {
   const all: string[] = [];
   if (r.mode === "shadow") all.push(t("rule.shadow"));
@@ -55,6 +55,7 @@ export function details(r: Rule): string[] {
   if (held) all.push(t("rule.held", { for: duration(seconds(held)) }));
   if (r.hold) all.push(t("rule.hold", { for: duration(seconds(r.hold)) }));
   if (r.ban) all.push(t("rule.ban", { for: duration(seconds(r.ban.for)) }));
+  if (r.near) all.push(t("rule.near", { share: r.near }));
   if (r.then && r.kind === "limit") all.push(t("rule.then", { then: r.then }));
   return all;
 }
@@ -75,21 +76,32 @@ export function quotaInWords(q: Quota): string {
   return t("rule.by", { low: count(low), high: count(high), attribute: q.by });
 }
 
-/** windowInWords says how long hits count: "15 minutes", "a calendar day". */
+const ones: Record<number, Text> = { 1: "one.s", 60: "one.m", 3600: "one.h", 86400: "one.d" };
+
+/** span says a length: "15 min", but "hour". */
+function span(text: string): string {
+  const s = seconds(text);
+  return ones[s] ? t(ones[s]) : duration(s);
+}
+
+/** inUse reports whether a window holds what is in use, and not what came in a time. */
+export const inUse = (window = ""): boolean => window.startsWith("held");
+
+/** windowInWords says how long hits count: "in any 15 min", "in a calendar day". */
 export function windowInWords(text: string): string {
   const [kind = "", length = ""] = text.split(" ");
   const long = length.split("/")[0] ?? "";
   switch (kind) {
     case "sliding":
     case "cells":
-      return t("window.sliding", { for: duration(seconds(long)) });
+      return t("window.sliding", { for: span(long) });
     case "fixed":
-      return t("window.fixed", { for: duration(seconds(long)) });
+      return t("window.fixed", { for: span(long) });
     case "aligned":
-      return t("window.aligned", { for: duration(seconds(long)) });
+      return t("window.aligned", { for: span(long) });
     case "bucket": {
       const burst = /burst (\d+)/.exec(text)?.[1];
-      return t(burst ? "window.burst" : "window.bucket", { for: duration(seconds(long)), burst: burst ? count(Number(burst)) : "" });
+      return t(burst ? "window.burst" : "window.bucket", { for: span(long), burst: burst ? count(Number(burst)) : "" });
     }
     case "held":
       return t("window.held");
@@ -99,3 +111,9 @@ export function windowInWords(text: string): string {
   const period = (["minute", "hour", "day", "week", "month", "year"] as const).find((p) => p === kind);
   return period ? t(`window.${period}`) : text;
 }
+
+/** sweptInWords says a window of a suggestion, "1h" or "a day". */
+export const sweptInWords = (text: string): string => windowInWords(text.replace(/^a /, "").replace(/^(?=\d)/, "sliding "));
+
+/** conditions says for which requests a rule is. */
+export const conditions = (r: Rule): string[] => (r.when ?? []).map((w) => w.replace(/ is one of \[([^,\]]*)\]$/, " is $1"));

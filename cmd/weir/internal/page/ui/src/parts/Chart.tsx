@@ -12,13 +12,11 @@ export interface Line {
   values: (number | null)[];
   fill?: boolean;
   bars?: boolean;
-  dash?: number[];
 }
 
-/** Mark is a line across the chart at a value of x or of y, with a text: a limit. */
+/** Mark is a line across the chart at a value of x, with a text: a limit. */
 export interface Mark {
-  x?: number;
-  y?: number;
+  x: number;
   text: string;
 }
 
@@ -112,6 +110,7 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
     width,
     height,
     legend: { live: !p.labels },
+    padding: [null, 28, null, null], // room for half of the last label
     tzDate: inZone,
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: !p.labels, ...(p.labels && { range: () => [-0.7, p.x.length - 0.3] as uPlot.Range.MinMax }) }, y: { distr: p.log ? 4 : 1, asinh: 1, range: (_, __, high) => [0, Math.max(1, (high ?? 0) * (p.log && p.numbered ? 2.2 : p.numbered ? 1.18 : 1.1))] } },
@@ -126,7 +125,6 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
           label: l.name,
           stroke: color(l.color),
           width: l.bars ? 0 : 1.5,
-          dash: l.dash,
           fill: l.fill || l.bars ? faint(color(l.color), l.bars ? 0.9 : 0.16) : undefined,
           paths: l.bars ? uPlot.paths.bars!({ size: [0.8, 40] }) : undefined,
           points: { show: false },
@@ -179,29 +177,20 @@ function mark(u: uPlot, p: Plot): void {
         const text = n ? compact(n) : "";
         if (n && ctx.measureText(text).width < room + 8 * ratio) ctx.fillText(text, u.valToPos(i, "x", true), u.valToPos(n, "y", true) - 5 * ratio);
       });
-    ctx.textAlign = "left";
   }
   let row = 0;
   ctx.strokeStyle = ctx.fillStyle = color("--text");
   ctx.lineWidth = 1.5 * ratio;
   ctx.setLineDash([5 * ratio, 4 * ratio]);
-  ctx.font = `12px system-ui, sans-serif`.replace("12", String(12 * ratio));
+  ctx.font = `${12 * ratio}px system-ui, sans-serif`;
   for (const m of p.marks ?? []) {
     ctx.beginPath();
-    if (m.x !== undefined) {
-      const x = u.valToPos(m.x, "x", true);
-      ctx.moveTo(x, bbox.top);
-      ctx.lineTo(x, bbox.top + bbox.height);
-      const end = x + 8 * ratio + ctx.measureText(m.text).width > bbox.left + bbox.width;
-      ctx.textAlign = end ? "right" : "left";
-      ctx.fillText(m.text, x + (end ? -6 : 6) * ratio, bbox.top + (12 + 16 * row++) * ratio);
-      ctx.textAlign = "left";
-    } else if (m.y !== undefined) {
-      const y = u.valToPos(m.y, "y", true);
-      ctx.moveTo(bbox.left, y);
-      ctx.lineTo(bbox.left + bbox.width, y);
-      ctx.fillText(m.text, bbox.left + 6 * ratio, y - 5 * ratio);
-    }
+    const x = u.valToPos(m.x, "x", true);
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    const end = x + 8 * ratio + ctx.measureText(m.text).width > bbox.left + bbox.width;
+    ctx.textAlign = end ? "right" : "left";
+    ctx.fillText(m.text, x + (end ? -6 : 6) * ratio, bbox.top + (12 + 16 * row++) * ratio);
     ctx.stroke();
   }
   ctx.restore();

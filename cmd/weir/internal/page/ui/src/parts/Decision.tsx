@@ -8,7 +8,7 @@ import { href, namespace } from "../lib/route";
 import { keyOf, keyParams } from "../lib/ruleset";
 import { session } from "../lib/session";
 import { amount, decider, wait, type Decision as Made, type Differ, type Judged } from "../lib/why";
-import { windowInWords, type Rule } from "../lib/words";
+import { inUse, windowInWords, type Rule } from "../lib/words";
 import { Copy } from "./Copy";
 import { Key } from "./Key";
 import { Failed, Notice } from "./Notice";
@@ -118,9 +118,9 @@ export function Because({ d }: { d: Made }) {
     ? {
         rule: <Key text={j.rule} n={40} />,
         key: <Key text={j.key ?? ""} n={40} />,
-        used: amount(j.used, j.unit),
+        used: amount(j.used, j.unit, j.window),
         quota: count(j.quota ?? 0),
-        hits: amount(j.hits, j.unit),
+        hits: amount(j.hits, j.unit, j.window),
         until: j.banned_until ? moment(j.banned_until) : "",
         cause: j.degraded_reason ?? "",
       }
@@ -128,7 +128,7 @@ export function Because({ d }: { d: Made }) {
   let text: Text = "why.because.allowed";
   if (!d.allowed && d.unmatched) text = "why.because.unmatched";
   else if (j && d.allowed) text = "why.because.shadow";
-  else if (j?.reason === "limit") text = j.key ? "why.because.limit" : "why.because.limit.all";
+  else if (j?.reason === "limit") text = `why.because.${inUse(j.window) ? "held" : "limit"}${j.key ? "" : ".all"}`;
   else if (j?.reason) text = `why.because.${j.reason}`;
   return <Sentence large text={text} values={values} />;
 }
@@ -206,7 +206,7 @@ function Answer({ j }: { j: Judged }) {
         {j.why && j.why.length > 0 && <p class="quiet">{j.why.join("; ")}</p>}
       </div>
       <div class="says">
-        <Pill kind={j.allowed ? "" : j.shadow ? "shadow" : j.reason === "ban" ? "banned" : j.reason === "outage" ? "degraded" : "denied"}>
+        <Pill kind={j.allowed ? "" : kindOf(j, j.shadow)}>
           {t(verdict)}
           {j.reason && j.reason !== "limit" ? ` · ${t(`why.reason.${j.reason}`)}` : ""}
         </Pill>
@@ -215,12 +215,27 @@ function Answer({ j }: { j: Judged }) {
         <div class="use">
           {j.reason !== "ban" && <Meter used={j.used} hits={j.hits} quota={j.quota} />}
           <span>
-            {t("why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: amount(j.hits, j.unit) })}
-            {!j.allowed && j.retry_after !== 0 && <> · {t("why.fits", { wait: wait(j.retry_after) })}</>}
+            {t(inUse(j.window) ? "why.asks.held" : "why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: amount(j.hits, j.unit, j.window) })}
+            {!j.allowed && j.retry_after !== 0 && <> · {j.retry_after < 0 ? t("why.differ.never") : t("why.fits", { wait: wait(j.retry_after) })}</>}
           </span>
         </div>
       )}
     </li>
+  );
+}
+
+/** kindOf is the colour of a denial by a rule. */
+const kindOf = (j: Judged, shadow?: boolean) => (j.reason === "ban" ? "banned" : j.reason === "outage" ? "degraded" : shadow ? "shadow" : "denied");
+
+/** Reason says in a list why a request was denied. */
+export function Reason({ d }: { d: Made }) {
+  const j = decider(d);
+  if (!j) return <Pill kind="denied">{d.outcome}</Pill>;
+  return (
+    <span class="inline">
+      <Pill kind={kindOf(j, d.allowed)}>{t(`why.reason.${j.reason ?? "limit"}`)}</Pill>
+      {j.numbers && j.quota !== undefined && <span class="quiet">{t(j.hits > 1 ? "why.of.asks" : "why.of", { used: count(j.used), hits: count(j.hits), quota: count(j.quota) })}</span>}
+    </span>
   );
 }
 

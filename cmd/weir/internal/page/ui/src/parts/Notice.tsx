@@ -26,7 +26,7 @@ export const textOf = (e: unknown): string => (e instanceof Failure ? e.problem.
 export function Failed({ error, retry }: { error: unknown; retry?: () => void }) {
   const errors = error instanceof Failure ? error.problem.errors : undefined;
   return (
-    <Notice kind="bad" title={t("error.title") + "."} action={retry && { text: t("error.retry"), run: retry }}>
+    <Notice kind="bad" title={t("error.title")} action={retry && { text: t("error.retry"), run: retry }}>
       {textOf(error)}
       {errors && (
         <ul>

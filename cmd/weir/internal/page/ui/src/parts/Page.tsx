@@ -2,11 +2,11 @@ import type { ComponentChildren } from "preact";
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { go, href, namespace, route } from "../lib/route";
-import { language, setLanguage, t, type Language, type Text } from "../lib/i18n";
-import { setTheme, theme, type Theme } from "../lib/theme";
+import { t, type Text } from "../lib/i18n";
 import { live, paused } from "../lib/stream";
 import { load, session, signOut, unreachable } from "../lib/session";
 import { helping } from "../lib/shortcuts";
+import { Brand, Preferences } from "./Frame";
 import { Notice } from "./Notice";
 
 const views: { path: string; name: Text }[] = [
@@ -31,11 +31,7 @@ export function Page({ children }: { children: ComponentChildren }) {
       </a>
       <header class="head">
         <a class="mark" href={href([])} aria-label="weir">
-          <svg viewBox="0 0 28 20" aria-hidden="true">
-            <path d="M1 6h13v7h13" />
-            <path class="water" d="M1 11h9v7h17" />
-          </svg>
-          weir
+          <Brand />
         </a>
         <nav aria-label={t("nav.label")}>
           {views.map((v) => (
@@ -132,23 +128,7 @@ function Settings() {
         </svg>
       </summary>
       <div class="sheet">
-        <label class="field">
-          {t("nav.language")}
-          <select value={language.value} onChange={(e) => setLanguage(e.currentTarget.value as Language)}>
-            <option value="en">English</option>
-            <option value="zh">中文</option>
-          </select>
-        </label>
-        <label class="field">
-          {t("nav.theme")}
-          <select value={theme.value} onChange={(e) => setTheme(e.currentTarget.value as Theme)}>
-            {(["auto", "light", "dark"] as const).map((v) => (
-              <option key={v} value={v}>
-                {t(`theme.${v}`)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Preferences />
         {s?.tokens && s.signed_in && (
           <>
             <p class="quiet">{t("session.as", { name: s.name ?? "", scopes: s.scopes.join(", ") })}</p>

@@ -40,8 +40,8 @@ export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used
   const again = quota !== undefined && used >= quota && !l.drains ? fitsAt(l, used, quota) : undefined;
   const next = l.hits.filter((h) => h.leave).sort((a, b) => a.leave!.localeCompare(b.leave!))[0];
   const summary = t("window.summary", {
-    used: amount(used, unit),
-    next: next ? t("window.next", { n: next.hits, hits: amount(next.hits, unit), time: moment(next.leave!) }) : "",
+    used: amount(used, unit, l.kind),
+    next: next ? t("window.next", { n: next.hits, hits: amount(next.hits, unit, l.kind), time: moment(next.leave!) }) : "",
   });
   const nowAt = x(now);
   const long = to - from > 20 * 3_600_000;

@@ -15,9 +15,9 @@ export function CompareReport({ d }: { d: Extract<Data, { kind: "compare" }> }) 
   const about = origin(d);
   const [denials, admissions] = [r.denials ?? [], r.admissions ?? []];
   const keys = denials.reduce((n, c) => n + c.keys, 0);
-  const values = { denied: <b class="denied">{count(r.newly_denied)}</b>, share: share(r.newly_denied, r.requests), keys: count(keys), allowed: count(r.newly_allowed), requests: count(r.requests) };
+  const values = { denied: <b class="denied">{count(r.newly_denied)}</b>, share: share(r.newly_denied, r.requests), keys: count(keys), k: keys, allowed: count(r.newly_allowed), requests: count(r.requests) };
   const text =
-    r.newly_denied + r.newly_allowed + r.other_outcome === 0 ? "report.same" : r.newly_denied === 0 ? "report.newly.none" : keys === 1 ? "report.newly.key" : "report.newly";
+    r.newly_denied + r.newly_allowed + r.other_outcome === 0 ? "report.same" : r.newly_denied === 0 ? "report.newly.none" : "report.newly";
   const before = (n: number) => `${count(n)} (${share(n, r.requests)})`;
   return (
     <Frame
@@ -74,8 +74,8 @@ function RulesOf({ d }: { d: Data }) {
         columns={[
           { id: "name", title: t("report.rule"), cell: (x) => <Key text={x.rule.name} n={40} /> },
           { id: "state", title: t("report.state"), bare: true, cell: (x) => <Pill kind={x.state === "report.unchanged" ? "" : "allowed"}>{t(x.state)}</Pill> },
-          { id: "old", title: t("report.files.old"), wide: true, cell: (x) => (x.was ? <Words rule={x.was} /> : "–") },
-          { id: "new", title: t("report.files.new"), wide: true, cell: (x) => (x.here ? <Words rule={x.rule} /> : "–") },
+          { id: "old", title: t("report.col.old"), wide: true, cell: (x) => (x.was ? <Words rule={x.was} /> : "–") },
+          { id: "new", title: t("report.col.new"), wide: true, cell: (x) => (x.here ? <Words rule={x.rule} /> : "–") },
         ]}
       />
     </section>
@@ -86,10 +86,10 @@ function Changed({ kind, of }: { kind: "report.newlydenied" | "report.newlyallow
   return (
     <section class="panel stack">
       <h2>
-        {t(kind)}: {of.rule ? <Key text={of.rule} /> : t("report.norule")}
+        {t(kind)} · {of.rule ? <Key text={of.rule} /> : t("report.norule")}
       </h2>
       <p>{t("report.of.keys", { requests: count(of.requests), r: of.requests, keys: count(of.keys), k: of.keys })}</p>
-      <Keys label={`${t(kind)}: ${of.rule}`} keys={of.top} />
+      <Keys label={`${t(kind)} · ${of.rule}`} keys={of.top} />
       {of.examples && of.examples.length > 0 && (
         <details>
           <summary>{t("report.examples")}</summary>

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
-import { count, moment, percent } from "../lib/format";
-import { language, setLanguage, t, type Language } from "../lib/i18n";
-import { setTheme, theme, type Theme } from "../lib/theme";
-import { details, inWords, type Rule } from "../lib/words";
+import { base, count, moment, percent } from "../lib/format";
+import { locale, t } from "../lib/i18n";
+import { conditions, details, inWords, type Rule } from "../lib/words";
 import { Chart, type Plot } from "../parts/Chart";
+import { Brand, Preferences } from "../parts/Frame";
 import { cut, Key, visible } from "../parts/Key";
 import { Notice } from "../parts/Notice";
 import { Pill } from "../parts/Pill";
@@ -16,18 +16,18 @@ export const share = (part: number, all: number) => percent(all > 0 ? part / all
 
 /** logs names the logs of a report. */
 export function logs(d: Data): string {
-  const names = (d.logs ?? []).map((name) => (name === "-" ? t("report.stdin") : name.split(/[\\/]/).pop()!));
+  const names = (d.logs ?? []).map((name) => (name === "-" ? t("report.stdin") : base(name)));
   if (names.length === 0) return t("report.stdin");
   return cut(visible(names.length > 3 ? `${names.slice(0, 2).join(", ")}, … (${names.length})` : names.join(", ")), 80);
 }
 
 /** origin is what pictures say about where they are from. */
-export const origin = (d: Data) => t("report.foot", { kind: t(`report.${d.kind}`), logs: logs(d), version: d.version });
+export const origin = (d: Data) => t("report.foot", { kind: t(`report.kind.${d.kind}`), logs: logs(d), version: d.version });
 
 /** Frame is what all reports have: what they are about, first the answer, and what is wrong with the log. */
 export function Frame({ d, answer, facts, contents, children }: { d: Data; answer: ComponentChildren; facts?: [string, ComponentChildren][]; contents?: [string, string][]; children: ComponentChildren }) {
   const r: Read = d.report;
-  const title = t("report.of", { kind: t(`report.${d.kind}`), logs: logs(d) });
+  const title = t("report.of", { kind: t(`report.kind.${d.kind}`), logs: logs(d) });
   const missing = r.missing ?? [];
   return (
     <>
@@ -36,30 +36,10 @@ export function Frame({ d, answer, facts, contents, children }: { d: Data; answe
       </a>
       <header class="head">
         <span class="mark">
-          <svg viewBox="0 0 28 20" aria-hidden="true">
-            <path d="M1 6h13v7h13" />
-            <path class="water" d="M1 11h9v7h17" />
-          </svg>
-          weir
+          <Brand />
         </span>
         <div class="tools">
-          <label class="field small">
-            <span class="hidden">{t("nav.language")}</span>
-            <select value={language.value} onChange={(e) => setLanguage(e.currentTarget.value as Language)}>
-              <option value="en">English</option>
-              <option value="zh">中文</option>
-            </select>
-          </label>
-          <label class="field small">
-            <span class="hidden">{t("nav.theme")}</span>
-            <select value={theme.value} onChange={(e) => setTheme(e.currentTarget.value as Theme)}>
-              {(["auto", "light", "dark"] as const).map((v) => (
-                <option key={v} value={v}>
-                  {t(`theme.${v}`)}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Preferences small />
         </div>
       </header>
       <main id="main" tabIndex={-1}>
@@ -124,7 +104,7 @@ function Fact({ name, wide, children }: { name: string; wide?: boolean; children
 /** Words says what a rule limits, and what else it does. */
 export function Words({ rule }: { rule?: Rule }) {
   if (!rule) return null;
-  const when = rule.when?.map((w) => cut(visible(w.replace(/ is one of \[([^,\]]*)\]$/, " is $1")), 60)).join(t("list.and"));
+  const when = conditions(rule).map((w) => cut(visible(w), 60)).join(t("list.and"));
   return (
     <span class="words">
       {inWords(rule)}
@@ -168,7 +148,7 @@ export function Peaks({ title, of, limits, about, head = "h3" }: { title: string
   if (!any(of)) return null;
   const quota = limits[limits.length - 1]!.quota;
   const s = split(of, quota);
-  const unit = of.percent ? " %" : "";
+  const unit = of.percent ? "%" : "";
   const plot = peaks(title, of, limits, about);
   const Head = head;
   return (
@@ -204,7 +184,7 @@ export function Heat({ title, hours, denied }: { title: string; hours: Timeline 
   const rows = [...days].slice(-mostDays);
   const most = Math.max(...rows.flatMap(([, cells]) => cells), 1);
   const level = (n: number) => (n === 0 ? 0 : 1 + Math.floor((n * 6 - 1) / most));
-  const name = (day: string) => new Intl.DateTimeFormat(language.value === "zh" ? "zh-CN" : "en-GB", { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" }).format(new Date(day));
+  const name = (day: string) => new Intl.DateTimeFormat(locale(), { weekday: "short", day: "numeric", month: "short", timeZone: "UTC" }).format(new Date(day));
   return (
     <section class="panel stack">
       <h2>{title}</h2>

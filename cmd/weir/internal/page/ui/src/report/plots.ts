@@ -33,7 +33,7 @@ export interface Marked {
 /** peaks is the chart of the peaks of keys, with limits: the bars above the last one are those of denied keys. */
 export function peaks(title: string, p: Distribution, limits: Marked[], about: string): Plot {
   const quota = limits[limits.length - 1]?.quota ?? p.quota;
-  const unit = p.percent ? " %" : "";
+  const unit = p.percent ? "%" : "";
   const keys = p.above > 0 ? [...p.keys, p.above] : p.keys;
   const labels = p.bounds.map((b) => compact(b) + unit);
   if (p.above > 0) labels.push(t("report.more"));
@@ -76,7 +76,7 @@ export function over(title: string, of: Timeline, lines: ("allowed" | "denied" |
   const names = { allowed: t("col.allowed"), denied: t("col.denied"), newlyallowed: t("report.newlyallowed"), newlydenied: t("report.newlydenied") };
   return {
     title,
-    unit: t("report.each", { for: duration(of.seconds) }) + ", UTC",
+    unit: t("report.each", { for: duration(of.seconds) }),
     x: of.denied.map((_, i) => start + i * of.seconds),
     lines: lines.map((l) => ({ name: names[l], color: l === "denied" || l === "newlydenied" ? "--denied" : "--allowed", values: l === "allowed" ? of.allowed : of.denied, fill: true })),
     about,

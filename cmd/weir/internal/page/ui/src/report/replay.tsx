@@ -1,4 +1,4 @@
-import { count, moment } from "../lib/format";
+import { base, count, moment } from "../lib/format";
 import { t } from "../lib/i18n";
 import type { Rule } from "../lib/words";
 import { Key } from "../parts/Key";
@@ -16,7 +16,7 @@ export function ReplayReport({ d }: { d: Extract<Data, { kind: "replay" }> }) {
   const rule = (name: string) => d.files[0]?.rules.find((x) => x.name === name);
   const about = origin(d);
   const denying = tallies.map((x, i) => ({ x, id: "rule-" + i })).filter(({ x }) => x.denied > 0 || x.peaks);
-  const files = d.files[0] ? <Key text={d.files[0].name.split(/[\\/]/).pop()!} /> : t("report.rules");
+  const files = d.files[0] ? <Key text={base(d.files[0].name)} /> : t("report.rules");
   const values = { rules: files, requests: count(r.requests), denied: <b class="denied">{count(r.denied)}</b>, share: share(r.denied, r.requests) };
   return (
     <Frame

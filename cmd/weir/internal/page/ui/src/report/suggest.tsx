@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { count, moment, percent } from "../lib/format";
 import { t } from "../lib/i18n";
-import { windowInWords } from "../lib/words";
+import { sweptInWords } from "../lib/words";
 import { Key } from "../parts/Key";
 import { Pill } from "../parts/Pill";
 import { Sentence } from "../parts/Sentence";
@@ -9,9 +9,6 @@ import { Table } from "../parts/Table";
 import type { Candidate, Data, Suggestion, Swept } from "./data";
 import { Drawn, Frame, origin, Peaks, Words } from "./parts";
 import { candidates } from "./plots";
-
-/** inWords says a window of a suggestion, "1h" or "a day". */
-const inWords = (w: Swept) => windowInWords(w.window.replace(/^a /, "").replace(/^(?=\d)/, "sliding "));
 
 /** SuggestReport shows what numbers of a limit would have denied, and which one fits. */
 export function SuggestReport({ d }: { d: Extract<Data, { kind: "suggest" }> }) {
@@ -31,7 +28,7 @@ export function SuggestReport({ d }: { d: Extract<Data, { kind: "suggest" }> }) 
       facts={[
         [t("report.requests"), count(r.matched)],
         [t("report.keys"), count(r.keys)],
-        [t("report.rule"), <Words rule={rule} />],
+        [t("report.one"), <Words rule={rule} />],
       ]}
     >
       {r.windows.map((w) => (
@@ -49,7 +46,7 @@ function Answer({ w, r }: { w: Swept; r: Suggestion }) {
 
 const said = (c: Candidate, w: Swept, r: Suggestion) => ({
   quota: <b>{count(c.quota)}</b>,
-  window: inWords(w),
+  window: sweptInWords(w.window),
   denied: c.denied > 0 ? <b class="denied">{count(c.denied)}</b> : "0",
   share: percent(c.denied_share, 2),
   keys: count(c.keys_denied),
@@ -63,7 +60,7 @@ function Window({ w, r, about }: { w: Swept; r: Suggestion; about: string }) {
   const distribution = { quota: w.candidates[Math.max(0, w.suggested)]?.quota ?? 0, bounds: p.bounds, keys: p.keys, above: 0 };
   return (
     <section class="panel stack">
-      <h2>{t("report.windows", { window: inWords(w) })}</h2>
+      <h2>{t("report.windows", { window: sweptInWords(w.window) })}</h2>
       {r.keys > 0 && c && (
         <>
           <div class="slider screen">
@@ -91,7 +88,7 @@ function Window({ w, r, about }: { w: Swept; r: Suggestion; about: string }) {
             ]}
           />
           <h3>{t("report.candidates")}</h3>
-          <Drawn plot={candidates(w.candidates, w.suggested, inWords(w), about)} />
+          <Drawn plot={candidates(w.candidates, w.suggested, sweptInWords(w.window), about)} />
           <Candidates w={w} />
         </>
       )}

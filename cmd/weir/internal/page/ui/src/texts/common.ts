@@ -39,7 +39,6 @@ export const en = {
   "session.retry": "Try now",
 
   "shortcuts.title": "Shortcuts",
-  "shortcuts.go": "g, then o w k r t",
   "shortcuts.go.what": "Overview, Why, Key, Rules, Try",
   "shortcuts.filter": "go to the filter",
   "shortcuts.rows": "next and previous row",
@@ -50,7 +49,7 @@ export const en = {
 
   "dialog.close": "Close",
   "dialog.cancel": "Cancel",
-  "error.title": "That did not work",
+  "error.title": "That did not work.",
   "error.away": "weir does not answer.",
   "error.retry": "Try again",
   "loading": "Loading…",
@@ -60,6 +59,10 @@ export const en = {
   "unit.m": "{n} min",
   "unit.h": "{n} h",
   "unit.d": "{n} {k|day|days}",
+  "one.s": "second",
+  "one.m": "minute",
+  "one.h": "hour",
+  "one.d": "day",
   "table.by": "Sort by",
   "table.sort": "Sort by {column}",
   "table.rows": "{shown} of {all} rows",
@@ -99,9 +102,10 @@ export const en = {
   "rule.held": "each for at most {for}",
   "rule.hold": "holds for {for}",
   "rule.ban": "bans for {for}",
+  "rule.near": "reports at {share} of the limit",
   "rule.then": "then {then}",
   "window.sliding": "in any {for}",
-  "window.fixed": "in {for} from the first hit",
+  "window.fixed": "in the {for} from the first hit",
   "window.aligned": "in each {for} of the clock",
   "window.bucket": "each {for}, spread evenly",
   "window.burst": "each {for}, spread evenly, {burst} at once",
@@ -113,8 +117,6 @@ export const en = {
   "window.week": "in a calendar week",
   "window.month": "in a calendar month",
   "window.year": "in a calendar year",
-
-  "soon": "This view is being built.",
 };
 
 export const zh: Record<keyof typeof en, string> = {
@@ -148,7 +150,7 @@ export const zh: Record<keyof typeof en, string> = {
   "session.out": "退出",
   "session.as": "已登录：{name}，权限 {scopes}",
   "session.unknown": "不认识这个令牌。用 weir token new 生成令牌，并把它输出的那一行写入令牌文件。",
-  "session.slowed": "该地址出示了太多错误的令牌。请在 {wait} 后再试。",
+  "session.slowed": "该地址出示了太多错误的令牌。请在 {wait}后再试。",
   "session.reads": "这个 weir 没有令牌，所以页面只能查看。",
   "session.noread": "令牌 {name} 没有 read 权限。",
   "session.away": "weir 没有应答",
@@ -156,7 +158,6 @@ export const zh: Record<keyof typeof en, string> = {
   "session.retry": "立即重试",
 
   "shortcuts.title": "快捷键",
-  "shortcuts.go": "g，然后 o w k r t",
   "shortcuts.go.what": "总览、为什么、键、规则、试算",
   "shortcuts.filter": "转到筛选框",
   "shortcuts.rows": "下一行、上一行",
@@ -167,7 +168,7 @@ export const zh: Record<keyof typeof en, string> = {
 
   "dialog.close": "关闭",
   "dialog.cancel": "取消",
-  "error.title": "操作未成功",
+  "error.title": "操作未成功。",
   "error.away": "weir 没有应答。",
   "error.retry": "重试",
   "loading": "正在加载…",
@@ -177,6 +178,10 @@ export const zh: Record<keyof typeof en, string> = {
   "unit.m": "{n} 分钟",
   "unit.h": "{n} 小时",
   "unit.d": "{n} 天",
+  "one.s": "1 秒",
+  "one.m": "1 分钟",
+  "one.h": "1 小时",
+  "one.d": "1 天",
   "table.by": "排序",
   "table.sort": "按{column}排序",
   "table.rows": "{all} 行中的 {shown} 行",
@@ -216,6 +221,7 @@ export const zh: Record<keyof typeof en, string> = {
   "rule.held": "每次最长 {for}",
   "rule.hold": "占用 {for}",
   "rule.ban": "封禁 {for}",
+  "rule.near": "达到限额的 {share} 时报告",
   "rule.then": "结果为 {then}",
   "window.sliding": "任意 {for}内",
   "window.fixed": "自首次命中起 {for}内",
@@ -230,6 +236,4 @@ export const zh: Record<keyof typeof en, string> = {
   "window.week": "每个自然周",
   "window.month": "每个自然月",
   "window.year": "每个自然年",
-
-  "soon": "此视图正在开发中。",
 };

@@ -1,7 +1,6 @@
 /** Texts of the view of rules. */
 export const en = {
-  "rules.answer": "{file} has {n} rules, loaded {ago}.",
-  "rules.answer.one": "{file} has {n} rule, loaded {ago}.",
+  "rules.answer": "{file} has {n} {n|rule|rules}, loaded {ago}.",
   "rules.answer.shadow": "{file} has {n} rules, all in shadow: nothing is enforced.",
   "rules.inwords": "The rules in words",
   "rules.rule": "rule",
@@ -11,6 +10,7 @@ export const en = {
   "rules.every": "every request",
   "rules.filter": "Filter rules",
   "rules.number": "Try another number",
+  "rules.numbers": "other numbers",
   "rules.denials": "See its denials",
   "rules.none": "No rule in force is called {name}.",
   "rules.empty": "There are no rules yet.",
@@ -57,7 +57,6 @@ export const en = {
 
 export const zh: Record<keyof typeof en, string> = {
   "rules.answer": "{file} 有 {n} 条规则，{ago}载入。",
-  "rules.answer.one": "{file} 有 {n} 条规则，{ago}载入。",
   "rules.answer.shadow": "{file} 有 {n} 条规则，全部处于 shadow 模式：不会拒绝任何请求。",
   "rules.inwords": "规则说明",
   "rules.rule": "规则",
@@ -67,6 +66,7 @@ export const zh: Record<keyof typeof en, string> = {
   "rules.every": "所有请求",
   "rules.filter": "筛选规则",
   "rules.number": "试算其他数值",
+  "rules.numbers": "其他数值",
   "rules.denials": "查看被它拒绝的请求",
   "rules.none": "生效的规则中没有 {name}。",
   "rules.empty": "还没有规则。",

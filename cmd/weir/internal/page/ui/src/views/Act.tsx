@@ -28,7 +28,7 @@ export function Act({ action, k, rule, onClose, onDone }: { action: Action; k: K
   const key = Object.fromEntries(k.per.map((p) => [p, k.attributes[p] ?? ""]));
   const some = Object.fromEntries(Object.entries(key).filter(([name]) => names.includes(name)));
   const field = error instanceof Failure ? (error.problem.field ?? "") : "";
-  const values = { rule: <Key text={k.rule} />, key: <Key text={k.key} />, used: amount(k.used, k.unit), quota: amount(k.quota ?? 0, k.unit), window: windowInWords(k.window) };
+  const values = { rule: <Key text={k.rule} />, key: <Key text={k.key} />, used: amount(k.used, k.unit, k.window), quota: amount(k.quota ?? 0, k.unit, k.window), window: windowInWords(k.window) };
 
   const call = (): Promise<void> => {
     switch (action) {
@@ -124,8 +124,8 @@ export function Act({ action, k, rule, onClose, onDone }: { action: Action; k: K
               text={until ? "act.override.what" : "act.override.what.ever"}
               values={{
                 ...values,
-                quota: amount(typeof rule.limit === "number" ? rule.limit : (k.quota ?? 0), k.unit),
-                limit: amount(Number(limit) || 0, k.unit),
+                quota: amount(typeof rule.limit === "number" ? rule.limit : (k.quota ?? 0), k.unit, k.window),
+                limit: amount(Number(limit) || 0, k.unit, k.window),
                 until: until ? moment(until) : "",
                 then: k.used < (Number(limit) || 0) ? t("act.override.left", { n: count((Number(limit) || 0) - k.used) }) : t("act.override.over"),
               }}

@@ -1,16 +1,13 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { api, Failure } from "../lib/api";
 import { t } from "../lib/i18n";
-import { route, setParams } from "../lib/route";
+import { asParams, given, param, setParams } from "../lib/route";
 import type { Rule } from "../lib/words";
 import type { Decision as Made } from "../lib/why";
 import { Decision } from "../parts/Decision";
 import { Failed } from "../parts/Notice";
 
 type Pair = [string, string];
-
-/** fromAddress returns the request that the address has. */
-const fromAddress = (): Pair[] => [...route.value.query].filter(([name]) => name.startsWith("a.")).map(([name, value]) => [name.slice(2), value]);
 
 /** names returns attributes that rules use, those of their keys first. */
 function names(rules: Map<string, Rule> | undefined): string[] {
@@ -27,8 +24,8 @@ function names(rules: Map<string, Rule> | undefined): string[] {
 /** Ask lets the reader name a request, and shows how weir would decide it now. */
 export function Ask({ rules }: { rules?: Map<string, Rule> }) {
   const known = names(rules);
-  const [pairs, setPairs] = useState<Pair[]>(() => (fromAddress().length > 0 ? fromAddress() : [["", ""]]));
-  const [hits, setHits] = useState(route.value.query.get("hits") ?? "1");
+  const [pairs, setPairs] = useState<Pair[]>(() => (given().length > 0 ? given() : [["", ""]]));
+  const [hits, setHits] = useState(param("hits") || "1");
   const [made, setMade] = useState<Made>();
   const [error, setError] = useState<unknown>();
   const list = useId();
@@ -36,15 +33,15 @@ export function Ask({ rules }: { rules?: Map<string, Rule> }) {
 
   const ask = () => {
     const attributes = Object.fromEntries(pairs.filter(([name, value]) => name !== "" && value !== ""));
-    const old = Object.fromEntries([...route.value.query.keys()].filter((name) => name.startsWith("a.")).map((name) => [name, undefined]));
-    setParams({ ...old, ...Object.fromEntries(Object.entries(attributes).map(([name, value]) => ["a." + name, value])), hits: hits === "1" ? undefined : hits });
+    const old = Object.fromEntries(given().map(([name]) => ["a." + name, undefined]));
+    setParams({ ...old, ...asParams(attributes), hits: hits === "1" ? undefined : hits });
     api<Made>("page/why", { method: "POST", body: { attributes, hits: Number(hits) || 0 } }).then(
       (d) => (setMade(d), setError(undefined)),
       (e) => (setMade(undefined), setError(e)),
     );
   };
   useEffect(() => {
-    if (fromAddress().length > 0) ask();
+    if (given().length > 0) ask();
   }, []);
 
   const change = (i: number, pair: Pair) => setPairs(pairs.map((p, k) => (k === i ? pair : p)));

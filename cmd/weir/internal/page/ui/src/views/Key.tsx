@@ -3,13 +3,13 @@ import { useEffect, useState } from "preact/hooks";
 import { api, Failure } from "../lib/api";
 import { count, duration, moment } from "../lib/format";
 import { t, type Text } from "../lib/i18n";
-import { href, param, route } from "../lib/route";
+import { given, href, param } from "../lib/route";
 import { keyParams, useRules } from "../lib/ruleset";
 import { may, session } from "../lib/session";
 import { live, paused } from "../lib/stream";
 import { amount, decider, fitsAt, id, wait, type Change, type Decision as Made, type KeyState, type Keys } from "../lib/why";
-import { inWords, windowInWords, type Rule } from "../lib/words";
-import { Decision, Fact, Meter } from "../parts/Decision";
+import { inUse, inWords, windowInWords, type Rule } from "../lib/words";
+import { Decision, Fact, Meter, Reason } from "../parts/Decision";
 import { Dialog } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { Key as KeyText } from "../parts/Key";
@@ -22,9 +22,6 @@ import { Window } from "../parts/Window";
 import { Act, type Action } from "./Act";
 import "./why.css";
 
-/** attributes returns the key that the address names. */
-const attributes = (): Record<string, string> => Object.fromEntries([...route.value.query].filter(([name]) => name.startsWith("a.")).map(([name, value]) => [name.slice(2), value]));
-
 /** pace is how often the numbers of a key are read again, in milliseconds. */
 const pace = 2000;
 
@@ -32,7 +29,7 @@ const pace = 2000;
 export function Key() {
   const rules = useRules();
   const name = param("rule");
-  const key = attributes();
+  const key = Object.fromEntries(given());
   const rule = rules?.get(name);
   const whole = !!rule && rule.kind !== "verdict" && (rule.per ?? []).every((p) => key[p]);
   return (
@@ -206,9 +203,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
       </section>
       {error !== undefined && <Failed error={error} />}
       {done && (
-        <Notice kind="good" title="">
-          {t("act.done", { what: done })}
-        </Notice>
+        <Notice kind="good">{t("act.done", { what: done })}</Notice>
       )}
       {k.degraded && <Notice kind="warn">{t("keyview.degraded")}</Notice>}
       {k.shadow && <Notice>{t("keyview.shadow")}</Notice>}
@@ -274,15 +269,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
                 id: "why",
                 title: t("why.col.reason"),
                 wide: true,
-                cell: (d) => {
-                  const j = decider(d);
-                  return (
-                    <span class="inline">
-                      <Pill kind={j?.reason === "ban" ? "banned" : d.allowed ? "shadow" : "denied"}>{t(`why.reason.${j?.reason ?? "limit"}`)}</Pill>
-                      {j?.quota !== undefined && <span class="quiet">{t("why.asks", { used: t("why.of", { used: count(j.used), quota: count(j.quota) }), hits: amount(j.hits, k.unit) })}</span>}
-                    </span>
-                  );
-                },
+                cell: (d) => <Reason d={d} />,
               },
               { id: "wait", title: t("why.col.wait"), number: true, cell: (d) => wait(decider(d)?.retry_after ?? 0) },
             ]}
@@ -301,7 +288,7 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
               id={(c) => c.time + c.action}
               columns={[
                 { id: "at", title: t("why.col.time"), cell: (c) => moment(c.time) },
-                { id: "what", title: t("keyview.changes.what"), cell: (c) => c.action },
+                { id: "what", title: t("keyview.changes.what"), cell: (c) => t(`change.${c.action}`) },
                 { id: "who", title: t("keyview.changes.who"), cell: (c) => (c.token ? <KeyText text={c.token} /> : t("keyview.nobody")) },
                 { id: "before", title: t("keyview.changes.before"), cell: (c) => brief(c.before) },
                 { id: "after", title: t("keyview.changes.after"), wide: true, cell: (c) => brief(c.after) },
@@ -347,7 +334,7 @@ function Answer({ k }: { k: KeyState }) {
   const values: Record<string, ComponentChildren> = {
     rule: <KeyText text={k.rule} n={40} href={href(["rules", k.rule])} />,
     key: <KeyText text={k.key} n={48} />,
-    used: amount(k.used, k.unit),
+    used: amount(k.used, k.unit, k.window),
     quota: count(k.quota ?? 0),
     window: <span class="light">{windowInWords(k.window)}</span>,
   };
@@ -366,6 +353,7 @@ function Answer({ k }: { k: KeyState }) {
       values.wait = <span class="whole">{duration(Math.max(1, Math.ceil((at - Date.parse(k.leaving.now)) / 1000)))}</span>;
     }
   }
+  if (inUse(k.window)) text = text === "keyview.used" ? "keyview.held" : text === "keyview.full" ? "keyview.held.full" : text;
   return <Sentence large text={text} values={values} />;
 }
 

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api, Failure, url } from "../lib/api";
 import { curl, example } from "../lib/example";
-import { ago, bytes, clock, compact, count, duration, moment, percent, rate } from "../lib/format";
+import { ago, base, bytes, clock, compact, count, duration, moment, percent, rate } from "../lib/format";
 import { t } from "../lib/i18n";
 import { apply, attributesOf, model, seriesOf, withState, within, type Answer, type Counts, type KeyCount, type Line, type Model, type State, type Store, type Tick } from "../lib/overview";
 import { href, param, setParams } from "../lib/route";
@@ -211,7 +211,7 @@ function Decisions({ m }: { m: Model }) {
     unit: t("over.each", { time: duration(m.answer.step) }),
     x: m.steps.slice(0, n),
     lines: [
-      { name: t("over.chart.allowed"), color: "--allowed" as const, values: total.map((c) => c[0] - c[1]), fill: true },
+      { name: t("col.allowed"), color: "--allowed" as const, values: total.map((c) => c[0] - c[1]), fill: true },
       { name: t("col.denied"), color: "--denied" as const, values: total.map((c) => c[1]), fill: true },
     ],
   };
@@ -283,7 +283,7 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
     <section class="panel">
       <div class="title">
         <h2>{t("over.rules")}</h2>
-        <span class="quiet small">{t("over.rules.of", { n: count(rules.rules.length), file: rules.file, ago: ago(rules.loaded) })}</span>
+        <span class="quiet small">{t("over.rules.of", { n: count(rules.rules.length), file: base(rules.file), ago: ago(rules.loaded) })}</span>
         <input
           class="push filter"
           type="search"
@@ -346,7 +346,7 @@ function KeyList({ title, keys, none, kind }: { title: string; keys: KeyCount[];
               <li key={k.rule + "\0" + k.key} class={would ? "shadowed" : undefined}>
                 <Key text={k.key} n={40} href={keyHref(k.rule, k.key, rule?.per)} />
                 <span class="quiet small of">
-                  <Key text={k.rule} n={28} /> {would && "shadow"}
+                  <Key text={k.rule} n={28} href={href(["rules", k.rule])} /> {would && "shadow"}
                 </span>
                 <span class="n">{count(k.count)}</span>
                 <i aria-hidden="true" style={{ width: `${(100 * k.count) / most}%` }} />
@@ -424,9 +424,9 @@ function Spaces({ s }: { s: State }) {
         <table>
           <thead>
             <tr>
-              <th scope="col">{t("nav.namespace")}</th>
+              <th scope="col">{t("over.spaces.name")}</th>
               <th scope="col" class="n">
-                {t("over.rules")}
+                {t("over.spaces.rules")}
               </th>
               <th scope="col" class="n">
                 {t("over.spaces.takes")}

@@ -3,11 +3,11 @@ import "./Rules.css";
 import { api, Failure } from "../lib/api";
 import { check, draft, draftOf, loadSource, save, saved, type Source } from "../lib/draft";
 import { patch } from "../lib/diff";
-import { ago, count } from "../lib/format";
+import { ago, base, count } from "../lib/format";
 import { t } from "../lib/i18n";
 import { go, href, namespace, param, route, setParams } from "../lib/route";
 import { mayWrite } from "../lib/session";
-import { details, inWords, type Rule, type Rules as InForce } from "../lib/words";
+import { conditions, details, inUse, inWords, type Rule, type Rules as InForce } from "../lib/words";
 import { spans, type Span } from "../lib/yaml";
 import { download } from "../parts/Chart";
 import { Code, Editor, type Findings } from "../parts/Code";
@@ -79,7 +79,7 @@ export function Rules() {
       {rules && (
         <Sentence
           large
-          text={rules.rules.every((r) => r.mode === "shadow" || r.mode === "off") && rules.rules.length > 0 ? "rules.answer.shadow" : rules.rules.length === 1 ? "rules.answer.one" : "rules.answer"}
+          text={rules.rules.every((r) => r.mode === "shadow" || r.mode === "off") && rules.rules.length > 0 ? "rules.answer.shadow" : "rules.answer"}
           values={{ file: <Key text={base(rules.file)} />, n: count(rules.rules.length), ago: ago(rules.loaded) }}
         />
       )}
@@ -100,11 +100,8 @@ export function Rules() {
   );
 }
 
-/** base returns the name of a file without its directory. */
-export const base = (path: string) => path.replace(/^.*[\\/]/, "");
-
 /** isNumber reports whether the limit of a rule is one number, so that others can be tried. */
-export const isNumber = (r: Rule) => r.kind === "limit" && typeof r.limit === "number" && r.mode !== "off" && !r.window?.startsWith("held");
+export const isNumber = (r: Rule) => r.kind === "limit" && typeof r.limit === "number" && r.mode !== "off" && !inUse(r.window);
 
 /** InWords says what each rule does. */
 function InWords({ rules }: { rules: Rule[] }) {
@@ -136,7 +133,7 @@ function InWords({ rules }: { rules: Rule[] }) {
       ),
       value: (r) => r.mode ?? "",
     },
-    { id: "try", title: t("nav.try"), bare: true, cell: (r) => (isNumber(r) ? <a href={href(["try"], { rule: r.name })}>{t("rules.number")}</a> : null) },
+    { id: "try", title: t("rules.numbers"), bare: true, cell: (r) => (isNumber(r) ? <a href={href(["try"], { rule: r.name })}>{t("rules.number")}</a> : null) },
   ];
   return (
     <section class="panel stack" aria-label={t("rules.inwords")}>
@@ -155,7 +152,7 @@ function InWords({ rules }: { rules: Rule[] }) {
 
 /** When says for which requests a rule is. */
 function When({ rule, all }: { rule: Rule; all?: boolean }) {
-  const when = rule.when ?? [];
+  const when = conditions(rule);
   const shown = all ? when : when.slice(0, 3);
   if (when.length === 0) return <span class="quiet">{t("rules.every")}</span>;
   return (
@@ -163,7 +160,7 @@ function When({ rule, all }: { rule: Rule; all?: boolean }) {
       {t("rules.when")}{" "}
       {shown.map((w, i) => (
         <>
-          {i > 0 && ", "}
+          {i > 0 && t("list.and")}
           <Key text={w} n={all ? 400 : 48} />
         </>
       ))}

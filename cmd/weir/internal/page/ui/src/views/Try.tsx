@@ -3,12 +3,13 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, Failure, request } from "../lib/api";
 import { draft, draftOf, loadSource, type Source } from "../lib/draft";
 import { diff } from "../lib/diff";
-import { ago, bytes, clock, count, duration, moment, percent } from "../lib/format";
-import { language, t } from "../lib/i18n";
+import { ago, base, bytes, clock, count, duration, moment, percent } from "../lib/format";
+import { t } from "../lib/i18n";
 import { href, namespace, param, setParams } from "../lib/route";
 import { mayWrite } from "../lib/session";
-import { inWords, windowInWords, type Rule, type Rules } from "../lib/words";
+import { inWords, sweptInWords, type Rule, type Rules } from "../lib/words";
 import { withLimit } from "../lib/yaml";
+import type { Candidate, Change, Comparison, DeniedKey, Suggestion, Timeline } from "../report/data";
 import { Chart, download, type Plot } from "../parts/Chart";
 import { Diff } from "../parts/Diff";
 import { Empty } from "../parts/Empty";
@@ -16,73 +17,7 @@ import { Key } from "../parts/Key";
 import { Failed, Loading, Notice } from "../parts/Notice";
 import { Sentence } from "../parts/Sentence";
 import { Table, type Column } from "../parts/Table";
-import { base, isNumber, Save } from "./Rules";
-
-interface Timeline {
-  start: string;
-  seconds: number;
-  allowed: number[];
-  denied: number[];
-}
-
-interface DeniedKey {
-  key: string;
-  denied: number;
-  first: string;
-  last: string;
-}
-
-/** Change has the requests that one rule denies, and that the other rules allow. */
-interface Change {
-  rule: string;
-  requests: number;
-  keys: number;
-  top: DeniedKey[];
-}
-
-interface BadLine {
-  log: string;
-  line: number;
-  problem: string;
-  text: string;
-}
-
-/** Comparison is what weir compare --json prints. */
-interface Comparison {
-  lines: number;
-  bad: number;
-  skipped?: number;
-  requests: number;
-  from?: string;
-  to?: string;
-  denied_old: number;
-  denied_new: number;
-  newly_denied: number;
-  newly_allowed: number;
-  other_outcome: number;
-  denials: Change[];
-  admissions: Change[];
-  newly_denied_over: Timeline | null;
-  newly_allowed_over: Timeline | null;
-  missing?: string[];
-  bad_lines: BadLine[];
-}
-
-interface Candidate {
-  quota: number;
-  denied: number;
-  keys_denied: number;
-  denied_share: number;
-  keys_share: number;
-}
-
-/** Suggestion is what weir suggest --json prints. */
-interface Suggestion {
-  rule: string;
-  matched: number;
-  keys: number;
-  windows: { window: string; candidates: Candidate[]; suggested: number; reason: string; peaks: { max: number } }[];
-}
+import { isNumber, Save } from "./Rules";
 
 interface Result {
   comparison: Comparison;
@@ -378,15 +313,17 @@ function Running({ trial, file, cancel }: { trial?: Trial; file?: File; cancel: 
 /** Answer says what the change would have done: the sentence first. */
 function Answer({ result, trial, recording, source, ns, text }: { result: Result; trial: Trial; recording: Recording | null; source: Source; ns: string; text?: string }) {
   const c = result.comparison;
+  const [denials, admissions] = [c.denials ?? [], c.admissions ?? []];
   const [saving, setSaving] = useState(false);
   const share = (n: number) => percent(c.requests ? n / c.requests : 0);
-  const keys = (list: Change[]) => list.reduce((n, one) => n + one.keys, 0);
+  const keys = denials.reduce((n, one) => n + one.keys, 0);
   const same = text !== undefined && text === source.text;
   const d = draftOf(ns);
   const values = {
     denied: count(c.newly_denied),
     share: share(c.newly_denied),
-    keys: count(keys(c.denials)),
+    keys: count(keys),
+    k: keys,
     allowed: count(c.newly_allowed),
     requests: count(c.requests),
   };
@@ -398,7 +335,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
         ) : c.newly_denied + c.newly_allowed + c.other_outcome === 0 ? (
           <Sentence large text="try.answer.none" values={values} />
         ) : (
-          <Sentence large text={keys(c.denials) === 1 ? "try.answer.key" : "try.answer"} values={values} />
+          <Sentence large text="try.answer" values={values} />
         )}
         <p class="quiet">
           {t(recording ? "try.about.recorded" : "try.about", { log: trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
@@ -409,22 +346,20 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
       {c.missing && c.missing.length > 0 && <Notice kind="warn" title={t("try.missing")}>{t("try.missing.what", { names: c.missing.join(", ") })}</Notice>}
       {c.bad > 0 && (
         <Notice kind="warn" title={t("try.bad", { n: count(c.bad), lines: count(c.lines) })}>
-          {c.bad_lines.length > 0 && (
-            <ul>
-              {c.bad_lines.map((b) => (
-                <li>
-                  {b.line}: {b.problem}: <Key text={b.text} n={80} />
-                </li>
-              ))}
-            </ul>
-          )}
+          <ul>
+            {c.bad_lines?.map((b) => (
+              <li>
+                {b.line}: {b.problem}: <Key text={b.text} n={80} />
+              </li>
+            ))}
+          </ul>
         </Notice>
       )}
-      {c.denials.length + c.admissions.length > 0 && (
+      {denials.length + admissions.length > 0 && (
         <section class="panel stack">
           <h2>{t("try.rules")}</h2>
           <div class="changes">
-            <Changes denials={c.denials} admissions={c.admissions} requests={c.requests} />
+            <Changes denials={denials} admissions={admissions} requests={c.requests} />
           </div>
         </section>
       )}
@@ -479,11 +414,11 @@ const of = (c: Change | undefined) => c?.requests ?? 0;
 
 /** Changes has a row for each rule whose decisions change, with the keys that are concerned most. */
 function Changes({ denials, admissions, requests }: { denials: Change[]; admissions: Change[]; requests: number }) {
-  const rows: Row[] = denials.map((c) => ({ rule: c.rule, denied: c, top: c.top }));
+  const rows: Row[] = denials.map((c) => ({ rule: c.rule, denied: c, top: c.top ?? [] }));
   for (const c of admissions) {
     const row = rows.find((r) => r.rule === c.rule);
     if (row) row.allowed = c;
-    else rows.push({ rule: c.rule, allowed: c, top: c.top });
+    else rows.push({ rule: c.rule, allowed: c, top: c.top ?? [] });
   }
   const cell = (c: Change | undefined, kind: string) =>
     c ? (
@@ -512,7 +447,7 @@ function Changes({ denials, admissions, requests }: { denials: Change[]; admissi
             <table class="numbers">
               <thead>
                 <tr>
-                  <th scope="col">{t("nav.key")}</th>
+                  <th scope="col">{t("why.col.key")}</th>
                   <th scope="col" class="n">
                     {t("try.requests")}
                   </th>
@@ -559,7 +494,7 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
     w.suggested >= 0 && { quota: list[w.suggested]!.quota, text: t("try.suggested") },
   ].filter((m) => m !== false);
   const half = near(list, before / 2);
-  const say = (c: Candidate) => t("try.would", { n: count(c.quota), window: windowOf(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: c.keys_denied });
+  const say = (c: Candidate) => t("try.would", { n: count(c.quota), window: sweptInWords(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: count(c.keys_denied), k: c.keys_denied });
   const use = () => {
     const text = withLimit(draftOf(ns)?.text ?? source.text, of.rule, c.quota);
     if (text !== undefined) draft.value = { ns, source: draftOf(ns)?.source ?? source, text };
@@ -573,8 +508,8 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
       </h2>
       <Sentence
         large
-        text={c.denied === 0 ? "try.would.none" : c.keys_denied === 1 ? "try.would.key" : "try.would.many"}
-        values={{ n: count(c.quota), window: windowOf(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: count(c.keys_denied), all: count(of.keys) }}
+        text={c.denied === 0 ? "try.would.none" : "try.would.many"}
+        values={{ n: count(c.quota), window: sweptInWords(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: count(c.keys_denied), all: count(of.keys) }}
       />
       <input type="range" min={0} max={list.length - 1} step={1} value={at} aria-label={t("try.slide", { rule: of.rule })} aria-valuetext={say(c)} onInput={(e) => setAt(Number(e.currentTarget.value))} />
       <div class="marks">
@@ -628,6 +563,3 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
 
 /** near returns the candidate that is closest to a number. */
 const near = (list: Candidate[], n: number) => list.reduce((a, b) => (Math.abs(b.quota - n) < Math.abs(a - n) ? b.quota : a), list[0]!.quota);
-
-/** windowOf says a window of a suggestion, "1h0m0s" or "day", in words. */
-const windowOf = (text: string) => (language.value, windowInWords(/^\d/.test(text) ? "sliding " + text : text));

@@ -2,11 +2,11 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, url } from "../lib/api";
 import { clock, count, date, moment } from "../lib/format";
 import { split, t } from "../lib/i18n";
-import { href, param, route, setParams } from "../lib/route";
+import { asParams, href, param, route, setParams } from "../lib/route";
 import { keyOf, keyParams, useRules } from "../lib/ruleset";
 import { paused, stream } from "../lib/stream";
-import { decider, id, reasons, wait, type Decision as Made, type Live } from "../lib/why";
-import { Decision } from "../parts/Decision";
+import { decider, id, mostOf, reasons, wait, type Decision as Made, type Live } from "../lib/why";
+import { Decision, Reason } from "../parts/Decision";
 import { Dialog } from "../parts/Dialog";
 import { Empty } from "../parts/Empty";
 import { Key } from "../parts/Key";
@@ -105,7 +105,12 @@ export function Why() {
             </Empty>
           ) : (
             <>
-              <Mostly list={list} />
+              <div class="lead">
+                <Mostly list={list} />
+                <p class="quiet">
+                  {t("why.sampled")} {missed > 0 && t("why.dropped", { n: count(missed), k: missed })}
+                </p>
+              </div>
               <Filter rules={rules ? [...rules.keys()] : []} />
               {answer.degraded && <Notice kind="warn">{t("why.degraded")}</Notice>}
               {answer.keys !== "plain" && <Notice>{t(answer.keys === "none" ? "why.hidden" : "why.hashed")}</Notice>}
@@ -116,20 +121,18 @@ export function Why() {
                 onFocusIn={() => freeze(true)}
                 onFocusOut={(e) => !(e.relatedTarget instanceof Node && e.currentTarget.contains(e.relatedTarget)) && freeze(false)}
               >
-                <p class="fresh quiet" role="status">
+                <p class="fresh" role="status">
                   {waiting.length > 0 ? (
                     <button type="button" class="small" onClick={flush}>
                       {t("why.new", { n: waiting.length })}
                     </button>
                   ) : (
-                    still && !paused.value && t("why.frozen")
+                    still && !paused.value && <Pill>{t("why.frozen")}</Pill>
                   )}
                 </p>
                 <Table<Made> label={t("why.list")} rows={list} id={id} columns={columns()} empty={t("why.filtered")} />
               </div>
-              <p class="quiet">
-                {t("why.instance")} {missed > 0 && t("why.dropped", { n: missed })}
-              </p>
+              <p class="quiet">{t("why.instance")}</p>
             </>
           )}
         </>
@@ -139,7 +142,7 @@ export function Why() {
           <Decision made={shown} rules={rules} />
           {!shown.cut && shown.attributes && (
             <p>
-              <a href={href(["live"], { ...rest(), ask: "1", hits: String(shown.hits ?? 1), ...Object.fromEntries(Object.entries(shown.attributes).map(([k, v]) => ["a." + k, v])) })}>{t("why.again")}</a>
+              <a href={href(["live"], { ...rest(), ask: "1", hits: String(shown.hits ?? 1), ...asParams(shown.attributes) })}>{t("why.again")}</a>
             </p>
           )}
         </Dialog>
@@ -170,12 +173,15 @@ export function Why() {
       {
         id: "rule",
         title: t("why.col.rule"),
-        cell: (d) => (
-          <span class="inline">
-            <Key text={decider(d)?.rule ?? t("why.noname")} n={36} />
-            {d.allowed && <Pill kind="shadow">{t("why.shadow.word")}</Pill>}
-          </span>
-        ),
+        cell: (d) => {
+          const rule = decider(d)?.rule;
+          return (
+            <span class="inline">
+              <Key text={rule ?? t("why.noname")} n={36} href={rule && href(["rules", rule])} />
+              {d.allowed && <Pill kind="shadow">{t("why.shadow.word")}</Pill>}
+            </span>
+          );
+        },
       },
       {
         id: "key",
@@ -191,16 +197,7 @@ export function Why() {
       {
         id: "reason",
         title: t("why.col.reason"),
-        cell: (d) => {
-          const j = decider(d);
-          if (!j) return <Pill kind="denied">{d.outcome}</Pill>;
-          return (
-            <span class="inline">
-              <Pill kind={j.reason === "ban" ? "banned" : j.reason === "outage" ? "degraded" : d.allowed ? "" : "denied"}>{t(`why.reason.${j.reason ?? "limit"}`)}</Pill>
-              {j.numbers && j.quota !== undefined && <span class="quiet">{t(j.hits > 1 ? "why.of.asks" : "why.of", { used: count(j.used), hits: count(j.hits), quota: count(j.quota) })}</span>}
-            </span>
-          );
-        },
+        cell: (d) => <Reason d={d} />,
       },
       {
         id: "wait",
@@ -220,25 +217,16 @@ function merge(fresh: Made[], before: Made[]): Made[] {
 
 /** Mostly says in a sentence what the list is about. */
 function Mostly({ list }: { list: Made[] }) {
-  const rules = new Map<string, number>();
-  for (const d of list) {
-    const name = decider(d)?.rule ?? "";
-    rules.set(name, (rules.get(name) ?? 0) + 1);
-  }
-  const rule = [...rules].sort((a, b) => b[1] - a[1])[0];
-  if (!rule) return <p class="answer">{t("why.filtered")}</p>;
-  const keys = new Map<string, number>();
-  for (const d of list) {
-    const j = decider(d);
-    if (j && j.rule === rule[0] && j.key) keys.set(j.key, (keys.get(j.key) ?? 0) + 1);
-  }
-  const key = [...keys].sort((a, b) => b[1] - a[1])[0];
-  const often = key && key[1] * 2 > rule[1] ? <Of text={key[0]} /> : "";
+  if (list.length === 0) return <p class="answer">{t("why.filtered")}</p>;
+  const names = list.map((d) => decider(d)?.rule ?? "");
+  const rule = mostOf(names);
+  const keys = list.filter((_, i) => names[i] === rule).map((d) => decider(d)?.key ?? "");
+  const key = mostOf(keys);
   return (
     <Sentence
       large
-      text={list.length === 1 ? "why.answer.one" : "why.answer"}
-      values={{ n: count(list.length), rule: <Key text={rule[0] || t("why.noname")} n={40} />, key: often }}
+      text={list.length === 1 ? "why.answer.one" : rule === undefined ? "why.answer.mixed" : "why.answer"}
+      values={{ n: count(list.length), rules: count(new Set(names).size), rule: <Key text={rule || t("why.noname")} n={40} />, key: key && <Of text={key} /> }}
     />
   );
 }
