@@ -33,7 +33,8 @@
 // lease left and is not refused. Each ask first records those, and a grant restores what it and the refusals before it
 // have recorded. So N instances admit at most L + N·c in a window: take the last grant or direct hit, at g ≤ t. What an instance
 // spent before the ask of its own last grant was recorded by g, dated not before it was spent, so it counted at
-// g. What it spent since that ask is at most c.
+// g; a record past the quota drops older hits only as long as newer ones fill the quota, and then nothing is granted. What
+// it spent since that ask is at most c.
 //
 // A new key has all of its credit, so it may only take the place of one of whose credit nothing can be in the same window.
 // [Key.Retire] therefore waits until the store has recorded all of it, and what the store counted then has left the
