@@ -114,6 +114,3 @@ export function windowInWords(text: string): string {
 
 /** sweptInWords says a window of a suggestion, "1h" or "a day". */
 export const sweptInWords = (text: string): string => windowInWords(text.replace(/^a /, "").replace(/^(?=\d)/, "sliding "));
-
-/** conditions says for which requests a rule is. */
-export const conditions = (r: Rule): string[] => (r.when ?? []).map((w) => w.replace(/ is one of \[([^,\]]*)\]$/, " is $1"));
