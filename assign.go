@@ -150,8 +150,8 @@ func granted(a *run.Assignment, ops []store.Op) {
 	for n := range ops {
 		switch op := &ops[n]; {
 		case !op.Result.Held:
-			a.Granted, a.Lasts, a.ID = 0, 0, [12]byte{}
-			return
+			a.Answer = run.Answer{Retry: max(a.Retry, op.Result.RetryAfter)}
+		case a.Retry > 0:
 		case n == 0:
 			a.Granted, a.ID, a.Lasts = op.N, op.Hold.ID, op.Hold.End.Sub(op.Hold.Decided)
 		default:

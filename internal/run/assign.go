@@ -39,6 +39,9 @@ type Answer struct {
 	// ID names the grant. It is zero for a grant that cannot be settled.
 	ID [12]byte
 
+	// Retry is the wait until something may be granted, after nothing was.
+	Retry time.Duration
+
 	// Err is the error of this assignment, or nil.
 	Err error
 }
