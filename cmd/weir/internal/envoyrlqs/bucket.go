@@ -83,7 +83,7 @@ func (b *bucket) size() int64 {
 // ask counts a usage, and returns what to ask the engine for.
 func (b *bucket) ask(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage, now time.Time) (a run.Assignment) {
 	allowed, denied := int64(u.NumRequestsAllowed), int64(u.NumRequestsDenied) //nolint:gosec // checked
-	a.Used = allowed
+	a.Used, a.Denied = allowed, denied
 	a.Over = b.spend(allowed, now)
 	if b.untracked {
 		return a
