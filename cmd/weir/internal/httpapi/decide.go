@@ -23,8 +23,7 @@ func (a *API) decide(verb store.Verb) handler {
 			return err
 		}
 		x.out = appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision)
-		x.endRequest()
-		return respond(w, x.out)
+		return x.respond(w)
 	}
 }
 
@@ -58,7 +57,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 		}
 	}
 	x.out = append(b, ']', '}')
-	return respond(w, x.out)
+	return x.respond(w)
 }
 
 // appendExplanation appends why a rule matched or did not, and its numbers.

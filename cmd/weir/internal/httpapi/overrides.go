@@ -45,8 +45,7 @@ func (a *API) setOverride(x *exchange, w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	x.out = set.AppendJSON(x.out[:0])
-	x.endRequest()
-	return respond(w, x.out)
+	return x.respond(w)
 }
 
 // override reads body as an override.
@@ -213,7 +212,7 @@ func (a *API) overrides(x *exchange, w http.ResponseWriter, r *http.Request) err
 		b = append(b, `,"degraded":true`...)
 	}
 	x.out = append(b, '}')
-	return respond(w, x.out)
+	return x.respond(w)
 }
 
 // audit shows the newest changes, the newest one first.
@@ -261,7 +260,7 @@ func (a *API) audit(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = append(b, `,"degraded":true`...)
 	}
 	x.out = append(b, '}')
-	return respond(w, x.out)
+	return x.respond(w)
 }
 
 func appendEntry(b []byte, e *audit.Entry) []byte {

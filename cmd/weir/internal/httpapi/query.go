@@ -78,7 +78,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = append(b, `,"degraded":true`...)
 	}
 	x.out = append(b, '}')
-	return respond(w, x.out)
+	return x.respond(w)
 }
 
 // forget deletes what a rule has counted for a key.

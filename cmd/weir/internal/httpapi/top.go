@@ -44,7 +44,7 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	x.out = append(strconv.AppendInt(append(b, `],"missed":`...), x.namespace.Tops().Missed(), 10), '}')
-	return respond(w, x.out)
+	return x.respond(w)
 }
 
 // appendTop appends a list, whose counts have a name.
@@ -107,7 +107,7 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	x.out = append(b, '}')
-	return respond(w, x.out)
+	return x.respond(w)
 }
 
 func appendDenial(b []byte, d *top.Denial) []byte {
