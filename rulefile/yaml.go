@@ -23,6 +23,11 @@ const (
 	// recurses.
 	maxDepth  = 64
 	maxColumn = 1024
+
+	// maxSiblings and maxNulls bound what takes the YAML parser time that grows with the square of the size: the keys
+	// of a table in lines, and values that are left out. At these limits it takes a second or two.
+	maxSiblings = 10_000
+	maxNulls    = 40_000
 )
 
 // refused lists the parts of YAML that rules files do not support, and what to
@@ -53,6 +58,9 @@ func (p *pass) source(src []byte) *node {
 	}
 	tokens := lexer.Tokenize(text)
 	if p.unwanted(tokens); len(p.faults) > 0 {
+		return nil
+	}
+	if p.costly(tokens); len(p.faults) > 0 {
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -92,6 +100,84 @@ func (p *pass) unwanted(tokens token.Tokens) {
 			return
 		}
 	}
+}
+
+// costly records a fault if the YAML parser would take too long. A table in lines takes time that grows with the square
+// of its keys, and each value that is left out takes time that grows with the number of tokens.
+func (p *pass) costly(tokens token.Tokens) {
+	var tables []table // in lines: those around the current token, the innermost last
+	var brackets []bracket
+	squares, nulls := 0, 0
+	for i, t := range tokens {
+		at := t.Position
+		end := i+1 == len(tokens) || closes(tokens[i+1].Type)
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			brackets = append(brackets, bracket{keys: t.Type == token.MappingStartType})
+		case token.CollectEntryType, token.MappingEndType, token.SequenceEndType:
+			if n := len(brackets); n > 0 {
+				b := &brackets[n-1]
+				if b.keys && !b.colon {
+					nulls++
+				}
+				if b.colon = false; t.Type != token.CollectEntryType {
+					brackets = brackets[:n-1]
+				}
+			}
+		case token.SequenceEntryType:
+			tables = within(tables, at.Column+1)
+			if end || tokens[i+1].Position.Line > at.Line && tokens[i+1].Position.Column <= at.Column {
+				nulls++
+			}
+		case token.MappingValueType:
+			if n := len(brackets); n > 0 {
+				if brackets[n-1].colon = true; end {
+					nulls++
+				}
+				continue
+			}
+			column := at.Column
+			if i > 0 && tokens[i-1].Position.Line == at.Line {
+				column = tokens[i-1].Position.Column
+			}
+			if end || tokens[i+1].Position.Line > at.Line && tokens[i+1].Position.Column <= column {
+				nulls++
+			}
+			if tables = within(tables, column); len(tables) == 0 || tables[len(tables)-1].column < column {
+				tables = append(tables, table{column: column})
+			}
+			last := &tables[len(tables)-1]
+			squares += 2*last.keys + 1
+			last.keys++
+		}
+		if squares > maxSiblings*maxSiblings {
+			p.at(at.Line, at.Column, "too many keys in lines: want at most %d in a table; write more of them in braces, as {a: 1, b: 2}", maxSiblings)
+			return
+		}
+		if nulls*len(tokens) > maxNulls*3*maxNulls {
+			p.at(at.Line, at.Column, "too many values are left out: write them")
+			return
+		}
+	}
+}
+
+// table is a table in lines, and bracket an open bracket.
+type (
+	table   struct{ column, keys int }
+	bracket struct{ keys, colon bool }
+)
+
+// within returns the tables that begin at most at a column.
+func within(tables []table, column int) []table {
+	for len(tables) > 0 && tables[len(tables)-1].column > column {
+		tables = tables[:len(tables)-1]
+	}
+	return tables
+}
+
+// closes reports whether a token ends a value in brackets.
+func closes(t token.Type) bool {
+	return t == token.CollectEntryType || t == token.MappingEndType || t == token.SequenceEndType
 }
 
 // syntax records the fault at which the YAML parser stopped.
