@@ -169,6 +169,9 @@ func TestReadingIsBounded(t *testing.T) {
 		"keys without value": {"{" + strings.Repeat("a,", 100_000) + "}", "too many values are left out"},
 		"colons":             {"{" + strings.Repeat("a:,", 100_000) + "}", "too many values are left out"},
 		"empty items":        {"rules:\n" + strings.Repeat("-\n", 100_000), "too many values are left out"},
+		"long key":           {"rules: {" + strings.Repeat("k", 300_000) + ": [" + strings.Repeat("1,", 100_000) + "]}", "too many values below long keys"},
+		"long keys in lines": {"rules:\n  " + strings.Repeat("k", 1000) + ":\n    " + strings.Repeat("k", 1000) + ": [" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
+		"lists in lists":     {strings.Repeat("- ", 500) + "[" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
 		"long line":          {"rules: [" + strings.Repeat("1,", 500_000) + "]", "a rule is 1, want a table"},
 	} {
 		_, err := rulefile.Parse("rules.yaml", []byte(c.src), nil)
