@@ -95,6 +95,9 @@ const (
 	// that grows with its square.
 	mostLinted = 1000
 
+	// mostWarnings is the maximum number of warnings in an answer, as reading stops at so many errors.
+	mostWarnings = 1000
+
 	// maxFormat is the maximum size of the description of a log's format, in bytes. Reading one takes memory that grows
 	// with the square of its size.
 	maxFormat = 16 << 10
@@ -237,7 +240,7 @@ func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checked
 		return c, nil
 	}
 	warnings := slices.DeleteFunc(file.Warnings(), func(w rulefile.Warning) bool { return of.Kept && w.Name == "restart-forgets" })
-	c.Warnings = findings.Warnings(warnings)
+	c.Warnings = findings.Warnings(warnings[:min(len(warnings), mostWarnings)])
 	return c, nil
 }
 

@@ -181,6 +181,13 @@ func TestPageChecks(t *testing.T) {
 			t.Errorf("%s: got %s, want %q", file, a.text, want)
 		}
 	}
+	patterns := ""
+	for i := range 400 {
+		patterns += fmt.Sprintf("  - {name: r%d, when: {a: '*x', b: '*x', c: '*x'}, per: [user], limit: 5, window: 1h}\n", i)
+	}
+	if a := check("rules:\n" + patterns); len(a.json["warnings"].([]any)) != 1000 {
+		t.Errorf("got %d warnings, want 1000 of them", len(a.json["warnings"].([]any)))
+	}
 	if a := check(strings.Repeat("#", 1<<20+1)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %d for a large text", a.status)
 	}
