@@ -204,7 +204,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 		if lost := e.key.Lost(a); !answer.uncounted {
 			settles = append(settles, lost...)
 		}
-	case answer.n > 0:
+	case answer.n > 0 && answer.spent == a.Report:
 		s.granted.Add(answer.n)
 		settles = append(settles, e.key.Granted(a, now, answer.n, answer.length)...)
 		if _, open := e.key.Next(); !open { // the answer was late, or the period of the window is about to end
@@ -212,6 +212,10 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 		}
 	default:
 		s.refused.Add(1)
+		if answer.n > 0 { // what was spent on credit did not fit before
+			settles = append(settles, lease.Settle{ID: a.ID})
+		}
+		a.Report = answer.spent
 		e.key.Refused(a, now, max(answer.retry, 1), answer.reset)
 		e.demand.Skip(now+min(answer.retry, a.Length), e.hits())
 	}
@@ -268,7 +272,7 @@ func (e *entry) wake(s *leases) {
 				settles = append(settles, e.key.Recall()...)
 			}
 		}
-		if e.key.Unrecorded() > 0 {
+		if e.key.Unrecorded() > 0 && !e.key.View().Refuses(now) {
 			e.ask(s, now)
 		}
 		if recent <= cold && now >= e.pause && e.key.Retire(now) {
