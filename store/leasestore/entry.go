@@ -337,7 +337,7 @@ func (e *entry) recallLocked() []lease.Settle {
 	return e.key.Recall()
 }
 
-// end lets go of e.
+// end lets go of e, and has the store count what was spent on credit, as far as it fits.
 func (e *entry) end(s *leases) {
 	e.mu.Lock()
 	e.gone = true
@@ -348,6 +348,10 @@ func (e *entry) end(s *leases) {
 	e.mu.Unlock()
 	s.keys.remove(e)
 	s.settle(context.Background(), op, settles)
+	if op.N = e.key.Unrecorded(); op.N > 0 {
+		op.UpTo = true
+		_ = store.Do(context.Background(), s.shared, store.Take, []store.Op{op})
+	}
 }
 
 // answer writes the result of op, which memory has decided as d at now.
