@@ -62,8 +62,6 @@ func (h *holds) follows() bool {
 	return len(h.all) > 0
 }
 
-func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}} }
-
 // Ended is called after a settle, a cancel or a renewal of a hold with an id. The engine calls it (hook.HoldObserver).
 func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
 	if w == nil || w.hub.holds == nil {

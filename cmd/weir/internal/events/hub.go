@@ -89,9 +89,9 @@ func New(c Config) *Hub {
 	}
 	h := &Hub{
 		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: []byte(rand.Text()), seen: newSeen(),
-		ring: newRing(c.Keep, ringBytes), wake: make(chan struct{}, 1),
+		ring: &ring{most: c.Keep, mostBytes: ringBytes, byID: map[string]int{}, streams: map[*Stream]struct{}{}}, wake: make(chan struct{}, 1),
 	}
-	h.holds = newHolds(h)
+	h.holds = &holds{hub: h, all: map[[12]byte]*take{}}
 	if c.Kept != nil && c.Keep > 0 {
 		h.history = newShelf(h, c.Kept, historyName, c.Keep)
 		h.history.apply = h.ring.applied

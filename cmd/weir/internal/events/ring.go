@@ -22,10 +22,6 @@ type ring struct {
 	closed  bool                 // guarded by mu
 }
 
-func newRing(most, mostBytes int) *ring {
-	return &ring{most: most, mostBytes: mostBytes, byID: map[string]int{}, streams: map[*Stream]struct{}{}}
-}
-
 // add adds e, unless the ring has it.
 func (r *ring) add(e *Event) {
 	r.mu.Lock()

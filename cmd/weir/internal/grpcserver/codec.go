@@ -92,8 +92,6 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-func newCodec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
-
 // Unmarshal implements [encoding.CodecV2].
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	r, ok := v.(*Received)

@@ -84,7 +84,7 @@ func oneRow(out []byte, r row) []byte { return r.appendTo(out) }
 func listOfRows(out []byte, r row) []byte { return append(r.appendTo(append(out, '[')), ']') }
 
 func noRow(out []byte, r row) []byte {
-	return problem(out, `{"err_no":`+strconv.FormatInt(r.ErrNo, 10)+`, "err_msg":`, r.ErrMsg)
+	return append(appendText(append(out[:0], `{"err_no":`+strconv.FormatInt(r.ErrNo, 10)+`, "err_msg":`...), r.ErrMsg), '}')
 }
 
 func (r row) appendTo(out []byte) []byte {

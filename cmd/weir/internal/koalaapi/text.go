@@ -11,8 +11,3 @@ func appendText(out []byte, text string) []byte {
 	}
 	return append(out, b...)
 }
-
-// problem returns a JSON object: its text before the message, and the message.
-func problem(out []byte, before, text string) []byte {
-	return append(appendText(append(out[:0], before...), text), '}')
-}
