@@ -94,3 +94,13 @@ func (r row) appendTo(out []byte) []byte {
 	}
 	return append(out, b...)
 }
+
+// appendText appends text as JSON, with <, > and & escaped, because the content
+// type of koala's answers is HTML.
+func appendText(out []byte, text string) []byte {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // every string has a JSON form
+	}
+	return append(out, b...)
+}

@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/store"
+)
+
+// MostWaits is how many requests of HTTP/2 may wait for their clients in ServeLimited.
+const MostWaits = 10
+
+// MostIncoming is how many bytes that are not a request yet the connections of ServeLimited may have.
+const MostIncoming = 100 << 10
+
+// ServeLimited serves h on l, with at most most connections, until the server is closed. New
+// connections are spared for grace. shed is called for each connection that is closed.
+func ServeLimited(l net.Listener, most int, grace time.Duration, shed func(), h http.Handler) *http.Server {
+	s := &http.Server{Handler: &listener{handler: h}, ConnContext: withLimitedConn, Protocols: new(http.Protocols)}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	limiter := newConnLimiter(l, most, true, shed)
+	limiter.grace, limiter.mostWaits = grace, MostWaits
+	limiter.incoming.most = MostIncoming
+	go func() { _ = s.Serve(limiter) }()
+	return s
+}
+
+// AdminCalls returns "METHOD PATH" of each call of the admin address that needs a
+// scope, with the scopes.
+func AdminCalls() map[string]string {
+	all := map[string]string{}
+	for path, to := range newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil, nil).routes {
+		all[to.method+" "+path] = to.need.String()
+	}
+	return all
+}
+
+// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow. slow also answers
+// calls of the API.
+func NewAdmin(slow http.HandlerFunc) http.Handler {
+	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, slow, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
+}
+
+// CommitOf is commitOf.
+var CommitOf = commitOf
+
+// LogChange returns the function that logs changes of a store's nodes.
+var LogChange = logChange
+
+// NewInstances returns the function that counts the instances on s until its
+// context is done, and the one that returns their number.
+func NewInstances(s store.Store) (run func(context.Context, *slog.Logger), number func() int) {
+	i := newInstances(s)
+	return func(ctx context.Context, log *slog.Logger) { i.beat(ctx, log); i.run(ctx, log) }, i.number
+}
+
+// NewEpisodes returns an observer that logs outages, and the function that runs
+// it.
+func NewEpisodes() (to weir.Observer, run func(context.Context, *slog.Logger)) {
+	e := newEpisodes()
+	return &observer{Namespace: metrics.New(metrics.Config{}).Namespace("default"), episodes: e}, e.run
+}
+
+// NewObserver returns the observer of an engine in a service with a collector, if
+// endpoint is not empty, and the function that ends it.
+func NewObserver(endpoint string) (to weir.Observer, end func()) {
+	numbers, log := metrics.New(metrics.Config{}), slog.New(slog.DiscardHandler)
+	cfg := config.Default()
+	cfg.OTLPEndpoint = endpoint
+	_, outside, err := keyTexts(cfg)
+	if err != nil {
+		panic(err)
+	}
+	t, err := openTelemetry(context.Background(), cfg, numbers, outside, log)
+	if err != nil {
+		panic(err)
+	}
+	s := &namespaces{parts: parts{episodes: newEpisodes(), telemetry: t, log: log, kept: &namespace.Kept{}}}
+	return s.observer(&reloader{numbers: numbers.Namespace("default"), log: log}, "default", nil), func() { endTelemetry(t, log) }
+}
+
+// ErrorLog returns the logger of an HTTP server.
+func ErrorLog(to *slog.Logger) *log.Logger { return errorLog(to) }
+
+// Quiet waits as the watch of files does, and returns how long it took from a change
+// until the files are read. stamp is asked for the state of the files.
+func Quiet(stamp func() string) time.Duration {
+	q := newCalm(stamp)
+	<-q.due
+	q.over()
+	began := time.Now()
+	q.wait()
+	for {
+		<-q.due
+		if q.over() {
+			return time.Since(began)
+		}
+	}
+}
