@@ -87,14 +87,6 @@ func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc
 	return remote.Within(ctx, s.config.Timeout)
 }
 
-// testNow returns the instant that takes the place of the server's in tests, and 0 otherwise.
-func (s *Store) testNow() window.Instant {
-	if s.clock == nil {
-		return 0
-	}
-	return s.clock()
-}
-
 // ready returns an error when the store is closed or ctx is done. That the time of
 // the decision is over is an outage, and not such an error.
 func (s *Store) ready(ctx context.Context) error {
