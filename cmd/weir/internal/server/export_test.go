@@ -34,22 +34,6 @@ func ServeLimited(l net.Listener, most int, grace time.Duration, shed func(), h 
 	return s
 }
 
-// AdminCalls returns "METHOD PATH" of each call of the admin address that needs a
-// scope, with the scopes.
-func AdminCalls() map[string]string {
-	all := map[string]string{}
-	for path, to := range newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil, nil).routes {
-		all[to.method+" "+path] = to.need.String()
-	}
-	return all
-}
-
-// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow. slow also answers
-// calls of the API.
-func NewAdmin(slow http.HandlerFunc) http.Handler {
-	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, slow, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
-}
-
 // CommitOf is commitOf.
 var CommitOf = commitOf
 

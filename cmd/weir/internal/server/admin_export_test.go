@@ -1,0 +1,23 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+)
+
+// AdminCalls returns "METHOD PATH" of each call of the admin address that needs a
+// scope, with the scopes.
+func AdminCalls() map[string]string {
+	all := map[string]string{}
+	for path, to := range newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, nil, nil, nil).routes {
+		all[to.method+" "+path] = to.need.String()
+	}
+	return all
+}
+
+// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow. slow also answers
+// calls of the API.
+func NewAdmin(slow http.HandlerFunc) http.Handler {
+	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, slow, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
+}
