@@ -27,9 +27,12 @@ type API struct {
 // New returns the API of the namespaces in namespaces.
 func New(namespaces *namespace.Set) *API { return &API{namespaces} }
 
+// need has the scopes that a stream needs: a report also records hits past the quota, which belong to no assignment.
+const need = access.Decide | access.Record
+
 // Methods returns the methods of the service.
 func (a *API) Methods() []grpcserver.Method {
-	return []grpcserver.Method{{Name: "StreamRateLimitQuotas", Need: access.Decide, Serve: a.serve, ClientStreams: true, ServerStreams: true}}
+	return []grpcserver.Method{{Name: "StreamRateLimitQuotas", Need: need, Serve: a.serve, ClientStreams: true, ServerStreams: true}}
 }
 
 // received is a message, or the error that ends the stream.
@@ -124,7 +127,7 @@ func receive(c *grpcserver.Call) (r received) {
 
 // answer answers one message, or sends what has become free if there is none.
 func (a *API) answer(c *grpcserver.Call, s *session, r *received) error {
-	if err := c.Again(access.Decide); err != nil {
+	if err := c.Again(need); err != nil {
 		return err
 	}
 	ns, err := c.Namespace(a.namespaces)

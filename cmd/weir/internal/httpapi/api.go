@@ -188,10 +188,11 @@ func counted(h handler) handler {
 	}
 }
 
-// respond ends the request, and writes x.out and a newline.
-func (x *exchange) respond(w http.ResponseWriter) error {
+// respond ends the request, and writes body and a newline.
+func (x *exchange) respond(w http.ResponseWriter, body []byte) error {
 	x.endRequest()
 	w.Header()["Content-Type"] = jsonType
-	_, _ = w.Write(append(x.out, '\n')) // an error means that the caller is gone
+	x.out = append(body, '\n')
+	_, _ = w.Write(x.out) // an error means that the caller is gone
 	return nil
 }

@@ -33,6 +33,5 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 			b = b[:0]
 		}
 	}
-	x.out = append(b, ']', '}')
-	return x.respond(w)
+	return x.respond(w, append(b, ']', '}'))
 }
