@@ -91,7 +91,7 @@ func TestAssignments(t *testing.T) {
 		}
 		used(25)
 		time.Sleep(time.Second)
-		if got, want := send("", of(20, "user", "ann")), "31 tokens"; got != want { // 20 a second, for 1.25 s, and a quarter more
+		if got, want := send("", of(20, "user", "ann")), "40 tokens"; got != want { // 20 a second, for 1.25 s, and three deviations more
 			t.Fatalf("got %s, want %s", got, want)
 		}
 		time.Sleep(time.Second)
