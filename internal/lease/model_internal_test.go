@@ -55,6 +55,7 @@ type setup struct {
 	creditTwice  bool // refused asks restore credit
 
 	creditInPlace bool // a grant restores credit where it was spent
+	creditAtOnce  bool // a key retires when it is refused, whatever was spent of its credit
 	creditAnew    bool // a key retires when its credit was recorded, and before that has left the window
 	creditOpen    bool // a key retires and its credit is not closed
 }
@@ -397,7 +398,7 @@ func (w *world) tidy() {
 	out := w.store[:0]
 	for _, r := range w.store {
 		if last := len(out) - 1; last >= 0 && out[last].date == r.date && out[last].id == (ID{}) && r.id == (ID{}) {
-			out[last].n += r.n
+			out[last].n = min(out[last].n+r.n, w.quota) // with more, nothing is granted either, for as long
 		} else if r.n > 0 {
 			out = append(out, r)
 		}
@@ -468,7 +469,7 @@ func (w *world) nextOf(i int, do func(func() string, func(*world)), name func(st
 		do(name("lost", i), func(c *world) { k := c.instances[i].key; c.sendSettles(i, k.Lost(k.ask)) })
 	}
 	if end, open := in.key.Next(); open {
-		if end <= in.clock {
+		if end <= in.clock || slices.ContainsFunc(in.key.View().leases[:], func(l *Lease) bool { return l != nil && l.Left() == 0 }) {
 			do(name("end", i), func(c *world) {
 				in := &c.instances[i]
 				c.sendSettles(i, in.key.End(in.clock))
@@ -501,11 +502,14 @@ func (w *world) nextOf(i int, do func(func() string, func(*world)), name func(st
 			}
 		})
 	}
-	if w.retire && (w.creditAnew || w.creditOpen || in.key.credit.left.Load() < in.key.most) {
+	if w.retire && (w.creditAtOnce || w.creditAnew || w.creditOpen || in.key.credit.left.Load() < in.key.most) {
 		do(name("retire", i), func(c *world) {
 			in := &c.instances[i]
-			if c.creditAnew {
+			if c.creditAnew || c.creditAtOnce {
 				in.key.reset = 0
+			}
+			if c.creditAtOnce {
+				in.key.recorded = in.key.most - in.key.credit.left.Load()
 			}
 			left := in.key.credit.left.Load()
 			if !in.key.Retire(in.clock) {
@@ -726,17 +730,26 @@ func (s *setup) explore(most int) (states int, wrong *trace) {
 func models() map[string]setup {
 	two, slow, right, fast := []int{1, 3}, []int{1}, []int{2}, []int{3}
 	return map[string]setup{
-		"two instances":               {quota: 2, window: 2, length: 1, speeds: two, messages: 2},
-		"two instances, lost, recall": {large: true, quota: 2, window: 2, length: 1, speeds: two, messages: 2, lost: true, recall: true},
-		"three instances":             {large: true, quota: 2, window: 2, length: 1, speeds: []int{1, 1, 1}, messages: 1},
-		"slow and direct":             {quota: 3, window: 2, length: 1, speeds: slow, messages: 2, direct: true, lead: true},
-		"long leases":                 {large: true, quota: 2, window: 3, length: 2, speeds: slow, messages: 2, direct: true, lead: true},
-		"all faults":                  {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, lost: true, crash: true, recall: true, doubles: 1},
-		"most faults, fast":           {large: true, quota: 2, window: 2, length: 1, speeds: fast, messages: 2, direct: true, crash: true, lead: true, doubles: 1},
-		"several limits":              {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, undo: true, lead: true, recall: true},
-		"credit":                      {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, credit: 1},
-		"credit, two instances":       {large: true, quota: 1, window: 2, length: 1, speeds: []int{2, 2}, messages: 1, credit: 1},
-		"credit, new keys":            {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, credit: 1, retire: true},
+		"two instances":                   {quota: 2, window: 2, length: 1, speeds: two, messages: 2},
+		"two instances, crash, recall":    {large: true, quota: 2, window: 2, length: 1, speeds: two, messages: 2, crash: true, lost: true, recall: true},
+		"two instances, crash, doubles":   {large: true, quota: 2, window: 2, length: 1, speeds: two, messages: 2, crash: true, doubles: 1},
+		"two instances, all faults":       {large: true, quota: 1, window: 2, length: 1, speeds: two, messages: 2, direct: true, lost: true, crash: true, recall: true, doubles: 1},
+		"two instances, one message":      {quota: 2, window: 2, length: 1, speeds: two, messages: 1, direct: true, lost: true, crash: true, recall: true, doubles: 1},
+		"two instances, long leases":      {large: true, quota: 1, window: 3, length: 2, speeds: two, messages: 1, direct: true, lost: true, crash: true, recall: true, doubles: 1, lead: true},
+		"three instances":                 {large: true, quota: 2, window: 2, length: 1, speeds: []int{1, 1, 1}, messages: 1},
+		"three instances, crash":          {large: true, quota: 1, window: 2, length: 1, speeds: []int{1, 2, 3}, messages: 1, crash: true},
+		"slow and direct":                 {quota: 3, window: 2, length: 1, speeds: slow, messages: 2, direct: true, lead: true},
+		"long leases":                     {large: true, quota: 2, window: 3, length: 2, speeds: slow, messages: 2, direct: true, lead: true},
+		"all faults":                      {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, lost: true, crash: true, recall: true, doubles: 1},
+		"most faults, fast":               {large: true, quota: 2, window: 2, length: 1, speeds: fast, messages: 2, direct: true, crash: true, lead: true, doubles: 1},
+		"several limits":                  {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, undo: true, lead: true, recall: true},
+		"several limits, two instances":   {large: true, quota: 2, window: 2, length: 1, speeds: two, messages: 1, direct: true, undo: true, recall: true},
+		"credit":                          {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, credit: 1},
+		"credit, new keys":                {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, credit: 1, retire: true},
+		"credit, new keys, lost":          {large: true, quota: 1, window: 2, length: 1, speeds: right, messages: 2, direct: true, credit: 1, retire: true, lost: true},
+		"credit, new keys, faults":        {quota: 1, window: 2, length: 1, speeds: slow, messages: 1, direct: true, credit: 2, retire: true, lost: true, recall: true, doubles: 1},
+		"credit, new keys, two instances": {large: true, quota: 1, window: 1, length: 1, speeds: []int{2, 2}, messages: 1, credit: 1, retire: true},
+		"credit, two instances":           {large: true, quota: 1, window: 2, length: 1, speeds: []int{2, 2}, messages: 1, credit: 1},
 	}
 }
 
@@ -776,6 +789,7 @@ func TestModelFinds(t *testing.T) {
 		"what was spent counts too early":              {settleEarly: true, direct: true, recall: true},
 		"a refusal restores credit":                    {creditTwice: true, credit: 1, direct: true},
 		"credit is restored in place":                  {creditInPlace: true, credit: 1, direct: true},
+		"a key that was refused is replaced":           {creditAtOnce: true, credit: 1, direct: true, retire: true},
 		"a new key has credit too early":               {creditAnew: true, credit: 1, direct: true, retire: true},
 		"a key that was replaced has credit":           {creditOpen: true, credit: 1, direct: true, retire: true},
 	} {
