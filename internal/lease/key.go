@@ -177,6 +177,9 @@ func (v *View) Left(now Time) (n int64) {
 	return n
 }
 
+// Lasts reports whether the lease that is spent first does not end before until.
+func (v *View) Lasts(until Time) bool { return v.leases[0] != nil && until <= v.leases[0].End }
+
 // Asked reports whether a request is in flight.
 func (v *View) Asked() bool { return v.asked }
 
@@ -328,9 +331,9 @@ func (k *Key) Lost(a *Ask) []Settle {
 	return []Settle{{ID: a.ID}}
 }
 
-// End closes the leases that are over at now, and returns them to settle.
+// End closes the leases that are over at now or spent, and returns them to settle.
 func (k *Key) End(now Time) []Settle {
-	return k.close(func(l *Lease) bool { return now >= l.End })
+	return k.close(func(l *Lease) bool { return now >= l.End || l.Left() == 0 })
 }
 
 // Recall closes all leases, gives up the request in flight, forgets that the store has refused, and returns what to settle.
