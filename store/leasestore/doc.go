@@ -34,8 +34,9 @@
 // that this process has on the key; those of other processes count as used until they end, and a Set is refused while
 // they are alive.
 //
-// A call for more hits than a lease has settles it, and is decided by the store.
+// A call for more hits than a lease has settles it, and is decided by the store. If the store is so far away that three round trips take more than
+// a 16th of the window, it decides all that no lease covers, at once; if they take more than a third, nothing is leased.
 //
 // Several limits of one call are all or none across leased and direct ones: what was spent here is put back
-// if the store denies.
+// if the store denies. What was spent of a lease that has ended meanwhile stays counted.
 package leasestore
