@@ -15,6 +15,7 @@ var errNoReserve = errors.New("the store does not reserve")
 // reply is the answer of the store to a request for a lease.
 type reply struct {
 	n      int64      // granted; 0: refused
+	spent  int64      // of credit, counted now; if it is less than was reported, nothing may be spent of n
 	length lease.Time // of the lease
 	retry  lease.Time // until the store can grant, if it has refused
 	used   int64      // before
@@ -25,7 +26,8 @@ type reply struct {
 	uncounted bool // the store has certainly granted nothing
 }
 
-// reserve has the store settle leases that are closed and record what was spent on credit, and then grant a lease.
+// reserve has the store settle leases that are closed, count what was spent on credit, as far as it fits, and then grant a lease. A
+// record would make the store forget older hits where others still count under a larger quota.
 func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r reply) {
 	hold := store.Hold{Hold: window.Hold{ID: a.ID, End: window.Instant(a.Length / lease.Time(time.Microsecond))}, Least: a.Min, Part: a.Div}
 	ask := *op
@@ -33,8 +35,8 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r 
 	calls := s.settling(*op, settles)
 	if a.Report > 0 {
 		spent := *op
-		spent.N = a.Report
-		calls = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{spent}})
+		spent.N, spent.UpTo = a.Report, true
+		calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{spent}})
 	}
 	calls = append(calls, store.Call{Verb: store.Reserve, Ops: []store.Op{ask}})
 	if r.err = s.shared.Do(context.Background(), calls); r.err != nil {
@@ -49,6 +51,11 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r 
 	}
 	if r.err != nil {
 		return r
+	}
+	if a.Report > 0 {
+		if spent := &calls[len(settles)].Ops[0]; spent.Result.Allowed {
+			r.spent = spent.N
+		}
 	}
 	done := &calls[len(calls)-1].Ops[0]
 	result := &done.Result
