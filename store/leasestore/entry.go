@@ -217,8 +217,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, settles []lease.Se
 		if answer.n > 0 { // what was spent on credit did not fit before
 			settles = append(settles, lease.Settle{ID: a.ID})
 		}
-		a.Report = answer.spent
-		e.key.Refused(a, now, max(answer.retry, 1), answer.reset)
+		e.key.Refused(a, now, answer.spent, max(answer.retry, 1))
 		e.demand.Skip(now+min(answer.retry, a.Length), e.hits())
 	}
 	if k := e.known.Load(); answer.err == nil && k.limit == op.Limit.Limit {
