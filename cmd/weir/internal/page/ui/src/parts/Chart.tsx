@@ -109,6 +109,7 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
   return {
     width,
     height,
+    padding: [null, p.labels ? null : 32, null, null], // half of the last time
     legend: { live: !p.labels },
     tzDate: inZone,
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },

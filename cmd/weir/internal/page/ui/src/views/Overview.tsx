@@ -297,8 +297,27 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
           }}
         />
       </div>
+      <Legend lines={lines} />
       <Table label={t("over.rules")} rows={rows} columns={columns} id={(l) => l.rule.name} sort="-denied" most={50} />
     </section>
+  );
+}
+
+/** Legend says what the colours of sparklines are. */
+function Legend({ lines }: { lines: Line[] }) {
+  const some = (n: number) => lines.some((l) => l.sum[n]! > 0);
+  if (!some(0)) return null;
+  return (
+    <p class="legend quiet small">
+      {(["allowed", "near", "denied", "shadow"] as const).map((kind) =>
+        some({ allowed: 0, near: 3, denied: 1, shadow: 2 }[kind]) ? (
+          <span key={kind}>
+            <i class={kind} aria-hidden="true" />
+            {t(`col.${kind}`)}
+          </span>
+        ) : null,
+      )}
+    </p>
   );
 }
 
@@ -327,7 +346,8 @@ function Keys({ s }: { s: State }) {
 }
 
 function KeyList({ title, keys, none, kind }: { title: string; keys: KeyCount[]; none: string; kind: "allowed" | "denied" }) {
-  const most = Math.max(1, ...keys.map((k) => k.count));
+  // Rules count different things, such as requests and bytes: the bars of one compare with those of another only for denials.
+  const most = (k: KeyCount) => Math.max(1, ...keys.filter((o) => kind === "denied" || o.rule === k.rule).map((o) => o.count));
   const rules = shown.value?.rules.rules;
   return (
     <div class="panel">
@@ -348,8 +368,10 @@ function KeyList({ title, keys, none, kind }: { title: string; keys: KeyCount[];
                 <span class="quiet small of">
                   <Key text={k.rule} n={28} href={href(["rules", k.rule])} /> {would && "shadow"}
                 </span>
-                <span class="n">{count(k.count)}</span>
-                <i aria-hidden="true" style={{ width: `${(100 * k.count) / most}%` }} />
+                <span class="n">
+                  {count(k.count)} {kind === "allowed" && rule?.sum && <Key text={rule.sum} n={16} />}
+                </span>
+                <i aria-hidden="true" style={{ width: `${(100 * k.count) / most(k)}%` }} />
               </li>
             );
           })}
