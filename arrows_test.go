@@ -52,7 +52,7 @@ var arrows = map[string]arrow{
 	"internal/journal":                 {ours: []string{"internal/seal", "store", "window"}, pure: true},
 	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/step", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
-	"internal/hook":                    {ours: []string{"rule", "store", "store/memstore", "window"}},
+	"internal/hook":                    {ours: []string{"store", "store/memstore", "window"}},
 	"internal/lease":                   {}, // pure but for atomic words
 	"store/leasestore":                 {ours: []string{"internal/hook", "internal/lease", "store", "window"}},
 	"internal/datadir/internal/format": {pure: true},
@@ -122,7 +122,7 @@ var arrows = map[string]arrow{
 		ours:   []string{"cmd/weir/internal/logs/accesslog", "cmd/weir/internal/replay", "window"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
 	},
-	"cmd/weir/internal/record":    {ours: []string{"internal/jsontext", "rule", "store", "window"}},
+	"cmd/weir/internal/record":    {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 	"cmd/weir/internal/findings":  {ours: []string{"rulefile"}},
 	"cmd/weir/internal/trial":     {ours: []string{"cmd/weir/internal/files", "cmd/weir/internal/logs", "cmd/weir/internal/replay", "rule", "rulefile", "rulefile/ruletest", "window"}},
 	"cmd/weir/internal/access":    {ours: []string{".", "cmd/weir/internal/files", "internal/clientaddr", "rule"}},

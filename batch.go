@@ -78,11 +78,8 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 			item.Decision.Replayed = c.replayed()
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
-		if e.requests != nil && failed == nil {
-			e.requested(c, &item.Request, &item.Decision, began)
-		}
 		if e.observer != nil {
-			e.observe(ctx, verbOf(item, &o), &item.Request, &item.Decision, failed, began)
+			e.observe(ctx, verbOf(item, &o), c, &item.Request, &item.Decision, failed, began)
 		}
 		c.reset()
 		e.calls.Put(c)

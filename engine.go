@@ -45,9 +45,8 @@ type Engine struct {
 	owned     bool // Close closes the store
 	namespace string
 	observer  Observer
-	holds     hook.HoldObserver    // the observer, if it is one; or nil
-	denials   denialObserver       // as holds
-	requests  hook.RequestObserver // as holds
+	holds     hook.HoldObserver // the observer, if it is one; or nil
+	requests  requestObserver   // as holds
 	rules     atomic.Pointer[plan.Rules]
 	swap      sync.Mutex // held by SetRules
 	calls     sync.Pool  // of *call
@@ -68,8 +67,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	}
 	e := &Engine{namespace: o.namespace, observer: o.observer}
 	e.holds, _ = o.observer.(hook.HoldObserver)
-	e.denials, _ = o.observer.(denialObserver)
-	e.requests, _ = o.observer.(hook.RequestObserver)
+	e.requests, _ = o.observer.(requestObserver)
 	e.records.namespace = o.namespace
 	var hooks hook.Hooks
 	hooks, e.owned = o.openStore(&e.driver)
@@ -189,25 +187,22 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	if err == nil {
 		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
 	}
-	if e.requests != nil && err == nil {
-		e.requested(c, r, d, began)
+	if e.observer != nil {
+		e.observe(ctx, verb, c, r, d, err, began)
 	}
 	c.reset()
 	e.calls.Put(c)
-	if e.observer != nil {
-		e.observe(ctx, verb, r, d, err, began)
-	}
 	return err
 }
 
-// observe calls the observer, which there is.
-func (e *Engine) observe(ctx context.Context, verb store.Verb, r *Request, d *Decision, err error, began time.Time) {
+// observe tells the observer, which there is, how c ended, which was read from r.
+func (e *Engine) observe(ctx context.Context, verb store.Verb, c *call, r *Request, d *Decision, err error, began time.Time) {
 	if err != nil {
 		e.observer.Failed(ctx, verb, err)
 		return
 	}
-	if e.denials != nil && verb == store.Take && !d.Replayed && denies(d) {
-		e.denials.Denied(r, d)
+	if e.requests != nil && !d.Replayed {
+		e.requests.Requested(verb, r, d, c.plan.Matched, c.plan.Request.Values, began)
 	}
 	e.observer.Decided(ctx, verb, d, time.Since(began))
 	if verb.NeedsReceipt() && e.holds != nil {
@@ -215,30 +210,12 @@ func (e *Engine) observe(ctx context.Context, verb store.Verb, r *Request, d *De
 	}
 }
 
-// denialObserver is implemented by weir's own observers that also see the requests of takes that
-// some rule denies, in shadow mode or not. Denied is called before Decided. It must not keep its arguments.
-type denialObserver interface {
-	Denied(r *Request, d *Decision)
-}
-
-// denies reports whether some rule denies in d, or would deny in shadow mode.
-func denies(d *Decision) bool {
-	if !d.Allowed {
-		return true
-	}
-	for i := range d.Usages {
-		if !d.Usages[i].Allowed {
-			return true
-		}
-	}
-	return false
-}
-
-// requested tells the observer about a request that c has decided.
-func (e *Engine) requested(c *call, r *Request, d *Decision, began time.Time) {
-	if of := &c.plan.Request; r.Rules == nil && of.Verb <= store.Record && !d.Replayed {
-		e.requests.Requested(of.Verb, c.plan.Rules.Set, c.plan.Matched, of.Values, of.Hits, began)
-	}
+// requestObserver is implemented by weir's own observers that also see requests.
+type requestObserver interface {
+	// Requested is called before Decided for each request that was decided and is not a replay. matched has the
+	// indexes of the rules in d.Rules that match r, and values has the attributes of r as [ruleset.Compiled] indexes
+	// them. The decision began at began. Requested must not keep its other arguments, and must be quick.
+	Requested(verb store.Verb, r *Request, d *Decision, matched []int, values []string, began time.Time)
 }
 
 // Rules returns the rules in force. It returns nil for an engine that was not

@@ -171,7 +171,7 @@ func ExampleEngine_Explain() {
 		fmt.Println(r.Rule, r.Matched, r.Reasons)
 	}
 	// Output:
-	// likes false [action is "post", want one of [like]]
+	// likes false [action is "post", want like]
 	// posts true []
 }
 

@@ -51,3 +51,26 @@ func TestExplainSaysWhere(t *testing.T) {
 		want("decided by the store: nothing is leased here")
 	})
 }
+
+// In an outage Explain says nothing of where a leased rule was decided, also if policies decided rules before it without
+// numbers.
+func TestExplainLeasesInOutage(t *testing.T) {
+	t.Parallel()
+	leased := func(name string, o rule.Outage) rule.Rule {
+		return rule.Rule{Name: name, Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second), Lease: window.LeaseStrict, OnOutage: o}
+	}
+	s := &shaky{Store: memstore.New(), out: map[string]bool{"a": true, "b": true, "c": true}}
+	shared, local := leasestore.New(s, func() int { return 2 }), memstore.New()
+	t.Cleanup(func() { shared.Close(); local.Close() })
+	e := engine(t, []rule.Rule{leased("a", rule.OutageAllow), leased("b", rule.OutageLocal), leased("c", rule.OutageAllow)},
+		weir.WithStore(shared), weir.WithLocal(local, 2))
+	d, why, err := e.Explain(t.Context(), weir.Request{Attributes: weir.Attributes("c", "ann")})
+	if err != nil || !d.Degraded || len(why) != 3 {
+		t.Fatalf("got %+v, %+v, %v, want three rules in an outage", d, why, err)
+	}
+	for _, w := range why {
+		if len(w.Reasons) > 0 || (w.Usage != nil) != (w.Rule == "b") {
+			t.Errorf("got %+v, want no reasons, and numbers of b alone", w)
+		}
+	}
+}

@@ -119,15 +119,7 @@ func TestOverride(t *testing.T) {
 // In a sliding window that met both quotas, no more than the larger one is admitted.
 func TestOverrideEndsInSlidingWindow(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{{Name: "calls", Per: []string{"c"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := engine(t, []rule.Rule{{Name: "calls", Per: []string{"c"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour)}})
 	var none *override.Set
 	raised := none.With([]override.Change{overrideOf("calls", override.Limit{Quota: 500}, []string{"c"}, "x")})
 	admitted := 0

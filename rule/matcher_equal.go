@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+
+	"github.com/weirhq/weir/internal/ruleset"
 )
 
 // Equal returns a test that holds for a value that is one of values, byte for
@@ -36,7 +39,26 @@ func (e equal) Holds(value string) bool {
 	return slices.Contains(e.values, value)
 }
 
-func (e equal) String() string { return "is one of " + listed(e.values) }
+func (e equal) String() string {
+	if len(e.values) == 1 {
+		return "is " + word(e.values[0])
+	}
+	return "is one of " + listed(e.values)
+}
+
+// word returns a value as it is, or in quotation marks if it could be read as more than a value.
+func word(value string) string {
+	switch value {
+	case "", "anything", "missing", "not", "present": // as in the texts of other tests
+		return ruleset.Quoted(value)
+	}
+	for _, r := range value {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:/@+", r) {
+			return ruleset.Quoted(value)
+		}
+	}
+	return value
+}
 
 // listed returns words in brackets, and only the first ten when there are more.
 func listed(words []string) string {

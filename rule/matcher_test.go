@@ -114,7 +114,10 @@ func TestString(t *testing.T) {
 		"is one of [1 2 3 4 5 6 7 8 9 10 and 2 more]": rule.Equal(strings.Fields("1 2 3 4 5 6 7 8 9 10 11 12")...),
 		"is present":                        rule.Present(),
 		"is missing":                        rule.Absent(),
-		"is not one of [a]":                 rule.Not(rule.Equal("a")),
+		"is not a":                          rule.Not(rule.Equal("a")),
+		"is \"a b\"":                        rule.Equal("a b"),
+		"is \"missing\"":                    rule.Equal("missing"),
+		"is \"\"":                           rule.Equal(""),
 		"is one of list staff":              list(t),
 		"is a number":                       rule.Within(rule.Range{}),
 		"is a number above 5 below 1000000": rule.Within(rule.Range{Above: &five, Below: &nine}),
@@ -126,11 +129,11 @@ func TestString(t *testing.T) {
 		`is text that matches "^a$"`:                      must(rule.Pattern("^a$")),
 		`is present and text that starts with "/"`:        rule.All(rule.Present(), rule.Prefix("/")),
 		`is not (present and text that starts with "/")`:  rule.Not(rule.All(rule.Present(), rule.Prefix("/"))),
-		"is anything":                     rule.All(),
-		"is not missing":                  rule.Not(rule.Absent()),
-		"is not not one of [a]":           rule.Not(rule.Not(rule.Equal("a"))),
-		"is not an address in [10.1.*.*]": rule.Not(must(rule.Address("10.1.*.*"))),
-		"is one of [a] and not one of [b] and a number from 5": rule.All(rule.Equal("a"), rule.Not(rule.Equal("b")), rule.Within(rule.Range{From: &five})),
+		"is anything":                        rule.All(),
+		"is not missing":                     rule.Not(rule.Absent()),
+		"is not not a":                       rule.Not(rule.Not(rule.Equal("a"))),
+		"is not an address in [10.1.*.*]":    rule.Not(must(rule.Address("10.1.*.*"))),
+		"is a and not b and a number from 5": rule.All(rule.Equal("a"), rule.Not(rule.Equal("b")), rule.Within(rule.Range{From: &five})),
 	} {
 		if got := test.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

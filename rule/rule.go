@@ -282,6 +282,6 @@ type Test interface {
 	// Holds reports whether value passes the test.
 	Holds(value string) bool
 	// String returns the test as an explanation shows it, such as
-	// "is one of [a b]". The text starts with "is ".
+	// "is a" or "is one of [a b]". The text starts with "is ".
 	String() string
 }

@@ -99,7 +99,8 @@ type lease struct {
 }
 
 // TestReservationsNeverPassTheQuota spends reservations at random instants up to their end, settles some of
-// them, early, late or twice, and counts what was spent in every window.
+// them, early, late or twice, and counts what was spent in every window. In half of the sliding windows and cells hits
+// are recorded, too, past the quota: what is admitted then still fits beside all that the window has.
 func TestReservationsNeverPassTheQuota(t *testing.T) {
 	t.Parallel()
 	for seed := range 1_500 {
@@ -122,16 +123,38 @@ func spendAll(t *testing.T, seed int, r *rand.Rand, l *window.Compiled) {
 		length = time.Minute
 	}
 	var s window.State
-	var spent []logged
+	var spent, recorded []logged
 	var leases, over []lease
+	records := (l.Window.Kind == window.KindSliding || l.Window.Kind == window.KindCells) && r.IntN(2) == 0
 	spend := func(a *lease, n int64) {
 		if n = min(n, a.n-a.spent); n > 0 && now < a.end {
 			a.spent += n
 			spent = append(spent, logged{now, n})
 		}
 	}
+	fits := func() {
+		t.Helper()
+		sum := int64(0)
+		for _, h := range slices.Concat(spent, recorded) {
+			if h.at > now.Add(-length) {
+				sum += h.n
+			}
+		}
+		for _, a := range leases {
+			if now < a.end {
+				sum += a.n - a.spent
+			}
+		}
+		if sum > l.Quota {
+			t.Fatalf("seed %d, %+v: %d of %d at %v", seed, *l.Limit, sum, l.Quota, now.Time())
+		}
+	}
 	for i := range 300 {
 		now = now.Add(time.Duration(r.Int64N(int64(length)/20 + 1000)))
+		if n := 1 + r.Int64N(max(1, l.Quota/4)); records && r.IntN(6) == 0 {
+			s, _ = l.Record(s, now, window.Hits{N: n})
+			recorded = append(recorded, logged{now, n})
+		}
 		for i := range leases {
 			spend(&leases[i], r.Int64N(leases[i].n+1))
 		}
@@ -142,12 +165,16 @@ func spendAll(t *testing.T, seed int, r *rand.Rand, l *window.Compiled) {
 			h := window.Hold{ID: a.id, End: window.Instant(1 + r.Int64N(length.Microseconds()/4+1))}
 			if s, res, h = l.Reserve(s, now, window.Hits{N: a.n}, h); res.Held {
 				a.end = h.End
-				leases = append(leases, a)
+				if leases = append(leases, a); records {
+					fits()
+				}
 			}
 		case 2, 3:
 			n := 1 + r.Int64N(max(1, l.Quota/8))
 			if s, res = l.Take(s, now, window.Hits{N: n}); res.Allowed {
-				spent = append(spent, logged{now, n})
+				if spent = append(spent, logged{now, n}); records {
+					fits()
+				}
 			}
 		case 4:
 			if len(leases) > 0 {

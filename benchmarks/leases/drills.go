@@ -28,6 +28,7 @@ var drills = []named{
 	{"surge/postgres", surge},
 	{"moving", moving},
 	{"hot", hot},
+	{"credit", credit},
 	{"process", inProcess},
 	{"fault/kill", kill},
 	{"fault/kill/postgres", kill},
@@ -61,18 +62,19 @@ func (d *drill) fleet(url string, limit int64, n int, length time.Duration, rate
 		for i := range own {
 			own[i].Rate /= float64(n)
 		}
-		nodes = append(nodes, node{Store: url, Limit: limit, Window: time.Second, Nodes: n, Key: "hot", Rate: own, For: length, Workers: 8})
+		nodes = append(nodes, node{Store: url, Limit: limit, Window: time.Second, Lease: window.LeaseStrict, Nodes: n, Key: "hot", Rate: own, For: length, Workers: 8})
 	}
 	return nodes
 }
 
-// bound is the result of the audit. A clock reading of the store is in whole microseconds.
+// bound returns whether the audit finds no window with more than the limit and the credits. A clock reading of the store is in whole microseconds.
 func (d *drill) bound(name string, hits []admission) line {
-	top := most(hits, int64(d.window-time.Microsecond))
-	return line{name + " bound", "≤ 1.0000 L in every window", fmt.Sprintf("%.4f L (%d of %d; %d admissions audited)", float64(top)/float64(d.limit), top, d.limit, len(hits)), int64(top) <= d.limit}
+	top, most := most(hits, int64(d.window-time.Microsecond)), d.limit+d.credit
+	return line{name + " bound", fmt.Sprintf("≤ %.4f L in every window", float64(most)/float64(d.limit)),
+		fmt.Sprintf("%.4f L (%d of %d; %d admissions audited)", float64(top)/float64(d.limit), top, d.limit, len(hits)), int64(top) <= most}
 }
 
-// used is the part of the limit that was used from one second on up to another.
+// used returns whether at least a part aim of the limit that was used from one second on up to another.
 func (d *drill) used(name string, hits []admission, aim float64, from, to int) line {
 	n := 0
 	per := seconds(hits, d.start, int64(time.Second), to)
@@ -111,7 +113,7 @@ func moving(d *drill, name string) []line {
 		}
 		nodes[i].Denials = "yes"
 	}
-	cron := node{Store: nodes[0].Store, Limit: 10, Window: time.Second, Nodes: n, Key: "cron", Rate: []step{{0, 0.95}}, Burst: 10, For: length * time.Second, Workers: 1}
+	cron := node{Store: nodes[0].Store, Limit: 10, Window: time.Second, Lease: window.LeaseStrict, Nodes: n, Key: "cron", Rate: []step{{0, 0.95}}, Burst: 10, For: length * time.Second, Workers: 1}
 	d.run(append(nodes, cron), nil)
 	crons := d.procs[n]
 	d.procs = d.procs[:n]
@@ -146,6 +148,19 @@ func hot(d *drill, name string) []line {
 	d.run(d.fleet(d.store(name), 100_000, 4, length*time.Second, step{0, 1_000_000}), nil)
 	hits, perSecond := d.hits(), d.sum(calls)/length
 	return []line{d.bound(name, hits), d.used(name, hits, 0.99, 1, length), {name + " calls", "≤ 700 store calls/s", fmt.Sprint(perSecond, "/s"), perSecond <= 700}}
+}
+
+// credit lets each node admit hits past what it has leased.
+func credit(d *drill, name string) []line {
+	const length, own = 6, 100
+	nodes := d.fleet(d.store(name), 5_000, 4, length*time.Second, step{0, 20_000})
+	for i := range nodes {
+		nodes[i].Lease = own
+		d.credit += own
+	}
+	d.run(nodes, nil)
+	hits := d.hits()
+	return []line{d.bound(name, hits), d.used(name, hits, 0.95, 1, length)}
 }
 
 // processTime returns the CPU time of this process.
@@ -235,18 +250,21 @@ func kill(d *drill, name string) []line {
 	})
 }
 
-func (d *drill) proxied() (*proxy, string, *redistest.Node) {
+func (d *drill) proxied() (*redistest.Proxy, string, *redistest.Node) {
 	server := redistest.Server(d)
-	p, err := newProxy(server.Addr())
-	measure.Check(err)
-	d.Cleanup(p.close)
-	return p, "redis://" + p.addr(), server
+	p := redistest.Through(d, server)
+	return p, "redis://" + p.Addr(), server
 }
 
-// replies loses one reply in a hundred, with the connection, and makes two in a hundred requests and replies late.
+// replies breaks the connection in one in a hundred requests and replies, and makes two in a hundred up to 100 ms late.
 func replies(d *drill, name string) []line {
 	p, url, _ := d.proxied()
-	p.lose, p.late, p.longer = 0.01, 0.02, 100*time.Millisecond
+	p.Tear(0.01)
+	p.Before(func(string) {
+		if rand.Float64() < 0.02 {
+			<-time.After(rand.N(100 * time.Millisecond))
+		}
+	})
 	return d.faulty(name, url, nil, nil)
 }
 
@@ -282,14 +300,15 @@ func failover(d *drill, name string) []line {
 	var away time.Duration
 	lines := d.faulty(name, url, nil, func(int64, []*process) {
 		d.until(faultLength / 2 * time.Second)
-		p.cut()
+		p.Cut()
 		began := time.Now()
 		redistest.Eventually(d, "the replica has everything", func() bool {
 			return replica.Info("slave_repl_offset") == primary.Info("master_repl_offset")
 		})
 		primary.Kill()
 		replica.Must("REPLICAOF", "NO", "ONE")
-		p.to(replica.Addr())
+		p.To(replica)
+		p.Heal()
 		away = time.Since(began)
 	})
 	lines[1].measured += fmt.Sprintf("; the store was away for %d ms", away.Milliseconds())
@@ -322,7 +341,7 @@ func control(d *drill, name string) []line {
 // far returns the URL of a store that is 80 ms away.
 func (d *drill) far() string {
 	p, url, _ := d.proxied()
-	p.delay = 40 * time.Millisecond
+	p.Delay(40 * time.Millisecond)
 	return url + "?timeout=1s"
 }
 

@@ -22,6 +22,7 @@ type drill struct {
 	room  int
 
 	limit  int64
+	credit int64 // of all nodes
 	window time.Duration
 	nodes  []node
 	procs  []*process

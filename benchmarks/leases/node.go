@@ -28,6 +28,7 @@ type node struct {
 	Store   string // URL
 	Limit   int64
 	Window  time.Duration
+	Lease   int64 // of [window.Limit]
 	Nodes   int
 	Key     string
 	Rate    []step
@@ -135,7 +136,7 @@ func runNode(text string) error {
 			return err
 		}
 	}
-	limit := window.MustCompile(window.Limit{Quota: n.Limit, Window: window.Sliding(n.Window), Lease: window.LeaseStrict})
+	limit := window.MustCompile(window.Limit{Quota: n.Limit, Window: window.Sliding(n.Window), Lease: n.Lease})
 	space := store.NewSpace("", "drill", "drill", 0)
 	var all sync.WaitGroup
 	for w := range n.Workers {

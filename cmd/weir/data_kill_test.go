@@ -54,7 +54,7 @@ func useLastMonth(t *testing.T, customer string, hits int64) (dir string) {
 	return dir
 }
 
-// call makes a call, and returns its answer, which has status 200.
+// call makes a call that must succeed, and returns its answer.
 func (p *process) call(t *testing.T, method, path, body string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, p.api+path, strings.NewReader(body))
@@ -67,7 +67,7 @@ func (p *process) call(t *testing.T, method, path, body string) string {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
+	if err != nil || resp.StatusCode >= 300 {
 		t.Fatalf("%s %s %s: got %s, error %v\n%s", method, path, body, resp.Status, err, text)
 	}
 	return string(text)
@@ -97,7 +97,6 @@ func TestKilledRecords(t *testing.T) {
 	}
 	one := start()
 	one.call(t, http.MethodPut, "/v1/overrides", `{"rule":"calls","attributes":{"customer":"acme"},"limit":100}`)
-	redistest.Eventually(t, "the change is in the audit trail", func() bool { return strings.Contains(one.get("/v1/audit"), "override-set") })
 	if one.take(t, "globex", 9, "near"); !one.take(t, "acme", 50, "admitted").Allowed {
 		t.Error("the override is not in force")
 	}
@@ -111,7 +110,6 @@ func TestKilledRecords(t *testing.T) {
 	one.kill()
 
 	two := start()
-	redistest.Eventually(t, "the overrides are read", func() bool { return !strings.Contains(two.get("/v1/overrides"), "degraded") })
 	for customer, again := range map[string]struct {
 		key     string
 		hits    int

@@ -406,6 +406,19 @@ func TestFullDisk(t *testing.T) {
 	if text := l.logs.String(); !strings.Contains(text, "cannot write, counting goes on in memory") || !strings.Contains(text, "no space left on device") {
 		t.Errorf("got\n%s", text)
 	}
+	for range 2 { // an override is not promised
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, l.api+"/v1/overrides", strings.NewReader(`{"rule":"forever","attributes":{"user":"u1"},"limit":7}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("got %s to an override, want 503", resp.Status)
+		}
+	}
 	want := used(t, l.api)
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)

@@ -57,28 +57,13 @@ func TestEraseUser(t *testing.T) {
 	const rules = "rules:\n  - name: posts-per-hour\n    when: {action: post}\n    per: [user]\n    limit: 5\n    window: 1h\n"
 	p := startProcess(t, "", rules, "--store", "redis://"+server.Addr()+"?timeout=30s")
 	p.ready(t)
-	call := func(method, path, body string) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, p.api+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode >= 300 {
-			t.Fatalf("%s %s: got %s", method, path, resp.Status)
-		}
-	}
 	const user = "somebody"
-	call(http.MethodPut, "/v1/overrides", `{"rule":"posts-per-hour","attributes":{"user":"`+user+`"},"limit":1}`)
+	p.call(t, http.MethodPut, "/v1/overrides", `{"rule":"posts-per-hour","attributes":{"user":"`+user+`"},"limit":1}`)
 	for i := range 2 {
-		call(http.MethodPost, "/v1/take", fmt.Sprintf(`{"attributes":{"action":"post","user":%q},"hits":2,"idempotency_key":"key-%d"}`, user, i))
+		p.call(t, http.MethodPost, "/v1/take", fmt.Sprintf(`{"attributes":{"action":"post","user":%q},"hits":2,"idempotency_key":"key-%d"}`, user, i))
 	}
-	call(http.MethodDelete, "/v1/overrides?rule=posts-per-hour&user="+user, "")
-	call(http.MethodDelete, "/v1/usage?rule=posts-per-hour&user="+user, "")
+	p.call(t, http.MethodDelete, "/v1/overrides?rule=posts-per-hour&user="+user, "")
+	p.call(t, http.MethodDelete, "/v1/usage?rule=posts-per-hour&user="+user, "")
 	redistest.Eventually(t, "all is written", func() bool {
 		all := dump(t, server)
 		for _, want := range []string{"weir.denied", "weir.override_ended", "override-removed", `"forget"`, "weir:log:denials/"} {

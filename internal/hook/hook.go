@@ -6,7 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -104,14 +103,6 @@ type HoldObserver interface {
 	// Ended is called after Decided for a settle, a cancel or a renewal, with the id of the take. It is
 	// called whether the hold was found or not.
 	Ended(verb store.Verb, id [12]byte)
-}
-
-// RequestObserver is implemented by observers that also see requests.
-type RequestObserver interface {
-	// Requested is called for each check, take and record that was decided by the engine's rules, which began at
-	// at. rules are the rules, matched the indexes of those that match the request, and values the request's
-	// attributes as [ruleset.Compiled] indexes them. It must not keep matched or values, and must be quick.
-	Requested(verb store.Verb, rules *rule.Set, matched []int, values []string, hits int64, at time.Time)
 }
 
 // SideStore stores named blobs of a program with the counters of a store, for the next

@@ -5,7 +5,7 @@ import "math"
 const (
 	// perWindow is how many leases of the usual length a window has.
 	perWindow = 32
-	// leastLeases is how many units of a quota each instance must be able to lease, on average, for a key to be
+	// leastUnits is how many units of a quota each instance must be able to lease, on average, for a key to be
 	// leased at all.
 	leastUnits = 4
 

@@ -205,10 +205,9 @@ type Key struct {
 	credit   *credit // nil: strict
 	most     int64
 	recorded int64 // units of credit that the store has recorded since its last grant
-	seen     int64 // of credit, by Whole
-	drawn    Time  // when Whole last saw it change
+	reset    Time  // when those have left the window
 
-	spent int64 // of leases that are closed
+	spent int64 // of leases that are closed, and of credit that was restored
 }
 
 // New returns a key without leases. most is the number of units that it may admit without a lease.
@@ -217,7 +216,6 @@ func New(most int64) *Key {
 	if most > 0 {
 		k.most, k.credit = most, &credit{}
 		k.credit.left.Store(most)
-		k.seen = most
 	}
 	k.view.Store(&View{credit: k.credit})
 	return k
@@ -244,18 +242,21 @@ func (k *Key) Unrecorded() int64 {
 	return k.most - k.credit.left.Load() - k.recorded
 }
 
-// Whole reports whether k can be replaced by a new key at now: its credit is all there, or what was spent of
-// it has left the window. It has to be called now and then for that.
-func (k *Key) Whole(now, window Time) bool {
+// Retire reports whether a new key can take the place of k: nothing is leased, asked for or refused, and
+// the credit is all there, or the store has recorded what was spent of it and that has left the window. If so, it closes
+// the credit, which somebody with an older view could spend otherwise.
+func (k *Key) Retire(now Time) bool {
+	if v := k.View(); k.ask != nil || v.leases[0] != nil || v.Refuses(now) {
+		return false
+	}
 	if k.credit == nil {
 		return true
 	}
 	left := k.credit.left.Load()
-	if left != k.seen {
-		k.drawn = now
+	if left < k.most && (left+k.recorded < k.most || now < k.reset) {
+		return false
 	}
-	k.seen = left
-	return left >= k.most || now-k.drawn > window
+	return k.credit.left.CompareAndSwap(left, closed)
 }
 
 // Granted is called with the reply to a: n units, at least one, and the length of their lease by the store's
@@ -272,8 +273,9 @@ func (k *Key) Granted(a *Ask, now Time, n int64, length Time) []Settle {
 	if k.credit != nil {
 		// In a new place: who has an older view may have read the clock before the grant.
 		restored := &credit{}
-		restored.left.Store(max(k.credit.left.Swap(closed), 0) + a.Report + k.recorded)
-		k.credit, k.recorded = restored, 0
+		again := a.Report + k.recorded
+		restored.left.Store(k.credit.left.Swap(closed) + again)
+		k.credit, k.recorded, k.spent = restored, 0, k.spent+again
 	}
 	var over []Settle
 	end := a.Sent + min(length, a.Length) - a.Margin
@@ -300,8 +302,9 @@ func (k *Key) Granted(a *Ask, now Time, n int64, length Time) []Settle {
 }
 
 // Refused is called with the reply to a: so few are left that the store can grant again only after
-// retry. Until then, at most for the length of most, requests that no lease covers are refused.
-func (k *Key) Refused(a *Ask, now, retry, most Time) {
+// retry, and what it counts has left the window after reset. Until retry, at most for the length of a lease, requests
+// that no lease covers are refused.
+func (k *Key) Refused(a *Ask, now, retry, reset Time) {
 	if a.answered {
 		return
 	}
@@ -310,8 +313,8 @@ func (k *Key) Refused(a *Ask, now, retry, most Time) {
 		return
 	}
 	k.ask = nil
-	k.recorded += a.Report
-	k.change(func(v *View) { v.asked, v.refused, v.retry = false, now+min(retry, most), now+retry })
+	k.recorded, k.reset = k.recorded+a.Report, now+reset+reset/rateError
+	k.change(func(v *View) { v.asked, v.refused, v.retry = false, now+min(retry, a.Length), now+retry })
 }
 
 // Lost is called when there is no reply to a in time. It returns what to settle: the store may have granted
@@ -358,9 +361,12 @@ func (k *Key) Next() (end Time, ok bool) {
 	return end, ok
 }
 
-// Spent returns how many units were spent from leases.
+// Spent returns how many units were spent.
 func (k *Key) Spent() int64 {
 	n := k.spent
+	if k.credit != nil {
+		n += k.most - k.credit.left.Load()
+	}
 	for _, l := range k.View().leases {
 		if l != nil {
 			n += l.Granted - l.Left()

@@ -15,7 +15,7 @@ import (
 
 // The model explores everything that instances, a store, and a network between them can do. The
 // instances are the keys of this package, with their own transitions: Ask, Granted, Refused, Lost, End, Recall, View,
-// Decide, Return. The rest is nondeterministic: which instance asks when, how much of what is left the store grants
+// Decide, Return, Retire. The rest is nondeterministic: which instance asks when, how much of what is left the store grants
 // or whether it refuses, when timers fire, when goroutines run, how fast clocks are, which messages arrive, when, and whether they
 // arrive twice. So it covers every policy of demand.go and every order in which package leasestore makes the calls.
 //
@@ -40,6 +40,7 @@ type setup struct {
 	lost                  bool // asks are given up
 	recall                bool // leases are closed early
 	lead                  bool // asks begin while a lease is open
+	retire                bool // new keys take the place of old ones
 	large                 bool
 
 	// The mutations. With each of them the bound breaks.
@@ -54,6 +55,8 @@ type setup struct {
 	creditTwice  bool // refused asks restore credit
 
 	creditInPlace bool // a grant restores credit where it was spent
+	creditAnew    bool // a key retires when its credit was recorded, and before that has left the window
+	creditOpen    bool // a key retires and its credit is not closed
 }
 
 // record is hits of one date, or a lease: then date is its end.
@@ -78,6 +81,7 @@ type message struct {
 	settle  Settle
 	granted int64 // of the lease to settle; for lateSettle
 	n       int   // granted; 0: refused
+	reset   int   // of a refusal: the ticks until what is counted has left the window
 	doubled bool
 }
 
@@ -158,7 +162,7 @@ func (w *world) clone() *world {
 			n++
 			return copied
 		}
-		k := &Key{most: old.most, recorded: old.recorded}
+		k := &Key{most: old.most, recorded: old.recorded, reset: old.reset}
 		if old.credit != nil {
 			k.credit = &credit{}
 			k.credit.left.Store(old.credit.left.Load())
@@ -258,6 +262,9 @@ func (w *world) encode(b []byte) []byte {
 		}
 		if in.key.credit != nil {
 			b = append(b, byte(in.key.credit.left.Load()), byte(in.key.recorded))
+			if w.retire && in.key.recorded > 0 {
+				b = append(b, byte(max(in.key.reset-in.clock, 0)))
+			}
 		}
 		t := &in.thread
 		b = append(b, t.step)
@@ -284,7 +291,7 @@ func (w *world) encode(b []byte) []byte {
 		if m.doubled {
 			d = 1
 		}
-		b = append(b, byte(m.kind), byte(m.of+1), byte(m.n), d)
+		b = append(b, byte(m.kind), byte(m.of+1), byte(m.n), byte(m.reset), d)
 		switch {
 		case m.ask != nil && m.of >= 0:
 			a := byte(0)
@@ -494,6 +501,22 @@ func (w *world) nextOf(i int, do func(func() string, func(*world)), name func(st
 			}
 		})
 	}
+	if w.retire && (w.creditAnew || w.creditOpen || in.key.credit.left.Load() < in.key.most) {
+		do(name("retire", i), func(c *world) {
+			in := &c.instances[i]
+			if c.creditAnew {
+				in.key.reset = 0
+			}
+			left := in.key.credit.left.Load()
+			if !in.key.Retire(in.clock) {
+				return
+			}
+			if c.creditOpen {
+				in.key.credit.left.Store(left)
+			}
+			in.key = New(int64(c.credit))
+		})
+	}
 	w.nextOfThread(i, do, name)
 }
 
@@ -591,7 +614,13 @@ func (w *world) deliver(i int, do func(func() string, func(*world))) {
 						}
 					}
 					if m.of >= 0 {
-						c.send(message{kind: reply, of: m.of, ask: m.ask, n: n})
+						answer := message{kind: reply, of: m.of, ask: m.ask, n: n}
+						if n == 0 && c.retire {
+							for _, r := range c.store {
+								answer.reset = max(answer.reset, r.date+c.window-c.now)
+							}
+						}
+						c.send(answer)
 					}
 				})
 			}
@@ -603,7 +632,7 @@ func (w *world) deliver(i int, do func(func() string, func(*world))) {
 					m.ask.answered = false
 				}
 				if m.n == 0 {
-					in.key.Refused(m.ask, in.clock, 0, 0)
+					in.key.Refused(m.ask, in.clock, 0, Time(m.reset*unit))
 					if c.creditTwice && in.key.credit != nil {
 						in.key.credit.left.Store(in.key.most)
 						in.key.recorded = 0
@@ -707,6 +736,7 @@ func models() map[string]setup {
 		"several limits":              {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, undo: true, lead: true, recall: true},
 		"credit":                      {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, credit: 1},
 		"credit, two instances":       {large: true, quota: 1, window: 2, length: 1, speeds: []int{2, 2}, messages: 1, credit: 1},
+		"credit, new keys":            {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, credit: 1, retire: true},
 	}
 }
 
@@ -746,6 +776,8 @@ func TestModelFinds(t *testing.T) {
 		"what was spent counts too early":              {settleEarly: true, direct: true, recall: true},
 		"a refusal restores credit":                    {creditTwice: true, credit: 1, direct: true},
 		"credit is restored in place":                  {creditInPlace: true, credit: 1, direct: true},
+		"a new key has credit too early":               {creditAnew: true, credit: 1, direct: true, retire: true},
+		"a key that was replaced has credit":           {creditOpen: true, credit: 1, direct: true, retire: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

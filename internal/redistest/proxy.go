@@ -10,12 +10,12 @@ import (
 
 // Proxy forwards bytes between a client and a server, and breaks connections on demand. Its methods are safe for concurrent use.
 type Proxy struct {
-	target   string
 	listener net.Listener
 	done     chan struct{} // closed when the proxy ends
 	pumps    sync.WaitGroup
 
 	mu      sync.Mutex
+	target  string            // guarded by mu
 	conns   map[net.Conn]bool // guarded by mu; both ends of all that passes
 	delay   time.Duration     // guarded by mu
 	cut     bool              // guarded by mu
@@ -48,6 +48,13 @@ func Through(t testing.TB, n *Node) *Proxy {
 
 // Addr returns the address that clients connect to.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// To makes new connections lead to n.
+func (p *Proxy) To(n *Node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = n.Addr()
+}
 
 // Delay makes every byte arrive d later, in both directions.
 func (p *Proxy) Delay(d time.Duration) {
@@ -123,7 +130,10 @@ func (p *Proxy) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.DialTimeout("tcp", p.target, patience)
+		p.mu.Lock()
+		target := p.target
+		p.mu.Unlock()
+		server, err := net.DialTimeout("tcp", target, patience)
 		if err != nil {
 			client.Close()
 			continue

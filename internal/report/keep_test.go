@@ -158,17 +158,23 @@ func TestSideStoreThatNeverWrites(t *testing.T) {
 	}
 }
 
+// outage returns a reporter with a side store, both empty, and a store that is unavailable.
+func outage(t *testing.T) (*far, *sideStore, *report.Reporter) {
+	t.Helper()
+	f, side := newFar(), &sideStore{blobs: map[string][]byte{}}
+	f.gone("circuit-open")
+	r := report.New(f, side)
+	t.Cleanup(r.Close)
+	synctest.Wait() // it has found no blobs
+	return f, side, r
+}
+
 // While the side store cannot write, what it has saved is not sent, because the next process could send it
 // again. All else is.
 func TestReportsWithoutADisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		f.gone("circuit-open")
-		side := &sideStore{blobs: map[string][]byte{}}
-		r := report.New(f, side)
-		defer r.Close()
-		synctest.Wait() // it has found no blobs
+		f, side, r := outage(t)
 		r.Add(of(hourly, "saved", ""), hourly, 2)
 		side.write()
 		side.full.Store(true)
@@ -195,12 +201,7 @@ func TestReportsWithoutADisk(t *testing.T) {
 func TestReportsNothingThatIsStillSaved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		f.gone("circuit-open")
-		side := &sideStore{blobs: map[string][]byte{}}
-		r := report.New(f, side)
-		defer r.Close()
-		synctest.Wait() // it has found no blobs
+		f, side, r := outage(t)
 		r.Add(of(hourly, "saved", ""), hourly, 2)
 		side.write()
 		side.failing.Store(true)
@@ -221,12 +222,7 @@ func TestReportsNothingThatIsStillSaved(t *testing.T) {
 func TestReportsNothingThatIsSavedWithNewerHits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		f.gone("circuit-open")
-		side := &sideStore{blobs: map[string][]byte{}}
-		r := report.New(f, side)
-		defer r.Close()
-		synctest.Wait() // it has found no blobs
+		f, side, r := outage(t)
 		r.Add(of(hourly, "ann", ""), hourly, 2)
 		f.refuse.Store(true)
 		first := true

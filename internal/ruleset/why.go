@@ -51,5 +51,5 @@ func (s *Compiled) Why(i int, values []string) (matched bool, reasons []string) 
 	return len(reasons) == 0, reasons
 }
 
-// Wanted returns the text of t without its verb: "one of [a]" of "is one of [a]".
+// Wanted returns the text of t without its verb: "one of [a b]" of "is one of [a b]".
 func Wanted(t Test) string { return strings.TrimPrefix(t.String(), "is ") }

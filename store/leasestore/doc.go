@@ -18,9 +18,10 @@
 // that loses what it had acknowledged, as Redis can in a failover, admits again what it lost; and with leases
 // also what is leased at that moment.
 //
-// With a credit of c ([window.Limit.Lease] above 0) a process that has no lease left admits up to c/2 hits that
+// With a credit of c ([window.Limit.Lease] above 0) a process that has no lease left admits up to c hits that
 // the store does not know of. In any window N processes admit at most the quota and N·c. A process that
-// is restarted has its credit anew.
+// is restarted has its credit anew. A key that is not hot any more stays in memory until what was spent of its credit has
+// left the window.
 //
 // A lease counts as used for all other processes, for a window after its end. What a process did not use it
 // gives back at the end of the lease, or earlier if the demand falls.

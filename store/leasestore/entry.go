@@ -66,12 +66,11 @@ func (s *leases) entry(op *store.Op, take bool) *entry {
 		return e
 	}
 	q, ok := s.quotaOf(op.Limit)
-	if !ok || !s.keys.heat(hash, s.now(), max(q.Length(0), 1)) {
+	if !ok || !s.keys.heat(hash, s.now(), q.Length(0)) || !s.begin() {
 		return nil
 	}
-	// Half of the credit is spent between two reports: what a report is under way with can count in a window beside what is
-	// spent after it.
-	e := &entry{hash: hash, key: lease.New((max(op.Limit.Lease, 0) + 1) / 2)}
+	defer s.work.Done()
+	e := &entry{hash: hash, key: lease.New(max(op.Limit.Lease, 0))}
 	e.op = store.Op{Space: op.Space, Limit: op.Limit, Key: bytes.Clone(op.Key), Together: bytes.Clone(op.Together)}
 	e.known.Store(&known{limit: op.Limit.Limit})
 	now := s.now()
@@ -89,11 +88,11 @@ func (s *leases) quotaOf(l *window.Compiled) (lease.Quota, bool) {
 	if l.Window.Kind == window.KindCalendar {
 		q.Window = lease.Time(time.Minute) // at least
 	}
-	return q, l.CanReserve() && q.Quota >= lease.LeastQuota(q.Nodes)
+	return q, l.CanReserve() && q.Length(0) > 0 && q.Quota >= lease.LeastQuota(q.Nodes)
 }
 
 // follow returns what is known of e under the limit of op. If the quota was lowered, it recalls what is leased under the
-// old one first. It returns nil if op is for the store, because e is leased under another limit.
+// old one first. It returns nil if op is for the store, because e is leased under another limit, or has another credit.
 func (e *entry) follow(ctx context.Context, s *leases, op *store.Op) *known {
 	k := e.known.Load()
 	if k.limit == op.Limit.Limit {
@@ -101,25 +100,21 @@ func (e *entry) follow(ctx context.Context, s *leases, op *store.Op) *known {
 	}
 	e.mu.Lock()
 	k = e.known.Load()
-	switch _, open := e.key.Next(); {
-	case *k.limit == *op.Limit.Limit, op.Limit.Quota > k.limit.Quota && !open:
-	case op.Limit.Quota >= k.limit.Quota:
-		e.mu.Unlock()
-		return nil
-	default:
-		old, settles := e.op, e.recallLocked()
-		e.mu.Unlock()
-		s.settle(ctx, old, settles)
-		if _, ok := s.quotaOf(op.Limit); !ok {
-			e.end(s)
-			return nil
-		}
-		e.mu.Lock()
+	old, settles := e.op, []lease.Settle(nil)
+	if op.Limit.Quota < k.limit.Quota {
+		settles = e.recallLocked()
 	}
-	k = &known{op.Limit.Limit, min(k.left, op.Limit.Quota), k.reset}
-	e.op.Limit = op.Limit
-	e.known.Store(k)
+	_, open := e.key.Next()
+	_, leasable := s.quotaOf(op.Limit)
+	if *k.limit == *op.Limit.Limit || !open && leasable && op.Limit.Lease == k.limit.Lease {
+		k = &known{op.Limit.Limit, min(k.left, op.Limit.Quota), k.reset}
+		e.op.Limit = op.Limit
+		e.known.Store(k)
+	} else {
+		k = nil
+	}
 	e.mu.Unlock()
+	s.settle(ctx, old, settles)
 	return k
 }
 
@@ -196,19 +191,13 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 	} else {
 		e.trip += (now - a.Sent - e.trip) / 4
 	}
-	var settles []lease.Settle
-	settles = e.key.End(now)
-	if answer.err == nil && answer.used < e.key.Open() {
-		dropped := e.key.Recall() // the store has lost what is leased
+	settles := e.key.End(now)
+	if answer.err == nil && answer.used < e.key.Open() { // the store has lost what is leased
+		dropped := e.key.Recall()
 		s.dropped.Add(int64(len(dropped)))
 		settles = append(settles, dropped...)
-		if answer.n > 0 {
-			settles = append(settles, lease.Settle{ID: a.ID})
-		}
-		a = nil
 	}
 	switch {
-	case a == nil:
 	case answer.err != nil:
 		s.lost.Add(1)
 		e.pause = now + backOff
@@ -223,7 +212,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 		}
 	default:
 		s.refused.Add(1)
-		e.key.Refused(a, now, max(answer.retry, 1), a.Length)
+		e.key.Refused(a, now, max(answer.retry, 1), answer.reset)
 		e.demand.Skip(now+min(answer.retry, a.Length), e.hits())
 	}
 	if k := e.known.Load(); answer.err == nil && k.limit == op.Limit.Limit {
@@ -232,10 +221,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 	if e.asked == done {
 		e.asked = nil
 	}
-	gone := e.gone
-	if gone {
-		settles = append(settles, e.key.Recall()...)
-	} else {
+	if !e.gone {
 		e.arm(s, now)
 	}
 	e.mu.Unlock()
@@ -285,7 +271,7 @@ func (e *entry) wake(s *leases) {
 		if e.key.Unrecorded() > 0 {
 			e.ask(s, now)
 		}
-		if _, open := e.key.Next(); !open && e.asked == nil && now >= e.pause && !e.key.View().Refuses(now) && recent <= cold && e.key.Whole(now, lease.Time(e.op.Limit.Window.Length)) {
+		if recent <= cold && now >= e.pause && e.key.Retire(now) {
 			e.gone = true
 			s.keys.remove(e)
 		}

@@ -3,7 +3,6 @@ package leasestore
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,7 +61,7 @@ func (s *leases) now() lease.Time {
 	return lease.Time(time.Since(s.began))
 }
 
-// begin reports whether work may begin in the background. It then has to call s.work.Done.
+// begin reports whether s is open. If so, the caller has to call s.work.Done, which Close waits for.
 func (s *leases) begin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,20 +74,20 @@ func (s *leases) begin() bool {
 
 // Do implements [store.Store].
 func (s *leases) Do(ctx context.Context, calls []store.Call) error {
-	if len(calls) == 1 {
-		c := &calls[0]
-		if !mayLease(c) {
-			return s.shared.Do(ctx, calls)
-		}
-		if len(c.Ops) == 1 && s.decideOne(ctx, c) {
-			return nil
-		}
-		return s.decide(ctx, c)
+	if len(calls) != 1 {
+		return s.doAll(ctx, calls)
 	}
-	return s.doAll(ctx, calls)
+	c := &calls[0]
+	switch {
+	case !mayLease(c):
+		return s.shared.Do(ctx, calls)
+	case len(c.Ops) == 1 && s.decideOne(ctx, c):
+		return nil
+	}
+	return s.decide(ctx, calls)
 }
 
-// mayLease reports whether a call has to do with leased keys.
+// mayLease reports whether a limit of c asks for leases.
 func mayLease(c *store.Call) bool {
 	for i := range c.Ops {
 		if c.Ops[i].Limit.Lease != 0 {
@@ -119,7 +118,7 @@ func plain(op *store.Op) bool {
 // decideOne decides a call with one op from memory, without waiting. It reports whether it did.
 func (s *leases) decideOne(ctx context.Context, c *store.Call) bool {
 	op := &c.Ops[0]
-	if c.Verb > store.Take || c.Once != nil || op.Hold != nil || op.UpTo || !plain(op) || ctx.Err() != nil {
+	if !leasable(c) || !plain(op) || ctx.Err() != nil {
 		return false
 	}
 	e := s.keys.find(op)
@@ -166,30 +165,25 @@ type part struct {
 // stackOps is the number of ops of a call whose parts are on the stack.
 const stackOps = 8
 
-// decide decides a call. It waits for leases that are asked for.
-func (s *leases) decide(ctx context.Context, c *store.Call) error {
+// decide decides a single call. It waits for leases that are asked for.
+func (s *leases) decide(ctx context.Context, calls []store.Call) (err error) {
+	c := &calls[0]
 	var few [stackOps]part
-	parts := few[:0]
+	parts := few[:]
 	if len(c.Ops) > stackOps {
-		parts = make([]part, 0, len(c.Ops))
+		parts = make([]part, len(c.Ops))
 	}
 	parts = parts[:len(c.Ops)]
 	if !s.fromMemory(ctx, c, parts, true) {
 		s.direct.Add(1)
-		one := [1]store.Call{*c}
-		err := s.shared.Do(ctx, one[:])
-		c.Err = one[0].Err
-		return err
+		return s.shared.Do(ctx, calls)
 	}
 	direct, of := rest(c, parts)
-	var err error
-	if len(direct) > 0 {
+	if c.Err = nil; len(direct) > 0 {
 		s.direct.Add(1)
 		one := [1]store.Call{{Verb: c.Verb, Ops: direct}}
 		err = s.shared.Do(ctx, one[:])
 		c.Err = one[0].Err
-	} else {
-		c.Err = nil
 	}
 	s.finish(c, parts, direct, of, err)
 	return err
@@ -314,7 +308,7 @@ func rest(c *store.Call, parts []part) (ops []store.Op, of []int) {
 	return ops, of
 }
 
-// finish writes the results of c. err is that of the store's Do for the direct ops.
+// finish writes the results of c, of which memory has decided at least one op. err is that of the store's Do for the direct ops.
 func (s *leases) finish(c *store.Call, parts []part, direct []store.Op, of []int, err error) {
 	denied := false
 	for n, i := range of {
@@ -345,16 +339,14 @@ func (s *leases) finish(c *store.Call, parts []part, direct []store.Op, of []int
 			p.known.answer(op, p.Decision, p.now, counted)
 		}
 	}
-	if out, ok := errors.AsType[*store.OutageError](c.Err); ok && out.Ops != nil {
+	if out, ok := errors.AsType[*store.OutageError](c.Err); ok {
 		moved := *out
-		moved.Ops = slices.Clone(out.Ops)
-		for n := range moved.Ops {
-			moved.Ops[n] = of[moved.Ops[n]]
+		if moved.Ops = of; out.Ops != nil {
+			moved.Ops = make([]int, len(out.Ops))
+			for n, i := range out.Ops {
+				moved.Ops[n] = of[i]
+			}
 		}
-		c.Err = &moved
-	} else if ok && len(of) < len(c.Ops) {
-		moved := *out
-		moved.Ops = of
 		c.Err = &moved
 	}
 }
@@ -378,8 +370,8 @@ func (s *leases) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	if !already {
+		s.work.Wait() // nothing is asked for, and no entry is added, afterwards
 		s.keys.all(func(e *entry) { e.end(s) })
-		s.work.Wait()
 	}
 	return s.shared.Close()
 }

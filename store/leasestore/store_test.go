@@ -3,6 +3,7 @@ package leasestore_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -307,6 +308,24 @@ func TestOutage(t *testing.T) {
 	})
 }
 
+// The error of a store that was asked for some of the ops names those, and what the others spent is put back.
+func TestOutageOfSome(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		taken := hot(t, s)
+		shared.fail(true)
+		for range 10 {
+			err := store.Do(t.Context(), s, store.Take, []store.Op{opOn("key", 1), {Space: other, Limit: plain, Key: []byte("key"), N: 1}})
+			if out, ok := errors.AsType[*store.OutageError](err); !ok || !slices.Equal(out.Ops, []int{1}) {
+				t.Fatalf("got %v, want an outage of op 1", err)
+			}
+		}
+		shared.fail(false)
+		if r, err := s.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")}); err != nil || r.Used != taken {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken)
+		}
+	})
+}
+
 // A store that has lost its counters has lost the leases, too.
 func TestLostState(t *testing.T) {
 	test(t, func(t *testing.T, s store.Store, shared *spy) {
@@ -328,18 +347,62 @@ func TestLostState(t *testing.T) {
 	})
 }
 
-// With a credit of c, n instances admit at most the quota and n·c, and none waits.
+// With a credit of c, n instances admit at most the quota and n·c, also when all are refused for so long that their keys
+// are leased anew.
 func TestCredit(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		exact := window.Sliding(time.Second)
-		exact.Precision = 5000
-		f := newFleet(4, window.Limit{Quota: 5000, Window: exact, Lease: 50}, 5*time.Millisecond, 0)
-		f.run(t.Context(), 3*time.Second, func(int, time.Duration) float64 { return 5000 })
-		f.report(t)
-		f.close(t)
-		if got := f.most(); got > 5000+4*50 || got < 4750 {
-			t.Errorf("got %d in a window, want at most 5200, and at least 4750", got)
+	for _, credit := range []int64{10, 50, 300} {
+		t.Run(strconv.FormatInt(credit, 10), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				exact := window.Sliding(time.Second)
+				exact.Precision = 5000
+				f := newFleet(4, window.Limit{Quota: 5000, Window: exact, Lease: credit}, 5*time.Millisecond, 0.01)
+				f.run(t.Context(), 3*time.Second, func(int, time.Duration) float64 { return 5000 })
+				f.finish(t)
+				if got := f.most(); got < 4750 {
+					t.Errorf("got %d in a window, want at least 4750", got)
+				}
+			})
+		})
+	}
+}
+
+// Where the credit of a limit was changed, nothing is admitted on the old one.
+func TestChangedCredit(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		op := opOn("key", 1)
+		op.Limit = window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: 50})
+		for range 30 {
+			do(t, s, store.Take, op)
+			time.Sleep(time.Millisecond)
+		}
+		if got := s.(hook.Leaser).Leases().Keys; got != 1 {
+			t.Fatalf("got %d leased keys", got)
+		}
+		op.Limit = window.MustCompile(window.Limit{Quota: 500, Highest: 1000, Window: window.Sliding(time.Second), Lease: window.LeaseStrict})
+		shared.fail(true)
+		for range 100 {
+			if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err == nil {
+				t.Fatal("got a decision without the store")
+			}
+		}
+	})
+}
+
+// Nothing is decided from memory after Close, not even on credit.
+func TestClosed(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, _ *spy) {
+		hot(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		op := opOn("key", 1)
+		op.Limit = window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: 50})
+		for range 100 {
+			if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); !errors.Is(err, store.ErrClosed) {
+				t.Fatalf("got %v, want that it is closed", err)
+			}
 		}
 	})
 }

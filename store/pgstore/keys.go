@@ -76,7 +76,8 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	return next, nil
 }
 
-// settled returns an instant of the server's, when the transactions that may have decided before it have ended, or have taken long.
+// settled returns an instant of the server's clock. It first waits, for writersFor at most, until the transactions have ended that
+// may have decided before it.
 func (s *Store) settled(ctx context.Context, c *pgconn.PgConn) (at window.Instant, err error) {
 	var left []string
 	for began := time.Now(); ; {
@@ -101,8 +102,8 @@ func (s *Store) settled(ctx context.Context, c *pgconn.PgConn) (at window.Instan
 }
 
 // keyOfName returns the key in op's space whose row has the given primary key and this
-// readable form. It returns nil if the readable form does not tell; then the row can be of
-// another space of the same name. ours is false if it is.
+// readable form, or nil if that does not tell. ours is false if the row is certainly of another
+// space of the same name.
 func keyOfName(op *store.Op, primary []byte, text string) (k []byte, ours bool) {
 	is := func(k []byte) bool {
 		of := keyOf(&store.Op{Space: op.Space, Key: k})

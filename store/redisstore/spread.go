@@ -170,27 +170,21 @@ func (s *Store) decide(ctx context.Context, r *script.Call, g *group, sure bool)
 	}
 }
 
-// recall makes once tell what the records of the groups tell. A take that one group has denied, now or before, is
-// denied.
+// recall sets the result of once by the records of the groups. A take that one group has denied, now or before, is denied.
 func recall(once *store.Op, ops []store.Op, groups []group) {
 	found := &once.Result
-	deny := func(wait time.Duration) {
-		if found.Allowed || found.RetryAfter != window.Never && (wait == window.Never || wait > found.RetryAfter) {
-			found.Allowed, found.RetryAfter = false, wait
-		}
-	}
 	for i := range groups {
 		switch g := &groups[i]; {
 		case g.err != nil:
 		case g.once.Result.Before > 0:
 			found.Before, found.Used = 1, 1
 			if r := &g.once.Result; !r.Allowed {
-				deny(r.RetryAfter)
+				script.Deny(found, r.RetryAfter)
 			}
 		default:
 			for _, i := range g.which {
 				if denies(&ops[i]) {
-					deny(ops[i].Result.RetryAfter)
+					script.Deny(found, ops[i].Result.RetryAfter)
 				}
 			}
 		}

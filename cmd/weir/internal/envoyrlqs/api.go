@@ -53,40 +53,26 @@ func (a *API) serve(c *grpcserver.Call) error {
 	if err := s.memory.Reserve(streamBytes); err != nil {
 		return err
 	}
-	in, over := make(chan received, waiting), make(chan struct{})
-	discard := func() {
-		for {
-			select {
-			case r := <-in:
-				r.memory.Free()
-			default:
-				return
-			}
-		}
-	}
-	defer func() { close(over); discard() }()
+	in := make(chan received, waiting)
 	go func() { // it ends soon after the call has ended, at the latest
+		defer close(in)
 		for {
 			r := receive(c)
 			if r.err == nil && len(in) == waiting-1 { // the last place is for the error
 				r.memory.Free()
 				r = received{err: errTooFast}
 			}
-			select {
-			case in <- r:
-			case <-over:
-				r.memory.Free()
-			}
-			select {
-			case <-over:
-				discard()
-				return
-			default:
-			}
-			if r.err != nil {
+			if in <- r; r.err != nil {
 				return
 			}
 		}
+	}()
+	defer func() {
+		go func() {
+			for r := range in {
+				r.memory.Free()
+			}
+		}()
 	}()
 	for {
 		select {

@@ -70,12 +70,12 @@ const (
 	denyAll
 )
 
-// size is about the memory that b takes, in bytes.
+// size returns about how many bytes of memory b takes.
 func (b *bucket) size() int64 {
 	return bucketBytes + 4*int64(len(b.key)) + 128*int64(len(b.attributes))
 }
 
-// ask takes a usage, and returns what to do about it.
+// ask counts a usage, and returns what to ask the engine for.
 func (b *bucket) ask(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage, now time.Time) (a run.Assignment) {
 	allowed, denied := int64(u.NumRequestsAllowed), int64(u.NumRequestsDenied) //nolint:gosec // checked
 	a.Used = allowed
@@ -130,7 +130,7 @@ func (b *bucket) spend(hits int64, now time.Time) (over int64) {
 	return hits
 }
 
-// follow follows the demand.
+// follow updates the estimates of the demand and of the interval of reports.
 func (b *bucket) follow(requests int64, now time.Time) {
 	if requests > 0 || b.busy.IsZero() {
 		b.busy = now

@@ -64,7 +64,7 @@ func (h *holds) follows() bool {
 
 func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}} }
 
-// Ended is called after a settle, a cancel or a renewal of a hold with an id. The engine calls it (hook.Holds).
+// Ended is called after a settle, a cancel or a renewal of a hold with an id. The engine calls it (hook.HoldObserver).
 func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
 	if w == nil || w.hub.holds == nil {
 		return
@@ -130,9 +130,6 @@ func (h *holds) held(name string, d *weir.Decision) {
 	t.renew(time.Now())
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.all[t.id] != nil {
-		return
-	}
 	if len(h.all) >= maxHolds {
 		h.hub.dropped.Add(1)
 		return

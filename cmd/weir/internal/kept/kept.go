@@ -119,7 +119,7 @@ func (f *Follower) Sync(ctx context.Context) error {
 	return f.sync(ctx)
 }
 
-// sync does what Sync does, between begin and its end.
+// sync is Sync for a caller for which begin has returned.
 func (f *Follower) sync(ctx context.Context) error {
 	ctx = remote.WithTimeout(ctx, callTime)
 	for {

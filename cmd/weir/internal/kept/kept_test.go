@@ -266,6 +266,55 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
+// A change that the disk has no space for is an error each time that it is made, and takes effect when it is written.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	d, err := datadir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := &fullDisk{Store: d}
+	s := kept.NewMemory(disk)
+	v := follow(s.Durable(), "r")
+	v.set(t, "a", "1")
+	for _, value := range []string{"2", ""} {
+		disk.full = true
+		was := v.entries["a"]
+		for range 2 {
+			err := v.Change(t.Context(), func() ([]string, []string, error) {
+				if v.entries["a"] == value { // the answer of an attempt was lost
+					return nil, nil, nil
+				}
+				return []string{"a"}, []string{value}, nil
+			})
+			if _, ok := errors.AsType[*store.OutageError](err); !ok || v.entries["a"] != was {
+				t.Errorf("%q: got %v and %q, want an outage and what is on disk", value, err, v.entries)
+			}
+		}
+		disk.full = false
+		if got := v.known(t); got["a"] != value {
+			t.Errorf("got %q when there is space again, want %q", got, value)
+		}
+	}
+	s.Close()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fullDisk is a data directory that cannot write while full is set.
+type fullDisk struct {
+	*datadir.Store
+	full bool
+}
+
+func (d *fullDisk) Flush(ctx context.Context) error {
+	if d.full {
+		return errors.New("no space left on device")
+	}
+	return d.Store.Flush(ctx)
+}
+
 // Entries have their order in the next process too.
 func TestDirectoryOrder(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,7 @@ type Memory struct {
 // register is what Memory keeps under a name.
 type register struct {
 	version, forgotten int64
+	saved              int64 // the version that is certainly on disk
 	parts              [parts]map[string]entry
 	changed            [parts]bool // since it was last written
 	order              []string    // the fields in the order of their changes; nil: not known
@@ -76,7 +77,7 @@ func (m *Memory) load(name string) (*register, error) {
 		m.loaded = true
 		m.side.Claim(blobPrefix, m.restore)
 		for _, r := range m.registers {
-			r.forgotten = r.version
+			r.forgotten, r.saved = r.version, r.version
 		}
 	}
 	r := m.registers[name]
@@ -100,13 +101,47 @@ func (m *Memory) Keep(ctx context.Context, name string, version int64, fields, v
 	}
 	now := r.version
 	m.mu.Unlock()
-	if m.side == nil {
-		return now, nil
-	}
-	if err := m.side.Flush(ctx); err != nil {
-		return 0, &store.OutageError{Reason: "unknown", Err: err}
+	if err := m.flush(ctx, r); err != nil {
+		return 0, err
 	}
 	return now, nil
+}
+
+// flush returns when what was changed in r is on disk.
+func (m *Memory) flush(ctx context.Context, r *register) error {
+	m.mu.Lock()
+	version, saved := r.version, r.saved
+	m.mu.Unlock()
+	if m.side == nil || saved == version {
+		return nil
+	}
+	if err := m.side.Flush(ctx); err != nil {
+		return &store.OutageError{Reason: "unknown", Err: err}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.saved = max(r.saved, version)
+	return nil
+}
+
+// Durable returns a store with the registers of m whose Kept returns only what is on disk, and an error while the
+// disk lacks a change. So a change that ended with an error takes effect when it is written.
+func (m *Memory) Durable() Store { return durable{m} }
+
+type durable struct{ *Memory }
+
+// Kept implements [Store].
+func (m durable) Kept(ctx context.Context, name string, since [2]int64, most int) (fields, values []string, next [2]int64, again bool, err error) {
+	m.mu.Lock()
+	r, err := m.load(name)
+	m.mu.Unlock()
+	if err == nil {
+		err = m.flush(ctx, r)
+	}
+	if err != nil {
+		return nil, nil, next, false, err
+	}
+	return m.Memory.Kept(ctx, name, since, most)
 }
 
 func (r *register) set(field, value string) {

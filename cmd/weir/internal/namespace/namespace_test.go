@@ -15,9 +15,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-func engine(t *testing.T) *weir.Engine {
+func engine(t *testing.T, rules ...rule.Rule) *weir.Engine {
 	t.Helper()
-	set, err := rule.New(nil, nil)
+	set, err := rule.New(rules, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,20 +175,12 @@ func FuzzAsked(f *testing.F) {
 // could fill it with them.
 func TestAuditHasTheKey(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{{Name: "calls", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := engine(t, rule.Rule{Name: "calls", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)})
 	trail := audit.New(audit.Config{})
 	n, ctx := namespace.New("shop", e, 0, nil).WithKept(&namespace.Kept{Audit: trail}), t.Context()
 	attributes := []weir.Attribute{{Name: "user", Value: "ann"}, {Name: "x", Value: strings.Repeat("<", 1000)}}
-	_, _, err1 := n.SetCount(ctx, audit.Caller{}, "calls", attributes, 3)
-	err = errors.Join(err1, n.LiftBan(ctx, audit.Caller{}, "calls", attributes), n.Forget(ctx, audit.Caller{}, "calls", attributes))
+	_, _, err := n.SetCount(ctx, audit.Caller{}, "calls", attributes, 3)
+	err = errors.Join(err, n.LiftBan(ctx, audit.Caller{}, "calls", attributes), n.Forget(ctx, audit.Caller{}, "calls", attributes))
 	found, err2 := trail.List(ctx, "shop", 10, time.Time{})
 	if err != nil || err2 != nil || len(found.Entries) != 3 {
 		t.Fatalf("got %+v, %v, %v, want three entries", found, err, err2)

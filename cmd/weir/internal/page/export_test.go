@@ -3,6 +3,7 @@ package page
 import (
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -12,6 +13,11 @@ import (
 func HistoryBytes(h *History) int { return h.bytes }
 
 func SetHistoryBytes(h *History, most int) { h.most = most }
+
+// Sizes returns the sizes that a history counts for a line and a chunk, and those that they have.
+func Sizes() (counted, have [2]uintptr) {
+	return [2]uintptr{lineBytes, chunkBytes}, [2]uintptr{reflect.TypeFor[line]().Size(), reflect.TypeFor[chunk]().Size()}
+}
 
 // SumOf returns how often a rule matched in the last day.
 func SumOf(h *History, space, rule string, now time.Time) int64 {

@@ -12,6 +12,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 )
 
 // built has the files that make page builds from ui, with the licences of the packages in them.
@@ -74,7 +76,7 @@ func zip(text []byte) []byte {
 // serve answers a request for f.
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	if !reads(r) {
-		refuse(w, r, notAllowed(r, http.MethodGet))
+		answer.Refuse(w, r, notAllowed(r, http.MethodGet))
 		return
 	}
 	h := w.Header()

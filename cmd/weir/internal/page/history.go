@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
@@ -73,9 +72,10 @@ type chunk struct {
 type cell [4]uint32
 
 const (
-	// seriesBytes is the memory of a series without chunks, with its place in the map and its name.
-	seriesBytes = int(unsafe.Sizeof(line{})) + (fineChunks+coarseChunks)*8 + 160
-	chunkBytes  = int(unsafe.Sizeof(chunk{}))
+	// lineBytes and chunkBytes are the sizes of a line and of a chunk, and seriesBytes is the memory of a series without
+	// chunks, with its place in the map and its name.
+	lineBytes, chunkBytes = 88, 8 + chunkCells*16
+	seriesBytes           = lineBytes + (fineChunks+coarseChunks)*8 + 160
 )
 
 // watcher is somebody who sees each change.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -282,6 +283,6 @@ func keys(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	default:
 		a.Complete = result.Next == nil
 	}
-	slices.SortFunc(a.Keys, func(x, y keyLine) int { return int(min(max(y.Used+y.Held-x.Used-x.Held, -1), 1)) })
+	slices.SortFunc(a.Keys, func(x, y keyLine) int { return cmp.Compare(y.Used+y.Held, x.Used+x.Held) })
 	return respond(w, a)
 }

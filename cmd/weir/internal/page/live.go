@@ -3,7 +3,6 @@ package page
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/rule"
 )
@@ -19,27 +19,14 @@ import (
 // watchPath is the path of the stream of denials.
 const watchPath = prefix + "live/stream"
 
-// Denials answers the calls about denials and about single keys. Make one with [NewDenials].
-type Denials struct {
-	auth  *access.Authenticator
-	ended context.Context
-	end   context.CancelFunc
-}
-
-// NewDenials returns Denials, whose calls it adds to p.
-func NewDenials(p *Page) *Denials {
-	d := &Denials{auth: p.c.Auth}
-	d.ended, d.end = context.WithCancel(context.Background())
+// AddDenials adds the calls about denials and about single keys to p.
+func AddDenials(p *Page) {
 	p.Handle(http.MethodGet, prefix+"live", access.Read, live)
-	p.Handle(http.MethodGet, watchPath, access.Read, d.watch)
+	p.Handle(http.MethodGet, watchPath, access.Read, p.watch)
 	p.Handle(http.MethodPost, prefix+"why", access.Read, why)
 	p.Handle(http.MethodGet, prefix+"key", access.Read, key)
 	p.Handle(http.MethodGet, prefix+"keys", access.Read, keys)
-	return d
 }
-
-// EndStreams ends all streams, so that the service can stop. There are no new ones.
-func (d *Denials) EndStreams() { d.end() }
 
 // reasons are those that a caller can filter by.
 var reasons = []top.Reason{top.ReasonLimit, top.ReasonBan, top.ReasonHolds, top.ReasonVerdict, top.ReasonOutage}
@@ -61,18 +48,11 @@ type liveAnswer struct {
 // live answers with the newest denials: decisions that this process has kept whole, and before them lines of the
 // journal, which outlive a restart and can be of other instances.
 func live(c *Caller, w http.ResponseWriter, r *http.Request) error {
-	space, err := c.Namespace()
+	space, f, n, err := denialsAsked(c, r)
 	if err != nil {
 		return err
 	}
 	tops := space.Tops()
-	if tops == nil {
-		return errNoDenials
-	}
-	f, n, err := liveFilter(r)
-	if err != nil {
-		return err
-	}
 	kept, oldest, dropped := tops.Decisions(f, n)
 	a := liveAnswer{Now: instant{time.Now()}, Decisions: []decision{}, Dropped: dropped, Keys: tops.ShowsKeys()}
 	for _, k := range kept {
@@ -113,6 +93,18 @@ const (
 	journalMost, journalRules = 1000, 500
 )
 
+// denialsAsked returns the namespace that r is for, which keeps denials, and which of them r selects.
+func denialsAsked(c *Caller, r *http.Request) (space *namespace.Namespace, f top.DecisionFilter, n int, err error) {
+	if space, err = c.Namespace(); err != nil {
+		return nil, f, 0, err
+	}
+	if space.Tops() == nil {
+		return nil, f, 0, errNoDenials
+	}
+	f, n, err = liveFilter(r)
+	return space, f, n, err
+}
+
 // liveFilter reads ?rule=…&reason=…&outcome=…&q=…&shadow=…&n=….
 func liveFilter(r *http.Request) (f top.DecisionFilter, n int, err error) {
 	n = 200
@@ -147,62 +139,37 @@ func liveFilter(r *http.Request) (f top.DecisionFilter, n int, err error) {
 const (
 	messagePace = 250 * time.Millisecond // the least time between two messages
 	watchBeat   = 15 * time.Second       // the interval between two comments of a stream without messages
-	watchWrite  = 10 * time.Second       // how long a reader may take for one write
 )
 
 // watch sends denials as they happen (server-sent events).
-func (d *Denials) watch(c *Caller, w http.ResponseWriter, r *http.Request) error {
-	space, err := c.Namespace()
+func (p *Page) watch(c *Caller, w http.ResponseWriter, r *http.Request) error {
+	space, f, _, err := denialsAsked(c, r)
 	if err != nil {
 		return err
 	}
-	tops := space.Tops()
-	if tops == nil {
-		return errNoDenials
-	}
-	f, _, err := liveFilter(r)
+	denials, err := space.Tops().Watch(f)
 	if err != nil {
-		return err
-	}
-	s, err := tops.Watch(f)
-	if errors.Is(err, top.ErrWatched) {
 		return &access.Overload{Detail: err.Error()}
 	}
-	defer s.Close()
-	to := http.NewResponseController(w)
-	_ = to.SetReadDeadline(time.Time{}) // which would end the context
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would keep messages back
-	reading, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	defer context.AfterFunc(d.ended, cancel)()
-	b := []byte(": weir\n\n")
-	for !space.Gone() {
-		if _, err := d.auth.Authenticate(access.CredentialsOf(r), access.Read); err != nil {
-			return nil // tokens may have changed
-		}
-		_ = to.SetWriteDeadline(time.Now().Add(watchWrite))
-		if _, err := w.Write(b); err != nil || to.Flush() != nil {
-			return nil // the reader is gone, or too slow
-		}
-		ctx, cancel := context.WithTimeout(reading, watchBeat)
-		list, missed, err := s.Next(ctx)
+	defer denials.Close()
+	to, end := p.openStream(c, space, w, r)
+	defer end()
+	for b := []byte(": weir\n\n"); to.send(b); {
+		ctx, cancel := context.WithTimeout(to.ctx, watchBeat)
+		list, missed, err := denials.Next(ctx)
 		cancel()
 		switch {
-		case err == nil:
-			b = appendMessage(b[:0], list, missed)
-		case reading.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
+		case to.ctx.Err() != nil:
 			return nil
-		default:
+		case err != nil: // there are none
 			b = append(b[:0], ":\n\n"...)
 			continue
 		}
+		b = appendMessage(b[:0], list, missed)
 		pause := time.NewTimer(messagePace) // what comes meanwhile is sent together
 		select {
 		case <-pause.C:
-		case <-reading.Done():
+		case <-to.ctx.Done():
 			pause.Stop()
 			return nil
 		}
@@ -242,7 +209,7 @@ const (
 // why answers how a request would be decided now, and why. It counts nothing.
 func why(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	var q question
-	if err := ReadJSON(r, maxQuestion, &q); err != nil {
+	if err := readJSON(r, maxQuestion, &q); err != nil {
 		return err
 	}
 	hits := int64(1)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
-	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
@@ -68,14 +67,12 @@ type Outage struct {
 	Seconds float64   `json:"seconds,omitempty"` // 0: it lasts
 }
 
-// Overview answers the calls of the overview. Make one with [NewOverview].
-type Overview struct {
-	history    *History
-	service    Service
-	namespaces *namespace.Set
-	auth       *access.Authenticator
-	watching   chan struct{} // a semaphore
-	ended      chan struct{} // closed when streams end
+// overview answers the calls of the overview.
+type overview struct {
+	page     *Page
+	history  *History
+	service  Service
+	watching chan struct{} // a semaphore
 }
 
 const (
@@ -92,15 +89,11 @@ const (
 	listed, asked = 10, 40
 )
 
-// NewOverview adds the calls of the overview to p.
-func NewOverview(p *Page, h *History, s Service) *Overview {
-	o := &Overview{
-		history: h, service: s, namespaces: p.c.Namespaces, auth: p.c.Auth,
-		watching: make(chan struct{}, maxWatchers), ended: make(chan struct{}),
-	}
+// AddOverview adds the calls of the overview to p.
+func AddOverview(p *Page, h *History, s Service) {
+	o := &overview{page: p, history: h, service: s, watching: make(chan struct{}, maxWatchers)}
 	p.Handle(http.MethodGet, prefix+"overview", access.Read, o.get)
 	p.Handle(http.MethodGet, streamPath, access.Read, o.stream)
-	return o
 }
 
 // row is what an answer has of one rule.
@@ -111,11 +104,11 @@ type row struct {
 }
 
 // get answers with all that the overview shows, over the span in ?span=.
-func (o *Overview) get(c *Caller, w http.ResponseWriter, r *http.Request) error {
+func (o *overview) get(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	text := cmp.Or(r.URL.Query().Get("span"), "1h")
 	of, ok := spans[text]
 	if !ok {
-		return &answer.Problem{Status: http.StatusBadRequest, Field: "span", Detail: fmt.Sprintf("%.20q: want 5m, 1h or 24h", text)}
+		return bad("span", "%.64q: want 5m, 1h or 24h", text)
 	}
 	n, err := c.Namespace()
 	if err != nil {
@@ -281,7 +274,7 @@ type space struct {
 }
 
 // state returns the state for a caller.
-func (o *Overview) state(c *Caller, n *namespace.Namespace, now time.Time) *state {
+func (o *overview) state(c *Caller, n *namespace.Namespace, now time.Time) *state {
 	set := n.Engine().Rules()
 	total, rows := o.history.rows(c.Name, set, now.Unix(), spans["5m"])
 	s := &state{Busiest: []keyCount{}, Denied: []keyCount{}, Rules: []tally{}}
@@ -368,8 +361,8 @@ func ofEach(lists [][]keyCount) []keyCount {
 }
 
 // spaces returns the namespaces that are used most, and how many more there are. It returns none if there is only one.
-func (o *Overview) spaces(now time.Time) (list []space, more int) {
-	all := o.namespaces.All()
+func (o *overview) spaces(now time.Time) (list []space, more int) {
+	all := o.page.c.Namespaces.All()
 	if len(all) < 2 {
 		return nil, 0
 	}
@@ -387,19 +380,15 @@ func (o *Overview) spaces(now time.Time) (list []space, more int) {
 	}
 	o.history.mu.Unlock()
 	slices.SortStableFunc(list, func(a, b space) int {
-		if a.Broken != b.Broken {
-			return cmp.Compare(btoi(b.Broken), btoi(a.Broken))
+		switch {
+		case a.Broken == b.Broken:
+			return cmp.Compare(b.Takes, a.Takes)
+		case a.Broken:
+			return -1
 		}
-		return cmp.Compare(b.Takes, a.Takes)
+		return 1
 	})
 	return list[:min(len(list), maxSpaces)], max(0, len(list)-maxSpaces)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // send writes an answer in JSON, compressed if it is large and the caller reads that.

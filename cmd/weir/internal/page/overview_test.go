@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +35,24 @@ func (c counted) EachCount(same func(space, rule string, matched int64) bool, f 
 			f("default", name, n)
 		}
 	}
+}
+
+// locked is a counted that a goroutine reads.
+type locked struct {
+	mu sync.Mutex
+	counted
+}
+
+func (l *locked) EachCount(same func(space, rule string, matched int64) bool, f func(space, rule string, c metrics.Counts)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counted.EachCount(same, f)
+}
+
+func (l *locked) set(all, agents metrics.Counts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counted[""], l.counted["agents"] = all, agents
 }
 
 // answered is what a test reads of an overview.
@@ -79,18 +98,18 @@ func overview(t *testing.T, p http.Handler, query string, header ...string) answ
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		counts := counted{}
+		counts := &locked{counted: counted{}}
 		history := page.NewHistory(counts)
 		p := page.New(page.Config{Namespaces: spaces(t)})
-		page.NewOverview(p, history, state{})
+		page.AddOverview(p, history, state{})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go history.Run(ctx)
 
 		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)) + 5*time.Second)
-		counts[""], counts["agents"] = metrics.Counts{Matched: 10, Denied: 1, Shadow: 2}, metrics.Counts{Matched: 8, Denied: 1, Near: 3}
+		counts.set(metrics.Counts{Matched: 10, Denied: 1, Shadow: 2}, metrics.Counts{Matched: 8, Denied: 1, Near: 3})
 		time.Sleep(10 * time.Second)
-		counts[""], counts["agents"] = metrics.Counts{Matched: 15, Denied: 1, Shadow: 2}, metrics.Counts{Matched: 9, Denied: 1, Near: 3}
+		counts.set(metrics.Counts{Matched: 15, Denied: 1, Shadow: 2}, metrics.Counts{Matched: 9, Denied: 1, Near: 3})
 		time.Sleep(6 * time.Second) // 21 s after the hour
 		a := overview(t, p, "?span=5m")
 		if got, want := fmt.Sprint(a.Seconds, a.Step, a.Total, a.Rules), "300 10 {15 1 2 0 [[10 5 0] [1 0 0] [2 0 0] []]} [{agents {9 1 0 3 [[8 1 0] [1 0 0] [] [3 0 0]]}}]"; got != want {
@@ -100,7 +119,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("recent: got %s", got)
 		}
 		time.Sleep(time.Hour)
-		counts["agents"] = metrics.Counts{Matched: 4} // the namespace was loaded anew
+		counts.set(metrics.Counts{Matched: 15, Denied: 1, Shadow: 2}, metrics.Counts{Matched: 4}) // the namespace was loaded anew
 		time.Sleep(10 * time.Second)
 		if a := overview(t, p, "?span=5m"); a.Total.Matched != 0 || len(a.Rules) != 1 || a.Rules[0].Matched != 4 {
 			t.Errorf("after an hour: got %+v", a)
@@ -124,6 +143,9 @@ func TestHistory(t *testing.T) {
 // TestHistoryIsBounded: of many rules, those that are used least lose their numbers.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
+	if counted, have := page.Sizes(); counted[0] < have[0] || counted[1] < have[1] {
+		t.Errorf("got sizes %v, want at least %v", counted, have)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		counts := counted{}
 		history := page.NewHistory(counts)
@@ -157,7 +179,7 @@ func TestOverview(t *testing.T) {
 	defer keys.Close()
 	p := page.New(page.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Namespaces: spaces(t)})
 	counts := counted{"": {Matched: 9, Denied: 4}, "agents": {Matched: 9, Denied: 4}, "gone": {Matched: 9}}
-	page.NewOverview(p, page.NewHistory(counts), state{[]metrics.RuleStats{{Namespace: "default", Rule: "agents", Keys: 3, Holds: -1, Banned: 2}, {Namespace: "shop", Rule: "secret", Keys: 1}}})
+	page.AddOverview(p, page.NewHistory(counts), state{[]metrics.RuleStats{{Namespace: "default", Rule: "agents", Keys: 3, Holds: -1, Banned: 2}, {Namespace: "shop", Rule: "secret", Keys: 1}}})
 	a := overview(t, p, "", "Authorization", "Bearer "+adminToken)
 	if len(a.Rules) != 1 || a.State.Recent.Rule != "agents" || a.State.Store == nil || len(a.State.Rules) != 1 {
 		t.Errorf("got %+v", a)
@@ -219,7 +241,7 @@ func TestOverviewOfOneNamespace(t *testing.T) {
 	defer engine.Close()
 	set := namespace.NewSet(namespace.New("shop", engine, 0, nil), namespace.New("default", nil, 0, nil))
 	p := page.New(page.Config{Namespaces: set})
-	page.NewOverview(p, page.NewHistory(counted{}), state{})
+	page.AddOverview(p, page.NewHistory(counted{}), state{})
 	if w := ask(p, "GET", "/page/overview", ""); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("a namespace without rules: got %d %s, want 503", w.Code, w.Body)
 	}
@@ -239,7 +261,7 @@ func TestOverviewStream(t *testing.T) {
 	counts := counted{"": {}, "agents": {}}
 	history := page.NewHistory(counts)
 	p := page.New(page.Config{Namespaces: spaces(t)})
-	o := page.NewOverview(p, history, state{})
+	page.AddOverview(p, history, state{})
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	var readers [9]*http.Response
@@ -272,7 +294,7 @@ func TestOverviewStream(t *testing.T) {
 			t.Errorf("got %s, want %s", &all, want)
 		}
 	}
-	o.EndStreams()
+	p.EndStreams()
 	for lines.Scan() {
 	}
 	if err := lines.Err(); err != nil {
@@ -336,7 +358,7 @@ func BenchmarkOverview(b *testing.B) {
 				history.Read(time.Now().Add(time.Duration(minute-59) * time.Minute))
 			}
 			p := page.New(page.Config{Namespaces: namespace.Only(engine)})
-			page.NewOverview(p, history, state{})
+			page.AddOverview(p, history, state{})
 			for b.Loop() {
 				w := ask(p, "GET", "/page/overview", "", "Accept-Encoding", "gzip")
 				b.ReportMetric(float64(w.Body.Len()), "B/answer")

@@ -102,12 +102,12 @@ const (
 // AddTo adds the calls to p.
 func (s *Rules) AddTo(p *Page) {
 	s.checks = make(chan struct{}, 1)
-	p.Handle(http.MethodGet, "/page/source", access.Read, s.source)
-	p.Handle(http.MethodPut, "/page/source", access.Admin, s.save)
-	p.Handle(http.MethodPost, "/page/check", access.Read, s.check)
-	p.Handle(http.MethodGet, "/page/try", access.Read, s.tried)
-	p.Handle(http.MethodPost, "/page/try", access.Read, s.try)
-	p.Handle(http.MethodDelete, "/page/try", access.Read, s.cancel)
+	p.Handle(http.MethodGet, prefix+"source", access.Read, s.source)
+	p.Handle(http.MethodPut, prefix+"source", access.Admin, s.save)
+	p.Handle(http.MethodPost, prefix+"check", access.Read, s.check)
+	p.Handle(http.MethodGet, prefix+"try", access.Read, s.tried)
+	p.Handle(http.MethodPost, prefix+"try", access.Read, s.try)
+	p.Handle(http.MethodDelete, prefix+"try", access.Read, s.cancel)
 }
 
 // sourceJSON is a source in an answer.
@@ -149,17 +149,21 @@ func (s *Rules) respond(w http.ResponseWriter, r *http.Request, of *Source) erro
 	return respond(w, a)
 }
 
+// given returns the text in the body of r, and the rules file that it is for.
+func (s *Rules) given(c *Caller, r *http.Request) (text []byte, of Source, err error) {
+	if text, err = readBody(r, MaxText); err == nil {
+		of, err = s.Sources.Source(c.Name)
+	}
+	return text, of, err
+}
+
 // save makes the body the rules file.
 func (s *Rules) save(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	hash := strings.Trim(strings.TrimSpace(r.Header.Get("If-Match")), `"`)
 	if hash == "" {
 		return &answer.Problem{Status: http.StatusPreconditionRequired, Detail: "the header If-Match with the hash of the text that is replaced is missing"}
 	}
-	text, err := ReadBody(r, MaxText)
-	if err != nil {
-		return err
-	}
-	of, err := s.Sources.Source(c.Name)
+	text, of, err := s.given(c, r)
 	if err != nil {
 		return err
 	}
@@ -199,11 +203,7 @@ type checkedJSON struct {
 
 // check answers with what weir check finds in the body.
 func (s *Rules) check(c *Caller, w http.ResponseWriter, r *http.Request) error {
-	text, err := ReadBody(r, MaxText)
-	if err != nil {
-		return err
-	}
-	of, err := s.Sources.Source(c.Name)
+	text, of, err := s.given(c, r)
 	if err != nil {
 		return err
 	}

@@ -81,12 +81,12 @@ var looks = map[string]bool{"/v1/explain": true, "/v1/check": true}
 func (p *Page) Forward(to http.Handler, path string, w http.ResponseWriter, r *http.Request) {
 	if p != nil {
 		if fromPage(r) && !reads(r) && !looks[path] && !p.signsIn() {
-			refuse(w, r, errReadsOnly)
+			answer.Refuse(w, r, errReadsOnly)
 			return
 		}
 		adopted, err := p.adopt(r)
 		if err != nil {
-			refuse(w, r, err)
+			answer.Refuse(w, r, err)
 			return
 		}
 		r = adopted
@@ -157,7 +157,7 @@ func (p *Page) signIn(r *http.Request) (token string, err error) {
 	var body struct {
 		Token string `json:"token"`
 	}
-	if err := ReadJSON(r, maxSessionBody, &body); err != nil {
+	if err := readJSON(r, maxSessionBody, &body); err != nil {
 		return "", err
 	}
 	token = strings.TrimSpace(body.Token)
@@ -225,10 +225,10 @@ func (p *Page) namespaces(h *access.Holder) (all []*namespace.Namespace) {
 	return all[:min(len(all), maxNamespaces)]
 }
 
-// ReadJSON reads the body of r, which is JSON of at most a number of bytes, into to. Members that to
+// readJSON reads the body of r, which is JSON of at most a number of bytes, into to. Members that to
 // does not have are an error.
-func ReadJSON(r *http.Request, most int64, to any) error {
-	body, err := ReadBody(r, most)
+func readJSON(r *http.Request, most int64, to any) error {
+	body, err := readBody(r, most)
 	if err != nil {
 		return err
 	}
@@ -243,8 +243,8 @@ func ReadJSON(r *http.Request, most int64, to any) error {
 	return nil
 }
 
-// ReadBody reads the body of r, which has at most a number of bytes.
-func ReadBody(r *http.Request, most int64) ([]byte, error) {
+// readBody reads the body of r, which has at most a number of bytes.
+func readBody(r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -266,6 +266,3 @@ func respond(w http.ResponseWriter, v any) error {
 	_, _ = w.Write(append(b, '\n')) // an error means that the reader is gone
 	return nil
 }
-
-// refuse answers r with the problem of err.
-func refuse(w http.ResponseWriter, r *http.Request, err error) { answer.Refuse(w, r, err) }

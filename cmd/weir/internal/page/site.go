@@ -4,6 +4,7 @@
 package page
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +29,9 @@ type Page struct {
 	began time.Time
 	files map[string]*file
 	calls map[string]map[string]call // by path and method
+
+	ended context.Context // of streams
+	end   context.CancelFunc
 }
 
 // Config configures a [Page].
@@ -81,8 +85,13 @@ type call struct {
 
 // New returns a page without calls other than those of its session.
 func New(c Config) *Page {
-	return &Page{c: c, began: time.Now(), files: readFiles(), calls: map[string]map[string]call{}}
+	p := &Page{c: c, began: time.Now(), files: readFiles(), calls: map[string]map[string]call{}}
+	p.ended, p.end = context.WithCancel(context.Background())
+	return p
 }
+
+// EndStreams ends all streams, so that the service can stop. There are no new ones.
+func (p *Page) EndStreams() { p.end() }
 
 // Handle adds a call. It must not be called once p serves.
 //

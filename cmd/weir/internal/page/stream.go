@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/internal/jsontext"
 )
 
@@ -25,11 +27,45 @@ const (
 // tooManyWatchers is the error of further streams.
 var tooManyWatchers = &access.Overload{Detail: "8 readers watch the page already; the numbers of this one do not move by themselves"}
 
-// EndStreams ends all streams, so that the service can stop.
-func (o *Overview) EndStreams() { close(o.ended) }
+// stream is a stream of server-sent events.
+type stream struct {
+	auth   *access.Authenticator
+	caller *Caller
+	space  *namespace.Namespace
+	w      http.ResponseWriter
+	r      *http.Request
+	ctx    context.Context // is done when the reader is gone, and when all streams end
+}
+
+// openStream begins the answer to r, which is about space. The caller calls end.
+func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.ResponseWriter, r *http.Request) (s *stream, end func()) {
+	s = &stream{auth: p.c.Auth, caller: c, space: space, w: w, r: r}
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(p.ended, cancel)
+	s.ctx = ctx
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // which would end the context
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
+	return s, func() { stop(); cancel() }
+}
+
+// send sends b, and reports whether the stream goes on: not if the reader is gone or too slow, or may not read the
+// namespace any more.
+func (s *stream) send(b []byte) bool {
+	h, err := s.auth.Authenticate(access.CredentialsOf(s.r), access.Read)
+	if err != nil || h.Namespace != s.caller.Holder.Namespace || s.space.Gone() || s.r.Method == http.MethodHead {
+		return false // tokens and namespaces may have changed
+	}
+	to := http.NewResponseController(s.w)
+	_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
+	if _, err := s.w.Write(b); err != nil {
+		return false
+	}
+	return to.Flush() == nil
+}
 
 // stream sends what was counted in each second, and now and then the state of the service.
-func (o *Overview) stream(c *Caller, w http.ResponseWriter, r *http.Request) error {
+func (o *overview) stream(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	n, err := c.Namespace()
 	if err != nil {
 		return err
@@ -42,30 +78,18 @@ func (o *Overview) stream(c *Caller, w http.ResponseWriter, r *http.Request) err
 	}
 	changes, stop := o.history.watch(c.Name)
 	defer stop()
-	to := http.NewResponseController(w)
-	_ = to.SetReadDeadline(time.Time{}) // which would end the context
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
+	to, end := o.page.openStream(c, n, w, r)
+	defer end()
 	b := []byte(": weir\n\n")
-	for i := 1; r.Method != http.MethodHead; i++ {
-		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
-		if _, err := w.Write(b); err != nil || to.Flush() != nil {
-			return nil // the reader is gone, or too slow
-		}
+	for i := 1; to.send(b); i++ {
 		select {
-		case <-r.Context().Done():
-			return nil
-		case <-o.ended:
+		case <-to.ctx.Done():
 			return nil
 		case d := <-changes:
 			b = appendChange(b[:0], &d)
 		}
 		if i%stateEvery != 0 {
 			continue
-		}
-		h, err := o.auth.Authenticate(access.CredentialsOf(r), access.Read)
-		if err != nil || h.Namespace != c.Holder.Namespace || n.Gone() {
-			return nil // tokens and namespaces may have changed
 		}
 		s := o.state(c, n, time.Now())
 		s.Rules = slices.DeleteFunc(s.Rules, func(t tally) bool { return t.Holds < 0 && t.Banned < 0 })

@@ -40,8 +40,7 @@ type scene struct {
 	engine *weir.Engine
 	space  *namespace.Namespace
 	server *httptest.Server
-
-	denials *page.Denials
+	page   *page.Page
 }
 
 func newScene(t *testing.T, keys top.KeyForm) *scene {
@@ -62,9 +61,9 @@ func newScene(t *testing.T, keys top.KeyForm) *scene {
 	book := overrides.New(overrides.Config{Store: kept.NewMemory(nil)})
 	book.Follow(namespace.Default, s.engine.Override)
 	s.space = namespace.New(namespace.Default, s.engine, 0, tops).WithKept(&namespace.Kept{Overrides: book, Audit: audit.New(audit.Config{})})
-	p := page.New(page.Config{Namespaces: namespace.NewSet(s.space)})
-	s.denials = page.NewDenials(p)
-	s.server = httptest.NewServer(p)
+	s.page = page.New(page.Config{Namespaces: namespace.NewSet(s.space)})
+	page.AddDenials(s.page)
+	s.server = httptest.NewServer(s.page)
 	t.Cleanup(func() { s.server.Close(); _ = s.engine.Close() })
 	return s
 }
@@ -166,6 +165,16 @@ func TestLiveHidesKeys(t *testing.T) {
 func TestLiveStream(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, top.KeyPlain)
+	for range top.MaxWatchers + 1 {
+		answer, err := http.Head(s.server.URL + "/page/live/stream")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Fatalf("HEAD: got %d, want that it watches nothing", answer.StatusCode)
+		}
+	}
 	answer, err := http.Get(s.server.URL + "/page/live/stream?rule=posts")
 	if err != nil {
 		t.Fatal(err)
@@ -193,8 +202,55 @@ func TestLiveStream(t *testing.T) {
 		t.Cleanup(func() { w.Close() })
 	}
 	s.wants(s.call("GET", "/page/live/stream", "", 503), "status", 503)
-	s.denials.EndStreams()
+	s.page.EndStreams()
 	for lines.Scan() { // until the stream ends
+	}
+}
+
+// A stream ends when its token is moved to another namespace.
+func TestLiveStreamOfToken(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	bind := func(space string) {
+		const hash = "sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" // of "a"
+		if err := os.WriteFile(path, []byte("shop "+hash+" scopes=read namespace="+space+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind(namespace.Default)
+	keys, err := access.OpenKeys(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	s := newScene(t, top.KeyPlain)
+	p := page.New(page.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Namespaces: namespace.NewSet(s.space)})
+	page.AddDenials(p)
+	server := httptest.NewServer(p)
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/page/live/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer a")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	if lines.Scan(); lines.Text() != ": weir" {
+		t.Fatalf("got %d %s", answer.StatusCode, lines.Text())
+	}
+	bind("other")
+	if _, err := keys.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	s.take(4, "action", "post", "user", "ann")
+	for lines.Scan() { // until the stream ends
+		if strings.HasPrefix(lines.Text(), "data: ") {
+			t.Fatalf("got %s", lines.Text())
+		}
 	}
 }
 
@@ -309,7 +365,7 @@ func TestKeys(t *testing.T) {
 func TestScopesOfDenials(t *testing.T) {
 	t.Parallel()
 	p := page.New(page.Config{})
-	page.NewDenials(p)
+	page.AddDenials(p)
 	var all []string
 	for name, need := range p.Calls() {
 		if all = append(all, name); need != access.Read {

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -99,9 +100,12 @@ func (r *Recorder) Of(namespace string) *Requests {
 	return &Requests{to: r, namespace: namespace}
 }
 
-// Requested implements hook.RequestObserver.
-func (s *Requests) Requested(verb store.Verb, rules *rule.Set, matched []int, values []string, hits int64, at time.Time) {
-	r := s.to
+// Requested records a check, a take or a record that was decided by the rules of the namespace. An engine calls it.
+func (s *Requests) Requested(verb store.Verb, q *weir.Request, d *weir.Decision, matched []int, values []string, began time.Time) {
+	if s == nil || verb > store.Record || q.Rules != nil {
+		return
+	}
+	r, rules := s.to, d.Rules
 	var room [256]byte
 	hash := r.hash(room[:0], rules, matched, values)
 	zeros := bits.LeadingZeros64(hash)
@@ -113,7 +117,6 @@ func (s *Requests) Requested(verb store.Verb, rules *rule.Set, matched []int, va
 		of = s.newShape(rules)
 		s.shape.Store(of)
 	}
-	now := at.UnixMicro()
 	in := int(hash % lanes)
 	l := &r.lanes[in]
 	size := of.size(values)
@@ -121,10 +124,10 @@ func (s *Requests) Requested(verb store.Verb, rules *rule.Set, matched []int, va
 	defer l.mu.Unlock()
 	c := l.chunk
 	if c == nil || len(c.data)+size > chunkSize {
-		c = r.next(c, in, at)
+		c = r.next(c, in, began)
 		l.chunk = c
 	}
-	c.add(r, of, verb, values, hits, now, zeros)
+	c.add(r, of, verb, values, max(q.Hits, 1), began.UnixMicro(), zeros)
 	c.level = max(c.level, r.level.Load())
 }
 

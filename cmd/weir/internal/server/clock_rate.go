@@ -76,8 +76,8 @@ func clockRate(ctx context.Context, read func() (window.Instant, error)) remote.
 	return f
 }
 
-// clockRates compares the rates of the clocks of the servers of s and of this process. It finds the worst. Of a cluster it reads keys that
-// no rule has, in several slots.
+// clockRates compares the rates of the clocks of the servers of s with that of this process, and returns the worst finding.
+// In a cluster it reads keys that no rule has, in several slots.
 func clockRates(ctx context.Context, s store.Store, servers string, nodes int) (worst remote.Finding) {
 	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Second)})
 	keys := 1

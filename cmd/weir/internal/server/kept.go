@@ -26,7 +26,7 @@ func newKeeper(c *backends, keys top.KeyText, log *slog.Logger) *keeper {
 	k := &keeper{in: c}
 	book := overrides.Config{
 		Failed: func(err error) {
-			log.Warn("overrides cannot be read; those that are known stay in force, and after a start there are none", "error", err)
+			log.Warn("overrides cannot be read or kept; those that are known stay in force, and after a start there are none", "error", err)
 		},
 		Answered: func() { log.Info("overrides can be read again") },
 		Ended: func(namespace string, o overrides.Override) {
@@ -40,7 +40,7 @@ func newKeeper(c *backends, keys top.KeyText, log *slog.Logger) *keeper {
 		book.Store, trail.Remote = c.shared.Kept, c.shared.Log
 	case c.local.Kept != nil:
 		k.local = kept.NewMemory(c.local.Kept)
-		book.Store, trail.Side = k.local, c.local.Kept
+		book.Store, trail.Side = k.local.Durable(), c.local.Kept
 	default:
 		k.local = kept.NewMemory(nil)
 		book.Store = k.local
@@ -64,7 +64,7 @@ func (k *keeper) run(ctx context.Context) {
 	defer trail.Wait()
 	trail.Go(func() { k.Audit.Run(ctx) })
 	if k.local != nil && k.in.local.Await(ctx) {
-		_ = k.Overrides.Read(ctx) // of memory, which does not fail
+		_ = k.Overrides.Read(ctx) // it is logged
 		k.in.known.Store(true)
 	}
 	k.Overrides.Run(ctx)

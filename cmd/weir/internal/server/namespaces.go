@@ -131,15 +131,12 @@ func (s *namespaces) warnNodes(rules *rule.Set) {
 
 // observer returns the observer of the engine of a namespace.
 func (s *namespaces) observer(r *reloader, name string, tops *top.Collector) weir.Observer {
-	o := &observer{Namespace: r.numbers, name: name, tops: tops, events: s.events.Watch(name), episodes: s.episodes, keys: s.keys}
+	o := &observer{Namespace: r.numbers, name: name, tops: tops, events: s.events.Watch(name), episodes: s.episodes, keys: s.keys, requests: s.recorder.Of(name)}
 	if s.log.Enabled(context.Background(), slog.LevelDebug) {
 		o.denials = r.log
 	}
 	if s.telemetry.Traces() {
 		o.traces = s.telemetry
-	}
-	if s.recorder != nil {
-		return recording{o, s.recorder.Of(name)}
 	}
 	return o
 }

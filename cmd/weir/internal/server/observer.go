@@ -16,7 +16,7 @@ import (
 )
 
 // observer is the observer of a namespace's engine: it passes each decision on to the metrics, the
-// top keys, the events, the episodes of outages, the log of denials and the traces.
+// top keys, the events, the episodes of outages, the log of denials, the traces and the recorder of requests.
 type observer struct {
 	*metrics.Namespace
 	name     string         // of the namespace
@@ -26,12 +26,7 @@ type observer struct {
 	traces   *telemetry.Telemetry // nil: no spans
 	denials  *slog.Logger         // nil: they are not logged
 	keys     top.KeyText          // of denials
-}
-
-// recording is an observer that also records requests.
-type recording struct {
-	*observer
-	*record.Requests
+	requests *record.Requests     // nil: they are not recorded
 }
 
 // Decided implements [weir.Observer].
@@ -50,8 +45,11 @@ func (o *observer) Decided(ctx context.Context, verb store.Verb, d *weir.Decisio
 	}
 }
 
-// Denied is called for a take that some rule denies, before Decided.
-func (o *observer) Denied(r *weir.Request, d *weir.Decision) { o.tops.Denied(r, d) }
+// Requested is called before Decided for a request that was decided.
+func (o *observer) Requested(verb store.Verb, r *weir.Request, d *weir.Decision, matched []int, values []string, began time.Time) {
+	o.tops.Requested(verb, r, d, matched, values, began)
+	o.requests.Requested(verb, r, d, matched, values, began)
+}
 
 // Ended is called for the end or the renewal of a hold (hook.HoldObserver).
 func (o *observer) Ended(verb store.Verb, id [12]byte) { o.events.Ended(verb, id) }

@@ -17,10 +17,8 @@ import (
 // site is the page of the admin address, joined with what it shows.
 type site struct {
 	*page.Page
-	history  *page.History
-	overview *page.Overview
-	denials  *page.Denials
-	trials   *trial.Runner
+	history *page.History
+	trials  *trial.Runner
 }
 
 // newSite returns the page, or nil if cfg turns it off. at is its address, and api that of the API.
@@ -28,16 +26,27 @@ func newSite(cfg config.Config, at config.Address, auth *access.Authenticator, r
 	if cfg.Page == config.PageOff {
 		return nil
 	}
-	s := &site{history: page.NewHistory(rules.numbers), trials: trial.NewRunner(trial.Self, "")}
+	s := &site{history: page.NewHistory(rules.numbers), trials: trial.NewRunner(trial.Self, "", trialMemory(availableMemory("/")))}
 	s.Page = page.New(page.Config{
 		Auth: auth, Namespaces: rules.set, Write: cfg.PageWrite, Secure: at.TLS(), Version: Version(), API: api,
 	})
-	s.overview, s.denials = page.NewOverview(s.Page, s.history, &pageService{rules: rules}), page.NewDenials(s.Page)
+	page.AddOverview(s.Page, s.history, &pageService{rules: rules})
+	page.AddDenials(s.Page)
 	(&page.Rules{
 		Sources: rules, Trials: s.trials, Recorder: rules.recorder, Tokens: auth != nil && auth.Keys != nil,
 		HideKeys: top.KeyForm(cfg.LogKeys) == top.KeyNone,
 	}).AddTo(s.Page)
 	return s
+}
+
+// trialMemory returns how many bytes of memory a trial may take: a quarter of those available, but enough for a small
+// log, and at most [trial.MaxMemory]. If a container had no memory left, the service could be ended with the trial. 0
+// available bytes mean that the number is not known.
+func trialMemory(available int64) int64 {
+	if available == 0 {
+		return trial.MaxMemory
+	}
+	return min(max(available/4, 64<<20), trial.MaxMemory)
 }
 
 // close ends what s has begun.

@@ -24,6 +24,7 @@ type rulesAt struct {
 	koala bool
 	envoy *envoyRules // nil: the rules are not those of envoyproxy/ratelimit
 	kept  bool        // counters outlive the process: in a store or a data directory
+	nodes int64       // the number of instances, if it is known
 }
 
 // rulesOf returns the location of the rules that cfg names.
@@ -34,10 +35,11 @@ func rulesOf(cfg config.Config) rulesAt {
 	if e := &cfg.Envoy; e.Replaces() {
 		return rulesAt{path: e.Dir, envoy: &envoyRules{options: envoyfile.Options{MergeDomains: e.MergeDomains, SpareDenied: e.Together, CalendarMonths: e.CalendarMonths}}}
 	}
+	at := rulesAt{path: cfg.Rules, kept: cfg.Store != "" || cfg.Data != "", nodes: int64(cfg.Nodes)}
 	if cfg.Rules == "-" {
-		return rulesAt{stdin: append([]byte{}, cfg.Stdin...), kept: cfg.Store != "" || cfg.Data != ""}
+		at.path, at.stdin = "", append([]byte{}, cfg.Stdin...)
 	}
-	return rulesAt{path: cfg.Rules, kept: cfg.Store != "" || cfg.Data != ""}
+	return at
 }
 
 // pushed reports whether an xDS server sends the rules.
@@ -135,7 +137,7 @@ func (r rulesAt) lint(file *rulefile.File) (list fault.List) {
 	if file.Set.Len() > mostLinted {
 		return nil
 	}
-	for _, w := range file.Warnings() {
+	for _, w := range file.Warnings(r.nodes) {
 		if r.kept && w.Name == "restart-forgets" {
 			continue
 		}
@@ -207,7 +209,9 @@ func (p place) list() (all []attempt, bad fault.List, err error) {
 		return nil, bad, errors.Join(fmt.Errorf("%s: holds no rules file: want one NAME.yaml for each namespace, such as default.yaml", p.dir), bad.Err())
 	}
 	for _, f := range found {
-		all = append(all, attempt{name: f.Name, at: rulesAt{path: f.Path, kept: p.file.kept}})
+		at := p.file
+		at.path = f.Path
+		all = append(all, attempt{name: f.Name, at: at})
 	}
 	return all, bad, nil
 }

@@ -235,8 +235,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	ready.drain()
 	events.EndStreams()
 	if site != nil {
-		site.overview.EndStreams()
-		site.denials.EndStreams()
+		site.EndStreams()
 	}
 	if remote != nil {
 		remote.SetReady(false)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // TestWarningsAreLogged serves rules that probably do not mean what they say.
@@ -32,5 +33,21 @@ func TestNoWarningOfRestartsWithData(t *testing.T) {
 		with := start(t, func(c *config.Config) { c.Rules, c.Data = path, t.TempDir() })
 		with.logs.await(t, 1, "(dead-rule)")
 		with.logs.await(t, 1, "warnings=1")
+	}
+}
+
+// A service warns of leases that are too small for the number of its instances, as weir check --nodes does.
+func TestWarnsOfSmallLeases(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	const rules = "rules: [{name: hits, per: [user], limit: 1000, window: 1h, lease: strict, ignore: grouped-quota}]"
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "default.yaml"), rules)
+	for _, path := range []string{rulesFile(t, rules), dir} {
+		s := start(t, func(c *config.Config) {
+			onStore(t, n, 9)(c)
+			c.Rules = path
+		})
+		s.logs.await(t, 1, "a quota of 1000 is never leased by 9 instances: each of them needs 128 of it (never-leased)")
 	}
 }

@@ -120,6 +120,8 @@ type decisions struct {
 	changed  chan struct{} // is closed when there are more and somebody watches; guarded by mu
 }
 
+// isLoud reports whether the key of the first rule that denied in d was denied keyDenials times in this minute already, and
+// counts d otherwise.
 func (k *decisions) isLoud(d *weir.Decision, now time.Time) bool {
 	name, key := d.Rule, ""
 	for i := range d.Usages {
@@ -187,10 +189,10 @@ func (k *decisions) forget(space string) {
 	})
 }
 
-// Denied keeps a take that some rule denies, in shadow mode or not. An engine calls it before Decided. It
+// Requested keeps a take that some rule denies, in shadow mode or not. An engine calls it before Decided. It
 // never waits for a reader.
-func (c *Collector) Denied(r *weir.Request, d *weir.Decision) {
-	if c == nil {
+func (c *Collector) Requested(verb store.Verb, r *weir.Request, d *weir.Decision, _ []int, _ []string, _ time.Time) {
+	if c == nil || verb != store.Take || !denies(d) {
 		return
 	}
 	if mask := c.lanes[1].mask.Load(); mask != 0 { // there are too many to look at each
@@ -310,8 +312,9 @@ func (c *Collector) Decisions(f DecisionFilter, n int) (list []*Decision, oldest
 	}
 	k := &c.kept
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, d := range slices.Backward(k.list) {
+	all := slices.Clone(k.list)
+	k.mu.Unlock()
+	for _, d := range slices.Backward(all) {
 		if d.space != c.space {
 			continue
 		}
@@ -359,11 +362,17 @@ func (w *Watcher) Next(ctx context.Context) (list []*Decision, missed int64, err
 	k := &w.c.kept
 	for {
 		k.mu.Lock()
-		changed := k.changed
-		for _, d := range slices.Backward(k.list) {
-			if d.Number <= w.number {
-				break
-			}
+		from := len(k.list)
+		for from > 0 && k.list[from-1].Number > w.number {
+			from--
+		}
+		fresh, last, changed := slices.Clone(k.list[from:]), k.number, k.changed
+		if len(k.list) > 0 {
+			missed += int64(max(k.list[0].Number, w.number+1) - w.number - 1)
+		}
+		k.mu.Unlock()
+		w.number = last
+		for _, d := range slices.Backward(fresh) {
 			if d.space != w.c.space || !w.filter.matches(d) {
 				continue
 			}
@@ -373,11 +382,6 @@ func (w *Watcher) Next(ctx context.Context) (list []*Decision, missed int64, err
 			}
 			list = append(list, d)
 		}
-		if len(k.list) > 0 {
-			missed += int64(max(k.list[0].Number, w.number+1) - w.number - 1)
-		}
-		w.number = k.number
-		k.mu.Unlock()
 		if len(list) > 0 {
 			dropped := k.dropped.Load()
 			missed, w.lost = missed+dropped-w.lost, dropped

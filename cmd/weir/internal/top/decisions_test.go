@@ -106,7 +106,7 @@ func TestDecisionsAreBounded(t *testing.T) {
 	d := decision(rules, false)
 	deny := func(key string) {
 		d.Usages[0].Key = key
-		c.Denied(&weir.Request{Attributes: weir.Attributes("user", key)}, d)
+		c.Requested(store.Take, &weir.Request{Attributes: weir.Attributes("user", key)}, d, nil, nil, time.Time{})
 	}
 	count := func(what string, wantKept int, wantDropped int64) {
 		t.Helper()
@@ -140,7 +140,7 @@ func TestDecisionsAreBounded(t *testing.T) {
 	wants(t, "a long value was shortened", list[0].Cut, true)
 
 	other := c.ForNamespace("other")
-	other.Denied(&weir.Request{}, d)
+	other.Requested(store.Take, &weir.Request{}, d, nil, nil, time.Time{})
 	if list, _, _ := other.Decisions(top.DecisionFilter{}, 10); len(list) != 1 {
 		t.Errorf("another namespace: got %d, want its own", len(list))
 	}
@@ -159,7 +159,7 @@ func TestWatch(t *testing.T) {
 	deny := func(from, n int) {
 		for i := range n {
 			d.Usages[0].Key = fmt.Sprint(from + i)
-			if c.Denied(&weir.Request{}, d); i%50 == 0 {
+			if c.Requested(store.Take, &weir.Request{}, d, nil, nil, time.Time{}); i%50 == 0 {
 				now = now.Add(time.Second)
 			}
 		}
@@ -222,7 +222,7 @@ func BenchmarkDenied(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			c.Denied(r, d)
+			c.Requested(store.Take, r, d, nil, nil, time.Time{})
 		}
 	})
 }

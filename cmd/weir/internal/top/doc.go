@@ -28,6 +28,7 @@
 //
 //   - lane.mu guards the rows that decisions append to. It is held for one copy.
 //   - shared.mu guards the sketches and rings. Decisions never take it.
+//   - decisions.mu guards the denials that are kept whole. A denial takes it, and readers hold it only to copy the list.
 //
 // If the goroutine that reads rows falls behind and a collector has no free rows, it drops
 // decisions and counts them in [Collector.Missed].

@@ -43,6 +43,7 @@ var (
 type Runner struct {
 	command func() *exec.Cmd
 	dir     string
+	memory  int64
 
 	mu      sync.Mutex
 	current *run           // guarded by mu; the last one
@@ -51,9 +52,10 @@ type Runner struct {
 }
 
 // NewRunner returns a runner. command returns the command of a worker without its environment and its files. Logs
-// are spooled to a file in dir; an empty text means the system's directory for temporary files.
-func NewRunner(command func() *exec.Cmd, dir string) *Runner {
-	return &Runner{command: command, dir: dir}
+// are spooled to a file in dir; an empty text means the system's directory for temporary files. memory is how many bytes of
+// memory a worker may take.
+func NewRunner(command func() *exec.Cmd, dir string, memory int64) *Runner {
+	return &Runner{command: command, dir: dir, memory: memory}
 }
 
 // State is what a trial is doing.
@@ -168,14 +170,15 @@ func (r *Runner) Start(s Status, job *Job, log func(ctx context.Context, w io.Wr
 		r.end(of, nil, err)
 		return s, err
 	}
-	of.change(func(s *Status) { s.State = Running })
+	of.change(func(now *Status) {
+		now.State = Running
+		s = *now
+	})
 	go func() { // until end
 		result, err := r.work(of, spool)
 		r.end(of, result, errors.Join(err, spool.close()))
 	}()
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	return of.status, nil
+	return s, nil
 }
 
 // begin makes a trial the current one.
@@ -246,6 +249,7 @@ func (r *Runner) spool(of *run, job *Job, log func(ctx context.Context, w io.Wri
 	}
 	spool := spoolFile{file}
 	_ = os.Remove(file.Name()) // close removes it where this fails
+	job.Memory = r.memory
 	err = writeJob(file, job)
 	if err == nil {
 		err = log(of.ctx, &limited{of: of, to: file})
@@ -290,8 +294,8 @@ func (r *Runner) work(of *run, spool spoolFile) (json.RawMessage, error) {
 			cmd.Env = append(cmd.Env, name+"="+v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "GOMAXPROCS=1", fmt.Sprintf("GOMEMLIMIT=%d", maxMemory*9/10))
-	errs := &tail{}
+	cmd.Env = append(cmd.Env, "GOMAXPROCS=1", fmt.Sprintf("GOMEMLIMIT=%d", r.memory/10*9))
+	errs := &head{}
 	cmd.Stdin, cmd.Stderr = spool.File, errs
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -303,10 +307,25 @@ func (r *Runner) work(of *run, spool spoolFile) (json.RawMessage, error) {
 	stop := context.AfterFunc(of.ctx, func() { _ = cmd.Process.Kill() }) // it may have ended
 	defer stop()
 	result, err := follow(of, out)
+	if err != nil {
+		_ = cmd.Process.Kill() // it may wait until somebody reads more
+	}
 	if ended := cmd.Wait(); err == nil && result == nil {
-		err = fmt.Errorf("the worker ended without a result: %s", cmp.Or(strings.TrimSpace(errs.String()), fmt.Sprint(ended)))
+		err = failure(ended, strings.TrimSpace(errs.String()))
 	}
 	return result, err
+}
+
+// errKilled is the error of a worker that the system has ended.
+var errKilled = errors.New("the trial was ended by the system, probably because there was no memory left: try a shorter log")
+
+// failure returns the error of a worker that has printed neither a result nor an error. ended is the error of its
+// command, and text what it has written to its standard error.
+func failure(ended error, text string) error {
+	if strings.Contains(fmt.Sprint(ended), "signal: killed") || strings.Contains(text, "out of memory") {
+		return errKilled
+	}
+	return fmt.Errorf("the worker ended without a result: %s", cmp.Or(text, fmt.Sprint(ended)))
 }
 
 // follow reads what a worker prints.
@@ -330,12 +349,12 @@ func follow(of *run, out io.Reader) (result json.RawMessage, err error) {
 	return nil, lines.Err()
 }
 
-// tail keeps the first bytes that are written to it.
-type tail struct{ bytes.Buffer }
+// head keeps the first bytes that are written to it.
+type head struct{ bytes.Buffer }
 
-func (t *tail) Write(p []byte) (int, error) {
-	if room := 2<<10 - t.Len(); room > 0 {
-		t.Buffer.Write(p[:min(room, len(p))])
+func (h *head) Write(p []byte) (int, error) {
+	if room := 2<<10 - h.Len(); room > 0 {
+		h.Buffer.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }

@@ -31,6 +31,9 @@ type Job struct {
 
 	// HideKeys leaves keys, and lines, out of the result.
 	HideKeys bool `json:"hide_keys"`
+
+	// Memory is how many bytes of memory the worker may take. The runner sets it.
+	Memory int64 `json:"memory"`
 }
 
 // Result is what a trial has found.
@@ -43,7 +46,7 @@ type Result struct {
 	// Quotas has the quota before and after of each limit in Suggestions, by name. 0 stands for none.
 	Quotas map[string][2]int64 `json:"quotas"`
 
-	// Unswept are limits whose other quotas took too much memory to measure.
+	// Unswept are limits whose other quotas were not measured, because that takes too much memory.
 	Unswept []string `json:"unswept,omitempty"`
 
 	// Tests is a test file with some of the requests that are decided otherwise, or empty.
@@ -72,8 +75,8 @@ const (
 	// progressEvery is how often a worker prints its progress.
 	progressEvery = 200 * time.Millisecond
 
-	// maxMemory is the most memory, in bytes, that a worker takes before it gives up.
-	maxMemory = 512 << 20
+	// MaxMemory is the most memory, in bytes, that is given to a worker.
+	MaxMemory = 512 << 20
 
 	// mostSwept is the number of limits that are swept if the job names none. More can be named.
 	mostSwept = 3

@@ -1,6 +1,7 @@
 package trial_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,9 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/trial"
 )
@@ -54,14 +55,9 @@ func job(before, after int) *trial.Job {
 // wait returns the trial when it has ended.
 func wait(t *testing.T, r *trial.Runner) trial.Status {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
-		if s, _ := r.Status("default"); s.State == trial.Done || s.State == trial.Failed {
-			return s
-		}
-		time.Sleep(time.Millisecond) // of another process
-	}
-	t.Fatal("the trial does not end")
-	return trial.Status{}
+	trial.Wait(r)
+	s, _ := r.Status("default")
+	return s
 }
 
 func start(t *testing.T, r *trial.Runner, j *trial.Job, write func(io.Writer) error) {
@@ -79,11 +75,13 @@ func start(t *testing.T, r *trial.Runner, j *trial.Job, write func(io.Writer) er
 func TestTrial(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r := trial.NewRunner(trial.Self, dir)
+	r := trial.NewRunner(trial.Self, dir, trial.MaxMemory)
 	defer r.Close()
 	start(t, r, job(15, 10), posts)
 	s := wait(t, r)
-	if s.Error != "" || s.State != trial.Done || s.Total == 0 || s.Bytes == 0 {
+	var log bytes.Buffer
+	_ = posts(&log)
+	if s.Error != "" || s.State != trial.Done || s.Total != 3*int64(log.Len()) || s.Bytes == 0 { // it is read for the comparison, the tests and the quotas
 		t.Fatalf("got %+v", s)
 	}
 	var got trial.Result
@@ -140,7 +138,7 @@ func TestTrial(t *testing.T) {
 // Hidden keys are not in the result, nor are lines of the log.
 func TestHideKeys(t *testing.T) {
 	t.Parallel()
-	r := trial.NewRunner(trial.Self, t.TempDir())
+	r := trial.NewRunner(trial.Self, t.TempDir(), trial.MaxMemory)
 	defer r.Close()
 	j := job(15, 10)
 	j.HideKeys = true
@@ -156,7 +154,7 @@ func TestHideKeys(t *testing.T) {
 // The faults of a log are the error of the trial.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	r := trial.NewRunner(trial.Self, t.TempDir())
+	r := trial.NewRunner(trial.Self, t.TempDir(), trial.MaxMemory)
 	defer r.Close()
 	for want, write := range map[string]func(io.Writer) error{
 		"the log has no line": func(io.Writer) error { return nil },
@@ -177,11 +175,61 @@ func TestFaults(t *testing.T) {
 	if s, _ := r.Status("default"); s.Error != broken.Error() {
 		t.Errorf("got %+v", s)
 	}
-	none := trial.NewRunner(func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "none")) }, "")
+	none := trial.NewRunner(func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "none")) }, "", trial.MaxMemory)
 	defer none.Close()
 	start(t, none, job(1, 2), posts)
 	if s := wait(t, none); s.State != trial.Failed || !strings.Contains(s.Error, "starting a worker") {
 		t.Errorf("got %+v", s)
+	}
+}
+
+// users writes a log with a request of each of n users.
+func users(n int) func(io.Writer) error {
+	return func(w io.Writer) error {
+		to := bufio.NewWriter(w)
+		for i := range n {
+			fmt.Fprintf(to, `{"time":%d,"attributes":{"user":"%d"}}`+"\n", 1777620000000000+i, i)
+		}
+		return to.Flush()
+	}
+}
+
+// A trial that needs too much memory ends with an error that says so, whoever ends it. If only other quotas take too
+// much, the result lists their limits.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	small := trial.NewRunner(trial.Self, t.TempDir(), 64<<20)
+	defer small.Close()
+	start(t, small, job(15, 10), users(250_000))
+	if s := wait(t, small); s.State != trial.Failed || s.Error != "the trial needs more than 64 MiB of memory, because the log has so many keys: try a shorter one" {
+		t.Errorf("got %v %q", s.State, s.Error)
+	}
+	both := job(15, 10)
+	both.Rules = []string{"posts", "all"}
+	both.After = strings.Replace(both.After, "name: all,", "name: all, per: [user],", 1)
+	start(t, small, both, users(110_000))
+	var got trial.Result
+	if s := wait(t, small); json.Unmarshal(s.Result, &got) != nil || got.Comparison == nil || !slices.Equal(got.Unswept, both.Rules) {
+		t.Errorf("got %v %q, unswept %v, want %v", s.State, s.Error, got.Unswept, both.Rules)
+	}
+	for _, script := range []string{"kill -9 $$", "echo fatal error: runtime: out of memory >&2; exit 2"} {
+		r := trial.NewRunner(func() *exec.Cmd { return exec.Command("sh", "-c", script) }, t.TempDir(), trial.MaxMemory)
+		start(t, r, job(1, 2), posts)
+		if s := wait(t, r); s.State != trial.Failed || !strings.Contains(s.Error, "no memory left: try a shorter log") {
+			t.Errorf("%s: got %v %q", script, s.State, s.Error)
+		}
+		r.Close()
+	}
+}
+
+// A worker whose answer cannot be read is ended.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	r := trial.NewRunner(func() *exec.Cmd { return exec.Command("yes") }, t.TempDir(), trial.MaxMemory)
+	defer r.Close()
+	start(t, r, job(1, 2), posts)
+	if s := wait(t, r); s.State != trial.Failed || !strings.Contains(s.Error, "a worker's answer: ") {
+		t.Errorf("got %v %q", s.State, s.Error)
 	}
 }
 
@@ -190,7 +238,7 @@ func TestFaults(t *testing.T) {
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	sleeper := func() *exec.Cmd { return exec.Command("sleep", "1000") }
-	r := trial.NewRunner(sleeper, t.TempDir())
+	r := trial.NewRunner(sleeper, t.TempDir(), trial.MaxMemory)
 	defer r.Close()
 	spooling, ended := make(chan struct{}), make(chan error)
 	go func() {

@@ -49,6 +49,7 @@ type worker struct {
 	bytes    atomic.Int64 // of the log, read by another goroutine
 	progress Progress
 	told     time.Time
+	memory   int64 // bytes at which it gives up
 }
 
 // run runs the job in spool.
@@ -58,6 +59,7 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.memory = job.Memory
 	info, err := spool.Stat()
 	if err != nil {
 		return nil, err
@@ -87,6 +89,9 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 	source := replay.Logs{Files: []replay.Log{log}, Format: format}
 	swept := job.swept(before.Set, after.Set)
 	w.progress.Total = size * int64(1+len(swept))
+	if !job.HideKeys {
+		w.progress.Total += size // for the tests
+	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -120,11 +125,11 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 			return nil, failed(err)
 		}
 	}
-	for _, name := range swept {
+	for i, name := range swept {
 		quotas := [2]int64{quotaOf(before.Set, name), quotaOf(after.Set, name)}
 		s, err := replay.Suggest(ctx, after.Set, replay.Sweep{Rule: name, Quotas: candidates(quotas)}, source, options...)
 		if err = failed(err); errors.Is(err, errMemory) { // each quota has a state of each key
-			result.Unswept = append(result.Unswept, name)
+			result.Unswept = swept[i:]
 			break
 		} else if err != nil {
 			return nil, err
@@ -146,13 +151,13 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 	return result, nil
 }
 
-// errMemory is the error of a trial that needs too much memory.
-var errMemory = fmt.Errorf("the trial needs more than %d MiB of memory, because the log has so many keys: try a shorter one", maxMemory>>20)
+// errMemory is wrapped in the error of a trial that needs too much memory.
+var errMemory = errors.New("because the log has so many keys: try a shorter one")
 
 // tell prints the progress, if it is time, and returns an error if the trial should end.
 func (w *worker) tell() error {
-	if used := memory(); used > maxMemory {
-		return errMemory
+	if memory() > w.memory {
+		return fmt.Errorf("the trial needs more than %d MiB of memory, %w", w.memory>>20, errMemory)
 	}
 	if time.Since(w.told) < progressEvery {
 		return nil

@@ -113,7 +113,7 @@ func (c *Codec) recorded(record string, call *Call) (decided window.Instant, err
 	once, left := &call.Once.Result, int64(math.MaxInt64) // what fits, for hits up to that
 	once.Before, once.Used = 1, 1
 	if record[recordDigest+recordID] == 1 {
-		deny(once, window.Never)
+		Deny(once, window.Never)
 	}
 	for k := range ops {
 		own, r := record[recordHead+k*recordOp:], record[reply+replyHead+k*replyFull:]
@@ -121,9 +121,9 @@ func (c *Codec) recorded(record string, call *Call) (decided window.Instant, err
 		switch {
 		case wait == 0 || flags&recordEnforces == 0:
 		case wait == never:
-			deny(once, window.Never)
+			Deny(once, window.Never)
 		default:
-			deny(once, time.Duration(wait)*time.Microsecond)
+			Deny(once, time.Duration(wait)*time.Microsecond)
 		}
 		switch capacity := int64(binary.LittleEndian.Uint64([]byte(own[8:16]))); {
 		case flags&recordLowers == 0 || capacity == window.Unlimited:
@@ -141,8 +141,8 @@ func (c *Codec) recorded(record string, call *Call) (decided window.Instant, err
 	return decided, nil
 }
 
-// deny makes r, the result of a record, tell of a denial with this wait.
-func deny(r *window.Result, wait time.Duration) {
+// Deny makes r, the result of a record, tell of a denial with this wait.
+func Deny(r *window.Result, wait time.Duration) {
 	if r.Allowed || r.RetryAfter != window.Never && (wait == window.Never || wait > r.RetryAfter) {
 		r.Allowed, r.RetryAfter = false, wait
 	}

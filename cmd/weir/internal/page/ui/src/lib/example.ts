@@ -4,7 +4,8 @@ import type { Rule } from "./words";
 export function example(r: Rule): Record<string, string> {
   const attributes: Record<string, string> = {};
   for (const condition of r.when ?? []) {
-    const [, name, value] = /^(\S+) is one of \[([^\s\]]+)/.exec(condition) ?? [];
+    const [, name, first, only] = /^(\S+) is (?:one of \[([^\s\]]+)|(?!(?:anything|missing|present)$)([^\s"]+)$)/.exec(condition) ?? [];
+    const value = first ?? only;
     if (name && value) attributes[name] = value;
   }
   for (const name of r.per ?? []) attributes[name] ??= name === "ip" ? "203.0.113.1" : "42";

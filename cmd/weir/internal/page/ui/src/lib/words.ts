@@ -120,6 +120,3 @@ export function lengthOf(text: string): number {
   const period = { minute: 60, hour: 3600, day: 86400, week: 604800, month: 2592000, year: 31536000 }[text.replace(/^a /, "")];
   return period ?? seconds(text.replace(/^held.*/, "").split("/")[0]!);
 }
-
-/** conditions says for which requests a rule is. */
-export const conditions = (r: Rule): string[] => (r.when ?? []).map((w) => w.replace(/ is one of \[([^,\]]*)\]$/, " is $1"));

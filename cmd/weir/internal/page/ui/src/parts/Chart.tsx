@@ -109,8 +109,8 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
   return {
     width,
     height,
-    padding: [null, p.labels ? null : 32, null, null], // half of the last time
     legend: { live: !p.labels },
+    padding: [null, 28, null, null], // room for half of the last label
     tzDate: inZone,
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: !p.labels, ...(p.labels && { range: () => [-0.7, p.x.length - 0.3] as uPlot.Range.MinMax }) }, y: { distr: p.log ? 4 : 1, asinh: 1, range: (_, __, high) => [0, Math.max(1, (high ?? 0) * (p.log && p.numbered ? 2.2 : p.numbered ? 1.18 : 1.1))] } },

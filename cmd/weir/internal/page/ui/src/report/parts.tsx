@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { base, count, moment, percent } from "../lib/format";
 import { locale, t } from "../lib/i18n";
-import { conditions, details, inWords, type Rule } from "../lib/words";
+import { details, inWords, type Rule } from "../lib/words";
 import { Chart, type Plot } from "../parts/Chart";
 import { Brand, Preferences } from "../parts/Frame";
 import { cut, Key, visible } from "../parts/Key";
@@ -104,7 +104,7 @@ function Fact({ name, wide, children }: { name: string; wide?: boolean; children
 /** Words says what a rule limits, and what else it does. */
 export function Words({ rule }: { rule?: Rule }) {
   if (!rule) return null;
-  const when = conditions(rule).map((w) => cut(visible(w), 60)).join(t("list.and"));
+  const when = rule.when?.map((w) => cut(visible(w), 60)).join(t("list.and"));
   return (
     <span class="words">
       {inWords(rule)}

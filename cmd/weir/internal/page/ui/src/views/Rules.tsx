@@ -7,7 +7,7 @@ import { ago, base, count } from "../lib/format";
 import { t } from "../lib/i18n";
 import { go, href, namespace, param, route, setParams } from "../lib/route";
 import { mayWrite } from "../lib/session";
-import { conditions, details, inUse, inWords, type Rule, type Rules as InForce } from "../lib/words";
+import { details, inUse, inWords, type Rule, type Rules as InForce } from "../lib/words";
 import { spans, type Span } from "../lib/yaml";
 import { download } from "../parts/Chart";
 import { Code, Editor, type Findings } from "../parts/Code";
@@ -152,7 +152,7 @@ function InWords({ rules }: { rules: Rule[] }) {
 
 /** When says for which requests a rule is. */
 function When({ rule, all }: { rule: Rule; all?: boolean }) {
-  const when = conditions(rule);
+  const when = rule.when ?? [];
   const shown = all ? when : when.slice(0, 3);
   if (when.length === 0) return <span class="quiet">{t("rules.every")}</span>;
   return (
