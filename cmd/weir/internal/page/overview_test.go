@@ -224,7 +224,7 @@ func TestBusiest(t *testing.T) {
 		}
 	}
 	p := page.New(page.Config{Namespaces: namespace.NewSet(namespace.New(namespace.Default, engine, 0, tops))})
-	page.NewOverview(p, page.NewHistory(counted{"uploads": {Matched: 13}, "posts": {Matched: 12}}), state{})
+	page.AddOverview(p, page.NewHistory(counted{"uploads": {Matched: 13}, "posts": {Matched: 12}}), state{})
 	got := overview(t, p, "").State.Busiest
 	if len(got) != 10 || got[0].Rule != "uploads" || got[0].Key != "u11" || got[0].Count != 5011 || got[4].Rule != "uploads" || got[5].Rule != "posts" || got[5].Count != 1 {
 		t.Errorf("got %v, want five keys of each rule", got)

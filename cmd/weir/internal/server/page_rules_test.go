@@ -181,6 +181,14 @@ func TestPageChecks(t *testing.T) {
 			t.Errorf("%s: got %s, want %q", file, a.text, want)
 		}
 	}
+	leased := "rules:\n  - {name: posts, per: [user], limit: 600, window: 1h, lease: strict}\n"
+	if a := check(leased); strings.Contains(a.text, "never-leased") {
+		t.Errorf("got %s, want no warning for two instances", a.text)
+	}
+	many := start(t, func(c *config.Config) { c.Rules, c.Store, c.Nodes = path, "redis://"+redistest.Server(t).Addr()+"?timeout=5s", 40 })
+	if a := asPage(t, "POST", many.admin+"/page/check", leased, ""); !strings.Contains(a.text, "by 40 instances") {
+		t.Errorf("got %s, want a warning for 40 instances", a.text)
+	}
 	if a := check(strings.Repeat("#", 1<<20+1)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %d for a large text", a.status)
 	}
