@@ -10,7 +10,7 @@ import { href, param, setParams } from "../lib/route";
 import { keyParams } from "../lib/ruleset";
 import { session } from "../lib/session";
 import { live, paused, stream } from "../lib/stream";
-import { details, inWords, type Rules } from "../lib/words";
+import { details, inWords, type Rules, inUse } from "../lib/words";
 import { Chart } from "../parts/Chart";
 import { Empty } from "../parts/Empty";
 import { Key } from "../parts/Key";
@@ -298,6 +298,7 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
         />
       </div>
       <Legend lines={lines} />
+      {m.state.store?.shared && lines.some((l) => l.rule.hold || l.rule.ban || inUse(l.rule.window)) && <p class="quiet small">{t("over.use.shared")}</p>}
       <Table label={t("over.rules")} rows={rows} columns={columns} id={(l) => l.rule.name} sort="-denied" most={50} />
     </section>
   );
