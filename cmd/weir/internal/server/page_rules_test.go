@@ -185,7 +185,9 @@ func TestPageChecks(t *testing.T) {
 	if a := check(leased); strings.Contains(a.text, "never-leased") {
 		t.Errorf("got %s, want no warning for two instances", a.text)
 	}
-	many := start(t, func(c *config.Config) { c.Rules, c.Store, c.Nodes = path, "redis://"+redistest.Server(t).Addr()+"?timeout=5s", 40 })
+	many := start(t, func(c *config.Config) {
+		c.Rules, c.Store, c.Nodes = path, "redis://"+redistest.Server(t).Addr()+"?timeout=5s", 40
+	})
 	if a := asPage(t, "POST", many.admin+"/page/check", leased, ""); !strings.Contains(a.text, "by 40 instances") {
 		t.Errorf("got %s, want a warning for 40 instances", a.text)
 	}
