@@ -104,6 +104,7 @@ export function Table<R>({ label, rows, columns, id, sort, empty, most }: { labe
         <label class="field sortby">
           {t("table.by")}
           <select value={by ? (up ? "+" : "-") + by.id : ""} onChange={(e) => setParams({ sort: e.currentTarget.value })}>
+            {!by && <option value="">–</option>}
             {columns.map((c) =>
               c.value ? (
                 <option key={c.id} value={(c.number ? "-" : "+") + c.id}>

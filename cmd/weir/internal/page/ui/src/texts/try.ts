@@ -118,7 +118,7 @@ export const zh: Record<keyof typeof en, string> = {
   "try.answer": "使用草稿，{file} 的全部规则将在 {requests} 个请求中新拒绝 {denied} 个（{share}，来自 {keys} 个键），新允许 {allowed} 个。",
   "try.answer.none": "没有变化：{requests} 个请求的结果都与以前相同。",
   "try.answer.same": "{file} 的全部现有规则共拒绝 {requests} 个请求中的 {denied} 个（{share}）。",
-  "try.short": "这些请求只跨越 {span}，短于 {rules} 的时间窗口：更长时间的请求可能会被拒绝更多。",
+  "try.short": "这些请求只跨越 {span}，短于 {rules}的时间窗口：更长时间的请求可能会被拒绝更多。",
   "try.short.rule": "{name}（{length}）",
   "try.about.recorded": "{requests} 个已记录的请求，{from} 至 {to}；用时 {seconds}",
   "try.about": "{log} 的 {requests} 个请求，{from} 至 {to}；用时 {seconds}",

@@ -298,8 +298,8 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
         />
       </div>
       <Legend lines={lines} />
-      {m.state.store?.shared && lines.some((l) => l.rule.hold || l.rule.ban || inUse(l.rule.window)) && <p class="quiet small">{t("over.use.shared")}</p>}
       <Table label={t("over.rules")} rows={rows} columns={columns} id={(l) => l.rule.name} sort="-denied" most={50} />
+      {m.state.store?.shared && lines.some((l) => l.rule.hold || l.rule.ban || inUse(l.rule.window)) && <p class="quiet small">{t("over.use.shared")}</p>}
     </section>
   );
 }

@@ -359,7 +359,7 @@ function Answer({ result, trial, recording, source, rules, ns, text }: { result:
           {t(recording ? "try.about.recorded" : "try.about", { log: trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
           {trial.by && " · " + t("try.by", { name: trial.by })}
         </p>
-        {longer.length > 0 && <Notice kind="warn">{t("try.short", { span: duration(Math.round(covered)), rules: longer.map(([name, length]) => t("try.short.rule", { name, length: duration(length) })).join(t("list.and")) })}</Notice>}
+        {longer.length > 0 && <Notice kind="warn">{t("try.short", { span: duration(Math.max(1, Math.round(covered))), rules: longer.map(([name, length]) => t("try.short.rule", { name, length: duration(length) })).join(t("list.and")) })}</Notice>}
       </div>
       {recording && recording.share < 1 && <Notice kind="warn">{t("try.share.what", { share: percent(recording.share), n: count(Math.round(1 / recording.share)) })}</Notice>}
       {c.missing && c.missing.length > 0 && <Notice kind="warn" title={t("try.missing")}>{t("try.missing.what", { names: c.missing.join(", ") })}</Notice>}
