@@ -17,21 +17,13 @@ import (
 func TestSetAndUnban(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set, err := rule.New([]rule.Rule{
+		e := engine(t, []rule.Rule{
 			{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
 			{Name: "logins", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("login")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour), Ban: window.Ban{For: time.Hour}},
 			{Name: "friends", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("friend")}}, Per: []string{"user"}, Measure: window.Distinct, Of: "friend", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
 			{Name: "flights", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("fly")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Held(time.Hour)},
 			{Name: "tokens", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("chat")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour), Hold: time.Minute},
-		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := weir.NewEngine(set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		})
 		ann := weir.Attributes("user", "ann")
 		take := func(attributes ...string) bool {
 			t.Helper()

@@ -142,7 +142,9 @@ func (p *pass) file(n *node) *File {
 	}
 	rules := make([]rule.Rule, len(list.items))
 	for i, item := range list.items {
-		rules[i] = p.readRule(item)
+		if rules[i] = p.readRule(item); len(p.faults) >= maxFaults {
+			return nil
+		}
 	}
 	set, err := rule.New(rules, p.outcomes)
 	if err != nil {

@@ -15,11 +15,6 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// colourFlag adds --no-color to all commands.
-func colourFlag(root *cobra.Command) {
-	root.PersistentFlags().Bool("no-color", false, "print no colours; the variable NO_COLOR does the same (colours are for terminals only)")
-}
-
 // inColour returns w, with colours if it is a terminal and they are not turned off.
 func inColour(cmd *cobra.Command, w io.Writer) io.Writer {
 	off, _ := cmd.Flags().GetBool("no-color") // false if there was no flag to parse

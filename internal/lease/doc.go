@@ -30,11 +30,10 @@
 // # Credit
 //
 // With a credit of c an instance also admits up to c units that the store does not know of, when it has no
-// lease left and is not refused. Each ask first records those, and a grant restores what it and the refusals before it
-// have recorded. So N instances admit at most L + N·c in a window: take the last grant or direct hit, at g ≤ t. What an instance
-// spent before the ask of its own last grant was recorded by g, dated not before it was spent, so it counted at
-// g; a record past the quota drops older hits only as long as newer ones fill the quota, and then nothing is granted. What
-// it spent since that ask is at most c.
+// lease left and is not refused. Each ask first has the store count those, as many as fit, and is refused if some do not. A grant
+// restores what it and the refusals before it have had counted. So N instances admit at most L + N·c in a window: take the last grant or
+// direct hit, at g ≤ t. What an instance spent before the ask of its own last grant was counted by g, dated not before it was spent,
+// and nobody's hits made way for it. What it spent since that ask is at most c.
 //
 // A new key has all of its credit, so it may only take the place of one of whose credit nothing can be in the same window.
 // [Key.Retire] therefore waits until the store has recorded all of it, and what the store counted then has left the

@@ -204,7 +204,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 		if lost := e.key.Lost(a); !answer.uncounted {
 			settles = append(settles, lost...)
 		}
-	case answer.n > 0:
+	case answer.n > 0 && answer.spent == a.Report:
 		s.granted.Add(answer.n)
 		settles = append(settles, e.key.Granted(a, now, answer.n, answer.length)...)
 		if _, open := e.key.Next(); !open { // the answer was late, or the period of the window is about to end
@@ -212,6 +212,10 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 		}
 	default:
 		s.refused.Add(1)
+		if answer.n > 0 { // what was spent on credit did not fit before
+			settles = append(settles, lease.Settle{ID: a.ID})
+		}
+		a.Report = answer.spent
 		e.key.Refused(a, now, max(answer.retry, 1), answer.reset)
 		e.demand.Skip(now+min(answer.retry, a.Length), e.hits())
 	}
@@ -268,7 +272,7 @@ func (e *entry) wake(s *leases) {
 				settles = append(settles, e.key.Recall()...)
 			}
 		}
-		if e.key.Unrecorded() > 0 {
+		if e.key.Unrecorded() > 0 && !e.key.View().Refuses(now) {
 			e.ask(s, now)
 		}
 		if recent <= cold && now >= e.pause && e.key.Retire(now) {
@@ -333,7 +337,7 @@ func (e *entry) recallLocked() []lease.Settle {
 	return e.key.Recall()
 }
 
-// end lets go of e.
+// end lets go of e, and has the store count what was spent on credit, as far as it fits.
 func (e *entry) end(s *leases) {
 	e.mu.Lock()
 	e.gone = true
@@ -344,6 +348,10 @@ func (e *entry) end(s *leases) {
 	e.mu.Unlock()
 	s.keys.remove(e)
 	s.settle(context.Background(), op, settles)
+	if op.N = e.key.Unrecorded(); op.N > 0 {
+		op.UpTo = true
+		_ = store.Do(context.Background(), s.shared, store.Take, []store.Op{op})
+	}
 }
 
 // answer writes the result of op, which memory has decided as d at now.

@@ -15,6 +15,7 @@ var errNoReserve = errors.New("the store does not reserve")
 // reply is the answer of the store to a request for a lease.
 type reply struct {
 	n      int64      // granted; 0: refused
+	spent  int64      // of credit, counted now; if it is less than was reported, nothing may be spent of n
 	length lease.Time // of the lease
 	retry  lease.Time // until the store can grant, if it has refused
 	used   int64      // before
@@ -25,7 +26,8 @@ type reply struct {
 	uncounted bool // the store has certainly granted nothing
 }
 
-// reserve has the store record what was spent on credit, and then grant a lease.
+// reserve has the store count what was spent on credit, as far as it fits, and then grant a lease. A record would make the
+// store forget older hits where others still count under a larger quota.
 func (s *leases) reserve(op *store.Op, a *lease.Ask) (r reply) {
 	hold := store.Hold{Hold: window.Hold{ID: a.ID, End: window.Instant(a.Length / lease.Time(time.Microsecond))}, Least: a.Min, Part: a.Div}
 	ask := *op
@@ -33,8 +35,8 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask) (r reply) {
 	calls := []store.Call{{Verb: store.Reserve, Ops: []store.Op{ask}}}
 	if a.Report > 0 {
 		spent := *op
-		spent.N = a.Report
-		calls = append([]store.Call{{Verb: store.Record, Ops: []store.Op{spent}}}, calls...)
+		spent.N, spent.UpTo = a.Report, true
+		calls = append([]store.Call{{Verb: store.Take, Ops: []store.Op{spent}}}, calls...)
 	}
 	if r.err = s.shared.Do(context.Background(), calls); r.err != nil {
 		r.uncounted = true
@@ -48,6 +50,9 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask) (r reply) {
 	}
 	if r.err != nil {
 		return r
+	}
+	if first := &calls[0].Ops[0]; a.Report > 0 && first.Result.Allowed {
+		r.spent = first.N
 	}
 	done := &calls[len(calls)-1].Ops[0]
 	result := &done.Result

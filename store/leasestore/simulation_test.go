@@ -65,6 +65,7 @@ func (n *network) half() time.Duration {
 // fleet is a number of instances that share a limit.
 type fleet struct {
 	limit  *window.Compiled
+	lower  *window.Compiled // of the first node, if it has another one
 	space  *store.Space
 	shared *memstore.Store
 	nodes  []store.Store
@@ -92,6 +93,9 @@ func newFleet(nodes int, l window.Limit, trip time.Duration, loses float64) *fle
 func (f *fleet) take(ctx context.Context, node int, key string) {
 	var at time.Time
 	ops := []store.Op{{Space: f.space, Limit: f.limit, Key: []byte(key), N: 1}}
+	if node == 0 && f.lower != nil {
+		ops[0].Limit = f.lower
+	}
 	err := store.Do(context.WithValue(ctx, directKey{}, &at), f.nodes[node], store.Take, ops)
 	if at.IsZero() {
 		at = time.Now()

@@ -25,6 +25,15 @@ type spy struct {
 	mu    sync.Mutex
 	calls map[store.Verb]int // guarded by mu
 	fails bool               // guarded by mu
+
+	keepOpen bool // Close does nothing
+}
+
+func (s *spy) Close() error {
+	if s.keepOpen {
+		return nil
+	}
+	return s.Store.Close()
 }
 
 func (s *spy) Do(ctx context.Context, calls []store.Call) error {
@@ -403,6 +412,26 @@ func TestClosed(t *testing.T) {
 			if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); !errors.Is(err, store.ErrClosed) {
 				t.Fatalf("got %v, want that it is closed", err)
 			}
+		}
+	})
+}
+
+// Processes that end soon leave nothing uncounted that they have admitted on credit.
+func TestCloseReportsCredit(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		op := opOn("key", 1)
+		op.Limit = window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: 50})
+		for range 40 {
+			if !do(t, s, store.Take, op)[0].Result.Allowed {
+				t.Fatal("got a denial")
+			}
+		}
+		shared.keepOpen = true
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := shared.Store.Read(t.Context(), &op); err != nil || r.Used != 40 {
+			t.Errorf("got %d used and %v, want 40", r.Used, err)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -142,6 +143,59 @@ func TestBounds(t *testing.T) {
 	if _, _, err := s.Next(t.Context()); !errors.Is(err, ErrEnded) {
 		t.Errorf("got %v, want the end of the stream", err)
 	}
+}
+
+// A namespace with more events than there is room for takes those of others away neither from webhooks nor from streams.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, Config{Keep: 100})
+	add := func(namespace string, n int) {
+		for i := range n {
+			h.add(&Event{Kind: Denied, Time: time.Now(), Data: Data{Namespace: namespace, Rule: "posts"}}, h.show(fmt.Sprint(namespace, i)))
+		}
+	}
+	add("b", 5) // the first of the ten below
+	add("a", maxQueue+100)
+	add("b", 10)
+	add("c", 20)
+	h.pass()
+	got := map[string]int{}
+	for _, e := range h.ring.events {
+		got[e.Namespace]++
+	}
+	if got["a"] != 70 || got["b"] != 10 || got["c"] != 20 {
+		t.Errorf("got %v, want the events of b and c, and some of a", got)
+	}
+	if got := h.Dropped(); got != 5+100+30 {
+		t.Errorf("got %d dropped, want %d", got, 5+100+30)
+	}
+}
+
+// A namespace with more holds than are followed takes those of others away no more.
+func TestSharesOfHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{Keep: 100})
+		take := func(namespace string, n int) *take {
+			one := &take{name: namespace, rules: []heldIn{{rule: "posts", length: time.Duration(n) * time.Second}}}
+			binary.BigEndian.PutUint32(one.id[:], uint32(n))
+			copy(one.id[4:], namespace)
+			return one
+		}
+		for n := range maxHolds {
+			h.holds.follow(take("a", 10+n))
+		}
+		for n := range 10 {
+			h.holds.follow(take("b", 10+n))
+		}
+		if len(h.holds.all) != maxHolds || h.holds.of["b"] != 10 || h.holds.of["a"] != maxHolds-10 {
+			t.Errorf("got %d of %v, want 10 of b", len(h.holds.all), h.holds.of)
+		}
+		time.Sleep(time.Minute)
+		if all := h.holds.over(time.Now()); len(all) != 60 {
+			t.Errorf("got %d ends, want 60", len(all))
+		}
+	})
 }
 
 func TestFilter(t *testing.T) {

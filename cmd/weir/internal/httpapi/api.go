@@ -177,9 +177,11 @@ func describe(_ *exchange, w http.ResponseWriter, _ *http.Request) error {
 // jsonType is shared by all answers, which saves an allocation for each.
 var jsonType = []string{"application/json"}
 
-// respond writes body and a newline.
-func respond(w http.ResponseWriter, body []byte) error {
+// respond ends the request, and writes body and a newline.
+func (x *exchange) respond(w http.ResponseWriter, body []byte) error {
+	x.endRequest()
 	w.Header()["Content-Type"] = jsonType
-	_, _ = w.Write(append(body, '\n')) // an error means that the caller is gone
+	x.out = append(body, '\n')
+	_, _ = w.Write(x.out) // an error means that the caller is gone
 	return nil
 }

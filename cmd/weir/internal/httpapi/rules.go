@@ -32,6 +32,5 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 			b = b[:0]
 		}
 	}
-	x.out = append(b, ']', '}')
-	return respond(w, x.out)
+	return x.respond(w, append(b, ']', '}'))
 }
