@@ -50,7 +50,7 @@ func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute)
 	return KeyUsage{
 		Usage:    Usage{Rule: name, Kind: r.Kind(), Key: k.text, Shadow: r.Mode == rule.Shadow, BannedUntil: reading.BannedUntil, Overridden: k.overridden, Result: reading.Result},
 		History:  reading.History,
-		Holds:    reading.Holds,
+		Holds:    len(reading.Holds),
 		Strikes:  reading.Strikes,
 		Degraded: degraded,
 	}, nil
