@@ -173,6 +173,8 @@ func TestReadingIsBounded(t *testing.T) {
 		"long keys in lines": {"rules:\n  " + strings.Repeat("k", 1000) + ":\n    " + strings.Repeat("k", 1000) + ": [" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
 		"lists in lists":     {strings.Repeat("- ", 500) + "[" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
 		"patterns":           {rulesWithPatterns(101, "(abcdefghij){1000}"), "patterns up to here are too large"},
+		"blank lines":        {"rules: |\n  a\n" + strings.Repeat("\n", 100_000), "too many blank lines"},
+		"lines of blanks":    {"rules: >\n  a\n" + strings.Repeat("  \n", 100_000), "too many blank lines"},
 		"classes":            {rulesWithPatterns(20, `^\pL{900}$`), "patterns up to here are too large"},
 		"long line":          {"rules: [" + strings.Repeat("1,", 500_000) + "]", "a rule is 1, want a table"},
 	} {
