@@ -245,6 +245,41 @@ func TestHostileIDs(t *testing.T) {
 	})
 }
 
+// Reports of further buckets of a stream that has as many as it may take not much longer than those before.
+func TestFullStream(t *testing.T) {
+	t.Parallel()
+	conn, _ := serve(t, perUser, grpcserver.Config{}, nil)
+	stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := func(name string) time.Duration {
+		usages := []*usage{}
+		for n := range 9000 {
+			usages = append(usages, of(1, "user", fmt.Sprint(name, n)))
+		}
+		began := time.Now()
+		for _, m := range []*rlqs.RateLimitQuotaUsageReports{reports("edge", usages...), reports("edge", of(1, "last", "one"))} {
+			if err := stream.Send(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := m.BucketAction; a[len(a)-1].BucketId.Bucket["last"] != "" {
+				return time.Since(began)
+			}
+		}
+	}
+	first := took("a")
+	if then := took("b"); then > 8*first {
+		t.Errorf("got %v, after %v", then, first)
+	}
+}
+
 // A report records hits past the quota, so that a stream needs the scope of a record, too.
 // An overload while there is no report does not end a stream.
 func TestBusy(t *testing.T) {

@@ -29,11 +29,14 @@ const batch = 256
 // report takes the usages of a message, which was checked, and returns the assignments that are sent at once. Its error ends the stream.
 func (s *session) report(ctx context.Context, engine *weir.Engine, in *rlqs.RateLimitQuotaUsageReports, now time.Time) (*rlqs.RateLimitQuotaResponse, error) {
 	out := new(rlqs.RateLimitQuotaResponse)
+	if len(s.buckets)+len(in.BucketQuotaUsages) > maxBuckets {
+		s.sweep(now) // once, as it looks at all buckets
+	}
 	for usages := range slices.Chunk(in.BucketQuotaUsages, batch) {
 		buckets := make([]*bucket, 0, len(usages))
 		asks := make([]run.Assignment, 0, len(usages))
 		for _, u := range usages {
-			b := s.bucket(u.BucketId, now)
+			b := s.bucket(u.BucketId)
 			if slices.Contains(buckets, b) { // its usage in this message was not expected: it is counted, and answered once
 				b = &bucket{id: u.BucketId, attributes: b.attributes, untracked: true}
 			}
@@ -97,7 +100,7 @@ func (s *session) assign(ctx context.Context, engine *weir.Engine, buckets []*bu
 }
 
 // bucket returns the bucket with an id. If there is no room for it, it is not tracked: its usage counts, and it gets no assignment.
-func (s *session) bucket(id *rlqs.BucketId, now time.Time) *bucket {
+func (s *session) bucket(id *rlqs.BucketId) *bucket {
 	var text strings.Builder
 	attributes := make([]weir.Attribute, 0, len(id.Bucket)+1)
 	for _, name := range slices.Sorted(maps.Keys(id.Bucket)) {
@@ -115,9 +118,6 @@ func (s *session) bucket(id *rlqs.BucketId, now time.Time) *bucket {
 		return b
 	}
 	b := &bucket{key: key, id: id, attributes: attributes}
-	if len(s.buckets) >= maxBuckets {
-		s.sweep(now)
-	}
 	if len(s.buckets) >= maxBuckets || s.memory.Reserve(b.size()) != nil {
 		b.untracked = true
 		return b
