@@ -71,8 +71,10 @@ type Source struct {
 	// ReadOnly says why nobody can save it, or is empty.
 	ReadOnly string
 
-	// Lists are the paths of the list files that the rules in force read.
-	Lists []string
+	// Lists are the paths of the list files that the rules in force read. inForce reports whether the caller may have no
+	// others read, because those next to the rules file can be of other namespaces.
+	Lists   []string
+	inForce bool
 
 	// Warnings returns those about the file that concern the service.
 	Warnings func(*rulefile.File) []rulefile.Warning
@@ -132,7 +134,7 @@ type sourceJSON struct {
 
 // source answers with the rules file of a namespace.
 func (s *Rules) source(c *Caller, w http.ResponseWriter, r *http.Request) error {
-	of, err := s.Sources.Source(c.Name)
+	of, err := s.of(c)
 	if err != nil {
 		return err
 	}
@@ -159,9 +161,16 @@ func (s *Rules) respond(w http.ResponseWriter, r *http.Request, of *Source) erro
 // given returns the text in the body of r, and the rules file that it is for.
 func (s *Rules) given(c *Caller, r *http.Request) (text []byte, of Source, err error) {
 	if text, err = readBody(r, MaxText); err == nil {
-		of, err = s.Sources.Source(c.Name)
+		of, err = s.of(c)
 	}
 	return text, of, err
+}
+
+// of returns the rules file of the namespace of a call.
+func (s *Rules) of(c *Caller) (Source, error) {
+	of, err := s.Sources.Source(c.Name)
+	of.inForce = !c.Whole()
+	return of, err
 }
 
 // save makes the body the rules file.
@@ -257,12 +266,12 @@ func (s *Source) lists() func(path string) ([]byte, error) {
 			return nil, errors.New("the rules are in no file, so there are no list files next to it")
 		}
 		full := files.RelativeTo(s.Path, path)
-		if !filepath.IsLocal(path) && !slices.Contains(s.Lists, full) {
-			return nil, errors.New("is not in the directory of the rules file, and no rule in force reads it, so the page does not either")
-		}
 		known, err := filepath.Abs(full)
 		if err != nil {
 			return nil, err
+		}
+		if (s.inForce || !filepath.IsLocal(path)) && !slices.Contains(s.Lists, known) {
+			return nil, errors.New("no rule in force reads it, and it is not in the directory of the rules file or the caller is bound to a namespace, so the page does not either")
 		}
 		if left, ok := most[known]; ok && left == 0 {
 			return nil, errors.New("is the file of another list, too: name one list in both places")
@@ -344,7 +353,7 @@ func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	of, err := s.Sources.Source(c.Name)
+	of, err := s.of(c)
 	if err != nil {
 		return err
 	}

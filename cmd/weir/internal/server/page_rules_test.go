@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/internal/redistest"
 )
@@ -203,6 +204,29 @@ func TestPageChecks(t *testing.T) {
 	}
 	if a := check(strings.Repeat("#", 1<<20+1)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %d for a large text", a.status)
+	}
+}
+
+// A caller who is bound to a namespace has only the lists of its own rules read: others may be of other namespaces.
+func TestPageListsOfOthers(t *testing.T) {
+	t.Parallel()
+	dir, tokens := t.TempDir(), filepath.Join(t.TempDir(), "tokens")
+	own := "lists:\n  own: {file: own.txt}\n" + posts(2)
+	write(t, filepath.Join(dir, "shop.yaml"), own)
+	write(t, filepath.Join(dir, "own.txt"), "ann\n")
+	write(t, filepath.Join(dir, "others.txt"), "10.0.0.1/99\n")
+	write(t, tokens, access.Line("ops", "all-0123456789", access.Read, "")+"\n"+access.Line("shop", "shop-0123456789", access.Read, "shop")+"\n")
+	s := start(t, func(c *config.Config) { c.Rules, c.Access.Tokens = dir, tokens })
+	check := func(text, token string) string {
+		return asPage(t, "POST", s.admin+"/ns/shop/page/check", text, token).text
+	}
+	if a := check(own, "shop-0123456789"); !strings.Contains(a, `"errors":[]`) {
+		t.Errorf("got %s, want the list of the rules in force", a)
+	}
+	for token, want := range map[string]string{"shop-0123456789": "bound to a namespace", "all-0123456789": "10.0.0.1/99"} {
+		if a := check(strings.Replace(own, "own.txt", "others.txt", 1), token); !strings.Contains(a, want) {
+			t.Errorf("%s: got %s, want %q", token, a, want)
+		}
 	}
 }
 
