@@ -110,7 +110,11 @@ func (w *holding) end(s State, now Instant, id [12]byte, n int64) (State, bool) 
 	if n > 0 {
 		var b State
 		s, b = growBase(s, w.base.wordsAfter(v.base, Hits{N: n})-len(v.base))
-		s = shrinkBase(s, w.base.addAt(b, now, min(at, now), now, min(n, MaxHits)), cap(b))
+		room := cap(b)
+		if b = w.base.addAt(b, now, min(at, now), now, min(n, MaxHits)); w.log != nil && n > amount {
+			b = w.log.forget(b)
+		}
+		s = shrinkBase(s, b, room)
 	}
 	return w.finish(s, now), true
 }

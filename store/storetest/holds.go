@@ -335,6 +335,24 @@ func lostOnReload(s *stage) {
 	}
 }
 
+// holdsUnderLoweredQuota checks that a hold that ends under a lowered quota leaves what was counted under the larger one.
+func holdsUnderLoweredQuota(s *stage) {
+	for i, ends := range []func(op store.Op){
+		func(op store.Op) { s.one(store.Settle, named("a", times(5, op))) },
+		func(op store.Op) { s.at(10 * time.Minute); s.one(store.Refund, times(1, op)) },
+	} {
+		large, small := hit("s", holding(100), fmt.Sprint(i)), hit("s", holding(10), fmt.Sprint(i))
+		s.one(store.Take, named("a", times(5, large)))
+		for range 9 {
+			s.one(store.Take, times(10, large))
+		}
+		ends(small)
+		if r := s.read(large); r.Used < 94 {
+			s.Errorf("%d: got %d used, want at least 94", i, r.Used)
+		}
+	}
+}
+
 func refundAll(s *stage) {
 	for name, op := range map[string]store.Op{
 		"ban": hit("ban", banning(1), "k"), "plain": hit("plain", hourly(1), "k"),
