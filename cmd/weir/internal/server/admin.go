@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -205,5 +206,5 @@ func appendLoaded(b []byte, n *namespace.Namespace) []byte {
 func cmdline(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = io.WriteString(w, strings.Join(redacted(), "\x00"))
+	_, _ = io.WriteString(w, strings.Join(access.Redact(os.Args), "\x00"))
 }
