@@ -281,6 +281,15 @@ func (w *holding) alive(s State, now Instant) int {
 	return (len(v.list) - v.ended(now)) / holdWords
 }
 
+func (w *holding) holds(s State, now Instant) (cells []Cell) {
+	v := readHolds(s)
+	for i := v.ended(now); i < len(v.list); i += holdWords {
+		at := Instant(v.list[i+1])
+		cells = append(cells, Cell{Start: at, Length: Instant(v.list[i]).Sub(at), Hits: int64(v.list[i+2] &^ keepFlag)})
+	}
+	return cells
+}
+
 func (w *holding) expires(s State) Instant {
 	if !isHeld(s) {
 		return w.algorithm.expires(s)
