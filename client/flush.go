@@ -8,11 +8,12 @@ import (
 )
 
 // A message costs the client and the service as much as many calls do, mostly for
-// threads that go to sleep and wake up. So calls that arrive while enough messages are in
-// flight are batched. Two messages keep both sides busy: the service decides one while the
-// callers of the other one run.
+// threads that go to sleep and wake up. So calls that arrive while enough messages are under
+// way are batched. Two messages keep both sides busy: the service decides one while the
+// callers of the other one run, so a message is under way until all of its callers have their
+// answers. Otherwise the first of them to call again would be alone in the next message.
 const (
-	// ahead is how many messages may be in flight at any time.
+	// ahead is how many messages may be under way at any time.
 	ahead = 2
 
 	// maxAhead is how many may be in flight if they take long, because the network latency is
@@ -27,10 +28,10 @@ const (
 // canSendLocked reports whether one more message may be sent on l.
 func (l *link) canSendLocked() bool {
 	n := len(l.groups)
-	return n < ahead || n < maxAhead && time.Since(l.groups[n-1].sent) >= apart
+	return l.stream.messages < ahead || n > 0 && n < maxAhead && time.Since(l.groups[n-1].sent) >= apart
 }
 
-// flushLocked sends what waits, unless enough messages are in flight. It releases mu
+// flushLocked sends what waits, unless enough messages are under way. It releases mu
 // meanwhile. When s is closed, it ends what waits with an error.
 func (s *stream) flushLocked() {
 	for len(s.waiting) > 0 && !s.sending {
@@ -59,17 +60,14 @@ func (s *stream) flushLocked() {
 	}
 }
 
-// shareLocked returns how many of the waiting calls are sent in the next message on l: all if they are
-// few, and otherwise half of all calls in flight or waiting.
-func (s *stream) shareLocked(l *link) int {
+// shareLocked returns how many of the waiting calls are sent in the next message: all if they are
+// few, and otherwise half of all calls under way or waiting.
+func (s *stream) shareLocked() int {
 	n := len(s.waiting)
 	if n <= few {
 		return few
 	}
-	for _, g := range l.groups {
-		n += g.size
-	}
-	return min((n+1)/ahead, maxBatch)
+	return min((n+s.calls+1)/ahead, maxBatch)
 }
 
 // groupLocked takes the next calls that wait, as one message on l. It returns nil if
@@ -83,7 +81,7 @@ func (s *stream) groupLocked(l *link) *group {
 	bytes := 0
 	n, longest := 0, time.Time{}
 	bounded := true
-	share := s.shareLocked(l)
+	share := s.shareLocked()
 	for _, c := range s.waiting {
 		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || bytes+c.bytes > maxGroup || len(g.calls) == share)
 		if last {

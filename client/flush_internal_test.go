@@ -119,6 +119,34 @@ func TestBatches(t *testing.T) {
 	})
 }
 
+// Callers whose calls one message has answered share the next one: the first of them that calls again waits for the
+// others to run.
+func TestCallersStayTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 14
+		p := newAnswerer()
+		reply := func(id int) {
+			p.replies <- uint64(id) //nolint:gosec // small
+			synctest.Wait()
+		}
+		p.call(t, 1, 1)
+		p.call(t, 1, 1)
+		p.call(t, callers, 2)
+		reply(1)
+		reply(2)
+		p.call(t, 1, 1)
+		reply(3)
+		if got := p.messages(); len(got) != 5 || got[2] != callers || got[4] < callers/2 {
+			t.Errorf("got messages of %v requests, want %d in the third and at least half of that in the fifth", got, callers)
+		}
+		for id := 4; id <= len(p.messages()); id++ {
+			reply(id)
+		}
+		p.callers.Wait()
+		close(p.replies)
+	})
+}
+
 // A call that would be sent again, because the service was stopping, ends when the client is
 // closed.
 func TestCloseWhileTheServiceStops(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,6 +18,7 @@ import (
 // group is one message of several calls.
 type group struct {
 	calls   []*call
+	pending atomic.Int32         // answers that their callers have not taken
 	message weirv1.DecideRequest // its requests are those of the calls
 	size    int                  // the number of calls when they were sent
 	timeout time.Duration
@@ -71,6 +73,8 @@ func (l *link) addLocked(g *group) {
 	l.last++
 	g.message.Id, g.sent = l.last, time.Now()
 	l.groups = append(l.groups, g)
+	l.stream.messages++
+	l.stream.calls += g.size
 	if len(l.groups) == 1 {
 		l.timer.Reset(g.timeout)
 	}
@@ -175,16 +179,32 @@ func (l *link) answer(g *group, in *weirv1.DecideResponse) (again []*call) {
 // wake wakes the callers of the message that was answered. All answers are read before the first of
 // them runs, so a thread that wakes up for them finds several.
 func (l *link) wake(g *group) {
-	s := l.stream
-	for i, c := range g.calls {
-		g.calls[i] = nil
+	clear(g.message.Requests)
+	if len(g.calls) == 0 { // nobody waits for its answer
+		l.stream.release(g)
+		return
+	}
+	g.pending.Store(int32(len(g.calls))) //nolint:gosec // at most maxBatch
+	for _, c := range g.calls {
+		c.group = g
 		c.done <- struct{}{}
 	}
-	clear(g.message.Requests)
+}
+
+// release keeps the memory of g, all of whose answers were taken, and sends what waits.
+func (s *stream) release(g *group) {
+	clear(g.calls)
 	s.mu.Lock()
+	s.endLocked(g)
 	s.spare = g
 	s.flushLocked()
 	s.mu.Unlock()
+}
+
+// endLocked counts g as no longer under way.
+func (s *stream) endLocked(g *group) {
+	s.messages--
+	s.calls -= g.size
 }
 
 // end ends the link, whose error is err.
@@ -201,6 +221,7 @@ func (l *link) end(err error) {
 	unread := reasonOf(err) == weirv1.ErrorReason_STOPPING.String()
 	var again []*call
 	for _, g := range groups {
+		s.endLocked(g)
 		for _, c := range g.calls {
 			switch {
 			case unread && c.again < mostAgain && c.state.CompareAndSwap(sent, queued):

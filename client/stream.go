@@ -27,6 +27,7 @@ type call struct {
 	deadline time.Time // zero: that of the client
 	decision *weir.Decision
 	err      error
+	group    *group        // with whose answer the call ended, or nil
 	done     chan struct{} // gets an element at the end
 }
 
@@ -67,6 +68,8 @@ type stream struct {
 	link       *link   // guarded by mu; nil: not connected
 	connecting bool    // guarded by mu
 	sending    bool    // guarded by mu; a goroutine sends a message on link
+	messages   int     // guarded by mu; under way: in flight, or with answers that were not taken
+	calls      int     // guarded by mu; those of the messages under way
 	spare      *group  // guarded by mu; memory for the next message, or nil
 	closed     bool    // guarded by mu
 }
@@ -110,7 +113,10 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 // result returns the error of c, which has ended, and keeps its memory.
 func (s *stream) result(c *call) error {
 	err := c.err
-	c.decision = nil
+	if g := c.group; g != nil && g.pending.Add(-1) == 0 {
+		s.release(g)
+	}
+	c.decision, c.group = nil, nil
 	if c.bytes <= maxKept {
 		s.client.calls.Put(c)
 	}

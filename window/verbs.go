@@ -38,8 +38,17 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // It is for weir's own stores. hold can be nil. Held in the answer reports whether the
 // hits were held, or whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
-	*r = Result{}
 	named := hold != nil && hold.ID != [12]byte{}
+	if v == step.Count {
+		switch wraps := named && (l.HoldLength() > 0 || l.undated); {
+		case !wraps && l.isDateLog(s):
+			return l.log.addDates(r, s, datesInstant(s, now), h.N)
+		case !wraps && !l.isWrapped(s):
+			return l.add(r, s, l.instantFor(s, now), h, r.Before)
+		}
+		v = step.Take
+	}
+	*r = Result{}
 	switch v {
 	case step.Look:
 		l.look(r, s, now, h)
@@ -63,13 +72,7 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 			l.answer(r, now, l.resetOf(l.algorithm, s), before, before, fits)
 			return s
 		}
-		s = l.algorithm.add(s, now, h.countable())
-		used := before + h.N
-		if l.recounts || h.N > MaxHits || used > MaxHits {
-			used, _ = l.algorithm.look(s, now, Hits{})
-		}
-		l.answer(r, now, l.resetOf(l.algorithm, s), before, used, now)
-		return s
+		return l.add(r, s, now, h, before)
 	case step.Record, step.RecordNoStrike:
 		if !named || l.HoldLength() == 0 {
 			hold = nil
@@ -98,6 +101,17 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 		hold = &Hold{}
 	}
 	s, *r, *hold = l.holds.end(*l, v, s, now, h, *hold)
+	return s
+}
+
+// add counts h, at least one hit, which fit at now. It fills in r, where before were used.
+func (l *Compiled) add(r *Result, s State, now Instant, h Hits, before int64) State {
+	s = l.algorithm.add(s, now, h.countable())
+	used := before + h.N
+	if l.recounts || h.N > MaxHits || used > MaxHits {
+		used, _ = l.algorithm.look(s, now, Hits{})
+	}
+	l.answer(r, now, l.resetOf(l.algorithm, s), before, used, now)
 	return s
 }
 

@@ -23,8 +23,9 @@ import (
 func (s *Compiled) Match(values []string, dst []int, aboutHolds bool) []int {
 	start, lists := len(dst), 0
 	last := len(s.rules) - 1 // the last rule that can match
-	for i := range s.index.probes {
-		p := &s.index.probes[i]
+	probes, needs := s.index.probes, s.index.needs
+	for i := range probes {
+		p := &probes[i]
 		l := p.of(p.value(values))
 		if l == nil || l.uniform && values[l.at] == "" {
 			continue
@@ -34,7 +35,7 @@ func (s *Compiled) Match(values []string, dst []int, aboutHolds bool) []int {
 			if int(i) > last {
 				break
 			}
-			n := &s.index.needs[i]
+			n := &needs[i]
 			if !l.uniform && !n.met(values, aboutHolds) {
 				continue
 			}

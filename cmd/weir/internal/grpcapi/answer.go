@@ -16,7 +16,13 @@ import (
 // The messages that the functions below return refer to the decision.
 
 func decisionOf(d *weir.Decision) *weirv1.Decision {
-	m := &weirv1.Decision{
+	m := new(weirv1.Decision)
+	setDecision(m, d)
+	return m
+}
+
+func setDecision(m *weirv1.Decision, d *weir.Decision) {
+	*m = weirv1.Decision{
 		Allowed: d.Allowed, Outcome: d.Outcome, Rule: d.Rule, RetryAfter: durationOf(d.RetryAfter), RetryRule: d.RetryRule,
 		Verdicts: d.Verdicts, Triggered: d.Triggered, Unmatched: d.Unmatched, Replayed: d.Replayed, Degraded: d.Degraded, DegradedReason: string(d.DegradedReason),
 		Hold: durationOf(d.Hold), Receipt: d.Receipt.String(), Limits: make([]*weirv1.RuleUsage, len(d.Usages)),
@@ -24,7 +30,6 @@ func decisionOf(d *weir.Decision) *weirv1.Decision {
 	for i := range d.Usages {
 		m.Limits[i] = usageOf(&d.Usages[i])
 	}
-	return m
 }
 
 func usageOf(u *weir.Usage) *weirv1.RuleUsage {
@@ -72,10 +77,20 @@ func problemOf(err error) *weirv1.Problem {
 	return &weirv1.Problem{Code: int32(f.Code), Detail: f.Detail, Field: f.Field, Reason: f.Reason, RetryAfter: durationOf(f.RetryAfter)} //nolint:gosec // codes are small
 }
 
-// answerOf returns the answer to a request of several.
-func answerOf(it *weir.Item) *weirv1.Answer {
+// answered is the memory of an answer. That of all answers of a message is allocated together.
+type answered struct {
+	answer   weirv1.Answer
+	kind     weirv1.Answer_Decision
+	decision weirv1.Decision
+}
+
+// set returns a as the answer to a request of several.
+func (a *answered) set(it *weir.Item) *weirv1.Answer {
 	if it.Err != nil {
-		return &weirv1.Answer{Kind: &weirv1.Answer_Problem{Problem: problemOf(it.Err)}}
+		a.answer.Kind = &weirv1.Answer_Problem{Problem: problemOf(it.Err)}
+		return &a.answer
 	}
-	return &weirv1.Answer{Kind: &weirv1.Answer_Decision{Decision: decisionOf(&it.Decision)}}
+	setDecision(&a.decision, &it.Decision)
+	a.kind.Decision, a.answer.Kind = &a.decision, &a.kind
+	return &a.answer
 }

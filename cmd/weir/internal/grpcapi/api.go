@@ -2,7 +2,9 @@ package grpcapi
 
 import (
 	"runtime"
+	"sync"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
@@ -25,11 +27,16 @@ type API struct {
 	// memory is not reserved yet. Its capacity is the number of CPUs, which is enough because
 	// the computation does not wait.
 	planning chan struct{}
+
+	items sync.Pool // of *[]weir.Item, which are empty
 }
 
 // New returns the API of namespaces.
 func New(namespaces *namespace.Set) *API {
-	return &API{namespaces: namespaces, planning: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	return &API{
+		namespaces: namespaces, planning: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		items: sync.Pool{New: func() any { return new([]weir.Item) }},
+	}
 }
 
 // WithEvents makes a send the events of hub, and returns a. It must be called before a is used.

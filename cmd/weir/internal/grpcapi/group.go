@@ -139,6 +139,7 @@ const (
 // admitted finds the requests of g that its caller may not make, or that are wrong.
 // The others are appended to items.
 func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
+	items = slices.Grow(items, len(g.asks))
 	for i := range g.asks {
 		ask := &g.asks[i]
 		err := ask.fault
@@ -149,7 +150,7 @@ func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 		if err != nil {
 			continue
 		}
-		items = slices.Grow(items, 1)[:len(items)+1] // reuses the memory of a decision
+		items = items[:len(items)+1] // reuses the memory of a decision
 		it := &items[len(items)-1]
 		it.Verb, it.Request, it.Err = ask.verb, ask.request, nil
 	}
@@ -170,14 +171,14 @@ func (g *group) given(items []weir.Item) []weir.Item {
 
 // answer returns the answers to the requests of g.
 func (g *group) answer() []*weirv1.Answer {
-	answers := make([]*weirv1.Answer, len(g.errs))
+	answers, memory := make([]*weirv1.Answer, len(g.errs)), make([]answered, len(g.errs))
 	next := 0
 	for i, err := range g.errs {
 		if err != nil {
-			answers[i] = answerOf(&weir.Item{Err: err})
+			answers[i] = memory[i].set(&weir.Item{Err: err})
 			continue
 		}
-		answers[i] = answerOf(&g.items[next])
+		answers[i] = memory[i].set(&g.items[next])
 		next++
 	}
 	return answers

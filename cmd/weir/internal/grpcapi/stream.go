@@ -18,7 +18,7 @@ import (
 )
 
 // Resource limits of one stream. While it is open it reserves streamBytes of the memory for requests,
-// for messages that wait and for the memory that it reuses.
+// for the messages that wait.
 const (
 	streamBytes = 64 << 10
 	waiting     = 8 // messages
@@ -27,9 +27,9 @@ const (
 	// stream.
 	smallWaiting = streamBytes / waiting
 
-	// spareItems is the maximum number of requests whose memory a stream keeps for the next messages. It is
-	// within the reservation of the stream.
-	spareItems = 40
+	// spareItems is the maximum number of requests decided at the same time whose memory is kept for the next
+	// messages of any stream.
+	spareItems = 128
 )
 
 // stream serves the method Decide. It decides messages in their order, and answers every message that
@@ -49,7 +49,7 @@ type stream struct {
 	api    *API
 	call   *grpcserver.Call
 	now    []*group // being decided
-	items  []weir.Item
+	items  *[]weir.Item
 	memory memory
 
 	in   chan *group   // received; receive closes it
@@ -175,7 +175,8 @@ func (s *stream) decide() error {
 		return nil
 	}
 	defer s.call.End()
-	items := s.items[:0]
+	s.items = s.api.items.Get().(*[]weir.Item)
+	items := *s.items
 	for _, g := range s.now {
 		if !g.deadline.IsZero() && g.err == nil && !time.Now().Before(g.deadline) {
 			g.err = context.DeadlineExceeded
@@ -184,7 +185,7 @@ func (s *stream) decide() error {
 			items = g.admitted(s.call.Caller, items)
 		}
 	}
-	s.items, s.memory = items, memory{Reservation: s.call.Reservation()}
+	*s.items, s.memory = items, memory{Reservation: s.call.Reservation()}
 	err = s.api.run(s.call.Context(), ns, s.call.Caller, items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
 		return s.oneByOne(ns)
@@ -201,7 +202,7 @@ func (s *stream) decide() error {
 // oneByOne decides each message by itself after they could not be decided together, so that a message
 // whose answer is too large does not affect the others.
 func (s *stream) oneByOne(ns *namespace.Namespace) error {
-	items := s.items
+	items := *s.items
 	for _, g := range s.now {
 		if g.err != nil {
 			continue
@@ -224,7 +225,11 @@ func (s *stream) fail(err error) {
 // drop drops what was decided.
 func (s *stream) drop() {
 	s.memory.Free()
-	s.items = answer.Spare(s.items, spareItems)
+	if s.items != nil {
+		*s.items = answer.Spare(*s.items, spareItems)
+		s.api.items.Put(s.items)
+		s.items = nil
+	}
 	for i, g := range s.now {
 		g.memory.Free()
 		s.now[i] = nil
