@@ -19,6 +19,7 @@ func TestExplainSaysWhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := compile(t, []rule.Rule{
 			{Name: "leased", Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second), Lease: window.LeaseStrict},
+			{Name: "credit", Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second), Lease: 50},
 			{Name: "plain", Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second)},
 		})
 		shared := leasestore.New(memstore.New(), func() int { return 2 })
@@ -28,8 +29,9 @@ func TestExplainSaysWhere(t *testing.T) {
 		want := func(reasons ...string) {
 			t.Helper()
 			_, why, err := e.Explain(t.Context(), r)
-			if err != nil || !slices.Equal(why[0].Reasons, reasons) || len(why[1].Reasons) != 0 {
-				t.Errorf("got %+v, %v, want the reasons %q, and none", why, err, reasons)
+			past := append(slices.Clone(reasons), "each instance can admit 50 past the quota")
+			if err != nil || !slices.Equal(why[0].Reasons, reasons) || !slices.Equal(why[1].Reasons, past) || len(why[2].Reasons) != 0 {
+				t.Errorf("got %+v, %v, want the reasons %q, %q, and none", why, err, reasons, past)
 			}
 		}
 		want("decided by the store: nothing is leased here")

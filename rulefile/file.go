@@ -104,6 +104,8 @@ type pass struct {
 	outcomes map[string]rule.Outcome
 
 	ips []string // attributes that are IP addresses
+
+	patterns int // the size of those that were read
 }
 
 var fileKeys = []string{"rules", "timezone", "lists", "outcomes", "unmatched", "addresses", "ignore"}

@@ -172,6 +172,7 @@ func TestReadingIsBounded(t *testing.T) {
 		"long key":           {"rules: {" + strings.Repeat("k", 300_000) + ": [" + strings.Repeat("1,", 100_000) + "]}", "too many values below long keys"},
 		"long keys in lines": {"rules:\n  " + strings.Repeat("k", 1000) + ":\n    " + strings.Repeat("k", 1000) + ": [" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
 		"lists in lists":     {strings.Repeat("- ", 500) + "[" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
+		"patterns":           {rulesWithPatterns(), "patterns up to here are too large"},
 		"long line":          {"rules: [" + strings.Repeat("1,", 500_000) + "]", "a rule is 1, want a table"},
 	} {
 		_, err := rulefile.Parse("rules.yaml", []byte(c.src), nil)
@@ -180,6 +181,16 @@ func TestReadingIsBounded(t *testing.T) {
 			t.Errorf("%s: got %d faults, %.200v, want at most 1000 with %q", name, len(faults), err, c.want)
 		}
 	}
+}
+
+// rulesWithPatterns returns a file with short patterns whose programs are large.
+func rulesWithPatterns() string {
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range 101 {
+		fmt.Fprintf(&b, "  - {name: r%d, when: {path: {match: '(abcdefghij){1000}'}}, per: [user], limit: 5, window: 1h}\n", i)
+	}
+	return b.String()
 }
 
 // keysInLines returns a table of so many keys, one a line.

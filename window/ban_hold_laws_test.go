@@ -129,8 +129,8 @@ func TestHoldsUnderBansAreExact(t *testing.T) {
 			if want := tw.do(c); got != want {
 				t.Fatalf("seed %d, %+v, call %d, %+v in state %v:\ngot  %+v in state %v\nwant %+v", seed, l, i, c, before, got, s, want)
 			}
-			if read := compiled.Read(s, c.now); read.Holds != alive(tw.holds, c.now) {
-				t.Fatalf("seed %d, %+v, call %d, %+v: got %d holds, want %d", seed, l, i, c, read.Holds, alive(tw.holds, c.now))
+			if read := compiled.Read(s, c.now); len(read.Holds) != alive(tw.holds, c.now) {
+				t.Fatalf("seed %d, %+v, call %d, %+v: got %d holds, want %d", seed, l, i, c, len(read.Holds), alive(tw.holds, c.now))
 			}
 			if got.Held && c.verb == "take" && got.Used > got.Quota {
 				t.Fatalf("seed %d, %+v, call %d, %+v: admitted over the quota: %+v", seed, l, i, c, got)

@@ -110,8 +110,8 @@ func scriptCall(t *testing.T, d *datatest.TestData, l *window.Compiled, s window
 		case r.ResetAfter == window.Never:
 			said += ", never unused"
 		}
-		if reading := l.Read(s, now); reading.Holds > 0 || reading.Strikes > 0 {
-			said += fmt.Sprintf(", %d holds, %d strikes", reading.Holds, reading.Strikes)
+		if reading := l.Read(s, now); len(reading.Holds) > 0 || reading.Strikes > 0 {
+			said += fmt.Sprintf(", %d holds, %d strikes", len(reading.Holds), reading.Strikes)
 		}
 		return s, said
 	}

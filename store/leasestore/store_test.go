@@ -499,7 +499,7 @@ func TestStoreTooFarAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := &slow{Store: memstore.New()}
-		shared.takes.Store(int64(100 * time.Millisecond))
+		shared.takes.Store(int64(150 * time.Millisecond))
 		s := leasestore.New(shared, func() int { return 2 })
 		granted := func(d time.Duration) int64 {
 			before := s.(hook.Leaser).Leases().Granted

@@ -72,13 +72,13 @@ func (r *ring) close() {
 	}
 }
 
-// MaxStreams is how many streams a hub has at most.
+// MaxStreams is how many streams a hub has at most. A quarter of them can be of callers that are bound to one namespace.
 const MaxStreams = 100
 
 // maxPart is how many events one call of [Stream.Next] looks at.
 const maxPart = 256
 
-// ErrTooMany is the error of a subscription when there are [MaxStreams], and ErrEnded that of a stream when the hub
+// ErrTooMany is the error of a subscription when there are as many as [MaxStreams] allows, and ErrEnded that of a stream when the hub
 // stops.
 var (
 	ErrTooMany = errors.New("there are as many streams of events as one instance serves; close one, or ask another instance")
@@ -106,7 +106,7 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 		r.mu.Unlock()
 		return nil, ErrEnded
 	}
-	if len(r.streams) >= MaxStreams {
+	if len(r.streams) >= MaxStreams || !f.Whole && r.of(f.Namespace) >= MaxStreams/4 {
 		r.mu.Unlock()
 		return nil, ErrTooMany
 	}
@@ -128,6 +128,16 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 		s.next, s.lost = r.first, true
 	}
 	return s, nil
+}
+
+// of returns the number of streams of callers that are bound to a namespace. r.mu is locked.
+func (r *ring) of(namespace string) (n int) {
+	for s := range r.streams {
+		if !s.filter.Whole && s.filter.Namespace == namespace {
+			n++
+		}
+	}
+	return n
 }
 
 // Close ends s.

@@ -26,6 +26,7 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 			b = append(b, ',')
 		}
 		if b = answer.AppendRule(b, set.Rule(i)); len(b) >= rulesPart {
+			x.endRequest()
 			if _, err := w.Write(b); err != nil {
 				break // the caller is gone
 			}

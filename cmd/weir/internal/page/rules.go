@@ -74,8 +74,8 @@ type Source struct {
 	// Lists are the paths of the list files that the rules in force read.
 	Lists []string
 
-	// Kept reports whether counters outlive the process.
-	Kept bool
+	// Warnings returns those about the file that concern the service.
+	Warnings func(*rulefile.File) []rulefile.Warning
 }
 
 // Hash returns the hash of the text.
@@ -239,7 +239,7 @@ func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checked
 		c.Unlinted = true
 		return c, nil
 	}
-	warnings := slices.DeleteFunc(file.Warnings(), func(w rulefile.Warning) bool { return of.Kept && w.Name == "restart-forgets" })
+	warnings := of.Warnings(file)
 	c.Warnings = findings.Warnings(warnings[:min(len(warnings), mostWarnings)])
 	return c, nil
 }

@@ -181,6 +181,16 @@ func TestPageChecks(t *testing.T) {
 			t.Errorf("%s: got %s, want %q", file, a.text, want)
 		}
 	}
+	leased := "rules:\n  - {name: posts, per: [user], limit: 600, window: 1h, lease: strict}\n"
+	if a := check(leased); strings.Contains(a.text, "never-leased") {
+		t.Errorf("got %s, want no warning for two instances", a.text)
+	}
+	many := start(t, func(c *config.Config) {
+		c.Rules, c.Store, c.Nodes = path, "redis://"+redistest.Server(t).Addr()+"?timeout=5s", 40
+	})
+	if a := asPage(t, "POST", many.admin+"/page/check", leased, ""); !strings.Contains(a.text, "by 40 instances") {
+		t.Errorf("got %s, want a warning for 40 instances", a.text)
+	}
 	patterns := ""
 	for i := range 400 {
 		patterns += fmt.Sprintf("  - {name: r%d, when: {a: '*x', b: '*x', c: '*x'}, per: [user], limit: 5, window: 1h}\n", i)
