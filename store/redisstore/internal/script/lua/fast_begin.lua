@@ -1,9 +1,9 @@
--- The states of all keys, read at once. An error means that the user may not do that:
+-- The states of several keys, read at once. An error means that the user may not do that:
 -- each state is then read by itself. So are those of keys that hold something else
 -- than a string, which read as if they were unused, and in a batch those of keys that
 -- repeat earlier ones, which an earlier call may have changed.
 local all = {}
-if #KEYS <= 2000 and 2 * repeats <= #KEYS then -- Lua's bound; many calls may be for one key
+if #KEYS > 1 and #KEYS <= 2000 and 2 * repeats <= #KEYS then -- Lua's bound; many calls may be for one key
   all = try('MGET', unpack(KEYS))
   if all.err then all = {} end
   for i = 1, repeats do all[up('<I2', plan, #plan + 1 - 2 * i)] = false end
