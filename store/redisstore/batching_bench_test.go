@@ -52,7 +52,7 @@ func BenchmarkBatching(b *testing.B) {
 			for b.Loop() {
 				for range 7 {
 					for i, row := range rows {
-						if strings.HasPrefix(row.name, "baseline") && setup.addr == alone {
+						if strings.Contains(row.name, "baseline") && setup.addr == alone {
 							continue // its keys are in several slots
 						}
 						_, _, before := m.read(b, "")
