@@ -70,6 +70,7 @@ var arrows = map[string]arrow{
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 	"internal/clientaddr": {ours: []string{"internal/address"}},
 	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "store", "window"}},
+	"internal/guardtest":  {ours: []string{".", "rule", "store", "window"}}, // tests only
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
 	"httplimit/outbound":  {ours: []string{".", "headers"}},
 	"weirslog":            {ours: []string{".", "store", "window"}},
@@ -388,7 +389,8 @@ func TestRequiresNothing(t *testing.T) {
 
 // TestInternals refuses imports of the library's internal packages by all modules but
 // the library and the program, so that library modules of different versions work
-// together. internal/redistest and internal/pgtest are modules of their own, for tests and benchmarks. Benchmarks are
+// together. internal/redistest and internal/pgtest are modules of their own, for tests and benchmarks, and internal/guardtest
+// is for tests, which run with the library of the same commit. Benchmarks are
 // not released, and their drills of leases audit admissions by a hook.
 func TestInternals(t *testing.T) {
 	t.Parallel()
@@ -397,7 +399,7 @@ func TestInternals(t *testing.T) {
 			continue
 		}
 		for _, spec := range parse(t, file).Imports {
-			if server, of := strings.CutPrefix(spec.Path.Value, `"`+module+"/internal/"); of && (strings.HasSuffix(file, "_test.go") || moduleOf(t, file) == "benchmarks") && (server == `redistest"` || server == `pgtest"`) {
+			if server, of := strings.CutPrefix(spec.Path.Value, `"`+module+"/internal/"); of && (strings.HasSuffix(file, "_test.go") || moduleOf(t, file) == "benchmarks") && (server == `redistest"` || server == `pgtest"` || server == `guardtest"`) {
 				continue
 			}
 			if strings.HasPrefix(file, "benchmarks/leases/") && spec.Path.Value == `"`+module+`/internal/hook"` {

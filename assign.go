@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
@@ -16,6 +17,8 @@ import (
 // reservation in every limit that matches the request ([store.Hold]), so no window has more than the quota if it is spent within
 // its length. It ends earlier if a period does. Rules that do not decide, and those in shadow mode, record what was
 // used. A limit that cannot be reserved ([window.Compiled.CanReserve]), or that counts a sum, grants nothing.
+//
+// The observer gets a take of all that was used, and one of all that was denied, with the numbers before the grant.
 //
 // If the store cannot answer, the policies of the limits decide: a grant by local memory is taken there at once, and one without a
 // limit is a grant of all that was wanted.
@@ -34,6 +37,7 @@ func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Ass
 		}
 	}()
 	var tasks []*drive.Task
+	began := time.Now()
 	for i := range list {
 		g, a := &list[i], &assignments[i]
 		g.call, a.Answer = e.calls.Get().(*call), run.Answer{}
@@ -44,10 +48,22 @@ func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Ass
 		if a.Err = g.call.plan.Make(); a.Err == nil {
 			g.sort(a)
 			tasks = append(tasks, g.tasks(a)...)
+			if g.seen.Policies = g.call.plan.Rules; e.observer != nil && a.Used+a.Denied > 0 {
+				g.seen.Ops = append(append(g.seen.Ops, g.limits...), g.others...)
+				g.seen.Of = append(append(g.seen.Of, g.of...), g.ofOthers...)
+				if g.seen.Denied = -1; len(g.seen.Ops) > 0 {
+					tasks = append(tasks, &g.seen)
+				}
+			}
 		}
 	}
 	if len(tasks) > 0 {
 		e.driver.RunAll(context.WithoutCancel(ctx), tasks) // what was used counts
+	}
+	if e.observer != nil {
+		for i := range list {
+			e.observeAssigned(ctx, &list[i], items[i].Request, &assignments[i], began)
+		}
 	}
 	var calls []store.Call
 	var of []int
@@ -59,7 +75,7 @@ func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Ass
 	if len(calls) == 0 {
 		return nil
 	}
-	began := time.Now()
+	began = time.Now()
 	err = e.driver.Store.Do(ctx, calls)
 	for n, i := range of {
 		a := &assignments[i]
@@ -81,7 +97,8 @@ type assigning struct {
 	call           *call
 	limits, others []store.Op // those that decide, and the rest
 	of, ofOthers   []int
-	never          bool // a limit cannot be reserved
+	never          bool       // a limit cannot be reserved
+	seen           drive.Task // a look at all of them, for the observer
 }
 
 // sort sorts the ops of the plan.
@@ -150,8 +167,8 @@ func granted(a *run.Assignment, ops []store.Op) {
 	for n := range ops {
 		switch op := &ops[n]; {
 		case !op.Result.Held:
-			a.Granted, a.Lasts, a.ID = 0, 0, [12]byte{}
-			return
+			a.Answer = run.Answer{Retry: max(a.Retry, op.Result.RetryAfter)}
+		case a.Retry > 0:
 		case n == 0:
 			a.Granted, a.ID, a.Lasts = op.N, op.Hold.ID, op.Hold.End.Sub(op.Hold.Decided)
 		default:
@@ -174,5 +191,52 @@ func (g *assigning) inOutage(ctx context.Context, d *drive.Driver, a *run.Assign
 	a.Granted, a.Lasts = a.Want, a.Length
 	for n := range t.Ops {
 		a.Granted = min(a.Granted, t.Ops[n].N)
+	}
+}
+
+// observeAssigned tells the observer what was decided by earlier grants. The look at the ops of g was answered.
+func (e *Engine) observeAssigned(ctx context.Context, g *assigning, r Request, a *run.Assignment, began time.Time) {
+	err := a.Err
+	if err == nil {
+		err = g.seen.Err
+	}
+	if err != nil {
+		e.observer.Failed(ctx, store.Take, err)
+		return
+	}
+	for _, denied := range [...]bool{false, true} {
+		t, least := g.seen, -1
+		t.Ops, t.Denied, r.Hits = slices.Clone(t.Ops), -1, a.Used
+		if denied {
+			t.Denied, r.Hits = g.seen.Denied, a.Denied
+		}
+		if r.Hits == 0 {
+			continue
+		}
+		for n := range t.Ops {
+			op := &t.Ops[n]
+			if op.N *= min(r.Hits, window.MaxHits/max(op.N, 1)); !denied {
+				op.Result.Before = max(op.Result.Used-op.N, 0)
+			}
+			if op.Role != store.Enforce && op.Role != store.Look || op.Limit.Quota == window.Unlimited {
+				continue
+			}
+			switch u := &op.Result; {
+			case !denied:
+				u.Allowed, u.RetryAfter = true, 0
+			case !op.Limit.CanReserve() || op.Limit.Measure != window.Count:
+				u.Allowed, u.RetryAfter = false, window.Never
+			case least < 0 || u.Remaining < t.Ops[least].Result.Remaining:
+				least = n
+			}
+		}
+		if denied && t.Denied < 0 && least >= 0 && !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return drive.Denies(&op) }) {
+			u := &t.Ops[least].Result // more may be granted with the next report
+			u.Allowed, u.RetryAfter = false, time.Second
+		}
+		var d Decision
+		if writeDecision(&d, &g.call.plan, &t, false); d.Allowed != denied {
+			e.observe(ctx, store.Take, g.call, &r, &d, nil, began)
+		}
 	}
 }

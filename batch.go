@@ -152,7 +152,10 @@ func (b *batch) run(ctx context.Context) {
 			switch {
 			case item.Err != nil:
 			case len(c.first.Ops) > 0:
-				if item.Err = c.beginOnce(); item.Err == nil {
+				if c.once != nil {
+					item.Err = c.beginOnce()
+				}
+				if item.Err == nil {
 					tasks = append(tasks, &c.first)
 				}
 			default:
@@ -168,7 +171,10 @@ func (b *batch) run(ctx context.Context) {
 		d.RunAll(ctx, tasks)
 		for i, c := range b.calls[from:end] {
 			item := &b.items[from+i]
-			if c.endOnce(); c.first.Err != nil {
+			if c.replayed() {
+				c.endOnce()
+			}
+			if c.first.Err != nil {
 				item.Err = c.failed()
 			}
 			if item.Err == nil && len(c.second.Ops) > 0 {

@@ -34,7 +34,7 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 	p, to := &c.plan, &c.plan.Request
 	p.Rules, p.VerdictRule = rules, -1
 	to.Verb, to.Hits, to.Feedback, to.Exact = verb, min(r.Hits, window.MaxHits+1), r.Feedback, r.Hits > 0
-	switch ends, named := verb.NeedsReceipt(), !r.Receipt.IsZero(); {
+	switch ends, named := verb.NeedsReceipt(), r.Receipt.Take.ID != [12]byte{}; {
 	case verb > store.Renew:
 		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
 	case ends && !named:
@@ -88,8 +88,11 @@ func (c *call) planSecond() {
 // is empty.
 func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r *Request, d *Decision, o *run.Options) error {
 	err := c.makePlan(r, seals)
-	if err == nil {
-		err = c.checkSize(o, c.plan.First.Of, c.plan.Second.Of)
+	if err == nil && (o.MaxSize > 0 || o.Admit != nil) {
+		var size run.Size
+		c.addSize(&size, c.plan.First.Of)
+		c.addSize(&size, c.plan.Second.Of)
+		err = o.Check(size)
 	}
 	switch {
 	case err != nil:
@@ -99,15 +102,19 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r
 		if err == nil && c.once != nil {
 			err = c.lookOnce(ctx, driver)
 		}
-	default:
-		if err = c.beginOnce(); err == nil {
-			driver.Run(ctx, &c.first, nil)
-		}
+	case c.once != nil:
+		err = c.beginOnce()
 	}
 	if err != nil {
 		return err
 	}
-	if c.endOnce(); c.first.Err != nil {
+	if len(c.first.Ops) > 0 {
+		driver.Run(ctx, &c.first, nil)
+	}
+	if c.replayed() {
+		c.endOnce()
+	}
+	if c.first.Err != nil {
 		return c.failed()
 	}
 	if len(c.second.Ops) > 0 {
@@ -116,18 +123,6 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r
 	writeDecision(d, &c.plan, &c.first, true)
 	d.Replayed = c.replayed()
 	return nil
-}
-
-// checkSize returns the error of o for a decision with usages of the rules in some and in more,
-// or nil.
-func (c *call) checkSize(o *run.Options, some, more []int) error {
-	if o.MaxSize <= 0 && o.Admit == nil {
-		return nil
-	}
-	var size run.Size
-	c.addSize(&size, some)
-	c.addSize(&size, more)
-	return o.Check(size)
 }
 
 // addSize adds the size of the usages of rules that match c to s.
@@ -147,11 +142,8 @@ func (c *call) prepareOnce(records *records, r *Request, o *run.Options) (err er
 	return err
 }
 
-// beginOnce gives the first step of c its record, if c has one and there is room for it.
+// beginOnce gives the first step of c its record, if there is room for it.
 func (c *call) beginOnce() error {
-	if c.once == nil {
-		return nil
-	}
 	if c.once.expires = c.once.records.add(time.Now(), c.once.first.N); c.once.expires == 0 {
 		return c.refuse(once.ErrFull)
 	}
@@ -186,13 +178,10 @@ func (c *call) refuse(err error) error {
 	return c.failed()
 }
 
-// endOnce ends the first step of c: a take that has the answer of an earlier one has its receipt, and what the second step
+// endOnce ends the first step of c, which was replayed: a take that has the answer of an earlier one has its receipt, and what the second step
 // holds belongs to that, too. Without a rule of the earlier one, c is another request, unless that was denied: nothing is
 // then known of what it has counted and holds.
 func (c *call) endOnce() {
-	if !c.replayed() {
-		return
-	}
 	if len(c.first.Ops) == 0 && c.first.Err == nil && !c.first.WasDenied() {
 		c.first.Err = store.ErrConflict
 	}

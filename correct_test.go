@@ -17,21 +17,14 @@ import (
 func TestSetAndUnban(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set, err := rule.New([]rule.Rule{
+		e := engine(t, []rule.Rule{
 			{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
 			{Name: "logins", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("login")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour), Ban: window.Ban{For: time.Hour}},
 			{Name: "friends", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("friend")}}, Per: []string{"user"}, Measure: window.Distinct, Of: "friend", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
 			{Name: "flights", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("fly")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Held(time.Hour)},
 			{Name: "tokens", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("chat")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour), Hold: time.Minute},
-		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := weir.NewEngine(set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+			{Name: "calls", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("call")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Bucket(time.Hour, 5)},
+		})
 		ann := weir.Attributes("user", "ann")
 		take := func(attributes ...string) bool {
 			t.Helper()
@@ -70,6 +63,12 @@ func TestSetAndUnban(t *testing.T) {
 			if f, ok := errors.AsType[*fault.Fault](refused[name]); !ok || !strings.HasPrefix(f.Error(), "weir: "+want) {
 				t.Errorf("%s: got %v, want a fault that begins with %s", name, refused[name], want)
 			}
+		}
+		if _, err := e.Set(t.Context(), "calls", ann, 6); err == nil || !strings.Contains(err.Error(), "hits: 6: want at most 5") {
+			t.Errorf("got %v for more than a bucket has room for, want a fault", err)
+		}
+		if r, err := e.Set(t.Context(), "calls", ann, 5); err != nil || r.Used != 5 {
+			t.Errorf("got %+v, %v, want a full bucket", r, err)
 		}
 		if err := e.Unban(t.Context(), "none", ann); !errors.Is(err, weir.ErrUnknownRule) {
 			t.Errorf("got %v, want an unknown rule", err)

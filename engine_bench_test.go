@@ -54,15 +54,7 @@ func BenchmarkEngine(b *testing.B) {
 		{"rules=1/observed", postRules(1, 0), []weir.Option{weir.WithObserver(silent{})}},
 	} {
 		b.Run(row.name, func(b *testing.B) {
-			set, err := rule.New(row.rules, nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			e, err := weir.NewEngine(set, row.options...)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
+			e := engine(b, row.rules, row.options...)
 			var d weir.Decision
 			b.ReportAllocs()
 			for b.Loop() {

@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/plan"
@@ -23,7 +24,7 @@ type RuleExplanation struct {
 	// Reasons holds, as readable text, why the rule did not match or was not
 	// reached. For a rule that matched after a verdict, it holds why the rule
 	// decides nothing; for one whose quota is leased ([rule.Rule.Lease]), where it
-	// was decided. Otherwise it is empty.
+	// was decided, and what a credit admits past it. Otherwise it is empty.
 	Reasons []string
 	// Usage holds the rule's numbers. It is nil if the rule did not match or is
 	// a verdict, and if an outage policy decided without numbers.
@@ -63,12 +64,18 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	}
 	if leaser, ok := e.driver.Store.(hook.Leaser); ok {
 		for n, i := range c.first.Of { // what an outage policy decided without numbers is not among them
-			if op := &c.first.Ops[n]; op.Limit.Lease == 0 {
+			switch op := &c.first.Ops[n]; {
+			case op.Limit.Lease == 0:
 				continue
-			} else if leaser.Leased(op) {
+			case leaser.Leased(op):
 				why[i].Reasons = append(why[i].Reasons, "decided by this instance, from a lease")
-			} else if !d.Degraded {
+			case d.Degraded:
+				continue
+			default:
 				why[i].Reasons = append(why[i].Reasons, "decided by the store: nothing is leased here")
+			}
+			if credit := c.first.Ops[n].Limit.Lease; credit > 0 {
+				why[i].Reasons = append(why[i].Reasons, "each instance can admit "+strconv.FormatInt(credit, 10)+" past the quota")
 			}
 		}
 	}

@@ -17,26 +17,21 @@ import (
 func TestExplainSaysWhere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		set, err := rule.New([]rule.Rule{
+		set := compile(t, []rule.Rule{
 			{Name: "leased", Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second), Lease: window.LeaseStrict},
+			{Name: "credit", Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second), Lease: 50},
 			{Name: "plain", Per: []string{"c"}, Quota: &rule.Quota{Value: 10_000}, Window: window.Sliding(time.Second)},
-		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		shared := leasestore.New(memstore.New(), func() int { return 2 })
-		e, err := weir.NewEngine(set, weir.WithStore(shared))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e := engineOf(t, set, weir.WithStore(shared))
 		defer shared.Close()
 		r := weir.Request{Attributes: weir.Attributes("c", "ann")}
 		want := func(reasons ...string) {
 			t.Helper()
 			_, why, err := e.Explain(t.Context(), r)
-			if err != nil || !slices.Equal(why[0].Reasons, reasons) || len(why[1].Reasons) != 0 {
-				t.Errorf("got %+v, %v, want the reasons %q, and none", why, err, reasons)
+			past := append(slices.Clone(reasons), "each instance can admit 50 past the quota")
+			if err != nil || !slices.Equal(why[0].Reasons, reasons) || !slices.Equal(why[1].Reasons, past) || len(why[2].Reasons) != 0 {
+				t.Errorf("got %+v, %v, want the reasons %q, %q, and none", why, err, reasons, past)
 			}
 		}
 		want("decided by the store: nothing is leased here")

@@ -21,6 +21,9 @@ import (
 //
 // Export uses the store at most half of the time, so that decisions do not wait.
 func (e *Engine) Export(ctx context.Context, name string, o export.Options) (export.Result, error) {
+	if o.Of != nil {
+		return export.Result{}, e.holdsOf(ctx, name, &o)
+	}
 	rules, err := e.ready()
 	if err != nil {
 		return export.Result{}, err
@@ -62,6 +65,24 @@ func (e *Engine) Export(ctx context.Context, name string, o export.Options) (exp
 			return x.result, err
 		}
 	}
+}
+
+// holdsOf calls o.Holds with what a key holds.
+func (e *Engine) holdsOf(ctx context.Context, name string, o *export.Options) error {
+	var attributes []Attribute
+	for name, value := range o.Of {
+		attributes = append(attributes, Attribute{name, value})
+	}
+	k, err := e.locate(name, attributes)
+	if err != nil {
+		return err
+	}
+	reading, _, err := e.driver.Read(ctx, &k.op, k.rule.OnOutage)
+	if err != nil {
+		return fmt.Errorf("weir: export: %w", err)
+	}
+	o.Holds(reading.Holds)
+	return nil
 }
 
 // exporter is one export.

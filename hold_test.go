@@ -147,15 +147,9 @@ func TestUnknownReceipt(t *testing.T) {
 // that was stated, unless the secret is rotated once more.
 func TestRotateSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rules, err := rule.New([]rule.Rule{llmTokens}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rules := compile(t, []rule.Rule{llmTokens})
 		s := memstore.New()
-		e, err := weir.NewEngine(rules, weir.WithStore(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := engineOf(t, rules, weir.WithStore(s))
 		attrs := weir.Attributes("team", "red", "tokens", "1")
 		take := func(used int64) weir.Receipt {
 			return do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{used}, []bool{true}}).Receipt

@@ -170,3 +170,50 @@ func TestDoOfAWrappingStoreIsCalled(t *testing.T) {
 		t.Errorf("got %d calls of Do, want 2", b.asked)
 	}
 }
+
+// numbers is an observer that also keeps the numbers of decisions.
+type numbers struct{ observed }
+
+func (o *numbers) Decided(_ context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
+	o.add("%s: allowed %v by %q, retry after %v", verb, d.Allowed, d.Rule, d.RetryAfter)
+	for i := range d.Usages {
+		u := &d.Usages[i]
+		o.add("  %s: %d hits, %d + %d used, allowed %v", u.Rule, u.Hits, u.Before, u.Used-u.Before, u.Allowed)
+	}
+}
+
+func (o *numbers) Requested(verb store.Verb, r *weir.Request, _ *weir.Decision, matched []int, _ []string, _ time.Time) {
+	o.add("%s of %d hits: %d rules", verb, r.Hits, len(matched))
+}
+
+// What others have decided by what they were granted is observed as a take of all that they have used, and one of all that they
+// have denied.
+func TestObserverOfAssignments(t *testing.T) {
+	t.Parallel()
+	var o numbers
+	e := engine(t, []rule.Rule{
+		{Name: "user", Per: []string{"user"}, Quota: &rule.Quota{Value: 10}, Window: window.Fixed(time.Hour)},
+		{Name: "all", Quota: &rule.Quota{Value: 100}, Window: window.Fixed(time.Hour)},
+		{Name: "seen", Window: window.Fixed(time.Hour)},
+	}, weir.WithObserver(&o))
+	asks := []run.Assignment{{Want: 8, Length: time.Minute}}
+	assign := func() {
+		if _, err := e.Run(t.Context(), []weir.Item{{Request: weir.Request{Attributes: weir.Attributes("user", "ann")}}}, run.Options{Assign: asks}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	assign()
+	o.wants(t) // nothing was decided by it
+	asks = []run.Assignment{{Used: 7, Denied: 5, Settles: []run.Settle{{ID: asks[0].ID, Spent: 7}}}}
+	assign()
+	o.wants(t,
+		"take of 7 hits: 3 rules", `take: allowed true by "", retry after 0s`,
+		"  user: 7 hits, 0 + 7 used, allowed true", "  all: 7 hits, 0 + 7 used, allowed true", "  seen: 7 hits, 0 + 7 used, allowed true",
+		"take of 5 hits: 3 rules", `take: allowed false by "user", retry after 1s`,
+		"  user: 5 hits, 7 + 0 used, allowed false", "  all: 5 hits, 7 + 0 used, allowed true", "  seen: 5 hits, 7 + 0 used, allowed true")
+	asks = []run.Assignment{{Used: 3, Over: 3, Denied: 2}} // as much as there is, without a grant
+	assign()
+	if got := o.lines[len(o.lines)-4]; !strings.HasPrefix(got, `take: allowed false by "user", retry after 59m`) {
+		t.Errorf("got %s", got)
+	}
+}

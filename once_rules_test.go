@@ -46,17 +46,11 @@ func TestFirstAnswerStays(t *testing.T) {
 			t.Parallel()
 			sets := make([]*rule.Set, 2)
 			for i, rules := range [][]rule.Rule{test.first, test.then} {
-				set, err := rule.New(rules, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				set := compile(t, rules)
 				sets[i] = set
 			}
 			s := weirtest.NewStore()
-			e, err := weir.NewEngine(sets[0], weir.WithStore(s))
-			if err != nil {
-				t.Fatal(err)
-			}
+			e := engineOf(t, sets[0], weir.WithStore(s))
 			take := func(key string) weir.Decision {
 				d, err := e.Take(t.Context(), onceRequest(key, "ann"))
 				if err != nil {
@@ -99,19 +93,10 @@ func TestDenialInOutageStays(t *testing.T) {
 	t.Parallel()
 	full := rule.Rule{Name: "full", Quota: &rule.Quota{}, Window: window.Sliding(time.Hour)}
 	wide := rule.Rule{Name: "wide", Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)}
-	with, err := rule.New([]rule.Rule{full, wide}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	without, err := rule.New([]rule.Rule{wide}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	with := compile(t, []rule.Rule{full, wide})
+	without := compile(t, []rule.Rule{wide})
 	s := weirtest.NewStore()
-	e, err := weir.NewEngine(with, weir.WithStore(s), weir.WithLocal(memstore.New(), 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := engineOf(t, with, weir.WithStore(s), weir.WithLocal(memstore.New(), 1))
 	s.Fail(store.ErrClosed)
 	for i := range 2 {
 		if d, err := e.Take(t.Context(), onceRequest("k", "ann")); err != nil || d.Allowed || d.Replayed != (i > 0) {

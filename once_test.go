@@ -22,14 +22,10 @@ import (
 // onceRules are a limit before a verdict, what holds, and a counter after the verdict.
 func onceRules(t *testing.T) *rule.Set {
 	t.Helper()
-	set, err := rule.New([]rule.Rule{
+	return compile(t, []rule.Rule{
 		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
 		{Name: "spend", Per: []string{"user"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour), Hold: time.Minute},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+	})
 }
 
 func onceRequest(key, user string) weir.Request {
@@ -42,10 +38,7 @@ func TestTakeAgain(t *testing.T) {
 	s := memstore.New()
 	engines := make([]*weir.Engine, 2) // two instances
 	for i := range engines {
-		e, err := weir.NewEngine(onceRules(t), weir.WithStore(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := engineOf(t, onceRules(t), weir.WithStore(s))
 		engines[i] = e
 	}
 	ctx := t.Context()
@@ -87,10 +80,7 @@ func TestTakeAgain(t *testing.T) {
 // TestDenialAgain is a denial, again, after the limit would admit the request.
 func TestDenialAgain(t *testing.T) {
 	t.Parallel()
-	e, err := weir.NewEngine(onceRules(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := engineOf(t, onceRules(t))
 	items := make([]weir.Item, 5)
 	for i := range items {
 		items[i] = weir.Item{Verb: store.Take, Request: onceRequest(fmt.Sprint(min(i, 3)), "ann")}
@@ -112,18 +102,11 @@ func TestDenialAgain(t *testing.T) {
 // TestOnceAfterVerdict has a rule that waits for the outcome of a limit, in a step of its own.
 func TestOnceAfterVerdict(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{
+	e := engine(t, []rule.Rule{
 		{Name: "posts", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
 		{Name: "fine", Then: rule.Allow, CountRest: true},
 		{Name: "seen", Window: window.Sliding(time.Hour)},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	for i := range 3 {
 		if d, err := e.Take(t.Context(), weir.Request{IdempotencyKey: "k"}); err != nil || len(d.Usages) != 2 || d.Usages[0].Used != 1 || d.Usages[1].Used != 1 || d.Replayed != (i > 0) {
 			t.Errorf("take %d: got %+v, error %v", i, d, err)
@@ -149,18 +132,11 @@ func (l *losesSecond) Do(ctx context.Context, calls []store.Call) error {
 // ends the hold of the second one.
 func TestOnceHoldAfterVerdict(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{
+	e := engine(t, []rule.Rule{
 		{Name: "posts", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour)},
 		{Name: "fine", Then: rule.Allow, CountRest: true},
 		{Name: "spend", Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour), Hold: time.Minute},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set, weir.WithStore(&losesSecond{Store: memstore.New()}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, weir.WithStore(&losesSecond{Store: memstore.New()}))
 	if d, err := e.Take(t.Context(), weir.Request{IdempotencyKey: "k"}); err != nil || !d.Degraded {
 		t.Fatalf("got %+v, error %v, want a lost step", d, err)
 	}
@@ -177,20 +153,14 @@ func TestOnceHoldAfterVerdict(t *testing.T) {
 func TestOnceRulesChanged(t *testing.T) {
 	t.Parallel()
 	old := onceRules(t)
-	e, err := weir.NewEngine(old)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := engineOf(t, old)
 	if _, err := e.Take(t.Context(), onceRequest("k", "ann")); err != nil {
 		t.Fatal(err)
 	}
-	next, err := rule.New([]rule.Rule{
+	next := compile(t, []rule.Rule{
 		{Name: "none", Per: []string{"user"}, Quota: &rule.Quota{}, Window: window.Sliding(time.Hour)},
 		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	if err := e.SetRules(next); err != nil {
 		t.Fatal(err)
 	}
@@ -198,10 +168,7 @@ func TestOnceRulesChanged(t *testing.T) {
 	if err != nil || !d.Allowed || !d.Replayed || len(d.Usages) != 1 || d.Usages[0].Quota != 3 {
 		t.Errorf("got %+v, error %v, want the first answer of posts", d, err)
 	}
-	other, err := rule.New([]rule.Rule{{Name: "other", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := compile(t, []rule.Rule{{Name: "other", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}})
 	r := onceRequest("k", "ann")
 	r.Rules = other
 	items := []weir.Item{{Verb: store.Take, Request: r}, {Verb: store.Take, Request: r}}
@@ -216,10 +183,7 @@ func TestOnceRulesChanged(t *testing.T) {
 // TestOnceConcurrently has one of many callers count.
 func TestOnceConcurrently(t *testing.T) {
 	t.Parallel()
-	e, err := weir.NewEngine(onceRules(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := engineOf(t, onceRules(t))
 	var callers sync.WaitGroup
 	for range 64 {
 		callers.Go(func() {
@@ -235,10 +199,7 @@ func TestOnceConcurrently(t *testing.T) {
 func TestOnceInOutage(t *testing.T) {
 	t.Parallel()
 	s := weirtest.NewStore()
-	e, err := weir.NewEngine(onceRules(t), weir.WithStore(s), weir.WithLocal(memstore.New(), 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := engineOf(t, onceRules(t), weir.WithStore(s), weir.WithLocal(memstore.New(), 1))
 	s.Fail(errors.New("gone"))
 	for i := range 3 {
 		d, err := e.Take(t.Context(), onceRequest("k", "ann"))
@@ -260,20 +221,14 @@ func TestOnceInOutage(t *testing.T) {
 // TestDenialInOutageAgain has a denial by the local memory repeated, which counts nothing either in a rule that counts denials.
 func TestDenialInOutageAgain(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{
+	set := compile(t, []rule.Rule{
 		{Name: "none", Quota: &rule.Quota{}, Window: window.Sliding(time.Hour)},
 		{Name: "strict", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour), CountDenied: true},
 		{Name: "shadow", Quota: &rule.Quota{Value: 3}, Window: window.Sliding(time.Hour), Mode: rule.Shadow},
 		{Name: "seen", Window: window.Sliding(time.Hour)},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	s := weirtest.NewStore()
-	e, err := weir.NewEngine(set, weir.WithStore(s), weir.WithLocal(memstore.New(), 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := engineOf(t, set, weir.WithStore(s), weir.WithLocal(memstore.New(), 1))
 	s.Fail(errors.New("gone"))
 	for i := range 3 {
 		d, err := e.Take(t.Context(), onceRequest("k", "ann"))
@@ -291,10 +246,7 @@ func TestDenialInOutageAgain(t *testing.T) {
 // TestOnceFaults has requests that nobody can have answered.
 func TestOnceFaults(t *testing.T) {
 	t.Parallel()
-	e, err := weir.NewEngine(onceRules(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := engineOf(t, onceRules(t))
 	for _, test := range []struct {
 		verb    store.Verb
 		request weir.Request

@@ -20,26 +20,18 @@ func overrideOf(name string, limit override.Limit, attributes []string, values .
 
 func overrideRules(t testing.TB) *rule.Set {
 	t.Helper()
-	set, err := rule.New([]rule.Rule{
+	return compile(t, []rule.Rule{
 		{Name: "calls", Per: []string{"customer"}, Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)},
 		{Name: "pairs", Per: []string{"user", "page"}, Quota: &rule.Quota{Value: 1}, Window: window.Fixed(time.Hour)},
 		{Name: "bucket", Per: []string{"ip"}, Networks: map[string]rule.Network{"ip": {V4: 24}}, Quota: &rule.Quota{Value: 10}, Window: window.Bucket(time.Hour, 3)},
 		{Name: "plans", Per: []string{"team"}, Quota: &rule.Quota{By: "plan", Cases: map[string]int64{"free": 1}}, Window: window.Sliding(time.Hour)},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return set
+	})
 }
 
 // The most specific override of a key takes the place of the rule's limit, and the counts stay.
 func TestOverride(t *testing.T) {
 	t.Parallel()
-	e, err := weir.NewEngine(overrideRules(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := engineOf(t, overrideRules(t))
 	admitted := func(attributes ...string) (n int) {
 		t.Helper()
 		for n < 1000 {
@@ -148,20 +140,14 @@ func BenchmarkOverride(b *testing.B) {
 	limit := func(name string) rule.Rule {
 		return rule.Rule{Name: name, Per: []string{"c"}, Quota: &rule.Quota{Value: 1 << 40}, Window: window.Fixed(time.Hour), When: []rule.Condition{{Attribute: "rule", Test: rule.Equal(name)}}}
 	}
-	set, err := rule.New([]rule.Rule{limit("calls"), limit("other")}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	set := compile(b, []rule.Rule{limit("calls"), limit("other")})
 	kinds := []struct {
 		name, rule string
 		n          int
 	}{{"none", "calls", 0}, {"one", "calls", 1}, {"many", "calls", 100_000}, {"other", "other", 1000}}
 	engines, shortest := make([]*weir.Engine, len(kinds)), make([]time.Duration, len(kinds))
 	for i, k := range kinds {
-		if engines[i], err = weir.NewEngine(set); err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { engines[i].Close() })
+		engines[i] = engineOf(b, set)
 		var changes []override.Change
 		for n := range k.n {
 			changes = append(changes, overrideOf(k.rule, override.Limit{Quota: 1<<40 + int64(n%100)}, []string{"c"}, fmt.Sprint("customer-", n)))

@@ -166,10 +166,7 @@ func TestReportLeavesBansOfNewRules(t *testing.T) {
 		plain := []rule.Rule{{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Fixed(time.Hour)}}
 		banning := []rule.Rule{plain[0]}
 		banning[0].Ban = window.Ban{For: 2 * time.Hour}
-		bans, err := rule.New(banning, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bans := compile(t, banning)
 		e, s := shakyEngine(t, plain)
 		defer e.Close()
 		s.set(true, "r")
@@ -177,11 +174,7 @@ func TestReportLeavesBansOfNewRules(t *testing.T) {
 		if err := e.SetRules(bans); err != nil {
 			t.Fatal(err)
 		}
-		other, err := weir.NewEngine(bans, weir.WithStore(s.Store))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer other.Close()
+		other := engineOf(t, bans, weir.WithStore(s.Store))
 		for range 4 {
 			takes(t, other, "user", "ann")
 		}

@@ -91,14 +91,15 @@ func valuesOf(values []string, set *ruleset.Compiled, attributes []Attribute) []
 	names, next := set.Names(), 0
 	for i := range attributes {
 		a := &attributes[i]
-		at, ok := next, next < len(names) && names[next] == a.Name // most programs give attributes in the order of their names
-		if !ok {
-			at, ok = set.Attribute(a.Name)
+		if next >= len(names) || names[next] != a.Name { // most programs give attributes in the order of their names
+			at, ok := set.Attribute(a.Name)
+			if !ok {
+				continue
+			}
+			next = at
 		}
-		if ok {
-			values[at] = a.Value
-			next = at + 1
-		}
+		values[next] = a.Value
+		next++
 	}
 	set.Complete(values)
 	return values

@@ -24,15 +24,7 @@ func manyRules(t *testing.T, n int) *weir.Engine {
 			Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour),
 		})
 	}
-	set, err := rule.New(rules, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
+	e := engine(t, rules)
 	return e
 }
 

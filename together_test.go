@@ -257,10 +257,7 @@ func TestTogetherInAnOutage(t *testing.T) {
 func TestRulesOfARequest(t *testing.T) {
 	t.Parallel()
 	e := engine(t, perUser)
-	more, err := rule.New([]rule.Rule{{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 7}, Window: window.Sliding(time.Hour)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	more := compile(t, []rule.Rule{{Name: "per-user", Per: []string{"user"}, Quota: &rule.Quota{Value: 7}, Window: window.Sliding(time.Hour)}})
 	r := weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 5}
 	if d, err := e.Take(t.Context(), r); err != nil || !d.Allowed {
 		t.Fatal(d, err)

@@ -48,10 +48,7 @@ func TestUnmatched(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		engine, err := weir.NewEngine(rules)
-		if err != nil {
-			t.Fatal(err)
-		}
+		engine := engineOf(t, rules)
 		var d weir.Decision
 		r := weir.Request{Attributes: weir.Attributes("action", tc.action)}
 		if err := engine.Do(t.Context(), tc.verb, &r, &d); err != nil {

@@ -50,7 +50,7 @@ func (e *Engine) Usage(ctx context.Context, name string, attributes []Attribute)
 	return KeyUsage{
 		Usage:    Usage{Rule: name, Kind: r.Kind(), Key: k.text, Shadow: r.Mode == rule.Shadow, BannedUntil: reading.BannedUntil, Overridden: k.overridden, Result: reading.Result},
 		History:  reading.History,
-		Holds:    reading.Holds,
+		Holds:    len(reading.Holds),
 		Strikes:  reading.Strikes,
 		Degraded: degraded,
 	}, nil
@@ -88,6 +88,8 @@ func (e *Engine) Set(ctx context.Context, name string, attributes []Attribute, n
 		return window.Result{}, fault.Newf("rule", "%q counts distinct members: their number cannot be set", name)
 	case k.rule.Window.Kind == window.KindHeld:
 		return window.Result{}, fault.Newf("rule", "%q counts what is in flight: end the holds instead", name)
+	case k.rule.Window.Kind == window.KindBucket && n > k.op.Limit.Capacity():
+		return window.Result{}, fault.Newf("hits", "%d: want at most %d, which fill the bucket", n, k.op.Limit.Capacity())
 	}
 	k.op.N = n
 	if err := e.driver.Correct(ctx, store.Set, &k.op); err != nil {

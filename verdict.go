@@ -44,13 +44,15 @@ func writeDecision(d *Decision, p *plan.Plan, t *drive.Task, admitted bool) {
 		d.Usages = make([]Usage, len(t.Ops))
 	}
 	d.Usages = d.Usages[:len(t.Ops)]
-	for n := range t.Ops {
-		i, op, u := t.Of[n], &t.Ops[n], &d.Usages[n]
+	ops, of, usages := t.Ops, t.Of[:len(t.Ops)], d.Usages
+	for n := range ops {
+		i, op, u := of[n], &ops[n], &usages[n]
 		common := rules.Prepared(i)
-		u.Rule, u.Kind, u.Shadow, u.Hits, u.Result, u.BannedUntil = common.Name, common.Kind, common.Shadow, op.N, op.Result, 0
+		u.Result = op.Result
+		u.Rule, u.Kind, u.Shadow, u.Hits, u.BannedUntil = common.Name, common.Kind, common.Shadow, op.N, 0
 		u.Overridden = len(p.Overridden) > 0 && slices.Contains(p.Overridden, i)
-		if common.SameKey && n > 0 && t.Of[n-1] == i-1 {
-			u.Key = d.Usages[n-1].Key
+		if common.SameKey && n > 0 && of[n-1] == i-1 {
+			u.Key = usages[n-1].Key
 		} else {
 			u.Key = rules.ReadableKey(i, p.Request.Values)
 		}

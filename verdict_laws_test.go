@@ -30,11 +30,7 @@ func FuzzVerdicts(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := weir.NewEngine(set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
+		e := engineOf(t, set)
 		m := model{rules: rules, used: make([]int64, len(rules))}
 		for range 60 {
 			verb := []store.Verb{store.Take, store.Take, store.Check, store.Record, store.Refund}[r.IntN(5)]

@@ -136,10 +136,7 @@ func TestZeroSet(t *testing.T) {
 	for _, set := range []*rule.Set{nil, {}} {
 		_, err := weir.NewEngine(set)
 		names(t, "new", err, "rule.New")
-		e, err := weir.NewEngine(compile(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := engineOf(t, compile(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}}))
 		names(t, "set", e.SetRules(set), "rule.New")
 		if e.Rules().Len() != 1 {
 			t.Errorf("got %d rules, want the old one", e.Rules().Len())

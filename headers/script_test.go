@@ -115,3 +115,43 @@ func policy(t *testing.T, line string) (p headers.Policy) {
 	}
 	return p
 }
+
+func TestParseRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
+	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	for _, tc := range []struct {
+		field, date string
+		want        time.Duration
+	}{
+		{"", "", 0},
+		{"7", "", 7 * time.Second},
+		{" 7 ", date(time.Hour), 7 * time.Second},
+		{"-7", "", 0},
+		{"soon", "", 0},
+		{"9223372036854775807", "", window.MaxLength},
+		{"99999999999999999999", "", window.MaxLength},
+		{"-99999999999999999999", "", 0},
+		{date(time.Minute), "", time.Minute},
+		{date(time.Minute), date(time.Second), 59 * time.Second},
+		{date(-time.Minute), "", 0},
+	} {
+		h := http.Header{"Retry-After": {tc.field}, "Date": {tc.date}}
+		if got := headers.ParseRetryAfter(h, now); got != tc.want {
+			t.Errorf("%q, %q: got %v, want %v", tc.field, tc.date, got, tc.want)
+		}
+	}
+}
+
+func BenchmarkSet(b *testing.B) {
+	for _, dialect := range []headers.Dialect{headers.Draft, headers.Legacy} {
+		b.Run(string(dialect), func(b *testing.B) {
+			h := http.Header{}
+			l := headers.Limits{Policies: []headers.Policy{{Name: "posts", Quota: 5, Remaining: 4, Window: time.Hour, ResetAfter: time.Hour}}}
+			b.ReportAllocs()
+			for b.Loop() {
+				headers.Format{Dialect: dialect}.Set(h, &l)
+			}
+		})
+	}
+}

@@ -192,6 +192,8 @@ func (c *checker) checkHold() {
 		c.fault("lease", "does not go with distinct, hold, ban, after and count_denied: the store decides those requests")
 	case c.Window.Kind == window.KindHeld || c.Window.Kind == window.KindEver:
 		c.fault("lease", "does not go with a %s window", c.Window.Kind)
+	case c.Export:
+		c.fault("lease", "does not go with export: what is leased and not given back in time would be exported as used")
 	}
 	held := c.Window.Kind == window.KindHeld
 	switch {

@@ -302,6 +302,10 @@ func (s *script) setting(t *testing.T, d *datatest.TestData, r *rule.Rule, setti
 		r.Together = value
 	case "count_denied":
 		r.CountDenied = true
+	case "export":
+		r.Export = true
+	case "lease":
+		r.Lease = number(value)
 	case "code":
 		r.Code = number(value)
 	case "max_keys":

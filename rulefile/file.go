@@ -104,6 +104,8 @@ type pass struct {
 	outcomes map[string]rule.Outcome
 
 	ips []string // attributes that are IP addresses
+
+	patterns int // the size of those that were read
 }
 
 var fileKeys = []string{"rules", "timezone", "lists", "outcomes", "unmatched", "addresses", "ignore"}
@@ -142,7 +144,9 @@ func (p *pass) file(n *node) *File {
 	}
 	rules := make([]rule.Rule, len(list.items))
 	for i, item := range list.items {
-		rules[i] = p.readRule(item)
+		if rules[i] = p.readRule(item); len(p.faults) >= maxFaults {
+			return nil
+		}
 	}
 	set, err := rule.New(rules, p.outcomes)
 	if err != nil {

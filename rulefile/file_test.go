@@ -2,6 +2,7 @@ package rulefile_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -163,12 +164,56 @@ func TestReadingIsBounded(t *testing.T) {
 		"dashes":             {strings.Repeat("- ", 100_000), "nested too deep"},
 		"brackets":           {strings.Repeat("{a: [", 100_000), "nested too deep"},
 		"dashes in brackets": {"[" + strings.Repeat("- ", 100_000), "a dash within brackets"},
+		"keys":               {keysInLines(30_000), "too many keys in lines"},
+		"keys of tables":     {"rules:\n" + strings.Repeat("  - "+strings.ReplaceAll(keysInLines(6000), "\n", "\n    ")+"\n", 4), "too many keys in lines"},
+		"keys without value": {"{" + strings.Repeat("a,", 100_000) + "}", "too many values are left out"},
+		"colons":             {"{" + strings.Repeat("a:,", 100_000) + "}", "too many values are left out"},
+		"empty items":        {"rules:\n" + strings.Repeat("-\n", 100_000), "too many values are left out"},
+		"long key":           {"rules: {" + strings.Repeat("k", 300_000) + ": [" + strings.Repeat("1,", 100_000) + "]}", "too many values below long keys"},
+		"long keys in lines": {"rules:\n  " + strings.Repeat("k", 1000) + ":\n    " + strings.Repeat("k", 1000) + ": [" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
+		"lists in lists":     {strings.Repeat("- ", 500) + "[" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
+		"patterns":           {rulesWithPatterns(), "patterns up to here are too large"},
+		"long line":          {"rules: [" + strings.Repeat("1,", 500_000) + "]", "a rule is 1, want a table"},
 	} {
 		_, err := rulefile.Parse("rules.yaml", []byte(c.src), nil)
 		var faults fault.List
 		if !errors.As(err, &faults) || len(faults) > 1000 || !strings.Contains(faults[0].Problem, c.want) {
 			t.Errorf("%s: got %d faults, %.200v, want at most 1000 with %q", name, len(faults), err, c.want)
 		}
+	}
+}
+
+// rulesWithPatterns returns a file with short patterns whose programs are large.
+func rulesWithPatterns() string {
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range 101 {
+		fmt.Fprintf(&b, "  - {name: r%d, when: {path: {match: '(abcdefghij){1000}'}}, per: [user], limit: 5, window: 1h}\n", i)
+	}
+	return b.String()
+}
+
+// keysInLines returns a table of so many keys, one a line.
+func keysInLines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: 1\n", i)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// A file whose tables are not too large is read, however many of them there are.
+func TestManyKeysAreRead(t *testing.T) {
+	t.Parallel()
+	src := "rules:\n" + strings.Repeat("  - name: a\n    per: [user]\n    limit:\n      by: plan\n      free: 1\n      pro: 2\n    window: 1h\n", 9000)
+	_, err := rulefile.Parse("rules.yaml", []byte(src), nil)
+	if err == nil || strings.Contains(err.Error(), "too many") {
+		t.Errorf("got %.200v, want that names are there twice", err)
+	}
+	cases := strings.ReplaceAll(keysInLines(5000), "\n", "\n      ")
+	_, err = rulefile.Parse("rules.yaml", []byte("rules:\n  - name: a\n    per: [user]\n    limit:\n      by: plan\n      "+cases+"\n    window: 1h\n"), nil)
+	if err != nil {
+		t.Errorf("got %.200v, want no error for 5000 cases", err)
 	}
 }
 

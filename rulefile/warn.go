@@ -186,7 +186,7 @@ func (l *linter) unmatched() string {
 func (l *linter) unneeded() {
 	check := func(i int, n *node) {
 		for _, ignore := range scalars(n) {
-			open := ignore.text == "never-leased" && l.many <= 2 // how many instances there are
+			open := (ignore.text == "never-leased" || ignore.text == "past-quota") && l.many <= 2 // how many instances there are
 			if !l.silenced[ignore] && ignore.text != "unneeded-ignore" && !open {
 				l.warn(i, "unneeded-ignore", ignore, "ignore: there is no warning %s here", ignore.text)
 			}
@@ -331,6 +331,12 @@ verdicts and rules in shadow mode never deny a request because of a count, so th
 on_outage changes nothing for them.
 
 Remove the key.`,
+	"past-quota": `With a credit, an instance that has no lease left admits that many hits before the
+store knows of them, so that requests do not wait. In a window N instances can admit the quota
+and N times the credit.
+
+Write lease: strict, or a smaller limit, or silence the warning. weir check --nodes N tells the number
+for N instances.`,
 	"pointless-limit": `Another limit that counts the same requests is always exceeded first, or at the
 same time. An example is a limit of 100 a minute together with a limit of 5 an hour for
 the same key: the sixth request is denied by the second one. Another is a limit of

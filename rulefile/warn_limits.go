@@ -290,20 +290,24 @@ func (l *linter) forgotten(i int) {
 // leastLease is the smallest quota that one instance leases.
 const leastLease = 128
 
-// leased warns of a limit that asks for leases and is too small for the instances.
+// leased warns of a limit that asks for leases and is too small for the instances, or that admits more with a credit.
 func (l *linter) leased(i int) {
 	r := &l.rules[i]
 	if r.Lease == 0 || r.Quota == nil {
 		return
 	}
 	most, instances := slices.Max(quotas(r)), "several"
-	if most >= l.many*leastLease {
-		return
-	}
 	if l.many > 2 {
 		instances = strconv.FormatInt(l.many, 10)
 	}
-	l.warn(i, "never-leased", l.field(i, "lease"), "a quota of %d is never leased by %s instances: each of them needs %d of it", most, instances, leastLease)
+	switch {
+	case most < l.many*leastLease:
+		l.warn(i, "never-leased", l.field(i, "lease"), "a quota of %d is never leased by %s instances: each of them needs %d of it", most, instances, leastLease)
+	case r.Lease > 0 && l.many > 2:
+		l.warn(i, "past-quota", l.field(i, "lease"), "a window can have %d hits, with a quota of %d: %s instances have a credit of %d each", most+l.many*r.Lease, most, instances, r.Lease)
+	case r.Lease > 0:
+		l.warn(i, "past-quota", l.field(i, "lease"), "a window can have more hits than the quota of %d: %d for each instance", most, r.Lease)
+	}
 }
 
 // banned warns of a ban that requests without an attribute do not meet.

@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"github.com/weirhq/weir/rule"
+	"regexp/syntax"
 )
 
 // matcherKeys are the tests that a table below when can contain.
@@ -121,6 +122,10 @@ func (p *pass) one(key string, n *node) rule.Test {
 		return rule.Suffix(p.text(n))
 	case "match":
 		re := p.text(n)
+		if p.patterns += patternSize(re); p.patterns > maxPatterns {
+			p.fault(n, "the patterns up to here are too large together: a part in {n} counts n times")
+			return rule.Present()
+		}
 		test, err := rule.Pattern(re)
 		if err == nil {
 			return test
@@ -181,4 +186,31 @@ func (p *pass) addresses(n *node, of func(patterns ...string) (rule.Test, error)
 		}
 	}
 	return rule.Present()
+}
+
+// maxPatterns is the maximum size of all patterns of a file, in steps of their programs, of which each takes some hundred
+// bytes. A short pattern can have three million.
+const maxPatterns = 1_000_000
+
+// patternSize returns about the number of steps of a pattern's program, or 0 for text that is no pattern.
+func patternSize(re string) int {
+	tree, err := syntax.Parse(re, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	return stepsOf(tree)
+}
+
+func stepsOf(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n += stepsOf(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min+1, re.Max)
+	}
+	return n
 }

@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"errors"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,6 +24,16 @@ const (
 	// recurses.
 	maxDepth  = 64
 	maxColumn = 1024
+
+	// maxSiblings and maxNulls bound what takes the YAML parser time that grows with the square of the size: the keys
+	// of a table in lines, and values that are left out. At these limits it takes a second or two.
+	maxSiblings = 10_000
+	maxNulls    = 40_000
+
+	// maxPaths bounds the bytes of the paths to all values, of which the parser keeps one for each. Files may have
+	// averagePath for each token beside that.
+	maxPaths    = 64 << 20
+	averagePath = 128
 )
 
 // refused lists the parts of YAML that rules files do not support, and what to
@@ -53,6 +64,9 @@ func (p *pass) source(src []byte) *node {
 	}
 	tokens := lexer.Tokenize(text)
 	if p.unwanted(tokens); len(p.faults) > 0 {
+		return nil
+	}
+	if p.costly(tokens); len(p.faults) > 0 {
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -92,6 +106,111 @@ func (p *pass) unwanted(tokens token.Tokens) {
 			return
 		}
 	}
+}
+
+// costly records a fault if the YAML parser would take too long or too much memory. A table in lines takes time that grows
+// with the square of its keys, each value that is left out takes time that grows with the number of tokens, and each value
+// has the path to it.
+func (p *pass) costly(tokens token.Tokens) {
+	var levels []level // around the current token, the innermost last
+	brackets := 0      // those of them
+	squares, nulls, paths := 0, 0, 0
+	for i, t := range tokens {
+		at, inner := t.Position, innermost(levels)
+		end := i+1 == len(tokens) || closes(tokens[i+1].Type)
+		empty := func(column int) bool {
+			return end || brackets == 0 && tokens[i+1].Position.Line > at.Line && tokens[i+1].Position.Column <= column
+		}
+		switch t.Type {
+		case token.MappingStartType, token.SequenceStartType:
+			brackets++
+			levels = append(levels, level{column: math.MaxInt, keys: t.Type == token.MappingStartType, before: inner.path, path: inner.path + indexBytes})
+		case token.CollectEntryType, token.MappingEndType, token.SequenceEndType:
+			if brackets == 0 {
+				continue
+			}
+			if inner.keys && !inner.colon {
+				nulls++
+			}
+			if inner.colon, inner.path = false, inner.before+indexBytes; t.Type != token.CollectEntryType {
+				brackets--
+				levels = levels[:len(levels)-1]
+			}
+		case token.SequenceEntryType:
+			levels = enter(levels, 2*at.Column+1) // may be in the column of the keys around it
+			if empty(at.Column) {
+				nulls++
+			}
+		case token.MappingValueType:
+			key, column := 0, at.Column
+			if i > 0 {
+				if key = len(tokens[i-1].Value); tokens[i-1].Position.Line == at.Line {
+					column = tokens[i-1].Position.Column
+				}
+			}
+			if empty(column) {
+				nulls++
+			}
+			if brackets == 0 {
+				levels = enter(levels, 2*column)
+				inner = innermost(levels)
+				squares += 2*inner.n + 1
+				inner.n++
+			}
+			inner.colon, inner.path = true, inner.before+indexBytes+key
+		}
+		paths += innermost(levels).path
+		switch {
+		case squares > maxSiblings*maxSiblings:
+			p.at(at.Line, at.Column, "too many keys in lines: want at most %d in a table; write more of them in braces, as {a: 1, b: 2}", maxSiblings)
+			return
+		case nulls*len(tokens) > maxNulls*3*maxNulls:
+			p.at(at.Line, at.Column, "too many values are left out: write them")
+			return
+		case paths > maxPaths+averagePath*len(tokens):
+			p.at(at.Line, at.Column, "too many values below long keys: make the keys around them shorter")
+			return
+		}
+	}
+}
+
+// level is an open bracket, a table in lines, or a list in lines.
+type level struct {
+	column int // twice that of its keys, or of its dashes and one more
+	n      int // keys so far
+	keys   bool
+	colon  bool // behind the current key
+
+	before, path int // the bytes of the path to it, and of that to its current value
+}
+
+// indexBytes is about the size of the place in a list in a path.
+const indexBytes = 8
+
+// innermost returns the last of levels, or an empty one.
+func innermost(levels []level) *level {
+	if len(levels) == 0 {
+		return &level{}
+	}
+	return &levels[len(levels)-1]
+}
+
+// enter leaves the levels in lines beyond a column, and enters the one in that column.
+func enter(levels []level, column int) []level {
+	for len(levels) > 0 && innermost(levels).column > column && innermost(levels).column != math.MaxInt {
+		levels = levels[:len(levels)-1]
+	}
+	inner := innermost(levels)
+	if inner.column == column {
+		inner.path = inner.before + indexBytes
+		return levels
+	}
+	return append(levels, level{column: column, before: inner.path, path: inner.path + indexBytes})
+}
+
+// closes reports whether a token ends a value in brackets.
+func closes(t token.Type) bool {
+	return t == token.CollectEntryType || t == token.MappingEndType || t == token.SequenceEndType
 }
 
 // syntax records the fault at which the YAML parser stopped.

@@ -129,8 +129,8 @@ func TestHoldsUnderBansAreExact(t *testing.T) {
 			if want := tw.do(c); got != want {
 				t.Fatalf("seed %d, %+v, call %d, %+v in state %v:\ngot  %+v in state %v\nwant %+v", seed, l, i, c, before, got, s, want)
 			}
-			if read := compiled.Read(s, c.now); read.Holds != alive(tw.holds, c.now) {
-				t.Fatalf("seed %d, %+v, call %d, %+v: got %d holds, want %d", seed, l, i, c, read.Holds, alive(tw.holds, c.now))
+			if read := compiled.Read(s, c.now); len(read.Holds) != alive(tw.holds, c.now) {
+				t.Fatalf("seed %d, %+v, call %d, %+v: got %d holds, want %d", seed, l, i, c, len(read.Holds), alive(tw.holds, c.now))
 			}
 			if got.Held && c.verb == "take" && got.Used > got.Quota {
 				t.Fatalf("seed %d, %+v, call %d, %+v: admitted over the quota: %+v", seed, l, i, c, got)
@@ -160,4 +160,22 @@ func alive(holds []heldHits, now window.Instant) (n int) {
 		}
 	}
 	return n
+}
+
+// A record that is no strike holds as any other, under limits with bans and without.
+func TestRecordNoStrikeHolds(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]window.Limit{
+		"held":          {Quota: 1, Window: window.Held(time.Minute)},
+		"held and bans": {Quota: 1, Window: window.Held(time.Minute), Ban: window.Ban{For: time.Minute}},
+		"hold":          {Quota: 1, Window: window.Sliding(time.Minute), Hold: time.Minute},
+		"hold and bans": {Quota: 1, Window: window.Sliding(time.Minute), Hold: time.Minute, Ban: window.Ban{For: time.Minute}},
+	} {
+		now := window.Instant(1e15)
+		hold := window.Hold{ID: [12]byte{1}, At: now, End: now.Add(time.Second)}
+		_, r := window.MustCompile(l).RecordNoStrike(nil, now, window.Hits{N: 3}, hold)
+		if !r.Held || r.Used != 3 || r.Banned {
+			t.Errorf("%s: got %+v, want 3 held and no ban", name, r)
+		}
+	}
 }

@@ -29,6 +29,12 @@ func (l *Compiled) do(v step.Step, s State, now Instant, h Hits, hold Hold) (Sta
 	return s, r
 }
 
+// Count is the second half of Take, whose first half is a Check with the answer r.
+func (l *Compiled) Count(r Result, s State, now Instant, h Hits) (State, Result) {
+	s = l.Do(step.Count, &r, s, now, h, nil)
+	return s, r
+}
+
 func (l *Compiled) TakeHold(s State, now Instant, h Hits, id [12]byte) (State, Result) {
 	return l.do(step.Take, s, now, h, Hold{ID: id})
 }

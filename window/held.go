@@ -1,5 +1,7 @@
 package window
 
+import "time"
+
 // A held window counts what is in flight: places that are released by the take's
 // receipt, or a length after the last renewal. Nothing of them remains. Hits that
 // do not name a hold are not counted, and a refund gives back nothing: only the
@@ -247,6 +249,14 @@ func (w *held) has(s State, id [12]byte) bool {
 func (w *held) alive(s State, now Instant) int {
 	p := readPlaces(s)
 	return p.len() - p.live(now)
+}
+
+func (w *held) holds(s State, now Instant) (cells []Cell) {
+	p := readPlaces(s)
+	for i := p.live(now); i < p.len(); i++ {
+		cells = append(cells, Cell{Start: p.end(i) - w.length, Length: time.Duration(w.length) * time.Microsecond, Hits: p.hits(i)})
+	}
+	return cells
 }
 
 func (w *held) expires(s State) Instant {

@@ -21,8 +21,9 @@ type Reading struct {
 	// are held by a limit with [Limit.Hold].
 	History []Cell
 
-	// Holds is the number of holds that are alive.
-	Holds int
+	// Holds has what is held, the hold that ends first at the front: from its take to its end. A hold
+	// of a held window starts at its last renewal, and one of a reserve has no length, and starts at its end.
+	Holds []Cell
 
 	// BannedUntil is the end of the ban of a key that is banned, and otherwise 0.
 	// Strikes is the number of strikes that are not forgotten.
@@ -54,7 +55,10 @@ func dated(cells []Cell, at Instant, hits int64) []Cell {
 func (l *Compiled) Read(s State, now Instant) (r Reading) {
 	var p part
 	l.open(&p, s, now)
-	r.At, r.Strikes, r.Holds = p.now, p.ban.left(p.now, &l.Ban), l.alive(&p)
+	r.At, r.Strikes = p.now, p.ban.left(p.now, &l.Ban)
+	if w := l.holder(p.in); w != nil && len(p.in) > 0 {
+		r.Holds = w.holds(p.in, p.now)
+	}
 	if p.banned() {
 		l.answerBanned(&r.Result, &p, noQuestion)
 		r.BannedUntil = p.ban.end

@@ -189,7 +189,7 @@ func exact(t *testing.T, seed int, l *window.Compiled, g *schedule, calls int) {
 			t.Fatalf("seed %d, %+v, call %d, %+v: found nothing, and changed the state from %v to %v", seed, g.l, i, c, before, s)
 		}
 		g.last = max(0, got.RetryAfter)
-		if r := l.Read(s, c.now); r.Holds == 0 || l.Window.Kind == window.KindHeld {
+		if r := l.Read(s, c.now); len(r.Holds) == 0 || l.Window.Kind == window.KindHeld {
 			k := checker{t: t, Compiled: l, l: *l.Limit, s: s, c: call{now: c.now}}
 			k.leaves(c.now)
 		}

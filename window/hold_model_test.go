@@ -280,6 +280,9 @@ func (tw *holdModel) do(c holdCall) (r window.Result) {
 		}
 		tw.mature(now)
 		tw.final.add(now, now, now, c.n)
+		if d, ok := tw.final.(*dates); ok {
+			d.forget()
+		}
 	case "refund":
 		if changed = c.n > 0 && !(tw.l.Window.Kind == window.KindHeld) && !tw.unused(now); changed {
 			tw.mature(now)
@@ -298,6 +301,9 @@ func (tw *holdModel) do(c holdCall) (r window.Result) {
 			}
 			if n > 0 {
 				tw.final.add(now, min(h.at, now), now, n)
+			}
+			if d, ok := tw.final.(*dates); ok && n > h.n {
+				d.forget()
 			}
 			r.Held = true
 		}
@@ -447,6 +453,10 @@ func (d *dates) add(now, at, _ window.Instant, n int64) {
 	} else {
 		d.hits = slices.Insert(d.hits, i, logged{date, n})
 	}
+}
+
+// forget drops hits past the quota.
+func (d *dates) forget() {
 	for len(d.hits) > 1 && d.sum()-d.hits[0].n >= d.quota {
 		d.excess += d.hits[0].n
 		d.hits = d.hits[1:]

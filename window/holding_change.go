@@ -110,7 +110,11 @@ func (w *holding) end(s State, now Instant, id [12]byte, n int64) (State, bool) 
 	if n > 0 {
 		var b State
 		s, b = growBase(s, w.base.wordsAfter(v.base, Hits{N: n})-len(v.base))
-		s = shrinkBase(s, w.base.addAt(b, now, min(at, now), now, min(n, MaxHits)), cap(b))
+		room := cap(b)
+		if b = w.base.addAt(b, now, min(at, now), now, min(n, MaxHits)); w.log != nil && n > amount {
+			b = w.log.forget(b)
+		}
+		s = shrinkBase(s, b, room)
 	}
 	return w.finish(s, now), true
 }
@@ -275,6 +279,15 @@ func (w *holding) has(s State, id [12]byte) bool {
 func (w *holding) alive(s State, now Instant) int {
 	v := readHolds(s)
 	return (len(v.list) - v.ended(now)) / holdWords
+}
+
+func (w *holding) holds(s State, now Instant) (cells []Cell) {
+	v := readHolds(s)
+	for i := v.ended(now); i < len(v.list); i += holdWords {
+		at := Instant(v.list[i+1])
+		cells = append(cells, Cell{Start: at, Length: Instant(v.list[i]).Sub(at), Hits: int64(v.list[i+2] &^ keepFlag)})
+	}
+	return cells
 }
 
 func (w *holding) expires(s State) Instant {

@@ -58,8 +58,9 @@ type holder interface {
 	// has reports whether s has the hold id, which may have ended.
 	has(s State, id [12]byte) bool
 
-	// alive returns the number of holds at now.
+	// alive returns the number of holds at now, and holds returns them as [Reading.Holds] has them.
 	alive(s State, now Instant) int
+	holds(s State, now Instant) []Cell
 }
 
 // maxHolds returns the most holds that a key of l may have at the same time.

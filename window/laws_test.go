@@ -152,6 +152,10 @@ func (k *checker) call(c call) window.Result {
 		k.want(asked.Allowed == r.Allowed && asked.RetryAfter == r.RetryAfter && asked.Before == r.Before,
 			"check said %+v, the take that followed %+v", asked, r)
 	}
+	if c.verb == take && r.Allowed && c.hits.N > 0 {
+		next, counted := k.Count(asked, before, c.now, c.hits)
+		k.want(counted == r && slices.Equal(next, s), "got %+v and state %v by a check and a count, want %+v and %v of the take", counted, next, r, s)
+	}
 	k.expires(r)
 	k.leaves(c.now)
 	return r

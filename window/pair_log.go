@@ -7,8 +7,9 @@ package window
 // each unit of precision, neighbours join under the newer date where together
 // they are at most a group (see tighten). So exact ≤ used ≤ exact+g-1 holds here too.
 //
-// Hits past the quota that are older than the rest go to the excess, as in a
-// sliding window.
+// Hits that are recorded past the quota, or settled at more than was held, make older ones go to the excess, as
+// in a sliding window. What a hold held was admitted, so it counts beside what another limit has counted under a
+// larger quota.
 //
 // State: the hits of all pairs, the excess, then the pairs, oldest first.
 type pairLog struct{ sliding }
@@ -85,14 +86,16 @@ func (w *pairLog) history(s State, now Instant, _ int64) (cells []Cell, cut bool
 	return cells, false
 }
 
-func (w *pairLog) add(s State, now Instant, h Hits) State { return w.addAt(s, now, now, now, h.N) }
+func (w *pairLog) add(s State, now Instant, h Hits) State {
+	return w.forget(w.addAt(s, now, now, now, h.N))
+}
 
 // open returns s: hits that are held date nothing.
 func (w *pairLog) open(s State, _ Instant) State { return s }
 
 func (w *pairLog) empty(s State) State { return s[:0] }
 
-// addAt counts n hits at an earlier instant.
+// addAt counts n hits at an earlier instant, and forgets none.
 func (w *pairLog) addAt(s State, now, at, _ Instant, n int64) State {
 	s = w.expire(s, now)
 	if at+Instant(w.length) <= now {
@@ -114,7 +117,7 @@ func (w *pairLog) addAt(s State, now, at, _ Instant, n int64) State {
 		copy(s[i+pairWords:], s[i:])
 		s[i], s[i+1] = uint64(at), uint64(n)
 	}
-	return w.forget(s)
+	return s
 }
 
 // expire drops the pairs that have left the window.

@@ -38,8 +38,17 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // It is for weir's own stores. hold can be nil. Held in the answer reports whether the
 // hits were held, or whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
-	*r = Result{}
 	named := hold != nil && hold.ID != [12]byte{}
+	if v == step.Count {
+		switch wraps := named && (l.HoldLength() > 0 || l.undated); {
+		case !wraps && l.isDateLog(s):
+			return l.log.addDates(r, s, datesInstant(s, now), h.N)
+		case !wraps && !l.isWrapped(s):
+			return l.add(r, s, l.instantFor(s, now), h, r.Before)
+		}
+		v = step.Take
+	}
+	*r = Result{}
 	switch v {
 	case step.Look:
 		l.look(r, s, now, h)
@@ -63,13 +72,7 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 			l.answer(r, now, l.resetOf(l.algorithm, s), before, before, fits)
 			return s
 		}
-		s = l.algorithm.add(s, now, h.countable())
-		used := before + h.N
-		if l.recounts || h.N > MaxHits || used > MaxHits {
-			used, _ = l.algorithm.look(s, now, Hits{})
-		}
-		l.answer(r, now, l.resetOf(l.algorithm, s), before, used, now)
-		return s
+		return l.add(r, s, now, h, before)
 	case step.Record, step.RecordNoStrike:
 		if !named || l.HoldLength() == 0 {
 			hold = nil
@@ -98,6 +101,17 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 		hold = &Hold{}
 	}
 	s, *r, *hold = l.holds.end(*l, v, s, now, h, *hold)
+	return s
+}
+
+// add counts h, at least one hit, which fit at now. It fills in r, where before were used.
+func (l *Compiled) add(r *Result, s State, now Instant, h Hits, before int64) State {
+	s = l.algorithm.add(s, now, h.countable())
+	used := before + h.N
+	if l.recounts || h.N > MaxHits || used > MaxHits {
+		used, _ = l.algorithm.look(s, now, Hits{})
+	}
+	l.answer(r, now, l.resetOf(l.algorithm, s), before, used, now)
 	return s
 }
 
@@ -265,4 +279,69 @@ func floorDiv(a, b int64) int64 {
 		q--
 	}
 	return q
+}
+
+// holds is what limits need whose takes hold, whose states can have holds, or which keep
+// closed periods. Its
+// functions take no pointers, which would escape.
+type holds struct {
+	held func(l *Limit) algorithm           // compiles a held window
+	kept func(l *Limit) algorithm           // compiles a calendar window that keeps closed periods
+	wrap func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
+	end  func(l Compiled, v step.Step, s State, now Instant, h Hits, hold Hold) (State, Result, Hold)
+}
+
+var withHolds = holds{newHeld, newKept, newHolding, Compiled.end}
+
+// end implements [Compiled.Do] for the verbs about an earlier take, and for a reserve, which moves
+// the hold.
+func (l Compiled) end(v step.Step, s State, now Instant, h Hits, hold Hold) (_ State, r Result, _ Hold) {
+	switch v {
+	case step.Reserve, step.CanReserve:
+		s = l.reserve(&r, v, s, now, h.clean(), &hold)
+	case step.Settle:
+		s = l.settle(&r, s, now, hold.ID, h.N)
+	case step.Renew:
+		s = l.renew(&r, s, now, hold.ID)
+	case step.GiveBack:
+		s = l.giveBack(&r, s, now, hold, h)
+	}
+	return s, r, hold
+}
+
+func (l *Compiled) settle(r *Result, s State, now Instant, id [12]byte, n int64) State {
+	return l.change(r, s, now, func(in State, now Instant, _ banState) (State, bool) {
+		if w := l.holder(in); w != nil {
+			return w.end(in, now, id, n)
+		}
+		return in, false
+	})
+}
+
+func (l *Compiled) renew(r *Result, s State, now Instant, id [12]byte) State {
+	return l.change(r, s, now, func(in State, now Instant, _ banState) (State, bool) {
+		w := l.holder(in)
+		if w == nil || l.HoldLength() == 0 {
+			return in, false
+		}
+		return w.renew(in, now, id, l.holdEnd(now))
+	})
+}
+
+// giveBack gives h back. A hold without an id is that of a store which has just counted h
+// itself: then no take with a receipt has recorded that no hits were dropped since.
+func (l *Compiled) giveBack(r *Result, s State, now Instant, hold Hold, h Hits) State {
+	h = h.clean().countable()
+	at, named := hold.At, hold.ID != [12]byte{}
+	s = l.change(r, s, now, func(in State, now Instant, ban banState) (State, bool) {
+		if h.N == 0 || at < l.from(&ban, now, named) {
+			return in, false
+		}
+		if log, ok := l.algorithm.(*sliding); ok && (isHeld(in) || log.group > 1 || in[0]&logMark != 0) {
+			return l.holding.subAt(in, now, at, h), true
+		}
+		return l.below(in).subAt(in, now, at, h), true
+	})
+	r.Held = false
+	return s
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +30,8 @@ var drills = []named{
 	{"moving", moving},
 	{"hot", hot},
 	{"credit", credit},
+	{"several/redis", several},
+	{"several/postgres", several},
 	{"process", inProcess},
 	{"fault/kill", kill},
 	{"fault/kill/postgres", kill},
@@ -36,6 +39,8 @@ var drills = []named{
 	{"fault/late", late},
 	{"fault/stop", stop},
 	{"fault/failover", failover},
+	{"fault/connections/postgres", connections},
+	{"fault/failover/postgres", promote},
 	{"fault/drift", drift},
 	{"control", control},
 	{"distance/few", few},
@@ -161,6 +166,32 @@ func credit(d *drill, name string) []line {
 	d.run(nodes, nil)
 	hits := d.hits()
 	return []line{d.bound(name, hits), d.used(name, hits, 0.95, 1, length)}
+}
+
+// several has calls that count in a leased limit and in one that is not: in both or in none. The second one is used up after four
+// seconds, and everything is denied from then on.
+func several(d *drill, name string) []line {
+	const length, full, limit = 7, 4, 1_000
+	nodes := d.fleet(d.store(name), limit, 4, length*time.Second, step{0, 1_500})
+	for i := range nodes {
+		nodes[i].Second = full * limit
+	}
+	d.run(nodes, nil)
+	shared, err := open(nodes[0].Store)
+	measure.Check(err)
+	defer shared.Close()
+	var used [2]int64
+	for i, op := range nodes[0].limits() {
+		r, err := shared.Read(context.Background(), &op)
+		measure.Check(err)
+		used[i] = r.Used
+	}
+	hits, admitted, unsure := d.hits(), d.sum(admitted), d.sum(failed)
+	return []line{d.bound(name, hits), d.used(name, hits, 0.85, 1, full-1),
+		{name + " direct", fmt.Sprintf("all of %d, and what was admitted", full*limit), fmt.Sprintf("%d counted, %d admitted, %d failed", used[1], admitted, unsure),
+			used[1] == full*limit && admitted <= used[1] && admitted+unsure >= used[1]},
+		{name + " leased", "what was admitted; ≤ 0.1 L of what the other limit denies", fmt.Sprintf("%d audited, %d counted at the end", len(hits), used[0]),
+			int64(len(hits)) >= admitted && int64(len(hits)) <= admitted+unsure && used[0] <= limit/10}}
 }
 
 // processTime returns the CPU time of this process.
@@ -312,6 +343,44 @@ func failover(d *drill, name string) []line {
 		away = time.Since(began)
 	})
 	lines[1].measured += fmt.Sprintf("; the store was away for %d ms", away.Milliseconds())
+	return lines
+}
+
+// connections ends all connections of the server again and again, in the middle of what they do.
+func connections(d *drill, name string) []line {
+	server := pgtest.Server(d, "-c", "max_connections=300")
+	ended := 0
+	lines := d.faulty(name, server.URL("timeout=250ms"), nil, func(int64, []*process) {
+		for t := time.Second; t < (faultLength-1)*time.Second; t += 500 * time.Millisecond {
+			d.until(t)
+			n, err := strconv.Atoi(server.Must("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"))
+			measure.Check(err)
+			ended += n
+		}
+	})
+	lines[1].measured += fmt.Sprintf("; %d connections were ended", ended)
+	return lines
+}
+
+// promote kills a server, and promotes the standby that has confirmed each write.
+func promote(d *drill, name string) []line {
+	primary := pgtest.Server(d, "-c", "max_connections=300")
+	standby := primary.Standby()
+	primary.Must("ALTER SYSTEM SET synchronous_standby_names = '*'")
+	primary.Must("SELECT pg_reload_conf()")
+	pgtest.Eventually(d, "the standby confirms writes", func() bool {
+		return primary.Must("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") == "1"
+	})
+	url := strings.Replace(primary.URL("timeout=250ms", "durability=sync"), primary.Addr(), primary.Addr()+","+standby.Addr(), 1)
+	var away time.Duration
+	lines := d.faulty(name, url, nil, func(int64, []*process) {
+		d.until(faultLength / 2 * time.Second)
+		began := time.Now()
+		primary.Kill()
+		standby.Promote()
+		away = time.Since(began)
+	})
+	lines[1].measured += fmt.Sprintf("; no server took writes for %d ms", away.Milliseconds())
 	return lines
 }
 

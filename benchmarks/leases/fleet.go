@@ -148,6 +148,7 @@ func (d *drill) sum(of func(*journal) int64) (n int64) {
 	return n
 }
 
-func offered(j *journal) int64 { return j.offered.Load() }
-func calls(j *journal) int64   { return j.counts.calls.Load() }
-func failed(j *journal) int64  { return j.failed.Load() }
+func offered(j *journal) int64  { return j.offered.Load() }
+func admitted(j *journal) int64 { return j.counts.admitted.Load() }
+func calls(j *journal) int64    { return j.counts.calls.Load() }
+func failed(j *journal) int64   { return j.failed.Load() }

@@ -49,7 +49,7 @@ type journal struct {
 // counts are the head of a journal.
 type counts struct {
 	hits atomic.Int64 // the length of the journal
-	offered, denied, failed,
+	offered, admitted, denied, failed,
 	calls, // that the store got
 	granted, spent, dropped, lost atomic.Int64
 }

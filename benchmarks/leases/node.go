@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,6 +41,7 @@ type node struct {
 	Journal string
 	Room    int
 	Denials string // the journal of denials, if there is one
+	Second  int64  // the quota of a second limit of each call, in an hour, which is not leased; 0: there is none
 
 	LateSettles float64 // the part of the calls that give leases back that wait for up to LateBy
 	LateBy      time.Duration
@@ -81,10 +83,10 @@ func (t tap) Do(ctx context.Context, calls []store.Call) error {
 	from := mono()
 	err := t.Store.Do(ctx, calls)
 	to := mono()
-	if err == nil {
-		for i := range calls {
-			for _, op := range calls[i].Ops {
-				if calls[i].Verb == store.Take && calls[i].Err == nil && op.Result.Allowed {
+	for i := range calls {
+		if c := &calls[i]; err == nil && c.Err == nil && c.Verb == store.Take && allowed(c.Ops) {
+			for _, op := range c.Ops {
+				if op.Space == first {
 					t.admit(from, to, op.N)
 				}
 			}
@@ -93,11 +95,32 @@ func (t tap) Do(ctx context.Context, calls []store.Call) error {
 	return err
 }
 
+// allowed reports whether all of ops are.
+func allowed(ops []store.Op) bool {
+	return !slices.ContainsFunc(ops, func(op store.Op) bool { return !op.Result.Allowed })
+}
+
 func open(url string) (store.Store, error) {
 	if strings.HasPrefix(url, "postgres") {
 		return pgstore.Open(context.Background(), url)
 	}
 	return redisstore.Open(context.Background(), url)
+}
+
+var (
+	first  = store.NewSpace("", "drill", "drill", 0)
+	second = store.NewSpace("", "second", "second", 0)
+)
+
+// limits returns the ops of a call.
+func (n *node) limits() []store.Op {
+	limit := window.Limit{Quota: n.Limit, Window: window.Sliding(n.Window), Lease: n.Lease}
+	ops := []store.Op{{Space: first, Limit: window.MustCompile(limit), Key: []byte(n.Key), N: 1}}
+	if n.Second > 0 {
+		limit = window.Limit{Quota: n.Second, Window: window.Fixed(time.Hour)}
+		ops = append(ops, store.Op{Space: second, Limit: window.MustCompile(limit), Key: []byte(n.Key), N: 1})
+	}
+	return ops
 }
 
 // runNode runs a node, and ends the process.
@@ -136,19 +159,20 @@ func runNode(text string) error {
 			return err
 		}
 	}
-	limit := window.MustCompile(window.Limit{Quota: n.Limit, Window: window.Sliding(n.Window), Lease: n.Lease})
-	space := store.NewSpace("", "drill", "drill", 0)
+	ops := n.limits()
 	var all sync.WaitGroup
 	for w := range n.Workers {
 		all.Go(func() {
 			load(ctx, &n, w, func() {
 				from := mono()
-				calls := []store.Call{{Verb: store.Take, Ops: []store.Op{{Space: space, Limit: limit, Key: []byte(n.Key), N: 1}}}}
+				calls := []store.Call{{Verb: store.Take, Ops: slices.Clone(ops)}}
 				j.offered.Add(1)
 				switch err := leases.Do(ctx, calls); {
 				case err != nil || calls[0].Err != nil:
 					j.failed.Add(1)
-				case !calls[0].Ops[0].Result.Allowed:
+				case allowed(calls[0].Ops):
+					j.admitted.Add(1)
+				default:
 					j.denied.Add(1)
 					if n.Denials != "" {
 						denials.admit(from, mono(), 1)

@@ -228,6 +228,26 @@ func attacks() []attackRow {
 				c.Close()
 			}
 		}},
+		{"half Redis commands", 200, setting{redis: true}, func(a *target) {
+			for a.on() {
+				a.hang("*2\r\n$4\r\nPING\r\n$5\r\nhe")
+			}
+		}},
+		{"Redis commands whose replies nobody reads", 8, setting{redis: true}, func(a *target) {
+			text := strings.Repeat("*3\r\n$9\r\nWEIR.TAKE\r\n$4\r\nuser\r\n$5\r\nflood\r\n", 1000)
+			for a.on() {
+				c, err := net.Dial("tcp", a.addr)
+				if err != nil {
+					continue
+				}
+				_ = c.SetWriteDeadline(a.until)
+				for err == nil {
+					_, err = io.WriteString(c, text)
+					a.made.Add(1000)
+				}
+				c.Close()
+			}
+		}},
 		{"idle connections with 128 descriptors", 10, setting{shell: "ulimit -n 128;", closes: true}, func(a *target) {
 			var open []net.Conn
 			for a.on() && len(open) < 200 {

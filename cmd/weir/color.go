@@ -1,23 +1,23 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"io"
 	"os"
 	"regexp"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/weirhq/weir/internal/printable"
 )
 
 // isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// colourFlag adds --no-color to all commands.
-func colourFlag(root *cobra.Command) {
-	root.PersistentFlags().Bool("no-color", false, "print no colours; the variable NO_COLOR does the same (colours are for terminals only)")
 }
 
 // inColour returns w, with colours if it is a terminal and they are not turned off.
@@ -56,4 +56,44 @@ func (h highlighter) Write(p []byte) (int, error) {
 	}
 	_, err := h.to.Write(text)
 	return len(p), err
+}
+
+// harmless is a terminal to which text of callers is written, without what the terminal would take for commands. Each write
+// has whole lines.
+type harmless struct{ to io.Writer }
+
+// ofCallers returns w, or a [harmless] if it is a terminal.
+func ofCallers(w io.Writer) io.Writer {
+	to := w
+	if h, ok := w.(highlighter); ok {
+		to = h.to
+	}
+	if !isTerminal(to) {
+		return w
+	}
+	return harmless{to}
+}
+
+func (h harmless) Write(p []byte) (int, error) {
+	var b strings.Builder
+	for line := range strings.Lines(string(p)) {
+		text := strings.TrimRight(line, "\r\n")
+		b.WriteString(printable.Text(text) + line[len(text):])
+	}
+	_, err := io.WriteString(h.to, b.String())
+	return len(p), err
+}
+
+// ReadFrom implements [io.ReaderFrom], for [io.Copy]: it makes each write a line.
+func (h harmless) ReadFrom(from io.Reader) (n int64, err error) {
+	for r := bufio.NewReader(from); ; {
+		line, err := r.ReadString('\n')
+		n += int64(len(line))
+		if _, failed := io.WriteString(h, line); failed != nil || errors.Is(err, io.EOF) {
+			return n, failed
+		}
+		if err != nil {
+			return n, err
+		}
+	}
 }

@@ -56,3 +56,25 @@ func TestColours(t *testing.T) {
 		}
 	}
 }
+
+// What callers have sent gives a terminal no commands, and reaches a file as it is.
+func TestTextOfCallers(t *testing.T) {
+	t.Parallel()
+	_, side := terminal(t, 80, 20)
+	for _, w := range []io.Writer{side, highlighter{side}} {
+		if _, ok := ofCallers(w).(harmless); !ok {
+			t.Errorf("%T: got %T, want a harmless one", w, ofCallers(w))
+		}
+	}
+	if w := ofCallers(io.Discard); w != io.Discard {
+		t.Errorf("got %T, want what was given", w)
+	}
+	var b strings.Builder
+	text := "\"\x1b]0;title\a\u009b31m\u202eé\",1\r\n" + strings.Repeat("é", 40_000) + "\nend"
+	if n, err := io.Copy(harmless{&b}, strings.NewReader(text)); err != nil || n != int64(len(text)) {
+		t.Errorf("got %d and %v, want %d bytes", n, err, len(text))
+	}
+	if want := "\"\ufffd]0;title\ufffd\ufffd31m\ufffdé\",1\r\n" + strings.Repeat("é", 40_000) + "\nend"; b.String() != want {
+		t.Errorf("got %.100q, want %.100q", b.String(), want)
+	}
+}

@@ -203,7 +203,7 @@ type dataKey struct {
 func keyJSON(e *datadir.Entry) dataKey {
 	k := dataKey{
 		Namespace: e.Namespace, Rule: e.Space, Fingerprint: fmt.Sprintf("%016x", e.Key), Limit: limitText(e.Limit),
-		Used: e.Reading.Used, ResetAfter: e.Reading.ResetAfter.Seconds(), Holds: e.Reading.Holds, Strikes: e.Reading.Strikes,
+		Used: e.Reading.Used, ResetAfter: e.Reading.ResetAfter.Seconds(), Holds: len(e.Reading.Holds), Strikes: e.Reading.Strikes,
 	}
 	if e.Reading.ResetAfter == window.Never {
 		k.ResetAfter = -1

@@ -32,7 +32,7 @@ the connection breaks, the command connects again and continues after the last e
 					q.Set(name, value)
 				}
 			}
-			return c.follow(cmd.Context(), q, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return c.follow(cmd.Context(), q, ofCallers(cmd.OutOrStdout()), cmd.ErrOrStderr())
 		},
 	}
 	c.flags(cmd)

@@ -36,7 +36,7 @@ Exit status: 0 if the export is complete.`,
 				return err
 			}
 			defer resp.Body.Close()
-			if _, err := io.Copy(cmd.OutOrStdout(), resp.Body); err != nil {
+			if _, err := io.Copy(ofCallers(cmd.OutOrStdout()), resp.Body); err != nil {
 				return fmt.Errorf("the export was cut: %w", err)
 			}
 			if resp.Trailer.Get("Weir-Complete") != "true" {

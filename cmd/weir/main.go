@@ -128,7 +128,7 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		root.AddCommand(c)
 	}
 	root.AddCommand(newVersion(), newTrialWorker())
-	colourFlag(root)
+	root.PersistentFlags().Bool("no-color", false, "print no colours; the variable NO_COLOR does the same (colours are for terminals only)")
 	addMan(root)
 	sayArguments(root)
 	return root

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,50 +15,16 @@ import (
 	"github.com/weirhq/weir"
 	hertzlimit "github.com/weirhq/weir/contrib/hertz"
 	"github.com/weirhq/weir/guard"
-	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/window"
+	"github.com/weirhq/weir/internal/guardtest"
 )
 
-var exports = rule.Rule{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}
+func byUser(c *app.RequestContext) string { return string(c.GetHeader("X-User")) }
 
-func limiter(t *testing.T, l weir.Limit) *weir.Limiter {
-	t.Helper()
-	m, err := weir.NewLimiter(l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
+func withUser(c *app.RequestContext, list []weir.Attribute) []weir.Attribute {
+	return append(list, weir.Attribute{Name: "user", Value: byUser(c)})
 }
 
-func engine(t *testing.T, r rule.Rule, options ...weir.Option) *weir.Engine {
-	t.Helper()
-	set, err := rule.New([]rule.Rule{r}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return e
-}
-
-// settles gets an element for each settle.
-type settles chan struct{}
-
-func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
-	if v == store.Settle {
-		s <- struct{}{}
-	}
-}
-func (s settles) Failed(context.Context, store.Verb, error) {}
-func (s settles) Outage(context.Context, store.Verb, error) {}
-
-// serve serves on a free port and returns the URL.
-func serve(t *testing.T, middleware, handler app.HandlerFunc) string {
+func serve(t *testing.T, middleware app.HandlerFunc, wait func()) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -68,158 +32,45 @@ func serve(t *testing.T, middleware, handler app.HandlerFunc) string {
 	}
 	h := server.New(server.WithListener(l), server.WithExitWaitTime(time.Millisecond), config.Option{F: func(o *config.Options) { o.DisablePrintRoute = true }})
 	h.Use(middleware)
-	h.GET("/", handler)
-	go h.Run()
-	t.Cleanup(func() { h.Close() })
-	return "http://" + l.Addr().String()
-}
-
-// get sends a request, and returns the answer and its body.
-func get(t *testing.T, url, user string) (*http.Response, string) {
-	t.Helper()
-	answer := open(t, url, user)
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer, string(body)
-}
-
-// open sends a request and leaves the body of the answer open.
-func open(t *testing.T, url, user string) *http.Response {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("X-User", user)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer
-}
-
-func byUser(c *app.RequestContext) string { return string(c.GetHeader("X-User")) }
-
-func withUser(c *app.RequestContext, list []weir.Attribute) []weir.Attribute {
-	return append(list, weir.Attribute{Name: "user", Value: string(c.GetHeader("X-User"))})
-}
-
-func welcome(_ context.Context, c *app.RequestContext) { c.String(200, "welcome") }
-
-func TestKeys(t *testing.T) {
-	t.Parallel()
-	url := serve(t, hertzlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), byUser, hertzlimit.Options{Name: "visits"}), welcome)
-	if w, body := get(t, url, "ann"); w.StatusCode != 200 || body != "welcome" || w.Header.Get("RateLimit") != `"visits";r=0` {
-		t.Errorf("got %d %v %s", w.StatusCode, w.Header, body)
-	}
-	w, body := get(t, url, "ann")
-	if w.StatusCode != 429 || w.Header.Get("Retry-After") != "60" || !strings.Contains(body, `"violated-policies":["visits"]`) ||
-		w.Header.Get("Content-Type") != "application/problem+json" || strings.Contains(body, "welcome") {
-		t.Errorf("got %d %v %s, want a denial", w.StatusCode, w.Header, body)
-	}
-	if w, body := get(t, url, ""); w.StatusCode != 400 || strings.Contains(body, "welcome") {
-		t.Errorf("got %d %s for a request without a key, want 400", w.StatusCode, body)
-	}
-}
-
-// A request keeps its place until its body has been written, which happens after the
-// handlers have returned if the body is a stream.
-func TestInFlight(t *testing.T) {
-	t.Parallel()
-	settled, goOn := make(settles, 10), make(chan struct{})
-	e := engine(t, exports, weir.WithObserver(settled))
-	url := serve(t, hertzlimit.Rules(e, withUser), func(ctx context.Context, c *app.RequestContext) {
+	h.GET("/", func(_ context.Context, c *app.RequestContext) {
 		if c.Query("stream") == "" {
-			welcome(ctx, c)
+			c.String(200, "welcome")
 			return
 		}
 		r, w := io.Pipe()
 		go func() {
 			fmt.Fprint(w, "first")
-			<-goOn
+			wait()
 			fmt.Fprint(w, "second")
 			w.Close()
 		}()
 		c.SetBodyStream(r, -1)
 	})
-	if _, body := get(t, url, "ann"); body != "welcome" {
-		t.Errorf("got %s", body)
-	}
-	<-settled
-	answer := open(t, url+"?stream=1", "ann")
-	defer answer.Body.Close()
-	if _, err := io.ReadFull(answer.Body, make([]byte, 5)); err != nil {
-		t.Fatal(err)
-	}
-	if w, _ := get(t, url, "ann"); w.StatusCode != 429 {
-		t.Errorf("got %d, want 429 while the body is being written", w.StatusCode)
-	}
-	close(goOn)
-	if rest, err := io.ReadAll(answer.Body); string(rest) != "second" || err != nil {
-		t.Errorf("got %s %v", rest, err)
-	}
-	<-settled
-	if w, _ := get(t, url, "ann"); w.StatusCode != 200 {
-		t.Errorf("got %d, want 200 afterwards", w.StatusCode)
-	}
+	go h.Run()
+	t.Cleanup(func() { h.Close() })
+	return "http://" + l.Addr().String()
 }
 
-func TestOptions(t *testing.T) {
+func TestMiddleware(t *testing.T) {
 	t.Parallel()
-	url := serve(t, hertzlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), byUser, hertzlimit.Options{
-		Denied: func(c *app.RequestContext, call *guard.Call) error { c.String(418, call.Rule()); return nil },
-		Failed: func(c *app.RequestContext, err error) error { c.Status(401); return err },
-	}), welcome)
-	get(t, url, "ann")
-	if w, body := get(t, url, "ann"); w.StatusCode != 418 || body != "requests" {
-		t.Errorf("got %d %s", w.StatusCode, body)
-	}
-	if w, _ := get(t, url, ""); w.StatusCode != 401 {
-		t.Errorf("got %d", w.StatusCode)
-	}
-	for name, f := range map[string]func(){
-		"no limiter":    func() { hertzlimit.Keys(nil, byUser) },
-		"no attributes": func() { hertzlimit.Rules(engine(t, exports), nil) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: got no panic", name)
-				}
-			}()
-			f()
-		}()
-	}
-}
-
-// What a client writes into the header is ignored, and what a trusted proxy writes is the client.
-func TestPerIP(t *testing.T) {
-	t.Parallel()
-	for trusted, want := range map[string]int{"127.0.0.1": 200, "10.0.0.0/8": 429} {
-		url := serve(t, hertzlimit.PerIP(1, time.Minute, trusted), func(_ context.Context, c *app.RequestContext) { c.Status(200) })
-		for i, forwarded := range []string{"203.0.113.1", "203.0.113.2"} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("X-Forwarded-For", forwarded)
-			answer, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer.Body.Close()
-			if i == 1 && answer.StatusCode != want {
-				t.Errorf("%s trusted: got %d, want %d", trusted, answer.StatusCode, want)
-			}
-		}
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("got no panic for a network that is none")
-		}
-	}()
-	hertzlimit.PerIP(1, time.Minute, "proxy")
+	guardtest.Run(t, guardtest.Framework[app.HandlerFunc]{
+		Serve: serve,
+		Keys: func(l *weir.Limiter) app.HandlerFunc {
+			return hertzlimit.Keys(l, byUser, hertzlimit.Options{Name: "visits"})
+		},
+		Own: func(l *weir.Limiter) app.HandlerFunc {
+			return hertzlimit.Keys(l, byUser, hertzlimit.Options{
+				Denied: func(c *app.RequestContext, call *guard.Call) error { c.String(418, call.Rule()); return nil },
+				Failed: func(c *app.RequestContext, err error) error { c.Status(401); return err },
+			})
+		},
+		Rules: func(e *weir.Engine) app.HandlerFunc { return hertzlimit.Rules(e, withUser) },
+		PerIP: hertzlimit.PerIP,
+		Nil: []func(*weir.Limiter, *weir.Engine){
+			func(*weir.Limiter, *weir.Engine) { hertzlimit.Keys(nil, byUser) },
+			func(l *weir.Limiter, _ *weir.Engine) { hertzlimit.Keys(l, nil) },
+			func(*weir.Limiter, *weir.Engine) { hertzlimit.Rules(nil, withUser) },
+			func(_ *weir.Limiter, e *weir.Engine) { hertzlimit.Rules(e, nil) },
+		},
+	})
 }

@@ -30,10 +30,6 @@ type follower struct {
 	changed func(put func(name string, data []byte))
 }
 
-func newBlobs() blobs {
-	return blobs{data: make(map[string][]byte), set: make(map[string]bool), unclaimed: make(map[string]bool)}
-}
-
 // Blob returns the data that this process or an earlier one has stored under a name. It must
 // not be called before the counters are loaded.
 func (s *Store) Blob(name string) []byte {

@@ -134,7 +134,7 @@ func newStore(dir string, c config, held io.Closer, segments []*segment) *Store 
 	s := &Store{
 		config: c, dir: dir, disk: c.disk, held: held,
 		memory: memstore.New(append(c.memory, memstore.WithJournal(header.Secret))...),
-		blobs:  newBlobs(),
+		blobs:  blobs{data: make(map[string][]byte), set: make(map[string]bool), unclaimed: make(map[string]bool)},
 		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.memory.Journal().UseSecrets(seal.Secrets{List: header.Receipts, Until: window.Instant(header.Until)})

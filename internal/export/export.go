@@ -24,6 +24,11 @@ type Options struct {
 	// key, and must not keep it. The error of either ends the export.
 	Begin func(per []string) error
 	Each  func(*Key) error
+
+	// Of, if it is not nil, are the attributes of one key. Then Holds is called with what that key holds
+	// ([window.Reading]), and no keys are listed.
+	Of    map[string]string
+	Holds func([]window.Cell)
 }
 
 // Key is what a rule has counted for one key, at one instant.

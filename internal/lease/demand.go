@@ -5,6 +5,14 @@ import "math"
 const (
 	// perWindow is how many leases of the usual length a window has.
 	perWindow = 32
+	// trips is how many round trips a lease lasts at least. It arrives after one of them, and the next one, which
+	// is asked for then, after two; the third is for the margin.
+	trips = 3
+	// longest is the part of a window that a lease lasts at most, as a divisor.
+	longest = 3
+	// near is the part of a window that a lease lasts at most if the store is near, as a divisor: see [Quota.Far].
+	near = 16
+
 	// leastUnits is how many units of a quota each instance must be able to lease, on average, for a key to be
 	// leased at all.
 	leastUnits = 4
@@ -33,17 +41,22 @@ type Quota struct {
 
 // Length returns how long a lease lasts if the store answers within roundTrip: a 32nd of the
 // window, and at most a second, unless the round trip needs more. It returns 0 if a lease would last longer than
-// an eighth of the window, because then too much of the quota would be unused.
+// a third of the window, because then too much of the quota would be unused.
 func (q Quota) Length(roundTrip Time) Time {
-	n := max(min(q.Window/perWindow, second), roundTrip+roundTrip/2)
-	if n > q.Window/8 {
+	n := max(min(q.Window/perWindow, second), trips*roundTrip)
+	if n > q.Window/longest {
 		return 0
 	}
 	return n
 }
 
 // FarthestTrip returns the longest round trip with which keys are leased.
-func (q Quota) FarthestTrip() Time { return q.Window / 12 }
+func (q Quota) FarthestTrip() Time { return q.Window / (trips * longest) }
+
+// Far reports whether the store is so far away that much of the quota would be unused if all of it were leased,
+// because it is counted as used for a round trip longer than a window. Then the store should decide
+// what no lease covers, at once.
+func (q Quota) Far(roundTrip Time) bool { return trips*roundTrip > q.Window/near }
 
 // Demand is an estimate of the hits that are asked for at one instance.
 type Demand struct {
@@ -77,15 +90,31 @@ func (d *Demand) Skip(now Time, hits int64) { d.since, d.until = now, hits }
 // In returns the hits that are expected in a length of time.
 func (d *Demand) In(t Time) int64 { return int64(math.Ceil(d.rate * float64(max(t, 0)))) }
 
-// Terms returns what to ask for. roundTrip is how long the store takes to answer, waiting the number of hits of
-// calls that wait for the lease. It returns false if leases of the quota would be too long.
-func (d *Demand) Terms(q Quota, roundTrip Time, waiting int64) (t Terms, ok bool) {
+// Terms returns what to ask for at now by who knows v. roundTrip is how long the store takes to answer, waiting the number of
+// hits of calls that wait for the lease. It returns false if leases of the quota would be too long.
+func (d *Demand) Terms(q Quota, v *View, now, roundTrip Time, waiting int64) (t Terms, ok bool) {
 	t.Length = q.Length(roundTrip)
 	t.Margin = t.Length/rateError + 1 + min(t.Length/16+roundTrip/2, t.Length/4)
-	t.Lead = t.Length/16 + roundTrip
-	t.Want = max(d.In(max(t.Length, roundTrip)*5/4), 2*waiting, 1)
-	few := q.Quota / max(2*int64(q.Window/max(t.Length, 1))*q.Nodes, 1)
+	t.Lead = t.Length/8 + roundTrip
+	lasts, few := t.Length-t.Margin, q.Quota/max(2*int64(q.Window/max(t.Length, 1))*q.Nodes, 1)
+	if q.Far(roundTrip) {
+		lasts, few = lasts-roundTrip, 1 // nothing waits for it, and a refusal only says that the quota is used up
+	}
+	t.Want = max(d.In(lasts)*5/4-d.covered(v, now, roundTrip), 2*waiting, 1)
 	t.Min = max(min(t.Want/2, few), 1)
 	t.Div = q.Nodes
 	return t, t.Length > 0
+}
+
+// covered returns how many hits that are expected after a round trip have a lease.
+func (d *Demand) covered(v *View, now, roundTrip Time) (n int64) {
+	before := d.In(roundTrip)
+	for _, l := range v.leases {
+		if l != nil {
+			left := l.Left()
+			n += max(min(left-before, d.In(l.End-now-roundTrip)), 0)
+			before = max(before-left, 0)
+		}
+	}
+	return n
 }

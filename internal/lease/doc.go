@@ -30,13 +30,12 @@
 // # Credit
 //
 // With a credit of c an instance also admits up to c units that the store does not know of, when it has no
-// lease left and is not refused. Each ask first records those, and a grant restores what it and the refusals before it
-// have recorded. So N instances admit at most L + N·c in a window: take the last grant or direct hit, at g ≤ t. What an instance
-// spent before the ask of its own last grant was recorded by g, dated not before it was spent, so it counted at
-// g; a record past the quota drops older hits only as long as newer ones fill the quota, and then nothing is granted. What
-// it spent since that ask is at most c.
+// lease left and is not refused. Each ask first has the store count those, as many as fit, and is refused if some do not. What was counted
+// is restored, in a new place. So N instances admit at most L + N·c in a window: at the last grant, direct hit or count of credit
+// in it, the store counted at most L, of hits that are dated not before they were spent. What an instance has spent at readings of its clock up to t
+// and the store had not counted by then is at most c, because credit comes back only when it is counted, and nobody spends what
+// came back at an earlier reading.
 //
-// A new key has all of its credit, so it may only take the place of one of whose credit nothing can be in the same window.
-// [Key.Retire] therefore waits until the store has recorded all of it, and what the store counted then has left the
-// window, unless a grant has restored it all. An instance that is restarted has its credit anew.
+// A new key has all of its credit, so it may only take the place of one of whose credit the store has counted all that was spent
+// ([Key.Retire]). An instance that is restarted has its credit anew.
 package lease

@@ -27,7 +27,7 @@ type Ask struct {
 	Terms
 	ID ID
 
-	// Report is the number of units of credit that the store has to record before it grants.
+	// Report is the number of units of credit that the store has to count before it grants.
 	Report int64
 
 	Sent     Time // before the request was sent
@@ -177,6 +177,9 @@ func (v *View) Left(now Time) (n int64) {
 	return n
 }
 
+// Lasts reports whether the lease that is spent first does not end before until.
+func (v *View) Lasts(until Time) bool { return v.leases[0] != nil && until <= v.leases[0].End }
+
 // Asked reports whether a request is in flight.
 func (v *View) Asked() bool { return v.asked }
 
@@ -201,11 +204,9 @@ type Key struct {
 	view atomic.Pointer[View]
 	ask  *Ask // in flight; nil: none
 
-	// Invariant: most - credit = what was spent and is not recorded, plus recorded. It is that of the view.
-	credit   *credit // nil: strict
-	most     int64
-	recorded int64 // units of credit that the store has recorded since its last grant
-	reset    Time  // when those have left the window
+	// Invariant: most - credit = what was spent and the store has not counted. It is that of the view.
+	credit *credit // nil: strict
+	most   int64
 
 	spent int64 // of leases that are closed, and of credit that was restored
 }
@@ -234,29 +235,32 @@ func (k *Key) Ask(now Time, id ID, terms Terms) *Ask {
 	return k.ask
 }
 
-// Unrecorded returns how many units of credit were spent that the store has not recorded.
+// Unrecorded returns how many units of credit were spent that the store has not counted.
 func (k *Key) Unrecorded() int64 {
 	if k.credit == nil {
 		return 0
 	}
-	return k.most - k.credit.left.Load() - k.recorded
+	return k.most - k.credit.left.Load()
 }
 
-// Retire reports whether a new key can take the place of k: nothing is leased, asked for or refused, and
-// the credit is all there, or the store has recorded what was spent of it and that has left the window. If so, it closes
-// the credit, which somebody with an older view could spend otherwise.
+// restore gives back n units of credit that the store has counted.
+func (k *Key) restore(n int64) {
+	if k.credit == nil || n == 0 {
+		return
+	}
+	// In a new place: who has an older view may have read the clock before the store counted them.
+	restored := &credit{}
+	restored.left.Store(k.credit.left.Swap(closed) + n)
+	k.credit, k.spent = restored, k.spent+n
+}
+
+// Retire reports whether a new key can take the place of k: nothing is leased, asked for or refused, and the store
+// has counted what was spent of the credit. If so, it closes the credit, which somebody with an older view could spend otherwise.
 func (k *Key) Retire(now Time) bool {
 	if v := k.View(); k.ask != nil || v.leases[0] != nil || v.Refuses(now) {
 		return false
 	}
-	if k.credit == nil {
-		return true
-	}
-	left := k.credit.left.Load()
-	if left < k.most && (left+k.recorded < k.most || now < k.reset) {
-		return false
-	}
-	return k.credit.left.CompareAndSwap(left, closed)
+	return k.credit == nil || k.credit.left.CompareAndSwap(k.most, closed)
 }
 
 // Granted is called with the reply to a: n units, at least one, and the length of their lease by the store's
@@ -270,13 +274,7 @@ func (k *Key) Granted(a *Ask, now Time, n int64, length Time) []Settle {
 		return []Settle{{a.ID, n, 0}}
 	}
 	k.ask = nil
-	if k.credit != nil {
-		// In a new place: who has an older view may have read the clock before the grant.
-		restored := &credit{}
-		again := a.Report + k.recorded
-		restored.left.Store(k.credit.left.Swap(closed) + again)
-		k.credit, k.recorded, k.spent = restored, 0, k.spent+again
-	}
+	k.restore(a.Report)
 	var over []Settle
 	end := a.Sent + min(length, a.Length) - a.Margin
 	k.change(func(v *View) {
@@ -301,10 +299,9 @@ func (k *Key) Granted(a *Ask, now Time, n int64, length Time) []Settle {
 	return over
 }
 
-// Refused is called with the reply to a: so few are left that the store can grant again only after
-// retry, and what it counts has left the window after reset. Until retry, at most for the length of a lease, requests
-// that no lease covers are refused.
-func (k *Key) Refused(a *Ask, now, retry, reset Time) {
+// Refused is called with the reply to a: the store has counted so many of the reported units, and so few are left that it
+// can grant again only after retry. Until then, at most for the length of a lease, requests that no lease covers are refused.
+func (k *Key) Refused(a *Ask, now Time, counted int64, retry Time) {
 	if a.answered {
 		return
 	}
@@ -313,8 +310,10 @@ func (k *Key) Refused(a *Ask, now, retry, reset Time) {
 		return
 	}
 	k.ask = nil
-	k.recorded, k.reset = k.recorded+a.Report, now+reset+reset/rateError
-	k.change(func(v *View) { v.asked, v.refused, v.retry = false, now+min(retry, a.Length), now+retry })
+	k.restore(counted)
+	k.change(func(v *View) {
+		v.asked, v.refused, v.retry, v.credit = false, now+min(retry, a.Length), now+retry, k.credit
+	})
 }
 
 // Lost is called when there is no reply to a in time. It returns what to settle: the store may have granted
@@ -328,9 +327,9 @@ func (k *Key) Lost(a *Ask) []Settle {
 	return []Settle{{ID: a.ID}}
 }
 
-// End closes the leases that are over at now, and returns them to settle.
+// End closes the leases that are over at now or spent, and returns them to settle.
 func (k *Key) End(now Time) []Settle {
-	return k.close(func(l *Lease) bool { return now >= l.End })
+	return k.close(func(l *Lease) bool { return now >= l.End || l.Left() == 0 })
 }
 
 // Recall closes all leases, gives up the request in flight, forgets that the store has refused, and returns what to settle.

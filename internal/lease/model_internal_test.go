@@ -52,10 +52,10 @@ type setup struct {
 	openSettle   bool // a lease is settled and not closed
 	doubledReply bool // a reply that arrives again is that of a request that was given up
 	settleEarly  bool // what was spent counts at the decision of the lease
-	creditTwice  bool // refused asks restore credit
 
-	creditInPlace bool // a grant restores credit where it was spent
-	creditAnew    bool // a key retires when its credit was recorded, and before that has left the window
+	creditInPlace bool // credit is restored where it was spent
+	creditRest    bool // a refused ask restores credit that was not counted
+	creditAtOnce  bool // a key retires when it is refused, whatever was spent of its credit
 	creditOpen    bool // a key retires and its credit is not closed
 }
 
@@ -81,7 +81,7 @@ type message struct {
 	settle  Settle
 	granted int64 // of the lease to settle; for lateSettle
 	n       int   // granted; 0: refused
-	reset   int   // of a refusal: the ticks until what is counted has left the window
+	report  int   // of credit, counted; if it is not all that was reported, nothing is granted
 	doubled bool
 }
 
@@ -162,7 +162,7 @@ func (w *world) clone() *world {
 			n++
 			return copied
 		}
-		k := &Key{most: old.most, recorded: old.recorded, reset: old.reset}
+		k := &Key{most: old.most}
 		if old.credit != nil {
 			k.credit = &credit{}
 			k.credit.left.Store(old.credit.left.Load())
@@ -261,10 +261,7 @@ func (w *world) encode(b []byte) []byte {
 			b = append(b, 0)
 		}
 		if in.key.credit != nil {
-			b = append(b, byte(in.key.credit.left.Load()), byte(in.key.recorded))
-			if w.retire && in.key.recorded > 0 {
-				b = append(b, byte(max(in.key.reset-in.clock, 0)))
-			}
+			b = append(b, byte(in.key.credit.left.Load()))
 		}
 		t := &in.thread
 		b = append(b, t.step)
@@ -291,7 +288,7 @@ func (w *world) encode(b []byte) []byte {
 		if m.doubled {
 			d = 1
 		}
-		b = append(b, byte(m.kind), byte(m.of+1), byte(m.n), byte(m.reset), d)
+		b = append(b, byte(m.kind), byte(m.of+1), byte(m.n), byte(m.report), d)
 		switch {
 		case m.ask != nil && m.of >= 0:
 			a := byte(0)
@@ -468,7 +465,7 @@ func (w *world) nextOf(i int, do func(func() string, func(*world)), name func(st
 		do(name("lost", i), func(c *world) { k := c.instances[i].key; c.sendSettles(i, k.Lost(k.ask)) })
 	}
 	if end, open := in.key.Next(); open {
-		if end <= in.clock {
+		if end <= in.clock || slices.ContainsFunc(in.key.View().leases[:], func(l *Lease) bool { return l != nil && l.Left() == 0 }) {
 			do(name("end", i), func(c *world) {
 				in := &c.instances[i]
 				c.sendSettles(i, in.key.End(in.clock))
@@ -501,13 +498,13 @@ func (w *world) nextOf(i int, do func(func() string, func(*world)), name func(st
 			}
 		})
 	}
-	if w.retire && (w.creditAnew || w.creditOpen || in.key.credit.left.Load() < in.key.most) {
+	if w.retire {
 		do(name("retire", i), func(c *world) {
 			in := &c.instances[i]
-			if c.creditAnew {
-				in.key.reset = 0
-			}
 			left := in.key.credit.left.Load()
+			if c.creditAtOnce {
+				in.key.credit.left.Store(in.key.most)
+			}
 			if !in.key.Retire(in.clock) {
 				return
 			}
@@ -599,12 +596,13 @@ func (w *world) deliver(i int, do func(func() string, func(*world))) {
 		}
 		switch m.kind {
 		case request:
-			left := w.quota - w.used() - int(m.ask.Report)
-			for n := range max(left, 0) + 1 {
-				do(text(fmt.Sprintf("granted %d%s", n, more)), func(c *world) {
+			left := w.quota - w.used()
+			report := min(int(m.ask.Report), max(left, 0))
+			for n := range max(left-report, 0) + 1 {
+				do(text(fmt.Sprintf("counted %d of credit, granted %d%s", report, n, more)), func(c *world) {
 					m := take(c)
-					if m.ask.Report > 0 {
-						c.store = append(c.store, record{date: c.now, n: int(m.ask.Report)})
+					if report > 0 {
+						c.store = append(c.store, record{date: c.now, n: report})
 					}
 					if n > 0 {
 						c.store = append(c.store, record{m.ask.ID, c.now + c.length, n})
@@ -614,13 +612,7 @@ func (w *world) deliver(i int, do func(func() string, func(*world))) {
 						}
 					}
 					if m.of >= 0 {
-						answer := message{kind: reply, of: m.of, ask: m.ask, n: n}
-						if n == 0 && c.retire {
-							for _, r := range c.store {
-								answer.reset = max(answer.reset, r.date+c.window-c.now)
-							}
-						}
-						c.send(answer)
+						c.send(message{kind: reply, of: m.of, ask: m.ask, n: n, report: report})
 					}
 				})
 			}
@@ -631,24 +623,28 @@ func (w *world) deliver(i int, do func(func() string, func(*world))) {
 				if c.doubledReply {
 					m.ask.answered = false
 				}
-				if m.n == 0 {
-					in.key.Refused(m.ask, in.clock, 0, Time(m.reset*unit))
-					if c.creditTwice && in.key.credit != nil {
-						in.key.credit.left.Store(in.key.most)
-						in.key.recorded = 0
+				before := in.key.credit
+				inPlace := func() {
+					if c.creditInPlace && before != in.key.credit {
+						before.left.Store(in.key.credit.left.Load())
+						in.key.credit = before
+						in.key.change(func(v *View) { v.credit = before })
 					}
+				}
+				if m.n == 0 {
+					counted := int64(m.report)
+					if c.creditRest {
+						counted = m.ask.Report
+					}
+					in.key.Refused(m.ask, in.clock, counted, 0)
+					inPlace()
 					return
 				}
 				if c.fromReply {
 					m.ask.Sent = in.clock
 				}
-				before := in.key.credit
 				c.sendSettles(m.of, in.key.Granted(m.ask, in.clock, int64(m.n), Time(c.length*unit)))
-				if c.creditInPlace {
-					before.left.Store(in.key.credit.left.Load())
-					in.key.credit = before
-					in.key.change(func(v *View) { v.credit = before })
-				}
+				inPlace()
 			})
 		case settle:
 			do(text("received"+more), func(c *world) { c.settle(take(c)) })
@@ -726,17 +722,25 @@ func (s *setup) explore(most int) (states int, wrong *trace) {
 func models() map[string]setup {
 	two, slow, right, fast := []int{1, 3}, []int{1}, []int{2}, []int{3}
 	return map[string]setup{
-		"two instances":               {quota: 2, window: 2, length: 1, speeds: two, messages: 2},
-		"two instances, lost, recall": {large: true, quota: 2, window: 2, length: 1, speeds: two, messages: 2, lost: true, recall: true},
-		"three instances":             {large: true, quota: 2, window: 2, length: 1, speeds: []int{1, 1, 1}, messages: 1},
-		"slow and direct":             {quota: 3, window: 2, length: 1, speeds: slow, messages: 2, direct: true, lead: true},
-		"long leases":                 {large: true, quota: 2, window: 3, length: 2, speeds: slow, messages: 2, direct: true, lead: true},
-		"all faults":                  {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, lost: true, crash: true, recall: true, doubles: 1},
-		"most faults, fast":           {large: true, quota: 2, window: 2, length: 1, speeds: fast, messages: 2, direct: true, crash: true, lead: true, doubles: 1},
-		"several limits":              {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, undo: true, lead: true, recall: true},
-		"credit":                      {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, credit: 1},
-		"credit, two instances":       {large: true, quota: 1, window: 2, length: 1, speeds: []int{2, 2}, messages: 1, credit: 1},
-		"credit, new keys":            {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, credit: 1, retire: true},
+		"two instances":                   {quota: 2, window: 2, length: 1, speeds: two, messages: 2},
+		"two instances, crash, recall":    {large: true, quota: 2, window: 2, length: 1, speeds: two, messages: 2, crash: true, lost: true, recall: true},
+		"two instances, crash, doubles":   {large: true, quota: 2, window: 2, length: 1, speeds: two, messages: 2, crash: true, doubles: 1},
+		"two instances, all faults":       {large: true, quota: 1, window: 2, length: 1, speeds: two, messages: 2, direct: true, lost: true, crash: true, recall: true, doubles: 1},
+		"two instances, one message":      {quota: 2, window: 2, length: 1, speeds: two, messages: 1, direct: true, lost: true, crash: true, recall: true, doubles: 1},
+		"two instances, long leases":      {large: true, quota: 1, window: 3, length: 2, speeds: two, messages: 1, direct: true, lost: true, crash: true, recall: true, doubles: 1, lead: true},
+		"three instances":                 {large: true, quota: 2, window: 2, length: 1, speeds: []int{1, 1, 1}, messages: 1},
+		"three instances, crash":          {large: true, quota: 1, window: 2, length: 1, speeds: []int{1, 2, 3}, messages: 1, crash: true},
+		"slow and direct":                 {quota: 3, window: 2, length: 1, speeds: slow, messages: 2, direct: true, lead: true},
+		"long leases":                     {large: true, quota: 2, window: 3, length: 2, speeds: slow, messages: 2, direct: true, lead: true},
+		"all faults":                      {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, lost: true, crash: true, recall: true, doubles: 1},
+		"most faults, fast":               {large: true, quota: 2, window: 2, length: 1, speeds: fast, messages: 2, direct: true, crash: true, lead: true, doubles: 1},
+		"several limits":                  {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, undo: true, lead: true, recall: true},
+		"several limits, two instances":   {large: true, quota: 2, window: 2, length: 1, speeds: two, messages: 1, direct: true, undo: true, recall: true},
+		"credit":                          {quota: 2, window: 2, length: 1, speeds: slow, messages: 2, direct: true, credit: 1},
+		"credit, new keys":                {quota: 2, window: 2, length: 1, speeds: right, messages: 2, direct: true, credit: 1, retire: true},
+		"credit, new keys, lost":          {large: true, quota: 1, window: 2, length: 1, speeds: right, messages: 2, direct: true, credit: 1, retire: true, lost: true},
+		"credit, new keys, faults":        {quota: 1, window: 2, length: 1, speeds: slow, messages: 1, direct: true, credit: 2, retire: true, lost: true, recall: true, doubles: 1},
+		"credit, new keys, two instances": {large: true, quota: 1, window: 2, length: 1, speeds: []int{2, 2}, messages: 1, credit: 1, retire: true},
 	}
 }
 
@@ -774,9 +778,9 @@ func TestModelFinds(t *testing.T) {
 		"a lease is measured from the reply":           {fromReply: true, direct: true},
 		"a doubled reply gives a lease up":             {doubledReply: true, doubles: 1, direct: true},
 		"what was spent counts too early":              {settleEarly: true, direct: true, recall: true},
-		"a refusal restores credit":                    {creditTwice: true, credit: 1, direct: true},
 		"credit is restored in place":                  {creditInPlace: true, credit: 1, direct: true},
-		"a new key has credit too early":               {creditAnew: true, credit: 1, direct: true, retire: true},
+		"credit that did not fit is restored":          {creditRest: true, credit: 1, direct: true},
+		"a key that was refused is replaced":           {creditAtOnce: true, credit: 1, direct: true, retire: true},
 		"a key that was replaced has credit":           {creditOpen: true, credit: 1, direct: true, retire: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,9 +76,9 @@ type Plan struct {
 
 // Make sets VerdictRule, First and Second. The error is a [*fault.Fault].
 func (p *Plan) Make() error {
-	takes := p.Request.Verb == store.Take
+	takes, prepared := p.Request.Verb == store.Take, p.Rules.prepared
 	for _, i := range p.Matched {
-		common := &p.Rules.prepared[i]
+		common := &prepared[i]
 		if common.Kind == rule.KindVerdict {
 			if !common.Shadow && p.VerdictRule < 0 {
 				p.setVerdictRule(i)
@@ -332,8 +332,9 @@ func (p *Plan) digest(op *store.Op, at window.Instant) uint32 {
 
 // Reset drops what p refers to and keeps its memory.
 func (p *Plan) Reset() {
-	for i := range p.Request.Values {
-		value := &p.Request.Values[i] // as in Ops.reset
+	values := p.Request.Values
+	for i := range values {
+		value := &values[i] // clear takes longer for a few
 		*value = ""
 	}
 	if p.Request.Verb.NeedsReceipt() {

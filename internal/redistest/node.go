@@ -2,11 +2,14 @@ package redistest
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -252,3 +255,66 @@ func (n *Node) Running() bool {
 	defer n.mu.Unlock()
 	return n.cmd != nil
 }
+
+// Info returns one value of INFO: Info("used_cpu_user"). It is empty when there is
+// no such field or no answer.
+func (n *Node) Info(field string) string { return n.field(field, "INFO", "everything") }
+
+// field returns the value of a field in a reply of "field:value" lines.
+func (n *Node) field(name string, command ...string) string {
+	reply, err := n.Do(command...)
+	if err != nil {
+		return ""
+	}
+	text, _ := reply.(string)
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func (n *Node) waitSynced() {
+	n.t.Helper()
+	Eventually(n.t, n.Addr()+" is a replica in step", func() bool {
+		return n.Info("role") == "slave" && n.Info("master_link_status") == "up"
+	})
+}
+
+// A process keeps its port when it is killed and restarted, so ports are below those that systems give
+// to outgoing connections.
+const lowestPort, highestPort = 15000, 32000
+
+// given are the ports that this process has handed out.
+var given struct {
+	sync.Mutex
+	ports map[int]bool // guarded by Mutex
+}
+
+// FreePort returns a port of the loopback without a listener.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	given.Lock()
+	defer given.Unlock()
+	for range 1000 {
+		port := lowestPort + rand.IntN(highestPort-lowestPort)
+		if given.ports[port] {
+			continue
+		}
+		l, err := net.Listen("tcp", loopback(port))
+		if err != nil {
+			continue
+		}
+		l.Close()
+		if given.ports == nil {
+			given.ports = map[int]bool{}
+		}
+		given.ports[port] = true
+		return port
+	}
+	t.Fatalf("found no free port between %d and %d", lowestPort, highestPort)
+	return 0
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -87,7 +87,7 @@ type Stats struct {
 // before side is closed.
 func New(s store.Store, side hook.SideStore) *Reporter {
 	r := &Reporter{
-		store: s, table: newTable(MaxKeys, maxWords, newSaver(side)),
+		store: s, table: table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: MaxKeys, maxWords: maxWords, saver: newSaver(side)},
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {},
 	}
 	if side != nil {

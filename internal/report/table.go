@@ -44,10 +44,6 @@ type entry struct {
 	gone    bool   // the blob of e is to be dropped
 }
 
-func newTable(maxKeys, maxWords int, b *saver) table {
-	return table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: maxKeys, maxWords: maxWords, saver: b}
-}
-
 func (t *table) len() int { return len(t.entries) + len(t.inFlight) }
 
 // pair returns the entries of an id: one that waits, and one that is in flight, which has older

@@ -12,6 +12,9 @@ type Assignment struct {
 	// or will be settled. They are recorded: Used in rules that do not decide, and Over in limits.
 	Used, Over int64
 
+	// Denied are hits that were denied since the last call. They count nowhere.
+	Denied int64
+
 	// Want is how many hits to grant. 0 asks for none. Least and Part are those of store.Hold, and Length is how
 	// long the grant should last.
 	Want, Least, Part int64
@@ -38,6 +41,9 @@ type Answer struct {
 
 	// ID names the grant. It is zero for a grant that cannot be settled.
 	ID [12]byte
+
+	// Retry is the wait until something may be granted, after nothing was.
+	Retry time.Duration
 
 	// Err is the error of this assignment, or nil.
 	Err error

@@ -119,3 +119,49 @@ func TestDigest(t *testing.T) {
 		t.Errorf("got %d bits that differ of %d, want about half", far, 64*32)
 	}
 }
+
+func TestAllocations(t *testing.T) {
+	key := keyOf(seal.Secret{1})
+	text, room := some.String(), make([]byte, 0, seal.MaxLen)
+	if n := testing.AllocsPerRun(100, func() {
+		r, ok := seal.Parse(text)
+		if !ok {
+			t.Errorf("%q: got no receipt", text)
+		}
+		r = key.Seal(r)
+		d := key.Digest()
+		d.Text(text)
+		if d.Sum(); !key.Sealed(&r) {
+			t.Errorf("%+v: got no seal", r)
+		}
+		room = r.Append(room[:0])
+	}); n != 0 {
+		t.Errorf("got %v allocations, want none", n)
+	}
+}
+
+// BenchmarkSeal seals a receipt, and hashes what a take has counted in one rule.
+//
+//	go test -run '^$' -bench Seal ./internal/seal
+func BenchmarkSeal(b *testing.B) {
+	key := keyOf(seal.Secret{7: 3})
+	space, member := "llm-calls\x05count\x07sliding", []byte("team-4711")
+	b.Run("seal", func(b *testing.B) {
+		r := some
+		for b.Loop() {
+			r = key.Seal(r)
+		}
+	})
+	b.Run("digest", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			d := key.Digest()
+			d.Text("")
+			d.Text(space)
+			d.Bytes(member)
+			d.Bytes(nil)
+			d.Number(1)
+			_ = d.Sum()
+		}
+	})
+}

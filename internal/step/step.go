@@ -13,6 +13,10 @@ const (
 	// Look is the method Check.
 	Look Step = iota
 
+	// Count is the second half of a take: it counts hits that a Look has admitted since the state
+	// last changed. The result is that of the Look, which becomes that of the take.
+	Count
+
 	// Take counts the hits if the limit admits all of them, and leaves the state as
 	// it is if not. The hits are held as the hold, if takes under the limit hold.
 	Take

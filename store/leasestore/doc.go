@@ -20,8 +20,8 @@
 //
 // With a credit of c ([window.Limit.Lease] above 0) a process that has no lease left admits up to c hits that
 // the store does not know of. In any window N processes admit at most the quota and N·c. A process that
-// is restarted has its credit anew. A key that is not hot any more stays in memory until what was spent of its credit has
-// left the window.
+// is restarted has its credit anew. A key that is not hot any more stays in memory until the shared store has counted what was
+// spent of its credit.
 //
 // A lease counts as used for all other processes, for a window after its end. What a process did not use it
 // gives back at the end of the lease, or earlier if the demand falls.
@@ -34,8 +34,9 @@
 // that this process has on the key; those of other processes count as used until they end, and a Set is refused while
 // they are alive.
 //
-// A call for more hits than a lease has settles it, and is decided by the store.
+// A call for more hits than a lease has settles it, and is decided by the store. If the store is so far away that three round trips take more than
+// a 16th of the window, it decides all that no lease covers, at once; if they take more than a third, nothing is leased.
 //
 // Several limits of one call are all or none across leased and direct ones: what was spent here is put back
-// if the store denies.
+// if the store denies. What was spent of a lease that has ended meanwhile stays counted.
 package leasestore

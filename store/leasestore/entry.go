@@ -36,6 +36,7 @@ type entry struct {
 	key  *lease.Key
 
 	known atomic.Pointer[known] // what the store last said
+	back  atomic.Int64          // hits that were spent here, and put back because another limit denied
 
 	mu      sync.Mutex
 	asked   chan struct{} // guarded by mu; closed when the request in flight is answered
@@ -119,7 +120,7 @@ func (e *entry) follow(ctx context.Context, s *leases, op *store.Op) *known {
 }
 
 // hits returns how many hits were asked for. e.mu is locked.
-func (e *entry) hits() int64 { return e.key.Spent() + e.waiting + e.direct }
+func (e *entry) hits() int64 { return e.key.Spent() + e.back.Load() + e.waiting + e.direct }
 
 // unserved counts hits that the store decides.
 func (e *entry) unserved(s *leases, n int64) {
@@ -155,7 +156,7 @@ func (e *entry) ask(s *leases, now lease.Time) bool {
 	if e.probes {
 		e.trip = q.FarthestTrip()
 	}
-	terms, ok := e.demand.Terms(q, e.trip, e.waiting)
+	terms, ok := e.demand.Terms(q, e.key.View(), now, e.trip, e.waiting)
 	if !ok {
 		// The store is too far away, or was slow only once: a lease of one hit will tell.
 		e.pause, e.probes = now+q.Window, true
@@ -174,24 +175,25 @@ func (e *entry) ask(s *leases, now lease.Time) bool {
 		s.work.Done()
 		return false
 	}
+	settles := e.key.End(now)
 	e.asked = make(chan struct{})
 	s.asked.Add(1)
-	go e.reserve(s, a, e.op, e.asked)
+	go e.reserve(s, a, e.op, settles, e.asked)
 	return true
 }
 
 // reserve has the store answer a. op is that of e when it was asked.
-func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}) {
+func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, settles []lease.Settle, done chan struct{}) {
 	defer s.work.Done()
-	answer := s.reserve(&op, a)
+	answer := s.reserve(&op, a, settles)
 	e.mu.Lock()
 	now := s.now()
-	if e.trip == 0 {
-		e.trip = now - a.Sent
+	if took := now - a.Sent; e.trip == 0 {
+		e.trip = took
 	} else {
-		e.trip += (now - a.Sent - e.trip) / 4
+		e.trip += (min(took, 2*e.trip) - e.trip) / 4 // one slow answer does not make the store far away
 	}
-	settles := e.key.End(now)
+	settles = e.key.End(now)
 	if answer.err == nil && answer.used < e.key.Open() { // the store has lost what is leased
 		dropped := e.key.Recall()
 		s.dropped.Add(int64(len(dropped)))
@@ -204,7 +206,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 		if lost := e.key.Lost(a); !answer.uncounted {
 			settles = append(settles, lost...)
 		}
-	case answer.n > 0:
+	case answer.n > 0 && answer.spent == a.Report:
 		s.granted.Add(answer.n)
 		settles = append(settles, e.key.Granted(a, now, answer.n, answer.length)...)
 		if _, open := e.key.Next(); !open { // the answer was late, or the period of the window is about to end
@@ -212,7 +214,10 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, done chan struct{}
 		}
 	default:
 		s.refused.Add(1)
-		e.key.Refused(a, now, max(answer.retry, 1), answer.reset)
+		if answer.n > 0 { // what was spent on credit did not fit before
+			settles = append(settles, lease.Settle{ID: a.ID})
+		}
+		e.key.Refused(a, now, answer.spent, max(answer.retry, 1))
 		e.demand.Skip(now+min(answer.retry, a.Length), e.hits())
 	}
 	if k := e.known.Load(); answer.err == nil && k.limit == op.Limit.Limit {
@@ -268,7 +273,7 @@ func (e *entry) wake(s *leases) {
 				settles = append(settles, e.key.Recall()...)
 			}
 		}
-		if e.key.Unrecorded() > 0 {
+		if e.key.Unrecorded() > 0 && !e.key.View().Refuses(now) {
 			e.ask(s, now)
 		}
 		if recent <= cold && now >= e.pause && e.key.Retire(now) {
@@ -293,6 +298,20 @@ func (e *entry) checks(s *leases) lease.Time {
 	return q.Window / 4 // the store is far away, and all calls may wait for it meanwhile
 }
 
+// far reports whether the store decides what no lease covers, without waiting for the next one. e.mu is locked.
+func (e *entry) far(s *leases) bool {
+	q, _ := s.quotaOf(e.op.Limit)
+	return q.Far(e.trip)
+}
+
+// outlasts reports whether what is spent of v at now can be put back after a call of the store, before the lease ends. Otherwise the
+// store should decide e with the other limits of a call.
+func (e *entry) outlasts(v *lease.View, now lease.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return v.Lasts(now + 2*e.trip)
+}
+
 // await waits until n hits can be decided here, unless the store has to decide them.
 func (e *entry) await(ctx context.Context, s *leases, n int64) {
 	for i := range rounds {
@@ -300,7 +319,7 @@ func (e *entry) await(ctx context.Context, s *leases, n int64) {
 			return
 		}
 		e.mu.Lock()
-		if now := s.now(); e.key.View().Has(now, n) || !e.ask(s, now) {
+		if now := s.now(); e.key.View().Has(now, n) || !e.ask(s, now) || e.far(s) {
 			e.mu.Unlock()
 			return
 		}
@@ -333,7 +352,7 @@ func (e *entry) recallLocked() []lease.Settle {
 	return e.key.Recall()
 }
 
-// end lets go of e.
+// end lets go of e, and has the store count what was spent on credit, as far as it fits.
 func (e *entry) end(s *leases) {
 	e.mu.Lock()
 	e.gone = true
@@ -344,6 +363,10 @@ func (e *entry) end(s *leases) {
 	e.mu.Unlock()
 	s.keys.remove(e)
 	s.settle(context.Background(), op, settles)
+	if op.N = e.key.Unrecorded(); op.N > 0 {
+		op.UpTo = true
+		_ = store.Do(context.Background(), s.shared, store.Take, []store.Op{op})
+	}
 }
 
 // answer writes the result of op, which memory has decided as d at now.

@@ -15,6 +15,7 @@ var errNoReserve = errors.New("the store does not reserve")
 // reply is the answer of the store to a request for a lease.
 type reply struct {
 	n      int64      // granted; 0: refused
+	spent  int64      // of credit, counted now; if it is less than was reported, nothing may be spent of n
 	length lease.Time // of the lease
 	retry  lease.Time // until the store can grant, if it has refused
 	used   int64      // before
@@ -25,22 +26,24 @@ type reply struct {
 	uncounted bool // the store has certainly granted nothing
 }
 
-// reserve has the store record what was spent on credit, and then grant a lease.
-func (s *leases) reserve(op *store.Op, a *lease.Ask) (r reply) {
+// reserve has the store settle leases that are closed, count what was spent on credit, as far as it fits, and then grant a lease. A
+// record would make the store forget older hits where others still count under a larger quota.
+func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r reply) {
 	hold := store.Hold{Hold: window.Hold{ID: a.ID, End: window.Instant(a.Length / lease.Time(time.Microsecond))}, Least: a.Min, Part: a.Div}
 	ask := *op
 	ask.N, ask.Hold = a.Want, &hold
-	calls := []store.Call{{Verb: store.Reserve, Ops: []store.Op{ask}}}
+	calls := s.settling(*op, settles)
 	if a.Report > 0 {
 		spent := *op
-		spent.N = a.Report
-		calls = append([]store.Call{{Verb: store.Record, Ops: []store.Op{spent}}}, calls...)
+		spent.N, spent.UpTo = a.Report, true
+		calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{spent}})
 	}
+	calls = append(calls, store.Call{Verb: store.Reserve, Ops: []store.Op{ask}})
 	if r.err = s.shared.Do(context.Background(), calls); r.err != nil {
 		r.uncounted = true
 		return r
 	}
-	for i := range calls {
+	for i := len(settles); i < len(calls); i++ {
 		if err := calls[i].Err; err != nil {
 			out, ok := errors.AsType[*store.OutageError](err)
 			r.err, r.uncounted = err, !ok || out.Uncounted
@@ -48,6 +51,11 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask) (r reply) {
 	}
 	if r.err != nil {
 		return r
+	}
+	if a.Report > 0 {
+		if spent := &calls[len(settles)].Ops[0]; spent.Result.Allowed {
+			r.spent = spent.N
+		}
 	}
 	done := &calls[len(calls)-1].Ops[0]
 	result := &done.Result
@@ -68,16 +76,20 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask) (r reply) {
 
 // settle gives back what is left of leases of the key of op, which are closed.
 func (s *leases) settle(ctx context.Context, op store.Op, settles []lease.Settle) {
-	if len(settles) == 0 {
-		return
+	if len(settles) > 0 {
+		_ = s.shared.Do(context.WithoutCancel(ctx), s.settling(op, settles)) // what is not given back stays unused until it leaves the window
 	}
+}
+
+// settling returns the calls that settle leases.
+func (s *leases) settling(op store.Op, settles []lease.Settle) []store.Call {
 	s.settled.Add(int64(len(settles)))
-	calls := make([]store.Call, len(settles))
+	calls := make([]store.Call, len(settles), len(settles)+2)
 	for i, l := range settles {
 		op.N, op.Hold = l.Spent, &store.Hold{Hold: window.Hold{ID: l.ID}}
 		calls[i] = store.Call{Verb: store.Settle, Ops: []store.Op{op}}
 		s.spent.Add(l.Spent)
 		s.returned.Add(l.Granted - l.Spent)
 	}
-	_ = s.shared.Do(context.WithoutCancel(ctx), calls) // what is not given back stays unused until it leaves the window
+	return calls
 }

@@ -241,14 +241,14 @@ func (s *leases) fromMemory(ctx context.Context, c *store.Call, parts []part, wa
 		}
 		return false
 	}
-	some, take := false, c.Verb == store.Take
+	some, mixed, take := false, false, c.Verb == store.Take
 	for i := range c.Ops {
 		if op := &c.Ops[i]; plain(op) {
 			if parts[i].e = s.entry(op, take); parts[i].e != nil {
 				parts[i].known = parts[i].e.follow(ctx, s, op)
-				some = some || parts[i].known != nil
 			}
 		}
+		some, mixed = some || parts[i].known != nil, mixed || parts[i].known == nil
 	}
 	if !some {
 		return false
@@ -269,10 +269,11 @@ func (s *leases) fromMemory(ctx context.Context, c *store.Call, parts []part, wa
 		p.known = p.e.known.Load()
 		p.took = take && op.Role != store.Look
 		view := p.e.key.View()
-		if p.now = s.now(); p.took {
-			p.Decision = view.Decide(p.now, op.N)
-		} else {
+		switch p.now = s.now(); {
+		case !p.took:
 			p.Decision = view.Look(p.now, op.N)
+		case !mixed || view.Refuses(p.now) || p.e.outlasts(view, p.now):
+			p.Decision = view.Decide(p.now, op.N)
 		}
 		switch {
 		case p.Answer == lease.Empty && p.took:
@@ -328,6 +329,7 @@ func (s *leases) finish(c *store.Call, parts []part, direct []store.Op, of []int
 		if counted && (failed || denied && op.Role == store.Enforce) {
 			if p.From != nil {
 				p.From.Return(op.N)
+				p.e.back.Add(op.N)
 				p.Left += op.N
 			}
 			counted = false

@@ -25,6 +25,15 @@ type spy struct {
 	mu    sync.Mutex
 	calls map[store.Verb]int // guarded by mu
 	fails bool               // guarded by mu
+
+	keepOpen bool // Close does nothing
+}
+
+func (s *spy) Close() error {
+	if s.keepOpen {
+		return nil
+	}
+	return s.Store.Close()
 }
 
 func (s *spy) Do(ctx context.Context, calls []store.Call) error {
@@ -407,6 +416,26 @@ func TestClosed(t *testing.T) {
 	})
 }
 
+// Processes that end soon leave nothing uncounted that they have admitted on credit.
+func TestCloseReportsCredit(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		op := opOn("key", 1)
+		op.Limit = window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: 50})
+		for range 40 {
+			if !do(t, s, store.Take, op)[0].Result.Allowed {
+				t.Fatal("got a denial")
+			}
+		}
+		shared.keepOpen = true
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := shared.Store.Read(t.Context(), &op); err != nil || r.Used != 40 {
+			t.Errorf("got %d used and %v, want 40", r.Used, err)
+		}
+	})
+}
+
 // Any number of keys takes no more memory than the table, and strangers leave nothing.
 func TestManyKeys(t *testing.T) {
 	test(t, func(t *testing.T, s store.Store, _ *spy) {
@@ -470,7 +499,7 @@ func TestStoreTooFarAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := &slow{Store: memstore.New()}
-		shared.takes.Store(int64(100 * time.Millisecond))
+		shared.takes.Store(int64(150 * time.Millisecond))
 		s := leasestore.New(shared, func() int { return 2 })
 		granted := func(d time.Duration) int64 {
 			before := s.(hook.Leaser).Leases().Granted

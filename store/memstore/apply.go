@@ -33,7 +33,7 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 	isNew := !p.at.Known()
 	next := l.Do(do, r, work, p.now, hits, hold)
 	switch {
-	case do == step.Look, do == step.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
+	case do == step.Look, do <= step.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
 		return // nothing has changed
 	case len(state) > 0 && len(next) > 0 && &next[0] == &state[0]:
 		p.at.Resize(len(next))

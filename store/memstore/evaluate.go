@@ -46,39 +46,26 @@ func (p *opSlot) look(op *store.Op, r *window.Result) {
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
-// the enforcing ops first, but takes the last of them at once if the others fit.
+// the enforcing ops first.
 func (s *Store) take(ops []store.Op, slots []opSlot) {
-	admitted, last, taken, upTo := true, -1, -1, false
-	for i := range slots {
-		op := &ops[slots[i].index]
-		if op.Role == store.Enforce {
-			last = i
+	for i := range ops {
+		if ops[i].UpTo {
+			lower(ops, slots)
+			break
 		}
-		upTo = upTo || op.UpTo
 	}
-	if upTo {
-		lower(ops, slots)
-	}
-	for i := 0; i <= last; i++ {
+	admitted := true
+	for i := range slots {
 		p := &slots[i]
-		op := &ops[p.index]
-		if op.Role != store.Enforce {
-			continue
-		}
-		p.findAgain()
-		if i == last && admitted {
-			s.takeOp(p, op, true)
-			taken = i
-		} else {
+		if op := &ops[p.index]; op.Role == store.Enforce {
+			p.findAgain()
 			p.look(op, &op.Result)
+			admitted = admitted && op.Result.Allowed
 		}
-		admitted = admitted && op.Result.Allowed
 	}
 	for i := range slots {
-		if i != taken {
-			slots[i].findAgain()
-			s.takeOp(&slots[i], &ops[slots[i].index], admitted)
-		}
+		slots[i].findAgain()
+		s.takeOp(&slots[i], &ops[slots[i].index], admitted)
 	}
 }
 
@@ -103,6 +90,8 @@ func lower(ops []store.Op, slots []opSlot) {
 func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
 	if op.Role == store.Enforce && !admitted {
 		s.takeDenied(p, op, true)
+	} else if op.Role == store.Enforce {
+		s.apply(p, op, step.Count, p.hits)
 	} else if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
 		s.takeDenied(p, op, op.Role == store.Look)
 	}

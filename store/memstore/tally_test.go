@@ -48,7 +48,7 @@ func TestTally(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want.Holds += int64(r.Holds)
+				want.Holds += int64(len(r.Holds))
 				if r.BannedUntil > 0 {
 					want.Banned++
 				}

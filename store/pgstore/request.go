@@ -148,9 +148,6 @@ func (r *request) store(to *store.Call, i int) {
 	}
 }
 
-// left reports whether the caller has left r while a lane may use it.
-func (r *request) left() bool { return r.phase.Load() == abandoned }
-
 // free makes r available to other callers. No lane uses it.
 func (r *request) free() {
 	clear(r.calls)

@@ -164,7 +164,7 @@ func (s *Store) slice(ctx context.Context, calls []store.Call) context.Context {
 			r.store(c, i)
 		}
 	}
-	if err == nil || !r.left() {
+	if err == nil || r.phase.Load() != abandoned {
 		r.free()
 	}
 	if err != nil && remote.TimedOut(within) {

@@ -62,7 +62,7 @@ func TestPeekedStates(t *testing.T) {
 				if !reflect.DeepEqual(reading, other) {
 					t.Fatalf("%s, call %d, %v later:\nread %+v\nof   %v\nwant %+v\nof   %v", s.name, i, later, reading, mine, other, theirs)
 				}
-				holding += reading.Holds
+				holding += len(reading.Holds)
 				if reading.BannedUntil > 0 {
 					banned++
 				}
@@ -114,8 +114,8 @@ func TestInspectHolds(t *testing.T) {
 			if reading.Strikes > 0 && !strings.Contains(page, fmt.Sprintf("strikes  %d\n", reading.Strikes)) && !strings.Contains(page, "strikes  ") {
 				t.Fatalf("%s, call %d: got page\n%s\nwant %d strikes", s.name, i, page, reading.Strikes)
 			}
-			if reading.Holds > 0 && !strings.Contains(page, "holds    ") && !strings.Contains(page, "places   ") {
-				t.Fatalf("%s, call %d: got page\n%s\nwant %d holds", s.name, i, page, reading.Holds)
+			if len(reading.Holds) > 0 && !strings.Contains(page, "holds    ") && !strings.Contains(page, "places   ") {
+				t.Fatalf("%s, call %d: got page\n%s\nwant %d holds", s.name, i, page, len(reading.Holds))
 			}
 			if i%40 > 0 {
 				continue

@@ -69,7 +69,10 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 
 // callOf returns c as a program decides it.
 func (s *Store) callOf(c *store.Call) script.Call {
-	call := script.Call{Verb: c.Verb, Ops: c.Ops, Once: c.Once, Now: s.testNow()}
+	call := script.Call{Verb: c.Verb, Ops: c.Ops, Once: c.Once}
+	if s.clock != nil {
+		call.Now = s.clock()
+	}
 	if call.Once != nil && s.servers.Sharded() {
 		call.Beside = &call.Ops[0]
 	}

@@ -11,8 +11,30 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/window"
 )
+
+// engineOn returns an engine on s. With nodes, memory decides in an outage, as one of so many.
+func engineOn(t testing.TB, s *redisstore.Store, nodes int, rules ...rule.Rule) *weir.Engine {
+	t.Helper()
+	set, err := rule.New(rules, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := []weir.Option{weir.WithStore(s)}
+	if nodes > 0 {
+		local := memstore.New()
+		t.Cleanup(func() { local.Close() })
+		options = append(options, weir.WithLocal(local, nodes))
+	}
+	e, err := weir.NewEngine(set, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
+}
 
 // Redis stands still while two instances count in it. What Redis admits and the
 // shares that the instances then admit by themselves are at most the quota twice,
@@ -21,24 +43,13 @@ func TestInstancesShareTheQuota(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	const quota = 2000
-	rules, err := rule.New([]rule.Rule{{
-		Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: quota}, Window: window.Sliding(time.Hour),
-	}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hits := rule.Rule{Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: quota}, Window: window.Sliding(time.Hour)}
 	var byStore, byMemory, decided, longest atomic.Int64
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
 	var engines []*weir.Engine
 	for range 2 {
-		local := memstore.New()
-		t.Cleanup(func() { local.Close() })
-		e, err := weir.NewEngine(rules, weir.WithStore(openURL(t, at(n.Addr()))), weir.WithLocal(local, 2))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { e.Close() })
+		e := engineOn(t, openURL(t, at(n.Addr())), 2, hits)
 		engines = append(engines, e)
 		for range 8 {
 			callers.Go(func() {
@@ -100,12 +111,9 @@ func TestDeadShardDeniesNobody(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
 	keys := keysOn(c.Masters...)
-	rules, err := rule.New([]rule.Rule{
+	rules := []rule.Rule{
 		{Name: "lives", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
 		{Name: "stopped", Per: []string{"room"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour), OnOutage: rule.OutageAllow},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
 	}
 	request := weir.Request{Attributes: weir.Attributes("user", keys[0], "room", keys[1])}
 	rounds := 0
@@ -115,10 +123,7 @@ func TestDeadShardDeniesNobody(t *testing.T) {
 		}
 		// Giving back has a fifth of the time-out, also on a busy machine.
 		s := openURL(t, fmt.Sprintf("redis+cluster://%s?timeout=1s&prefix=p%d", c.Addrs(), i))
-		e, err := weir.NewEngine(rules, weir.WithStore(s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := engineOn(t, s, 0, rules...)
 		redistest.Eventually(t, "all nodes answer", func() bool {
 			d, err := e.Check(t.Context(), request)
 			return err == nil && !d.Degraded
@@ -153,12 +158,7 @@ func TestDeadShardDeniesNobody(t *testing.T) {
 func TestOutageIsReported(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	rules, err := rule.New([]rule.Rule{{
-		Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Hour),
-	}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hits := rule.Rule{Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Sliding(time.Hour)}
 	const users = 300
 	user := func(i int) []weir.Attribute { return weir.Attributes("user", fmt.Sprint("user", i%users)) }
 	var byStore, byMemory atomic.Int64
@@ -166,13 +166,7 @@ func TestOutageIsReported(t *testing.T) {
 	var callers sync.WaitGroup
 	var engines []*weir.Engine
 	for range 2 {
-		local := memstore.New()
-		t.Cleanup(func() { local.Close() })
-		e, err := weir.NewEngine(rules, weir.WithStore(openURL(t, at(n.Addr()))), weir.WithLocal(local, 2))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { e.Close() })
+		e := engineOn(t, openURL(t, at(n.Addr())), 2, hits)
 		engines = append(engines, e)
 		for c := range 4 {
 			callers.Go(func() {
@@ -215,11 +209,7 @@ func TestOutageIsReported(t *testing.T) {
 	if r.Recorded+r.Lost != byMemory.Load() || r.Dropped != 0 {
 		t.Errorf("got %+v, want all %d hits that memory admitted", r, byMemory.Load())
 	}
-	patient, err := weir.NewEngine(rules, weir.WithStore(openURL(t, "redis://"+n.Addr()+"?timeout=20s")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { patient.Close() })
+	patient := engineOn(t, openURL(t, "redis://"+n.Addr()+"?timeout=20s"), 0, hits)
 	var used int64
 	for i := range users {
 		u, err := patient.Usage(t.Context(), "hits", user(i))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,4 +85,32 @@ func BenchmarkFailover(b *testing.B) {
 			})
 		}
 	}
+}
+
+// hammerFor makes callers call for some time. It returns the calls a second and the
+// 99th percentile of their lengths in milliseconds.
+func hammerFor(b *testing.B, length time.Duration, callers int, call func(*rand.Rand, []store.Op) error) (rate, p99 float64) {
+	all := make([][]time.Duration, callers)
+	var calling sync.WaitGroup
+	began := time.Now()
+	for i := range callers {
+		calling.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			ops := make([]store.Op, 3)
+			for before := began; before.Sub(began) < length; {
+				if err := call(r, ops); err != nil {
+					b.Error(err)
+					return
+				}
+				after := time.Now()
+				all[i] = append(all[i], after.Sub(before))
+				before = after
+			}
+		})
+	}
+	calling.Wait()
+	passed := time.Since(began)
+	lengths := slices.Concat(all...)
+	slices.Sort(lengths)
+	return float64(len(lengths)) / passed.Seconds(), float64(lengths[len(lengths)*99/100].Microseconds()) / 1000
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/window"
 )
 
 var (
@@ -64,4 +66,79 @@ func (s *Store) Kept(ctx context.Context, name string, since [2]int64, most int)
 		return err
 	})
 	return fields, values, next, again, s.failed(ctx, err)
+}
+
+// logSize is the maximum number of entries of a log.
+const logSize = 10_000
+
+var addLog = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.AddLog) })
+
+// Log adds entries, at most a few hundred, to a log that is stored with the counters for all
+// stores on the prefix. It returns the newest n of the log, the oldest one first. A log has the
+// newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
+// is in the log already is not added again, so that a call that failed can be repeated.
+func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) (newest []string, err error) {
+	key := s.codec.Names().Log(name)
+	args := append(make([]string, 0, 3+2*len(entries)), strconv.FormatInt(age.Microseconds(), 10),
+		strconv.Itoa(logSize), strconv.FormatInt(age.Milliseconds(), 10))
+	for i, entry := range entries {
+		args = append(args, strconv.FormatInt(int64(at[i]), 10), entry)
+	}
+	err = s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (err error) {
+		if len(entries) > 0 {
+			if err := addLog().Exec(ctx, c, []string{key}, args).Error(); err != nil {
+				return err
+			}
+		}
+		if n > 0 {
+			newest, err = c.Do(ctx, c.B().Zrange().Key(key).Min(strconv.Itoa(-n)).Max("-1").Build()).AsStrSlice()
+		}
+		return err
+	})
+	return newest, s.failed(ctx, err)
+}
+
+// Secrets returns the secrets under which the receipts of this store are valid; see
+// [remote.Secrets]. An engine looks for this method and the next one (hook.Keyed).
+func (s *Store) Secrets(again bool) [][16]byte { return s.secrets.List(again) }
+
+// RotateSecret makes a new secret for receipts, in Redis; see [remote.Secrets].
+func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {
+	return s.secrets.Rotate(ctx, keep)
+}
+
+// agree returns the secret in Redis, and makes own the secret if there is none.
+func (s *Store) agree(ctx context.Context, own []byte) (secret []byte, err error) {
+	err = s.atSecret(ctx, func(ctx context.Context, c rueidis.Client, key string) error {
+		replies := c.DoMulti(ctx,
+			c.B().Set().Key(key).Value(script.EncodeSecret(own)).Nx().Build(),
+			c.B().Get().Key(key).Build())
+		if err := replies[0].Error(); err != nil && !rueidis.IsRedisNil(err) {
+			return err
+		}
+		value, err := replies[1].ToString()
+		if err != nil {
+			return err
+		}
+		secret, err = script.DecodeSecret(key, value)
+		return err
+	})
+	return secret, err
+}
+
+// replaceSecret makes next the secret if old still is.
+func (s *Store) replaceSecret(ctx context.Context, old, next []byte) (replaced bool, err error) {
+	err = s.atSecret(ctx, func(ctx context.Context, c rueidis.Client, key string) error {
+		n, err := c.Do(ctx, c.B().Eval().Script(script.RotateSecret).Numkeys(1).Key(key).
+			Arg(script.EncodeSecret(old), script.EncodeSecret(next)).Build()).AsInt64()
+		replaced = n > 0
+		return err
+	})
+	return replaced, err
+}
+
+// atSecret calls do with the key of the secret and the client of its node.
+func (s *Store) atSecret(ctx context.Context, do func(ctx context.Context, c rueidis.Client, key string) error) error {
+	key := s.codec.Names().Secret()
+	return s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) error { return do(ctx, c, key) })
 }

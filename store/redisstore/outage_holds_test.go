@@ -7,7 +7,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -16,24 +15,11 @@ import (
 func TestHoldsOfAnOutage(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	rules, err := rule.New([]rule.Rule{
+	rules := []rule.Rule{
 		{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Held(time.Hour)},
 		{Name: "tokens", Per: []string{"user"}, Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour), Hold: time.Hour},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
 	}
-	engine := func() *weir.Engine {
-		local := memstore.New()
-		t.Cleanup(func() { local.Close() })
-		e, err := weir.NewEngine(rules, weir.WithStore(openURL(t, at(n.Addr()))), weir.WithLocal(local, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { e.Close() })
-		return e
-	}
-	one, other := engine(), engine()
+	one, other := engineOn(t, openURL(t, at(n.Addr())), 1, rules...), engineOn(t, openURL(t, at(n.Addr())), 1, rules...)
 	request := weir.Request{Attributes: weir.Attributes("user", "ann")}
 	n.Stop()
 	d, err := one.Take(t.Context(), request)

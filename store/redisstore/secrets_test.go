@@ -18,18 +18,10 @@ import (
 // sealing returns an engine on s with a rule that holds and one that does not.
 func sealing(t *testing.T, s *redisstore.Store) *weir.Engine {
 	t.Helper()
-	rules, err := rule.New([]rule.Rule{
+	return engineOn(t, s, 0, []rule.Rule{
 		{Name: "tokens", Per: []string{"team"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour), Hold: time.Hour},
 		{Name: "calls", Per: []string{"team"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour), Together: "team"},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(rules, weir.WithStore(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	}...)
 }
 
 // counted returns what the rules have counted, and whether a hold was found.

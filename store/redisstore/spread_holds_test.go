@@ -1,6 +1,10 @@
 package redisstore_test
 
 import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +63,88 @@ func TestHoldsInSeveralSlots(t *testing.T) {
 		}
 		if got := used(t, s, flight); got != 0 {
 			t.Errorf("cancel %d: got %d in flight, want 0", again+1, got)
+		}
+	}
+}
+
+func reserveOf(op store.Op, id string, n int64) store.Op {
+	op.N = n
+	op.Hold = &store.Hold{Hold: window.Hold{End: window.Instant(time.Minute.Microseconds())}, Least: 1, Part: 1}
+	copy(op.Hold.ID[:], id)
+	return op
+}
+
+// A reserve of keys in several slots holds as many hits of each as the tightest has left, or none. Holds
+// that another slot denies do not stay.
+func TestReserveInSeveralSlots(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, 3)
+	keys := keysOn(c.Masters...)
+	wide, tight, full := hourly(1000, "wide", keys[0]), hourly(200, "tight", keys[1]), hourly(0, "full", keys[2])
+
+	ops := []store.Op{reserveOf(wide, "a", 500), reserveOf(tight, "a", 500)}
+	if err := store.Do(t.Context(), s, store.Reserve, ops); err != nil {
+		t.Fatal(err)
+	}
+	for i, op := range ops {
+		if h := op.Hold; op.N != 200 || !op.Result.Held || h.End-h.At != window.Instant(time.Minute.Microseconds()) || h.Least != 1 {
+			t.Errorf("op %d: got %d hits, %+v and %+v, want 200 held for a minute", i, op.N, op.Result, *h)
+		}
+	}
+	for i := range ops {
+		ops[i].N = 20
+	}
+	if err := store.Do(t.Context(), s, store.Settle, ops); err != nil || !ops[0].Result.Held || !ops[1].Result.Held {
+		t.Fatalf("settle: got %+v and error %v, want both found", ops, err)
+	}
+
+	denied := []store.Op{reserveOf(wide, "b", 5), reserveOf(full, "b", 5)}
+	if err := store.Do(t.Context(), s, store.Reserve, denied); err != nil {
+		t.Fatal(err)
+	}
+	if r := denied[0].Result; !r.Allowed || r.Held || r.Used != 20 || denied[0].Hold.At != 0 {
+		t.Errorf("denied by another slot: got %+v and %+v, want nothing held", r, *denied[0].Hold)
+	}
+	if r := denied[1].Result; r.Allowed || r.RetryAfter != window.Never {
+		t.Errorf("got %+v, want it denied for good", r)
+	}
+
+	// Callers who reserve at the same time never have more than the tightest quota, and what is denied
+	// or not spent is given back.
+	var spent atomic.Int64
+	var callers sync.WaitGroup
+	for c := range 16 {
+		callers.Go(func() {
+			for i := range 10 {
+				id := fmt.Sprint(c, ".", i)
+				ops := []store.Op{reserveOf(wide, id, 30), reserveOf(tight, id, 30)}
+				ops[0].Hold.Part, ops[1].Hold.Part = 8, 8
+				if err := store.Do(context.Background(), s, store.Reserve, ops); err != nil {
+					t.Error(err)
+					return
+				}
+				if !ops[0].Result.Held {
+					continue
+				}
+				ops[0].N /= 2
+				ops[1].N = ops[0].N
+				spent.Add(ops[0].N)
+				if err := store.Do(context.Background(), s, store.Settle, ops); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	got := spent.Load()
+	if got == 0 || got > 180 {
+		t.Errorf("got %d spent, want at most 180", got)
+	}
+	for _, op := range []store.Op{wide, tight} {
+		if n := used(t, s, op); n != got+20 {
+			t.Errorf("%s: got %d used, want %d", op.Space.ID(), n, got+20)
 		}
 	}
 }

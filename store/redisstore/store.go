@@ -87,14 +87,6 @@ func (s *Store) Within(ctx context.Context) (context.Context, context.CancelFunc
 	return remote.Within(ctx, s.config.Timeout)
 }
 
-// testNow returns the instant that takes the place of the server's in tests, and 0 otherwise.
-func (s *Store) testNow() window.Instant {
-	if s.clock == nil {
-		return 0
-	}
-	return s.clock()
-}
-
 // ready returns an error when the store is closed or ctx is done. That the time of
 // the decision is over is an outage, and not such an error.
 func (s *Store) ready(ctx context.Context) error {
@@ -147,4 +139,22 @@ func (s *Store) Close() error {
 		s.servers.Close()
 	}
 	return nil
+}
+
+// Node holds the numbers of one server. The primary behind Sentinels is one Node,
+// whichever server it is.
+type Node = remote.Node
+
+// Change is the start or the end of a time in which a node gets no calls.
+type Change = remote.Change
+
+// Nodes returns the numbers of the nodes in use, by address. On a cluster there
+// are none until one of its nodes was reached.
+func (s *Store) Nodes() []Node {
+	nodes := s.servers.Nodes()
+	all := make([]Node, len(nodes))
+	for i, n := range nodes {
+		all[i] = n.Node()
+	}
+	return all
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/window"
 )
@@ -70,19 +69,7 @@ type outcome struct {
 func (tr *trouble) run(b *testing.B) string {
 	url, cause := tr.setup(b)
 	s := openURL(b, url)
-	local := memstore.New()
-	defer local.Close()
-	rules, err := rule.New([]rule.Rule{{
-		Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: troubleQuota}, Window: window.Sliding(time.Hour),
-	}}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := weir.NewEngine(rules, weir.WithStore(s), weir.WithLocal(local, 1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
+	e := engineOn(b, s, 1, rule.Rule{Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: troubleQuota}, Window: window.Sliding(time.Hour)})
 	l := load(e)
 	l.answered(b, 1000)
 	from := cause(l)

@@ -27,9 +27,6 @@ type Breaker struct {
 // Open reports whether no call may go to the server.
 func (b *Breaker) Open() bool { return b.changes.Load()%2 == 1 }
 
-// openings returns how often the breaker has opened.
-func (b *Breaker) openings() uint64 { return (b.changes.Load() + 1) / 2 }
-
 // Answered closes the breaker, after an answer of the server.
 func (b *Breaker) Answered() {
 	// Reading first keeps the cache line shared between callers.

@@ -25,11 +25,6 @@ const (
 	Unknown     store.Reason = "unknown"
 )
 
-// reasons returns all reasons.
-func reasons() []store.Reason {
-	return []store.Reason{Late, Refused, CircuitOpen, Busy, Full, Foreign, Loading, Moving, ReadOnly, Closed, Unknown}
-}
-
 // The errors of calls that were not sent, and of a connection that has ended.
 var (
 	ErrUnavailable = errors.New("the server has not answered lately")
@@ -146,7 +141,7 @@ func (s *Server) counts() (byReason map[store.Reason]int64, sum int64) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	byReason = map[store.Reason]int64{}
-	for _, r := range reasons() {
+	for _, r := range []store.Reason{Late, Refused, CircuitOpen, Busy, Full, Foreign, Loading, Moving, ReadOnly, Closed, Unknown} {
 		byReason[r] = s.outages[r]
 		sum += s.outages[r]
 	}
@@ -170,7 +165,7 @@ func (s *Server) Lost() { s.losses.Add(1) }
 func (s *Server) Report(err error) {
 	s.reporting.Lock()
 	defer s.reporting.Unlock()
-	openings, losses, out := s.Breaker.openings(), s.losses.Load(), s.Unavailable()
+	openings, losses, out := (s.Breaker.changes.Load()+1)/2, s.losses.Load(), s.Unavailable()
 	opened, gone := openings != s.opened, losses != s.lost
 	s.opened, s.lost = openings, losses
 	if s.since == 0 && (out || opened || gone) {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,11 +39,14 @@ func holdCounts(s *stage) {
 	if at := start; take.Hold.Decided != at {
 		s.Errorf("got it decided at %v, want %v", take.Hold.Decided, at)
 	}
+	if r := s.read(op); !slices.Equal(r.Holds, []window.Cell{{Start: start, Length: 10 * time.Minute, Hits: 6}}) {
+		s.Errorf("got holds %+v, want that of the take", r.Holds)
+	}
 	s.at(10*time.Minute - time.Microsecond)
 	if r := s.one(store.Settle, named("a", times(2, op))); !r.Held || r.Before != 6 || r.Used != 2 {
 		s.Errorf("settle: got %+v, want 2 used of 6", r)
 	}
-	if r := s.read(op); r.Used != 2 || r.Holds != 0 || r.ResetAfter != 50*time.Minute+time.Microsecond {
+	if r := s.read(op); r.Used != 2 || len(r.Holds) != 0 || r.ResetAfter != 50*time.Minute+time.Microsecond {
 		s.Errorf("got %+v, want 2 used from the take on, and no hold", r)
 	}
 }
@@ -269,7 +273,8 @@ func holdsOutliveBans(s *stage) {
 	if r := s.one(store.Take, named("c", times(3, op))); !r.Banned || r.RetryAfter != window.Never || r.Used != 2 {
 		s.Errorf("more than ever fits: got %+v, want banned, with 2 used", r)
 	}
-	if r := s.read(op); r.Holds != 2 || r.BannedUntil != start.Add(time.Minute) {
+	held := window.Cell{Start: start, Length: time.Hour, Hits: 1}
+	if r := s.read(op); !slices.Equal(r.Holds, []window.Cell{held, held}) || r.BannedUntil != start.Add(time.Minute) {
 		s.Errorf("got %+v, want 2 holds, and banned for a minute", r)
 	}
 	s.at(30 * time.Second)
@@ -309,7 +314,7 @@ func lostOnReload(s *stage) {
 		s.Errorf("without hold: settle: got %+v, want 6 used", r)
 	}
 	s.at(10 * time.Minute)
-	if r := s.read(op); r.Holds != 0 || r.Used != 6 {
+	if r := s.read(op); len(r.Holds) != 0 || r.Used != 6 {
 		s.Errorf("without hold: got %+v, want the hold to have run out", r)
 	}
 	s.at(time.Hour)
@@ -327,6 +332,24 @@ func lostOnReload(s *stage) {
 	op.Limit = banning(1)
 	if r := s.read(op); r.BannedUntil != 0 || r.Strikes != 0 {
 		s.Errorf("with a ban again: got %+v, want neither ban nor strikes: a take has dropped them", r)
+	}
+}
+
+// holdsUnderLoweredQuota checks that a hold that ends under a lowered quota leaves what was counted under the larger one.
+func holdsUnderLoweredQuota(s *stage) {
+	for i, ends := range []func(op store.Op){
+		func(op store.Op) { s.one(store.Settle, named("a", times(5, op))) },
+		func(op store.Op) { s.at(10 * time.Minute); s.one(store.Refund, times(1, op)) },
+	} {
+		large, small := hit("s", holding(100), fmt.Sprint(i)), hit("s", holding(10), fmt.Sprint(i))
+		s.one(store.Take, named("a", times(5, large)))
+		for range 9 {
+			s.one(store.Take, times(10, large))
+		}
+		ends(small)
+		if r := s.read(large); r.Used < 94 {
+			s.Errorf("%d: got %d used, want at least 94", i, r.Used)
+		}
 	}
 }
 

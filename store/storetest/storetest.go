@@ -99,6 +99,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"a denied take moves the end of a ban on demand", countDeniedWhileBanned},
 		{"a strike ends no hold", holdsOutliveBans},
 		{"a rule that loses hold or ban", lostOnReload},
+		{"a hold that ends under a lowered quota", holdsUnderLoweredQuota},
 		{"refund of all", refundAll},
 		{"forget lifts a ban", forgetLifts},
 		{"hits are set", setsHits},

@@ -69,6 +69,19 @@ func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error)
 	return h, nil
 }
 
+// Knows reports whether c is of a caller that a would admit to some call. Other than [Authenticator.Authenticate] it counts
+// nothing.
+func (a *Authenticator) Knows(c Credentials) bool {
+	if a == nil || a.Keys == nil {
+		return true
+	}
+	if c.Shown {
+		return a.Keys.find(digestOf(c.Token)) != nil
+	}
+	_, no := a.Keys.ofCertificate(c.Certificate)
+	return no == nil
+}
+
 // Foreign returns the [*Refusal] of a call from a web page of another origin.
 func (a *Authenticator) Foreign() error {
 	return a.refuse(&Refusal{Reason: Origin, Detail: "calls from web pages of another origin are refused"})

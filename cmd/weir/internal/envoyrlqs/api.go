@@ -27,9 +27,12 @@ type API struct {
 // New returns the API of the namespaces in namespaces.
 func New(namespaces *namespace.Set) *API { return &API{namespaces} }
 
+// need has the scopes that a stream needs: a report also records hits past the quota, which belong to no assignment.
+const need = access.Decide | access.Record
+
 // Methods returns the methods of the service.
 func (a *API) Methods() []grpcserver.Method {
-	return []grpcserver.Method{{Name: "StreamRateLimitQuotas", Need: access.Decide, Serve: a.serve, ClientStreams: true, ServerStreams: true}}
+	return []grpcserver.Method{{Name: "StreamRateLimitQuotas", Need: need, Serve: a.serve, ClientStreams: true, ServerStreams: true}}
 }
 
 // received is a message, or the error that ends the stream.
@@ -74,7 +77,14 @@ func (a *API) serve(c *grpcserver.Call) error {
 			}
 		}()
 	}()
+	due := time.NewTimer(0)
+	defer due.Stop()
 	for {
+		var more <-chan time.Time
+		if !s.due.IsZero() {
+			due.Reset(time.Until(s.due))
+			more = due.C
+		}
 		select {
 		case r := <-in:
 			err := r.err
@@ -86,6 +96,10 @@ func (a *API) serve(c *grpcserver.Call) error {
 			case errors.Is(err, io.EOF):
 				return nil
 			case err != nil:
+				return err
+			}
+		case now := <-more:
+			if err := a.answer(c, s, &received{at: now}); err != nil {
 				return err
 			}
 		case <-c.Leaving():
@@ -111,22 +125,29 @@ func receive(c *grpcserver.Call) (r received) {
 	return r
 }
 
-// answer answers one message.
+// answer answers one message, or sends what has become free if there is none.
 func (a *API) answer(c *grpcserver.Call, s *session, r *received) error {
-	if err := c.Again(access.Decide); err != nil {
+	if err := c.Again(need); err != nil {
 		return err
 	}
 	ns, err := c.Namespace(a.namespaces)
 	if err != nil {
 		return err
 	}
-	if err := s.check(r.message); err != nil {
-		return err
+	if r.message != nil {
+		if err := s.check(r.message); err != nil {
+			return err
+		}
 	}
 	if err := c.Begin(); err != nil {
 		return err
 	}
-	out, err := s.report(c.Context(), ns.Engine(), r.message, r.at)
+	var out *rlqs.RateLimitQuotaResponse
+	if r.message != nil {
+		out, err = s.report(c.Context(), ns.Engine(), r.message, r.at)
+	} else {
+		out, err = s.more(c.Context(), ns.Engine(), r.at)
+	}
 	c.End()
 	if err != nil || len(out.BucketAction) == 0 {
 		return err

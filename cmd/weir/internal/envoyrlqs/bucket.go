@@ -31,6 +31,9 @@ const (
 	// firstPart is the part of what remains that a bucket gets before its demand is known, as a divisor.
 	firstPart = 4
 
+	// parts is how often in an interval of reports more is asked for, at most.
+	parts = 8
+
 	// refill is the fill interval of token buckets. Nothing is refilled within maxLife, because Envoy counts whole tokens.
 	refill = 24 * time.Hour
 )
@@ -45,7 +48,9 @@ type bucket struct {
 	last   time.Time     // of a report; zero: there was none before
 	busy   time.Time     // of a report with requests
 	every  time.Duration // between reports, about; 0: not known
-	rate   float64       // requests in a second
+	rate   float64       // requests in a second, as expected until the next report
+	was    float64       // and as they were in the last interval
+	due    time.Time     // when more should be asked for, because less was granted than was wanted; zero: not before the next report
 	number int32         // of assignments
 
 	assigned []assignment // that are not settled; the last one is in force
@@ -78,7 +83,7 @@ func (b *bucket) size() int64 {
 // ask counts a usage, and returns what to ask the engine for.
 func (b *bucket) ask(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage, now time.Time) (a run.Assignment) {
 	allowed, denied := int64(u.NumRequestsAllowed), int64(u.NumRequestsDenied) //nolint:gosec // checked
-	a.Used = allowed
+	a.Used, a.Denied = allowed, denied
 	a.Over = b.spend(allowed, now)
 	if b.untracked {
 		return a
@@ -102,7 +107,7 @@ func (b *bucket) ask(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage, now ti
 		return a
 	}
 	need := min(math.Ceil(b.rate*(b.every+travel/2).Seconds()), math.MaxUint32/2) // until the next report is answered
-	want := max(int64(need*5/4), 1)
+	want := max(int64(need+3*math.Sqrt(need)), 1)                                 // three standard deviations of independent requests
 	left, lasts := b.left(now)
 	if lasts && left >= int64(need) && left <= 2*want+1 {
 		return a
@@ -114,6 +119,30 @@ func (b *bucket) ask(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage, now ti
 		a.Least = left + 1 // fewer are not better than what there is
 	}
 	return a
+}
+
+// more returns what to ask the engine for before the next report, as b.due is now.
+func (b *bucket) more(now time.Time) (a run.Assignment) {
+	b.due = time.Time{}
+	ahead := b.last.Add(b.every + travel/2).Sub(now)
+	if want := math.Floor(min(b.rate*ahead.Seconds(), math.MaxUint32/2)); want >= 1 && len(b.assigned) < maxAssignments {
+		a.Want, a.Least, a.Part, a.Length = int64(want), 1, 1, b.life()+2*travel
+	}
+	return a
+}
+
+// again sets when to ask for more, after a was answered: when Envoy has probably spent what was granted and there may be more, unless
+// the next report comes first. What others give back can be had before a.Retry.
+func (b *bucket) again(a *run.Assignment, now time.Time) {
+	b.due = time.Time{}
+	if b.every == 0 || a.Want == 0 || a.Err != nil || a.All || a.Granted >= a.Want || a.Retry > b.every {
+		return
+	}
+	part := max(b.every/parts, travel/8)
+	spent := time.Duration(float64(a.Granted) / max(b.rate, 1) * float64(time.Second))
+	if wait := max(part, spent); wait < b.every-now.Sub(b.last)-part/2 {
+		b.due = now.Add(wait)
+	}
 }
 
 // spend counts hits in the assignments, the oldest first, and returns those that belong to none.
@@ -138,7 +167,10 @@ func (b *bucket) follow(requests int64, now time.Time) {
 	if !b.last.IsZero() {
 		took := max(now.Sub(b.last), 100*time.Millisecond)
 		rate := float64(requests) / took.Seconds()
-		b.rate = max(rate, (b.rate+rate)/2)
+		if b.every == 0 {
+			b.was = rate
+		}
+		b.rate, b.was = max(rate, 2*rate-b.was), rate // what has grown grew at some instant in between
 		b.every = min(max(took, b.every-b.every/8), maxLife)
 	}
 	b.last = now
@@ -163,6 +195,7 @@ func (b *bucket) left(now time.Time) (hits int64, lasts bool) {
 
 // assign returns what to send after a was answered, or nil for nothing.
 func (b *bucket) assign(a *run.Assignment, now time.Time) *rlqs.RateLimitQuotaResponse_BucketAction {
+	b.again(a, now)
 	action := &rlqs.RateLimitQuotaResponse_BucketAction{BucketId: b.id}
 	if now.Sub(b.busy) > abandonAfter {
 		action.BucketAction = &rlqs.RateLimitQuotaResponse_BucketAction_AbandonAction_{AbandonAction: new(rlqs.RateLimitQuotaResponse_BucketAction_AbandonAction)}

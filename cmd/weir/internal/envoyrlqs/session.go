@@ -18,6 +18,7 @@ import (
 type session struct {
 	domain  string
 	buckets map[string]*bucket // by the text of the id
+	due     time.Time          // of a bucket that is due first, or earlier; zero: none is
 	memory  access.Reservation
 	bytes   int64 // of the buckets
 }
@@ -30,34 +31,69 @@ func (s *session) report(ctx context.Context, engine *weir.Engine, in *rlqs.Rate
 	out := new(rlqs.RateLimitQuotaResponse)
 	for usages := range slices.Chunk(in.BucketQuotaUsages, batch) {
 		buckets := make([]*bucket, 0, len(usages))
-		requests := make([]weir.Item, 0, len(usages))
 		asks := make([]run.Assignment, 0, len(usages))
 		for _, u := range usages {
 			b := s.bucket(u.BucketId, now)
 			if slices.Contains(buckets, b) { // its usage in this message was not expected: it is counted, and answered once
 				b = &bucket{id: u.BucketId, attributes: b.attributes, untracked: true}
 			}
-			buckets, requests = append(buckets, b), append(requests, weir.Item{Request: weir.Request{Attributes: b.attributes}})
-			asks = append(asks, b.ask(u, now))
+			buckets, asks = append(buckets, b), append(asks, b.ask(u, now))
 		}
-		if _, err := engine.Run(ctx, requests, run.Options{Assign: asks}); err != nil {
+		if err := s.assign(ctx, engine, buckets, asks, out); err != nil {
 			return nil, err
-		}
-		sent := time.Now()
-		for i, b := range buckets {
-			if b.untracked {
-				continue
-			}
-			action := b.assign(&asks[i], sent)
-			if action == nil {
-				continue
-			}
-			if out.BucketAction = append(out.BucketAction, action); action.GetAbandonAction() != nil {
-				s.drop(b)
-			}
 		}
 	}
 	return out, nil
+}
+
+// more returns assignments for buckets that got less than they wanted, before their next reports. Its error ends the stream.
+func (s *session) more(ctx context.Context, engine *weir.Engine, now time.Time) (*rlqs.RateLimitQuotaResponse, error) {
+	var buckets []*bucket
+	var asks []run.Assignment
+	s.due = time.Time{}
+	for _, b := range s.buckets {
+		switch {
+		case b.due.IsZero():
+		case b.due.After(now) || len(buckets) == batch:
+			s.wake(b)
+		default:
+			buckets, asks = append(buckets, b), append(asks, b.more(now))
+		}
+	}
+	out := new(rlqs.RateLimitQuotaResponse)
+	return out, s.assign(ctx, engine, buckets, asks, out)
+}
+
+// wake lets more run when b is due.
+func (s *session) wake(b *bucket) {
+	if !b.due.IsZero() && (s.due.IsZero() || b.due.Before(s.due)) {
+		s.due = b.due
+	}
+}
+
+// assign has the engine answer asks, which are of buckets, and adds the assignments to out.
+func (s *session) assign(ctx context.Context, engine *weir.Engine, buckets []*bucket, asks []run.Assignment, out *rlqs.RateLimitQuotaResponse) error {
+	requests := make([]weir.Item, len(buckets))
+	for i, b := range buckets {
+		requests[i].Request.Attributes = b.attributes
+	}
+	if _, err := engine.Run(ctx, requests, run.Options{Assign: asks}); err != nil {
+		return err
+	}
+	sent := time.Now()
+	for i, b := range buckets {
+		if b.untracked {
+			continue
+		}
+		action := b.assign(&asks[i], sent)
+		if s.wake(b); action == nil {
+			continue
+		}
+		if out.BucketAction = append(out.BucketAction, action); action.GetAbandonAction() != nil {
+			s.drop(b)
+		}
+	}
+	return nil
 }
 
 // bucket returns the bucket with an id. If there is no room for it, it is not tracked: its usage counts, and it gets no assignment.

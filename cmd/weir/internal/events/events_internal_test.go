@@ -1,8 +1,11 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -128,20 +131,86 @@ func TestBounds(t *testing.T) {
 	if err != nil || len(events) != 10 || missed != maxQueue-10 {
 		t.Errorf("got %d events, %d missed and %v; want 10 and %d", len(events), missed, err, maxQueue-10)
 	}
-	for range MaxStreams - 1 {
-		s, err := h.Subscribe(t.Context(), Filter{}, "")
+	for n := range MaxStreams {
+		s, err := h.Subscribe(t.Context(), Filter{Namespace: "tenant"}, "")
+		if n == MaxStreams/4 {
+			if !errors.Is(err, ErrTooMany) {
+				t.Errorf("got %v for a stream more of one namespace, want too many", err)
+			}
+			break
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
 	}
-	if _, err := h.Subscribe(t.Context(), Filter{}, ""); !errors.Is(err, ErrTooMany) {
+	for range MaxStreams - 1 - MaxStreams/4 {
+		s, err := h.Subscribe(t.Context(), Filter{Whole: true}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+	}
+	if _, err := h.Subscribe(t.Context(), Filter{Whole: true}, ""); !errors.Is(err, ErrTooMany) {
 		t.Errorf("got %v, want too many streams", err)
 	}
 	h.EndStreams()
 	if _, _, err := s.Next(t.Context()); !errors.Is(err, ErrEnded) {
 		t.Errorf("got %v, want the end of the stream", err)
 	}
+}
+
+// A namespace with more events than there is room for takes those of others away neither from webhooks nor from streams.
+func TestShares(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, Config{Keep: 100})
+	add := func(namespace string, n int) {
+		for i := range n {
+			h.add(&Event{Kind: Denied, Time: time.Now(), Data: Data{Namespace: namespace, Rule: "posts"}}, h.show(fmt.Sprint(namespace, i)))
+		}
+	}
+	add("b", 5) // the first of the ten below
+	add("a", maxQueue+100)
+	add("b", 10)
+	add("c", 20)
+	h.pass()
+	got := map[string]int{}
+	for _, e := range h.ring.events {
+		got[e.Namespace]++
+	}
+	if got["a"] != 70 || got["b"] != 10 || got["c"] != 20 {
+		t.Errorf("got %v, want the events of b and c, and some of a", got)
+	}
+	if got := h.Dropped(); got != 5+100+30 {
+		t.Errorf("got %d dropped, want %d", got, 5+100+30)
+	}
+}
+
+// A namespace with more holds than are followed takes those of others away no more.
+func TestSharesOfHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{Keep: 100})
+		take := func(namespace string, n int) *take {
+			one := &take{name: namespace, rules: []heldIn{{rule: "posts", length: time.Duration(n) * time.Second}}}
+			binary.BigEndian.PutUint32(one.id[:], uint32(n))
+			copy(one.id[4:], namespace)
+			return one
+		}
+		for n := range maxHolds {
+			h.holds.follow(take("a", 10+n))
+		}
+		for n := range 10 {
+			h.holds.follow(take("b", 10+n))
+		}
+		if len(h.holds.all) != maxHolds || h.holds.of["b"] != 10 || h.holds.of["a"] != maxHolds-10 {
+			t.Errorf("got %d of %v, want 10 of b", len(h.holds.all), h.holds.of)
+		}
+		time.Sleep(time.Minute)
+		if all := h.holds.over(time.Now()); len(all) != 60 {
+			t.Errorf("got %d ends, want 60", len(all))
+		}
+	})
 }
 
 func TestFilter(t *testing.T) {
@@ -390,6 +459,72 @@ func TestManyFail(t *testing.T) {
 			t.Errorf("got %d of 40 events that the receiver takes after %v and %d calls", good, took, calls)
 		}
 	})
+}
+
+// Events of a batch that the receiver refuses are sent alone, so that the others are delivered, those of each key in order.
+func TestRefusedBatch(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret, Batch: 10}}})
+		k, got, calls := h.hooks[0], map[string][]string{}, 0
+		var mu sync.Mutex
+		k.client.Transport = answers(func(r *http.Request) int {
+			mu.Lock()
+			defer mu.Unlock()
+			body, _ := io.ReadAll(r.Body)
+			if calls++; strings.Contains(string(body), `"id":"3"`) {
+				return http.StatusUnprocessableEntity
+			}
+			var events []struct {
+				ID   string
+				Data struct{ Key string }
+			}
+			if err := json.Unmarshal(body, &events); err != nil {
+				t.Error(err)
+			}
+			for _, e := range events {
+				got[e.Data.Key] = append(got[e.Data.Key], e.ID)
+			}
+			return http.StatusOK
+		})
+		for n := range 40 {
+			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: time.Now(), Data: Data{Key: fmt.Sprint("k", n%4)}}
+			e.encode()
+			k.put(e, true)
+		}
+		for begun := time.Now(); time.Since(begun) < time.Minute; {
+			time.Sleep(max(k.round(t.Context()), time.Second))
+		}
+		for n, want := range []int{10, 10, 10, 0} { // those after the refused one wait for it
+			if ids := got[fmt.Sprint("k", n)]; len(ids) != want || !slices.IsSortedFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) {
+				t.Errorf("key %d: got %q, want %d events in order", n, ids, want)
+			}
+		}
+		if k.waiting() != 10 || calls > 30 {
+			t.Errorf("got %d events that wait and %d calls, want 10 and few", k.waiting(), calls)
+		}
+	})
+}
+
+// What waits is bounded in bytes too, as keys can be long.
+func TestOutboxBytes(t *testing.T) {
+	h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}}}})
+	k, s := h.hooks[0], newShelf(h, nil, "outbox", 0)
+	for n := range 100 {
+		e := &Event{ID: fmt.Sprint(n), text: make([]byte, outboxSize/50)}
+		k.put(e, true)
+		s.put(e)
+	}
+	if k.waiting() != 50 || len(s.waiting) != 50 || h.Dropped() != 100 {
+		t.Errorf("got %d and %d events that wait, and %d dropped; want half of each", k.waiting(), len(s.waiting), h.Dropped())
+	}
+	k.done(k.pending[:1:1])
+	if k.put(&Event{ID: "later", text: make([]byte, outboxSize/50)}, true); k.waiting() != 50 {
+		t.Errorf("got %d events that wait after one was sent, want 50", k.waiting())
+	}
 }
 
 // answers is a receiver that answers with a status.

@@ -33,6 +33,7 @@ type holds struct {
 
 	mu    sync.Mutex
 	all   map[[12]byte]*take // guarded by mu
+	of    map[string]int     // how many of all each namespace has; guarded by mu
 	queue byEnd              // guarded by mu
 	notes []byte             // what ended here and is followed elsewhere: for each hold its ID and a verb; guarded by mu
 }
@@ -62,7 +63,7 @@ func (h *holds) follows() bool {
 	return len(h.all) > 0
 }
 
-func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}} }
+func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}, of: map[string]int{}} }
 
 // Ended is called after a settle, a cancel or a renewal of a hold with an id. The engine calls it (hook.HoldObserver).
 func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
@@ -85,8 +86,16 @@ func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
 		t.renew(time.Now())
 		heap.Fix(&h.queue, t.at)
 	default:
-		heap.Remove(&h.queue, t.at)
-		delete(h.all, id)
+		h.remove(t)
+	}
+}
+
+// remove follows t no longer. It needs mu.
+func (h *holds) remove(t *take) {
+	heap.Remove(&h.queue, t.at)
+	delete(h.all, t.id)
+	if h.of[t.name]--; h.of[t.name] == 0 {
+		delete(h.of, t.name)
 	}
 }
 
@@ -127,15 +136,40 @@ func (h *holds) held(name string, d *weir.Decision) {
 	if len(t.rules) == 0 {
 		return
 	}
+	h.follow(t)
+}
+
+// follow follows t, in the place of a take of the namespace that has most if there are too many.
+func (h *holds) follow(t *take) {
 	t.renew(time.Now())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.all) >= maxHolds {
 		h.hub.dropped.Add(1)
-		return
+		if !hasShare(h.of[t.name], len(h.all), len(h.of)) {
+			return
+		}
+		h.removeOfMost()
 	}
 	h.all[t.id] = t
+	h.of[t.name]++
 	heap.Push(&h.queue, t)
+}
+
+// removeOfMost follows one take no longer of the namespace that has most: one of those that end last. It needs mu.
+func (h *holds) removeOfMost() {
+	most := ""
+	for name, n := range h.of {
+		if n > h.of[most] {
+			most = name
+		}
+	}
+	for _, t := range slices.Backward(h.queue) {
+		if t.name == most {
+			h.remove(t)
+			return
+		}
+	}
 }
 
 // renew sets the ends of t.
@@ -201,8 +235,7 @@ func (h *holds) over(before time.Time) (all []expired) {
 			all = append(all, expired{e, r.key, string(t.id[:])})
 		}
 		if len(t.rules) == 0 {
-			heap.Pop(&h.queue)
-			delete(h.all, t.id)
+			h.remove(t)
 			continue
 		}
 		t.end = slices.MinFunc(t.rules, func(a, b heldIn) int { return a.end.Compare(b.end) }).end
@@ -223,8 +256,7 @@ func (h *holds) applied(p kept.Page) {
 				t.renew(time.Now()) // later than it was: a hold is rather reported late than too early
 				heap.Fix(&h.queue, t.at)
 			default:
-				heap.Remove(&h.queue, t.at)
-				delete(h.all, t.id)
+				h.remove(t)
 			}
 		}
 	}

@@ -52,6 +52,7 @@ type hook struct {
 
 	mu      sync.Mutex
 	pending []*item          // in their order; guarded by mu
+	size    int              // bytes of those that are not in the outbox; guarded by mu
 	byID    map[string]*item // guarded by mu
 	was     map[string]*item // while the outbox is read again: what byID had before; guarded by mu
 
@@ -70,7 +71,21 @@ type item struct {
 	got    time.Time
 	direct bool // is not in the outbox
 	sent   bool
+	alone  bool // in a call of its own, because the receiver has refused a batch with it
 }
+
+// order returns what i is sent in order with.
+func (k *hook) order(i *item) string {
+	if k.Batch > 1 && !i.alone {
+		return ""
+	}
+	return i.order()
+}
+
+// refusal is the error of a call whose status says that its content is at fault, and not the receiver.
+type refusal int
+
+func (r refusal) Error() string { return fmt.Sprintf("the receiver answers with status %d", int(r)) }
 
 // retry is when a failed call is repeated.
 type retry struct {
@@ -128,10 +143,11 @@ func (k *hook) put(e *Event, direct bool) {
 	if k.byID[e.ID] != nil {
 		return
 	}
-	if len(k.pending) >= maxOutbox {
+	if len(k.pending) >= maxOutbox || k.size+len(e.text) > outboxSize {
 		k.hub.dropped.Add(1)
 		return
 	}
+	k.size += len(e.text)
 	k.addLocked(&item{Event: e, got: time.Now(), direct: true})
 }
 
@@ -233,11 +249,8 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 		wait = noLease
 	}
 	at, failed := map[string]int{}, 0
-	most, each := lanes, laneEvents
-	if k.Batch > 1 {
-		most, each = 1, k.Batch
-	}
 	var old []*item
+	apart := map[string]bool{} // keys with events that are sent alone: later ones wait for them
 	k.mu.Lock()
 	for _, i := range k.pending {
 		if i.sent || !i.direct && !leads {
@@ -251,9 +264,14 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 			old = append(old, i)
 			continue
 		}
-		order := ""
-		if k.Batch <= 1 {
-			order = i.order()
+		if i.alone {
+			apart[i.order()] = true
+		} else if len(apart) > 0 && apart[i.order()] {
+			continue
+		}
+		order, each := k.order(i), laneEvents
+		if order == "" {
+			each = k.Batch
 		}
 		r := k.retries[order]
 		if r != nil && r.next.After(now) {
@@ -262,7 +280,7 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 		}
 		g, ok := at[order]
 		if !ok {
-			if len(groups) == most || r != nil && failed == laneRetry {
+			if len(groups) == lanes || r != nil && failed == laneRetry {
 				continue
 			}
 			if r != nil {
@@ -299,15 +317,25 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 	var all sync.WaitGroup
 	sent := make([][]*item, len(groups))
 	errs := make([]error, len(groups))
+	split := make([]bool, len(groups))
 	asked := make([]time.Duration, len(groups))
 	for n, group := range groups {
 		all.Go(func() {
 			size := max(1, k.Batch)
+			if group[0].alone {
+				size = 1
+			}
 			for part := range slices.Chunk(group, size) {
 				if !part[0].direct && !k.sends() {
 					return
 				}
 				if asked[n], errs[n] = k.call(ctx, part, keys); errs[n] != nil {
+					if _, refused := errors.AsType[refusal](errs[n]); refused && len(part) > 1 {
+						split[n] = true
+						for _, i := range part {
+							i.alone = true
+						}
+					}
 					return
 				}
 				sent[n] = append(sent[n], part...)
@@ -319,10 +347,11 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 	var failed error
 	for n, group := range groups {
 		k.done(sent[n])
-		order := ""
-		if k.Batch <= 1 {
-			order = group[0].order()
+		if split[n] {
+			succeeded = true // as the receiver has judged the content
+			continue
 		}
+		order := k.order(group[0])
 		if len(sent[n]) > 0 {
 			succeeded = true
 			delete(k.retries, order)
@@ -377,6 +406,7 @@ func (k *hook) done(items []*item) {
 	for _, i := range items {
 		i.sent = true
 		if i.direct {
+			k.size -= len(i.text)
 			delete(k.byID, i.ID)
 		} else {
 			k.gone = append(k.gone, i.ID)
@@ -444,6 +474,10 @@ func (k *hook) call(ctx context.Context, items []*item, keys [][]byte) (least ti
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		if s, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && s > 0 {
 			least = time.Duration(min(s, 3600)) * time.Second
+		}
+		switch answer.StatusCode {
+		case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+			return least, refusal(answer.StatusCode)
 		}
 		return least, fmt.Errorf("the receiver answers with status %d", answer.StatusCode)
 	}

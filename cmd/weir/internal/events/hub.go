@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -8,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -72,7 +74,8 @@ type Hub struct {
 	logged  int64 // of dropped; used by Run only
 
 	mu    sync.Mutex
-	queue []queued // guarded by mu
+	queue map[string][]queued // by namespace; guarded by mu
+	size  int                 // of queue; guarded by mu
 }
 
 // queued is an event without its id and text.
@@ -89,7 +92,7 @@ func New(c Config) *Hub {
 	}
 	h := &Hub{
 		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: []byte(rand.Text()), seen: newSeen(),
-		ring: newRing(c.Keep, ringBytes), wake: make(chan struct{}, 1),
+		ring: &ring{most: c.Keep, mostBytes: ringBytes, byID: map[string]int{}, streams: map[*Stream]struct{}{}}, wake: make(chan struct{}, 1), queue: map[string][]queued{},
 	}
 	h.holds = newHolds(h)
 	if c.Kept != nil && c.Keep > 0 {
@@ -138,23 +141,49 @@ func (h *Hub) add(e *Event, key shownKey, parts ...string) {
 	h.enqueue(queued{e, append([]string{e.Namespace, e.Rule, key.id}, parts...), false})
 }
 
-// full reports whether the queue is full, and then counts an event that is dropped.
-func (h *Hub) full() bool {
+// full reports whether the queue has no room for an event of a namespace, and then counts it as dropped.
+func (h *Hub) full(namespace string) bool {
 	if h.queued.Load() < maxQueue {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if hasShare(len(h.queue[namespace]), h.size, len(h.queue)) {
 		return false
 	}
 	h.dropped.Add(1)
 	return true
 }
 
+// hasShare reports whether a namespace that has n of size events, which belong to so many namespaces, has less than its
+// part of them. When there is no room, the event of such a namespace takes the place of one of the namespace that has most,
+// so that no namespace takes those of others away.
+func hasShare(n, size, namespaces int) bool { return n*max(namespaces, 1) < size }
+
 // enqueue adds q to the queue, unless it is full.
 func (h *Hub) enqueue(q queued) {
-	if h.full() {
+	if h.full(q.Namespace) {
 		return
 	}
 	h.mu.Lock()
-	h.queue = append(h.queue, q)
-	h.queued.Store(int64(len(h.queue)))
+	if h.size >= maxQueue {
+		most := q.Namespace
+		for name, all := range h.queue {
+			if len(all) > len(h.queue[most]) {
+				most = name
+			}
+		}
+		h.dropped.Add(1)
+		if most == q.Namespace { // others have added some meanwhile
+			h.mu.Unlock()
+			return
+		}
+		h.queue[most] = h.queue[most][:len(h.queue[most])-1]
+		h.size--
+	}
+	h.queue[q.Namespace] = append(h.queue[q.Namespace], q)
+	h.size++
+	h.queued.Store(int64(h.size))
 	h.mu.Unlock()
 	select {
 	case h.wake <- struct{}{}:
@@ -162,14 +191,21 @@ func (h *Hub) enqueue(q queued) {
 	}
 }
 
-// take returns the events in the queue.
-func (h *Hub) take() []queued {
+// take returns the events in the queue. Those of the namespace that has most come first, so that they push no others out of
+// what keeps the newest events.
+func (h *Hub) take() (all []queued) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	q := h.queue
-	h.queue = make([]queued, 0, min(len(q), 64))
+	queue := h.queue
+	h.queue, h.size = map[string][]queued{}, 0
 	h.queued.Store(0)
-	return q
+	h.mu.Unlock()
+	names := slices.SortedFunc(maps.Keys(queue), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(queue[b]), len(queue[a])), cmp.Compare(a, b))
+	})
+	for _, name := range names {
+		all = append(all, queue[name]...)
+	}
+	return all
 }
 
 // Run delivers events until ctx is done.

@@ -13,6 +13,7 @@ const (
 	writeMost  = 200                    // events of one write
 	maxWaiting = 10_000                 // events that wait to be written
 	maxOutbox  = 10_000                 // events in an outbox
+	outboxSize = 16 << 20               // bytes of their texts
 	idlePolls  = 8                      // intervals between two reads by those who only watch
 )
 
@@ -26,13 +27,15 @@ type shelf struct {
 
 	mu      sync.Mutex
 	waiting []*Event // to be written; guarded by mu
+	size    int      // of their texts; guarded by mu
 
-	order []string            // the ids in the register; used in calls of the follower
-	has   map[string]struct{} // the same
+	order []string       // the ids in the register; used in calls of the follower
+	has   map[string]int // the same, with the sizes of the texts
+	bytes int            // their sum
 }
 
 func newShelf(h *Hub, s kept.Store, name string, keep int) *shelf {
-	f := &shelf{hub: h, keep: keep, has: map[string]struct{}{}}
+	f := &shelf{hub: h, keep: keep, has: map[string]int{}}
 	f.follower = kept.Follower{Store: s, Name: name, Apply: f.applied}
 	return f
 }
@@ -41,11 +44,11 @@ func newShelf(h *Hub, s kept.Store, name string, keep int) *shelf {
 func (s *shelf) put(e *Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) >= maxWaiting {
+	if len(s.waiting) >= maxWaiting || s.size+len(e.text) > outboxSize {
 		s.hub.dropped.Add(1)
 		return
 	}
-	s.waiting = append(s.waiting, e)
+	s.waiting, s.size = append(s.waiting, e), s.size+len(e.text)
 }
 
 func (s *shelf) some() []*Event {
@@ -57,18 +60,20 @@ func (s *shelf) some() []*Event {
 // applied implements the Apply of a follower.
 func (s *shelf) applied(p kept.Page) {
 	if p.Again {
-		s.order = nil
+		s.order, s.bytes = nil, 0
 		clear(s.has)
 	}
 	removed := false
 	for i, id := range p.Fields {
-		_, had := s.has[id]
+		size, had := s.has[id]
 		switch {
 		case p.Values[i] == "":
 			delete(s.has, id)
+			s.bytes -= size
 			removed = removed || had
 		case !had:
-			s.has[id] = struct{}{}
+			s.has[id] = len(p.Values[i])
+			s.bytes += len(p.Values[i])
 			s.order = append(s.order, id)
 		}
 	}
@@ -131,17 +136,17 @@ func (s *shelf) write(ctx context.Context) error {
 	events := s.some()
 	over := int64(0)
 	err := s.follower.Change(ctx, func() (fields, values []string, err error) {
-		fresh := 0
+		fresh, size := 0, s.bytes
 		over = 0
 		for _, e := range events {
 			if _, has := s.has[e.ID]; has {
 				continue
 			}
-			if s.keep == 0 && len(s.order)+fresh >= maxOutbox {
+			if s.keep == 0 && (len(s.order)+fresh >= maxOutbox || size+len(e.text) > outboxSize) {
 				over++
 				continue
 			}
-			fresh++
+			fresh, size = fresh+1, size+len(e.text)
 			fields, values = append(fields, e.ID), append(values, string(e.text))
 		}
 		if old := len(s.order) + fresh - s.keep; s.keep > 0 && old > 0 {
@@ -155,6 +160,9 @@ func (s *shelf) write(ctx context.Context) error {
 	if err == nil {
 		s.hub.dropped.Add(over)
 		s.mu.Lock()
+		for _, e := range events {
+			s.size -= len(e.text)
+		}
 		s.waiting = append([]*Event(nil), s.waiting[len(events):]...)
 		s.mu.Unlock()
 	}

@@ -106,7 +106,7 @@ func (w *Watcher) inWindow(kind Kind, r *rule.Rule, u *weir.Usage, quota int64, 
 		end = windowEnd(r, u, at)
 		return end
 	})
-	if first && !w.hub.full() {
+	if first && !w.hub.full(w.name) {
 		w.hub.add(w.event(kind, u, quota, now, nil), w.hub.show(u.Key), strconv.FormatInt(quota, 10), periodOf(r, u, at, end))
 	}
 }

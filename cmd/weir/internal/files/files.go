@@ -2,7 +2,19 @@
 // tokens, certificates.
 package files
 
-import "path/filepath"
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
 
 // RelativeTo resolves path, as it is written in the file called name: a relative path starts
 // in that file's directory.
@@ -12,3 +24,183 @@ func RelativeTo(name, path string) string {
 	}
 	return filepath.Join(filepath.Dir(name), path)
 }
+
+// patience is the time-out for reading a file, because a mount whose server has gone can block
+// forever.
+const patience = 10 * time.Second
+
+// Maximum sizes of files, in bytes.
+const (
+	maxRules = 8 << 20  // of a rules file; it holds about ten thousand rules
+	maxList  = 64 << 20 // of a list or a dictionary
+)
+
+// ErrSlow is wrapped in the error of a file that took longer than ten seconds.
+var ErrSlow = errors.New("no answer")
+
+// Rules returns the content of a rules file; see [Read]. It refuses a file of keys or
+// tokens that was named by mistake, because errors in rules files repeat their lines.
+func Rules(path string) ([]byte, error) {
+	text, err := Read(path, maxRules)
+	if err == nil && HoldsSecrets(text) {
+		return nil, fmt.Errorf("%s: holds keys or tokens, which are not shown here, and no rules", path)
+	}
+	return text, err
+}
+
+// HoldsSecrets reports whether text is a PEM file or a tokens file.
+func HoldsSecrets(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if bytes.HasPrefix(line, []byte("-----BEGIN ")) {
+			return true
+		}
+		if words := bytes.Fields(line); len(words) > 1 && bytes.HasPrefix(words[1], []byte("sha256:")) && !bytes.ContainsAny(words[0], ":-#") {
+			return true
+		}
+	}
+	return false
+}
+
+// List returns the content of a list file; see [Read].
+func List(path string) ([]byte, error) { return Read(path, maxList) }
+
+// Read returns the content of the file at path, which must be a regular file of
+// at most most bytes, after links. It never waits for longer than ten seconds.
+func Read(path string, most int64) ([]byte, error) {
+	return within(patience, path, func() ([]byte, error) { return read(path, most) })
+}
+
+// Stat returns [os.Stat] of path. It never waits for longer than ten seconds.
+func Stat(path string) (fs.FileInfo, error) {
+	return within(patience, path, func() (fs.FileInfo, error) { return os.Stat(path) })
+}
+
+// Dir returns the sorted names of the entries of a directory. It never waits for longer
+// than ten seconds.
+func Dir(path string) ([]string, error) {
+	return within(patience, path, func() ([]string, error) {
+		entries, err := os.ReadDir(path)
+		names := make([]string, len(entries))
+		for i, e := range entries {
+			names[i] = e.Name()
+		}
+		return names, err
+	})
+}
+
+// within returns what f returns, or an error if f takes longer than most. The goroutine of f then
+// remains until f returns.
+func within[T any](most time.Duration, path string, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	late := time.NewTimer(most)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-late.C:
+		var none T
+		return none, fmt.Errorf("%s: %w within %v; is its file system mounted?", path, ErrSlow, most)
+	}
+}
+
+// read reads a regular file. It opens the file with O_NONBLOCK, which does not wait for a writer if
+// it is a pipe.
+func read(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if kind := info.Mode().Type(); kind != 0 {
+		return nil, fmt.Errorf("%s: %s, want a regular file", path, kindName(kind))
+	}
+	if info.Size() > most {
+		return nil, tooLarge(path, most)
+	}
+	b := make([]byte, info.Size()+1) // one more, to see the end without growing
+	n, err := io.ReadFull(f, b)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return b[:n], nil
+	case err != nil:
+		return nil, err
+	}
+	// The file has grown since, or it is one without a size.
+	rest, err := io.ReadAll(io.LimitReader(f, most-int64(n)+1))
+	if b = append(b, rest...); int64(len(b)) > most {
+		return nil, tooLarge(path, most)
+	}
+	return b, err
+}
+
+func tooLarge(path string, most int64) error {
+	if most >= 1<<20 {
+		return fmt.Errorf("%s: larger than %d MiB", path, most>>20)
+	}
+	return fmt.Errorf("%s: larger than %d bytes", path, most)
+}
+
+// kindName returns the name of a kind of file that is not regular.
+func kindName(kind fs.FileMode) string {
+	switch {
+	case kind&fs.ModeDir != 0:
+		return "a directory"
+	case kind&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case kind&fs.ModeSocket != 0:
+		return "a socket"
+	case kind&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "not a regular file"
+}
+
+// Sum is the hash of a rules file and of its lists: what /v1/rules, metrics and reports show. Make one with [NewSum].
+type Sum struct {
+	hash hash.Hash
+	slow error // of a file system that does not answer
+}
+
+// NewSum returns the hash of a rules file whose content is src.
+func NewSum(src []byte) *Sum {
+	s := &Sum{hash: sha256.New()}
+	s.hash.Write(src)
+	return s
+}
+
+// Read returns the content of a list, and adds it to s.
+func (s *Sum) Read(list string) ([]byte, error) {
+	b, err := []byte(nil), s.slow
+	if err == nil {
+		b, err = List(list)
+	}
+	if errors.Is(err, ErrSlow) {
+		s.slow = err // the next list would take as long
+	}
+	s.Add(b, err)
+	return b, err
+}
+
+// Add adds what reading a file has given.
+func (s *Sum) Add(b []byte, err error) {
+	fmt.Fprintf(s.hash, "\n%t %d\n", err == nil, len(b)) // a value that moves to the next list is a change
+	s.hash.Write(b)
+}
+
+// Name adds the name of a file.
+func (s *Sum) Name(name string) { _, _ = io.WriteString(s.hash, name) }
+
+// Text returns the hash in hexadecimal digits.
+func (s *Sum) Text() string { return hex.EncodeToString(s.hash.Sum(nil)) }

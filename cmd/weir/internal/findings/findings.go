@@ -18,15 +18,23 @@ type Finding struct {
 	File    string `json:"file,omitempty"`
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`
-	Source  string `json:"source,omitempty"`
+	Source  string `json:"source,omitempty"` // the line, unless it is long
 }
+
+// maxSource is the maximum size of a line in a finding, in bytes. A thousand findings can be about one line, which can
+// be the whole file.
+const maxSource = 1 << 10
 
 // Of returns the finding about f. name is that of a warning, or empty.
 func Of(name string, f *fault.Fault) Finding {
 	p := f.Place
 	problem := strings.TrimPrefix(f.Summary(), p.String()+": ")
 	problem = strings.TrimPrefix(problem, fmt.Sprintf("rule %q: ", f.Rule))
-	return Finding{name, f.Rule, problem, p.File, p.Line, p.Column, p.Source}
+	source := p.Source
+	if len(source) > maxSource {
+		source = ""
+	}
+	return Finding{name, f.Rule, problem, p.File, p.Line, p.Column, source}
 }
 
 // Errors returns a finding for each fault in err, or for err itself if it has none.

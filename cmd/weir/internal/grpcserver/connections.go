@@ -165,9 +165,6 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// enqueue counts a call whose goroutine is about to be started.
-func (c *connection) enqueue() { c.queued.Add(1) }
-
 // pace waits until the connection may be read again.
 func (c *connection) pace() {
 	for c.queued.Load() > maxQueued && c.wait(maxDelay, c.begun) {

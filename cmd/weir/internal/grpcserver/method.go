@@ -178,11 +178,6 @@ func connectionOf(ctx context.Context) *connection {
 	return c
 }
 
-// tokens returns the header authorization of a call.
-func tokens(ctx context.Context) []string {
-	return metadata.ValueFromIncomingContext(ctx, "authorization")
-}
-
 // authorize returns the caller if it may make a call that needs scopes. The error is
 // an [*access.Refusal].
 func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope) (*access.Holder, error) {
@@ -190,7 +185,7 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 		return nil, nil
 	}
 	var shown access.Credentials
-	shown.Token, shown.Shown = access.Bearer(tokens(ctx))
+	shown.Token, shown.Shown = access.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization"))
 	if c != nil {
 		shown.Address = c.RemoteAddr().String()
 		if state := c.tlsState(); state != nil && len(state.VerifiedChains) > 0 {

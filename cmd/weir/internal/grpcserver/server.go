@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
+	"google.golang.org/grpc/encoding"
 )
 
 // Config configures a [Server]. The zero value serves everyone, without TLS and without resource limits.
@@ -87,7 +88,7 @@ func New(c Config) *Server {
 	s.conns.settingUp, s.conns.leaving = make(chan struct{}, maxSettingUp), s.life.Done()
 	s.grpc = grpc.NewServer(
 		grpc.Creds(newCredentials(c)),
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto")}),
 		grpc.RPCDecompressor(refusal{}), //nolint:staticcheck // the only way to refuse what grpc-go would decompress
 		grpc.MaxRecvMsgSize(sizes.Message),
 		grpc.MaxConcurrentStreams(maxStreams),

@@ -23,7 +23,7 @@ type tracked struct {
 // enqueue counts a call that its connection has read, before it gets a goroutine.
 func enqueue(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	if c := connectionOf(ctx); c != nil {
-		c.enqueue()
+		c.queued.Add(1)
 	}
 	return ctx, nil
 }

@@ -75,9 +75,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		}
 		b = appendDecision(b, items[i].Verb, &items[i].Decision)
 	}
-	x.out = append(b, ']', '}')
-	x.endRequest()
-	return respond(w, x.out)
+	return x.respond(w, append(b, ']', '}'))
 }
 
 // The memory of a batch, in bytes, without its body and the text of its answer. TestBatchFloods in

@@ -32,17 +32,23 @@ func TestOverload(t *testing.T) {
 	var shed []string
 	b := &access.ResourceLimits{Requests: 1, Memory: 200 << 10, Shed: func(bound string) { shed = append(shed, bound) }}
 	api, _ := bounded(t, b)
-	post := func(path, body string) *httptest.ResponseRecorder {
+	call := func(method, path, body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		api.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
+		api.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
 		return w
 	}
+	post := func(path, body string) *httptest.ResponseRecorder { return call(http.MethodPost, path, body) }
 	const take = `{"attributes":{"action":"post","user":"42"}}`
 	if err := b.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/v1/take", "/v1/record", "/v1/explain", "/v1/gate?action=post&user=42", "/v1/batch"} {
-		w := post(path, take)
+	for _, path := range []string{
+		"POST /v1/take", "POST /v1/record", "POST /v1/explain", "POST /v1/gate?action=post&user=42", "POST /v1/batch", "PUT /v1/overrides", "POST /v1/set",
+		"GET /v1/usage?rule=posts&user=42", "DELETE /v1/usage?rule=posts&user=42", "GET /v1/rules", "GET /v1/top?rule=posts", "GET /v1/denials?rule=posts",
+		"GET /v1/overrides", "DELETE /v1/overrides?rule=posts&user=42", "GET /v1/audit",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		w := call(method, path, take)
 		if w.Code != 503 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "--max-requests") {
 			t.Errorf("%s: got %d %v %s, want 503 with a wait", path, w.Code, w.Header(), w.Body)
 		}
@@ -55,7 +61,7 @@ func TestOverload(t *testing.T) {
 	if w := post("/v1/batch", `{"requests":[`+strings.Repeat(take+",", 200)+take+`]}`); w.Code != 503 {
 		t.Errorf("a large batch: got %d %s, want 503", w.Code, w.Body)
 	}
-	if got := strings.Join(shed, " "); got != "requests requests requests requests requests memory memory" {
+	if got := strings.Join(shed, " "); got != strings.Repeat("requests ", 15)+"memory memory" {
 		t.Errorf("got %s counted, want each refusal", got)
 	}
 	if w := post("/v1/take", take); w.Code != 200 || !strings.Contains(w.Body.String(), `"used":1,`) {

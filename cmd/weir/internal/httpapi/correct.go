@@ -27,9 +27,7 @@ func (a *API) setCount(x *exchange, w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	b := strconv.AppendInt(append(x.out[:0], `{"before":`...), before, 10)
-	x.out = append(strconv.AppendInt(append(b, `,"used":`...), used, 10), '}')
-	x.endRequest()
-	return respond(w, x.out)
+	return x.respond(w, append(strconv.AppendInt(append(b, `,"used":`...), used, 10), '}'))
 }
 
 // liftBan ends the ban of a key.

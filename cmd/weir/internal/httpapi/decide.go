@@ -22,9 +22,7 @@ func (a *API) decide(verb store.Verb) handler {
 		if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], run.Options{Caller: x.caller.Token(), MaxSize: x.namespace.MaxAnswer(), Admit: x.admit}); err != nil {
 			return err
 		}
-		x.out = appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision)
-		x.endRequest()
-		return respond(w, x.out)
+		return x.respond(w, appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision))
 	}
 }
 
@@ -57,8 +55,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 			b = b[:0]
 		}
 	}
-	x.out = append(b, ']', '}')
-	return respond(w, x.out)
+	return x.respond(w, append(b, ']', '}'))
 }
 
 // appendExplanation appends why a rule matched or did not, and its numbers.

@@ -55,6 +55,13 @@ func (x *exchange) recycle() {
 	}
 }
 
+// begin begins a request, unless there are too many.
+func (x *exchange) begin() error {
+	err := x.Resources.Begin()
+	x.begun = err == nil
+	return err
+}
+
 // endRequest ends a request that is decided, before the answer is written: a client that reads
 // slowly keeps no others away.
 func (x *exchange) endRequest() {
@@ -116,28 +123,18 @@ const smallAnswer = 64 << 10
 // read reads the body of r, which must be JSON and small enough, and then begins to decide
 // it: a body that comes slowly keeps no others away.
 func (x *exchange) read(r *http.Request) error {
-	if !isJSON(r.Header) {
-		return &answer.Problem{
-			Status: http.StatusUnsupportedMediaType,
-			Detail: fmt.Sprintf("the content type is %.100q, want application/json: send the header Content-Type: application/json", r.Header.Get("Content-Type")),
+	if types := r.Header["Content-Type"]; len(types) > 0 && types[0] != "application/json" {
+		kind, _, err := mime.ParseMediaType(types[0])
+		if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") && kind != "application/x-www-form-urlencoded" { // as curl -d says of any body
+			return &answer.Problem{
+				Status: http.StatusUnsupportedMediaType,
+				Detail: fmt.Sprintf("the content type is %.100q, want application/json: send the header Content-Type: application/json", types[0]),
+			}
 		}
 	}
 	var err error
 	if x.body, err = answer.ReadBody(r, x.body[:0], x.Reserve); err != nil {
 		return err
 	}
-	err = x.Resources.Begin()
-	x.begun = err == nil
-	return err
-}
-
-// isJSON reports whether h announces JSON, no type, or the type that curl -d
-// announces for any body.
-func isJSON(h http.Header) bool {
-	values := h["Content-Type"]
-	if len(values) == 0 || values[0] == "application/json" {
-		return true
-	}
-	kind, _, err := mime.ParseMediaType(values[0])
-	return err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == "application/x-www-form-urlencoded")
+	return x.begin()
 }

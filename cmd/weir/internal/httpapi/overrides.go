@@ -44,9 +44,7 @@ func (a *API) setOverride(x *exchange, w http.ResponseWriter, r *http.Request) e
 	if err != nil {
 		return err
 	}
-	x.out = set.AppendJSON(x.out[:0])
-	x.endRequest()
-	return respond(w, x.out)
+	return x.respond(w, set.AppendJSON(x.out[:0]))
 }
 
 // override reads body as an override.
@@ -212,8 +210,7 @@ func (a *API) overrides(x *exchange, w http.ResponseWriter, r *http.Request) err
 	if p.Degraded {
 		b = append(b, `,"degraded":true`...)
 	}
-	x.out = append(b, '}')
-	return respond(w, x.out)
+	return x.respond(w, append(b, '}'))
 }
 
 // audit shows the newest changes, the newest one first.
@@ -260,8 +257,7 @@ func (a *API) audit(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if found.Degraded {
 		b = append(b, `,"degraded":true`...)
 	}
-	x.out = append(b, '}')
-	return respond(w, x.out)
+	return x.respond(w, append(b, '}'))
 }
 
 func appendEntry(b []byte, e *audit.Entry) []byte {

@@ -77,8 +77,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if u.Degraded {
 		b = append(b, `,"degraded":true`...)
 	}
-	x.out = append(b, '}')
-	return respond(w, x.out)
+	return x.respond(w, append(b, '}'))
 }
 
 // forget deletes what a rule has counted for a key.

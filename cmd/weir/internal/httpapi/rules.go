@@ -26,12 +26,12 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 			b = append(b, ',')
 		}
 		if b = answer.AppendRule(b, set.Rule(i)); len(b) >= rulesPart {
+			x.endRequest()
 			if _, err := w.Write(b); err != nil {
 				break // the caller is gone
 			}
 			b = b[:0]
 		}
 	}
-	x.out = append(b, ']', '}')
-	return respond(w, x.out)
+	return x.respond(w, append(b, ']', '}'))
 }

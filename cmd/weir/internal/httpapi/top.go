@@ -43,8 +43,7 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	x.out = append(strconv.AppendInt(append(b, `],"missed":`...), x.namespace.Tops().Missed(), 10), '}')
-	return respond(w, x.out)
+	return x.respond(w, append(strconv.AppendInt(append(b, `],"missed":`...), x.namespace.Tops().Missed(), 10), '}'))
 }
 
 // appendTop appends a list, whose counts have a name.
@@ -106,8 +105,7 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.reserveText(len(b)); err != nil {
 		return err
 	}
-	x.out = append(b, '}')
-	return respond(w, x.out)
+	return x.respond(w, append(b, '}'))
 }
 
 func appendDenial(b []byte, d *top.Denial) []byte {

@@ -84,13 +84,23 @@ func oneRow(out []byte, r row) []byte { return r.appendTo(out) }
 func listOfRows(out []byte, r row) []byte { return append(r.appendTo(append(out, '[')), ']') }
 
 func noRow(out []byte, r row) []byte {
-	return problem(out, `{"err_no":`+strconv.FormatInt(r.ErrNo, 10)+`, "err_msg":`, r.ErrMsg)
+	return append(appendText(append(out[:0], `{"err_no":`+strconv.FormatInt(r.ErrNo, 10)+`, "err_msg":`...), r.ErrMsg), '}')
 }
 
 func (r row) appendTo(out []byte) []byte {
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // a row holds numbers and text only
+	}
+	return append(out, b...)
+}
+
+// appendText appends text as JSON, with <, > and & escaped, because the content
+// type of koala's answers is HTML.
+func appendText(out []byte, text string) []byte {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // every string has a JSON form
 	}
 	return append(out, b...)
 }

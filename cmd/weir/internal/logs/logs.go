@@ -257,7 +257,7 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 	}
 	if f.new == nil {
 		p.access = replay.AccessLog.NewParser(paths)
-		if p.copies() {
+		if len(p.constants) == 0 && !slices.ContainsFunc(p.fields, func(f target) bool { return len(f.functions) > 0 }) {
 			return p.access // saves a copy of all values
 		}
 		p.entry.Values = make([]string, len(paths))
@@ -326,11 +326,6 @@ type target struct {
 type constant struct {
 	at    int
 	value string
-}
-
-// copies reports whether each attribute is an unchanged field of the line.
-func (p *parser) copies() bool {
-	return len(p.constants) == 0 && !slices.ContainsFunc(p.fields, func(f target) bool { return len(f.functions) > 0 })
 }
 
 // Parse implements [replay.Parser].

@@ -5,6 +5,7 @@ package overrides
 import (
 	"encoding/binary"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/ruleset"
@@ -282,4 +284,34 @@ func numbers(value string) (limit override.Limit, until, at int64, rest string, 
 		*to, left, used = n, left[size:], used+size
 	}
 	return limit, until, at, value[1+used:], true
+}
+
+// AppendJSON appends o as a JSON object.
+func (o *Override) AppendJSON(b []byte) []byte {
+	b = jsontext.AppendText(append(b, `{"rule":`...), o.Rule)
+	b = append(b, `,"attributes":{`...)
+	for i, a := range o.Attributes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = jsontext.AppendText(append(jsontext.AppendText(b, a.Name), ':'), a.Value)
+	}
+	b = strconv.AppendInt(append(b, `},"limit":`...), o.Limit, 10)
+	if o.Burst > 0 {
+		b = strconv.AppendInt(append(b, `,"burst":`...), o.Burst, 10)
+	}
+	if !o.Until.IsZero() {
+		b = append(o.Until.AppendFormat(append(b, `,"until":"`...), time.RFC3339Nano), '"')
+	}
+	if o.Note != "" {
+		b = jsontext.AppendText(append(b, `,"note":`...), o.Note)
+	}
+	if o.By != "" {
+		b = jsontext.AppendText(append(b, `,"by":`...), o.By)
+	}
+	b = append(o.Set.AppendFormat(append(b, `,"set":"`...), time.RFC3339Nano), '"')
+	if o.Idle {
+		b = append(b, `,"idle":true`...)
+	}
+	return append(b, '}')
 }

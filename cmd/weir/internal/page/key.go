@@ -38,6 +38,7 @@ type keyAnswer struct {
 	Remaining   *int64   `json:"remaining,omitempty"`
 	ResetAfter  seconds  `json:"reset_after"`
 	Holds       int      `json:"holds,omitempty"`
+	Held        []hits   `json:"held,omitempty"` // the first of them to end
 	Strikes     int64    `json:"strikes,omitempty"`
 	Bans        bool     `json:"bans,omitempty"` // the rule does
 	BannedUntil instant  `json:"banned_until,omitzero"`
@@ -64,6 +65,7 @@ type keyChange struct {
 const (
 	keyDenials = 20 // of one key
 	keyChanges = 20
+	keyHolds   = 100
 )
 
 // key answers what a rule has for a key.
@@ -112,6 +114,15 @@ func key(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	case u.BannedUntil != 0:
 		a.Sets = "banned"
 	}
+	if u.Holds > 0 {
+		of := map[string]string{}
+		for _, at := range attrs {
+			of[at.Name] = at.Value
+		}
+		if _, err := e.Export(r.Context(), name, export.Options{Of: of, Holds: a.addHolds}); err != nil {
+			return err
+		}
+	}
 	if o, ok := space.Kept().Overrides.Of(space.Name(), rules, name, attrs); ok {
 		a.Override = o.AppendJSON(nil)
 	}
@@ -124,6 +135,14 @@ func key(c *Caller, w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return respond(w, a)
+}
+
+// addHolds adds the holds that end first.
+func (a *keyAnswer) addHolds(holds []window.Cell) {
+	a.Holds = len(holds)
+	for _, c := range holds[:min(len(holds), keyHolds)] {
+		a.Held = append(a.Held, hits{At: instant{c.Start.Time()}, Hits: c.Hits, Leave: instant{c.Start.Add(c.Length).Time()}})
+	}
 }
 
 // keyQuery reads ?rule=NAME&a.user=42….

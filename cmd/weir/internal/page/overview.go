@@ -225,8 +225,8 @@ type state struct {
 	// Recent is about the last five minutes.
 	Recent recent `json:"recent"`
 
-	// Busiest and Denied are the keys that use rules most, and that are denied most, in the last five to
-	// ten minutes.
+	// Busiest has the keys that use each rule most, those of a rule together, because rules count different
+	// things. Denied has the keys that are denied most. Both are of the last five to ten minutes.
 	Busiest []keyCount `json:"busiest"`
 	Denied  []keyCount `json:"denied"`
 	NoKeys  bool       `json:"no_keys,omitempty"` // because the service keeps or shows none
@@ -299,8 +299,8 @@ func (o *overview) state(c *Caller, n *namespace.Namespace, now time.Time) *stat
 		}
 	}
 	if tops != nil {
-		s.Busiest = keysOf(set, rows, func(r *row) int64 { return r.sum.Matched }, func(name string) []top.Entry { return tops.Top(name, listed).Used.Entries })
-		s.Denied = keysOf(set, rows, func(r *row) int64 { return r.sum.Denied + r.sum.Shadow }, func(name string) []top.Entry { return tops.Top(name, listed).Denied.Entries })
+		s.Busiest = ofEach(keysOf(set, rows, func(r *row) int64 { return r.sum.Matched }, func(name string) []top.Entry { return tops.Top(name, listed).Used.Entries }))
+		s.Denied = largest(keysOf(set, rows, func(r *row) int64 { return r.sum.Denied + r.sum.Shadow }, func(name string) []top.Entry { return tops.Top(name, listed).Denied.Entries }))
 	}
 	for _, t := range o.service.Tally() {
 		if t.Namespace == c.Name && (t.Keys > 0 || t.Holds >= 0 || t.Banned >= 0) {
@@ -315,21 +315,49 @@ func (o *overview) state(c *Caller, n *namespace.Namespace, now time.Time) *stat
 	return s
 }
 
-// keysOf returns the keys with the largest counts of the rules that have the most by weight. Rules that count for
-// all together have no keys.
-func keysOf(set *rule.Set, rows []*row, weight func(*row) int64, of func(rule string) []top.Entry) []keyCount {
-	all := []keyCount{}
+// keysOf returns the keys of each of the rules that have the most by weight, those with the largest counts first.
+// Rules that count for all together have no keys.
+func keysOf(set *rule.Set, rows []*row, weight func(*row) int64, of func(rule string) []top.Entry) [][]keyCount {
+	var lists [][]keyCount
 	heavy := slices.SortedFunc(slices.Values(rows), func(a, b *row) int { return cmp.Compare(weight(b), weight(a)) })
 	for _, r := range heavy[:min(len(heavy), asked)] {
 		if i, ok := set.Find(r.name); weight(r) == 0 || !ok || len(set.Rule(i).Per) == 0 {
 			continue
 		}
+		var list []keyCount
 		for _, e := range of(r.name) {
-			all = append(all, keyCount{r.name, e.Key, e.Count, e.Override})
+			list = append(list, keyCount{r.name, e.Key, e.Count, e.Override})
 		}
+		lists = append(lists, list)
 	}
+	return lists
+}
+
+// largest returns the keys in lists with the largest counts.
+func largest(lists [][]keyCount) []keyCount {
+	all := append([]keyCount{}, slices.Concat(lists...)...)
 	slices.SortStableFunc(all, func(a, b keyCount) int { return cmp.Compare(b.Count, a.Count) })
 	return all[:min(len(all), listed)]
+}
+
+// ofEach returns the first keys of each list, about as many of one as of another.
+func ofEach(lists [][]keyCount) []keyCount {
+	taken, left := make([]int, len(lists)), listed
+	for more := true; more && left > 0; {
+		more = false
+		for i, list := range lists {
+			if left > 0 && taken[i] < len(list) {
+				taken[i]++
+				left--
+				more = true
+			}
+		}
+	}
+	all := []keyCount{}
+	for i, n := range taken {
+		all = append(all, lists[i][:n]...)
+	}
+	return all
 }
 
 // spaces returns the namespaces that are used most, and how many more there are. It returns none if there is only one.

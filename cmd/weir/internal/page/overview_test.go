@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,9 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/page"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -190,6 +193,41 @@ func TestOverview(t *testing.T) {
 		if w := ask(p, "GET", path, "", "Authorization", "Bearer "+readToken); w.Code != http.StatusForbidden {
 			t.Errorf("%s without scope read: got %d", path, w.Code)
 		}
+	}
+}
+
+// TestBusiest: a rule that sums bytes leaves room for the keys of others, whose counts are small.
+func TestBusiest(t *testing.T) {
+	t.Parallel()
+	file, err := rulefile.Parse("rules.yaml", []byte(`rules:
+  - {name: uploads, when: {bytes: "*"}, per: [user], sum: bytes, limit: 1000000, window: 1h}
+  - {name: posts, when: {action: post}, per: [user], limit: 100, window: 1h}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := top.NewKeyText(top.KeyPlain, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tops := top.New(top.Config{Keys: 20, Text: text}, namespace.Default)
+	engine, err := weir.NewEngine(file.Set, weir.WithObserver(tops))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	for i := range 12 {
+		for _, of := range [][]string{{"bytes", strconv.Itoa(5000 + i)}, {"action", "post"}} {
+			if _, err := engine.Take(t.Context(), weir.Request{Attributes: weir.Attributes(append(of, "user", fmt.Sprintf("u%02d", i))...), Hits: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p := page.New(page.Config{Namespaces: namespace.NewSet(namespace.New(namespace.Default, engine, 0, tops))})
+	page.AddOverview(p, page.NewHistory(counted{"uploads": {Matched: 13}, "posts": {Matched: 12}}), state{})
+	got := overview(t, p, "").State.Busiest
+	if len(got) != 10 || got[0].Rule != "uploads" || got[0].Key != "u11" || got[0].Count != 5011 || got[4].Rule != "uploads" || got[5].Rule != "posts" || got[5].Count != 1 {
+		t.Errorf("got %v, want five keys of each rule", got)
 	}
 }
 

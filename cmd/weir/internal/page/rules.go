@@ -74,8 +74,8 @@ type Source struct {
 	// Lists are the paths of the list files that the rules in force read.
 	Lists []string
 
-	// Kept reports whether counters outlive the process.
-	Kept bool
+	// Warnings returns those about the file that concern the service.
+	Warnings func(*rulefile.File) []rulefile.Warning
 }
 
 // Hash returns the hash of the text.
@@ -94,6 +94,13 @@ const (
 	// mostLinted is the maximum number of rules in a text whose warnings are looked for, because that takes time
 	// that grows with its square.
 	mostLinted = 1000
+
+	// mostWarnings is the maximum number of warnings in an answer, as reading stops at so many errors.
+	mostWarnings = 1000
+
+	// maxFormat is the maximum size of the description of a log's format, in bytes. Reading one takes memory that grows
+	// with the square of its size.
+	maxFormat = 16 << 10
 
 	// uploadTime is how long the upload of a log may take.
 	uploadTime = 10 * time.Minute
@@ -232,8 +239,8 @@ func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checked
 		c.Unlinted = true
 		return c, nil
 	}
-	warnings := slices.DeleteFunc(file.Warnings(), func(w rulefile.Warning) bool { return of.Kept && w.Name == "restart-forgets" })
-	c.Warnings = findings.Warnings(warnings)
+	warnings := of.Warnings(file)
+	c.Warnings = findings.Warnings(warnings[:min(len(warnings), mostWarnings)])
 	return c, nil
 }
 
@@ -317,6 +324,11 @@ func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if err := readJob(form, &asked); err != nil {
 		return err
 	}
+	if !asked.Recorded {
+		if err := s.mayUpload(c); err != nil {
+			return err
+		}
+	}
 	of, err := s.Sources.Source(c.Name)
 	if err != nil {
 		return err
@@ -330,9 +342,6 @@ func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !asked.Recorded {
-		if err := s.mayUpload(c); err != nil {
-			return err
-		}
 		// The listener's time-outs are for calls of a megabyte.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime))
 		write = func(_ context.Context, w io.Writer) error { return readLog(form, w) }
@@ -383,6 +392,9 @@ func (s *Rules) job(ctx context.Context, of *Source, asked *jobJSON) (*trial.Job
 	}
 	if len(job.Format) == 0 {
 		job.Format = json.RawMessage("{}")
+	}
+	if len(job.Format) > maxFormat {
+		return nil, &answer.Problem{Status: http.StatusRequestEntityTooLarge, Field: "format", Detail: fmt.Sprintf("has more than %d bytes", maxFormat)}
 	}
 	if _, err := logs.Parse("format", job.Format); err != nil {
 		return nil, &answer.Problem{Status: http.StatusBadRequest, Field: "format", Detail: err.Error()}

@@ -63,6 +63,17 @@ func (p *Page) adopt(r *http.Request) (*http.Request, error) {
 	return r, nil
 }
 
+// Credentials returns what the caller of r shows, also in the cookie of p, which may be nil.
+func (p *Page) Credentials(r *http.Request) access.Credentials {
+	c := access.CredentialsOf(r)
+	if p != nil && len(r.Header["Authorization"]) == 0 {
+		if token, ok := tokenOf(r); ok {
+			c.Token, c.Shown = token, true
+		}
+	}
+	return c
+}
+
 // tokenOf returns the token in the cookie of r.
 func tokenOf(r *http.Request) (token string, ok bool) {
 	cookie, err := r.Cookie(cookieName)

@@ -32,6 +32,7 @@ rules:
   - {name: uploads, when: {bytes: "*"}, per: [user], sum: bytes, limit: 100, window: {fixed: 1m}, ban: {for: 10m}}
   - {name: trial, per: [user], limit: 1, window: 1h, mode: shadow}
   - {name: views, when: {page: "*"}, per: [page], window: {cells: 1h, n: 4}}
+  - {name: jobs, when: {action: job}, per: [user], limit: 500, window: 1h, hold: 5m}
 `
 
 // scene is a page about one engine.
@@ -339,6 +340,15 @@ func TestKey(t *testing.T) {
 	}
 	s.take(1, "page", "/home")
 	s.wants(s.call("GET", "/page/key?rule=views&a.page=/home", "", 200), "kind", "counter", "quota", nil, "leaving.hits.0.seconds", 900, "overrides", nil)
+	for range 120 {
+		s.take(2, "action", "job", "user", "ann")
+	}
+	o = s.call("GET", "/page/key?rule=jobs&a.user=ann", "", 200)
+	s.wants(o, "holds", 120, "held.0.hits", 2, "held.100", nil, "sets", "holds")
+	at, _ := time.Parse(time.RFC3339, fmt.Sprint(o.at("held.99.at")))
+	if leave, _ := time.Parse(time.RFC3339, fmt.Sprint(o.at("held.99.leave"))); leave.Sub(at) != 5*time.Minute {
+		t.Errorf("got a hold from %v to %v, want five minutes", at, leave)
+	}
 	for query, status := range map[string]int{"rule=nope&a.user=ann": 404, "rule=bad": 404, "a.user=ann": 400, "rule=posts": 400, "rule=posts&user=ann": 400, "rule=posts&a.user=ann&a.user=bob": 400} {
 		s.call("GET", "/page/key?"+query, "", status)
 	}

@@ -104,7 +104,7 @@ func (l Logs) firstTime(ctx context.Context, file Log) (first window.Instant, ok
 // lines returns a reader of the lines of logs, one log after the other.
 func (l Logs) lines(ctx context.Context, logs []Log, attributes []string) *lineReader {
 	ctx, stop := context.WithCancel(ctx)
-	r := &lineReader{format: l.Format, attributes: attributes, stop: stop, in: newReader(ctx)}
+	r := &lineReader{format: l.Format, attributes: attributes, stop: stop, in: &reader{ctx: ctx, blocks: make(chan block, ahead)}}
 	go r.in.read(logs)
 	return r
 }

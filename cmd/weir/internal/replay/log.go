@@ -78,10 +78,6 @@ type reader struct {
 	blocks chan block
 }
 
-func newReader(ctx context.Context) *reader {
-	return &reader{ctx: ctx, blocks: make(chan block, ahead)}
-}
-
 // read sends the logs in blocks until an error, or until the context is done.
 func (r *reader) read(logs []Log) {
 	defer close(r.blocks)

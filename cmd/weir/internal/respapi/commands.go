@@ -138,7 +138,7 @@ func (c *conn) run(i int, args []string) error {
 	}
 	args = args[1:]
 	switch {
-	case c.transaction.open && !isOfTransactions(i):
+	case c.transaction.open && i != cmdExec && i != cmdDiscard && i != cmdReset && i != cmdQuit:
 		return c.enqueue(i, args)
 	case i < cmdUsage:
 		return c.add(i, args)

@@ -55,29 +55,14 @@ func (p *pipes) dial() net.Conn {
 // configuration.
 func newServer(t testing.TB, rules string, change func(*respapi.Config)) *respapi.Server {
 	t.Helper()
-	s, closeAll, err := newBareServer(rules, change)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := closeAll(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-// newBareServer returns a server of the rules in a text, and what closes it and what it
-// uses.
-func newBareServer(rules string, change func(*respapi.Config)) (*respapi.Server, func() error, error) {
 	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
 	if err != nil {
-		return nil, nil, err
+		t.Fatal(err)
 	}
 	memory := memstore.New()
 	e, err := weir.NewEngine(file.Set, weir.WithStore(memory))
 	if err != nil {
-		return nil, nil, err
+		t.Fatal(err)
 	}
 	c := respapi.Config{Namespaces: namespace.Only(e), Version: "test", Throttle: func(space string, l weir.Limit) (*weir.Limiter, error) {
 		return weir.NewLimiter(l, weir.WithStore(memory), weir.WithName("CL.THROTTLE"), weir.WithNamespace(space))
@@ -86,7 +71,12 @@ func newBareServer(rules string, change func(*respapi.Config)) (*respapi.Server,
 		change(&c)
 	}
 	s := respapi.New(c)
-	return s, func() error { return errors.Join(s.Close(), e.Close(), memory.Close()) }, nil
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), e.Close(), memory.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
 }
 
 // client is a connection to a server.

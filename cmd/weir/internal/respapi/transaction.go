@@ -31,19 +31,10 @@ const (
 	argumentBytes  = 16      // of an argument, without its text
 )
 
-// isQueued reports whether a command waits for EXEC. Those about the connection do not, because
-// they may change the caller or the namespace of the others.
-func isQueued(command int) bool { return command <= cmdEcho }
-
-// isOfTransactions reports whether a command is for an open transaction, or ends it.
-func isOfTransactions(command int) bool {
-	return command == cmdExec || command == cmdDiscard || command == cmdReset || command == cmdQuit
-}
-
 // enqueue adds a command to the transaction.
 func (c *conn) enqueue(command int, args []string) error {
 	t := &c.transaction
-	if !isQueued(command) {
+	if command > cmdEcho { // about the connection: it may change the caller or the namespace of the others
 		return fmt.Errorf("%s inside MULTI is not allowed", specs[command].name)
 	}
 	if t.failed {

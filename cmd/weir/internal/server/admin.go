@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -38,7 +39,7 @@ type admin struct {
 	api    http.Handler  // answers calls in forwarded; nil: none does
 	page   *page.Page    // or nil
 	calls  chan struct{} // a semaphore for calls of operators other than probes
-	others chan struct{} // one for those of the page and those in forwarded, which holders of tokens of one namespace can make, too
+	others chan struct{} // one for those of the page and those in forwarded, which holders of any token can make
 }
 
 // forwarded are calls of the API that operators, and the page, make at the admin address, too.
@@ -112,6 +113,9 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case call != nil && page.Lasts(path):
 			call(w, r) // the number of streams has its own limit
+			return
+		case call != nil && !a.auth.Knows(a.page.Credentials(r)):
+			call(w, r) // a file of the page, a refusal, or who signs in: strangers must not keep others away
 			return
 		case call != nil:
 			answerOne(a.others, w, r, call)
@@ -202,5 +206,5 @@ func appendLoaded(b []byte, n *namespace.Namespace) []byte {
 func cmdline(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, _ = io.WriteString(w, strings.Join(redacted(), "\x00"))
+	_, _ = io.WriteString(w, strings.Join(access.Redact(os.Args), "\x00"))
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 )
 
@@ -16,8 +17,8 @@ func AdminCalls() map[string]string {
 	return all
 }
 
-// NewAdmin returns the handler of the admin address, which admits everyone, with a call /slow. slow also answers
-// calls of the API.
-func NewAdmin(slow http.HandlerFunc) http.Handler {
-	return newAdmin(nil, metrics.New(metrics.Config{}), nil, nil, slow, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
+// NewAdmin returns the handler of the admin address, whose callers keys authenticates unless it is nil, with a call
+// /slow. slow also answers calls of the API.
+func NewAdmin(keys *access.Keys, slow http.HandlerFunc) http.Handler {
+	return newAdmin(nil, metrics.New(metrics.Config{}), nil, &access.Authenticator{Keys: keys}, slow, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
 }

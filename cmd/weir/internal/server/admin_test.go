@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestProbesWhileAdminIsBusy(t *testing.T) {
 	t.Parallel()
 	begun, end := make(chan bool), make(chan bool)
-	admin := server.NewAdmin(func(http.ResponseWriter, *http.Request) { begun <- true; <-end })
+	admin := server.NewAdmin(nil, func(http.ResponseWriter, *http.Request) { begun <- true; <-end })
 	get := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -44,7 +45,7 @@ func TestProbesWhileAdminIsBusy(t *testing.T) {
 func TestAdminWhileOthersAreBusy(t *testing.T) {
 	t.Parallel()
 	begun, end := make(chan bool), make(chan bool)
-	admin := server.NewAdmin(func(http.ResponseWriter, *http.Request) { begun <- true; <-end })
+	admin := server.NewAdmin(nil, func(http.ResponseWriter, *http.Request) { begun <- true; <-end })
 	get := func(path string) *deadlined {
 		w := &deadlined{ResponseRecorder: httptest.NewRecorder(), until: time.Unix(1, 0)} // as an earlier call has left it
 		admin.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -70,6 +71,41 @@ func TestAdminWhileOthersAreBusy(t *testing.T) {
 	if w := get("/debug/pprof/cmdline"); !w.until.IsZero() {
 		t.Errorf("a profile: got %v as the deadline of its answer, want none", w.until)
 	}
+}
+
+// Strangers, whose calls are refused when their bodies have arrived or end, keep nobody with a token away.
+func TestAdminWhileStrangersCall(t *testing.T) {
+	t.Parallel()
+	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: "right", Scopes: access.All})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	begun, end := make(chan bool), make(chan bool)
+	admin := server.NewAdmin(keys, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer right" {
+			begun <- true
+			<-end
+		}
+	})
+	call := func(token string) int {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/check", nil)
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		admin.ServeHTTP(w, r)
+		return w.Code
+	}
+	var strangers sync.WaitGroup
+	for i := range 40 {
+		strangers.Go(func() { call([]string{"", "wrong"}[i%2]) })
+		<-begun
+	}
+	if code := call("right"); code != http.StatusOK {
+		t.Errorf("a caller with a token: got %d, want 200", code)
+	}
+	close(end)
+	strangers.Wait()
 }
 
 // deadlined records the deadline of an answer.

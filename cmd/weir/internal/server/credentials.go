@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -141,6 +140,3 @@ type credentialFiles struct {
 
 func (f *credentialFiles) files() []string { return f.paths }
 func (f *credentialFiles) changed()        { _ = f.reload(false) } // the log has the error
-
-// redacted returns the arguments of this process without secrets.
-func redacted() []string { return access.Redact(os.Args) }

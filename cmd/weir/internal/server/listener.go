@@ -223,6 +223,7 @@ const clientFaultPace = 10 * time.Second
 var clientFaults = [...]string{
 	"http: TLS handshake error",
 	"http2: server connection error",
+	"http2: server: error reading preface",
 	"http2: server closing client connection",
 	"http2: received GOAWAY",
 	"timeout waiting for SETTINGS frames",

@@ -220,7 +220,7 @@ func (s *namespaces) scan(asked request, all bool) error {
 			r = s.reloader(a)
 			s.all[a.name] = r
 		}
-		if slow || !isNew && !all && !r.changed() {
+		if slow || !isNew && !all && r.rules.hash(r.lists) == r.tried {
 			continue
 		}
 		l, err := r.rules.read()

@@ -35,7 +35,7 @@ func (s *namespaces) source(name string) (*reloader, page.Source, error) {
 		return nil, page.Source{}, &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("namespace %.64q: not found", name)}
 	}
 	at := r.rules
-	of := page.Source{Name: at.name(), Path: at.path, Lists: r.lists, Kept: at.kept}
+	of := page.Source{Name: at.name(), Path: at.path, Lists: r.lists, Warnings: at.findings}
 	switch {
 	case at.koala:
 		of.Format = "koala"
@@ -132,6 +132,10 @@ func (s *namespaces) Save(name string, text []byte, hash string, by audit.Caller
 	if files.HoldsSecrets(text) || koalafile.NotRules(of.Name, text) != nil {
 		return refuse(http.StatusUnprocessableEntity, "the text is no rules file of weir")
 	}
+	l, err := r.rules.parse(text)
+	if err != nil {
+		return of, err
+	}
 	full, err := targetOf(of.Path)
 	if err == nil {
 		err = replace(full, of.Text, text)
@@ -142,9 +146,8 @@ func (s *namespaces) Save(name string, text []byte, hash string, by audit.Caller
 	case err != nil:
 		return refuse(http.StatusConflict, "the file was not saved: %v", err)
 	}
-	l, err := r.rules.read()
-	if err := r.swap(l, err, request{"page", by}); err != nil {
-		return of, errors.Join(err, replace(full, text, of.Text))
+	if err := r.swap(l, nil, request{"page", by}); err != nil {
+		return of, fmt.Errorf("the file was saved, but its rules are not in force yet: %w", err)
 	}
 	_, of, err = s.source(name)
 	if err == nil {

@@ -181,6 +181,23 @@ func TestPageChecks(t *testing.T) {
 			t.Errorf("%s: got %s, want %q", file, a.text, want)
 		}
 	}
+	leased := "rules:\n  - {name: posts, per: [user], limit: 600, window: 1h, lease: strict}\n"
+	if a := check(leased); strings.Contains(a.text, "never-leased") {
+		t.Errorf("got %s, want no warning for two instances", a.text)
+	}
+	many := start(t, func(c *config.Config) {
+		c.Rules, c.Store, c.Nodes = path, "redis://"+redistest.Server(t).Addr()+"?timeout=5s", 40
+	})
+	if a := asPage(t, "POST", many.admin+"/page/check", leased, ""); !strings.Contains(a.text, "by 40 instances") {
+		t.Errorf("got %s, want a warning for 40 instances", a.text)
+	}
+	patterns := ""
+	for i := range 400 {
+		patterns += fmt.Sprintf("  - {name: r%d, when: {a: '*x', b: '*x', c: '*x'}, per: [user], limit: 5, window: 1h}\n", i)
+	}
+	if a := check("rules:\n" + patterns); len(a.json["warnings"].([]any)) != 1000 {
+		t.Errorf("got %d warnings, want 1000 of them", len(a.json["warnings"].([]any)))
+	}
 	if a := check(strings.Repeat("#", 1<<20+1)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %d for a large text", a.status)
 	}
@@ -189,9 +206,15 @@ func TestPageChecks(t *testing.T) {
 // try begins a trial of text on a log, or on recorded requests if log is empty.
 func try(t *testing.T, s *service, text, log, token string) answer {
 	t.Helper()
+	return tryAs(t, s, text, log, token, "weir")
+}
+
+// tryAs begins a trial on a log in a format.
+func tryAs(t *testing.T, s *service, text, log, token, format string) answer {
+	t.Helper()
 	var b bytes.Buffer
 	form := multipart.NewWriter(&b)
-	job, _ := json.Marshal(map[string]any{"text": text, "recorded": log == "", "log": "day.jsonl", "format": map[string]string{"format": "weir"}})
+	job, _ := json.Marshal(map[string]any{"text": text, "recorded": log == "", "log": "day.jsonl", "format": map[string]string{"format": format}})
 	_ = form.WriteField("job", string(job))
 	if log != "" {
 		_ = form.WriteField("log", log)
@@ -237,6 +260,9 @@ func TestPageTriesLog(t *testing.T) {
 	if a := try(t, s, broken, log, pageToken); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("got %d %s, want the faults", a.status, a.text)
 	}
+	if a := tryAs(t, s, posts(3), log, pageToken, strings.Repeat("x", 17<<10)); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %d %.200s for a long format", a.status, a.text)
+	}
 	if a := try(t, s, posts(3), "", pageToken); a.status != http.StatusConflict || !strings.Contains(a.text, "--record") {
 		t.Errorf("got %d %s, want that nothing is recorded", a.status, a.text)
 	}
@@ -250,6 +276,9 @@ func TestPageTriesLog(t *testing.T) {
 	open := start(t, func(c *config.Config) { c.Rules = rulesFile(t, posts(5)) })
 	if a := try(t, open, posts(3), log, ""); a.status != http.StatusForbidden || !strings.Contains(a.text, "tokens") {
 		t.Errorf("without tokens: got %d %s", a.status, a.text)
+	}
+	if a := try(t, open, broken, log, ""); a.status != http.StatusForbidden {
+		t.Errorf("without tokens: got %d %s, want that the texts are not read", a.status, a.text)
 	}
 }
 

@@ -44,9 +44,6 @@ type reloader struct {
 // isOpen reports whether there are rules in force.
 func (r *reloader) isOpen() bool { return r.space.Engine() != nil }
 
-// changed reports whether the files may differ from what the last attempt read.
-func (r *reloader) changed() bool { return r.rules.hash(r.lists) != r.tried }
-
 // swap puts l in force, unless err reports that it could not be read. asked names
 // the source of the request in the log.
 func (r *reloader) swap(l loaded, err error, asked request) error {

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
@@ -131,21 +132,22 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 // time that grows with the square of this number: here a few milliseconds.
 const mostLinted = 1000
 
-// lint returns the warnings about a rules file that weir check prints and that concern
-// this service.
+// lint returns the warnings about a rules file for the log.
 func (r rulesAt) lint(file *rulefile.File) (list fault.List) {
 	if file.Set.Len() > mostLinted {
 		return nil
 	}
-	for _, w := range file.Warnings(r.nodes) {
-		if r.kept && w.Name == "restart-forgets" {
-			continue
-		}
+	for _, w := range r.findings(file) {
 		f := *w.Fault
 		f.Problem += " (" + w.Name + ")"
 		list = append(list, &f)
 	}
 	return list
+}
+
+// findings returns the warnings about a rules file that concern this service.
+func (r rulesAt) findings(file *rulefile.File) []rulefile.Warning {
+	return slices.DeleteFunc(file.Warnings(r.nodes), func(w rulefile.Warning) bool { return r.kept && w.Name == "restart-forgets" })
 }
 
 // place is the location of the rules of all namespaces: one file, or a directory with a

@@ -232,7 +232,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	case err := <-failed:
 		return err
 	}
-	ready.drain()
+	ready.draining.Store(true)
 	events.EndStreams()
 	if site != nil {
 		site.EndStreams()
@@ -371,9 +371,6 @@ type readiness struct {
 
 	rulesNeeded bool // the service is not ready before it has received rules
 }
-
-// drain marks the service as not ready.
-func (r *readiness) drain() { r.draining.Store(true) }
 
 // healthz answers that the process is running.
 func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }

@@ -27,6 +27,7 @@ func TestLinesAboutClients(t *testing.T) {
 		for range 3 {
 			log.Printf("http2: server connection error from 192.0.2.1:99: connection error: ENHANCE_YOUR_CALM")
 			log.Printf("http: TLS handshake error from 192.0.2.1:99: EOF")
+			log.Printf("http2: server: error reading preface from client 192.0.2.1:99: bogus greeting")
 			log.Printf("http: panic serving 192.0.2.1:99: no")
 		}
 		time.Sleep(10 * time.Second)
@@ -35,6 +36,7 @@ func TestLinesAboutClients(t *testing.T) {
 		log.Printf("http2: server connection error from 192.0.2.3:99: connection error: PROTOCOL_ERROR")
 		const want = `level=WARN msg="http2: server connection error from 192.0.2.1:99: connection error: ENHANCE_YOUR_CALM"
 level=WARN msg="http: TLS handshake error from 192.0.2.1:99: EOF"
+level=WARN msg="http2: server: error reading preface from client 192.0.2.1:99: bogus greeting"
 level=WARN msg="http: panic serving 192.0.2.1:99: no"
 level=WARN msg="http: panic serving 192.0.2.1:99: no"
 level=WARN msg="http: panic serving 192.0.2.1:99: no"

@@ -68,7 +68,7 @@ func (j *Job) tests(ctx context.Context, before, after *rulefile.File, c *replay
 		return "", err
 	}
 	name := filepath.Base(j.File)
-	head := fmt.Sprintf("# Requests of the log %s, which the changed rules decide otherwise than before.\nrules: %s\ncases:\n", printableName(j.Log), scalar(name))
+	head := fmt.Sprintf("# Requests of the log %s, which the changed rules decide otherwise than before.\nrules: %s\ncases:\n", strings.Map(keepPrintable, j.Log), scalar(name))
 	text := ""
 	for _, h := range all {
 		if one := h.text(); one != "" && passes(ctx, head+one, after) {
@@ -80,9 +80,6 @@ func (j *Job) tests(ctx context.Context, before, after *rulefile.File, c *replay
 	}
 	return head + text, nil
 }
-
-// printableName returns a name that can stand in a comment.
-func printableName(name string) string { return strings.Map(keepPrintable, name) }
 
 func keepPrintable(r rune) rune {
 	if r < ' ' || r == 0x7f {

@@ -177,3 +177,102 @@ func runFastPath(t *testing.T, limits []*window.Compiled, usual int) {
 		t.Errorf("got %d of %d calls that add a hit to a log of hits, want a fiftieth", exact, calls/2)
 	}
 }
+
+// A step whose calendar periods are off is sent again with those that the server names,
+// twice for each op and once more. That a key has a ban does not count.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	const now, later = window.Instant(1e15), window.Instant(2e15)
+	call := script.Call{Ops: make([]store.Op, 1)}
+	again := func(err error, want bool) {
+		t.Helper()
+		if got := call.Again(err, now); got != want {
+			t.Errorf("after %v: got %t, want %t", err, got, want)
+		}
+	}
+	ban := &script.StateError{Head: "\x01\x0d"}
+	again(errors.New("another"), false)
+	again(ban, true)
+	if full, _, _ := call.Retries(); !full {
+		t.Error("got no program for bans")
+	}
+	again(ban, false)
+	again(&script.CalendarError{At: later}, true)
+	if _, near, first := call.Retries(); near != 0 || first != later {
+		t.Errorf("a key that has seen a later instant: got %v and %v, want 0 and %v", near, first, later)
+	}
+	again(&script.CalendarError{At: now}, true) // its state is gone meanwhile
+	if _, near, first := call.Retries(); near != now || first != now {
+		t.Errorf("without the key: got %v and %v, want the server's instant", near, first)
+	}
+	again(&script.CalendarError{At: later}, true)
+	again(&script.CalendarError{At: later}, false)
+}
+
+// Hits of a limit with a condition are given back while they are in both of
+// its windows. The key stays in use for longer.
+func TestInside(t *testing.T) {
+	t.Parallel()
+	at := window.At(time.Date(2026, 3, 2, 12, 0, 59, 800e6, time.UTC)) // 200 ms before a minute ends
+	day, minute := window.Calendar(window.Day, nil), window.Calendar(window.Minute, nil)
+	for _, test := range []struct {
+		base, inner window.Window
+		want        time.Duration
+	}{
+		{day, minute, 200 * time.Millisecond},
+		{minute, day, 200 * time.Millisecond},
+		{day, window.Sliding(2 * time.Second), 2 * time.Second},
+		{window.Sliding(3 * time.Second), window.Sliding(time.Hour), 3 * time.Second},
+		{day, window.Bucket(time.Second, 0), 100 * time.Millisecond},
+	} {
+		op := store.Op{Limit: window.MustCompile(window.Limit{
+			Quota: 10, Window: test.inner, After: window.After{Count: 2, Window: test.base},
+		})}
+		op.Result.ResetAfter = 12 * time.Hour
+		if got := script.Inside(&op, at); got != test.want {
+			t.Errorf("%v after %v: got %v, want %v", test.inner, test.base, got, test.want)
+		}
+	}
+}
+
+// Hits that never leave can be given back at any time, also those of a limit after a count that
+// never ends.
+func TestInsideForEver(t *testing.T) {
+	t.Parallel()
+	at := window.At(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC))
+	for _, limit := range []window.Limit{
+		{Quota: 10, Window: window.Ever()},
+		{Quota: 10, Window: window.Sliding(time.Minute), After: window.After{Count: 2, Window: window.Ever()}},
+	} {
+		op := store.Op{Limit: window.MustCompile(limit)}
+		op.Result.ResetAfter = window.Never
+		if got := script.Inside(&op, at); got < time.Minute {
+			t.Errorf("%v: got %v, want at least a minute", op.Limit, got)
+		}
+	}
+}
+
+// The plan of a run names all keys that repeat earlier ones, and few others.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	var keys []string
+	for i := range 64 {
+		keys = append(keys, fmt.Sprintf("weir:{user-%d}:rule:%016x", i, uint64(i)*0x9e3779b97f4a7c15))
+	}
+	if got := script.Repeats(keys); len(got) > 6 {
+		t.Errorf("different keys: got %d that are read again, want 6 at most: %v", len(got), got)
+	}
+	keys[10], keys[20], keys[63] = keys[3], keys[3], keys[62]
+	got := map[int]bool{}
+	for _, i := range script.Repeats(keys) {
+		got[i] = true
+	}
+	for _, want := range []int{11, 21, 64} { // from 1 on
+		if !got[want] {
+			t.Errorf("got %v, want key %d among them", got, want)
+		}
+	}
+	if got[4] || got[63] {
+		t.Errorf("got %v, want no key before the one that repeats it", got)
+	}
+}

@@ -56,7 +56,7 @@ const longest = int64(window.MaxLength / time.Microsecond)
 // known to have some. It marks the keys whose states only that program can read afterwards.
 func (c *Codec) markFull(call *Call) bool {
 	needs := call.Verb > store.Refund
-	known := c.leftBehind.any()
+	known := c.leftBehind.n.Load() > 0
 	for i := range call.Ops {
 		op := &call.Ops[i]
 		switch l := op.Limit; {
@@ -256,8 +256,6 @@ type leftBehind struct {
 // again.
 const mostLeftBehind = 1 << 14
 
-func (l *leftBehind) any() bool { return l.n.Load() > 0 }
-
 func (l *leftBehind) has(op *store.Op) bool {
 	h := keyname.Digest(op)
 	l.mu.Lock()
@@ -268,7 +266,7 @@ func (l *leftBehind) has(op *store.Op) bool {
 
 // set notes whether op's state has holds or a ban.
 func (l *leftBehind) set(op *store.Op, is bool) {
-	if !is && !l.any() {
+	if !is && l.n.Load() == 0 {
 		return
 	}
 	h := keyname.Digest(op)

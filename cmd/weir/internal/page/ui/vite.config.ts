@@ -12,6 +12,27 @@ const licences = {
   },
 };
 
+/** keyless leaves the keys out of the Chinese texts: they are those of the English ones, and 2 % of the page. */
+const keyless = {
+  name: "keyless",
+  enforce: "pre" as const,
+  transform(code: string, id: string) {
+    const [en, zh] = code.split("export const zh");
+    if (!/\/src\/texts\/\w+\.ts$/.test(id) || !en!.includes("export const en = {\n")) return undefined;
+    const read = (text: string) => {
+      const found = new Map([...text.matchAll(/^ {2}("[^"]+"): +(".*"),$/gm)].map((m) => [m[1]!, m[2]!]));
+      if (found.size !== text.match(/^ {2}"/gm)!.length) throw new Error(`${id}: a text is not on a line of its own`);
+      return found;
+    };
+    const texts = read(zh!);
+    const list = [...read(en!).keys()].map((key) => {
+      if (!texts.has(key)) throw new Error(`${id}: ${key} is not in Chinese`);
+      return texts.get(key)!;
+    });
+    return { code: `${en}const list = [${list.join()}];\nexport const zh = Object.fromEntries(Object.keys(en).map((key, i) => [key, list[i]]));\n`, map: null };
+  },
+};
+
 // The same source gives the same files, whose names do not change: they are committed, and a
 // reader of a diff sees what a change of the source did.
 // The script and the style of a report are in its file, so they are one each: the mode report.
@@ -19,7 +40,7 @@ export default defineConfig(({ mode }) => {
   const report = mode === "report";
   return {
     base: "./",
-    plugins: [licences],
+    plugins: [licences, keyless],
     esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
     resolve: { alias: report ? [{ find: /^\.\.\/texts$/, replacement: new URL("src/texts/reports.ts", import.meta.url).pathname }] : [] },
     build: {

@@ -246,7 +246,9 @@ local function settle(o, id, n)
   remove_hold(o, s)
   if keep == 1 and at + 1 == o.kept then o.kept = newest(o) end
   n = n or hits
-  if n > 0 then o.row.aged.book(o.base, math.min(at, o.now), o.now, math.min(n, MAX)) end
+  local aged = o.row.aged
+  if n > 0 then aged.book(o.base, math.min(at, o.now), o.now, math.min(n, MAX)) end
+  if n > hits and aged.forget then aged.forget(o.base) end
   finish_holding(o)
   return true
 end

@@ -54,9 +54,13 @@ local function book_dated(o, at, _, n)
   else
     splice(o, i + 1, 0, pk('<I7I7', at, n))
   end
-  -- Past the largest quota the oldest pairs go, as long as what stays fills it.
+end
+
+-- forget_dated moves pairs past the largest quota to the excess, the oldest first, as long as
+-- what stays fills it.
+local function forget_dated(o)
   while o.n > 1 do
-    _, hits = pair(o, 1)
+    local _, hits = pair(o, 1)
     if o.hits - hits < o.highest then return end
     o.hits, o.excess = o.hits - hits, math.min(o.excess + hits, MAX)
     o.s, o.n = o.s + 14, o.n - 1
@@ -202,11 +206,15 @@ kinds[1].aged = {
     end
   end,
   begin = function() end,
-  add = function(o, n) book_dated(o, o.now, nil, n) end,
+  add = function(o, n)
+    book_dated(o, o.now, nil, n)
+    forget_dated(o)
+  end,
   sub = sub_dated,
   sub_at = sub_at_dated,
   empty = clear_dated,
   book = book_dated,
+  forget = forget_dated,
   tighten = tighten,
   leaves = leaves_dated,
   lasts = leaves_dated,

@@ -56,6 +56,15 @@ export default {
       else t.expect(readFileSync(file).subarray(1, 4).toString() === "PNG", "no PNG");
     }
     await everywhere(t, url, "replay");
+
+    // Paper is light, whatever the screen is.
+    const dark = await t.open(url, { dark: true });
+    await dark.locator("canvas").first().waitFor();
+    await dark.emulateMedia({ media: "print", colorScheme: "dark" });
+    await dark.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    const text = await dark.evaluate(() => getComputedStyle(document.body).color);
+    t.expect(text === "rgb(28, 36, 43)", "the text on paper is " + text);
+    await t.look(dark, "report-print");
   },
 
   "a report of a comparison": async (t) => {

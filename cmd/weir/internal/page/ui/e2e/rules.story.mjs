@@ -50,7 +50,8 @@ export default {
     await send(p);
     await t.look(p, "try-before");
     await p.getByRole("button", { name: "Start" }).click();
-    await p.getByText("The rules as they are deny 0 of 1,140 requests").waitFor();
+    await p.getByText("as they are, deny 0 of 1,140 requests").waitFor();
+    await p.getByText("The requests span 32 min 30 s, less than the window of posts (1 h): longer traffic may deny more.").waitFor();
 
     // The slider answers for other numbers: down to the first that denies more than 1 %, and one up.
     const said = p.locator(".slider .answer");
@@ -64,7 +65,7 @@ export default {
     await p.getByText("Your draft differs in 2 lines.").waitFor();
     await p.getByRole("button", { name: "Start" }).click();
     const answer = p.locator(".answer").first();
-    await p.getByText("Would newly deny").waitFor();
+    await p.getByText("would newly deny").waitFor();
     t.expect(/from 1 key, and newly allow 0\.$/.test(await answer.textContent()) && (await share(answer)) <= 0.01, "the answer is: " + (await answer.textContent()));
     await p.getByText("crawler").first().click();
     await t.look(p, "try-answer");
@@ -128,6 +129,10 @@ export default {
     const [file] = await Promise.all([p.waitForEvent("download"), p.getByRole("button", { name: "Download the difference" }).click()]);
     const patch = readFileSync(await file.path(), "utf8");
     t.expect(/^--- a\/rules\.yaml\n\+\+\+ b\/rules\.yaml\n@@ -9,5 \+9,5 @@\n/.test(patch) && patch.includes("\n-    limit: 10\n+    limit: 5\n"), "the difference is: " + patch);
+    await p.keyboard.press("Escape");
+    await p.goto(s.page + "#/try?rule=posts");
+    await p.getByLabel("Its number, in the draft").fill("40");
+    await p.getByText("Your draft differs in 4 lines.").waitFor();
   },
 
   "the last hour, on a phone, dark, in Chinese": async (t) => {
@@ -135,7 +140,7 @@ export default {
     for (let i = 0; i < 30; i++) await s.take({ action: "post", user: "<script>alert(1)</script>\u202e" });
     const p = await t.open(s.page + "#/try?rule=posts", { phone: true, dark: true, zh: true });
     await p.getByRole("button", { name: "开始" }).click();
-    await p.getByText("现有规则拒绝").waitFor();
+    await p.getByText("全部现有规则共拒绝").waitFor();
     await p.getByRole("slider").focus();
     await p.keyboard.press("Home");
     await t.look(p, "try-phone-dark-zh");

@@ -51,7 +51,8 @@ export default {
     await dialog.getByText("had used 5 hits of 5 under posts-per-hour").waitFor();
     const text = await dialog.innerText();
     t.expect(/a quota of 6 or more/.test(text) && /the same request \S+ \S+.* later/.test(text), "it does not say what would have had to differ: " + text);
-    await dialog.getByRole("img", { name: /In use over time/ }).waitFor();
+    await dialog.getByRole("img", { name: /In use over time\. 5 hits in use\./ }).waitFor();
+    await dialog.getByText(/^As it was at \S+\./).waitFor();
     await t.look(p, "why");
     await p.context().grantPermissions(["clipboard-read", "clipboard-write"]);
     await dialog.getByRole("button", { name: "Copy as a test step" }).click();
@@ -94,6 +95,7 @@ export default {
     for (let i = 0; i < 3; i++) await s.take({ action: "export", user: "7" });
     const p = await t.open(s.page + "#/key?rule=exports&a.user=7", { token });
     await p.getByText(/7 has 2 of 2 in use\. The next one fits when one is released, in .* at the latest/).waitFor();
+    t.expect((await p.getByRole("region", { name: "Holds" }).locator("tbody tr").count()) === 2, "there are no two holds");
     await t.look(p, "key-held");
     await p.goto(s.page + "#/live?q=7&rule=exports");
     await p.locator(rows + " a").first().click();

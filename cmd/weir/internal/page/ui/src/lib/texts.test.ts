@@ -8,7 +8,7 @@ import * as trial from "../texts/try";
 import * as why from "../texts/why";
 import { ago } from "./format";
 import { language } from "./i18n";
-import { details, inUse, windowInWords } from "./words";
+import { details, inUse, lengthOf, windowInWords } from "./words";
 
 const views = [common, overview, why, key, rules, trial];
 
@@ -43,4 +43,8 @@ test("one hour is said as any hour", () => {
 
 test("a rule says from where on it is near its limit", () => {
   expect(details({ name: "a", kind: "limit", limit: 5, window: "sliding 1h", near: "80%" })).toEqual(["reports at 80% of the limit"]);
+});
+
+test("a window has a length, unless it is of what is in use or of ever", () => {
+  expect(["10m0s", "bucket 10m burst 5", "cells 1h/4", "a day", "day", "held 5m", "ever"].map(lengthOf)).toEqual([600, 600, 3600, 86400, 86400, 0, 0]);
 });

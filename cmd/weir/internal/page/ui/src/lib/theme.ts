@@ -19,16 +19,23 @@ export function setTheme(t: Theme): void {
   keep("theme", t);
 }
 
+const colors = new Map<string, string>();
+
 if (typeof document !== "undefined") {
-  theme.subscribe((t) => {
+  const paint = (t: Theme) => {
     if (t === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = t;
+    colors.clear();
+  };
+  theme.subscribe((t) => {
+    paint(t);
     repaint.value = repaint.peek() + 1;
   });
+  // Paper is light. Charts redraw themselves after this.
+  addEventListener("beforeprint", () => paint("light"));
+  addEventListener("afterprint", () => paint(theme.value));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => (repaint.value = repaint.peek() + 1));
 }
-
-const colors = new Map<string, string>();
 
 if (typeof document !== "undefined") repaint.subscribe(() => colors.clear());
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { course, ends, fitsAt, local, mostOf, ticks, type Leaving } from "./why";
+import { course, ends, fitsAt, local, mostOf, past, ticks, type Judged, type Leaving } from "./why";
 
 const at = (s: number) => new Date(Date.UTC(2026, 10, 27, 12, 0, s)).toISOString();
 
@@ -65,5 +65,25 @@ describe("ticks", () => {
       for (const t of all) expect(t).toBeGreaterThanOrEqual(from);
       expect(all[all.length - 1]).toBeLessThanOrEqual(from + span * 1000);
     }
+  });
+});
+
+describe("past", () => {
+  const judged = (of: Partial<Judged>): Judged => ({ rule: "a", kind: "limit", matched: true, allowed: false, numbers: true, hits: 1, used: 3, quota: 3, retry_after: 10, reset_after: 55, ...of });
+  it("leaves out what came later, and has what has left", () => {
+    // At 35 s there were the hits of 0 s and 30 s, and one that left at 38 s.
+    const was = past(sliding, judged({ used: 4, quota: 4, retry_after: 3 }), at(35))!;
+    expect([was.gone, was.from, was.to, was.held]).toEqual([1, at(-25), at(95), 0]);
+    expect(was.hits.map((h) => [h.at, h.hits, h.leave])).toEqual([[at(-22), 1, at(38)], [at(0), 2, at(60)], [at(30), 1, at(90)]]);
+    expect(fitsAt(was, 4, 4)).toBe(Date.parse(at(38)));
+  });
+  it("does not tell what it does not know", () => {
+    expect(past(sliding, judged({ used: 1 }), at(35))).toBeUndefined(); // hits were given back
+    expect(past({ ...sliding, kind: "held" }, judged({}), at(35))).toBeUndefined();
+  });
+  it("knows the end of a period and the level of a bucket", () => {
+    const was = past({ ...sliding, kind: "fixed", from: at(0), to: at(60) }, judged({ reset_after: 5 }), at(-10))!;
+    expect([was.from, was.to, was.hits]).toEqual([at(-65), at(-5), [{ at: at(-65), seconds: 1, hits: 3, leave: at(-5) }]]);
+    expect(past({ ...sliding, kind: "bucket" }, judged({ reset_after: 30 }), at(0))).toMatchObject({ from: at(0), to: at(30), drains: 10 });
   });
 });

@@ -127,6 +127,7 @@ export interface KeyState {
   remaining?: number;
   reset_after: number;
   holds?: number;
+  held?: Hits[]; // those that end first
   strikes?: number;
   bans?: boolean;
   banned_until?: string;
@@ -213,6 +214,40 @@ export function course(l: Leaving, used: number): Point[] {
   }
   points.push({ at: Math.max(to, points[points.length - 1]!.at), used: level });
   return points;
+}
+
+/** past returns what a window had in use when j was decided, from what it has now and what j says: of the hits that have
+ * left since, some are known to have left by an instant. It returns undefined if what is there now does not tell. */
+export function past(l: Leaving, j: Judged, time: string): (Leaving & { gone: number }) | undefined {
+  const at = Date.parse(time);
+  const iso = (ms: number) => new Date(ms).toISOString();
+  const reset = at + j.reset_after * 1000;
+  const w = { ...l, now: time, hits: [] as Hits[], held: 0, gone: 0 };
+  let span = Date.parse(l.to) - Date.parse(l.from);
+  if (l.kind === "bucket") return { ...w, from: time, to: iso(reset), drains: j.reset_after / Math.max(j.used, 1) };
+  if (l.kind !== "sliding" && l.kind !== "cells") {
+    if (l.hits.length === 0) span /= 2; // it is drawn on both sides of now
+    if (l.kind === "held" || j.reset_after < 0 || span <= 0) return undefined;
+    return { ...w, from: iso(reset - span), to: iso(reset), hits: [{ at: iso(reset - span), seconds: 1, hits: j.used, leave: iso(reset) }] };
+  }
+  const long = Date.parse(l.now) - Date.parse(l.from);
+  w.from = iso(at - long);
+  w.to = iso(at + long);
+  w.hits = l.hits.filter((h) => Date.parse(h.at) <= at).map((h) => ({ ...h }));
+  w.gone = w.hits.reduce((n, h) => n - h.hits, j.used);
+  const last = w.hits[w.hits.length - 1];
+  if (w.gone < 0 && last?.seconds && last.hits > -w.gone) {
+    last.hits += w.gone; // some came into this cell later
+    w.gone = 0;
+  }
+  if (w.gone < 0) return undefined;
+  w.held = Math.min(w.gone, l.held ?? 0);
+  w.gone -= w.held;
+  const left = (hits: number, leave: number) => hits > 0 && w.hits.unshift({ at: iso(leave - long), hits, leave: iso(leave) });
+  const next = j.retry_after > 0 ? Math.min(w.gone, Math.max(0, j.used + j.hits - (j.quota ?? 0))) : 0; // leave when the request would have fit
+  left(w.gone - next, Math.min(reset, Date.parse(l.now)));
+  left(next, at + j.retry_after * 1000);
+  return w;
 }
 
 /** fitsAt returns when n more fit under a quota, in milliseconds, or undefined if that is not known. */

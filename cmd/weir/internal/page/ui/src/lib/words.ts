@@ -114,3 +114,9 @@ export function windowInWords(text: string): string {
 
 /** sweptInWords says a window of a suggestion, "1h" or "a day". */
 export const sweptInWords = (text: string): string => windowInWords(text.replace(/^a /, "").replace(/^(?=\d)/, "sliding "));
+
+/** lengthOf returns the length of a window in seconds, or 0 if it has none, as what is in use. */
+export function lengthOf(text: string): number {
+  const period = { minute: 60, hour: 3600, day: 86400, week: 604800, month: 2592000, year: 31536000 }[text.replace(/^a /, "")];
+  return period ?? seconds(text.replace(/^held.*/, "").split("/")[0]!);
+}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { spans, tokens, withLimit } from "./yaml";
+import { limitOf, spans, tokens, withLimit } from "./yaml";
 
 const kinds = (line: string) =>
   tokens(line)
@@ -51,6 +51,7 @@ describe("spans", () => {
 
 describe("withLimit", () => {
   test("changes one number and nothing else", () => {
+    expect([limitOf(file, "posts"), limitOf(file, "a b"), limitOf(file, "late")]).toEqual([5, 1_000_000, undefined]);
     expect(withLimit(file, "posts", 8)).toBe(file.replace("limit: 5", "limit: 8"));
     expect(withLimit(file, "a b", 2500)).toBe(file.replace("1_000_000", "2_500"));
   });

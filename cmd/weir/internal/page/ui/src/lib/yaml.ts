@@ -90,22 +90,44 @@ export function spans(lines: string[]): Map<string, Span> {
   return found;
 }
 
-/** withLimit returns the text with another number as the limit of a rule, and undefined if the limit is no number that
- * stands in one place. Everything else stays as it is, comments too. */
-export function withLimit(text: string, rule: string, limit: number): string | undefined {
-  const lines = text.split("\n");
+/** Place is where a text has a number: its line, from 0, and the columns around it. */
+interface Place {
+  line: number;
+  from: number;
+  to: number;
+}
+
+/** limitAt returns where the limit of a rule is, or undefined if it is no number that stands in one place. */
+function limitAt(lines: string[], rule: string): Place | undefined {
   const span = spans(lines).get(rule);
   if (!span) return undefined;
   for (let i = span.from; i < span.to; i++) {
     const line = lines[i]!;
     const at = /(^\s*(?:-\s+)?|[{,]\s*)limit\s*:\s*(\d[\d_]*)(?=\s*(?:[,}#]|$))/.exec(line);
     if (!at || inComment(line, at.index + at[0].length)) continue;
-    const end = at.index + at[0].length;
-    const written = /_/.test(at[2]!) ? String(limit).replace(/\B(?=(\d{3})+$)/g, "_") : String(limit);
-    lines[i] = line.slice(0, end - at[2]!.length) + written + line.slice(end);
-    return lines.join("\n");
+    const to = at.index + at[0].length;
+    return { line: i, from: to - at[2]!.length, to };
   }
   return undefined;
+}
+
+/** limitOf returns the limit of a rule, if it is a number that stands in one place. */
+export function limitOf(text: string, rule: string): number | undefined {
+  const lines = text.split("\n");
+  const at = limitAt(lines, rule);
+  return at && Number(lines[at.line]!.slice(at.from, at.to).replace(/_/g, ""));
+}
+
+/** withLimit returns the text with another number as the limit of a rule, and undefined if there is no [limitOf]. Everything
+ * else stays as it is, comments too. */
+export function withLimit(text: string, rule: string, limit: number): string | undefined {
+  const lines = text.split("\n");
+  const at = limitAt(lines, rule);
+  if (!at) return undefined;
+  const line = lines[at.line]!;
+  const written = line.slice(at.from, at.to).includes("_") ? String(limit).replace(/\B(?=(\d{3})+$)/g, "_") : String(limit);
+  lines[at.line] = line.slice(0, at.from) + written + line.slice(at.to);
+  return lines.join("\n");
 }
 
 /** inComment reports whether what is at a place of a line is in a comment. */

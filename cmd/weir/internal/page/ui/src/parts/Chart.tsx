@@ -48,7 +48,11 @@ export function Chart({ plot, height = 200, quiet }: { plot: Plot; height?: numb
     latest(u);
     const resize = new ResizeObserver(() => u.width !== width() && u.setSize({ width: width(), height }));
     resize.observe(at);
+    const redraw = () => u.redraw();
+    const prints = ["beforeprint", "afterprint"];
+    for (const e of prints) addEventListener(e, redraw);
     return () => {
+      for (const e of prints) removeEventListener(e, redraw);
       resize.disconnect();
       u.destroy();
       drawn.current = null;
@@ -101,8 +105,8 @@ const name = (p: Plot) => {
 
 function options(p: Plot, width: number, height: number): uPlot.Options {
   const axis: uPlot.Axis = {
-    stroke: color("--quiet"),
-    grid: { stroke: color("--line"), width: 1 },
+    stroke: () => color("--quiet"), // functions, for another theme
+    grid: { stroke: () => color("--line"), width: 1 },
     ticks: { show: false },
     font: "12px system-ui, sans-serif",
   };
@@ -115,7 +119,7 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: !p.labels, ...(p.labels && { range: () => [-0.7, p.x.length - 0.3] as uPlot.Range.MinMax }) }, y: { distr: p.log ? 4 : 1, asinh: 1, range: (_, __, high) => [0, Math.max(1, (high ?? 0) * (p.log && p.numbered ? 2.2 : p.numbered ? 1.18 : 1.1))] } },
     axes: [
-      { ...axis, grid: { show: false }, space: 64, size: 30, ...(p.labels && { splits: () => every(p, width) }), values: (_, splits) => splits.map((s) => (p.labels && !Number.isInteger(s) ? "" : name(p)(s))) },
+      { ...axis, grid: { show: false }, space: 64, size: 30, ...(p.labels && { splits: () => every(p, width) }), values: (_, splits) => splits.map((s) => (Number.isInteger(s) ? name(p)(s) : "")) },
       { ...axis, size: 52, ...(p.log && { splits: (u: uPlot) => powers(u.scales.y!.max ?? 1).filter((n) => n <= (u.scales.y!.max ?? 1)), filter: (_: uPlot, splits: number[]) => splits }), values: (_, splits) => splits.map((s) => (Number.isInteger(s) ? compact(s) : "")) },
     ],
     series: [
@@ -123,9 +127,9 @@ function options(p: Plot, width: number, height: number): uPlot.Options {
       ...p.lines.map(
         (l): uPlot.Series => ({
           label: l.name,
-          stroke: color(l.color),
+          stroke: () => color(l.color),
           width: l.bars ? 0 : 1.5,
-          fill: l.fill || l.bars ? faint(color(l.color), l.bars ? 0.9 : 0.16) : undefined,
+          fill: l.fill || l.bars ? () => faint(color(l.color), l.bars ? 0.9 : 0.16) : undefined,
           paths: l.bars ? uPlot.paths.bars!({ size: [0.8, 40] }) : undefined,
           points: { show: false },
           value: (_, v) => (v == null ? "–" : count(v)),

@@ -7,7 +7,7 @@ import { t, type Text } from "../lib/i18n";
 import { href, namespace } from "../lib/route";
 import { keyOf, keyParams } from "../lib/ruleset";
 import { session } from "../lib/session";
-import { amount, decider, wait, type Decision as Made, type Differ, type Judged } from "../lib/why";
+import { amount, decider, past, wait, type Decision as Made, type Differ, type Judged } from "../lib/why";
 import { inUse, windowInWords, type Rule } from "../lib/words";
 import { Copy } from "./Copy";
 import { Key } from "./Key";
@@ -17,7 +17,8 @@ import { Sentence } from "./Sentence";
 import { Window } from "./Window";
 
 /** Decision shows a decision: why it is as it is, what would have had to differ, each rule with its numbers, and the windows
- * of the rules that count. A decision that was kept gets its windows as they are now, and says so. */
+ * of the rules that count. A decision that was kept gets its windows as they were; those that are not known any more, as they
+ * are now. */
 export function Decision({ made: d, rules, asked }: { made: Made; rules?: Map<string, Rule>; asked?: boolean }) {
   const [now, setNow] = useState<Made>();
   const [error, setError] = useState<unknown>();
@@ -31,8 +32,13 @@ export function Decision({ made: d, rules, asked }: { made: Made; rules?: Map<st
     if (!asked && known) read();
   }, [d]);
 
-  const shown = asked ? d : now;
-  const windows = shown?.rules.filter((j) => j.leaving && (j.used > 0 || !j.allowed)) ?? [];
+  const windows = ((asked ? d : now)?.rules ?? []).flatMap((n) => {
+    const j = d.rules.find((j) => j.rule === n.rule && j.numbers);
+    if (!n.leaving || !j) return [];
+    const was = !asked && j.window === n.window && j.reason !== "ban" ? past(n.leaving, j, d.time) : undefined;
+    const of = was ? j : n;
+    return of.used > 0 || !j.allowed ? [{ of, leaving: was ?? n.leaving, was }] : [];
+  });
   const of = decider(d);
   const key = of && keyOf(rules?.get(of.rule), d.attributes, of.key);
   const others = d.rules.filter((j) => !j.matched);
@@ -83,11 +89,11 @@ export function Decision({ made: d, rules, asked }: { made: Made; rules?: Map<st
         )}
       </section>
       {error !== undefined && <Failed error={error} retry={() => (setError(undefined), read())} />}
-      {windows.map((j) => (
+      {windows.map(({ of: j, leaving, was }) => (
         <section key={j.rule}>
           <h3>{t("why.window", { rule: j.rule })}</h3>
-          {!asked && <p class="quiet">{t("why.window.then", { time: clock(shown!.time) })}</p>}
-          <Window of={j.leaving!} used={j.used} quota={j.quota} unit={j.unit} banned={j.banned_until} />
+          {!asked && <p class="quiet">{was ? t("why.window.was", { time: clock(d.time), left: was.gone > 0 ? t("why.window.gone", { n: was.gone, gone: count(was.gone) }) : "" }) : t("why.window.now", { time: clock(now!.time) })}</p>}
+          <Window of={leaving} used={j.used} quota={j.quota} unit={j.unit} banned={was ? undefined : j.banned_until} past={!!was} />
         </section>
       ))}
       <div class="bar">

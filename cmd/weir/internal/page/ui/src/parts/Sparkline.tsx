@@ -47,7 +47,8 @@ export function Sparkline({ series, width = 160, height = 34 }: { series: Series
     sum(series.shadow) > 0 && `${t("col.shadow")} ${count(sum(series.shadow))}`,
   ];
   return (
-    <svg class="spark" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label.filter(Boolean).join(", ")} preserveAspectRatio="none">
+    <svg class="spark" viewBox={`0 0 ${width} ${height}`} role="img" preserveAspectRatio="none">
+      <title>{label.filter(Boolean).join(", ")}</title>
       <defs>
         <pattern id={id} width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
           <rect width="1.6" height="4" class="s-shadow" />

@@ -100,10 +100,11 @@ export function Table<R>({ label, rows, columns, id, sort, empty, most }: { labe
   const h = height.current || 48;
   return (
     <div class="table" data-table ref={outer}>
-      {columns.some((c) => c.value) && (
+      {rows.length > 1 && columns.some((c) => c.value) && (
         <label class="field sortby">
           {t("table.by")}
           <select value={by ? (up ? "+" : "-") + by.id : ""} onChange={(e) => setParams({ sort: e.currentTarget.value })}>
+            {!by && <option value="">–</option>}
             {columns.map((c) =>
               c.value ? (
                 <option key={c.id} value={(c.number ? "-" : "+") + c.id}>

@@ -1,14 +1,15 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { clock, compact, count, day, moment } from "../lib/format";
 import { t } from "../lib/i18n";
-import { amount, course, fitsAt, ticks, type Leaving } from "../lib/why";
+import { amount, course, fitsAt, ticks, type Hits, type Leaving } from "../lib/why";
 
 const height = 172;
 const top = 22;
 const bottom = 26;
 
-/** Window draws what a key has in use over time: on the left of now when hits came, on the right when they leave. */
-export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used: number; quota?: number; unit?: string; banned?: string }) {
+/** Window draws what a key has in use over time: on the left of now when hits came, on the right when they leave. past
+ * reports that now is the instant of an earlier decision. */
+export function Window({ of: l, used, quota, unit, banned, past }: { of: Leaving; used: number; quota?: number; unit?: string; banned?: string; past?: boolean }) {
   const ref = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(640);
   const id = useId();
@@ -39,7 +40,7 @@ export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used
   const area = `${line}L${x(to)} ${y(0)}L${x(from)} ${y(0)}Z`;
   const again = quota !== undefined && used >= quota && !l.drains ? fitsAt(l, used, quota) : undefined;
   const next = l.hits.filter((h) => h.leave).sort((a, b) => a.leave!.localeCompare(b.leave!))[0];
-  const summary = t("window.summary", {
+  const summary = t(past ? "window.summary.then" : "window.summary", {
     used: amount(used, unit, l.kind),
     next: next ? t("window.next", { n: next.hits, hits: amount(next.hits, unit, l.kind), time: moment(next.leave!) }) : "",
   });
@@ -83,7 +84,7 @@ export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used
           )}
           <path class="w-now" d={`M${nowAt} ${top - 8}V${y(0)}`} />
           <text class="w-text strong" x={nowAt} y={top - 11} text-anchor={nowAt < 40 ? "start" : nowAt > width - 40 ? "end" : "middle"}>
-            {t("window.now")}
+            {past ? clock(l.now) : t("window.now")}
           </text>
           {again !== undefined && again <= to && (
             <g>
@@ -101,31 +102,36 @@ export function Window({ of: l, used, quota, unit, banned }: { of: Leaving; used
         {l.hits.length > 0 && (
           <details>
             <summary>{t("window.numbers")}</summary>
-            <div class="scroll" tabIndex={0} role="region" aria-label={t("window.of")}>
-              <table class="numbers">
-                <thead>
-                  <tr>
-                    <th scope="col">{t("window.came")}</th>
-                    <th scope="col" class="n">
-                      {t("window.hits")}
-                    </th>
-                    <th scope="col">{t("window.leave")}</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {l.hits.map((h) => (
-                    <tr key={h.at}>
-                      <th scope="row">{moment(h.at)}</th>
-                      <td class="n">{count(h.hits)}</td>
-                      <td>{h.leave ? moment(h.leave) : t("why.never")}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
+            <HitsTable label={t("window.of")} hits={l.hits} />
           </details>
         )}
       </div>
     </figure>
   );
 }
+
+/** HitsTable lists hits: when they came, and when they leave; or holds. */
+export const HitsTable = ({ label, hits, holds }: { label: string; hits: Hits[]; holds?: boolean }) => (
+  <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+    <table class="numbers">
+      <thead>
+        <tr>
+          <th scope="col">{t(holds ? "window.taken" : "window.came")}</th>
+          <th scope="col" class="n">
+            {t("window.hits")}
+          </th>
+          <th scope="col">{t(holds ? "window.ends" : "window.leave")}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {hits.map((h, i) => (
+          <tr key={i}>
+            <th scope="row">{moment(h.at)}</th>
+            <td class="n">{count(h.hits)}</td>
+            <td>{h.leave ? moment(h.leave) : t("why.never")}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);

@@ -18,7 +18,7 @@ import { streams } from "../parts/Page";
 import { Pill } from "../parts/Pill";
 import { Sentence } from "../parts/Sentence";
 import { Table } from "../parts/Table";
-import { Window } from "../parts/Window";
+import { HitsTable, Window } from "../parts/Window";
 import { Act, type Action } from "./Act";
 import "./why.css";
 
@@ -246,6 +246,13 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
           <Actions k={k} act={setAction} />
         </section>
       </div>
+      {k.held && (
+        <section class="panel">
+          <h2>{t("keyview.holds")}</h2>
+          {k.holds! > k.held.length && <p class="quiet">{t("keyview.holds.first", { n: count(k.held.length), all: count(k.holds!) })}</p>}
+          <HitsTable label={t("keyview.holds")} hits={k.held} holds />
+        </section>
+      )}
       <section class="panel">
         <h2>{t("keyview.denials")}</h2>
         {k.denials.length === 0 ? (

@@ -10,7 +10,7 @@ import { href, param, setParams } from "../lib/route";
 import { keyParams } from "../lib/ruleset";
 import { session } from "../lib/session";
 import { live, paused, stream } from "../lib/stream";
-import { details, inWords, type Rules } from "../lib/words";
+import { details, inWords, type Rules, inUse } from "../lib/words";
 import { Chart } from "../parts/Chart";
 import { Empty } from "../parts/Empty";
 import { Key } from "../parts/Key";
@@ -297,8 +297,28 @@ function RuleTable({ lines, rules, m }: { lines: Line[]; rules: Rules; m: Model 
           }}
         />
       </div>
+      <Legend lines={lines} />
       <Table label={t("over.rules")} rows={rows} columns={columns} id={(l) => l.rule.name} sort="-denied" most={50} />
+      {m.state.store?.shared && lines.some((l) => l.rule.hold || l.rule.ban || inUse(l.rule.window)) && <p class="quiet small">{t("over.use.shared")}</p>}
     </section>
+  );
+}
+
+/** Legend says what the colours of sparklines are. */
+function Legend({ lines }: { lines: Line[] }) {
+  const some = (n: number) => lines.some((l) => l.sum[n]! > 0);
+  if (!some(0)) return null;
+  return (
+    <p class="legend quiet small">
+      {(["allowed", "near", "denied", "shadow"] as const).map((kind) =>
+        some({ allowed: 0, near: 3, denied: 1, shadow: 2 }[kind]) ? (
+          <span key={kind}>
+            <i class={kind} aria-hidden="true" />
+            {t(`col.${kind}`)}
+          </span>
+        ) : null,
+      )}
+    </p>
   );
 }
 
@@ -327,7 +347,8 @@ function Keys({ s }: { s: State }) {
 }
 
 function KeyList({ title, keys, none, kind }: { title: string; keys: KeyCount[]; none: string; kind: "allowed" | "denied" }) {
-  const most = Math.max(1, ...keys.map((k) => k.count));
+  // Rules count different things, such as requests and bytes: the bars of one compare with those of another only for denials.
+  const most = (k: KeyCount) => Math.max(1, ...keys.filter((o) => kind === "denied" || o.rule === k.rule).map((o) => o.count));
   const rules = shown.value?.rules.rules;
   return (
     <div class="panel">
@@ -348,8 +369,10 @@ function KeyList({ title, keys, none, kind }: { title: string; keys: KeyCount[];
                 <span class="quiet small of">
                   <Key text={k.rule} n={28} href={href(["rules", k.rule])} /> {would && "shadow"}
                 </span>
-                <span class="n">{count(k.count)}</span>
-                <i aria-hidden="true" style={{ width: `${(100 * k.count) / most}%` }} />
+                <span class="n">
+                  {count(k.count)} {kind === "allowed" && rule?.sum && <Key text={rule.sum} n={16} />}
+                </span>
+                <i aria-hidden="true" style={{ width: `${(100 * k.count) / most(k)}%` }} />
               </li>
             );
           })}

@@ -292,7 +292,7 @@ function Edit({ source, ns, onSaved, onReload }: { source: Source; ns: string; o
         </h1>
         <span class="quiet" role="status">
           {checking ? t("rules.checking") : bad ? t("rules.found", { errors: findings.errors.length, warnings: findings.warnings.length }) : findings.warnings.length ? t("rules.found", { errors: 0, warnings: findings.warnings.length }) : t("rules.fine")}
-          {changed && " · " + t("rules.changed")}
+          {" · " + t(changed ? "rules.changed" : "rules.unchanged")}
         </span>
         <div class="bar push">
           <button type="button" class="plain" onClick={() => (changed ? setLeaving(true) : leave())}>

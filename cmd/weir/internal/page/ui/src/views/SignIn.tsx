@@ -4,6 +4,7 @@ import { duration } from "../lib/format";
 import { t } from "../lib/i18n";
 import { signIn } from "../lib/session";
 import { Notice, textOf } from "../parts/Notice";
+import { Sentence } from "../parts/Sentence";
 
 /** SignIn asks for a token. */
 export function SignIn() {
@@ -26,6 +27,7 @@ export function SignIn() {
     <form class="signin" onSubmit={(e) => void submit(e)}>
       <h1>{t("session.title")}</h1>
       <p>{t("session.why")}</p>
+      <Sentence text="session.from" values={{ command: <code>weir token new</code> }} />
       {fault && <Notice kind="bad">{fault}</Notice>}
       <label class="field">
         {t("session.token")}

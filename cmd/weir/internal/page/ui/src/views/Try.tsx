@@ -7,14 +7,15 @@ import { ago, base, bytes, clock, count, duration, moment, percent } from "../li
 import { t } from "../lib/i18n";
 import { href, namespace, param, setParams } from "../lib/route";
 import { mayWrite } from "../lib/session";
-import { inWords, sweptInWords, type Rule, type Rules } from "../lib/words";
-import { withLimit } from "../lib/yaml";
+import { inWords, lengthOf, sweptInWords, type Rule, type Rules } from "../lib/words";
+import { limitOf, withLimit } from "../lib/yaml";
 import type { Candidate, Change, Comparison, DeniedKey, Suggestion, Timeline } from "../report/data";
 import { Chart, download, type Plot } from "../parts/Chart";
 import { Diff } from "../parts/Diff";
 import { Empty } from "../parts/Empty";
 import { Key } from "../parts/Key";
 import { Failed, Loading, Notice } from "../parts/Notice";
+import { Pill } from "../parts/Pill";
 import { Sentence } from "../parts/Sentence";
 import { Table, type Column } from "../parts/Table";
 import { isNumber, Save } from "./Rules";
@@ -135,7 +136,7 @@ export function Try() {
   return (
     <>
       <h1>{t("nav.try")}</h1>
-      {trial?.state === "done" && trial.result && <Answer result={trial.result} trial={trial} recording={about?.recorded ? state.recording : null} source={source} ns={ns} text={about?.text} />}
+      {trial?.state === "done" && trial.result && <Answer result={trial.result} trial={trial} recording={about?.recorded ? state.recording : null} source={source} rules={rules} ns={ns} text={about?.text} />}
       {trial?.state === "failed" && trial.error !== "cancelled" && (
         <Notice kind="bad" title={t("try.failed")}>
           {trial.error}
@@ -147,7 +148,7 @@ export function Try() {
         <section class="panel stack try">
           <h2>{trial?.result ? t("try.again") : t("try.title")}</h2>
           <div class="choices">
-            <What text={text} source={source} draft={d !== undefined} numbers={numbers} rule={rule} />
+            <What text={text} source={source} ns={ns} draft={d !== undefined} numbers={numbers} rule={rule} />
             <On state={state} recorded={recorded} />
           </div>
           <div class="bar">
@@ -179,19 +180,16 @@ function spec(format: string, fields: string): unknown {
 }
 
 /** What says which rules are tried, and for which limit other numbers are measured. */
-function What({ text, source, draft: changed, numbers, rule }: { text: string; source: Source; draft: boolean; numbers: Rule[]; rule: string }) {
+function What({ text, source, ns, draft: changed, numbers, rule }: { text: string; source: Source; ns: string; draft: boolean; numbers: Rule[]; rule: string }) {
   const n = useMemo(() => (changed ? diff(source.text, text).filter((c) => c.kind !== " ").length : 0), [text, source.text, changed]);
+  const limit = useMemo(() => (rule ? limitOf(text, rule) : undefined), [text, rule]);
   return (
     <fieldset>
       <legend>{t("try.what")}</legend>
       {changed ? (
-        <>
-          <p>{t("try.changed", { n })}</p>
-          <Diff before={source.text} after={text} />
-          <p>
-            <a href={href(["rules"], { edit: "1" })}>{t("rules.goon")}</a>
-          </p>
-        </>
+        <p>
+          {t("try.changed", { n })} <a href={href(["rules"], { edit: "1" })}>{t("rules.goon")}</a>
+        </p>
       ) : (
         <p>
           {t("try.unchanged")}{" "}
@@ -205,10 +203,27 @@ function What({ text, source, draft: changed, numbers, rule }: { text: string; s
           {numbers.slice(0, 2000).map((r) => (
             <option value={r.name} key={r.name}>
               {r.name} · {inWords(r)}
+              {r.mode === "shadow" && " · shadow"}
             </option>
           ))}
         </select>
       </label>
+      {limit !== undefined && (
+        <label class="field">
+          {t("try.number")}
+          <input
+            type="number"
+            min={1}
+            key={rule}
+            value={limit}
+            onInput={(e) => {
+              const to = Number(e.currentTarget.value);
+              if (Number.isSafeInteger(to) && to > 0) draft.value = { ns, source: draftOf(ns)?.source ?? source, text: withLimit(text, rule, to)! };
+            }}
+          />
+        </label>
+      )}
+      {changed && <Diff before={source.text} after={text} />}
     </fieldset>
   );
 }
@@ -311,7 +326,7 @@ function Running({ trial, file, cancel }: { trial?: Trial; file?: File; cancel: 
 }
 
 /** Answer says what the change would have done: the sentence first. */
-function Answer({ result, trial, recording, source, ns, text }: { result: Result; trial: Trial; recording: Recording | null; source: Source; ns: string; text?: string }) {
+function Answer({ result, trial, recording, source, rules, ns, text }: { result: Result; trial: Trial; recording: Recording | null; source: Source; rules: Rule[]; ns: string; text?: string }) {
   const c = result.comparison;
   const [denials, admissions] = [c.denials ?? [], c.admissions ?? []];
   const [saving, setSaving] = useState(false);
@@ -326,10 +341,13 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
     k: keys,
     allowed: count(c.newly_allowed),
     requests: count(c.requests),
+    file: <Key text={base(source.name)} />,
   };
+  const covered = c.from && c.to ? (Date.parse(c.to) - Date.parse(c.from)) / 1000 : Infinity;
+  const longer = windows(result, rules).filter(([, length]) => length > covered);
   return (
     <>
-      <div aria-live="polite">
+      <div class="lead" aria-live="polite">
         {same ? (
           <Sentence large text="try.answer.same" values={{ ...values, denied: count(c.denied_old), share: share(c.denied_old) }} />
         ) : c.newly_denied + c.newly_allowed + c.other_outcome === 0 ? (
@@ -341,6 +359,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
           {t(recording ? "try.about.recorded" : "try.about", { log: trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
           {trial.by && " · " + t("try.by", { name: trial.by })}
         </p>
+        {longer.length > 0 && <Notice kind="warn">{t("try.short", { span: duration(Math.max(1, Math.round(covered))), rules: longer.map(([name, length]) => t("try.short.rule", { name, length: duration(length) })).join(t("list.and")) })}</Notice>}
       </div>
       {recording && recording.share < 1 && <Notice kind="warn">{t("try.share.what", { share: percent(recording.share), n: count(Math.round(1 / recording.share)) })}</Notice>}
       {c.missing && c.missing.length > 0 && <Notice kind="warn" title={t("try.missing")}>{t("try.missing.what", { names: c.missing.join(", ") })}</Notice>}
@@ -364,7 +383,7 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
         </section>
       )}
       {result.suggestions.map((s) => (
-        <Slider key={s.rule} of={s} quotas={result.quotas[s.rule] ?? [0, 0]} source={source} ns={ns} same={same} />
+        <Slider key={s.rule} of={s} quotas={result.quotas[s.rule] ?? [0, 0]} source={source} shadow={rules.some((r) => r.name === s.rule && r.mode === "shadow")} ns={ns} same={same} />
       ))}
       {result.unswept && <Notice kind="warn">{t("try.unswept", { names: result.unswept.join(", ") })}</Notice>}
       {c.newly_denied > 0 && c.newly_denied_over && (
@@ -374,9 +393,12 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
       )}
       <div class="bar">
         {d && (
-          <button type="button" class="main" disabled={text !== d.text} title={text !== d.text ? t("try.other") : undefined} onClick={() => setSaving(true)}>
-            {mayWrite.value && !source.read_only ? t("rules.save") : t("rules.take")}
-          </button>
+          <>
+            <button type="button" class="main" disabled={text !== d.text} onClick={() => setSaving(true)}>
+              {mayWrite.value && !source.read_only ? t("rules.save") : t("rules.take")}
+            </button>
+            {text !== d.text && <span class="quiet">{t("try.other")}</span>}
+          </>
         )}
         {result.tests && (
           <button type="button" onClick={() => download(new Blob([result.tests], { type: "application/yaml" }), base(source.name).replace(/\.yaml$/, "") + "_test.yaml")}>
@@ -390,6 +412,13 @@ function Answer({ result, trial, recording, source, ns, text }: { result: Result
       {saving && d && <Save source={d.source} text={d.text} onClose={() => setSaving(false)} onSaved={() => (location.hash = href(["rules"]))} />}
     </>
   );
+}
+
+/** windows returns the lengths of the windows that a result is about, in seconds, by the rules that have them. */
+function windows(result: Result, rules: Rule[]): [string, number][] {
+  const all = new Map(result.suggestions.map((s) => [s.rule, lengthOf(s.windows[0]?.window ?? "")]));
+  for (const c of [...(result.comparison.denials ?? []), ...(result.comparison.admissions ?? [])]) if (!all.has(c.rule)) all.set(c.rule, lengthOf(rules.find((r) => r.name === c.rule)?.window ?? ""));
+  return [...all];
 }
 
 /** over is the newly denied requests over time. */
@@ -476,7 +505,7 @@ function Changes({ denials, admissions, requests }: { denials: Change[]; admissi
 }
 
 /** Slider says what other numbers of a limit would deny, without another trial. */
-function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggestion; quotas: [number, number]; source: Source; ns: string; same: boolean }) {
+function Slider({ of, quotas: [before, after], source, shadow, ns, same }: { of: Suggestion; quotas: [number, number]; source: Source; shadow: boolean; ns: string; same: boolean }) {
   const w = of.windows[0];
   const list = w?.candidates ?? [];
   const now = Math.max(0, list.findIndex((c) => c.quota === (after || before)));
@@ -494,7 +523,7 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
     w.suggested >= 0 && { quota: list[w.suggested]!.quota, text: t("try.suggested") },
   ].filter((m) => m !== false);
   const half = near(list, before / 2);
-  const say = (c: Candidate) => t("try.would", { n: count(c.quota), window: sweptInWords(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: count(c.keys_denied), k: c.keys_denied });
+  const say = (c: Candidate) => t("try.would", { n: count(c.quota), window: sweptInWords(w.window), denied: count(c.denied), matched: count(of.matched), share: percent(c.denied_share), keys: count(c.keys_denied), k: c.keys_denied });
   const use = () => {
     const text = withLimit(draftOf(ns)?.text ?? source.text, of.rule, c.quota);
     if (text !== undefined) draft.value = { ns, source: draftOf(ns)?.source ?? source, text };
@@ -504,12 +533,12 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
   return (
     <section class="panel stack slider">
       <h2>
-        {t("try.numbers")} <Key text={of.rule} />
+        {t("try.numbers")} <Key text={of.rule} /> {shadow && <Pill kind="shadow">shadow</Pill>}
       </h2>
       <Sentence
         large
         text={c.denied === 0 ? "try.would.none" : "try.would.many"}
-        values={{ n: count(c.quota), window: sweptInWords(w.window), denied: count(c.denied), share: percent(c.denied_share), keys: count(c.keys_denied), all: count(of.keys) }}
+        values={{ n: count(c.quota), window: sweptInWords(w.window), denied: count(c.denied), matched: count(of.matched), share: percent(c.denied_share), keys: count(c.keys_denied), all: count(of.keys) }}
       />
       <input type="range" min={0} max={list.length - 1} step={1} value={at} aria-label={t("try.slide", { rule: of.rule })} aria-valuetext={say(c)} onInput={(e) => setAt(Number(e.currentTarget.value))} />
       <div class="marks">
@@ -524,6 +553,7 @@ function Slider({ of, quotas: [before, after], source, ns, same }: { of: Suggest
           </button>
         )}
       </div>
+      {w.suggested >= 0 && <p class="quiet">{t("try.suggested.what")}</p>}
       <details>
         <summary>{t("chart.numbers", { title: of.rule })}</summary>
         <div class="scroll" tabIndex={0} role="region" aria-label={t("chart.numbers", { title: of.rule })}>

@@ -1,5 +1,10 @@
 package script
 
+import (
+	"fmt"
+	"strings"
+)
+
 // A register has three keys in one slot: a hash with the version ("v"), the version up to which
 // removals are forgotten ("f") and the value of each field ("e" before its name); a sorted set of
 // all fields by the version of their last change; and one of the fields that were removed.
@@ -60,3 +65,51 @@ for i = 1, #changed, 2 do
   answer[#answer + 1] = redis.call('HGET', KEYS[1], 'e' .. changed[i]) or ''
 end
 return answer`
+
+// AddLog adds entries to the sorted set of a log: ARGV[4] is the score of ARGV[5], and so
+// on, in microseconds since the Unix epoch. It drops entries that are older than ARGV[1]
+// microseconds by the server's clock, and the oldest of more than ARGV[2], at most 1,000 of
+// them. An entry of an instance whose clock is ahead gets the time of the server, so that it
+// does not stay for longer. The key expires after ARGV[3] milliseconds.
+const AddLog = `local key, time = KEYS[1], redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+for i = 4, #ARGV, 2 do
+  if tonumber(ARGV[i]) > now then ARGV[i] = string.format('%.0f', now) end
+end
+redis.call('ZADD', key, unpack(ARGV, 4))
+local oldest = string.format('%.0f', now - ARGV[1])
+local old = math.max(redis.call('ZCARD', key) - ARGV[2], redis.call('ZCOUNT', key, '-inf', oldest))
+if old > 0 then
+  redis.call('ZREM', key, unpack(redis.call('ZRANGE', key, 0, math.min(old, 1000) - 1)))
+end
+return redis.call('PEXPIRE', key, ARGV[3])`
+
+// The secret under which the stores on one prefix seal receipts has its own key
+// ([keyname.Names.Secret]), which never expires. Its value is a version, the code of a
+// secret, and its bytes, as [remote.Secrets] has them.
+const codeSecret byte = 14 // after the codes of states
+
+// EncodeSecret returns the value of the key of a secret.
+func EncodeSecret(secret []byte) string {
+	return string(append([]byte{version, codeSecret}, secret...))
+}
+
+// DecodeSecret returns the secret that has the value, which is at key.
+func DecodeSecret(key, value string) ([]byte, error) {
+	body, ok := strings.CutPrefix(value, string([]byte{version, codeSecret}))
+	if !ok {
+		return nil, fmt.Errorf("key %q holds no secret that this version can read; delete it or use another prefix", key)
+	}
+	return []byte(body), nil
+}
+
+// RotateSecret makes ARGV[2] the value of the key of a secret if that is still ARGV[1].
+// It returns whether it was.
+const RotateSecret = `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1`
+
+// isSecret reports whether a state is a secret.
+func isSecret(state string) bool {
+	return len(state) > 1 && state[0] == version && state[1] == codeSecret
+}

@@ -2,7 +2,11 @@ package server
 
 import (
 	"context"
+	"log"
 	"log/slog"
+	"net"
+	"net/http"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
@@ -10,6 +14,28 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/store"
 )
+
+// MostWaits is how many requests of HTTP/2 may wait for their clients in ServeLimited.
+const MostWaits = 10
+
+// MostIncoming is how many bytes that are not a request yet the connections of ServeLimited may have.
+const MostIncoming = 100 << 10
+
+// ServeLimited serves h on l, with at most most connections, until the server is closed. New
+// connections are spared for grace. shed is called for each connection that is closed.
+func ServeLimited(l net.Listener, most int, grace time.Duration, shed func(), h http.Handler) *http.Server {
+	s := &http.Server{Handler: &listener{handler: h}, ConnContext: withLimitedConn, Protocols: new(http.Protocols)}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	limiter := newConnLimiter(l, most, true, shed)
+	limiter.grace, limiter.mostWaits = grace, MostWaits
+	limiter.incoming.most = MostIncoming
+	go func() { _ = s.Serve(limiter) }()
+	return s
+}
+
+// CommitOf is commitOf.
+var CommitOf = commitOf
 
 // LogChange returns the function that logs changes of a store's nodes.
 var LogChange = logChange
@@ -44,4 +70,23 @@ func NewObserver(endpoint string) (to weir.Observer, end func()) {
 	}
 	s := &namespaces{parts: parts{episodes: newEpisodes(), telemetry: t, log: log, kept: &namespace.Kept{}}}
 	return s.observer(&reloader{numbers: numbers.Namespace("default"), log: log}, "default", nil), func() { endTelemetry(t, log) }
+}
+
+// ErrorLog returns the logger of an HTTP server.
+func ErrorLog(to *slog.Logger) *log.Logger { return errorLog(to) }
+
+// Quiet waits as the watch of files does, and returns how long it took from a change
+// until the files are read. stamp is asked for the state of the files.
+func Quiet(stamp func() string) time.Duration {
+	q := newCalm(stamp)
+	<-q.due
+	q.over()
+	began := time.Now()
+	q.wait()
+	for {
+		<-q.due
+		if q.over() {
+			return time.Since(began)
+		}
+	}
 }

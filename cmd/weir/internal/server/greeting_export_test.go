@@ -1,4 +1,0 @@
-package server
-
-// CommitOf is commitOf.
-var CommitOf = commitOf

@@ -1,0 +1,187 @@
+// Package guardtest has the tests that the middleware of every framework must pass.
+package guardtest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Framework is the middleware of one framework, M. The key of its limiters and the
+// attribute user of its engines are the header X-User.
+type Framework[M any] struct {
+	// Serve serves GET / behind the middleware until the test ends, and returns the URL. The
+	// answer is "welcome" or, if the query is not empty, "first", flushed, and "second" when
+	// wait has returned.
+	Serve func(t *testing.T, middleware M, wait func()) (url string)
+
+	// Keys returns middleware whose limit has the name visits.
+	Keys func(*weir.Limiter) M
+
+	// Own returns middleware that answers a denial with the status 418 and the name of the
+	// rule, and an error with 401.
+	Own func(*weir.Limiter) M
+
+	Rules func(*weir.Engine) M
+	PerIP func(quota int64, window time.Duration, trusted ...string) M
+
+	// Nil are calls with a nil argument. Each must panic.
+	Nil []func(*weir.Limiter, *weir.Engine)
+}
+
+// Run runs the tests.
+func Run[M any](t *testing.T, f Framework[M]) {
+	t.Run("keys", func(t *testing.T) { t.Parallel(); f.keys(t) })
+	t.Run("in flight", func(t *testing.T) { t.Parallel(); f.inFlight(t) })
+	t.Run("options", func(t *testing.T) { t.Parallel(); f.options(t) })
+	t.Run("per IP", func(t *testing.T) { t.Parallel(); f.perIP(t) })
+}
+
+func limiter(t *testing.T) *weir.Limiter {
+	l := weir.MustLimiter(weir.Sliding(1, time.Minute))
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// engine returns an engine that admits one request of each user at a time. settled gets
+// an element for each settle.
+func engine(t *testing.T) (e *weir.Engine, settled settles) {
+	t.Helper()
+	set, err := rule.New([]rule.Rule{{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled = make(settles, 10)
+	if e, err = weir.NewEngine(set, weir.WithObserver(settled)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e, settled
+}
+
+type settles chan struct{}
+
+func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
+	if v == store.Settle {
+		s <- struct{}{}
+	}
+}
+func (s settles) Failed(context.Context, store.Verb, error) {}
+func (s settles) Outage(context.Context, store.Verb, error) {}
+
+// open sends a request with header fields, and leaves the body of the answer open.
+func open(t *testing.T, url string, fields ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Set(fields[i], fields[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// get sends a request, and returns the answer and its body.
+func get(t *testing.T, url string, fields ...string) (answer *http.Response, text string) {
+	t.Helper()
+	answer = open(t, url, fields...)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+func (f *Framework[M]) keys(t *testing.T) {
+	url := f.Serve(t, f.Keys(limiter(t)), nil)
+	if w, body := get(t, url, "X-User", "ann"); w.StatusCode != 200 || body != "welcome" || w.Header.Get("RateLimit") != `"visits";r=0` {
+		t.Errorf("got %d %v %s", w.StatusCode, w.Header, body)
+	}
+	w, body := get(t, url, "X-User", "ann")
+	if w.StatusCode != 429 || w.Header.Get("Retry-After") != "60" || !strings.Contains(body, `"violated-policies":["visits"]`) ||
+		w.Header.Get("Content-Type") != "application/problem+json" || strings.Contains(body, "welcome") {
+		t.Errorf("got %d %v %s, want a denial", w.StatusCode, w.Header, body)
+	}
+	if w, body := get(t, url); w.StatusCode != 400 || strings.Contains(body, "welcome") {
+		t.Errorf("got %d %s for a request without a key, want 400", w.StatusCode, body)
+	}
+}
+
+// A request keeps its place until its body has been written, which can happen after the
+// handlers have returned.
+func (f *Framework[M]) inFlight(t *testing.T) {
+	e, settled := engine(t)
+	goOn := make(chan struct{})
+	url := f.Serve(t, f.Rules(e), func() { <-goOn })
+	if _, body := get(t, url, "X-User", "ann"); body != "welcome" {
+		t.Errorf("got %s", body)
+	}
+	<-settled
+	answer := open(t, url+"?stream=1", "X-User", "ann")
+	defer answer.Body.Close()
+	if _, err := io.ReadFull(answer.Body, make([]byte, len("first"))); err != nil {
+		t.Fatal(err)
+	}
+	if w, _ := get(t, url, "X-User", "ann"); w.StatusCode != 429 {
+		t.Errorf("got %d, want 429 while the body is being written", w.StatusCode)
+	}
+	close(goOn)
+	if rest, err := io.ReadAll(answer.Body); string(rest) != "second" || err != nil {
+		t.Errorf("got %s %v", rest, err)
+	}
+	<-settled
+	if w, _ := get(t, url, "X-User", "ann"); w.StatusCode != 200 {
+		t.Errorf("got %d, want 200 afterwards", w.StatusCode)
+	}
+}
+
+func (f *Framework[M]) options(t *testing.T) {
+	url := f.Serve(t, f.Own(limiter(t)), nil)
+	get(t, url, "X-User", "ann")
+	if w, body := get(t, url, "X-User", "ann"); w.StatusCode != 418 || body != "requests" {
+		t.Errorf("got %d %s", w.StatusCode, body)
+	}
+	if w, _ := get(t, url); w.StatusCode != 401 {
+		t.Errorf("got %d", w.StatusCode)
+	}
+	e, _ := engine(t)
+	for i, call := range f.Nil {
+		panics(t, i, func() { call(limiter(t), e) })
+	}
+}
+
+// What a client writes into the header is ignored, and what a trusted proxy writes is the client.
+func (f *Framework[M]) perIP(t *testing.T) {
+	for trusted, want := range map[string]int{"127.0.0.1": 200, "10.0.0.0/8": 429} {
+		url := f.Serve(t, f.PerIP(1, time.Minute, trusted), nil)
+		get(t, url, "X-Forwarded-For", "203.0.113.1")
+		if w, _ := get(t, url, "X-Forwarded-For", "203.0.113.2"); w.StatusCode != want {
+			t.Errorf("%s trusted: got %d, want %d", trusted, w.StatusCode, want)
+		}
+	}
+	panics(t, "a network that is none", func() { f.PerIP(1, time.Minute, "proxy") })
+}
+
+func panics(t *testing.T, what any, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Errorf("%v: got no panic", what)
+		}
+	}()
+	f()
+}
