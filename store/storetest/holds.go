@@ -339,11 +339,12 @@ func lostOnReload(s *stage) {
 func holdsUnderLoweredQuota(s *stage) {
 	for i, ends := range []func(op store.Op){
 		func(op store.Op) { s.one(store.Settle, named("a", times(5, op))) },
-		func(op store.Op) { s.at(10 * time.Minute); s.one(store.Refund, times(1, op)) },
+		func(op store.Op) { s.at(20 * time.Minute); s.one(store.Refund, times(1, op)) },
 	} {
 		large, small := hit("s", holding(100), fmt.Sprint(i)), hit("s", holding(10), fmt.Sprint(i))
 		s.one(store.Take, named("a", times(5, large)))
-		for range 9 {
+		for n := range 9 {
+			s.at(time.Duration(9*i+n+1) * time.Second)
 			s.one(store.Take, times(10, large))
 		}
 		ends(small)

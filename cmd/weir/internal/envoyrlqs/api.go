@@ -99,7 +99,10 @@ func (a *API) serve(c *grpcserver.Call) error {
 				return err
 			}
 		case now := <-more:
-			if err := a.answer(c, s, &received{at: now}); err != nil {
+			err := a.answer(c, s, &received{at: now})
+			if _, busy := errors.AsType[*access.Overload](err); busy {
+				s.due = time.Time{} // the next report asks again
+			} else if err != nil {
 				return err
 			}
 		case <-c.Leaving():

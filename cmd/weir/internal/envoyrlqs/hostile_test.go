@@ -246,6 +246,36 @@ func TestHostileIDs(t *testing.T) {
 }
 
 // A report records hits past the quota, so that a stream needs the scope of a record, too.
+// An overload while there is no report does not end a stream.
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits := &access.ResourceLimits{Requests: 1}
+		conn, _ := serve(t, perUser, grpcserver.Config{Resources: limits}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range []*usage{of(0, "user", "ann"), of(25, "user", "ann"), of(1, "path", "/")} {
+			u.NumRequestsDenied = 10 * u.NumRequestsAllowed // all that remains is less than is wanted
+			if err := stream.Send(reports("edge", u)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stream.Recv(); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if err := limits.Begin(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			limits.End()
+		}
+	})
+}
+
 func TestScope(t *testing.T) {
 	t.Parallel()
 	keys, err := access.OpenKeys("",
