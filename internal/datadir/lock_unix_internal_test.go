@@ -20,7 +20,7 @@ func TestUnlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer syscall.Close(fd)
+		t.Cleanup(func() { syscall.Close(fd) })
 	}
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
