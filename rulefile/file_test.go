@@ -172,7 +172,10 @@ func TestReadingIsBounded(t *testing.T) {
 		"long key":           {"rules: {" + strings.Repeat("k", 300_000) + ": [" + strings.Repeat("1,", 100_000) + "]}", "too many values below long keys"},
 		"long keys in lines": {"rules:\n  " + strings.Repeat("k", 1000) + ":\n    " + strings.Repeat("k", 1000) + ": [" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
 		"lists in lists":     {strings.Repeat("- ", 500) + "[" + strings.Repeat("1,", 300_000) + "]", "too many values below long keys"},
-		"patterns":           {rulesWithPatterns(), "patterns up to here are too large"},
+		"patterns":           {rulesWithPatterns(101, "(abcdefghij){1000}"), "patterns up to here are too large"},
+		"blank lines":        {"rules: |\n  a\n" + strings.Repeat("\n", 100_000), "too many blank lines"},
+		"lines of blanks":    {"rules: >\n  a\n" + strings.Repeat("  \n", 100_000), "too many blank lines"},
+		"classes":            {rulesWithPatterns(20, `^\pL{900}$`), "patterns up to here are too large"},
 		"long line":          {"rules: [" + strings.Repeat("1,", 500_000) + "]", "a rule is 1, want a table"},
 	} {
 		_, err := rulefile.Parse("rules.yaml", []byte(c.src), nil)
@@ -183,12 +186,12 @@ func TestReadingIsBounded(t *testing.T) {
 	}
 }
 
-// rulesWithPatterns returns a file with short patterns whose programs are large.
-func rulesWithPatterns() string {
+// rulesWithPatterns returns a file with so many rules with a short pattern whose program is large.
+func rulesWithPatterns(n int, pattern string) string {
 	var b strings.Builder
 	b.WriteString("rules:\n")
-	for i := range 101 {
-		fmt.Fprintf(&b, "  - {name: r%d, when: {path: {match: '(abcdefghij){1000}'}}, per: [user], limit: 5, window: 1h}\n", i)
+	for i := range n {
+		fmt.Fprintf(&b, "  - {name: r%d, when: {path: {match: '%s'}}, per: [user], limit: 5, window: 1h}\n", i, pattern)
 	}
 	return b.String()
 }

@@ -203,8 +203,11 @@ func patternSize(re string) int {
 
 func stepsOf(re *syntax.Regexp) int {
 	n := 1
-	if re.Op == syntax.OpLiteral {
+	switch re.Op {
+	case syntax.OpLiteral:
 		n = len(re.Rune)
+	case syntax.OpCharClass:
+		n += len(re.Rune) / 16 // the program can have them in each step
 	}
 	for _, sub := range re.Sub {
 		n += stepsOf(sub)

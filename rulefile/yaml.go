@@ -30,6 +30,9 @@ const (
 	maxSiblings = 10_000
 	maxNulls    = 40_000
 
+	// maxBlank bounds the blank lines in a row. Behind text that begins with | or >, the YAML parser copies the text for each.
+	maxBlank = 100
+
 	// maxPaths bounds the bytes of the paths to all values, of which the parser keeps one for each. Files may have
 	// averagePath for each token beside that.
 	maxPaths    = 64 << 20
@@ -56,9 +59,17 @@ func (p *pass) source(src []byte) *node {
 	text := strings.TrimPrefix(string(src), "\ufeff")
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text)
 	p.lines = strings.Split(text, "\n")
+	blank := 0
 	for i, line := range p.lines {
 		if !utf8.ValidString(line) {
 			p.at(i+1, 1, "the line is not UTF-8 text: save the file as UTF-8")
+			return nil
+		}
+		if blank++; strings.TrimSpace(line) != "" {
+			blank = 0
+		}
+		if blank > maxBlank {
+			p.at(i+1, 1, "too many blank lines in a row: want at most %d", maxBlank)
 			return nil
 		}
 	}

@@ -69,17 +69,17 @@ func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error)
 	return h, nil
 }
 
-// Knows reports whether c is of a caller that a would admit to some call. Other than [Authenticator.Authenticate] it counts
-// nothing.
-func (a *Authenticator) Knows(c Credentials) bool {
+// Knows returns the caller that shows c if a would admit it to some call, or nil. Other than [Authenticator.Authenticate] it
+// counts nothing.
+func (a *Authenticator) Knows(c Credentials) *Holder {
 	if a == nil || a.Keys == nil {
-		return true
+		return everyone
 	}
 	if c.Shown {
-		return a.Keys.find(digestOf(c.Token)) != nil
+		return a.Keys.find(digestOf(c.Token))
 	}
-	_, no := a.Keys.ofCertificate(c.Certificate)
-	return no == nil
+	h, _ := a.Keys.ofCertificate(c.Certificate)
+	return h
 }
 
 // Foreign returns the [*Refusal] of a call from a web page of another origin.

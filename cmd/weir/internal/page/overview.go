@@ -72,7 +72,7 @@ type overview struct {
 	page     *Page
 	history  *History
 	service  Service
-	watching chan struct{} // a semaphore
+	watching *access.Places
 }
 
 const (
@@ -91,7 +91,7 @@ const (
 
 // AddOverview adds the calls of the overview to p.
 func AddOverview(p *Page, h *History, s Service) {
-	o := &overview{page: p, history: h, service: s, watching: make(chan struct{}, maxWatchers)}
+	o := &overview{page: p, history: h, service: s, watching: access.NewPlaces(maxWatchers)}
 	p.Handle(http.MethodGet, prefix+"overview", access.Read, o.get)
 	p.Handle(http.MethodGet, streamPath, access.Read, o.stream)
 }

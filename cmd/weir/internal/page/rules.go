@@ -230,7 +230,7 @@ func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checked
 		return nil, ctx.Err()
 	}
 	c := &checkedJSON{Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
-	file, err := rulefile.Parse(of.Name, text, of.list)
+	file, err := rulefile.Parse(of.Name, text, of.lists())
 	if err != nil {
 		c.Errors = findings.Errors(err)
 		return c, nil
@@ -244,21 +244,36 @@ func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checked
 	return c, nil
 }
 
-// list reads a list file that a text names. The text comes from the network, and faults repeat lines, so only files
-// that the rules in force read, and others in the directory of the rules file, are read.
-func (s *Source) list(path string) ([]byte, error) {
-	if s.Path == "" {
-		return nil, errors.New("the rules are in no file, so there are no list files next to it")
+// lists returns a function that reads the list files that a text names. The text comes from the network, and faults repeat
+// lines, so only files that the rules in force read, and others in the directory of the rules file, are read. Each is read
+// as often as the rules in force do, or once, because a text of a megabyte can name thousands of lists.
+func (s *Source) lists() func(path string) ([]byte, error) {
+	most := map[string]int{} // how often each file may still be read
+	for _, path := range s.Lists {
+		most[path]++
 	}
-	full := files.RelativeTo(s.Path, path)
-	if !filepath.IsLocal(path) && !slices.Contains(s.Lists, full) {
-		return nil, errors.New("is not in the directory of the rules file, and no rule in force reads it, so the page does not either")
+	return func(path string) ([]byte, error) {
+		if s.Path == "" {
+			return nil, errors.New("the rules are in no file, so there are no list files next to it")
+		}
+		full := files.RelativeTo(s.Path, path)
+		if !filepath.IsLocal(path) && !slices.Contains(s.Lists, full) {
+			return nil, errors.New("is not in the directory of the rules file, and no rule in force reads it, so the page does not either")
+		}
+		known, err := filepath.Abs(full)
+		if err != nil {
+			return nil, err
+		}
+		if left, ok := most[known]; ok && left == 0 {
+			return nil, errors.New("is the file of another list, too: name one list in both places")
+		}
+		most[known] = max(most[known]-1, 0)
+		text, err := files.List(full)
+		if err == nil && files.HoldsSecrets(text) {
+			return nil, errors.New("holds keys or tokens, and no list")
+		}
+		return text, err
 	}
-	text, err := files.List(full)
-	if err == nil && files.HoldsSecrets(text) {
-		return nil, errors.New("holds keys or tokens, and no list")
-	}
-	return text, err
 }
 
 // triedJSON is the state of trials in an answer.

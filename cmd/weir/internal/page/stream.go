@@ -25,7 +25,7 @@ const (
 )
 
 // tooManyWatchers is the error of further streams.
-var tooManyWatchers = &access.Overload{Detail: "8 readers watch the page already; the numbers of this one do not move by themselves"}
+var tooManyWatchers = &access.Overload{Detail: "as many readers watch the page already as can; the numbers of this one do not move by themselves"}
 
 // stream is a stream of server-sent events.
 type stream struct {
@@ -70,12 +70,10 @@ func (o *overview) stream(c *Caller, w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	select {
-	case o.watching <- struct{}{}:
-		defer func() { <-o.watching }()
-	default:
+	if !o.watching.Take(c.Holder.Namespace) {
 		return tooManyWatchers
 	}
+	defer o.watching.Leave(c.Holder.Namespace)
 	changes, stop := o.history.watch(c.Name)
 	defer stop()
 	to, end := o.page.openStream(c, n, w, r)

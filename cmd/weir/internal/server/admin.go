@@ -36,10 +36,10 @@ type admin struct {
 	auth   *access.Authenticator
 	routes map[string]adminRoute
 	ready  *readiness
-	api    http.Handler  // answers calls in forwarded; nil: none does
-	page   *page.Page    // or nil
-	calls  chan struct{} // a semaphore for calls of operators other than probes
-	others chan struct{} // one for those of the page and those in forwarded, which holders of any token can make
+	api    http.Handler   // answers calls in forwarded; nil: none does
+	page   *page.Page     // or nil
+	calls  chan struct{}  // a semaphore for calls of operators other than probes
+	others *access.Places // for those of the page and those in forwarded, which holders of any token can make
 }
 
 // forwarded are calls of the API that operators, and the page, make at the admin address, too.
@@ -61,7 +61,7 @@ var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address 
 // newAdmin returns the handler of the admin address. auth nil admits everyone. api
 // answers forwarded calls, p may be nil, and more are the calls of front ends.
 func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, p *page.Page, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: make(chan struct{}, adminCalls), others: make(chan struct{}, adminCalls)}
+	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: make(chan struct{}, adminCalls), others: access.NewPlaces(adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -110,15 +110,8 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case a.api != nil && slices.Contains(forwarded, path):
 			call = func(w http.ResponseWriter, r *http.Request) { a.page.Forward(a.api, path, w, r) }
 		}
-		switch {
-		case call != nil && page.Lasts(path):
-			call(w, r) // the number of streams has its own limit
-			return
-		case call != nil && !a.auth.Knows(a.page.Credentials(r)):
-			call(w, r) // a file of the page, a refusal, or who signs in: strangers must not keep others away
-			return
-		case call != nil:
-			answerOne(a.others, w, r, call)
+		if call != nil {
+			a.answer(path, w, r, call)
 			return
 		}
 	}
@@ -145,18 +138,28 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, namespace.CallerOf(holder, r.RemoteAddr)))
-	answerOne(a.calls, w, r, to.call)
-}
-
-// answerOne makes call answer r, unless too many calls with a semaphore are being answered.
-func answerOne(semaphore chan struct{}, w http.ResponseWriter, r *http.Request, call http.HandlerFunc) {
 	select {
-	case semaphore <- struct{}{}:
-		defer func() { <-semaphore }()
-		call(w, r)
+	case a.calls <- struct{}{}:
+		defer func() { <-a.calls }()
+		to.call(w, r)
 	default:
 		answer.ProblemOf(tooManyAdminCalls).Write(w)
 	}
+}
+
+// answer makes call answer a call of the page, or one in forwarded, unless too many are being answered.
+func (a *admin) answer(path string, w http.ResponseWriter, r *http.Request, call http.HandlerFunc) {
+	h := a.auth.Knows(a.page.Credentials(r))
+	switch {
+	case page.Lasts(path): // the number of streams has its own limit
+	case h == nil: // a file of the page, a refusal, or who signs in: strangers must not keep others away
+	case !a.others.Take(h.Namespace):
+		answer.ProblemOf(tooManyAdminCalls).Write(w)
+		return
+	default:
+		defer a.others.Leave(h.Namespace)
+	}
+	call(w, r)
 }
 
 // callerKey is the key of the caller in the context of a call.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -106,6 +107,44 @@ func TestAdminWhileStrangersCall(t *testing.T) {
 	}
 	close(end)
 	strangers.Wait()
+}
+
+// Callers who are bound to one namespace keep no operator away.
+func TestAdminWhileOneNamespaceCalls(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens")
+	write(t, path, access.Line("shop", "tenant", access.Read, "shop")+"\n")
+	keys, err := access.OpenKeys(path, access.Own{Name: "ops", Token: "right", Scopes: access.All})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	begun, end := make(chan bool, 100), make(chan bool)
+	admin := server.NewAdmin(keys, func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer right" {
+			begun <- true
+			<-end
+		}
+	})
+	call := func(token string) int {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/check", nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		admin.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			begun <- true
+		}
+		return w.Code
+	}
+	var tenants sync.WaitGroup
+	for range 40 {
+		tenants.Go(func() { call("tenant") })
+		<-begun
+	}
+	if code := call("right"); code != http.StatusOK {
+		t.Errorf("an operator: got %d, want 200", code)
+	}
+	close(end)
+	tenants.Wait()
 }
 
 // deadlined records the deadline of an answer.

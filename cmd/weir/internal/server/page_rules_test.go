@@ -181,6 +181,9 @@ func TestPageChecks(t *testing.T) {
 			t.Errorf("%s: got %s, want %q", file, a.text, want)
 		}
 	}
+	if a := check("lists:\n  a: {file: staff.txt}\n  b: {file: ./staff.txt}\n" + posts(2)); !strings.Contains(a.text, "the file of another list") {
+		t.Errorf("got %s, want that a file is read once", a.text)
+	}
 	leased := "rules:\n  - {name: posts, per: [user], limit: 600, window: 1h, lease: strict}\n"
 	if a := check(leased); strings.Contains(a.text, "never-leased") {
 		t.Errorf("got %s, want no warning for two instances", a.text)
