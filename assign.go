@@ -16,7 +16,8 @@ import (
 // the request of the item with the same index, and gets its answer. A grant is a
 // reservation in every limit that matches the request ([store.Hold]), so no window has more than the quota if it is spent within
 // its length. It ends earlier if a period does. Rules that do not decide, and those in shadow mode, record what was
-// used. A limit that cannot be reserved ([window.Compiled.CanReserve]), or that counts a sum, grants nothing.
+// used. A limit that cannot be reserved ([window.Compiled.CanReserve]), that counts a sum, or whose counts are exported, grants
+// nothing.
 //
 // The observer gets a take of all that was used, and one of all that was denied, with the numbers before the grant.
 //
@@ -101,6 +102,12 @@ type assigning struct {
 	seen           drive.Task // a look at all of them, for the observer
 }
 
+// assignable reports whether parts of l can be granted. Where its counts are exported they cannot: what was granted and
+// not reported before the end of a period would be exported as used.
+func assignable(l *window.Compiled) bool {
+	return l.CanReserve() && l.Measure == window.Count && !l.Export
+}
+
 // sort sorts the ops of the plan.
 func (g *assigning) sort(a *run.Assignment) {
 	p := &g.call.plan
@@ -109,7 +116,7 @@ func (g *assigning) sort(a *run.Assignment) {
 		case op.Role != store.Enforce && op.Role != store.Look || op.Limit.Quota == window.Unlimited:
 			g.others, g.ofOthers = append(g.others, op), append(g.ofOthers, p.First.Of[n])
 		default:
-			g.never = g.never || !op.Limit.CanReserve() || op.Limit.Measure != window.Count
+			g.never = g.never || !assignable(op.Limit)
 			g.limits, g.of = append(g.limits, op), append(g.of, p.First.Of[n])
 		}
 	}
@@ -224,7 +231,7 @@ func (e *Engine) observeAssigned(ctx context.Context, g *assigning, r Request, a
 			switch u := &op.Result; {
 			case !denied:
 				u.Allowed, u.RetryAfter = true, 0
-			case !op.Limit.CanReserve() || op.Limit.Measure != window.Count:
+			case !assignable(op.Limit):
 				u.Allowed, u.RetryAfter = false, window.Never
 			case least < 0 || u.Remaining < t.Ops[least].Result.Remaining:
 				least = n
