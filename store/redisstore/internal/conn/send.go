@@ -57,9 +57,6 @@ func newPending() any {
 	return c
 }
 
-// inSlice reports whether c is of a slice of a batch, which the batcher does not send.
-func (c *Pending) inSlice() bool { return c.done == nil }
-
 // shares reports whether a command can decide c and other, which follows it.
 func (c *Pending) shares(other *Pending) bool {
 	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Now == other.Now && !c.ownCommand && !other.ownCommand
