@@ -560,3 +560,24 @@ func TestSettleIsRepeated(t *testing.T) {
 		}
 	})
 }
+
+// Who lists the keys of a space, as an export does, sees what this process has spent, and nothing that it has leased.
+func TestListingRecalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := storetest.NewModel().Store
+		s := leasestore.New(shared, func() int { return 2 })
+		taken, listed := hot(t, s), 0
+		op := opOn("key", 1)
+		_, err := hook.ListerOf(s).Keys(t.Context(), &op, nil, func([]byte, window.State, window.Instant) { listed++ })
+		if err != nil || listed != 1 {
+			t.Fatalf("got %d keys and %v, want 1", listed, err)
+		}
+		if r, err := shared.Read(t.Context(), &op); err != nil || r.Used != taken {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
