@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -104,7 +105,7 @@ type assigning struct {
 // sort sorts the ops of the plan.
 func (g *assigning) sort(a *run.Assignment) {
 	p := &g.call.plan
-	for n, op := range p.First.List {
+	for n, op := range p.First.Ops {
 		switch {
 		case op.Role != store.Enforce && op.Role != store.Look || op.Limit.Quota == window.Unlimited:
 			g.others, g.ofOthers = append(g.others, op), append(g.ofOthers, p.First.Of[n])
@@ -113,7 +114,7 @@ func (g *assigning) sort(a *run.Assignment) {
 			g.limits, g.of = append(g.limits, op), append(g.of, p.First.Of[n])
 		}
 	}
-	g.others, g.ofOthers = append(g.others, p.Second.List...), append(g.ofOthers, p.Second.Of...)
+	g.others, g.ofOthers = append(g.others, p.Second.Ops...), append(g.ofOthers, p.Second.Of...)
 	_, allows := p.Rules.Unmatched()
 	g.never = g.never || p.Refused() || len(p.Matched) == 0 && !allows
 	a.All = !g.never && len(g.limits) == 0
@@ -179,7 +180,7 @@ func granted(a *run.Assignment, ops []store.Op) {
 
 // inOutage takes what is granted from local memory, or grants all or nothing, as the policies say.
 func (g *assigning) inOutage(ctx context.Context, d *drive.Driver, a *run.Assignment) {
-	t := &drive.Task{Verb: store.Take, Ops: g.limits, Of: g.of, Policies: g.call.plan.Rules}
+	t := &drive.Task{Verb: store.Take, Step: plan.Step{Ops: g.limits, Of: g.of}, Policies: g.call.plan.Rules}
 	for n := range t.Ops {
 		op := &t.Ops[n]
 		op.N, op.UpTo, op.Hold = min(a.Want, max(op.Limit.Quota/max(a.Part, 1), 1)), true, nil

@@ -29,6 +29,13 @@ type call struct {
 	once   *onceCall // of a request with an idempotency key; nil: it has none
 }
 
+// newCall returns a *call for the pool.
+func newCall() any {
+	c := new(call)
+	c.plan.First, c.plan.Second = &c.first.Step, &c.second.Step
+	return c
+}
+
 // read reads r, and finds the rules that match it.
 func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 	p, to := &c.plan, &c.plan.Request
@@ -67,8 +74,7 @@ func (c *call) makePlan(r *Request, seals *seals) error {
 	err := p.Make()
 	c.first.Verb, c.first.Policies, c.first.Refused = verb, rules, p.Refused()
 	c.first.HeldLocally = verb.NeedsReceipt() && p.Request.Receipt.Place == seal.Local
-	c.first.Ops, c.first.Of = p.First.List, p.First.Of
-	if len(p.Second.List) > 0 {
+	if len(c.second.Ops) > 0 {
 		c.planSecond()
 	}
 	return err
@@ -81,7 +87,6 @@ func (c *call) planSecond() {
 	if p.Rules.Holds() { // a record would hold nothing; the ops do not decide
 		c.second.Verb = store.Take
 	}
-	c.second.Ops, c.second.Of = p.Second.List, p.Second.Of
 }
 
 // decide plans c, which was read from r, makes driver decide it, and writes the decision into d, which
@@ -238,19 +243,15 @@ func (c *call) degrade(err error, reason store.Reason) {
 
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
-	p := &c.plan
 	if c.once != nil {
 		c.once.release(c.first.Err != nil)
 		c.once = nil
 	}
 	if c.first.Policies != nil { // c was planned
-		p.First.List, p.First.Of = c.first.Ops, c.first.Of // which may have grown
 		c.first.Reset()
 	}
 	if c.second.Policies != nil {
-		p.Second.List, p.Second.Of = c.second.Ops, c.second.Of
-		c.second.Ops = nil
 		c.second.Reset()
 	}
-	p.Reset()
+	c.plan.Reset()
 }

@@ -73,7 +73,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	hooks, e.owned = o.openStore(&e.driver)
 	e.lister, e.shared = hook.ListerOf(e.driver.Store), hooks.Memory == nil && hooks.SideStore == nil
 	e.seals = newSeals(hooks.Keyed, o.local)
-	e.calls.New = func() any { return new(call) }
+	e.calls.New = newCall
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}

@@ -38,7 +38,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	if err != nil {
 		return Decision{}, nil, err
 	}
-	c := call{}
+	c := newCall().(*call)
 	if err = c.read(rules, store.Check, &r); err == nil {
 		err = c.decide(ctx, &e.driver, &e.seals, &r, &d, &run.Options{})
 	}
