@@ -42,7 +42,7 @@ export default defineConfig(({ mode }) => {
     base: "./",
     plugins: [licences, keyless],
     // Half a kilobyte less than what jsx: "automatic" imports.
-    esbuild: { jsx: "transform", jsxFactory: "h", jsxFragment: "Fragment", jsxInject: 'import { h, Fragment } from "preact"', legalComments: "none" },
+    esbuild: { jsx: "transform", jsxFactory: "jsxNode", jsxFragment: "jsxFragment", jsxInject: 'import { h as jsxNode, Fragment as jsxFragment } from "preact"', legalComments: "none" },
     resolve: { alias: report ? [{ find: /^\.\.\/texts$/, replacement: new URL("src/texts/reports.ts", import.meta.url).pathname }] : [] },
     build: {
       outDir: process.env.OUT ?? "../built",
