@@ -86,10 +86,12 @@ func (c *call) planSecond() {
 // decide makes driver decide c, which was read, unless the decision is larger than o allows, and writes the decision
 // into d, which is empty.
 func (c *call) decide(ctx context.Context, driver *drive.Driver, d *Decision, o *run.Options) error {
-	var size run.Size
-	err := c.addSize(&size, o)
-	if err == nil && o.Admit != nil {
-		err = o.Admit(size)
+	var err error
+	if o.MaxSize > 0 || o.Admit != nil {
+		var size run.Size
+		if err = c.addSize(&size, o); err == nil && o.Admit != nil {
+			err = o.Admit(size)
+		}
 	}
 	switch {
 	case err != nil:
@@ -122,11 +124,8 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, d *Decision, o 
 	return nil
 }
 
-// addSize adds the size of the usages of c to s, if o limits it. It returns an error if s is larger than o allows then.
+// addSize adds the size of the usages of c to s. It returns an error if s is larger than o allows then.
 func (c *call) addSize(s *run.Size, o *run.Options) error {
-	if o.MaxSize == 0 && o.Admit == nil {
-		return nil
-	}
 	for _, rules := range [...][]int{c.first.Of, c.second.Of} {
 		s.Usages += len(rules)
 		for _, i := range rules {

@@ -95,7 +95,10 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 			return
 		}
 	}
-	d.begin(ctx, t)
+	t.Denied = -1
+	if d.Local != nil {
+		d.Local.endHolds(ctx, t)
+	}
 	within := ctx // with the deadline of the decision, for the store only: local memory may answer later
 	if d.Timed != nil {
 		var cancel context.CancelFunc
@@ -123,7 +126,10 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 		return
 	}
 	for _, t := range tasks {
-		d.begin(ctx, t)
+		t.Denied = -1
+		if d.Local != nil {
+			d.Local.endHolds(ctx, t)
+		}
 	}
 	for open, again := tasks, false; len(open) > 0; again = true {
 		calls := make([]store.Call, len(open))
@@ -162,13 +168,6 @@ func (d *Driver) Look(ctx context.Context, verb store.Verb, once *store.Op) erro
 		return err
 	}
 	return calls[0].Err
-}
-
-func (d *Driver) begin(ctx context.Context, t *Task) {
-	t.Denied = -1
-	if d.Local != nil {
-		d.Local.endHolds(ctx, t)
-	}
 }
 
 // answered handles the answer of the store to t, an error or nil. It reports whether the store has to be asked for
