@@ -187,7 +187,7 @@ $(CYCLONEDX):
 
 race: deps # run all tests whole, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
-	$(GO) test $(RACE) $(PACKAGES)
+	$(GO) test $(RACE) -timeout 30m $(PACKAGES)
 
 model: # explore all states of the protocol of leases, which takes too long with the race detector
 	$(GO) test -run TestModel ./internal/lease
