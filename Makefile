@@ -187,7 +187,7 @@ $(CYCLONEDX):
 
 race: deps # run all tests whole, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
-	$(GO) test $(RACE) $(PACKAGES)
+	$(GO) test $(RACE) -timeout 30m $(PACKAGES)
 
 model: # explore all states of the protocol of leases, which takes too long with the race detector
 	$(GO) test -run TestModel ./internal/lease
@@ -299,7 +299,7 @@ bench-keep: ## measure a data directory against pebble, bbolt and SQLite, or tho
 	cd benchmarks/keep && $(GO) test -run '^$$' -bench '(Write|Load)/$(BENCH)' -benchtime 1x -timeout 0 -args -for 60s && \
 	$(GO) test -run '^$$' -bench Take -benchtime 30s
 
-drills: ## drill leases with real processes and faults, or those whose names begin with DRILLS (two minutes)
+drills: ## drill leases with real processes and faults, or those whose names begin with DRILLS (four minutes)
 	cd benchmarks && $(GO) run ./leases $(if $(DRILLS),-only $(DRILLS))
 
 losses: ## measure what each --sync loses at a kill and at a loss of power (ten minutes)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -16,7 +17,8 @@ import (
 // the request of the item with the same index, and gets its answer. A grant is a
 // reservation in every limit that matches the request ([store.Hold]), so no window has more than the quota if it is spent within
 // its length. It ends earlier if a period does. Rules that do not decide, and those in shadow mode, record what was
-// used. A limit that cannot be reserved ([window.Compiled.CanReserve]), or that counts a sum, grants nothing.
+// used. A limit that cannot be reserved ([window.Compiled.CanReserve]), that counts a sum, or whose counts are exported, grants
+// nothing.
 //
 // The observer gets a take of all that was used, and one of all that was denied, with the numbers before the grant.
 //
@@ -41,11 +43,7 @@ func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Ass
 	for i := range list {
 		g, a := &list[i], &assignments[i]
 		g.call, a.Answer = e.calls.Get().(*call), run.Answer{}
-		if a.Err = g.call.read(rules, store.Take, &items[i].Request); a.Err != nil {
-			continue
-		}
-		g.call.plan.Request.ID = g.call.ids.next() // so that no rule is skipped
-		if a.Err = g.call.plan.Make(); a.Err == nil {
+		if a.Err = g.call.read(rules, store.Take, &items[i].Request, &e.seals); a.Err == nil {
 			g.sort(a)
 			tasks = append(tasks, g.tasks(a)...)
 			if g.seen.Policies = g.call.plan.Rules; e.observer != nil && a.Used+a.Denied > 0 {
@@ -101,19 +99,25 @@ type assigning struct {
 	seen           drive.Task // a look at all of them, for the observer
 }
 
+// assignable reports whether parts of l can be granted. Where its counts are exported they cannot: what was granted and
+// not reported before the end of a period would be exported as used.
+func assignable(l *window.Compiled) bool {
+	return l.CanReserve() && l.Measure == window.Count && !l.Export
+}
+
 // sort sorts the ops of the plan.
 func (g *assigning) sort(a *run.Assignment) {
 	p := &g.call.plan
-	for n, op := range p.First.List {
+	for n, op := range p.First.Ops {
 		switch {
 		case op.Role != store.Enforce && op.Role != store.Look || op.Limit.Quota == window.Unlimited:
 			g.others, g.ofOthers = append(g.others, op), append(g.ofOthers, p.First.Of[n])
 		default:
-			g.never = g.never || !op.Limit.CanReserve() || op.Limit.Measure != window.Count
+			g.never = g.never || !assignable(op.Limit)
 			g.limits, g.of = append(g.limits, op), append(g.of, p.First.Of[n])
 		}
 	}
-	g.others, g.ofOthers = append(g.others, p.Second.List...), append(g.ofOthers, p.Second.Of...)
+	g.others, g.ofOthers = append(g.others, p.Second.Ops...), append(g.ofOthers, p.Second.Of...)
 	_, allows := p.Rules.Unmatched()
 	g.never = g.never || p.Refused() || len(p.Matched) == 0 && !allows
 	a.All = !g.never && len(g.limits) == 0
@@ -179,7 +183,7 @@ func granted(a *run.Assignment, ops []store.Op) {
 
 // inOutage takes what is granted from local memory, or grants all or nothing, as the policies say.
 func (g *assigning) inOutage(ctx context.Context, d *drive.Driver, a *run.Assignment) {
-	t := &drive.Task{Verb: store.Take, Ops: g.limits, Of: g.of, Policies: g.call.plan.Rules}
+	t := &drive.Task{Verb: store.Take, Step: plan.Step{Ops: g.limits, Of: g.of}, Policies: g.call.plan.Rules}
 	for n := range t.Ops {
 		op := &t.Ops[n]
 		op.N, op.UpTo, op.Hold = min(a.Want, max(op.Limit.Quota/max(a.Part, 1), 1)), true, nil
@@ -224,7 +228,7 @@ func (e *Engine) observeAssigned(ctx context.Context, g *assigning, r Request, a
 			switch u := &op.Result; {
 			case !denied:
 				u.Allowed, u.RetryAfter = true, 0
-			case !op.Limit.CanReserve() || op.Limit.Measure != window.Count:
+			case !assignable(op.Limit):
 				u.Allowed, u.RetryAfter = false, window.Never
 			case least < 0 || u.Remaining < t.Ops[least].Result.Remaining:
 				least = n

@@ -118,24 +118,24 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 		}
 		c := b.engine.calls.Get().(*call)
 		b.calls = append(b.calls, c)
-		err := c.read(by, verbOf(item, o), &item.Request)
+		err := c.read(by, verbOf(item, o), &item.Request, &b.engine.seals)
 		if err == nil && item.Request.isOnce() {
-			err = c.prepareOnce(&b.engine.records, &item.Request, o)
-		}
-		if err == nil {
-			err = c.makePlan(&item.Request, &b.engine.seals)
+			c.once, err = newOnceCall(&b.engine.records, c.plan.Request.Verb, &item.Request, o)
 		}
 		if !o.Together {
-			item.Err = err
-		} else if err != nil {
+			item.Err, err = err, nil
+		}
+		if err == nil {
+			err = c.addSize(&size, o)
+		}
+		if err != nil {
 			return err
 		}
-		c.addSize(&size, c.plan.First.Of)
-		if c.addSize(&size, c.plan.Second.Of); o.IsTooLarge(size) {
-			break // the rest need not be planned
-		}
 	}
-	return o.Check(size)
+	if o.Admit == nil {
+		return nil
+	}
+	return o.Admit(size)
 }
 
 // run decides each item by itself, each in one step of the store, and as many as possible

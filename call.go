@@ -29,12 +29,20 @@ type call struct {
 	once   *onceCall // of a request with an idempotency key; nil: it has none
 }
 
-// read reads r, and finds the rules that match it.
-func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
+// newCall returns a *call for the pool.
+func newCall() any {
+	c := new(call)
+	c.plan.First, c.plan.Second = &c.first.Step, &c.second.Step
+	return c
+}
+
+// read reads r, finds the rules that match it, and plans what to ask of the store.
+func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request, seals *seals) error {
 	p, to := &c.plan, &c.plan.Request
 	p.Rules, p.VerdictRule = rules, -1
 	to.Verb, to.Hits, to.Feedback, to.Exact = verb, min(r.Hits, window.MaxHits+1), r.Feedback, r.Hits > 0
-	switch ends, named := verb.NeedsReceipt(), r.Receipt.Take.ID != [12]byte{}; {
+	ends, named := verb.NeedsReceipt(), r.Receipt.Take.ID != [12]byte{}
+	switch {
 	case verb > store.Renew:
 		return fault.Newf("verb", "%d: want Check, Take, Record, Refund, Settle, Cancel or Renew", verb)
 	case ends && !named:
@@ -50,25 +58,17 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request) error {
 	}
 	to.Hits = max(to.Hits, 1)
 	to.Values = valuesOf(to.Values, rules.Compiled, r.Attributes)
-	p.Matched = rules.Match(to.Values, p.Matched[:0], verb.NeedsReceipt())
-	return nil
-}
-
-// makePlan plans what to ask of the store for c, which was read from r.
-func (c *call) makePlan(r *Request, seals *seals) error {
-	p := &c.plan
-	verb, rules := p.Request.Verb, p.Rules
+	p.Matched = rules.Match(to.Values, p.Matched[:0], ends)
 	if verb == store.Take && rules.Holds() && !r.Final {
-		p.Request.ID = c.ids.next()
-		seals.prepare(&p.Request)
-	} else if verb.NeedsReceipt() {
-		seals.prepare(&p.Request)
+		to.ID = c.ids.next()
+		seals.prepare(to)
+	} else if ends {
+		seals.prepare(to)
 	}
 	err := p.Make()
 	c.first.Verb, c.first.Policies, c.first.Refused = verb, rules, p.Refused()
-	c.first.HeldLocally = verb.NeedsReceipt() && p.Request.Receipt.Place == seal.Local
-	c.first.Ops, c.first.Of = p.First.List, p.First.Of
-	if len(p.Second.List) > 0 {
+	c.first.HeldLocally = ends && to.Receipt.Place == seal.Local
+	if len(c.second.Ops) > 0 {
 		c.planSecond()
 	}
 	return err
@@ -81,18 +81,17 @@ func (c *call) planSecond() {
 	if p.Rules.Holds() { // a record would hold nothing; the ops do not decide
 		c.second.Verb = store.Take
 	}
-	c.second.Ops, c.second.Of = p.Second.List, p.Second.Of
 }
 
-// decide plans c, which was read from r, makes driver decide it, and writes the decision into d, which
-// is empty.
-func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r *Request, d *Decision, o *run.Options) error {
-	err := c.makePlan(r, seals)
-	if err == nil && (o.MaxSize > 0 || o.Admit != nil) {
+// decide makes driver decide c, which was read, unless the decision is larger than o allows, and writes the decision
+// into d, which is empty.
+func (c *call) decide(ctx context.Context, driver *drive.Driver, d *Decision, o *run.Options) error {
+	var err error
+	if o.MaxSize > 0 || o.Admit != nil {
 		var size run.Size
-		c.addSize(&size, c.plan.First.Of)
-		c.addSize(&size, c.plan.Second.Of)
-		err = o.Check(size)
+		if err = c.addSize(&size, o); err == nil && o.Admit != nil {
+			err = o.Admit(size)
+		}
 	}
 	switch {
 	case err != nil:
@@ -125,22 +124,22 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, seals *seals, r
 	return nil
 }
 
-// addSize adds the size of the usages of rules that match c to s.
-func (c *call) addSize(s *run.Size, rules []int) {
-	s.Usages += len(rules)
-	for _, i := range rules {
-		s.Text += int64(len(c.plan.Rules.Prepared(i).Name) + c.plan.Rules.ReadableKeyLen(i, c.plan.Request.Values))
+// addSize adds the size of the usages of c to s. It returns an error if s is larger than o allows then.
+func (c *call) addSize(s *run.Size, o *run.Options) error {
+	for _, rules := range [...][]int{c.first.Of, c.second.Of} {
+		s.Usages += len(rules)
+		for _, i := range rules {
+			s.Text += int64(len(c.plan.Rules.Prepared(i).Name) + c.plan.Rules.ReadableKeyLen(i, c.plan.Request.Values))
+		}
 	}
+	if o.MaxSize > 0 && s.Bytes() > o.MaxSize {
+		return run.ErrLarge
+	}
+	return nil
 }
 
 // failed returns the error of a call that was not decided.
 func (c *call) failed() error { return fmt.Errorf("weir: %s: %w", c.first.Verb, c.first.Err) }
-
-// prepareOnce makes the records of c, which was read from r.
-func (c *call) prepareOnce(records *records, r *Request, o *run.Options) (err error) {
-	c.once, err = newOnceCall(records, c.plan.Request.Verb, r, o)
-	return err
-}
 
 // beginOnce gives the first step of c its record, if there is room for it.
 func (c *call) beginOnce() error {
@@ -238,19 +237,15 @@ func (c *call) degrade(err error, reason store.Reason) {
 
 // reset drops what c refers to, so that the pool keeps none of the request.
 func (c *call) reset() {
-	p := &c.plan
 	if c.once != nil {
 		c.once.release(c.first.Err != nil)
 		c.once = nil
 	}
 	if c.first.Policies != nil { // c was planned
-		p.First.List, p.First.Of = c.first.Ops, c.first.Of // which may have grown
 		c.first.Reset()
 	}
 	if c.second.Policies != nil {
-		p.Second.List, p.Second.Of = c.second.Ops, c.second.Of
-		c.second.Ops = nil
 		c.second.Reset()
 	}
-	p.Reset()
+	c.plan.Reset()
 }

@@ -73,7 +73,7 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	hooks, e.owned = o.openStore(&e.driver)
 	e.lister, e.shared = hook.ListerOf(e.driver.Store), hooks.Memory == nil && hooks.SideStore == nil
 	e.seals = newSeals(hooks.Keyed, o.local)
-	e.calls.New = func() any { return new(call) }
+	e.calls.New = newCall
 	if err := e.SetRules(rules); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -181,11 +181,11 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	}
 	d.reset()
 	c := e.calls.Get().(*call)
-	if err = c.read(rules, verb, r); err == nil && r.isOnce() {
-		err = c.prepareOnce(&e.records, r, o)
+	if err = c.read(rules, verb, r, &e.seals); err == nil && r.isOnce() {
+		c.once, err = newOnceCall(&e.records, verb, r, o)
 	}
 	if err == nil {
-		err = c.decide(ctx, &e.driver, &e.seals, r, d, o)
+		err = c.decide(ctx, &e.driver, d, o)
 	}
 	if e.observer != nil {
 		e.observe(ctx, verb, c, r, d, err, began)

@@ -38,9 +38,9 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 	if err != nil {
 		return Decision{}, nil, err
 	}
-	c := call{}
-	if err = c.read(rules, store.Check, &r); err == nil {
-		err = c.decide(ctx, &e.driver, &e.seals, &r, &d, &run.Options{})
+	c := newCall().(*call)
+	if err = c.read(rules, store.Check, &r, &e.seals); err == nil {
+		err = c.decide(ctx, &e.driver, &d, &run.Options{})
 	}
 	if err != nil {
 		return Decision{}, nil, err

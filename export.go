@@ -17,7 +17,7 @@ import (
 // Export lists the keys that the rule called name has counted, with the numbers of each at
 // one instant. Keys that are counted all the time are listed; a Redis server that moves keys meanwhile can
 // list some twice. The memory is bounded. An error is about the rule, or an outage of the
-// store. It is for weir's service: programs have no name for its options.
+// store. It is for weir's service, which reads the holds of one key by it, too: programs have no name for its options.
 //
 // Export uses the store at most half of the time, so that decisions do not wait.
 func (e *Engine) Export(ctx context.Context, name string, o export.Options) (export.Result, error) {

@@ -103,7 +103,7 @@ func newLocal(o *options) drive.Fallback {
 	if o.local == nil {
 		l.Store, l.Owned, l.Nodes = memstore.New(), true, 1
 	}
-	l.Reports = report.New(o.store, hook.Of(l.Store).SideStore)
+	l.Reporter = report.New(o.store, hook.Of(l.Store).SideStore)
 	if o.observer != nil {
 		l.Told = o.observer.Outage
 	}

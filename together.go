@@ -97,10 +97,10 @@ func (g *grouped) moveToSecondStep() {
 		return
 	}
 	for _, c := range g.calls {
-		now, later, left := &c.first, &c.plan.Second, 0
+		now, later, left := &c.first, &c.second, 0
 		for n, op := range now.Ops {
 			if c.isAfterVerdict(n) && !deciding[keyOf(&op)] {
-				later.List, later.Of = append(later.List, op), append(later.Of, now.Of[n])
+				later.Ops, later.Of = append(later.Ops, op), append(later.Of, now.Of[n])
 				continue
 			}
 			now.Ops[left], now.Of[left] = op, now.Of[n]
@@ -108,7 +108,7 @@ func (g *grouped) moveToSecondStep() {
 		}
 		clear(now.Ops[left:])
 		now.Ops, now.Of = now.Ops[:left], now.Of[:left]
-		if len(later.List) > 0 {
+		if len(later.Ops) > 0 {
 			c.planSecond()
 		}
 	}

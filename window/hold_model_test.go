@@ -279,9 +279,14 @@ func (tw *holdModel) do(c holdCall) (r window.Result) {
 			break
 		}
 		tw.mature(now)
-		tw.final.add(now, now, now, c.n)
-		if d, ok := tw.final.(*dates); ok {
-			d.forget()
+		d, ok := tw.final.(*dates)
+		before := int64(0)
+		if ok {
+			d.expire(now)
+			before = d.sum()
+		}
+		if tw.final.add(now, now, now, c.n); ok {
+			d.forget(before)
 		}
 	case "refund":
 		if changed = c.n > 0 && !(tw.l.Window.Kind == window.KindHeld) && !tw.unused(now); changed {
@@ -299,11 +304,17 @@ func (tw *holdModel) do(c holdCall) (r window.Result) {
 			} else if n == -1 {
 				n = h.n
 			}
+			d, ok := tw.final.(*dates)
+			before := h.n
+			if ok {
+				d.expire(now)
+				before += d.sum()
+			}
 			if n > 0 {
 				tw.final.add(now, min(h.at, now), now, n)
 			}
-			if d, ok := tw.final.(*dates); ok && n > h.n {
-				d.forget()
+			if ok && n > h.n {
+				d.forget(before)
 			}
 			r.Held = true
 		}
@@ -455,11 +466,21 @@ func (d *dates) add(now, at, _ window.Instant, n int64) {
 	}
 }
 
-// forget drops hits past the quota.
-func (d *dates) forget() {
-	for len(d.hits) > 1 && d.sum()-d.hits[0].n >= d.quota {
-		d.excess += d.hits[0].n
-		d.hits = d.hits[1:]
+// forget drops hits past the quota as long as what stays fills it, or past what there was before if that was more.
+func (d *dates) forget(before int64) {
+	for most := max(d.quota, before); len(d.hits) > 1 && d.sum() > most; {
+		gone := d.hits[0].n
+		if over := d.sum() - most; gone > over {
+			if before <= d.quota {
+				break
+			}
+			gone = over
+		}
+		if d.excess += gone; gone == d.hits[0].n {
+			d.hits = d.hits[1:]
+		} else {
+			d.hits[0].n -= gone
+		}
 	}
 }
 

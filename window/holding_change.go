@@ -111,8 +111,12 @@ func (w *holding) end(s State, now Instant, id [12]byte, n int64) (State, bool) 
 		var b State
 		s, b = growBase(s, w.base.wordsAfter(v.base, Hits{N: n})-len(v.base))
 		room := cap(b)
-		if b = w.base.addAt(b, now, min(at, now), now, min(n, MaxHits)); w.log != nil && n > amount {
-			b = w.log.forget(b)
+		if w.log != nil && n > amount {
+			b = w.log.expire(b, now)
+			before := total(b) + amount
+			b = w.log.forget(w.log.addAt(b, now, min(at, now), now, min(n, MaxHits)), before)
+		} else {
+			b = w.base.addAt(b, now, min(at, now), now, min(n, MaxHits))
 		}
 		s = shrinkBase(s, b, room)
 	}

@@ -38,3 +38,44 @@ func TestSettleUnderLoweredQuota(t *testing.T) {
 		}
 	}
 }
+
+// Records under a lowered quota leave what was counted under the larger one, in a state that stays small, and so does a
+// settle at more than was held.
+func TestRecordUnderLoweredQuota(t *testing.T) {
+	t.Parallel()
+	for _, quotas := range [][2]int64{{50, 10}, {1000, 100}, {1000, 1}, {155, 20}, {10_000, 900}, {10, 0}} {
+		for _, hold := range []time.Duration{0, time.Second} {
+			limit := func(quota int64) *window.Compiled {
+				return window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Minute), Hold: hold})
+			}
+			large, small := limit(quotas[0]), limit(quotas[1])
+			now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+			var s window.State
+			var r window.Result
+			if hold > 0 {
+				s = large.Do(step.Take, &r, s, now, window.Hits{N: 1}, &window.Hold{ID: [12]byte{1}})
+			}
+			for r = large.Check(s, now, window.Hits{N: 1}); r.Allowed; s, r = large.Take(s, now, window.Hits{N: max(1, quotas[0]/100)}) {
+				now = now.Add(time.Millisecond)
+			}
+			for s, r = large.Take(s, now, window.Hits{N: 1}); r.Allowed; s, r = large.Take(s, now, window.Hits{N: 1}) {
+			}
+			for i := range 3000 {
+				now = now.Add(time.Millisecond)
+				if hold > 0 && i == 0 {
+					s = small.Do(step.Settle, &r, s, now, window.Hits{N: 3}, &window.Hold{ID: [12]byte{1}})
+				}
+				n := int64(1 + i%7*(i%11))
+				if i%500 == 499 {
+					n = 100_000
+				}
+				if s, _ = small.Record(s, now, window.Hits{N: n}); large.Check(s, now, window.Hits{}).Used < quotas[0] {
+					t.Fatalf("quotas %v, hold %v, record %d: got %d used, want %d", quotas, hold, i, large.Check(s, now, window.Hits{}).Used, quotas[0])
+				}
+				if most := 450; len(s) > most {
+					t.Fatalf("quotas %v, hold %v, record %d: got %d words, want at most %d", quotas, hold, i, len(s), most)
+				}
+			}
+		}
+	}
+}

@@ -142,9 +142,11 @@ func (m *members) add(s State, now Instant, h Hits) State {
 	if i := findMember(s, kept, h.Member); i >= 0 {
 		uses = min(s[i+1]>>usesShift+1, maxUses)
 		s = append(s[:i], s[i+memberWords:]...)
-	} else if over := min((len(s)-kept)/memberWords+1-int(m.most), (len(s)-kept)/memberWords); over > 0 {
-		first = kept + (over-1)*memberWords // the newest that is dropped stands for all
-		s[first] = uint64(min(dropped+int64(over), MaxEntries))
+	} else if n := (len(s) - kept) / memberWords; n > 0 && n >= int(m.most) {
+		// One makes room, and stands for all that were dropped. Others past the quota stay: another limit has counted them,
+		// under a larger one, and may go on counting.
+		first = kept
+		s[first] = uint64(min(dropped+1, MaxEntries))
 		s[first+1] &= dateMask
 	}
 	if first > m.header {
@@ -182,6 +184,9 @@ func (m *members) expires(s State) Instant {
 func (m *members) seen(s State) Instant { return Instant(memberDate(s, len(s)-memberWords)) }
 
 func (m *members) wordsAfter(s State, _ Hits) int {
+	if len(s) > m.maxWords() { // of another limit, with a larger quota
+		return len(s) + memberWords
+	}
 	return min(max(len(s), m.header)+memberWords, m.maxWords())
 }
 

@@ -87,7 +87,9 @@ func (w *pairLog) history(s State, now Instant, _ int64) (cells []Cell, cut bool
 }
 
 func (w *pairLog) add(s State, now Instant, h Hits) State {
-	return w.forget(w.addAt(s, now, now, now, h.N))
+	s = w.expire(s, now)
+	before := total(s)
+	return w.forget(w.addAt(s, now, now, now, h.N), before)
 }
 
 // open returns s: hits that are held date nothing.
@@ -133,14 +135,30 @@ func (w *pairLog) expire(s State, now Instant) State {
 	return s
 }
 
+// total returns the hits of all pairs.
+func total(s State) int64 {
+	if len(s) == 0 {
+		return 0
+	}
+	return int64(s[0])
+}
+
 // forget moves pairs past the largest quota to the excess, the oldest first, as long as
-// what stays fills it.
-func (w *pairLog) forget(s State) State {
-	first := pairHeader
-	for len(s)-first > pairWords && int64(s[0]-s[first+1]) >= w.most {
-		s[0] -= s[first+1]
-		s[1] = uint64(addHits(int64(s[1]), int64(s[first+1])))
-		first += pairWords
+// what stays fills it. Where the log had more hits before, as many stay: see [sliding.past].
+func (w *pairLog) forget(s State, before int64) State {
+	first, most := pairHeader, max(w.most, before)
+	for len(s)-first > pairWords && total(s) > most {
+		gone := int64(s[first+1])
+		if over := total(s) - most; gone > over {
+			if before <= w.most {
+				break
+			}
+			gone = over
+		}
+		s[0], s[1], s[first+1] = s[0]-uint64(gone), uint64(addHits(int64(s[1]), gone)), s[first+1]-uint64(gone)
+		if s[first+1] == 0 {
+			first += pairWords
+		}
 	}
 	if first > pairHeader {
 		s = append(s[:pairHeader], s[first:]...)
@@ -205,9 +223,11 @@ func (w *pairLog) tighten(s State, list []uint64) State {
 	if len(s) <= w.loose() {
 		return s
 	}
+	// A log of another limit, with a larger quota, has larger groups.
+	group := max(uint64(w.group), (s[0]-1)/uint64(w.precision)+1)
 	out := pairHeader // the last pair that is kept
 	for i := pairHeader + pairWords; i < len(s); i += pairWords {
-		if s[out+1]+s[i+1] <= uint64(w.group) && !between(list, s[out], s[i]) {
+		if s[out+1]+s[i+1] <= group && !between(list, s[out], s[i]) {
 			s[out], s[out+1] = s[i], s[out+1]+s[i+1]
 			continue
 		}

@@ -139,11 +139,18 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	n := h.N
 	g := readLog(s)
 	g.expire(now, w.length)
-	size := w.group
+	size, most := w.group, w.most
+	past := w.past(&g)
+	if past {
+		size, most = max(size, g.group), MaxHits
+	}
 	if g.group != size {
-		g.regroup(size, w.most)
+		g.regroup(size, most)
 	}
 	g.group = size
+	if past {
+		most = max(int64(len(g.dates))-1+g.fill/size, defaultPrecision) * size
+	}
 	if k := len(g.dates); k > 0 && g.fill < size {
 		part := min(n, size-g.fill)
 		g.fill += part
@@ -157,7 +164,7 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	}
 	// Past the largest quota the oldest groups go, as long as what stays fills it.
 	groups := int64(len(g.dates)) + added
-	if over := (groups-1)*size + g.fill - w.most; over >= size {
+	if over := (groups-1)*size + g.fill - most; over >= size {
 		drop := min(over/size, groups)
 		g.excess = addHits(g.excess, drop*size)
 		old := min(drop, int64(len(g.dates)))
@@ -165,6 +172,14 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 		added -= drop - old
 	}
 	return g.write(s, int(added), now)
+}
+
+// past reports whether g has more hits than are kept: another limit has counted them, under a larger quota. A record
+// then forgets none of the groups that were full, because that limit may go on counting, in another process or after
+// a reload.
+func (w *sliding) past(g *hitLog) bool {
+	total := g.total()
+	return total >= w.most+w.group || total > w.most && g.group != w.group
 }
 
 func (w *sliding) sub(s State, now Instant, h Hits) State {
@@ -195,7 +210,10 @@ func (w *sliding) seen(s State) Instant { return Instant(s[len(s)-1]) }
 func (w *sliding) wordsAfter(s State, h Hits) int {
 	n, size, most := h.N, w.group, w.maxWords()
 	g := readLog(s)
-	if len(s) > 0 && g.group != size {
+	switch {
+	case w.past(&g):
+		return max(most, logHeader+max(len(g.dates), defaultPrecision)+1)
+	case len(s) > 0 && g.group != size:
 		return most
 	}
 	room := int64(len(s))
@@ -243,7 +261,7 @@ func (g *hitLog) regroup(size, quota int64) {
 		skip = over / size * size
 		g.excess = addHits(g.excess, skip)
 	}
-	out := make([]uint64, 0, quota/size+2)
+	out := make([]uint64, 0, min(g.total(), quota)/size+2)
 	open := int64(0) // hits in the newest of out
 	for i, date := range g.dates {
 		hits := g.group

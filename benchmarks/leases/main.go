@@ -1,7 +1,7 @@
 // Command leases drills leases: it runs processes that share a limit over a real store, with a load and faults, and audits
 // every admission.
 //
-//	go run ./leases             # all drills, a minute and a half
+//	go run ./leases             # all drills, four minutes
 //	go run ./leases -only surge # those whose names begin with it
 //
 // An admission from memory is dated by the reading of the clock that decided it, and one by the store

@@ -86,7 +86,7 @@ func (t tap) Do(ctx context.Context, calls []store.Call) error {
 	for i := range calls {
 		if c := &calls[i]; err == nil && c.Err == nil && c.Verb == store.Take && allowed(c.Ops) {
 			for _, op := range c.Ops {
-				if op.Space == first {
+				if op.Space == first && !op.UpTo { // as many as fit: what was admitted on credit before
 					t.admit(from, to, op.N)
 				}
 			}

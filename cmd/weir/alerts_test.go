@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -34,17 +33,14 @@ type panel struct {
 
 func readAlerts(t *testing.T) []alert {
 	t.Helper()
-	src, err := os.ReadFile(alertsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, alertsFile)
 	var file struct {
 		Groups []struct {
 			Name  string
 			Rules []alert
 		}
 	}
-	if err := yaml.UnmarshalWithOptions(src, &file, yaml.Strict()); err != nil {
+	if err := yaml.UnmarshalWithOptions([]byte(src), &file, yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
 	var all []alert
@@ -56,12 +52,9 @@ func readAlerts(t *testing.T) []alert {
 
 func readPanels(t *testing.T) []panel {
 	t.Helper()
-	src, err := os.ReadFile(dashboardFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, dashboardFile)
 	var file struct{ Panels []panel }
-	if err := json.Unmarshal(src, &file); err != nil {
+	if err := json.Unmarshal([]byte(src), &file); err != nil {
 		t.Fatal(err)
 	}
 	return file.Panels
@@ -81,15 +74,12 @@ var (
 // internal/metrics compares that table with the program.
 func metricLabels(t *testing.T) map[string][]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../../docs/reference/metrics.md")
 	all := map[string][]string{"up": nil}
 	for _, name := range processed {
 		all[name] = nil
 	}
-	for _, row := range tableRow.FindAllStringSubmatch(string(page), -1) {
+	for _, row := range tableRow.FindAllStringSubmatch(page, -1) {
 		all[row[1]] = strings.Split(row[2], ",")
 	}
 	all["weir_decision_duration_seconds_bucket"] = []string{"le"}
@@ -151,12 +141,9 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s: got severity %q", a.Alert, s)
 		}
 	}
-	page, err := os.ReadFile("../../docs/reference/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../../docs/reference/metrics.md")
 	var told []string
-	for _, row := range alertRow.FindAllStringSubmatch(string(page), -1) {
+	for _, row := range alertRow.FindAllStringSubmatch(page, -1) {
 		told = append(told, row[1])
 	}
 	if !slices.Equal(told, names) {
@@ -184,12 +171,9 @@ func TestAlertRules(t *testing.T) {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	src, err := os.ReadFile(alertTests)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, alertTests)
 	for _, a := range readAlerts(t) {
-		if !strings.Contains(string(src), "alertname: "+a.Alert+"\n") || !strings.Contains(string(src), "{alertname: "+a.Alert+",") {
+		if !strings.Contains(src, "alertname: "+a.Alert+"\n") || !strings.Contains(src, "{alertname: "+a.Alert+",") {
 			t.Errorf("the tests lack a case in which %s fires, or one in which it does not", a.Alert)
 		}
 	}

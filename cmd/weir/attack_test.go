@@ -356,9 +356,7 @@ func (how setting) attacked(t *testing.T, token string) *target {
 	a := &target{until: time.Now().Add(cmp.Or(how.longest, attackFor)), done: make(chan struct{})}
 	if how.files {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "edge.yaml"), []byte("domain: edge\ndescriptors:\n  - key: user\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, "edge.yaml"), "domain: edge\ndescriptors:\n  - key: user\n    rate_limit: {unit: hour, requests_per_unit: 1000000}\n")
 		rules, args = "", append(args, "--envoy-config", dir)
 	}
 	if how.grpc {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,30 +13,19 @@ var backtestBlock = regexp.MustCompile("(?s)```(yaml|sh|text) ?([a-z.]*)\n(.*?)`
 // TestBacktests follows docs/guides/backtests.md as a new user does: it writes the files,
 // runs the commands, and compares what they print.
 func TestBacktests(t *testing.T) {
-	page, err := os.ReadFile("../../docs/guides/backtests.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	logins, err := os.ReadFile("../../examples/logins.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	auth, err := os.ReadFile("../../examples/auth.log")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../../docs/guides/backtests.md")
+	logins := readFile(t, "../../examples/logins.jsonl.gz")
+	auth := readFile(t, "../../examples/auth.log")
 	t.Chdir(t.TempDir())
-	files := map[string]string{"logins.jsonl.gz": string(logins), "auth.log": string(auth)}
-	blocks := backtestBlock.FindAllStringSubmatch(string(page), -1)
+	files := map[string]string{"logins.jsonl.gz": logins, "auth.log": auth}
+	blocks := backtestBlock.FindAllStringSubmatch(page, -1)
 	for _, b := range blocks {
 		if b[1] == "yaml" {
 			files[b[2]] = b[3]
 		}
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Clean(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Clean(name), text)
 	}
 	printed, commands := "", 0
 	for _, b := range blocks {

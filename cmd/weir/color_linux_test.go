@@ -19,9 +19,7 @@ func TestColours(t *testing.T) {
 		"ok.yaml":     "rules:\n  - {name: all, then: deny}\n  - {name: posts, per: [user], limit: 5, window: 1h}\n",
 		"t_test.yaml": "rules: ok.yaml\ncases:\n  - {name: one, steps: [{take: {user: ann}, expect: {outcome: deny}}]}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	const red, yellow, green = "\x1b[31m", "\x1b[33m", "\x1b[32m"
 	for _, tc := range []struct {

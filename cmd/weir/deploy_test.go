@@ -18,12 +18,9 @@ import (
 // itself does not run here.
 func TestUnit(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/guides/deployment.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../../docs/guides/deployment.md")
 	var addition string
-	for _, m := range fence.FindAllStringSubmatch(string(page), -1) {
+	for _, m := range fence.FindAllStringSubmatch(page, -1) {
 		if m[1] == "ini" {
 			addition = m[2]
 		}
@@ -37,10 +34,7 @@ func TestUnit(t *testing.T) {
 
 func testUnit(t *testing.T, addition string) {
 	analyze := needtest.Program(t, "systemd-analyze")
-	src, err := os.ReadFile("../../deploy/systemd/weir.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, "../../deploy/systemd/weir.service")
 	weir, err := exec.LookPath("weir") // the program of these tests
 	if err != nil {
 		t.Fatal(err)
@@ -50,10 +44,8 @@ func testUnit(t *testing.T, addition string) {
 	if err := os.Mkdir(unit+".d", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for file, text := range map[string]string{unit: string(src), more: addition} {
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "ExecStart=weir ", "ExecStart="+weir+" ")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	for file, text := range map[string]string{unit: src, more: addition} {
+		writeFile(t, file, strings.ReplaceAll(text, "ExecStart=weir ", "ExecStart="+weir+" "))
 	}
 	out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput()
 	if err != nil || strings.Contains(string(out), unit) {
@@ -69,7 +61,7 @@ func testUnit(t *testing.T, addition string) {
 	}
 
 	// Its command line is one that weir accepts, but for the files.
-	lines := regexp.MustCompile(`(?m)^ExecStart=\S+ (serve .*)$`).FindAllStringSubmatch(string(src)+addition, -1)
+	lines := regexp.MustCompile(`(?m)^ExecStart=\S+ (serve .*)$`).FindAllStringSubmatch(src+addition, -1)
 	if lines == nil {
 		t.Fatal("got no ExecStart")
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -236,12 +235,9 @@ func selfSigned(t *testing.T) (cert, key string, trust *x509.CertPool) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	pem, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pem := readFile(t, cert)
 	trust = x509.NewCertPool()
-	trust.AppendCertsFromPEM(pem)
+	trust.AppendCertsFromPEM([]byte(pem))
 	return cert, key, trust
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -33,10 +32,7 @@ func awaitFile(t *testing.T, api string, logs io.Reader) {
 // real program on free ports.
 func TestDurablePage(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/guides/durable.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, "../../docs/guides/durable.md")
 	dir := t.TempDir()
 	shell := func(text string) *exec.Cmd {
 		cmd := exec.Command("bash", "-euc", text)
@@ -52,7 +48,7 @@ func TestDurablePage(t *testing.T) {
 			}
 		}
 	}()
-	for _, m := range fence.FindAllStringSubmatch(string(src), -1) {
+	for _, m := range fence.FindAllStringSubmatch(src, -1) {
 		commands, rest, serves := strings.Cut(m[2], "weir serve ")
 		if m[1] != "sh" {
 			continue

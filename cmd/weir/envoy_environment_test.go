@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -174,14 +173,11 @@ func TestEnvoyVariables(t *testing.T) {
 // docs/guides/envoy.md has a table of the variables that weir follows, and one of the others.
 func TestEnvoyVariablesOnPage(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/guides/envoy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, "../../docs/guides/envoy.md")
 	follows, others := map[string]bool{}, map[string]string{}
 	quoted := regexp.MustCompile("`([A-Z][A-Z_]+\\*?)`")
 	table := ""
-	for line := range strings.Lines(string(src)) {
+	for line := range strings.Lines(src) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		switch {
 		case len(cells) < 4:

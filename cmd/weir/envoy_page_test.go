@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,12 +10,9 @@ import (
 // has. The calls of the page are made elsewhere.
 func TestEnvoyPage(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../docs/guides/envoy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, "../../docs/guides/envoy.md")
 	found := 0
-	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```\n").FindAllStringSubmatch(string(src), -1) {
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```\n").FindAllStringSubmatch(src, -1) {
 		for line := range strings.Lines(m[1]) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " >")
 			words := strings.Fields(line)

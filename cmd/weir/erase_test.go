@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -41,11 +40,8 @@ func dump(t *testing.T, n *redistest.Node) string {
 // overrides that were removed.
 func TestEraseUser(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/guides/personal-data.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "## Erase a user\n")
+	page := readFile(t, "../../docs/guides/personal-data.md")
+	_, section, _ := strings.Cut(page, "## Erase a user\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var names []string
 	for _, m := range regexp.MustCompile("`(weir:[^`]+)`").FindAllStringSubmatch(section, -1) {

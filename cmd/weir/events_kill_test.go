@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,9 +65,7 @@ func newCollector(t *testing.T) (c *collector, file string) {
 		"secret":        webhookSecret + "\n",
 		"webhooks.yaml": fmt.Sprintf("webhooks:\n  - name: test\n    url: %s\n    secret_file: secret\n    events: [near, denied]\n", c.URL),
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	return c, file
 }

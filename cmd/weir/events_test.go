@@ -28,11 +28,8 @@ func TestEventsPage(t *testing.T) {
 	if err != nil {
 		t.Skip("needs python3")
 	}
-	page, err := os.ReadFile("../../docs/guides/events.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```(yaml|python)\n(.*?)```").FindAllSubmatch(page, -1)
+	page := readFile(t, "../../docs/guides/events.md")
+	blocks := regexp.MustCompile("(?s)```(yaml|python)\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if len(blocks) != 2 {
 		t.Fatalf("got %d blocks, want the file with webhooks and the receiver", len(blocks))
 	}
@@ -46,13 +43,11 @@ func TestEventsPage(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "webhooks.yaml")
 	for name, text := range map[string]string{
-		"webhooks.yaml":  strings.Replace(string(blocks[0][2]), "https://billing.example.com", "http://"+addr, 1),
+		"webhooks.yaml":  strings.Replace(blocks[0][2], "https://billing.example.com", "http://"+addr, 1),
 		"billing.secret": webhookSecret,
-		"receiver.py":    string(blocks[1][2]),
+		"receiver.py":    blocks[1][2],
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(dir, name), text)
 	}
 	var printed lockedBuffer
 	receiver := exec.Command(python, filepath.Join(dir, "receiver.py"))

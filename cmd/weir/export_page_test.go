@@ -22,12 +22,9 @@ func TestExportPage(t *testing.T) {
 	for _, program := range []string{"psql", "jq", "curl"} {
 		needtest.Program(t, program)
 	}
-	src, err := os.ReadFile("../../docs/guides/export.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, "../../docs/guides/export.md")
 	blocks := map[string][]string{}
-	for _, m := range fence.FindAllStringSubmatch(string(src), -1) {
+	for _, m := range fence.FindAllStringSubmatch(src, -1) {
 		blocks[m[1]] = append(blocks[m[1]], m[2])
 	}
 	if len(blocks["yaml"]) != 1 || len(blocks["sh"]) != 2 {

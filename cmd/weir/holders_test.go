@@ -127,9 +127,7 @@ func placesFor(t *testing.T, number int, length time.Duration) *newcomer {
 	n := &newcomer{t: t, dir: t.TempDir()}
 	rules := n.dir + "/rules.yaml"
 	text := fmt.Sprintf("rules: [{name: exports, when: {action: export}, limit: %d, window: {held: %v}}]", number, length)
-	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, rules, text)
 	n.serve([]string{"serve", "--rules", rules})
 	return n
 }

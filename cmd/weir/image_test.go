@@ -122,12 +122,9 @@ func TestImage(t *testing.T) {
 		t.Errorf("got %+v", config)
 	}
 	acceptsServe(t, append(config.Config.Cmd, "--insecure")) // the image has no authentication
-	docker, err := os.ReadFile("../../deploy/docker/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docker := readFile(t, "../../deploy/docker/Dockerfile")
 	command := `CMD ["` + strings.Join(config.Config.Cmd, `", "`) + `"]`
-	if !strings.Contains(string(docker), command) {
+	if !strings.Contains(docker, command) {
 		t.Errorf("the Dockerfile lacks %s", command)
 	}
 

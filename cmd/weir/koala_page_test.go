@@ -23,15 +23,6 @@ import (
 // koalaPages are the page about the move from koala, and its translation.
 var koalaPages = []string{"../../docs/from/koala.md", "../../docs/zh/from/koala.md"}
 
-func readPage(t *testing.T, path string) string {
-	t.Helper()
-	src, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(src)
-}
-
 // TestKoalaPages moves from koala to weir as the pages describe. It writes their
 // files, runs their commands in order, and compares the answers.
 func TestKoalaPages(t *testing.T) {
@@ -40,7 +31,7 @@ func TestKoalaPages(t *testing.T) {
 	for i, path := range koalaPages {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
-			blocks := fence.FindAllStringSubmatch(readPage(t, path), -1)
+			blocks := fence.FindAllStringSubmatch(readFile(t, path), -1)
 			for database := i; ; database += len(koalaPages) {
 				m := mover{t: t, home: t.TempDir(), redis: fmt.Sprintf("redis://%s/%d?timeout=10s", redis.Addr(), database)}
 				m.followAll(blocks)
@@ -330,7 +321,7 @@ func TestKoalaPagesAgree(t *testing.T) {
 	heading := regexp.MustCompile(`(?m)^(#+ |<a id=.*)`)
 	of := map[string][2][]string{}
 	for i, path := range koalaPages {
-		page := readPage(t, path)
+		page := readFile(t, path)
 		text := fence.ReplaceAllString(page, "")
 		add := func(what, part string) {
 			lists := of[what]
@@ -398,7 +389,7 @@ func code(cell string) []string {
 // differently, with the reader of rule files.
 func TestKoalaPageRules(t *testing.T) {
 	t.Parallel()
-	page := readPage(t, koalaPages[0])
+	page := readFile(t, koalaPages[0])
 	everywhere := regexp.MustCompile(`multi/browse|midnight UTC`)
 	for section, refused := range map[string]bool{"warned": false, "refused": true} {
 		_, text, ok := strings.Cut(page, `<a id="`+section+`">`)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,12 +54,9 @@ func commandLines(value any) (all [][]string) {
 // The manifests on the page about Kubernetes have a command line that weir accepts.
 func TestKubernetesPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/guides/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../../docs/guides/kubernetes.md")
 	lines := 0
-	for _, m := range fence.FindAllStringSubmatch(string(page), -1) {
+	for _, m := range fence.FindAllStringSubmatch(page, -1) {
 		if m[1] != "yaml" {
 			continue
 		}
@@ -84,12 +80,9 @@ func TestKubernetesPage(t *testing.T) {
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"../../deploy/compose/compose.yaml", "../../deploy/kubernetes/weir.yaml"} {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		src := readFile(t, file)
 		lines := 0
-		decoder := yaml.NewDecoder(bytes.NewReader(src))
+		decoder := yaml.NewDecoder(strings.NewReader(src))
 		for {
 			var document map[string]any
 			if decoder.Decode(&document) != nil {
@@ -102,9 +95,7 @@ func TestManifests(t *testing.T) {
 			if data, ok := document["data"].(map[string]any); ok {
 				rules := filepath.Join(t.TempDir(), "rules.yaml")
 				text, _ := data["rules.yaml"].(string)
-				if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				writeFile(t, rules, text)
 				var out strings.Builder
 				if code := run([]string{"check", "--strict", rules}, strings.NewReader(""), &out, &out); code != 0 {
 					t.Errorf("%s: got %s", file, out.String())
@@ -115,17 +106,14 @@ func TestManifests(t *testing.T) {
 			t.Errorf("%s: got %d command lines of weir, want 1", file, lines)
 		}
 	}
-	src, err := os.ReadFile("../../deploy/compose/compose.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, "../../deploy/compose/compose.yaml")
 	var compose struct {
 		Services map[string]struct {
 			Volumes []string
 		}
 		Configs map[string]struct{ File string }
 	}
-	if err := yaml.Unmarshal(src, &compose); err != nil {
+	if err := yaml.Unmarshal([]byte(src), &compose); err != nil {
 		t.Fatal(err)
 	}
 	if len(compose.Configs) == 0 {

@@ -26,11 +26,7 @@ func readOperatePages(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	for _, name := range operatePages {
-		src, err := os.ReadFile("../../docs/guides/" + name + ".md")
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(src)
+		all.WriteString(readFile(t, "../../docs/guides/"+name+".md"))
 	}
 	return all.String()
 }
@@ -160,10 +156,7 @@ func (o *operator) serve(text string) {
 // others can read what they must, and Prometheus' configuration with promtool.
 func TestOperateInstalls(t *testing.T) {
 	t.Parallel()
-	unit, err := os.ReadFile("../../deploy/systemd/weir.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	unit := readFile(t, "../../deploy/systemd/weir.service")
 	clone, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +171,7 @@ func TestOperateInstalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, made := range []string{"ops.token", "cert.pem", "rules.yaml"} { // by earlier commands of the page
-		writeFile(t, work, made, "")
+		writeFile(t, filepath.Join(work, made), "")
 	}
 	rooted := strings.NewReplacer(" /etc/", " "+root+"/etc/", " -g prometheus", "")
 	installed, config := 0, ""
@@ -203,11 +196,11 @@ func TestOperateInstalls(t *testing.T) {
 			case "go":
 				// The unit has only the program's name, which systemd looks for in /usr/local/bin
 				// and in /usr/bin, where packages have it.
-				if line != "go build -o /usr/local/bin/weir ./cmd/weir" || !strings.Contains(string(unit), "\nExecStart=weir serve") {
+				if line != "go build -o /usr/local/bin/weir ./cmd/weir" || !strings.Contains(unit, "\nExecStart=weir serve") {
 					t.Errorf("%s: the unit starts another program", line)
 				}
 			case "promtool":
-				writeFile(t, root+"/etc/prometheus", "prometheus.yml", config)
+				writeFile(t, filepath.Join(root+"/etc/prometheus", "prometheus.yml"), config)
 				out, err := exec.Command(needtest.Program(t, "promtool"), strings.Fields(rooted.Replace(line))[1:]...).CombinedOutput()
 				if err != nil {
 					t.Errorf("%s: %v\n%s", line, err, out)
@@ -230,7 +223,7 @@ func TestOperateInstalls(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want mode %o", file, info, err, want)
 		}
 	}
-	if installed < 5 || !strings.Contains(string(unit), " --rules /etc/weir/rules.yaml ") {
+	if installed < 5 || !strings.Contains(unit, " --rules /etc/weir/rules.yaml ") {
 		t.Errorf("got %d files, and a unit\n%s", installed, unit)
 	}
 }
@@ -238,13 +231,10 @@ func TestOperateInstalls(t *testing.T) {
 // TestCommandsPage compares docs/reference/commands.md with the commands of the program.
 func TestCommandsPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/reference/commands.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../../docs/reference/commands.md")
 	var want strings.Builder
 	list(&want, newRoot())
-	_, got, _ := strings.Cut(string(page), "|---|---|\n")
+	_, got, _ := strings.Cut(page, "|---|---|\n")
 	got, _, _ = strings.Cut(got, "\n\n")
 	if strings.TrimSpace(got) != strings.TrimSpace(want.String()) {
 		t.Errorf("got\n%s\nwant\n%s", got, want.String())

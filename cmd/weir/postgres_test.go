@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -39,17 +38,12 @@ func TestPostgresScripts(t *testing.T) {
 func TestPostgresGuide(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)
-	page, err := os.ReadFile("../../docs/guides/postgres.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../../docs/guides/postgres.md")
 	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, password, "secret\n")
 	there := strings.NewReplacer("db:5432", n.Addr(), "db1,db2", n.Addr()+",127.0.0.1:1", "/app?", "/postgres?timeout=10s&", "/app'", "/postgres?timeout=10s&sslmode=disable'",
 		"verify-full", "disable", "/etc/weir/password", password)
-	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(page, -1)
 	if len(blocks) != 2 {
 		t.Fatalf("got %d blocks of commands, want 2", len(blocks))
 	}

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,9 +28,7 @@ func TestPrintsNoControlSequences(t *testing.T) {
 	t.Parallel()
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	text := "rules: [{name: posts, when: {action: post}, per: [user], limit: 1, window: 1h}]\n"
-	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, rules, text)
 	for _, args := range [][]string{
 		{"take", "--rules", rules, "action=post", "user=\x1b[2J"},
 		{"explain", "--rules", rules, "action=\x1b[2J"},

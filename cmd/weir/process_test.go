@@ -48,9 +48,7 @@ func (b *lockedBuffer) String() string {
 func startProcess(t *testing.T, shell, rules string, args ...string) *process {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, rules)
 	if rules != "" { // otherwise args name koala's
 		args = append([]string{"--rules", file}, args...)
 	}

@@ -35,9 +35,7 @@ func startPrometheus(t *testing.T, admin string) promServer {
 	file := filepath.Join(dir, "prometheus.yml")
 	text := fmt.Sprintf("global: {scrape_interval: 200ms, evaluation_interval: 200ms}\nrule_files: [%s]\nscrape_configs:\n  - job_name: weir\n    static_configs: [{targets: [%q]}]\n",
 		alerts, strings.TrimPrefix(admin, "http://"))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, file, text)
 	cmd := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
 	var logs lockedBuffer
 	cmd.Stdout, cmd.Stderr = &logs, &logs

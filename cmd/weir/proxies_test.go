@@ -55,11 +55,8 @@ var proxies = []proxy{
 // second one in a language has a 2 behind it, and the third a 3.
 func recipes(t *testing.T, title string) (recipe map[string]string, page string) {
 	t.Helper()
-	src, err := os.ReadFile("../../docs/guides/proxies.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, found := strings.Cut(string(src), "\n## "+title+"\n")
+	src := readFile(t, "../../docs/guides/proxies.md")
+	_, part, found := strings.Cut(src, "\n## "+title+"\n")
 	if !found {
 		t.Fatalf("docs/guides/proxies.md has no part %q", title)
 	}
@@ -72,7 +69,7 @@ func recipes(t *testing.T, title string) (recipe map[string]string, page string)
 		}
 		recipe[language] = m[2]
 	}
-	return recipe, string(src)
+	return recipe, src
 }
 
 // TestProxies puts the recipes of docs/guides/proxies.md into real proxies, and tries to get
@@ -354,16 +351,6 @@ func startProxy(t *testing.T, addr, program string, args ...string) string {
 	}
 }
 
-// writeFile writes a file of a proxy, and returns its path.
-func writeFile(t *testing.T, dir, name, text string) string {
-	t.Helper()
-	file := filepath.Join(dir, name)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 func startNginx(t *testing.T, recipe map[string]string, weir, app string) string {
 	t.Helper()
 	needtest.Program(t, "nginx")
@@ -385,7 +372,7 @@ http {
 	}
 }
 `, dir, addr, text, app, upstream)
-	return startProxy(t, addr, "nginx", "-p", dir, "-e", "stderr", "-c", writeFile(t, dir, "nginx.conf", conf))
+	return startProxy(t, addr, "nginx", "-p", dir, "-e", "stderr", "-c", writeFile(t, filepath.Join(dir, "nginx.conf"), conf))
 }
 
 func startCaddy(t *testing.T, recipe map[string]string, weir, app string) string {
@@ -393,17 +380,17 @@ func startCaddy(t *testing.T, recipe map[string]string, weir, app string) string
 	addr := freeAddr(t)
 	text := strings.NewReplacer("127.0.0.1:8080", weir, "reverse_proxy app", "reverse_proxy "+app).Replace(recipe["caddyfile"])
 	conf := fmt.Sprintf("{\n\tadmin off\n}\nhttp://%s, http://shop.example:%s {\n%s\treverse_proxy %s\n}\n", addr, addr[strings.LastIndexByte(addr, ':')+1:], text, app)
-	return startProxy(t, addr, "caddy", "run", "--config", writeFile(t, t.TempDir(), "Caddyfile", conf), "--adapter", "caddyfile")
+	return startProxy(t, addr, "caddy", "run", "--config", writeFile(t, filepath.Join(t.TempDir(), "Caddyfile"), conf), "--adapter", "caddyfile")
 }
 
 func startHAProxy(t *testing.T, recipe map[string]string, weir, app string) string {
 	t.Helper()
 	dir, addr := t.TempDir(), freeAddr(t)
-	script := writeFile(t, dir, "weir.lua", strings.ReplaceAll(recipe["lua"], "127.0.0.1:8080", weir))
+	script := writeFile(t, filepath.Join(dir, "weir.lua"), strings.ReplaceAll(recipe["lua"], "127.0.0.1:8080", weir))
 	const defaults = "defaults\n    mode http\n    timeout client 20s\n    timeout server 20s\n    timeout connect 5s\n"
 	conf := strings.NewReplacer("/etc/haproxy/weir.lua", script, "frontend web\n", defaults+"frontend web\n    bind "+addr+"\n").Replace(recipe["haproxy"]) +
 		"backend app\n    server app " + app + "\n"
-	return startProxy(t, addr, "haproxy", "-db", "-f", writeFile(t, dir, "haproxy.cfg", conf))
+	return startProxy(t, addr, "haproxy", "-db", "-f", writeFile(t, filepath.Join(dir, "haproxy.cfg"), conf))
 }
 
 func startApache(t *testing.T, recipe map[string]string, weir, app string) string {
@@ -411,12 +398,12 @@ func startApache(t *testing.T, recipe map[string]string, weir, app string) strin
 	needtest.Program(t, "apache2")
 	needtest.File(t, "/usr/share/lua/5.3/socket/http.lua", "LuaSocket")
 	dir, addr := t.TempDir(), freeAddr(t)
-	script := writeFile(t, dir, "weir.lua", strings.ReplaceAll(recipe["lua"], "127.0.0.1:8080", weir))
+	script := writeFile(t, filepath.Join(dir, "weir.lua"), strings.ReplaceAll(recipe["lua"], "127.0.0.1:8080", weir))
 	var conf strings.Builder
 	fmt.Fprintf(&conf, "ServerRoot %s\nPidFile %s/pid\nDefaultRuntimeDir %s\nListen %s\nServerName shop.example\nErrorLog /dev/stderr\n", dir, dir, dir, addr)
 	for _, module := range []string{"mpm_event", "authz_core", "proxy", "proxy_http", "lua"} {
 		fmt.Fprintf(&conf, "LoadModule %[1]s_module /usr/lib/apache2/modules/mod_%[1]s.so\n", module)
 	}
 	conf.WriteString(strings.NewReplacer("/etc/apache2/weir.lua", script, "http://app/", "http://"+app+"/").Replace(recipe["apacheconf"]))
-	return startProxy(t, addr, "apache2", "-DFOREGROUND", "-f", writeFile(t, dir, "apache.conf", conf.String()))
+	return startProxy(t, addr, "apache2", "-DFOREGROUND", "-f", writeFile(t, filepath.Join(dir, "apache.conf"), conf.String()))
 }

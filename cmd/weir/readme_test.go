@@ -25,12 +25,9 @@ var fence = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")
 // order, parses the rules, runs the program, and compares the answers.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	src, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, "../../README.md")
 	n := newcomer{t: t, dir: t.TempDir()}
-	for _, m := range fence.FindAllStringSubmatch(string(src), -1) {
+	for _, m := range fence.FindAllStringSubmatch(src, -1) {
 		switch language, text := m[1], m[2]; language {
 		case "sh":
 			n.shell(text)
@@ -60,17 +57,14 @@ func TestReadme(t *testing.T) {
 func TestStore(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Server(t)
-	src, err := os.ReadFile("../../docs/start/deployments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := regexp.MustCompile(`weir (serve .*) --store redis://localhost:6379 --nodes 2\n`).FindSubmatch(src)
+	src := readFile(t, "../../docs/start/deployments.md")
+	line := regexp.MustCompile(`weir (serve .*) --store redis://localhost:6379 --nodes 2\n`).FindStringSubmatch(src)
 	if line == nil {
 		t.Fatal("the page starts no service on a store")
 	}
 	n := newcomer{t: t, dir: t.TempDir(), store: "redis://" + redis.Addr() + "?timeout=10s"}
 	n.weir([]string{"init", "rules.yaml"})
-	n.weir(strings.Fields(string(line[1])))
+	n.weir(strings.Fields(line[1]))
 	n.curl("/v1/take", `{"attributes":{"action":"post","user":"42"}}`)
 	if !strings.Contains(n.answer, `"allowed":true`) || strings.Contains(n.answer, "degraded") {
 		t.Errorf("got %s, want allowed by the store", n.answer)

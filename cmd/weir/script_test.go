@@ -60,11 +60,8 @@ func TestScriptsAreWhole(t *testing.T) {
 		t.Fatalf("got %d scripts, %v", len(files), err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		script, _, _ := strings.Cut(string(text), "\n-- ")
+		text := readFile(t, file)
+		script, _, _ := strings.Cut(text, "\n-- ")
 		for line := range strings.Lines(script) {
 			if word, _, _ := strings.Cut(strings.TrimSpace(line), " "); word == "stop" || word == "skip" {
 				t.Errorf("%s: %q ends the script", file, line)
@@ -199,4 +196,23 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	if want := args[0]; strconv.Itoa(got) != want {
 		ts.Fatalf("got exit status %d, want %s", got, want)
 	}
+}
+
+// readFile returns the text of a file.
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// writeFile writes a file that only its owner can read, and returns its path.
+func writeFile(t testing.TB, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

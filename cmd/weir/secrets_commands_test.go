@@ -30,16 +30,11 @@ func TestNoSecretsInErrors(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, text)
 		return path
 	}
 	_, key, _ := selfSigned(t)
-	pem, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pem := readFile(t, key)
 	good := "redis://" + url.UserPassword("weir", password).String() + "@" + node.Addr()
 	rules := write("rules.yaml", secretRules)
 	tokens := write("tokens", access.Line("shop", token, access.All, ""))
@@ -118,7 +113,7 @@ func TestNoSecretsInErrors(t *testing.T) {
 		{"an address of another service", "WEIR_TOKEN=" + token + " WEIR_ADDR=http://weir:" + core + "@" + node.Addr(), "usage posts user=ann"},
 		{"a token that cannot be sent", "WEIR_TOKEN=" + core + "\n WEIR_ADDR=http://127.0.0.1:1", "rules"},
 	}...)
-	secrets := map[string]string{"the password": core, "the token": token, "the TLS key": strings.Split(string(pem), "\n")[1]}
+	secrets := map[string]string{"the password": core, "the token": token, "the TLS key": strings.Split(pem, "\n")[1]}
 	w := &witness{}
 	for _, try := range tries {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -157,9 +152,7 @@ func TestNoSecretsOfFlags(t *testing.T) {
 	write := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, path, text)
 		return path
 	}
 	secrets := map[string]string{
@@ -202,9 +195,7 @@ func TestNoSecretsOfEnvoy(t *testing.T) {
 	node.Must("CONFIG", "SET", "requirepass", secrets["the Redis password"])
 	dir := t.TempDir()
 	file := "domain: edge\ndescriptors:\n  - key: user\n    detailed_metric: true\n    rate_limit: {unit: hour, requests_per_unit: 1}\n"
-	if err := os.WriteFile(filepath.Join(dir, "edge.yaml"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, filepath.Join(dir, "edge.yaml"), file)
 	w := &witness{}
 	p := startProcess(t, exports(map[string]string{"REDIS_AUTH": secrets["the Redis password"], "REDIS_URL": node.Addr(), "USE_PROMETHEUS": "true"}), "",
 		"--envoy-config", dir, "--nodes 1 --log-level debug --log-keys none")

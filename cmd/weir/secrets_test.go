@@ -113,12 +113,9 @@ func (w *witness) hearProcess(t *testing.T, name string, p *process, secrets map
 	}
 	w.hear(name+" command line", string(line))
 	// The process has these secrets, and names finds them.
-	environ, err := os.ReadFile(proc + "environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	environ := readFile(t, proc+"environ")
 	for secret, text := range secrets {
-		if len(names(map[string]string{secret: text}, string(environ))) == 0 {
+		if len(names(map[string]string{secret: text}, environ)) == 0 {
 			t.Errorf("%s: %s is not in the environment of the process", name, secret)
 		}
 	}
@@ -196,18 +193,13 @@ func testNoSecrets(t *testing.T, logKeys string) {
 	hidden := map[string]string{"the key of a user": "ann-4711-hidden"}
 	node.Must("ACL", "SETUSER", "weir", "on", ">"+secrets["the Redis password"], "~*", "&*", "+@all")
 	cert, key, trust := selfSigned(t)
-	pem, err := os.ReadFile(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets["the TLS key"] = strings.Split(string(pem), "\n")[1]
+	pem := readFile(t, key)
+	secrets["the TLS key"] = strings.Split(pem, "\n")[1]
 
 	tokens, rules := filepath.Join(dir, "tokens"), filepath.Join(dir, "rules.yaml")
 	write := func(file, text string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, text)
 	}
 	lines := access.Line("shop", secrets["the token of shop"], access.Decide|access.Record, "") + "\n" +
 		access.Line("ops", secrets["the token of ops"], access.Read|access.Admin, "") + "\n"
@@ -256,7 +248,7 @@ func testNoSecrets(t *testing.T, logKeys string) {
 		"a hash as a namespace":       "ops " + access.Hash(secrets["the token of ops"]) + " scopes=read namespace=" + access.Hash(secrets["the token of ops"]),
 		"a token as a namespace":      "ops " + access.Hash(secrets["the token of ops"]) + " scopes=read namespace=" + secrets["the token of ops"],
 		"a token that is there twice": access.Line("one", secrets["the token of ops"], access.Read, "") + "\n" + access.Line("two", secrets["the token of ops"], access.Read, ""),
-		"the TLS key":                 string(pem),
+		"the TLS key":                 pem,
 	} {
 		w.refused(t, v, "tokens", what, func() { write(tokens, text+"\n") })
 	}
@@ -264,16 +256,16 @@ func testNoSecrets(t *testing.T, logKeys string) {
 	for what, text := range map[string]string{
 		"rules that cannot be read": "rules: [{name: x, limit: 1, window: 1h, per: [user], when: {user: {in: {file: " + tokens + "}}}}, {",
 		"addresses of a key":        "rules: [{name: x, limit: 1, window: 1h, per: [user], when: {ip: {cidr: {file: " + key + "}}}}]\n",
-		"a key as rules":            string(pem),
+		"a key as rules":            pem,
 		"tokens as rules":           lines,
 	} {
 		w.refused(t, v, "rules", what, func() { write(rules, text) })
 	}
 	write(rules, secretRules)
-	for what, text := range map[string]string{"half a key": string(pem[:100]), "no key": "swordfish\n" + string(pem[28:])} {
+	for what, text := range map[string]string{"half a key": pem[:100], "no key": "swordfish\n" + pem[28:]} {
 		w.refused(t, v, "certificate", what, func() { write(key, text) })
 	}
-	write(key, string(pem))
+	write(key, pem)
 
 	// The password is another one, then Redis fails, then nothing answers.
 	node.Must("ACL", "SETUSER", "weir", "resetpass", ">another")

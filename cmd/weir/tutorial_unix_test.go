@@ -23,10 +23,7 @@ var named = regexp.MustCompile("(?s)```(yaml|text|go|sh) ?([a-z_.]*)\n(.*?)```\n
 // page get free ports.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/start/tutorial.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := readFile(t, "../../docs/start/tutorial.md")
 	dir := t.TempDir()
 	listen, admin, login := freeAddr(t), freeAddr(t), freeAddr(t)
 	ports := strings.NewReplacer("127.0.0.1:8080", listen, "127.0.0.1:8081", admin, "127.0.0.1:9000", login)
@@ -36,13 +33,11 @@ func TestTutorial(t *testing.T) {
 		return cmd
 	}
 	printed, commands := "", 0
-	for _, block := range named.FindAllStringSubmatch(string(page), -1) {
+	for _, block := range named.FindAllStringSubmatch(page, -1) {
 		language, file, text := block[1], block[2], ports.Replace(block[3])
 		switch {
 		case file != "":
-			if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			writeFile(t, filepath.Join(dir, filepath.Base(file)), text)
 			if language == "go" {
 				background(t, shell("exec go run "+file), "http://"+login)
 			}

@@ -64,10 +64,10 @@ func (l locks) add(f *os.File) (all locks, ok bool, err error) {
 	return append(l, f), true, nil
 }
 
-// Close unlocks all.
+// Close unlocks all. A program that the process starts has the files until it runs, so closing them would not unlock them at once.
 func (l locks) Close() (err error) {
 	for _, f := range l {
-		err = errors.Join(err, f.Close())
+		err = errors.Join(err, syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 	}
 	return err
 }

@@ -76,13 +76,14 @@ type Fallback interface {
 	// correct does here what Driver.Correct has done to op in the far store.
 	correct(ctx context.Context, v store.Verb, op *store.Op) error
 
-	// answered is called when the store has answered.
-	answered()
 	// renew drops what was computed for limits.
 	renew()
-	useBans(namespace string, of map[string]window.Ban)
-	stats() report.Stats
 	close()
+
+	// Answered is called when the store has answered.
+	Answered()
+	UseBans(namespace string, of map[string]window.Ban)
+	Stats() report.Stats
 }
 
 // Run decides t in one atomic step, unless there is an outage. answer is the store's answer if the
@@ -94,22 +95,25 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 			return
 		}
 	}
-	d.begin(ctx, t)
+	t.Denied = -1
+	if d.Local != nil {
+		d.Local.endHolds(ctx, t)
+	}
 	within := ctx // with the deadline of the decision, for the store only: local memory may answer later
 	if d.Timed != nil {
 		var cancel context.CancelFunc
 		within, cancel = d.Timed.Within(ctx)
 		defer cancel()
 	}
-	err := answer
-	if err == nil {
-		err = ask(within, d.Store, &t.call, t.Verb, t.Ops, t.once())
-	}
-	if err == nil {
-		d.answered()
-	}
-	for again := false; err != nil && d.unanswered(ctx, t, err, again); again = true {
-		err = ask(within, d.Store, &t.call, t.Verb, t.Ops, t.once())
+	for open, again := true, false; open; again = true {
+		err := answer
+		if answer = nil; err == nil {
+			t.call[0] = store.Call{Verb: t.Verb, Ops: t.Ops, Once: t.once()}
+			if err = d.Store.Do(within, t.call[:]); err == nil {
+				err = t.call[0].Err
+			}
+		}
+		open = d.answered(ctx, t, err, again)
 	}
 	d.end(ctx, t)
 }
@@ -122,7 +126,10 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 		return
 	}
 	for _, t := range tasks {
-		d.begin(ctx, t)
+		t.Denied = -1
+		if d.Local != nil {
+			d.Local.endHolds(ctx, t)
+		}
 	}
 	for open, again := tasks, false; len(open) > 0; again = true {
 		calls := make([]store.Call, len(open))
@@ -136,9 +143,7 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 			if all != nil {
 				err = all
 			}
-			if err == nil {
-				d.answered()
-			} else if d.unanswered(ctx, t, err, again) {
+			if d.answered(ctx, t, err, again) {
 				left = append(left, t)
 			}
 		}
@@ -147,15 +152,6 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	for _, t := range tasks {
 		d.end(ctx, t)
 	}
-}
-
-// ask makes s decide ops as one call. room is the memory for the call.
-func ask(ctx context.Context, s store.Store, room *[1]store.Call, verb store.Verb, ops []store.Op, once *store.Op) error {
-	room[0] = store.Call{Verb: verb, Ops: ops, Once: once}
-	if err := s.Do(ctx, room[:]); err != nil {
-		return err
-	}
-	return room[0].Err
 }
 
 // Look looks for the record of a call that has no ops, once, whose N is 0.
@@ -167,27 +163,22 @@ func (d *Driver) Look(ctx context.Context, verb store.Verb, once *store.Op) erro
 	}
 	none := *once // an op that is not counted, as the store decides no call without ops
 	none.Key = append(slices.Clone(once.Key), "\x04none"...)
-	var room [1]store.Call
-	return ask(ctx, d.Store, &room, verb, []store.Op{none}, once)
-}
-
-func (d *Driver) begin(ctx context.Context, t *Task) {
-	t.Denied = -1
-	if d.Local != nil {
-		d.Local.endHolds(ctx, t)
+	calls := []store.Call{{Verb: verb, Ops: []store.Op{none}, Once: once}}
+	if err := d.Store.Do(ctx, calls); err != nil {
+		return err
 	}
+	return calls[0].Err
 }
 
-// answered reports to the local store that the store has answered.
-func (d *Driver) answered() {
-	if d.Local != nil {
-		d.Local.answered()
-	}
-}
-
-// unanswered handles err, the answer of the store to t. It reports whether the store has to be asked for
+// answered handles the answer of the store to t, an error or nil. It reports whether the store has to be asked for
 // the rest of t.
-func (d *Driver) unanswered(ctx context.Context, t *Task, err error, again bool) bool {
+func (d *Driver) answered(ctx context.Context, t *Task, err error, again bool) bool {
+	if err == nil {
+		if d.Local != nil {
+			d.Local.Answered()
+		}
+		return false
+	}
 	if out, ok := errors.AsType[*store.OutageError](err); ok {
 		err = d.drop(ctx, t, out, again)
 	}
@@ -240,7 +231,11 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 
 // end ends t, which is decided or has an error.
 func (d *Driver) end(ctx context.Context, t *Task) {
-	t.dropUnanswered()
+	if t.recalled() && t.Err == nil { // the record has no results for some ops
+		left := keepAnswered(t.Ops, t.Of, nil)
+		clear(t.Ops[left:])
+		t.Ops, t.Of = t.Ops[:left], t.Of[:left]
+	}
 	if t.Outage != nil && t.Err == nil && d.Local != nil {
 		d.Local.end(ctx, t)
 	}
@@ -298,7 +293,7 @@ func (d *Driver) Correct(ctx context.Context, v store.Verb, op *store.Op) error 
 // spaces.
 func (d *Driver) UseBans(namespace string, of map[string]window.Ban) {
 	if d.Local != nil {
-		d.Local.useBans(namespace, of)
+		d.Local.UseBans(namespace, of)
 	}
 }
 
@@ -313,7 +308,7 @@ func (d *Driver) Renew() {
 // Reports returns the numbers of what local memory counted and reports.
 func (d *Driver) Reports() (s report.Stats) {
 	if d.Local != nil {
-		s = d.Local.stats()
+		s = d.Local.Stats()
 	}
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -157,7 +158,8 @@ func TestGiveBackThatFails(t *testing.T) {
 		told = append(told, verb.String()+": "+err.Error())
 	}
 	d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 1, Told: tell}, Told: tell}
-	task := drive.Task{Verb: store.Take, Policies: policies{rule.OutageLocal, rule.OutageLocal}, Of: []int{0, 1}}
+	task := drive.Task{Verb: store.Take, Policies: policies{rule.OutageLocal, rule.OutageLocal}}
+	task.Of = []int{0, 1}
 	task.Ops = []store.Op{op(0, 5, store.Enforce), op(1, 0, store.Enforce)}
 	d.Run(t.Context(), &task, nil)
 	if task.Err != nil || !task.IsDenied() {
@@ -176,8 +178,8 @@ func TestErrorsEndATask(t *testing.T) {
 	s := &failing{Store: inner, fail: func(round, op int) bool { return round == 0 && op == 0 }}
 	d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 1}}
 	ops := []store.Op{op(0, 5, store.Enforce), op(1, 5, store.Enforce), op(1, 5, store.Enforce)}
-	task := drive.Task{Verb: store.Take, Policies: policies{0, 0, 0}, Of: []int{0, 1, 2}, Ops: slices.Clone(ops)}
-	other := drive.Task{Verb: store.Take, Policies: policies{3: 0}, Of: []int{3}, Ops: []store.Op{op(3, 5, store.Shadow)}}
+	task := drive.Task{Verb: store.Take, Policies: policies{0, 0, 0}, Step: plan.Step{Of: []int{0, 1, 2}, Ops: slices.Clone(ops)}}
+	other := drive.Task{Verb: store.Take, Policies: policies{3: 0}, Step: plan.Step{Of: []int{3}, Ops: []store.Op{op(3, 5, store.Shadow)}}}
 	s.fail = func(round, op int) bool { return round == 0 && op == 0 }
 	d.RunAll(t.Context(), []*drive.Task{&task, &other})
 	if !errors.Is(task.Err, store.ErrRepeated) || other.Err != nil || len(other.Ops) != 1 {
@@ -205,7 +207,8 @@ func TestUpToInAPartialOutage(t *testing.T) {
 		inner, local := storetest.NewModel().Store, storetest.NewModel().Store
 		s := &failing{Store: inner, fail: func(round, op int) bool { return round == 0 && op == 0 }}
 		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local, Nodes: 1}}
-		task := drive.Task{Verb: store.Take, Policies: policies{rule.OutageLocal, rule.OutageLocal}, Of: []int{0, 1}}
+		task := drive.Task{Verb: store.Take, Policies: policies{rule.OutageLocal, rule.OutageLocal}}
+		task.Of = []int{0, 1}
 		task.Ops = []store.Op{op(0, 3, store.Enforce), op(1, test.quota, store.Enforce)}
 		for i := range task.Ops {
 			task.Ops[i].N, task.Ops[i].UpTo = 5, true

@@ -21,8 +21,8 @@ type Local struct {
 	// Owned reports whether the driver closes Store.
 	Owned bool
 
-	// Reports, when not nil, is given what the store counts in an outage.
-	Reports *report.Reporter
+	// Reporter, when not nil, is given what the store counts in an outage.
+	*report.Reporter
 
 	// Nodes is how many processes share each quota in an outage. At least 1.
 	Nodes int64
@@ -73,16 +73,8 @@ func (l *Local) renew() {
 	l.kept.Store(0)
 }
 
-func (l *Local) useBans(namespace string, of map[string]window.Ban) {
-	l.Reports.UseBans(namespace, of)
-}
-
-func (l *Local) answered() { l.Reports.Answered() }
-
-func (l *Local) stats() report.Stats { return l.Reports.Stats() }
-
 func (l *Local) close() {
-	l.Reports.Close()
+	l.Reporter.Close()
 	if l.Owned {
 		_ = l.Store.Close() // memory, which has nothing to lose
 	}
@@ -107,7 +99,11 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 			own := *t.Once
 			once = &own
 		}
-		err := ask(ctx, l.Store, &part.call, t.Verb, part.ops[from:], once)
+		t.call[0] = store.Call{Verb: t.Verb, Ops: part.ops[from:], Once: once}
+		err := l.Store.Do(ctx, t.call[:])
+		if err == nil {
+			err = t.call[0].Err
+		}
 		if err == nil {
 			if once != nil {
 				part.once = once
@@ -191,7 +187,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 			ops[i].Hold = &h
 		}
 	}
-	if err := ask(context.WithoutCancel(ctx), l.Store, &t.inLocal.call, verb, ops, nil); err != nil {
+	if err := store.Do(context.WithoutCancel(ctx), l.Store, verb, ops); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what local memory counted: %w", err))
 		return
 	}
@@ -205,25 +201,25 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 // report gives the reporter the hits that memory has counted for t, which is decided and has given
 // back what it had to. If the reporter saves them to a disk for which calls wait, report waits, too.
 func (l *Local) report(ctx context.Context, t *Task) {
-	if l.Reports == nil || t.Verb == store.Check || t.Verb.NeedsReceipt() || t.inLocal.replayed() {
+	if l.Reporter == nil || t.Verb == store.Check || t.Verb.NeedsReceipt() || t.inLocal.replayed() {
 		return
 	}
 	denied := t.Verb == store.Take && t.IsDenied()
 	for i := range t.inLocal.ops {
 		op := &t.inLocal.ops[i]
 		if t.Verb == store.Refund {
-			l.Reports.Sub(op, given(op))
+			l.Reporter.Sub(op, given(op))
 			continue
 		}
 		switch {
 		case op.Result.Held:
-			l.Reports.Hold(op, t.inLocal.limits[i], op.N)
+			l.Reporter.Hold(op, t.inLocal.limits[i], op.N)
 		case t.Verb == store.Record || counts(op, denied):
-			l.Reports.Add(op, t.inLocal.limits[i], op.N)
+			l.Reporter.Add(op, t.inLocal.limits[i], op.N)
 		}
 	}
 	if len(t.inLocal.ops) > 0 {
-		l.Reports.Wait(ctx)
+		l.Reporter.Wait(ctx)
 	}
 }
 
@@ -270,16 +266,16 @@ func (l *Local) endHolds(ctx context.Context, t *Task) {
 		}
 		switch {
 		case !op.Result.Held && t.Verb == store.Cancel:
-			l.Reports.Sub(op, op.Result.Before-op.Result.Used)
+			l.Reporter.Sub(op, op.Result.Before-op.Result.Used)
 			continue
 		case !op.Result.Held:
 			continue
 		case t.Verb == store.Settle:
-			l.Reports.End(op, max(op.N, -1))
+			l.Reporter.End(op, max(op.N, -1))
 		case t.Verb == store.Cancel:
-			l.Reports.End(op, 0)
+			l.Reporter.End(op, 0)
 		default:
-			l.Reports.Renew(op)
+			l.Reporter.Renew(op)
 		}
 		t.found = append(t.found, t.Of[i])
 	}
@@ -302,11 +298,11 @@ func (l *Local) correct(ctx context.Context, v store.Verb, op *store.Op) error {
 	case op.Result.Held || op.Result.Banned:
 		return nil
 	}
-	l.Reports.Forget(op)
+	l.Reporter.Forget(op)
 	return l.Store.Forget(ctx, op)
 }
 
 func (l *Local) forget(ctx context.Context, op *store.Op, far store.Store) error {
-	l.Reports.Forget(op)
+	l.Reporter.Forget(op)
 	return errors.Join(far.Forget(ctx, op), l.Store.Forget(ctx, op))
 }

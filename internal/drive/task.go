@@ -3,6 +3,7 @@ package drive
 import (
 	"time"
 
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -18,11 +19,10 @@ type Policies interface {
 type Task struct {
 	Verb store.Verb
 
-	// Ops are the ops to decide, and Of what each of them belongs to: the
+	// Step has the ops to decide, and what each of them belongs to: the
 	// caller's numbers, ascending. After Run they are the ops that were
 	// answered, with their results.
-	Ops []store.Op
-	Of  []int
+	plan.Step
 
 	// Once is the op of the record of the call, or nil: see [store.Call]. After Run its Result reports
 	// whether the ops have the results of an earlier call.
@@ -66,7 +66,7 @@ type Task struct {
 	found   []int // of Of: holds that were found in local memory
 }
 
-// Reset drops what t refers to, but for Ops and Of, which are the caller's.
+// Reset drops what t refers to, but for its Step, which are the caller's.
 func (t *Task) Reset() {
 	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
 	if t.Once != nil {
@@ -155,16 +155,6 @@ func (t *Task) once() *store.Op {
 	return t.Once
 }
 
-// dropUnanswered drops the ops that the record of the task, if it was found, has no results for.
-func (t *Task) dropUnanswered() {
-	if !t.recalled() || t.Err != nil {
-		return
-	}
-	left := keepAnswered(t.Ops, t.Of, nil)
-	clear(t.Ops[left:])
-	t.Ops, t.Of = t.Ops[:left], t.Of[:left]
-}
-
 // keepAnswered moves the ops that have results to the front, with their numbers and, if there are any, their limits. It
 // returns how many they are.
 func keepAnswered(ops []store.Op, of []int, limits []*window.Compiled) (left int) {
@@ -201,7 +191,6 @@ type localOps struct {
 	ops    []store.Op
 	of     []int              // ops[i] belongs to of[i]
 	limits []*window.Compiled // of the store; ops have shares of them
-	call   [1]store.Call
 
 	once       *store.Op // the record in memory; nil: none
 	denied     bool      // one of the ops denies
@@ -222,7 +211,7 @@ func (l *localOps) reset() {
 	clear(l.ops)
 	clear(l.limits)
 	l.ops, l.of, l.limits, l.denied = l.ops[:0], l.of[:0], l.limits[:0], false
-	l.call[0], l.once = store.Call{}, nil
+	l.once = nil
 }
 
 // add adds op, which belongs to of, with its share of the limit.

@@ -1,5 +1,5 @@
 // Package export has the options and the results of weir.Engine.Export, by which weir's
-// service lists the keys of a rule.
+// service lists the keys of a rule, or the holds of one key.
 package export
 
 import (

@@ -94,30 +94,30 @@ func open(t *testing.T, url string, fields ...string) *http.Response {
 	return answer
 }
 
-// get sends a request, and returns the answer and its body.
-func get(t *testing.T, url string, fields ...string) (answer *http.Response, text string) {
+// get sends a request, and returns the status, the header and the body of the answer.
+func get(t *testing.T, url string, fields ...string) (status int, header http.Header, text string) {
 	t.Helper()
-	answer = open(t, url, fields...)
+	answer := open(t, url, fields...)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer, string(body)
+	return answer.StatusCode, answer.Header, string(body)
 }
 
 func (f *Framework[M]) keys(t *testing.T) {
 	url := f.Serve(t, f.Keys(limiter(t)), nil)
-	if w, body := get(t, url, "X-User", "ann"); w.StatusCode != 200 || body != "welcome" || w.Header.Get("RateLimit") != `"visits";r=0` {
-		t.Errorf("got %d %v %s", w.StatusCode, w.Header, body)
+	if status, header, body := get(t, url, "X-User", "ann"); status != 200 || body != "welcome" || header.Get("RateLimit") != `"visits";r=0` {
+		t.Errorf("got %d %v %s", status, header, body)
 	}
-	w, body := get(t, url, "X-User", "ann")
-	if w.StatusCode != 429 || w.Header.Get("Retry-After") != "60" || !strings.Contains(body, `"violated-policies":["visits"]`) ||
-		w.Header.Get("Content-Type") != "application/problem+json" || strings.Contains(body, "welcome") {
-		t.Errorf("got %d %v %s, want a denial", w.StatusCode, w.Header, body)
+	status, header, body := get(t, url, "X-User", "ann")
+	if status != http.StatusTooManyRequests || header.Get("Retry-After") != "60" || !strings.Contains(body, `"violated-policies":["visits"]`) ||
+		header.Get("Content-Type") != "application/problem+json" || strings.Contains(body, "welcome") {
+		t.Errorf("got %d %v %s, want a denial", status, header, body)
 	}
-	if w, body := get(t, url); w.StatusCode != 400 || strings.Contains(body, "welcome") {
-		t.Errorf("got %d %s for a request without a key, want 400", w.StatusCode, body)
+	if status, _, body := get(t, url); status != 400 || strings.Contains(body, "welcome") {
+		t.Errorf("got %d %s for a request without a key, want 400", status, body)
 	}
 }
 
@@ -127,7 +127,7 @@ func (f *Framework[M]) inFlight(t *testing.T) {
 	e, settled := engine(t)
 	goOn := make(chan struct{})
 	url := f.Serve(t, f.Rules(e), func() { <-goOn })
-	if _, body := get(t, url, "X-User", "ann"); body != "welcome" {
+	if _, _, body := get(t, url, "X-User", "ann"); body != "welcome" {
 		t.Errorf("got %s", body)
 	}
 	<-settled
@@ -136,27 +136,27 @@ func (f *Framework[M]) inFlight(t *testing.T) {
 	if _, err := io.ReadFull(answer.Body, make([]byte, len("first"))); err != nil {
 		t.Fatal(err)
 	}
-	if w, _ := get(t, url, "X-User", "ann"); w.StatusCode != 429 {
-		t.Errorf("got %d, want 429 while the body is being written", w.StatusCode)
+	if status, _, _ := get(t, url, "X-User", "ann"); status != 429 {
+		t.Errorf("got %d, want 429 while the body is being written", status)
 	}
 	close(goOn)
 	if rest, err := io.ReadAll(answer.Body); string(rest) != "second" || err != nil {
 		t.Errorf("got %s %v", rest, err)
 	}
 	<-settled
-	if w, _ := get(t, url, "X-User", "ann"); w.StatusCode != 200 {
-		t.Errorf("got %d, want 200 afterwards", w.StatusCode)
+	if status, _, _ := get(t, url, "X-User", "ann"); status != 200 {
+		t.Errorf("got %d, want 200 afterwards", status)
 	}
 }
 
 func (f *Framework[M]) options(t *testing.T) {
 	url := f.Serve(t, f.Own(limiter(t)), nil)
 	get(t, url, "X-User", "ann")
-	if w, body := get(t, url, "X-User", "ann"); w.StatusCode != 418 || body != "requests" {
-		t.Errorf("got %d %s", w.StatusCode, body)
+	if status, _, body := get(t, url, "X-User", "ann"); status != 418 || body != "requests" {
+		t.Errorf("got %d %s", status, body)
 	}
-	if w, _ := get(t, url); w.StatusCode != 401 {
-		t.Errorf("got %d", w.StatusCode)
+	if status, _, _ := get(t, url); status != 401 {
+		t.Errorf("got %d", status)
 	}
 	e, _ := engine(t)
 	for i, call := range f.Nil {
@@ -169,8 +169,8 @@ func (f *Framework[M]) perIP(t *testing.T) {
 	for trusted, want := range map[string]int{"127.0.0.1": 200, "10.0.0.0/8": 429} {
 		url := f.Serve(t, f.PerIP(1, time.Minute, trusted), nil)
 		get(t, url, "X-Forwarded-For", "203.0.113.1")
-		if w, _ := get(t, url, "X-Forwarded-For", "203.0.113.2"); w.StatusCode != want {
-			t.Errorf("%s trusted: got %d, want %d", trusted, w.StatusCode, want)
+		if status, _, _ := get(t, url, "X-Forwarded-For", "203.0.113.2"); status != want {
+			t.Errorf("%s trusted: got %d, want %d", trusted, status, want)
 		}
 	}
 	panics(t, "a network that is none", func() { f.PerIP(1, time.Minute, "proxy") })

@@ -47,14 +47,18 @@ type Request struct {
 	Sealer seal.Key
 }
 
-// Plan is what one request asks of a store. Its zero value is ready for use.
-// A Plan can be used again; it then reuses its memory.
+// Plan is what one request asks of a store. A Plan can be used again; it then reuses its memory.
 type Plan struct {
-	// Rules, Request and Matched are set before Make. Matched are the indexes of the rules
+	// Rules, Request, Matched, First and Second are set before Make. Matched are the indexes of the rules
 	// that match the request, ascending.
 	Rules   *Rules
 	Request Request
 	Matched []int
+
+	// First has the ops to be decided in one step, and Second those that wait for
+	// the outcome of that step: rules after a verdict that allows, where a
+	// limit before it may deny. Both belong to the caller, are empty before Make, and are filled by it.
+	First, Second *Step
 
 	// VerdictRule is the first verdict among Matched that is enforced, or -1. It is set to -1
 	// before Make.
@@ -63,18 +67,13 @@ type Plan struct {
 	// Overridden are the rules, ascending, whose limits are overrides.
 	Overridden []int
 
-	// First are the ops to be decided in one step, and Second those that wait for
-	// the outcome of that step: rules after a verdict that allows, where a
-	// limit before it may deny.
-	First, Second Ops
-
 	keys  []byte       // keys and members of ops, one behind the other; they stay where they are when keys grows
 	holds []store.Hold // of the ops
 
 	limits ruleset.Limits
 }
 
-// Make sets VerdictRule, First and Second. The error is a [*fault.Fault].
+// Make sets VerdictRule and fills First and Second. The error is a [*fault.Fault].
 func (p *Plan) Make() error {
 	takes, prepared := p.Request.Verb == store.Take, p.Rules.prepared
 	for _, i := range p.Matched {
@@ -88,13 +87,13 @@ func (p *Plan) Make() error {
 		if common.Held && takes && (p.Request.ID == [12]byte{}) {
 			continue // without a receipt the hits in flight could not be released
 		}
-		ops := &p.First
+		ops := p.First
 		if p.VerdictRule >= 0 && p.isDeferred() {
-			ops = &p.Second
+			ops = p.Second
 		}
 		op := ops.add(i)
 		if n := len(ops.Of) - 2; common.SameKey && n >= 0 && ops.Of[n] == i-1 {
-			op.Key = ops.List[n].Key // the same memory, which a store hashes once
+			op.Key = ops.Ops[n].Key // the same memory, which a store hashes once
 		} else {
 			from := len(p.keys)
 			p.keys = p.Rules.AppendKey(p.keys, i, p.Request.Values)
@@ -128,8 +127,8 @@ func (p *Plan) setVerdictRule(i int) {
 	if p.Request.Verb != store.Take || p.Rules.Allows(i) {
 		return
 	}
-	for n := range p.First.List {
-		if op := &p.First.List[n]; op.Role == store.Enforce {
+	for n := range p.First.Ops {
+		if op := &p.First.Ops[n]; op.Role == store.Enforce {
 			op.Role = store.Look
 		}
 	}
@@ -139,7 +138,7 @@ func (p *Plan) setVerdictRule(i int) {
 // verdict have been decided: they may deny a take that the verdict allows.
 func (p *Plan) isDeferred() bool {
 	return p.Request.Verb == store.Take && p.Rules.Allows(p.VerdictRule) &&
-		slices.ContainsFunc(p.First.List, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
+		slices.ContainsFunc(p.First.Ops, func(op store.Op) bool { return op.Role == store.Enforce && (op.N > 0 || op.Limit.Ban.For > 0) })
 }
 
 // measure sets the limit of op, of rule i, what it counts and its group of keys.
@@ -213,12 +212,12 @@ func (p *Plan) hold() {
 	}
 	// Ops point into the slice, so it must not move.
 	p.holds = p.holds[:0]
-	if most := len(p.First.List) + len(p.Second.List); cap(p.holds) < most {
+	if most := len(p.First.Ops) + len(p.Second.Ops); cap(p.holds) < most {
 		p.holds = make([]store.Hold, 0, most)
 	}
-	for _, ops := range []*Ops{&p.First, &p.Second} {
-		for n := range ops.List {
-			op := &ops.List[n]
+	for _, ops := range []*Step{p.First, p.Second} {
+		for n := range ops.Ops {
+			op := &ops.Ops[n]
 			if (id == [12]byte{}) && op.Limit.Ban.For == 0 {
 				continue
 			}
@@ -236,9 +235,9 @@ func (p *Plan) hold() {
 
 // holdsAny reports whether the take holds under one of its limits.
 func (p *Plan) holdsAny() bool {
-	for _, ops := range []*Ops{&p.First, &p.Second} {
-		for n := range ops.List {
-			if op := &ops.List[n]; op.N > 0 && op.Limit.HoldLength() > 0 {
+	for _, ops := range []*Step{p.First, p.Second} {
+		for n := range ops.Ops {
+			if op := &ops.Ops[n]; op.N > 0 && op.Limit.HoldLength() > 0 {
 				return true
 			}
 		}
@@ -346,24 +345,24 @@ func (p *Plan) Reset() {
 	p.Rules, p.keys, p.Overridden = nil, p.keys[:0], p.Overridden[:0]
 }
 
-// Ops are ops and the rules that they belong to.
-type Ops struct {
-	List []store.Op
-
-	Of []int // List[i] belongs to rule Of[i]; ascending
+// Step has ops that a store decides in one step.
+type Step struct {
+	// Ops are the ops, and Of what each of them belongs to, ascending: in a [Plan] the indexes of its rules.
+	Ops []store.Op
+	Of  []int
 }
 
 // add adds an op of rule i, which is as an earlier request left it.
-func (o *Ops) add(i int) *store.Op {
-	n := len(o.List)
-	o.Of = append(o.Of, i)
-	if n < cap(o.List) {
-		o.List = o.List[:n+1]
+func (s *Step) add(i int) *store.Op {
+	n := len(s.Ops)
+	s.Of = append(s.Of, i)
+	if n < cap(s.Ops) {
+		s.Ops = s.Ops[:n+1]
 	} else {
-		o.List = append(o.List, store.Op{})
+		s.Ops = append(s.Ops, store.Op{})
 	}
-	return &o.List[n]
+	return &s.Ops[n]
 }
 
-// reset empties o and keeps its memory, which refers to nothing of the request.
-func (o *Ops) reset() { o.List, o.Of = o.List[:0], o.Of[:0] }
+// reset empties s and keeps its memory, which refers to nothing of the request.
+func (s *Step) reset() { s.Ops, s.Of = s.Ops[:0], s.Of[:0] }

@@ -26,20 +26,6 @@ type Options struct {
 	Assign []Assignment
 }
 
-// IsTooLarge reports whether decisions of the size s are larger than MaxSize allows.
-func (o *Options) IsTooLarge(s Size) bool { return o.MaxSize > 0 && s.Bytes() > o.MaxSize }
-
-// Check returns the error of decisions of the size s that o does not allow, or nil.
-func (o *Options) Check(s Size) error {
-	switch {
-	case o.IsTooLarge(s):
-		return ErrLarge
-	case o.Admit != nil:
-		return o.Admit(s)
-	}
-	return nil
-}
-
 // ErrLarge is the error for decisions that are larger than MaxSize allows.
 var ErrLarge = errors.New("weir: the answer would be too large: too many rules match, or their keys are too long")
 

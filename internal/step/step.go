@@ -2,7 +2,7 @@
 // key. Programs use the methods of package window.
 //
 // A store.Verb is what a whole call does, and a store makes these steps of it for each op:
-// a take of several ops is a Look and then a Take.
+// a take of several ops is a Look and then a Count, or in a store that copies states a Take.
 package step
 
 // Step is what [window.Compiled.Do] does. The order matters: steps up to Take ask the limit, those

@@ -193,6 +193,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, settles []lease.Se
 	} else {
 		e.trip += (min(took, 2*e.trip) - e.trip) / 4 // one slow answer does not make the store far away
 	}
+	over := settles
 	settles = e.key.End(now)
 	if answer.err == nil && answer.used < e.key.Open() { // the store has lost what is leased
 		dropped := e.key.Recall()
@@ -231,6 +232,9 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, settles []lease.Se
 	}
 	e.mu.Unlock()
 	close(done)
+	if answer.err != nil {
+		s.send(context.Background(), op, over)
+	}
 	s.settle(context.Background(), op, settles)
 }
 

@@ -32,7 +32,8 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r 
 	hold := store.Hold{Hold: window.Hold{ID: a.ID, End: window.Instant(a.Length / lease.Time(time.Microsecond))}, Least: a.Min, Part: a.Div}
 	ask := *op
 	ask.N, ask.Hold = a.Want, &hold
-	calls := s.settling(*op, settles)
+	s.close(settles)
+	calls := settling(*op, settles)
 	if a.Report > 0 {
 		spent := *op
 		spent.N, spent.UpTo = a.Report, true
@@ -76,20 +77,43 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r 
 
 // settle gives back what is left of leases of the key of op, which are closed.
 func (s *leases) settle(ctx context.Context, op store.Op, settles []lease.Settle) {
-	if len(settles) > 0 {
-		_ = s.shared.Do(context.WithoutCancel(ctx), s.settling(op, settles)) // what is not given back stays unused until it leaves the window
+	s.close(settles)
+	s.send(ctx, op, settles)
+}
+
+// close counts leases that are closed.
+func (s *leases) close(settles []lease.Settle) {
+	s.settled.Add(int64(len(settles)))
+	for _, l := range settles {
+		s.spent.Add(l.Spent)
+		s.returned.Add(l.Granted - l.Spent)
+	}
+}
+
+// send sends settles, and those without an answer again: a second one changes nothing. What is not given back stays unused until it leaves
+// the window.
+func (s *leases) send(ctx context.Context, op store.Op, settles []lease.Settle) {
+	for range 2 {
+		calls := settling(op, settles)
+		if len(calls) == 0 || s.shared.Do(context.WithoutCancel(ctx), calls) != nil {
+			return
+		}
+		var again []lease.Settle
+		for i := range calls {
+			if calls[i].Err != nil {
+				again = append(again, settles[i])
+			}
+		}
+		settles = again
 	}
 }
 
 // settling returns the calls that settle leases.
-func (s *leases) settling(op store.Op, settles []lease.Settle) []store.Call {
-	s.settled.Add(int64(len(settles)))
+func settling(op store.Op, settles []lease.Settle) []store.Call {
 	calls := make([]store.Call, len(settles), len(settles)+2)
 	for i, l := range settles {
 		op.N, op.Hold = l.Spent, &store.Hold{Hold: window.Hold{ID: l.ID}}
 		calls[i] = store.Call{Verb: store.Settle, Ops: []store.Op{op}}
-		s.spent.Add(l.Spent)
-		s.returned.Add(l.Granted - l.Spent)
 	}
 	return calls
 }

@@ -26,6 +26,8 @@ type spy struct {
 	calls map[store.Verb]int // guarded by mu
 	fails bool               // guarded by mu
 
+	once store.Verb // the next call of this verb fails; guarded by mu
+
 	keepOpen bool // Close does nothing
 }
 
@@ -42,13 +44,20 @@ func (s *spy) Do(ctx context.Context, calls []store.Call) error {
 	for i := range calls {
 		s.calls[calls[i].Verb]++
 	}
-	if s.fails {
+	if s.fails || s.once > 0 && calls[0].Verb == s.once {
+		s.once = 0
 		for i := range calls {
 			calls[i].Err = &store.OutageError{Err: errors.New("fails"), Uncounted: true}
 		}
 		return nil
 	}
 	return s.Store.Do(ctx, calls)
+}
+
+func (s *spy) failOnce(v store.Verb) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.once = v
 }
 
 func (s *spy) count(v store.Verb) int {
@@ -539,4 +548,36 @@ func TestTransparent(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// A settle without an answer is sent again, and what was leased is free at once.
+func TestSettleIsRepeated(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		taken := hot(t, s)
+		shared.failOnce(store.Settle)
+		if r, err := s.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")}); err != nil || r.Used != taken {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken)
+		}
+	})
+}
+
+// Who lists the keys of a space, as an export does, sees what this process has spent, and nothing that it has leased.
+func TestListingRecalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := storetest.NewModel().Store
+		s := leasestore.New(shared, func() int { return 2 })
+		taken, listed := hot(t, s), 0
+		op := opOn("key", 1)
+		_, err := hook.ListerOf(s).Keys(t.Context(), &op, nil, func([]byte, window.State, window.Instant) { listed++ })
+		if err != nil || listed != 1 {
+			t.Fatalf("got %d keys and %v, want 1", listed, err)
+		}
+		if r, err := shared.Read(t.Context(), &op); err != nil || r.Used != taken {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

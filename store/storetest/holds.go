@@ -339,16 +339,65 @@ func lostOnReload(s *stage) {
 func holdsUnderLoweredQuota(s *stage) {
 	for i, ends := range []func(op store.Op){
 		func(op store.Op) { s.one(store.Settle, named("a", times(5, op))) },
-		func(op store.Op) { s.at(10 * time.Minute); s.one(store.Refund, times(1, op)) },
+		func(op store.Op) { s.at(20 * time.Minute); s.one(store.Refund, times(1, op)) },
 	} {
 		large, small := hit("s", holding(100), fmt.Sprint(i)), hit("s", holding(10), fmt.Sprint(i))
 		s.one(store.Take, named("a", times(5, large)))
-		for range 9 {
+		for n := range 9 {
+			s.at(time.Duration(9*i+n+1) * time.Second)
 			s.one(store.Take, times(10, large))
 		}
 		ends(small)
 		if r := s.read(large); r.Used < 94 {
 			s.Errorf("%d: got %d used, want at least 94", i, r.Used)
+		}
+	}
+}
+
+// recordsUnderLoweredQuota checks that records, denied takes that count, and a settle at more than was held leave what was
+// counted under a larger quota, under which another process may go on counting.
+func recordsUnderLoweredQuota(s *stage) {
+	second := 0
+	for name, of := range map[string]func(quota int64) *window.Compiled{
+		"hourly": hourly, "holding": holding,
+		"distinct": func(quota int64) *window.Compiled {
+			return window.MustCompile(window.Limit{Quota: quota, Measure: window.Distinct, Window: window.Sliding(time.Hour)})
+		},
+		"distinct, fixed": func(quota int64) *window.Compiled {
+			return window.MustCompile(window.Limit{Quota: quota, Measure: window.Distinct, Window: window.Fixed(time.Hour)})
+		},
+	} {
+		for _, quotas := range [][2]int64{{80, 3}, {300, 20}, {300, 0}} {
+			large, small := hit("s", of(quotas[0]), fmt.Sprint(name, quotas)), hit("s", of(quotas[1]), fmt.Sprint(name, quotas))
+			next := func() []byte {
+				second++
+				s.at(time.Duration(second) * 100 * time.Millisecond)
+				return fmt.Append(nil, second)
+			}
+			admitted := int64(0)
+			for ended := false; !ended; admitted++ {
+				large.Member = next()
+				ended = !s.one(store.Take, named(fmt.Sprint(second), large)).Allowed
+			}
+			if admitted--; admitted != quotas[0] {
+				s.Errorf("%s: got %d admitted, want %d", name, admitted, quotas[0])
+			}
+			settle := named(fmt.Sprint(second-1), times(9, small))
+			for i := range 40 {
+				small.Member, small.CountDenied = next(), i%2 == 0 && large.Limit.Measure != window.Distinct
+				switch {
+				case i == 20:
+					s.one(store.Settle, settle)
+				case small.CountDenied:
+					s.one(store.Take, small)
+				default:
+					s.one(store.Record, times(1+int64(i/10), small))
+				}
+				large.Member = next()
+				if r := s.one(store.Take, large); r.Allowed {
+					s.Fatalf("%s, quotas %v: a take was admitted after %d hits and record %d: %+v", name, quotas, admitted, i, r)
+				}
+			}
 		}
 	}
 }

@@ -100,6 +100,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"a strike ends no hold", holdsOutliveBans},
 		{"a rule that loses hold or ban", lostOnReload},
 		{"a hold that ends under a lowered quota", holdsUnderLoweredQuota},
+		{"records under a lowered quota", recordsUnderLoweredQuota},
 		{"refund of all", refundAll},
 		{"forget lifts a ban", forgetLifts},
 		{"hits are set", setsHits},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -145,6 +147,9 @@ func Engine() []Peer {
 		limiters("3 × Limiter.Allow", 3),
 		engineBaseline("baseline: one rule written in the program", "attributes, key, the same call of the same store, Decision", 1),
 		engineBaseline("baseline: 3 rules written in the program", "", 3),
+		dataBaseline("baseline: one rule as data", "the same for rules that a program has loaded: conditions of equality, one attribute in a key, "+
+			"pooled memory; no other kinds of rules, errors or outages", 1),
+		dataBaseline("baseline: 3 rules as data", "", 3),
 		one,
 		engineOf("Engine, 3 rules, all match", func(c Config) []rule.Rule { return perUser(exact(c), 3) }),
 		// With the quota of the section, which is so large that hits are counted in groups.
@@ -259,6 +264,66 @@ func engineBaseline(name, note string, n int) Peer {
 					d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, rule.Deny, name, u.RetryAfter, name
 				}
 			}
+			return d.Allowed
+		}, Close: func() { _ = memory.Close() }} // a store in memory closes without error
+	}}
+}
+
+// dataBaseline returns the minimum work of a decision by n rules that are data, each with one condition of equality and
+// one attribute in its key: it puts the attributes into a vector, finds the rules that match, and makes an op for each
+// of them, in pooled memory.
+func dataBaseline(name, note string, n int) Peer {
+	type loaded struct {
+		when, per int // attributes
+		value     string
+		op        store.Op
+	}
+	type call struct {
+		values []string
+		keys   []byte
+		ops    []store.Op
+		of     []*loaded
+	}
+	return Peer{Name: name, Note: note, New: func(c Config) Limiter {
+		c = exact(c)
+		memory, attrs, names := memstore.New(), weir.Attributes("action", "post", "user", "42"), []string{"action", "user"}
+		rules, d, ctx := make([]loaded, n), weir.Decision{}, context.Background()
+		for i := range rules {
+			limit, id := window.MustCompile(weir.Sliding(c.Quota, c.Window*time.Duration(i+1))), fmt.Sprint("rule-", i)
+			rules[i] = loaded{0, 1, "post", store.Op{Space: store.NewSpace("", id, id, 0), Limit: limit, N: 1}}
+		}
+		calls := sync.Pool{New: func() any { return &call{values: make([]string, len(names))} }}
+		return Limiter{Allow: func(string) bool {
+			l := calls.Get().(*call)
+			for i := range attrs {
+				if at := slices.Index(names, attrs[i].Name); at >= 0 {
+					l.values[at] = attrs[i].Value
+				}
+			}
+			for i := range rules {
+				r := &rules[i]
+				if l.values[r.when] != r.value || l.values[r.per] == "" {
+					continue
+				}
+				from, user := len(l.keys), l.values[r.per]
+				l.keys = append(append(l.keys, byte(len(user))), user...)
+				l.ops, l.of = append(l.ops, r.op), append(l.of, r)
+				l.ops[len(l.ops)-1].Key = l.keys[from:]
+			}
+			if memory.Decide(ctx, store.Take, l.ops) != nil {
+				return false
+			}
+			d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule, d.Usages = true, rule.Allow, "", 0, "", d.Usages[:0]
+			for i, r := range l.of {
+				name := r.op.Space.Name()
+				d.Usages = append(d.Usages, weir.Usage{Rule: name, Kind: rule.KindLimit, Key: l.values[r.per], Hits: 1, Result: l.ops[i].Result})
+				if u := &d.Usages[i]; !u.Allowed && d.Allowed {
+					d.Allowed, d.Outcome, d.Rule, d.RetryAfter, d.RetryRule = false, rule.Deny, name, u.RetryAfter, name
+				}
+			}
+			clear(l.values)
+			l.keys, l.ops, l.of = l.keys[:0], l.ops[:0], l.of[:0]
+			calls.Put(l)
 			return d.Allowed
 		}, Close: func() { _ = memory.Close() }} // a store in memory closes without error
 	}}

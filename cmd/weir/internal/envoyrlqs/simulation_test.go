@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrlqs"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/internal/export"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/leasestore"
@@ -243,6 +244,48 @@ func TestLeasedRule(t *testing.T) {
 		t.Logf("most %.4f, mean %.4f of the quota; %.2f by takes", float64(most)/quota, float64(mean)/quota, float64(own)/float64(sum))
 		if most > quota || mean < quota*95/100 || own < sum/4 || own > sum*3/4 {
 			t.Errorf("admitted %d in a window, and %d on average, of %d; %d of %d by takes", most, mean, quota, own, sum)
+		}
+	})
+}
+
+// The exports of a counter beside the limit have all that was admitted. Parts of a limit with export are not granted, because
+// what is not reported before the end of a period would be exported as used.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conn, engine := serve(t, `rules:
+- {name: seen, when: {domain: edge, api: search}, per: [api], window: minute, export: true}
+- {name: api, when: {domain: edge}, per: [api], limit: 1000, window: minute}
+- {name: bills, when: {domain: edge, api: bills}, per: [api], limit: 1000, window: minute, export: true}
+`, grpcserver.Config{}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		none := func() time.Duration { return 0 }
+		e, bills := connect(ctx, t, conn, map[string]string{"api": "search"}, none), connect(ctx, t, conn, map[string]string{"api": "bills"}, none)
+		admitted, exported := 0, int64(0)
+		for at := range 330 {
+			if at < 300 {
+				admitted += e.ask(20)
+				if n := bills.ask(1); n > 0 {
+					t.Fatal("a part of a limit with export was granted")
+				}
+			}
+			if at%5 == 0 {
+				e.report()
+			}
+			time.Sleep(time.Second)
+			if time.Now().Second() != 30 {
+				continue
+			}
+			if _, err := engine.Export(ctx, "seen", export.Options{Closed: true, Begin: func([]string) error { return nil }, Each: func(k *export.Key) error {
+				exported += k.Used
+				return nil
+			}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if admitted == 0 || exported != int64(admitted) {
+			t.Errorf("%d were admitted and %d exported", admitted, exported)
 		}
 	})
 }

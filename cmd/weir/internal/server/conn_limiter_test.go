@@ -102,32 +102,15 @@ func TestNewConnectionsAreSpared(t *testing.T) {
 	const most = 4
 	s := server.ServeLimited(l, most, time.Hour, func() { sheds.Add(1) }, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
-	ask := func(c net.Conn) {
-		t.Helper()
-		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatalf("got %v, want an answer", err)
-		}
-		resp.Body.Close()
-	}
 	for range most {
-		ask(dial())
+		askOn(t, connect(t, l.Addr().String()))
 	}
-	probe := dial()
+	probe := connect(t, l.Addr().String())
 	for range most - 2 {
-		ask(dial())
+		askOn(t, connect(t, l.Addr().String()))
 	}
 	redistest.Eventually(t, "three are closed", func() bool { return sheds.Load() == most-1 })
-	ask(probe)
+	askOn(t, probe)
 }
 
 // addressed is a listener whose connections have the address that is next.
@@ -163,31 +146,17 @@ func TestOtherAddressesAreSpared(t *testing.T) {
 	next := make(chan string, flood+1)
 	s := server.ServeLimited(addressed{l, next}, most, time.Hour, func() { sheds.Add(1) }, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer s.Close()
-	dial := func(from string) net.Conn {
+	dialFrom := func(from string) net.Conn {
 		next <- from
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c
+		return connect(t, l.Addr().String())
 	}
-	ask := func(c net.Conn) {
-		t.Helper()
-		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-		if err != nil {
-			t.Fatalf("got %v, want an answer", err)
-		}
-		resp.Body.Close()
-	}
-	probe := dial("192.0.2.1:1")
-	ask(probe)
+	probe := dialFrom("192.0.2.1:1")
+	askOn(t, probe)
 	for i := range flood {
-		dial(fmt.Sprintf("[2001:db8::%d]:2", i+1))
+		dialFrom(fmt.Sprintf("[2001:db8::%d]:2", i+1))
 	}
 	redistest.Eventually(t, "those beyond the limit are closed", func() bool { return sheds.Load() == flood+1-most })
-	ask(probe)
+	askOn(t, probe)
 }
 
 // A client that holds back the end of a request, or does not read an answer, keeps no new
@@ -225,19 +194,15 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 				}
 			}))
 			defer s.Close()
-			dial := func(text string) net.Conn {
-				c, err := net.Dial("tcp", l.Addr().String())
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { c.Close() })
+			open := func(text string) net.Conn {
+				c := connect(t, l.Addr().String())
 				if _, err := io.WriteString(c, text); err != nil {
 					t.Fatal(err)
 				}
 				return c
 			}
 			for range most {
-				c := dial(sent)
+				c := open(sent)
 				if name == "HTTP/2 empty body" { // its handler may wait for the end
 					const ping = "received"
 					_, _ = io.WriteString(c, "\x00\x00\x08\x06\x00\x00\x00\x00\x00"+ping)
@@ -255,7 +220,7 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 				redistest.Eventually(t, "all are served", func() bool { return requests.Load() == most })
 			}
 			for range 2 * most {
-				c := dial("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+				c := open("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 				if err != nil {
 					t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -21,12 +20,9 @@ var fences = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```\n")
 
 func read(t *testing.T, path string) []fence {
 	t.Helper()
-	src, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	src := readFile(t, path)
 	var list []fence
-	for _, m := range fences.FindAllStringSubmatch(string(src), -1) {
+	for _, m := range fences.FindAllStringSubmatch(src, -1) {
 		list = append(list, fence{m[1], m[2]})
 	}
 	return list

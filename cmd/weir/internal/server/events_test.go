@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -167,9 +166,7 @@ func TestEventStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rules := filepath.Join(t.TempDir(), "rules.yaml")
-			if err := os.WriteFile(rules, []byte(eventRules), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, rules, eventRules)
 			place := open(t)
 			change := func(c *config.Config) { c.Rules = rules; place(c) }
 			one := start(t, change)
@@ -209,9 +206,7 @@ func TestEventStream(t *testing.T) {
 			if got := gap.until(t, 1); got[0] != "trigger many 1.2.3.4" {
 				t.Errorf("got %q after the gap, want all that is kept", got)
 			}
-			if err := os.WriteFile(rules, []byte(eventRules+"  - name: more\n    per: user\n    limit: 100\n    window: 1h\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, rules, eventRules+"  - name: more\n    per: user\n    limit: 100\n    window: 1h\n")
 			if e, _, _ := all.next(t); e.Type != "weir.rules_changed" || e.Data.Hash == "" {
 				t.Errorf("got %+v, want that the rules have changed", e)
 			}
@@ -262,14 +257,10 @@ func newReceiver(t *testing.T) (r *receiver, file string) {
 	t.Cleanup(r.Close)
 	dir := t.TempDir()
 	secret := "whsec_" + base64.StdEncoding.EncodeToString(r.secret)
-	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "secret"), secret+"\n")
 	file = filepath.Join(dir, "webhooks.yaml")
 	text := fmt.Sprintf("webhooks:\n  - name: test\n    url: %s/hook\n    secret_file: secret\n", r.URL)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, text)
 	return r, file
 }
 
@@ -330,9 +321,7 @@ func TestWebhooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rules := filepath.Join(t.TempDir(), "rules.yaml")
-			if err := os.WriteFile(rules, []byte(eventRules), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, rules, eventRules)
 			r, file := newReceiver(t)
 			place := open(t)
 			change := func(c *config.Config) { c.Rules, c.Webhooks = rules, file; place(c) }
@@ -386,9 +375,7 @@ func TestEventsOfOutages(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"default", "shop"} {
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(eventRules), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, name+".yaml"), eventRules)
 	}
 	r, file := newReceiver(t)
 	n := redistest.Server(t)

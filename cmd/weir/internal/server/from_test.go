@@ -61,9 +61,7 @@ func followTests(t *testing.T, page, rules string) bool {
 	for _, m := range files {
 		dir := t.TempDir()
 		for name, text := range map[string]string{"rules.yaml": rules, "rules_test.yaml": m[1]} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Join(dir, name), text)
 		}
 		ruletest.Run(t, filepath.Join(dir, "rules_test.yaml"))
 	}

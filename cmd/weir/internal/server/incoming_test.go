@@ -27,14 +27,7 @@ func TestIncompleteRequests(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}))
 	defer s.Close()
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close() })
-		return c
-	}
+	addr := l.Addr().String()
 	write := func(c net.Conn, text string) {
 		if _, err := io.WriteString(c, text); err != nil {
 			t.Error(err)
@@ -52,7 +45,7 @@ func TestIncompleteRequests(t *testing.T) {
 		}
 	}
 
-	honest, slow := dial(), dial()
+	honest, slow := connect(t, addr), connect(t, addr)
 	write(slow, head(6<<10))
 	for range 3 * server.MostIncoming / (40 << 10) {
 		write(honest, head(30<<10)+fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n%s", 10<<10, strings.Repeat("b", 10<<10)))
@@ -64,7 +57,7 @@ func TestIncompleteRequests(t *testing.T) {
 
 	const greedy = 8
 	for range greedy {
-		write(dial(), head(30<<10))
+		write(connect(t, addr), head(30<<10))
 	}
 	const fit = server.MostIncoming / (30 << 10)
 	redistest.Eventually(t, "the others are closed", func() bool { return sheds.Load() == greedy-fit })

@@ -95,10 +95,7 @@ func (k koala) get(t *testing.T, uri string) answer {
 
 func (k koala) send(t *testing.T, request string) answer {
 	t.Helper()
-	conn, err := net.Dial("tcp", k.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := connect(t, k.addr)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, request); err != nil {

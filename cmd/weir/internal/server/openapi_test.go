@@ -3,7 +3,6 @@ package server_test
 import (
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,9 +103,7 @@ func TestOpenAPIOperate(t *testing.T) {
 
 	dir := t.TempDir()
 	for _, name := range []string{"default", "shop"} {
-		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(posts(5)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(dir, name+".yaml"), posts(5))
 	}
 	several := start(t, func(c *config.Config) { c.Rules, c.Watch = dir, false })
 	get(200, "POST", several.admin, "/-/reload", nil)

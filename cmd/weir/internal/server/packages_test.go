@@ -84,18 +84,14 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 	manual := start(t, withRules(rulesFile(t, blocks[0].text), false))
 	page = strings.NewReplacer("http://localhost:8080", manual.api, "timeout: 500", "timeout: 60_000").Replace(page)
-	if err := os.WriteFile(filepath.Join(dir, "src", "page.ts"), []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "src", "page.ts"), page)
 	// The settings that the page shows compile.
 	made := regexp.MustCompile("`(new Client\\(.*?\\))`").FindStringSubmatch(readFile(t, "../../../../docs/guides/clients.md"))
 	if made == nil {
 		t.Fatal("the page does not show the settings of a client")
 	}
 	settings := "import { Client } from '@weirhq/weir';\n\nconst token = 'secret';\nexport const client = " + made[1] + ";\n"
-	if err := os.WriteFile(filepath.Join(dir, "src", "settings.ts"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "src", "settings.ts"), settings)
 	env := forPackages(t)
 	install := exec.CommandContext(t.Context(), needtest.Program(t, "npm"), "ci", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts")
 	install.Dir = dir

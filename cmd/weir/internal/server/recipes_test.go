@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -74,11 +73,8 @@ func TestRecipes(t *testing.T) {
 func program(t *testing.T, path string) {
 	t.Helper()
 	const root = "../../../.." // where its path to the rules begins
-	source, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, comment, ok := strings.Cut(string(source), "\n// It prints:\n//\n// ")
+	source := readFile(t, filepath.Join(root, path))
+	_, comment, ok := strings.Cut(source, "\n// It prints:\n//\n// ")
 	if !ok {
 		t.Fatalf("%s does not say what it prints", path)
 	}

@@ -307,11 +307,8 @@ func TestReloadRefuses(t *testing.T) {
 	other.server(t)
 	text := func(path string) string {
 		t.Helper()
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
+		b := readFile(t, path)
+		return b
 	}
 	line := access.Line("ops", ops, access.All, "") + "\n"
 	list := "lists:\n  staff: {file: staff.txt}\nrules:\n  - {name: posts, when: {user: {in: staff}}, limit: 5, window: 1h}\n"

@@ -120,9 +120,7 @@ func runProgram(t *testing.T, b fence, port string) {
 		}
 		t.Run(client.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "example."+b.language)
-			if err := os.WriteFile(file, []byte(strings.ReplaceAll(b.text, "6380", port)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, file, strings.ReplaceAll(b.text, "6380", port))
 			modules, err := filepath.Abs("../../../../bin/clients/node_modules") // where scripts/install-clients puts them
 			if err != nil {
 				t.Fatal(err)
@@ -292,17 +290,9 @@ func TestRESPConnections(t *testing.T) {
 	s := startRESP(t, "rules: []", func(c *config.Config) { c.Resources.Connections = 8 })
 	address := strings.TrimPrefix(s.resp(t), "redis://")
 	for range 20 {
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
+		connect(t, address)
 	}
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := rawPing(t, c); got != "+PONG" {
+	if got := rawPing(t, connect(t, address)); got != "+PONG" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -314,13 +304,9 @@ func TestRESPUnauthenticatedClientsAreClosedFirst(t *testing.T) {
 	const token, most = "weir_secretsecretsecret", 8
 	s := startRESP(t, "rules: []", func(c *config.Config) { c.Resources.Connections, c.Access.Token = most, token })
 	address := strings.TrimPrefix(s.resp(t), "redis://")
-	dial := func(text, want string) (net.Conn, *bufio.Reader) {
+	open := func(text, want string) (net.Conn, *bufio.Reader) {
 		t.Helper()
-		c, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
+		c := connect(t, address)
 		_ = c.SetDeadline(time.Now().Add(patience))
 		r := bufio.NewReader(c)
 		if _, err := io.WriteString(c, text); err != nil {
@@ -333,9 +319,9 @@ func TestRESPUnauthenticatedClientsAreClosedFirst(t *testing.T) {
 		}
 		return c, r
 	}
-	client, replies := dial("AUTH "+token+"\r\nPING\r\n", "+OK\n+PONG\n")
+	client, replies := open("AUTH "+token+"\r\nPING\r\n", "+OK\n+PONG\n")
 	for range 5 * most {
-		dial("PING\r\n", "-NOAUTH\n")
+		open("PING\r\n", "-NOAUTH\n")
 	}
 	if _, err := io.WriteString(client, "PING\r\n"); err != nil {
 		t.Fatal(err)

@@ -81,10 +81,7 @@ func TestMetrics(t *testing.T) {
 func halfRequest(t *testing.T, s *service) (conn net.Conn, rest string) {
 	t.Helper()
 	const body = `{"attributes":{"action":"post","user":"42"}}`
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.api, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn = connect(t, strings.TrimPrefix(s.api, "http://"))
 	// The answer 100 says that the handler is reading.
 	fmt.Fprintf(conn, "POST /v1/take HTTP/1.1\r\nHost: weir\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
 	line, err := bufio.NewReader(conn).ReadString('\n')
@@ -164,11 +161,7 @@ func TestDrainLosesNoRequest(t *testing.T) {
 	ended := make(chan error, clients)
 	for addr, request := range requests {
 		for range clients / len(requests) {
-			conn, err := net.Dial("tcp", addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = conn.Close() })
+			conn := connect(t, addr)
 			go func() { ended <- keepAsking(conn, request, &answers) }()
 		}
 	}

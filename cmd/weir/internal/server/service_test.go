@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -211,4 +213,26 @@ func rulesFile(t *testing.T, text string) string {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	write(t, path, text)
 	return path
+}
+
+// connect connects to an address, until the test ends.
+func connect(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// askOn makes a request on a connection, and reads the answer.
+func askOn(t *testing.T, c net.Conn) {
+	t.Helper()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatalf("got %v, want an answer", err)
+	}
+	resp.Body.Close()
 }

@@ -23,9 +23,7 @@ import (
 func onStore(t *testing.T, n *redistest.Node, nodes int) func(*config.Config) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte("rules: [{name: hits, per: [user], limit: 1000, window: 1h}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, "rules: [{name: hits, per: [user], limit: 1000, window: 1h}]")
 	return func(c *config.Config) {
 		c.Rules, c.Store, c.StoreTimeout, c.Nodes = file, "redis://"+n.Addr(), patience, nodes
 	}

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -23,9 +22,7 @@ func TestNoWarningOfRestartsWithData(t *testing.T) {
 	t.Parallel()
 	const rules = "rules:\n  - {name: posts, per: [user], limit: 5, window: ever}\n  - {name: open, then: allow}\n  - {name: never, then: deny}\n"
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "default.yaml"), []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "default.yaml"), rules)
 	for _, path := range []string{rulesFile(t, rules), dir} {
 		without := start(t, withRules(path, false))
 		without.logs.await(t, 1, "(restart-forgets)")

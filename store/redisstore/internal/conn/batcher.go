@@ -64,7 +64,8 @@ func newBatcher(n *Node, adaptive bool) *batcher {
 	return &batcher{node: n, adaptive: adaptive, life: context.Background(), stop: func() {}}
 }
 
-// decide makes the node decide c, by itself or in a flush with other calls.
+// decide makes the node decide c, by itself or in a flush with other calls, and waits for the
+// answer until ctx ends.
 func (b *batcher) decide(ctx context.Context, c *Pending) {
 	b.mu.Lock()
 	if len(b.queue) == 0 && b.mayLeave(1) || b.closed { // a client that is closed refuses the call
@@ -79,8 +80,22 @@ func (b *batcher) decide(ctx context.Context, c *Pending) {
 	c.waits = true
 	b.flush()
 	b.mu.Unlock()
-	if b.await(ctx, c) {
+	var ends <-chan time.Time // waiting for ctx itself costs more, until it is about to end
+	if c.deadline != 0 {
+		c.timer.Reset(c.deadline - remote.Elapsed())
+		defer c.timer.Stop()
+		ends = c.timer.C
+	}
+	select {
+	case <-c.done:
 		return
+	case <-remote.CallerOf(ctx).Done():
+	case <-ends:
+		select {
+		case <-c.done:
+			return
+		case <-ctx.Done():
+		}
 	}
 	b.mu.Lock()
 	c.abandoned, c.waits = c.waits, false
@@ -92,30 +107,6 @@ func (b *batcher) decide(ctx context.Context, c *Pending) {
 		c.Err = script.About(ctx.Err(), c.keys...)
 	} else {
 		<-c.done // it is there, or comes at once
-	}
-}
-
-// await waits for the answer to c, and reports whether it is there. Otherwise ctx has ended. It
-// does not wait for ctx itself until that is about to end, because that costs more.
-func (b *batcher) await(ctx context.Context, c *Pending) bool {
-	var ends <-chan time.Time
-	if c.deadline != 0 {
-		c.timer.Reset(c.deadline - remote.Elapsed())
-		defer c.timer.Stop()
-		ends = c.timer.C
-	}
-	select {
-	case <-c.done:
-		return true
-	case <-remote.CallerOf(ctx).Done():
-		return false
-	case <-ends:
-	}
-	select {
-	case <-c.done:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -143,8 +134,8 @@ func (b *batcher) flush() {
 	}
 }
 
-// returned delivers the answers to calls that were sent together at some time, or to one that was
-// sent by itself, and sends those that may leave now.
+// returned tells the callers of calls that were sent together at some time, or of one that was
+// sent by itself, that their answers are set, unless they have left. It then sends the calls that may leave now.
 func (b *batcher) returned(calls []*Pending, began time.Duration) {
 	ended, err := remote.Elapsed(), calls[0].failure
 	if _, refused := said(err); err == nil || refused { // else it may have made no round trip
@@ -153,18 +144,13 @@ func (b *batcher) returned(calls []*Pending, began time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inFlight, b.flights = b.inFlight-len(calls), b.flights-1
-	deliver(calls)
-	b.flush()
-}
-
-// deliver tells the callers of calls that have not left that their answers are set. It needs the lock.
-func deliver(calls []*Pending) {
 	for _, c := range calls {
 		if c.waits {
 			c.waits = false
 			c.done <- struct{}{} // which has room for it
 		}
 	}
+	b.flush()
 }
 
 // close waits for flushes that are in flight. Their connections are closed, or they end
@@ -176,10 +162,13 @@ func (b *batcher) close() {
 	b.stop()
 	b.flushes.Wait()
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.queue {
+	left := b.queue
+	b.queue, b.inFlight, b.flights = nil, b.inFlight+len(left), b.flights+1
+	b.mu.Unlock()
+	for _, c := range left {
 		c.failure = rueidis.ErrClosing
 	}
-	deliver(b.queue)
-	b.queue = nil
+	if len(left) > 0 {
+		b.returned(left, 0)
+	}
 }

@@ -298,17 +298,17 @@ const loadTogether = 8
 // load makes sure that the server of c has all programs. Each part of them has
 // connectTimeout: a server on a busy machine needs longer for all.
 func (n *Node) load(ctx context.Context, c rueidis.Client) error {
-	programs, late := n.codec.Programs(), []string{script.Expired()}
+	programs, late := n.codec.Programs(), script.Expired()
 	commands := make([]rueidis.Completed, len(programs))
 	for i, p := range programs {
-		commands[i] = evaluate(c, p, nil, late, false)
+		commands[i] = c.B().Evalsha().Sha1(p.SHA).Numkeys(0).Arg(late).Build()
 	}
 	var missing []rueidis.Completed
 	for i, reply := range within(ctx, c, commands) {
 		err := reply.Error()
 		n.loaded.Store(programs[i], true) // or below
 		if wordOf(err) == "NOSCRIPT" {
-			missing = append(missing, evaluate(c, programs[i], nil, late, true))
+			missing = append(missing, c.B().Eval().Script(programs[i].Text).Numkeys(0).Arg(late).Build())
 		} else if err := unready(err); err != nil {
 			return err
 		}

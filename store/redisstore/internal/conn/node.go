@@ -152,7 +152,7 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 			break
 		}
 		switch c := left[0]; {
-		case c.inSlice() || c.ownCommand:
+		case c.done == nil || c.ownCommand: // of a slice of a batch, or by itself
 			n.send(ctx, n.pick(), left)
 		case c.counts && n.config.WaitReplicas > 0:
 			n.confirms.decide(ctx, c)

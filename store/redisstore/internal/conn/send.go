@@ -57,9 +57,6 @@ func newPending() any {
 	return c
 }
 
-// inSlice reports whether c is of a slice of a batch, which the batcher does not send.
-func (c *Pending) inSlice() bool { return c.done == nil }
-
 // shares reports whether a command can decide c and other, which follows it.
 func (c *Pending) shares(other *Pending) bool {
 	return c.program == other.program && c.program.Batch != nil && c.Slot == other.Slot && c.Now == other.Now && !c.ownCommand && !other.ownCommand
@@ -247,15 +244,10 @@ func (n *Node) build(client rueidis.Client, s *sendBuffer, r *command, withText 
 		_, has := n.loaded.LoadOrStore(program, true)
 		withText = withText || !has
 	}
-	return evaluate(client, program, s.keys, args, withText)
-}
-
-// evaluate returns the command that runs a program: by its hash, or with its text.
-func evaluate(client rueidis.Client, p *script.Program, keys, args []string, withText bool) rueidis.Completed {
 	if withText {
-		return client.B().Eval().Script(p.Text).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+		return client.B().Eval().Script(program.Text).Numkeys(int64(len(s.keys))).Key(s.keys...).Arg(args...).Build()
 	}
-	return client.B().Evalsha().Sha1(p.SHA).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+	return client.B().Evalsha().Sha1(program.SHA).Numkeys(int64(len(s.keys))).Key(s.keys...).Arg(args...).Build()
 }
 
 // wait returns the command that waits for replicas to confirm all that was written before

@@ -41,7 +41,8 @@ export default defineConfig(({ mode }) => {
   return {
     base: "./",
     plugins: [licences, keyless],
-    esbuild: { jsx: "automatic", jsxImportSource: "preact", legalComments: "none" },
+    // Half a kilobyte less than what jsx: "automatic" imports.
+    esbuild: { jsx: "transform", jsxFactory: "jsxNode", jsxFragment: "jsxFragment", jsxInject: 'import { h as jsxNode, Fragment as jsxFragment } from "preact"', legalComments: "none" },
     resolve: { alias: report ? [{ find: /^\.\.\/texts$/, replacement: new URL("src/texts/reports.ts", import.meta.url).pathname }] : [] },
     build: {
       outDir: process.env.OUT ?? "../built",

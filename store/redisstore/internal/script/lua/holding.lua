@@ -247,8 +247,9 @@ local function settle(o, id, n)
   if keep == 1 and at + 1 == o.kept then o.kept = newest(o) end
   n = n or hits
   local aged = o.row.aged
+  local before = aged.forget and aged.count(o.base)
   if n > 0 then aged.book(o.base, math.min(at, o.now), o.now, math.min(n, MAX)) end
-  if n > hits and aged.forget then aged.forget(o.base) end
+  if before and n > hits then aged.forget(o.base, before + hits) end
   finish_holding(o)
   return true
 end

@@ -85,7 +85,7 @@ local function add_to_set(o)
   if inside(o) then
     uses = math.min((call('HGET', o.hash, o.member) or 1) + 1, MOST_USES)
   else
-    local over = math.min(o.count + 1 - o.highest, o.count)
+    local over = o.count > 0 and o.count >= o.highest and 1 or 0 -- all others stay: another limit may have counted them
     if over > 0 then
       out = out + over
       local newest = call('ZRANGE', o.set, out - 1, out - 1, 'WITHSCORES')[2]
@@ -115,7 +115,7 @@ local function add_members(o)
     uses = math.min(up('<I2', v, at + 15) + 1, MOST_USES)
     v = cut(v, s, at - 1) .. cut(v, at + 17)
   else
-    local over = math.min(o.count + 1 - o.highest, o.count)
+    local over = o.count > 0 and o.count >= o.highest and 1 or 0 -- all others stay: another limit may have counted them
     if over > 0 then
       s = s + over * 17
       drop(o, over, up('<I7', v, s - 9))

@@ -19,16 +19,17 @@ local function look_sliding(o, n)
   return used, up('<I7', o.v, o.s + (leave - 1) * 7) + o.w
 end
 
--- regroup puts the hits into groups of the limit's size, each dated by its
+-- regroup puts the hits into groups of another size, each dated by its
 -- newest hit. A limit with another precision or largest quota left the state. Of the
--- hits past that quota it keeps less than a group, the newest ones; the others,
+-- hits past that quota it keeps less than a group, the newest ones, or all; the others,
 -- in whole groups, become excess.
-local function regroup(o)
-  local v, s, k, group, size = o.v, o.s, o.k, o.group, o.size
+local function regroup(o, size, all)
+  local v, s, k, group = o.v, o.s, o.k, o.group
   local past, step = o.fill % size, group % size -- past becomes hits % size
   for _ = 2, k do past = past >= size - step and past - (size - step) or past + step end
   local whole, room = o.highest % size, o.highest
   past = past >= whole and past - whole or past + (size - whole) -- (hits - highest) % size
+  if all then past, room = 0, math.huge end
   local kept, excess = {}, o.excess
   for i = k, 1, -1 do
     local hits = i == k and o.fill or group
@@ -54,8 +55,17 @@ local function regroup(o)
 end
 
 local function add_sliding(o, n)
-  if o.k > 0 and o.group ~= o.size then regroup(o) end
-  local size, k, newest, added = o.size, o.k, o.newest, 0
+  -- Where another limit has counted more hits than are kept, under a larger quota, all groups stay that were full.
+  local size, past = o.size, false
+  if o.group == size then
+    past = o.k > 1 - floor((o.fill - o.highest) / size)
+  elseif o.k > 0 then
+    past = o.k - 1 > floor((o.highest - o.fill) / o.group)
+    if past and o.group > size then size = o.group end
+    if o.group ~= size then regroup(o, size, past) end
+  end
+  local k, newest, added = o.k, o.newest, 0
+  local full = past and math.max(o.fill == size and k or k - 1, 100)
   if k > 0 then
     local part = size - o.fill
     if part > n then part = n end
@@ -68,7 +78,7 @@ local function add_sliding(o, n)
     o.fill = n - (added - 1) * size
   end
   -- Past the largest quota the oldest groups go, as long as what stays fills it.
-  local most = 1 - floor((o.fill - o.highest) / size)
+  local most = full and full + 1 - floor(o.fill / size) or 1 - floor((o.fill - o.highest) / size)
   local old = 0 -- of the groups that go, those in the state before
   if added > most - k then
     local drop = added - (most - k)

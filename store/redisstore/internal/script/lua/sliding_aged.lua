@@ -57,13 +57,19 @@ local function book_dated(o, at, _, n)
 end
 
 -- forget_dated moves pairs past the largest quota to the excess, the oldest first, as long as
--- what stays fills it.
-local function forget_dated(o)
-  while o.n > 1 do
-    local _, hits = pair(o, 1)
-    if o.hits - hits < o.highest then return end
-    o.hits, o.excess = o.hits - hits, math.min(o.excess + hits, MAX)
-    o.s, o.n = o.s + 14, o.n - 1
+-- what stays fills it. Where there were more hits before, as many stay.
+local function forget_dated(o, before)
+  local most = math.max(o.highest, before)
+  while o.n > 1 and o.hits > most do
+    local date, hits = pair(o, 1)
+    local gone = math.min(hits, o.hits - most)
+    if gone < hits and before <= o.highest then return end
+    o.hits, o.excess = o.hits - gone, math.min(o.excess + gone, MAX)
+    if gone < hits then
+      splice(o, 1, 1, pk('<I7I7', date, hits - gone))
+    else
+      o.s, o.n = o.s + 14, o.n - 1
+    end
   end
 end
 
@@ -116,10 +122,11 @@ local function tighten(h)
     end
     return false
   end
+  local size = math.max(o.size, floor((o.hits - 1) / h.precision) + 1) -- larger after a larger quota
   local out, date, hits = {}, pair(o, 1)
   for i = 2, o.n do
     local d, x = pair(o, i)
-    if x <= o.size - hits and not between(date, d) then
+    if x <= size - hits and not between(date, d) then
       date, hits = d, hits + x
     else
       out[#out + 1] = pk('<I7I7', date, hits)
@@ -207,13 +214,19 @@ kinds[1].aged = {
   end,
   begin = function() end,
   add = function(o, n)
+    expire_dated(o)
+    local before = o.hits
     book_dated(o, o.now, nil, n)
-    forget_dated(o)
+    forget_dated(o, before)
   end,
   sub = sub_dated,
   sub_at = sub_at_dated,
   empty = clear_dated,
   book = book_dated,
+  count = function(o) -- before a forget
+    expire_dated(o)
+    return o.hits
+  end,
   forget = forget_dated,
   tighten = tighten,
   leaves = leaves_dated,

@@ -38,6 +38,9 @@ export default {
     await p.press("input[name=token]", "Enter");
     await p.getByText("This token is not known.").waitFor();
     await t.look(p, "wrong-token");
+    const phone = await t.open(s.page, { phone: true, dark: true, zh: true });
+    await phone.locator(".signin").waitFor();
+    await t.look(phone, "sign-in-phone-dark-zh");
     await p.fill("input[name=token]", token);
     await p.click("button.main");
     await p.locator(".answer").waitFor();

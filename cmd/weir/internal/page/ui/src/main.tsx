@@ -58,6 +58,16 @@ function Content({ view: View }: { view?: () => preact.JSX.Element }) {
 
 listen();
 void load();
-if (known() && route.value.path.length === 0) prefetch();
+// The overview asks for its numbers before it is drawn.
+if (route.value.path.length === 0) {
+  if (known()) prefetch();
+  else {
+    const stop = session.subscribe(() => {
+      if (!may("read")) return;
+      stop();
+      prefetch();
+    });
+  }
+}
 setInterval(() => void (unreachable.value && load()), 5000);
 render(<App />, document.getElementById("page")!);

@@ -118,6 +118,15 @@ export const en = {
   "window.week": "in a calendar week",
   "window.month": "in a calendar month",
   "window.year": "in a calendar year",
+
+  "report.peaks": "Peaks of keys under {rule}",
+  "report.peaks.unit": "highest use of each key, if nothing were denied",
+  "report.below": "keys within the limit",
+  "report.above": "keys above it: denied",
+  "report.gap": "no key",
+  "report.limit": "limit {n}",
+  "report.limit.suggested": "suggested {n}",
+  "report.more": "more",
 };
 
 export const zh: Record<keyof typeof en, string> = {
@@ -238,4 +247,13 @@ export const zh: Record<keyof typeof en, string> = {
   "window.week": "每个自然周",
   "window.month": "每个自然月",
   "window.year": "每个自然年",
+
+  "report.peaks": "{rule} 下各键的峰值",
+  "report.peaks.unit": "不拒绝任何请求时每个键的最高用量",
+  "report.below": "限额之内的键",
+  "report.above": "超过限额的键：被拒绝",
+  "report.gap": "没有键",
+  "report.limit": "限额 {n}",
+  "report.limit.suggested": "建议 {n}",
+  "report.more": "更多",
 };

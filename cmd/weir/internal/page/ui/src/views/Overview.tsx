@@ -32,7 +32,6 @@ const fault = signal<unknown>(undefined);
 /** span is how much of the past is shown: an hour, or less just after the start. */
 const span = () => (lengths[param("span")] ? param("span") : (session.value?.since ?? 0) > Date.now() / 1000 - 900 ? "5m" : "1h");
 
-
 /** early is what was asked for before it was known who reads, so that the first numbers come sooner. */
 let early: { ns: string; span: string; answer: Promise<Answer>; rules: Promise<Rules> } | undefined;
 

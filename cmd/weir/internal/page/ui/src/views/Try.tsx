@@ -9,6 +9,7 @@ import { href, namespace, param, setParams } from "../lib/route";
 import { mayWrite } from "../lib/session";
 import { inWords, lengthOf, sweptInWords, type Rule, type Rules } from "../lib/words";
 import { limitOf, withLimit } from "../lib/yaml";
+import { peaks } from "../report/plots";
 import type { Candidate, Change, Comparison, DeniedKey, Suggestion, Timeline } from "../report/data";
 import { Chart, download, type Plot } from "../parts/Chart";
 import { Diff } from "../parts/Diff";
@@ -554,6 +555,7 @@ function Slider({ of, quotas: [before, after], source, shadow, ns, same }: { of:
         )}
       </div>
       {w.suggested >= 0 && <p class="quiet">{t("try.suggested.what")}</p>}
+      {of.keys > 0 && <Chart plot={peaks(t("report.peaks", { rule: of.rule }), { ...w.peaks, quota: c.quota, above: 0 }, [{ quota: c.quota, text: at === w.suggested ? "report.limit.suggested" : "report.limit" }], base(source.name))} />}
       <details>
         <summary>{t("chart.numbers", { title: of.rule })}</summary>
         <div class="scroll" tabIndex={0} role="region" aria-label={t("chart.numbers", { title: of.rule })}>
