@@ -368,7 +368,7 @@ func recordsUnderLoweredQuota(s *stage) {
 		},
 	} {
 		for _, quotas := range [][2]int64{{80, 3}, {300, 20}, {300, 0}} {
-			large, small := hit("s", of(quotas[0]), fmt.Sprint(name, quotas)), hit("s", of(quotas[1]), fmt.Sprint(name, quotas))
+			large, small := hit(name, of(quotas[0]), fmt.Sprint(quotas)), hit(name, of(quotas[1]), fmt.Sprint(quotas))
 			next := func() []byte {
 				second++
 				s.at(time.Duration(second) * 100 * time.Millisecond)
