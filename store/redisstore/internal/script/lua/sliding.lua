@@ -23,13 +23,13 @@ end
 -- newest hit. A limit with another precision or largest quota left the state. Of the
 -- hits past that quota it keeps less than a group, the newest ones, or all; the others,
 -- in whole groups, become excess.
-local function regroup(o, size, all)
+local function regroup(o, size, every)
   local v, s, k, group = o.v, o.s, o.k, o.group
   local past, step = o.fill % size, group % size -- past becomes hits % size
   for _ = 2, k do past = past >= size - step and past - (size - step) or past + step end
   local whole, room = o.highest % size, o.highest
   past = past >= whole and past - whole or past + (size - whole) -- (hits - highest) % size
-  if all then past, room = 0, math.huge end
+  if every then past, room = 0, math.huge end
   local kept, excess = {}, o.excess
   for i = k, 1, -1 do
     local hits = i == k and o.fill or group
