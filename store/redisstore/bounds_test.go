@@ -34,7 +34,7 @@ func TestAgreesAtTheBounds(t *testing.T) {
 			for seed := range players {
 				all.Go(func() {
 					s := extreme(rand.New(rand.NewPCG(uint64(seed), 53)), name, kind)
-					play(t, c, &s, uint64(seed), 60)
+					play(t, open(t, c), &s, uint64(seed), 60)
 				})
 			}
 			all.Wait()

@@ -34,7 +34,7 @@ func TestProgramsTouchDeclaredKeysOnly(t *testing.T) {
 			calls = 400 // until members are too many for one string
 		}
 		for seed := range seeds {
-			play(t, c, &s, seed, calls)
+			play(t, open(t, c), &s, seed, calls)
 		}
 	}
 	s := redisstore.New(c, "")

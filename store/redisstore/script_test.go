@@ -43,7 +43,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	c := connect(t, redistest.Server(t).Addr())
 	kinds := map[string]bool{}
 	for _, s := range subjects(t) {
-		play(t, c, &s, 1, 400)
+		play(t, open(t, c), &s, 1, 400)
 		for key, ttl := range ttls(t, c) {
 			if ttl <= 0 {
 				t.Errorf("%s: key %s lives %v, want an end", s.name, key, ttl)
