@@ -27,7 +27,7 @@ func TestPage(t *testing.T) { // not parallel: it measures the heap of the proce
 	}
 	for program, required := range map[string]string{"redis-server": "WEIR_REQUIRE_REDIS", "redis-benchmark": "WEIR_REQUIRE_REDIS", "wrk": "WEIR_REQUIRE_PROGRAMS"} {
 		if _, err := exec.LookPath(program); err != nil && os.Getenv(required) != "1" {
-			t.Skip(program + " is missing, and the page has its rows")
+			t.Skip("install " + program + " to run this test: the page has its rows")
 		}
 	}
 	pgtest.Server(t) // skips if there is none

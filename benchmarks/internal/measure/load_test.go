@@ -87,7 +87,7 @@ func TestCPU(t *testing.T) {
 // wrk sends the requests, over as many connections as it is told, for users in turn.
 func TestWrk(t *testing.T) {
 	if _, err := exec.LookPath("wrk"); err != nil && os.Getenv("WEIR_REQUIRE_PROGRAMS") != "1" {
-		t.Skip("wrk is missing")
+		t.Skip("install wrk to run this test")
 	}
 	var mu sync.Mutex
 	conns, users, paths := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -122,7 +122,7 @@ func TestWrk(t *testing.T) {
 
 func TestWrkFails(t *testing.T) {
 	if _, err := exec.LookPath("wrk"); err != nil && os.Getenv("WEIR_REQUIRE_PROGRAMS") != "1" {
-		t.Skip("wrk is missing")
+		t.Skip("install wrk to run this test")
 	}
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
