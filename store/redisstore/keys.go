@@ -30,10 +30,9 @@ const (
 // Keys calls found for some of the keys in the space of op, with their states under its
 // limit at one instant each. It begins behind the position after, nil at first, and
 // returns the position to go on from, nil at the end. It scans the primaries one after the other, and returns
-// [remote.ErrNodes] if the next one is not a primary any more:
-// keys that are there all the time are found, and some can be found more than once. key
-// is nil for a key whose name in Redis does not have all of it, because a part has more than
-// 64 bytes. found must not keep its arguments.
+// [remote.ErrNodes] if the next one is not a primary any more. Keys that are there all the time
+// are found, and some can be found more than once. key is nil for a key whose name in Redis does
+// not have all of it, because a part has more than 64 bytes. found must not keep its arguments.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func (b *batcher) close() {
 	b.flushes.Wait()
 	b.mu.Lock()
 	left := b.queue
-	b.queue, b.inFlight, b.flights = nil, b.inFlight+len(left), b.flights+1
+	b.queue, b.inFlight, b.flights = nil, b.inFlight+len(left), b.flights+1 // as if they had been sent
 	b.mu.Unlock()
 	for _, c := range left {
 		c.failure = rueidis.ErrClosing

@@ -5,6 +5,8 @@ import (
 	"strings"
 )
 
+// Besides counters, the stores on one prefix have registers, logs and a secret in common.
+
 // A register has three keys in one slot: a hash with the version ("v"), the version up to which
 // removals are forgotten ("f") and the value of each field ("e" before its name); a sorted set of
 // all fields by the version of their last change; and one of the fields that were removed.
