@@ -54,6 +54,15 @@ func keysOn(nodes ...*redistest.Node) []string {
 	return keys
 }
 
+// onCluster returns a store on a new cluster of some primaries, which are connected, and a key on each of them.
+func onCluster(t testing.TB, primaries int) (c *redistest.Nodes, s *redisstore.Store, keys []string) {
+	t.Helper()
+	c = redistest.Cluster(t, primaries, 0)
+	s = openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, s, primaries)
+	return c, s, keysOn(c.Masters...)
+}
+
 // A cluster keeps the same contract as one server, although the keys of one call
 // are in several slots.
 func TestContractOnCluster(t *testing.T) {

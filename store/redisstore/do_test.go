@@ -46,9 +46,7 @@ func do(t *testing.T, s store.Store, calls []store.Call) (outages int) {
 // Calls in one batch that share a key are decided in their order.
 func TestBatchKeepsOrder(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	cluster := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, cluster, 3)
+	_, cluster, _ := onCluster(t, 3)
 	for name, s := range map[string]store.Store{
 		"server":  redisstore.New(connect(t, redistest.Server(t).Addr()), ""),
 		"cluster": cluster,
@@ -164,9 +162,7 @@ func TestBatchOfCalendars(t *testing.T) {
 // decided as one: none of their limits is passed, and none is charged by itself.
 func TestBatchOnCluster(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	url := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, url, 3)
+	c, url, _ := onCluster(t, 3)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{c.Masters[0].Addr()}, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)

@@ -77,10 +77,7 @@ func TestLostAnswersCountOnce(t *testing.T) {
 // denied. Only the first one gives it back.
 func TestReplayGivesNothingBack(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, s, 3)
-	keys := keysOn(c.Masters...)
+	_, s, keys := onCluster(t, 3)
 	kept := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(24 * time.Hour)})
 	open, full := hourly(10, "open", keys[0]), hourly(0, "full", keys[1])
 	open.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Fixed(time.Hour)})

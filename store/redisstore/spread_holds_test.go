@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -18,10 +17,7 @@ import (
 // one slot gives back what the take counted in the others.
 func TestHoldsInSeveralSlots(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, s, 3)
-	keys := keysOn(c.Masters...)
+	_, s, keys := onCluster(t, 3)
 	flight := hourly(1, "flight", keys[0])
 	flight.Limit = window.MustCompile(window.Limit{Quota: 1, Window: window.Held(time.Hour)})
 	plain, full := hourly(10, "plain", keys[1]), hourly(0, "full", keys[2])
@@ -78,10 +74,7 @@ func reserveOf(op store.Op, id string, n int64) store.Op {
 // that another slot denies do not stay.
 func TestReserveInSeveralSlots(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, s, 3)
-	keys := keysOn(c.Masters...)
+	_, s, keys := onCluster(t, 3)
 	wide, tight, full := hourly(1000, "wide", keys[0]), hourly(200, "tight", keys[1]), hourly(0, "full", keys[2])
 
 	ops := []store.Op{reserveOf(wide, "a", 500), reserveOf(tight, "a", 500)}

@@ -23,10 +23,7 @@ import (
 // were admitted: what was denied has been given back.
 func TestSlotsDecideTogether(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, s, 3)
-	keys := keysOn(c.Masters...)
+	_, s, keys := onCluster(t, 3)
 	ops := []store.Op{hourly(1000, "wide", keys[0]), hourly(200, "tight", keys[1]), hourly(1000, "wide", keys[2])}
 	shadow := hourly(1000, "shadow", keys[2])
 	shadow.Role = store.Shadow
@@ -69,10 +66,7 @@ func TestSlotsDecideTogether(t *testing.T) {
 // meanwhile, and keep their hits.
 func TestGiveBackInTime(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, s, 3)
-	keys := keysOn(c.Masters...)
+	_, s, keys := onCluster(t, 3)
 	const length = 2 * time.Millisecond
 	for name, w := range map[string]window.Window{"sliding": window.Sliding(length), "bucket": window.Bucket(length, 0)} {
 		short, full := hourly(1, name, keys[0]), hourly(0, "full", keys[1])
@@ -99,10 +93,7 @@ func TestGiveBackInTime(t *testing.T) {
 // Hits that never leave their window are given back, too: they would stay counted forever.
 func TestGiveBackForEver(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, s, 3)
-	keys := keysOn(c.Masters...)
+	_, s, keys := onCluster(t, 3)
 	ever, full := hourly(10, "ever", keys[0]), hourly(0, "full", keys[1])
 	ever.Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Ever()})
 	after := hourly(10, "after", keys[2])
@@ -281,10 +272,7 @@ func TestCloseWithDeadShards(t *testing.T) {
 // and for less than the time-out, keeps no hits of a denied take.
 func TestGiveBackTakesTheTimeOut(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 2, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, s, 2)
-	keys := keysOn(c.Masters...)
+	c, s, keys := onCluster(t, 2)
 	admits, denies := hourly(10, "rule", keys[0]), hourly(0, "rule", keys[1])
 	c.Masters[1].Stop()
 	taken := make(chan error, 1)
@@ -345,10 +333,7 @@ func TestCloseWaitsForGivingBack(t *testing.T) {
 // A take up to what fits counts the same number of hits in all slots.
 func TestUpToInSeveralSlots(t *testing.T) {
 	t.Parallel()
-	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
-	connected(t, s, 3)
-	keys := keysOn(c.Masters...)
+	_, s, keys := onCluster(t, 3)
 	ops := []store.Op{hourly(100, "wide", keys[0]), hourly(7, "tight", keys[1]), hourly(100, "wide", keys[2])}
 	for _, want := range []int64{5, 2, 1} {
 		for i := range ops {
