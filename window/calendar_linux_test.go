@@ -30,7 +30,7 @@ func TestCalendarWithoutTzdata(t *testing.T) {
 	}
 	out, err := run.CombinedOutput()
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSYS) {
-		t.Skipf("neither root nor user namespaces, so there is no empty machine to be had here: %v", err)
+		t.Skipf("needs root or user namespaces, to run without the files of this machine: %v", err)
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
