@@ -6,12 +6,14 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 )
 
 // ring has the newest events, for streams.
 type ring struct {
 	most, mostBytes int
+	places          *access.Places // of streams
 
 	mu      sync.Mutex
 	events  []*Event             // guarded by mu; the oldest first
@@ -70,13 +72,13 @@ func (r *ring) close() {
 	}
 }
 
-// MaxStreams is how many streams a hub has at most. A quarter of them can be of callers that are bound to one namespace.
+// MaxStreams is how many streams a hub has at most.
 const MaxStreams = 100
 
 // maxPart is how many events one call of [Stream.Next] looks at.
 const maxPart = 256
 
-// ErrTooMany is the error of a subscription when there are as many as [MaxStreams] allows, and ErrEnded that of a stream when the hub
+// ErrTooMany is the error of a subscription when the caller gets none of [MaxStreams], and ErrEnded that of a stream when the hub
 // stops.
 var (
 	ErrTooMany = errors.New("there are as many streams of events as one instance serves; close one, or ask another instance")
@@ -104,7 +106,7 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 		r.mu.Unlock()
 		return nil, ErrEnded
 	}
-	if len(r.streams) >= MaxStreams || !f.Whole && r.of(f.Namespace) >= MaxStreams/4 {
+	if !r.places.Take(f.bound()) {
 		r.mu.Unlock()
 		return nil, ErrTooMany
 	}
@@ -128,21 +130,14 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 	return s, nil
 }
 
-// of returns the number of streams of callers that are bound to a namespace. r.mu is locked.
-func (r *ring) of(namespace string) (n int) {
-	for s := range r.streams {
-		if !s.filter.Whole && s.filter.Namespace == namespace {
-			n++
-		}
-	}
-	return n
-}
-
 // Close ends s.
 func (s *Stream) Close() {
 	s.ring.mu.Lock()
 	defer s.ring.mu.Unlock()
-	delete(s.ring.streams, s)
+	if _, open := s.ring.streams[s]; open {
+		delete(s.ring.streams, s)
+		s.ring.places.Leave(s.filter.bound())
+	}
 }
 
 // notify wakes Next.
