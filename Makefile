@@ -188,6 +188,7 @@ $(CYCLONEDX):
 race: deps # run all tests whole, with the race detector where there is a C compiler
 	@$(if $(RACE),:,echo "no C compiler: running the tests without the race detector")
 	$(GO) test $(RACE) -timeout 30m $(PACKAGES)
+	$(GO) test -run TestBatchFloods ./cmd/weir # its memory is measured without the race detector
 
 model: # explore all states of the protocol of leases, which takes too long with the race detector
 	$(GO) test -run TestModel ./internal/lease

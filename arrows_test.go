@@ -189,7 +189,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/export", "internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/events": {
-		ours:   []string{".", "cmd/weir/internal/files", "cmd/weir/internal/kept", "cmd/weir/internal/top", "internal/hook", "rule", "store", "window"},
+		ours:   []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/kept", "cmd/weir/internal/top", "internal/hook", "rule", "store", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 	"cmd/weir/internal/stores": {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},

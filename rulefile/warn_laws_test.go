@@ -84,7 +84,7 @@ func TestIndexOfConditions(t *testing.T) {
 // conditions have in common. Comparing each rule with each other one takes a minute.
 func TestManyRules(t *testing.T) {
 	if testing.Short() {
-		t.Skip("is several seconds")
+		t.Skip("takes several seconds")
 	}
 	limit := func(when string) func(i int) string {
 		return func(i int) string {

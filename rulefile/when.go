@@ -1,8 +1,9 @@
 package rulefile
 
 import (
-	"github.com/weirhq/weir/rule"
 	"regexp/syntax"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // matcherKeys are the tests that a table below when can contain.

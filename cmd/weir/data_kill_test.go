@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,28 +150,6 @@ func TestKilledRecords(t *testing.T) {
 	}
 }
 
-// labelled returns the value of a metric with labels, or 0 where it is missing.
-func (p *process) labelled(t *testing.T, name string) (n float64) {
-	t.Helper()
-	resp, err := http.Get(p.admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			if _, err := fmt.Sscan(value, &n); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return n
-}
-
 // An instance that admits by itself while Redis is down, and is killed: the next process
 // continues its local counts, and reports what both have admitted when Redis is back. A
 // third process reports nothing again.
@@ -219,9 +195,9 @@ func TestReportsSurviveAKill(t *testing.T) {
 	redis.Restart() // without its data
 	l = start()
 	const recorded = `weir_store_report_hits_total{result="recorded"}`
-	for end := time.Now().Add(20 * time.Second); l.labelled(t, recorded) != 7; {
+	for end := time.Now().Add(20 * time.Second); l.metric(t, recorded) != 7; {
 		if time.Now().After(end) {
-			t.Fatalf("got %v hits recorded in Redis, want 7\n%s", l.labelled(t, recorded), l.logs.String())
+			t.Fatalf("got %v hits recorded in Redis, want 7\n%s", l.metric(t, recorded), l.logs.String())
 		}
 	}
 	if n := used(t, l.api)[1]; n != 7 {
@@ -239,7 +215,7 @@ func TestReportsSurviveAKill(t *testing.T) {
 			t.Fatalf("after another kill: got %d used in Redis, want 8\n%s", used(t, l.api)[1], l.logs.String())
 		}
 	}
-	if n := l.labelled(t, recorded); n != again {
+	if n := l.metric(t, recorded); n != again {
 		t.Errorf("after another kill: got %v hits recorded, want %v", n, again)
 	}
 }

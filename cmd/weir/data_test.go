@@ -486,31 +486,6 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 }
 
-// metric returns the value of a metric.
-func (p *process) metric(t *testing.T, name string) float64 {
-	t.Helper()
-	resp, err := http.Get(p.admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-	}
-	t.Fatalf("got no metric %s", name)
-	return 0
-}
-
 // waitFor waits until a metric is as wanted.
 func (p *process) waitFor(t *testing.T, name string, wanted func(float64) bool) {
 	t.Helper()

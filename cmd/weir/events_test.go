@@ -26,7 +26,7 @@ func TestEventsPage(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("needs python3")
+		t.Skipf("python3 is not installed: %v", err)
 	}
 	page := readFile(t, "../../docs/guides/events.md")
 	blocks := regexp.MustCompile("(?s)```(yaml|python)\n(.*?)```").FindAllStringSubmatch(page, -1)

@@ -14,7 +14,7 @@ import (
 func TestManualPages(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("links another program")
+		t.Skip("building weir with its manual takes seconds")
 	}
 	dir := t.TempDir()
 	if out, err := exec.Command("go", "run", "-tags", "man", ".", "man", dir).CombinedOutput(); err != nil {

@@ -145,7 +145,7 @@ func TestServicesOnPostgres(t *testing.T) {
 		t.Errorf("got %s, want the ban of the other instance", text)
 	}
 	pgtest.Eventually(t, "both count two instances", func() bool {
-		return one.labelled(t, "weir_store_instances") == 2 && two.labelled(t, "weir_store_instances") == 2
+		return one.metric(t, "weir_store_instances") == 2 && two.metric(t, "weir_store_instances") == 2
 	})
 
 	receipt := take(one, "ask", "red", true, false)
@@ -167,13 +167,13 @@ func TestServicesOnPostgres(t *testing.T) {
 	take(two, "login-failed", "bob", true, true)
 	n.Restart()
 	pgtest.Eventually(t, "the reports are recorded", func() bool {
-		return two.labelled(t, `weir_store_report_hits_total{result="recorded"}`) == 3 && two.labelled(t, "weir_store_report_pending") == 0
+		return two.metric(t, `weir_store_report_hits_total{result="recorded"}`) == 3 && two.metric(t, "weir_store_report_pending") == 0
 	})
 	reaches(three)
 	used(three, "rule=posts&user=bob", 2)
 	used(three, "rule=posts&user=ann", 7)
 	take(three, "login-failed", "ann", false, false)
-	if got := two.labelled(t, `weir_store_circuit_opens_total{node="`+n.Addr()+`"}`); got != 1 {
+	if got := two.metric(t, `weir_store_circuit_opens_total{node="`+n.Addr()+`"}`); got != 1 {
 		t.Errorf("got %v interruptions, want 1", got)
 	}
 	if logs := two.logs.String(); !strings.Contains(logs, "store unavailable") || !strings.Contains(logs, "store answers again") {

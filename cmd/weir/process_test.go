@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +95,33 @@ func (p *process) kill() {
 	p.stopped = true
 	_ = p.Process.Kill() // it may have ended by itself
 	_ = p.Wait()         // it was killed
+}
+
+// metric returns the value of a metric. One with labels that has no series yet is 0.
+func (p *process) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	resp, err := http.Get(p.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	if !strings.Contains(name, "{") {
+		t.Fatalf("got no metric %s", name)
+	}
+	return 0
 }
 
 // peak returns the most memory, in bytes, that the process has taken so far.

@@ -5,8 +5,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -48,66 +46,6 @@ func batchOf(n, length int) string {
 	return b.String()
 }
 
-// Floods of batches end under 300 MiB, every one is answered or refused, and what
-// was refused was not counted.
-func TestBatchFloods(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		name            string
-		rules           int
-		requests, bytes int // of one batch
-		status          map[int]bool
-	}{
-		{"long keys and fifty rules", 50, 900, 1000, map[int]bool{413: true, 503: true}},
-		{"two thousand rules", 2000, 1000, 1, map[int]bool{413: true, 503: true}},
-		{"answers of seven megabytes", 50, 900, 10, map[int]bool{200: true, 503: true}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			p := startProcess(t, "", rulesPerUser(tc.rules))
-			body := batchOf(tc.requests, tc.bytes)
-			var wg sync.WaitGroup
-			var mu sync.Mutex
-			got := map[int]int{}
-			for range 40 {
-				wg.Go(func() {
-					status, wait, err := send(p.api+"/v1/batch", body)
-					mu.Lock()
-					defer mu.Unlock()
-					if err != nil {
-						t.Errorf("got no answer: %v", err)
-					}
-					if status == 503 && wait != "1" {
-						t.Errorf("got 503 and Retry-After %q, want 1", wait)
-					}
-					got[status]++
-				})
-			}
-			wg.Wait()
-			for status := range got {
-				if !tc.status[status] {
-					t.Errorf("got answers %v, want only %v", got, tc.status)
-				}
-			}
-			resp, err := http.Get(fmt.Sprintf("%s/v1/usage?rule=r0&user=%0*d", p.api, tc.bytes, 7))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			text, err := io.ReadAll(resp.Body)
-			if want := fmt.Sprintf(`"used":%d,`, got[200]); err != nil || !strings.Contains(string(text), want) {
-				t.Errorf("got %s %v, want %s: what was answered is counted, and nothing else", text, err, want)
-			}
-			const most = memoryFactor * 300 << 20
-			if peak := p.peak(t); peak > most {
-				t.Errorf("got %d MiB, want at most %d", peak>>20, most>>20)
-			} else {
-				t.Logf("answers %v, peak %d MiB", got, peak>>20)
-			}
-		})
-	}
-}
-
 // A flood of new keys neither makes the counters grow past --memory nor changes what
 // is counted for others.
 func TestKeyFlood(t *testing.T) {
@@ -135,25 +73,6 @@ func TestKeyFlood(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 	}
-	metric := func(name string) (value float64) {
-		resp, err := http.Get(p.admin + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := regexp.MustCompile(`(?m)^` + name + ` (.*)$`).FindStringSubmatch(string(text))
-		if m == nil {
-			t.Fatalf("got no metric %s", name)
-		}
-		if value, err = strconv.ParseFloat(m[1], 64); err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
 	var wg sync.WaitGroup
 	for round, full := 0, 0.0; full < 20_000; round++ {
 		if round == 40 {
@@ -170,9 +89,9 @@ func TestKeyFlood(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		full = metric("weir_store_full_total")
+		full = p.metric(t, "weir_store_full_total")
 	}
-	if bytes, most := metric("weir_store_memory_bytes"), metric("weir_store_memory_limit_bytes"); most != 16<<20 || bytes > most {
+	if bytes, most := p.metric(t, "weir_store_memory_bytes"), p.metric(t, "weir_store_memory_limit_bytes"); most != 16<<20 || bytes > most {
 		t.Errorf("got %v bytes, want at most %v, which --memory says", bytes, most)
 	}
 	for _, want := range []string{`"allowed":true`, `"allowed":false`} {

@@ -69,8 +69,8 @@ func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error)
 	return h, nil
 }
 
-// Knows returns the caller that shows c if a would admit it to some call, or nil. Other than [Authenticator.Authenticate] it
-// counts nothing.
+// Knows returns the holder of the token or the certificate in c, or nil. Unlike [Authenticator.Authenticate] it checks nothing
+// else and counts nothing.
 func (a *Authenticator) Knows(c Credentials) *Holder {
 	if a == nil || a.Keys == nil {
 		return everyone

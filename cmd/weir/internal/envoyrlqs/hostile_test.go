@@ -60,10 +60,7 @@ func TestAssignments(t *testing.T) {
 		conn, engine := serve(t, perUser, grpcserver.Config{}, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := open(ctx, t, conn)
 		send := func(domain string, usages ...*usage) string {
 			t.Helper()
 			if err := stream.Send(reports(domain, usages...)); err != nil {
@@ -142,10 +139,7 @@ func TestOutage(t *testing.T) {
 			conn, _ := serve(t, rules, grpcserver.Config{}, func(s store.Store) store.Store { return unavailable{s} })
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := open(ctx, t, conn)
 			if err := stream.Send(reports("edge", of(0, "user", "ann"))); err != nil {
 				t.Fatal(err)
 			}
@@ -182,10 +176,7 @@ func TestBadReports(t *testing.T) {
 			conn, _ := serve(t, perUser, grpcserver.Config{}, nil)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := open(ctx, t, conn)
 			for i, u := range m.BucketQuotaUsages {
 				if u == nil {
 					m.BucketQuotaUsages[i] = of(0, "user", "u")
@@ -194,7 +185,7 @@ func TestBadReports(t *testing.T) {
 			if err := stream.Send(m); err != nil {
 				t.Fatal(err)
 			}
-			if _, err = stream.Recv(); status.Code(err) != codes.InvalidArgument {
+			if _, err := stream.Recv(); status.Code(err) != codes.InvalidArgument {
 				t.Errorf("%s: got %v, want %v", name, err, codes.InvalidArgument)
 			}
 		})
@@ -209,10 +200,7 @@ func TestHostileIDs(t *testing.T) {
 		conn, _ := serve(t, perUser, grpcserver.Config{Resources: limits}, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := open(ctx, t, conn)
 		go func() {
 			for {
 				if _, err := stream.Recv(); err != nil {
@@ -245,42 +233,6 @@ func TestHostileIDs(t *testing.T) {
 	})
 }
 
-// Reports of further buckets of a stream that has as many as it may take not much longer than those before.
-func TestFullStream(t *testing.T) {
-	t.Parallel()
-	conn, _ := serve(t, perUser, grpcserver.Config{}, nil)
-	stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	took := func(name string) time.Duration {
-		usages := []*usage{}
-		for n := range 9000 {
-			usages = append(usages, of(1, "user", fmt.Sprint(name, n)))
-		}
-		began := time.Now()
-		for _, m := range []*rlqs.RateLimitQuotaUsageReports{reports("edge", usages...), reports("edge", of(1, "last", "one"))} {
-			if err := stream.Send(m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for {
-			m, err := stream.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if a := m.BucketAction; a[len(a)-1].BucketId.Bucket["last"] != "" {
-				return time.Since(began)
-			}
-		}
-	}
-	first := took("a")
-	if then := took("b"); then > 8*first {
-		t.Errorf("got %v, after %v", then, first)
-	}
-}
-
-// A report records hits past the quota, so that a stream needs the scope of a record, too.
 // An overload while there is no report does not end a stream.
 func TestBusy(t *testing.T) {
 	t.Parallel()
@@ -289,10 +241,7 @@ func TestBusy(t *testing.T) {
 		conn, _ := serve(t, perUser, grpcserver.Config{Resources: limits}, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := open(ctx, t, conn)
 		for _, u := range []*usage{of(0, "user", "ann"), of(25, "user", "ann"), of(1, "path", "/")} {
 			u.NumRequestsDenied = 10 * u.NumRequestsAllowed // all that remains is less than is wanted
 			if err := stream.Send(reports("edge", u)); err != nil {
@@ -311,6 +260,7 @@ func TestBusy(t *testing.T) {
 	})
 }
 
+// A report records hits past the quota, so that a stream needs the scope of a record, too.
 func TestScope(t *testing.T) {
 	t.Parallel()
 	keys, err := access.OpenKeys("",
@@ -328,10 +278,7 @@ func TestScope(t *testing.T) {
 		if token != "" {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 		}
-		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := open(ctx, t, conn)
 		_ = stream.Send(reports("edge", of(0, "user", "ann")))
 		if _, err := stream.Recv(); status.Code(err) != want {
 			t.Errorf("%q: got %v, want %v", token, err, want)

@@ -48,13 +48,20 @@ type envoy struct {
 	out             chan *rlqs.RateLimitQuotaUsageReports
 }
 
-// connect starts an Envoy. It ends with ctx.
-func connect(ctx context.Context, t *testing.T, conn *grpc.ClientConn, id map[string]string, delay func() time.Duration) *envoy {
+// open opens a stream, which ends with ctx.
+func open(ctx context.Context, t *testing.T, conn *grpc.ClientConn) rlqs.RateLimitQuotaService_StreamRateLimitQuotasClient {
 	t.Helper()
 	stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return stream
+}
+
+// connect starts an Envoy. It ends with ctx.
+func connect(ctx context.Context, t *testing.T, conn *grpc.ClientConn, id map[string]string, delay func() time.Duration) *envoy {
+	t.Helper()
+	stream := open(ctx, t, conn)
 	e := &envoy{stream: stream, id: id, delay: delay, out: make(chan *rlqs.RateLimitQuotaUsageReports, 100)}
 	t.Cleanup(func() { e.done.Wait() })
 	e.done.Go(func() { // in order, and late

@@ -148,6 +148,14 @@ type Filter struct {
 	Rule, Key string // empty: all
 }
 
+// bound returns the namespace that the reader is bound to, or "".
+func (f *Filter) bound() string {
+	if f.Whole {
+		return ""
+	}
+	return f.Namespace
+}
+
 // Matches reports whether f selects e.
 func (f *Filter) Matches(e *Event) bool {
 	switch {

@@ -133,7 +133,7 @@ func TestBounds(t *testing.T) {
 	}
 	for n := range MaxStreams {
 		s, err := h.Subscribe(t.Context(), Filter{Namespace: "tenant"}, "")
-		if n == MaxStreams/4 {
+		if n == MaxStreams/2 {
 			if !errors.Is(err, ErrTooMany) {
 				t.Errorf("got %v for a stream more of one namespace, want too many", err)
 			}
@@ -144,7 +144,7 @@ func TestBounds(t *testing.T) {
 		}
 		t.Cleanup(s.Close)
 	}
-	for range MaxStreams - 1 - MaxStreams/4 {
+	for range MaxStreams - 1 - MaxStreams/2 {
 		s, err := h.Subscribe(t.Context(), Filter{Whole: true}, "")
 		if err != nil {
 			t.Fatal(err)

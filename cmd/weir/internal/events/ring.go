@@ -3,17 +3,17 @@ package events
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 )
 
 // ring has the newest events, for streams.
 type ring struct {
 	most, mostBytes int
+	places          *access.Places // of streams
 
 	mu      sync.Mutex
 	events  []*Event             // guarded by mu; the oldest first
@@ -72,13 +72,13 @@ func (r *ring) close() {
 	}
 }
 
-// MaxStreams is how many streams a hub has at most. A quarter of them can be of callers that are bound to one namespace.
+// MaxStreams is how many streams a hub has at most.
 const MaxStreams = 100
 
 // maxPart is how many events one call of [Stream.Next] looks at.
 const maxPart = 256
 
-// ErrTooMany is the error of a subscription when there are as many as [MaxStreams] allows, and ErrEnded that of a stream when the hub
+// ErrTooMany is the error of a subscription when the caller gets none of [MaxStreams], and ErrEnded that of a stream when the hub
 // stops.
 var (
 	ErrTooMany = errors.New("there are as many streams of events as one instance serves; close one, or ask another instance")
@@ -106,7 +106,7 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 		r.mu.Unlock()
 		return nil, ErrEnded
 	}
-	if len(r.streams) >= MaxStreams || !f.Whole && r.of(f.Namespace) >= MaxStreams/4 {
+	if !r.places.Take(f.bound()) {
 		r.mu.Unlock()
 		return nil, ErrTooMany
 	}
@@ -130,21 +130,14 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 	return s, nil
 }
 
-// of returns the number of streams of callers that are bound to a namespace. r.mu is locked.
-func (r *ring) of(namespace string) (n int) {
-	for s := range r.streams {
-		if !s.filter.Whole && s.filter.Namespace == namespace {
-			n++
-		}
-	}
-	return n
-}
-
 // Close ends s.
 func (s *Stream) Close() {
 	s.ring.mu.Lock()
 	defer s.ring.mu.Unlock()
-	delete(s.ring.streams, s)
+	if _, open := s.ring.streams[s]; open {
+		delete(s.ring.streams, s)
+		s.ring.places.Leave(s.filter.bound())
+	}
 }
 
 // notify wakes Next.
@@ -194,49 +187,4 @@ func (s *Stream) now() (events []*Event, missed int64, err error) {
 		return nil, 0, ErrEnded
 	}
 	return events, missed, nil
-}
-
-// seenSets and seenWays bound what a seen remembers: 65,536 keys in 1 MiB.
-const seenSets, seenWays = 1 << 14, 4
-
-// seen remembers which keys of rules have had an event, until the ends of their windows. When a set of it is
-// full, an entry makes room for another, so that its event can happen again, under the same id.
-type seen struct {
-	seed  maphash.Seed
-	cells [seenSets * seenWays]struct {
-		hash  atomic.Uint64
-		until atomic.Int64 // in microseconds
-	}
-}
-
-func newSeen() *seen { return &seen{seed: maphash.MakeSeed()} }
-
-// first reports whether the event of a kind is the first one of a key since the end that an earlier call gave, and
-// remembers it until the end that end returns. quota tells apart what happens before and after a change of the quota.
-func (s *seen) first(kind Kind, namespace, rule, key string, quota, now int64, end func() int64) bool {
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	for _, text := range [...]string{string(kind), namespace, rule, key} {
-		_, _ = h.WriteString(text)
-		_ = h.WriteByte(0)
-	}
-	hash := (h.Sum64() ^ uint64(quota)*0x9e3779b97f4a7c15) | 1
-	set := s.cells[hash>>1%seenSets*seenWays:][:seenWays]
-	free := int(hash >> 60 % seenWays) // unless one has ended
-	for i := range set {
-		c := &set[i]
-		switch {
-		case c.hash.Load() == hash:
-			if was := c.until.Load(); now >= was {
-				return c.until.CompareAndSwap(was, end())
-			}
-			return false
-		case c.until.Load() <= now:
-			free = i
-		}
-	}
-	// Two calls at the same time may both be the first: they have one id.
-	set[free].until.Store(end())
-	set[free].hash.Store(hash)
-	return true
 }

@@ -181,10 +181,9 @@ var jsonType = []string{"application/json"}
 // bounds of its own.
 func counted(h handler) handler {
 	return func(x *exchange, w http.ResponseWriter, r *http.Request) error {
-		if err := x.Resources.Begin(); err != nil {
+		if err := x.begin(); err != nil {
 			return err
 		}
-		x.begun = true
 		return h(x, w, r)
 	}
 }

@@ -55,6 +55,13 @@ func (x *exchange) recycle() {
 	}
 }
 
+// begin begins a request, which endRequest ends.
+func (x *exchange) begin() error {
+	err := x.Resources.Begin()
+	x.begun = err == nil
+	return err
+}
+
 // endRequest ends a request that is decided, before the answer is written: a client that reads
 // slowly keeps no others away.
 func (x *exchange) endRequest() {
@@ -129,7 +136,5 @@ func (x *exchange) read(r *http.Request) error {
 	if x.body, err = answer.ReadBody(r, x.body[:0], x.Reserve); err != nil {
 		return err
 	}
-	err = x.Resources.Begin()
-	x.begun = err == nil
-	return err
+	return x.begin()
 }

@@ -28,10 +28,9 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := x.Resources.Begin(); err != nil {
+	if err := x.begin(); err != nil {
 		return err
 	}
-	x.begun = true
 	x.item[0].Verb = store.Take
 	if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], run.Options{MaxSize: x.namespace.MaxAnswer(), Admit: x.admit}); err != nil {
 		return err

@@ -9,6 +9,9 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
 
+// MaxStreams is how many streams there are at the same time.
+const MaxStreams = maxStreams
+
 // HistoryBytes returns the memory that h counts, and SetHistoryBytes bounds it.
 func HistoryBytes(h *History) int { return h.bytes }
 

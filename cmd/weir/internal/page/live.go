@@ -147,13 +147,13 @@ func (p *Page) watch(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	denials, err := space.Tops().Watch(f)
+	to, end, err := p.openStream(c, space, w, r)
 	if err != nil {
-		return &access.Overload{Detail: err.Error()}
+		return err
 	}
-	defer denials.Close()
-	to, end := p.openStream(c, space, w, r)
 	defer end()
+	denials := space.Tops().Watch(f)
+	defer denials.Close()
 	for b := []byte(": weir\n\n"); to.send(b); {
 		ctx, cancel := context.WithTimeout(to.ctx, watchBeat)
 		list, missed, err := denials.Next(ctx)

@@ -69,16 +69,12 @@ type Outage struct {
 
 // overview answers the calls of the overview.
 type overview struct {
-	page     *Page
-	history  *History
-	service  Service
-	watching *access.Places
+	page    *Page
+	history *History
+	service Service
 }
 
 const (
-	// maxWatchers is how many readers see numbers move at the same time.
-	maxWatchers = 8
-
 	// maxSeries is how many rules an answer has numbers over time of: those that are used most.
 	maxSeries = 2000
 
@@ -91,7 +87,7 @@ const (
 
 // AddOverview adds the calls of the overview to p.
 func AddOverview(p *Page, h *History, s Service) {
-	o := &overview{page: p, history: h, service: s, watching: access.NewPlaces(maxWatchers)}
+	o := &overview{page: p, history: h, service: s}
 	p.Handle(http.MethodGet, prefix+"overview", access.Read, o.get)
 	p.Handle(http.MethodGet, streamPath, access.Read, o.stream)
 }

@@ -255,7 +255,7 @@ func TestOverviewOfOneNamespace(t *testing.T) {
 	}
 }
 
-// TestOverviewStream: a reader learns of each second what was counted, at most eight read, and streams end with the service.
+// TestOverviewStream: a reader learns of each second what was counted, no more read than may, and streams end with the service.
 func TestOverviewStream(t *testing.T) {
 	t.Parallel()
 	counts := counted{"": {}, "agents": {}}
@@ -264,7 +264,7 @@ func TestOverviewStream(t *testing.T) {
 	page.AddOverview(p, history, state{})
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
-	var readers [9]*http.Response
+	var readers [page.MaxStreams + 1]*http.Response
 	for i := range readers {
 		r, err := http.Get(server.URL + "/page/stream")
 		if err != nil {
@@ -273,8 +273,8 @@ func TestOverviewStream(t *testing.T) {
 		t.Cleanup(func() { _ = r.Body.Close() })
 		readers[i] = r
 	}
-	if got := readers[8].StatusCode; got != http.StatusServiceUnavailable {
-		t.Errorf("a ninth reader: got %d, want 503", got)
+	if got := readers[page.MaxStreams].StatusCode; got != http.StatusServiceUnavailable {
+		t.Errorf("one reader more: got %d, want 503", got)
 	}
 	counts[""], counts["agents"] = metrics.Counts{Matched: 7, Denied: 2}, metrics.Counts{Matched: 6}
 	now := time.Now()

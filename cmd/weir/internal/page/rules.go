@@ -71,10 +71,10 @@ type Source struct {
 	// ReadOnly says why nobody can save it, or is empty.
 	ReadOnly string
 
-	// Lists are the paths of the list files that the rules in force read. inForce reports whether the caller may have no
-	// others read, because those next to the rules file can be of other namespaces.
-	Lists   []string
-	inForce bool
+	// Lists are the paths of the list files that the rules in force read. bound reports whether the caller is bound to a
+	// namespace, and has no others read: those next to the rules file can be of other namespaces.
+	Lists []string
+	bound bool
 
 	// Warnings returns those about the file that concern the service.
 	Warnings func(*rulefile.File) []rulefile.Warning
@@ -169,7 +169,7 @@ func (s *Rules) given(c *Caller, r *http.Request) (text []byte, of Source, err e
 // of returns the rules file of the namespace of a call.
 func (s *Rules) of(c *Caller) (Source, error) {
 	of, err := s.Sources.Source(c.Name)
-	of.inForce = !c.Whole()
+	of.bound = !c.Whole()
 	return of, err
 }
 
@@ -270,8 +270,12 @@ func (s *Source) lists() func(path string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if (s.inForce || !filepath.IsLocal(path)) && !slices.Contains(s.Lists, known) {
-			return nil, errors.New("no rule in force reads it, and it is not in the directory of the rules file or the caller is bound to a namespace, so the page does not either")
+		switch {
+		case slices.Contains(s.Lists, known):
+		case s.bound:
+			return nil, errors.New("no rule in force reads it, and callers who are bound to a namespace can name no other lists")
+		case !filepath.IsLocal(path):
+			return nil, errors.New("is not in the directory of the rules file, and no rule in force reads it, so the page does not either")
 		}
 		if left, ok := most[known]; ok && left == 0 {
 			return nil, errors.New("is the file of another list, too: name one list in both places")

@@ -30,8 +30,9 @@ type Page struct {
 	files map[string]*file
 	calls map[string]map[string]call // by path and method
 
-	ended context.Context // of streams
-	end   context.CancelFunc
+	streams *access.Places
+	ended   context.Context // of streams
+	end     context.CancelFunc
 }
 
 // Config configures a [Page].
@@ -85,7 +86,7 @@ type call struct {
 
 // New returns a page without calls other than those of its session.
 func New(c Config) *Page {
-	p := &Page{c: c, began: time.Now(), files: readFiles(), calls: map[string]map[string]call{}}
+	p := &Page{c: c, began: time.Now(), files: readFiles(), calls: map[string]map[string]call{}, streams: access.NewPlaces(maxStreams)}
 	p.ended, p.end = context.WithCancel(context.Background())
 	return p
 }

@@ -24,8 +24,11 @@ const (
 	maxChanged  = 1000
 )
 
-// tooManyWatchers is the error of further streams.
-var tooManyWatchers = &access.Overload{Detail: "as many readers watch the page already as can; the numbers of this one do not move by themselves"}
+// maxStreams is how many streams there are at the same time.
+const maxStreams = 16
+
+// errStreams is the error of further streams.
+var errStreams = &access.Overload{Detail: "as many readers watch the page already as can; this one does not change by itself"}
 
 // stream is a stream of server-sent events.
 type stream struct {
@@ -37,8 +40,11 @@ type stream struct {
 	ctx    context.Context // is done when the reader is gone, and when all streams end
 }
 
-// openStream begins the answer to r, which is about space. The caller calls end.
-func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.ResponseWriter, r *http.Request) (s *stream, end func()) {
+// openStream begins the answer to r, which is about space. The caller calls end, unless there is an error.
+func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.ResponseWriter, r *http.Request) (s *stream, end func(), err error) {
+	if !p.streams.Take(c.Holder.Namespace) {
+		return nil, nil, errStreams
+	}
 	s = &stream{auth: p.c.Auth, caller: c, space: space, w: w, r: r}
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(p.ended, cancel)
@@ -46,7 +52,7 @@ func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.Response
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // which would end the context
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
-	return s, func() { stop(); cancel() }
+	return s, func() { stop(); cancel(); p.streams.Leave(c.Holder.Namespace) }, nil
 }
 
 // send sends b, and reports whether the stream goes on: not if the reader is gone or too slow, or may not read the
@@ -70,14 +76,13 @@ func (o *overview) stream(c *Caller, w http.ResponseWriter, r *http.Request) err
 	if err != nil {
 		return err
 	}
-	if !o.watching.Take(c.Holder.Namespace) {
-		return tooManyWatchers
+	to, end, err := o.page.openStream(c, n, w, r)
+	if err != nil {
+		return err
 	}
-	defer o.watching.Leave(c.Holder.Namespace)
+	defer end()
 	changes, stop := o.history.watch(c.Name)
 	defer stop()
-	to, end := o.page.openStream(c, n, w, r)
-	defer end()
 	b := []byte(": weir\n\n")
 	for i := 1; to.send(b); i++ {
 		select {

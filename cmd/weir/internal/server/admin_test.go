@@ -74,43 +74,9 @@ func TestAdminWhileOthersAreBusy(t *testing.T) {
 	}
 }
 
-// Strangers, whose calls are refused when their bodies have arrived or end, keep nobody with a token away.
-func TestAdminWhileStrangersCall(t *testing.T) {
-	t.Parallel()
-	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: "right", Scopes: access.All})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keys.Close()
-	begun, end := make(chan bool), make(chan bool)
-	admin := server.NewAdmin(keys, func(_ http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer right" {
-			begun <- true
-			<-end
-		}
-	})
-	call := func(token string) int {
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/check", nil)
-		if token != "" {
-			r.Header.Set("Authorization", "Bearer "+token)
-		}
-		admin.ServeHTTP(w, r)
-		return w.Code
-	}
-	var strangers sync.WaitGroup
-	for i := range 40 {
-		strangers.Go(func() { call([]string{"", "wrong"}[i%2]) })
-		<-begun
-	}
-	if code := call("right"); code != http.StatusOK {
-		t.Errorf("a caller with a token: got %d, want 200", code)
-	}
-	close(end)
-	strangers.Wait()
-}
-
-// Callers who are bound to one namespace keep no operator away.
-func TestAdminWhileOneNamespaceCalls(t *testing.T) {
+// Neither strangers, whose calls are refused when their bodies have arrived or end, nor callers who are bound to one
+// namespace keep an operator away.
+func TestAdminWhileOthersCall(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
 	write(t, path, access.Line("shop", "tenant", access.Read, "shop")+"\n")
@@ -119,32 +85,36 @@ func TestAdminWhileOneNamespaceCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer keys.Close()
-	begun, end := make(chan bool, 100), make(chan bool)
-	admin := server.NewAdmin(keys, func(_ http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer right" {
-			begun <- true
-			<-end
+	for _, token := range []string{"", "wrong", "tenant"} {
+		begun, end := make(chan bool, 100), make(chan bool)
+		admin := server.NewAdmin(keys, func(_ http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer right" {
+				begun <- true
+				<-end
+			}
+		})
+		call := func(token string) int {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/check", nil)
+			if token != "" {
+				r.Header.Set("Authorization", "Bearer "+token)
+			}
+			admin.ServeHTTP(w, r)
+			if w.Code != http.StatusOK {
+				begun <- true
+			}
+			return w.Code
 		}
-	})
-	call := func(token string) int {
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/check", nil)
-		r.Header.Set("Authorization", "Bearer "+token)
-		admin.ServeHTTP(w, r)
-		if w.Code != http.StatusOK {
-			begun <- true
+		var others sync.WaitGroup
+		for range 40 {
+			others.Go(func() { call(token) })
+			<-begun
 		}
-		return w.Code
+		if code := call("right"); code != http.StatusOK {
+			t.Errorf("an operator, while 40 call with %q: got %d, want 200", token, code)
+		}
+		close(end)
+		others.Wait()
 	}
-	var tenants sync.WaitGroup
-	for range 40 {
-		tenants.Go(func() { call("tenant") })
-		<-begun
-	}
-	if code := call("right"); code != http.StatusOK {
-		t.Errorf("an operator: got %d, want 200", code)
-	}
-	close(end)
-	tenants.Wait()
 }
 
 // deadlined records the deadline of an answer.

@@ -2,7 +2,6 @@ package top
 
 import (
 	"context"
-	"errors"
 	"hash/maphash"
 	"math/rand/v2"
 	"slices"
@@ -24,9 +23,6 @@ const (
 
 	// maxAttributes and maxJudged bound what is kept of one decision.
 	maxAttributes, maxJudged = 16, 32
-
-	// MaxWatchers is how many watchers there can be at a time.
-	MaxWatchers = 8
 
 	// watchedMost is how many decisions a watcher gets at once.
 	watchedMost = 100
@@ -325,9 +321,6 @@ func (c *Collector) Decisions(f DecisionFilter, n int) (list []*Decision, oldest
 	return list, oldest, k.dropped.Load()
 }
 
-// ErrWatched is the error of [Collector.Watch] if there are too many watchers.
-var ErrWatched = errors.New("too many pages watch denials; close one, or try again later")
-
 // Watcher follows decisions. It is not safe for concurrent use.
 type Watcher struct {
 	c      *Collector
@@ -337,15 +330,12 @@ type Watcher struct {
 }
 
 // Watch begins to follow decisions that f selects, from now on. The caller closes the watcher.
-func (c *Collector) Watch(f DecisionFilter) (*Watcher, error) {
+func (c *Collector) Watch(f DecisionFilter) *Watcher {
 	k := &c.kept
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.watchers >= MaxWatchers {
-		return nil, ErrWatched
-	}
 	k.watchers++
-	return &Watcher{c: c, filter: f, number: k.number, lost: k.dropped.Load()}, nil
+	return &Watcher{c: c, filter: f, number: k.number, lost: k.dropped.Load()}
 }
 
 // Close ends w.
