@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -14,16 +15,16 @@ import (
 )
 
 // assign grants parts of quotas to others who decide requests; see [run.Options]. Each of assignments is about
-// the request of the item with the same index, and gets its answer. A grant is a
+// the request of the item with the same index, and has its answer afterwards. A grant is a
 // reservation in every limit that matches the request ([store.Hold]), so no window has more than the quota if it is spent within
 // its length. It ends earlier if a period does. Rules that do not decide, and those in shadow mode, record what was
 // used. A limit that cannot be reserved ([window.Compiled.CanReserve]), that counts a sum, or whose counts are exported, grants
 // nothing.
 //
-// The observer gets a take of all that was used, and one of all that was denied, with the numbers before the grant.
+// It tells the observer of a take of all that was used, and of one of all that was denied, with the numbers before the grant.
 //
-// If the store cannot answer, the policies of the limits decide: a grant by local memory is taken there at once, and one without a
-// limit is a grant of all that was wanted.
+// If the store cannot answer, the policies of the limits decide: what local memory grants is taken there at once, and where a policy
+// allows, all that was wanted is granted.
 func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Assignment) error {
 	rules, err := e.ready()
 	if err != nil {
@@ -105,17 +106,21 @@ func assignable(l *window.Compiled) bool {
 	return l.CanReserve() && l.Measure == window.Count && !l.Export
 }
 
-// sort sorts the ops of the plan.
+// decides reports whether op is of a limit that can deny.
+func decides(op *store.Op) bool {
+	return (op.Role == store.Enforce || op.Role == store.Look) && op.Limit.Quota != window.Unlimited
+}
+
+// sort sorts the ops of the plan into those of limits that decide, and the others.
 func (g *assigning) sort(a *run.Assignment) {
 	p := &g.call.plan
 	for n, op := range p.First.Ops {
-		switch {
-		case op.Role != store.Enforce && op.Role != store.Look || op.Limit.Quota == window.Unlimited:
+		if !decides(&op) {
 			g.others, g.ofOthers = append(g.others, op), append(g.ofOthers, p.First.Of[n])
-		default:
-			g.never = g.never || !assignable(op.Limit)
-			g.limits, g.of = append(g.limits, op), append(g.of, p.First.Of[n])
+			continue
 		}
+		g.never = g.never || !assignable(op.Limit)
+		g.limits, g.of = append(g.limits, op), append(g.of, p.First.Of[n])
 	}
 	g.others, g.ofOthers = append(g.others, p.Second.Ops...), append(g.ofOthers, p.Second.Of...)
 	_, allows := p.Rules.Unmatched()
@@ -198,49 +203,55 @@ func (g *assigning) inOutage(ctx context.Context, d *drive.Driver, a *run.Assign
 	}
 }
 
-// observeAssigned tells the observer what was decided by earlier grants. The look at the ops of g was answered.
+// observeAssigned tells the observer what was decided by earlier grants: a take of all that was used, and one of all that was
+// denied. The look at the ops of g was answered.
 func (e *Engine) observeAssigned(ctx context.Context, g *assigning, r Request, a *run.Assignment, began time.Time) {
-	err := a.Err
-	if err == nil {
-		err = g.seen.Err
-	}
-	if err != nil {
+	if err := cmp.Or(a.Err, g.seen.Err); err != nil {
 		e.observer.Failed(ctx, store.Take, err)
 		return
 	}
 	for _, denied := range [...]bool{false, true} {
-		t, least := g.seen, -1
-		t.Ops, t.Denied, r.Hits = slices.Clone(t.Ops), -1, a.Used
-		if denied {
-			t.Denied, r.Hits = g.seen.Denied, a.Denied
+		if r.Hits = a.Used; denied {
+			r.Hits = a.Denied
 		}
 		if r.Hits == 0 {
 			continue
 		}
-		for n := range t.Ops {
-			op := &t.Ops[n]
-			if op.N *= min(r.Hits, window.MaxHits/max(op.N, 1)); !denied {
-				op.Result.Before = max(op.Result.Used-op.N, 0)
-			}
-			if op.Role != store.Enforce && op.Role != store.Look || op.Limit.Quota == window.Unlimited {
-				continue
-			}
-			switch u := &op.Result; {
-			case !denied:
-				u.Allowed, u.RetryAfter = true, 0
-			case !assignable(op.Limit):
-				u.Allowed, u.RetryAfter = false, window.Never
-			case least < 0 || u.Remaining < t.Ops[least].Result.Remaining:
-				least = n
-			}
-		}
-		if denied && t.Denied < 0 && least >= 0 && !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return drive.Denies(&op) }) {
-			u := &t.Ops[least].Result // more may be granted with the next report
-			u.Allowed, u.RetryAfter = false, time.Second
-		}
+		t := g.answered(r.Hits, denied)
 		var d Decision
 		if writeDecision(&d, &g.call.plan, &t, false); d.Allowed != denied {
 			e.observe(ctx, store.Take, g.call, &r, &d, nil, began)
 		}
 	}
+}
+
+// answered returns the look at the ops of g as the answer to a take of hits that was admitted, or denied: by the limits that
+// deny another hit now, or else by the one with the fewest hits left, of which more may be granted with the next report.
+func (g *assigning) answered(hits int64, denied bool) drive.Task {
+	t := g.seen
+	t.Ops = slices.Clone(t.Ops)
+	var least *window.Result
+	for n := range t.Ops {
+		op := &t.Ops[n]
+		op.N *= min(hits, window.MaxHits/max(op.N, 1))
+		r := &op.Result
+		if !denied {
+			r.Before = max(r.Used-op.N, 0)
+		}
+		switch {
+		case !decides(op):
+		case !denied:
+			r.Allowed, r.RetryAfter = true, 0
+		case !assignable(op.Limit):
+			r.Allowed, r.RetryAfter = false, window.Never
+		case least == nil || r.Remaining < least.Remaining:
+			least = r
+		}
+	}
+	if !denied {
+		t.Denied = -1
+	} else if least != nil && !t.IsDenied() {
+		least.Allowed, least.RetryAfter = false, time.Second
+	}
+	return t
 }

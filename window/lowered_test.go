@@ -1,6 +1,7 @@
 package window_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -75,6 +76,45 @@ func TestRecordUnderLoweredQuota(t *testing.T) {
 				if most := 450; len(s) > most {
 					t.Fatalf("quotas %v, hold %v, record %d: got %d words, want at most %d", quotas, hold, i, len(s), most)
 				}
+			}
+		}
+	}
+}
+
+// Two limits that count in one state, a denied take of either of which counts, admit no more than the larger quota in a
+// window, whichever way their takes follow each other.
+func TestDeniedCountUnderTwoQuotas(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		quotas    [2]int64
+		precision int
+	}{
+		{[2]int64{1009, 1001}, 0}, {[2]int64{1000, 995}, 0}, {[2]int64{150, 149}, 0}, {[2]int64{1500, 1000}, 0}, {[2]int64{1001, 1000}, 0},
+		{[2]int64{1555, 100}, 1000}, {[2]int64{2000, 150}, 1000}, {[2]int64{1009, 505}, 10}, {[2]int64{9, 8}, 10},
+	} {
+		limit := func(quota int64) *window.Compiled {
+			return window.MustCompile(window.Limit{Quota: quota, Window: window.Window{Kind: window.KindSliding, Length: time.Hour, Precision: tc.precision}})
+		}
+		for seed := range 20 {
+			rnd := rand.New(rand.NewPCG(uint64(seed), 4))
+			now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+			limits, admitted := [2]*window.Compiled{limit(tc.quotas[0]), limit(tc.quotas[1])}, int64(0)
+			var s window.State
+			for i := range 10_000 {
+				now = now.Add(time.Millisecond)
+				l, r := limits[i%2], window.Result{}
+				if seed > 0 {
+					l = limits[rnd.IntN(2)]
+				}
+				h := window.Hits{N: 1 + rnd.Int64N(int64(1+seed/5))}
+				if s, r = l.Take(s, now, h); r.Allowed {
+					admitted += h.N
+				} else {
+					s, _ = l.Record(s, now, h)
+				}
+			}
+			if admitted > tc.quotas[0] {
+				t.Errorf("quotas %v, precision %d, seed %d: got %d admitted in a window, want at most %d", tc.quotas, tc.precision, seed, admitted, tc.quotas[0])
 			}
 		}
 	}

@@ -143,7 +143,7 @@ func total(s State) int64 {
 	return int64(s[0])
 }
 
-// forget moves pairs past the largest quota to the excess, the oldest first, as long as
+// forget moves pairs past w.most to the excess, the oldest first, as long as
 // what stays fills it. Where the log had more hits before, as many stay: see [sliding.past].
 func (w *pairLog) forget(s State, before int64) State {
 	first, most := pairHeader, max(w.most, before)

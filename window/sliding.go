@@ -88,7 +88,7 @@ func (g *hitLog) write(s State, added int, now Instant) State {
 
 type sliding struct {
 	quota     int64
-	most      int64 // hits that are kept: the largest quota under which the key is counted
+	most      int64 // hits that stay when others are recorded
 	length    int64 // µs
 	precision int64
 	group     int64 // hits in a full group
@@ -96,7 +96,11 @@ type sliding struct {
 
 func newSliding(l *Limit) algorithm {
 	w := &l.Window
-	return &sliding{quota: l.Quota, most: l.highest(), length: w.micros(), precision: w.precision(), group: groupOf(l)}
+	s := &sliding{quota: l.Quota, most: l.highest(), length: w.micros(), precision: w.precision(), group: groupOf(l)}
+	if s.group > 1 { // the largest quota with groups of this size
+		s.most = min(s.group*s.precision, MaxHits)
+	}
+	return s
 }
 
 // groupOf returns the number of hits in a full group of a sliding limit.
@@ -142,14 +146,14 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	size, most := w.group, w.most
 	past := w.past(&g)
 	if past {
-		size, most = max(size, g.group), MaxHits
+		size = max(size, g.group)
 	}
 	if g.group != size {
-		g.regroup(size, most)
+		g.regroup(size)
 	}
 	g.group = size
 	if past {
-		most = max(int64(len(g.dates))-1+g.fill/size, defaultPrecision) * size
+		most = max(int64(len(g.dates))-1+g.fill/size, w.precision, defaultPrecision) * size
 	}
 	if k := len(g.dates); k > 0 && g.fill < size {
 		part := min(n, size-g.fill)
@@ -162,7 +166,7 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	if added > 0 {
 		g.fill = n - (added-1)*size
 	}
-	// Past the largest quota the oldest groups go, as long as what stays fills it.
+	// The oldest groups go, as long as what stays has most hits or more.
 	groups := int64(len(g.dates)) + added
 	if over := (groups-1)*size + g.fill - most; over >= size {
 		drop := min(over/size, groups)
@@ -176,7 +180,7 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 
 // past reports whether g has more hits than are kept: another limit has counted them, under a larger quota. A record
 // then forgets none of the groups that were full, because that limit may go on counting, in another process or after
-// a reload.
+// a reload. If that has another precision, each record can lose it a part of a group.
 func (w *sliding) past(g *hitLog) bool {
 	total := g.total()
 	return total >= w.most+w.group || total > w.most && g.group != w.group
@@ -212,7 +216,7 @@ func (w *sliding) wordsAfter(s State, h Hits) int {
 	g := readLog(s)
 	switch {
 	case w.past(&g):
-		return max(most, logHeader+max(len(g.dates), defaultPrecision)+1)
+		return logHeader + max(len(g.dates), int(w.precision), defaultPrecision) + 1
 	case len(s) > 0 && g.group != size:
 		return most
 	}
@@ -251,26 +255,19 @@ func (w *sliding) history(s State, now Instant, _ int64) (cells []Cell, cut bool
 
 // regroup puts the hits into groups of another size, for a state that was left
 // by a limit with another precision or largest quota. Each group is dated by its newest
-// hit, so that no hit gets an earlier date. Hits past the quota become excess.
-func (g *hitLog) regroup(size, quota int64) {
+// hit, so that no hit gets an earlier date.
+func (g *hitLog) regroup(size int64) {
 	if len(g.dates) == 0 {
 		return
 	}
-	skip := int64(0)
-	if over := g.total() - quota; over >= size {
-		skip = over / size * size
-		g.excess = addHits(g.excess, skip)
-	}
-	out := make([]uint64, 0, min(g.total(), quota)/size+2)
+	out := make([]uint64, 0, g.total()/size+2)
 	open := int64(0) // hits in the newest of out
 	for i, date := range g.dates {
 		hits := g.group
 		if i == len(g.dates)-1 {
 			hits = g.fill
 		}
-		skipped := min(hits, skip)
-		skip -= skipped
-		for hits -= skipped; hits > 0; {
+		for hits > 0 {
 			if open == 0 {
 				out = append(out, date)
 			}

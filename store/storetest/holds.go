@@ -360,6 +360,9 @@ func recordsUnderLoweredQuota(s *stage) {
 	second := 0
 	for name, of := range map[string]func(quota int64) *window.Compiled{
 		"hourly": hourly, "holding": holding,
+		"precise": func(quota int64) *window.Compiled {
+			return window.MustCompile(window.Limit{Quota: quota, Window: window.Window{Kind: window.KindSliding, Length: time.Hour, Precision: 200}})
+		},
 		"distinct": func(quota int64) *window.Compiled {
 			return window.MustCompile(window.Limit{Quota: quota, Measure: window.Distinct, Window: window.Sliding(time.Hour)})
 		},
@@ -367,7 +370,7 @@ func recordsUnderLoweredQuota(s *stage) {
 			return window.MustCompile(window.Limit{Quota: quota, Measure: window.Distinct, Window: window.Fixed(time.Hour)})
 		},
 	} {
-		for _, quotas := range [][2]int64{{80, 3}, {300, 20}, {300, 0}} {
+		for _, quotas := range [][2]int64{{80, 3}, {150, 149}, {301, 20}, {300, 0}} {
 			large, small := hit(name, of(quotas[0]), fmt.Sprint(quotas)), hit(name, of(quotas[1]), fmt.Sprint(quotas))
 			next := func() []byte {
 				second++

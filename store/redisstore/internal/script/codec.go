@@ -139,7 +139,11 @@ func highest(l *window.Compiled) int64 { return max(l.Quota, l.Highest) }
 func micros(d time.Duration) int64 { return int64(d / time.Microsecond) }
 
 func slidingNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {
-	return put7(b, quota(l), micros(l.Window.Length), groupSize(l), highest(l))
+	group, most, precision := groupSize(l), highest(l), l.WithDefaults().Window.Precision
+	if group > 1 { // as in package window
+		most = min(group*int64(precision), window.MaxHits)
+	}
+	return binary.LittleEndian.AppendUint16(put7(b, quota(l), micros(l.Window.Length), group, most), uint16(precision))
 }
 
 func cellsNumbers(_ *Codec, b []byte, l *window.Compiled, _ window.Instant) []byte {

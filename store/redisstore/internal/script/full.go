@@ -145,7 +145,6 @@ func appendFull(b []byte, verb store.Verb, op *store.Op) []byte {
 		n = 0
 	}
 	b = put7(b, n)
-	b = binary.LittleEndian.AppendUint16(b, uint16(l.Window.Precision))
 	if upTo {
 		b = put7(b, most)
 	}

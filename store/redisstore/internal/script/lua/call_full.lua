@@ -289,7 +289,7 @@ end
 -- if the state is not of the op's kind.
 local function open(v, k)
   local o, flags = {strikes = 0, ban_end = 0, ban_length = 0, noted = false, now = math.min(now, LAST), held = false}
-  o.kind, o.ask, flags, o.n, o.precision, p = up('<BBBI7I2', args, p)
+  o.kind, o.ask, flags, o.n, p = up('<BBBI7', args, p)
   if o.ask >= UP_TO then o.ask, o.up_to, p = o.ask - UP_TO, up('<I7', args, p) end
   if o.ask == RESERVE then o.least, o.part, o.length, o.most, p = up('<I7I7I7I2', args, p) end
   o.row, o.k = kinds[o.kind], k + 1

@@ -11,7 +11,7 @@ if known ~= args and total <= 1000 then
     asked[m] = kind
     if kind == 1 then
       asked[m + 5], q = up('<I7', args, q)
-      q = q + 7 -- the largest quota, which bounds what is recorded
+      q = q + 9 -- what bounds the hits that are recorded
     elseif kind == 5 then
       asked[m + 5], asked[m + 6], q = up('<I7I7', args, q)
     end

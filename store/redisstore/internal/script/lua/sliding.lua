@@ -20,27 +20,13 @@ local function look_sliding(o, n)
 end
 
 -- regroup puts the hits into groups of another size, each dated by its
--- newest hit. A limit with another precision or largest quota left the state. Of the
--- hits past that quota it keeps less than a group, the newest ones, or all; the others,
--- in whole groups, become excess.
-local function regroup(o, size, every)
-  local v, s, k, group = o.v, o.s, o.k, o.group
-  local past, step = o.fill % size, group % size -- past becomes hits % size
-  for _ = 2, k do past = past >= size - step and past - (size - step) or past + step end
-  local whole, room = o.highest % size, o.highest
-  past = past >= whole and past - whole or past + (size - whole) -- (hits - highest) % size
-  if every then past, room = 0, math.huge end
-  local kept, excess = {}, o.excess
-  for i = k, 1, -1 do
-    local hits = i == k and o.fill or group
-    local a = math.min(hits, past)
-    local b = math.min(hits - a, room)
-    past, room, kept[i], excess = past - a, room - b, a + b, math.min(excess + (hits - a - b), MAX)
-  end
-  o.excess = excess
+-- newest hit. A limit with another precision or largest quota left the state.
+local function regroup(o, size)
+  local v, s, k = o.v, o.s, o.k
   local dates, filled = {}, 0
   for i = 1, k do
-    local hits, date = kept[i], i == k and o.newest or up('<I7', v, s + (i - 1) * 7)
+    local hits, date = o.group, i == k and o.newest or up('<I7', v, s + (i - 1) * 7)
+    if i == k then hits = o.fill end
     while hits > 0 do
       if filled == 0 then dates[#dates + 1] = date end
       dates[#dates] = date
@@ -55,17 +41,17 @@ local function regroup(o, size, every)
 end
 
 local function add_sliding(o, n)
-  -- Where another limit has counted more hits than are kept, under a larger quota, all groups stay that were full.
+  -- Where another limit has counted more hits than the bound, under a larger quota, all groups stay that were full.
   local size, past = o.size, false
   if o.group == size then
-    past = o.k > 1 - floor((o.fill - o.highest) / size)
+    past = o.k > 1 - floor((o.fill - o.bound) / size)
   elseif o.k > 0 then
-    past = o.k - 1 > floor((o.highest - o.fill) / o.group)
+    past = o.k - 1 > floor((o.bound - o.fill) / o.group)
     if past and o.group > size then size = o.group end
-    if o.group ~= size then regroup(o, size, past) end
+    if o.group ~= size then regroup(o, size) end
   end
   local k, newest, added = o.k, o.newest, 0
-  local full = past and math.max(o.fill == size and k or k - 1, 100)
+  local full = past and math.max(o.fill == size and k or k - 1, o.precision, 100)
   if k > 0 then
     local part = size - o.fill
     if part > n then part = n end
@@ -77,8 +63,8 @@ local function add_sliding(o, n)
     added = floor((n - 1) / size) + 1
     o.fill = n - (added - 1) * size
   end
-  -- Past the largest quota the oldest groups go, as long as what stays fills it.
-  local most = full and full + 1 - floor(o.fill / size) or 1 - floor((o.fill - o.highest) / size)
+  -- The oldest groups go, as long as what stays fills the bound.
+  local most = full and full + 1 - floor(o.fill / size) or 1 - floor((o.fill - o.bound) / size)
   local old = 0 -- of the groups that go, those in the state before
   if added > most - k then
     local drop = added - (most - k)
@@ -115,8 +101,8 @@ local function expires_sliding(o)
 end
 
 local function open_sliding(v, i, at)
-  local quota, w, size, highest
-  quota, w, size, highest, p = up('<I7I7I7I7', args, p)
+  local quota, w, size, bound, precision
+  quota, w, size, bound, precision, p = up('<I7I7I7I7I2', args, p)
   local k, newest, fill, group, excess, s = 0, 0, 0, size, 0, 1
   if v then
     local oldest
@@ -136,7 +122,7 @@ local function open_sliding(v, i, at)
     end
   end
   return {
-    now = at, quota = quota, highest = highest, w = w, size = size, v = v, s = s, tail = '',
+    now = at, quota = quota, bound = bound, w = w, size = size, precision = precision, v = v, s = s, tail = '',
     k = k, newest = newest, fill = fill, group = group, excess = excess,
   }
 end

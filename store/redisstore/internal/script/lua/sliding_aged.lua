@@ -56,14 +56,14 @@ local function book_dated(o, at, _, n)
   end
 end
 
--- forget_dated moves pairs past the largest quota to the excess, the oldest first, as long as
+-- forget_dated moves pairs past the bound to the excess, the oldest first, as long as
 -- what stays fills it. Where there were more hits before, as many stay.
 local function forget_dated(o, before)
-  local most = math.max(o.highest, before)
+  local most = math.max(o.bound, before)
   while o.n > 1 and o.hits > most do
     local date, hits = pair(o, 1)
     local gone = math.min(hits, o.hits - most)
-    if gone < hits and before <= o.highest then return end
+    if gone < hits and before <= o.bound then return end
     o.hits, o.excess = o.hits - gone, math.min(o.excess + gone, MAX)
     if gone < hits then
       splice(o, 1, 1, pk('<I7I7', date, hits - gone))
@@ -110,7 +110,7 @@ end
 local function tighten(h)
   local o = h.base
   expire_dated(o)
-  if o.n <= 2 * h.precision then return end
+  if o.n <= 2 * o.precision then return end
   local ats, s = {}, 1
   for i = 1, h.count do
     local _
@@ -122,7 +122,7 @@ local function tighten(h)
     end
     return false
   end
-  local size = math.max(o.size, floor((o.hits - 1) / h.precision) + 1) -- larger after a larger quota
+  local size = math.max(o.size, floor((o.hits - 1) / o.precision) + 1) -- larger after a larger quota
   local out, date, hits = {}, pair(o, 1)
   for i = 2, o.n do
     local d, x = pair(o, i)
@@ -144,7 +144,7 @@ end
 -- adopt_dated turns a log of groups into one of pairs.
 local function adopt_dated(o)
   local b = {
-    now = o.now, quota = o.quota, highest = o.highest, w = o.w, size = o.size,
+    now = o.now, quota = o.quota, bound = o.bound, w = o.w, size = o.size, precision = o.precision,
     v = '', s = 1, n = 0, hits = 0, excess = o.excess,
   }
   local out, last, filled = {}, nil, 0
@@ -188,7 +188,7 @@ keep_raw(kinds[1])
 kinds[1].aged = {
   open = function(v, at)
     local o = {now = at, v = '', s = 1, n = 0, hits = 0, excess = 0}
-    o.quota, o.w, o.size, o.highest, p = up('<I7I7I7I7', args, p)
+    o.quota, o.w, o.size, o.bound, o.precision, p = up('<I7I7I7I7I2', args, p)
     if v then
       o.hits, o.excess = up('<I7I7', v)
       o.v, o.s, o.n = v, 15, (#v - 14) / 14
