@@ -191,7 +191,7 @@ func (c *checker) checkHold() {
 	case c.Measure == window.Distinct || c.Hold != 0 || c.Ban != (window.Ban{}) || c.After != (window.After{}) || c.CountDenied:
 		c.fault("lease", "does not go with distinct, hold, ban, after and count_denied: the store decides those requests")
 	case c.Window.Kind == window.KindHeld || c.Window.Kind == window.KindEver:
-		c.fault("lease", "does not go with a %s window", c.Window.Kind)
+		c.fault("lease", "does not go with held and ever windows")
 	case c.Export:
 		c.fault("lease", "does not go with export: what is leased and not given back in time would be exported as used")
 	}

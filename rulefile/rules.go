@@ -113,20 +113,17 @@ func (p *pass) feedback(n *node) map[string]int64 {
 	return hits
 }
 
-var leases = []string{"off", "strict"}
-
 // lease reads how parts of a quota are leased: a word, or a credit.
 func (p *pass) lease(n *node) int64 {
-	if n != nil && n.kind == aTable {
-		f := p.fields(n, []string{"credit"})
-		if f["credit"] == nil && len(n.entries) == 0 {
-			p.fault(n, "lease is an empty table: want off, strict, or {credit: 100}")
-		}
-		return p.whole(f["credit"], 1, window.MaxHits)
-	}
-	if p.choice(n, leases) == 1 {
+	switch {
+	case n == nil || n.isScalar() && n.text == "off":
+		return 0
+	case n.isScalar() && n.text == "strict":
 		return window.LeaseStrict
+	case n.kind == aTable && len(n.entries) > 0:
+		return p.whole(p.fields(n, []string{"credit"})["credit"], 1, window.MaxHits)
 	}
+	p.fault(n, "lease is %s, want off, strict, or {credit: 100}", n)
 	return 0
 }
 

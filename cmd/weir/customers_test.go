@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -80,10 +81,6 @@ func (c *customers) serve(store string) *collector {
 	if len(blocks["yaml"]) != 2 || len(blocks["sh"]) != 5 {
 		c.t.Fatalf("got %d files and %d blocks of commands, want 2 and 5", len(blocks["yaml"]), len(blocks["sh"]))
 	}
-	const serve = "weir serve --rules rules.yaml --webhooks webhooks.yaml --listen :80%d0 --admin :80%[1]d1 &\n"
-	if want := "export WEIR_STORE=redis://localhost:6379\n" + fmt.Sprintf(serve, 8) + fmt.Sprintf(serve, 9); blocks["sh"][0] != want {
-		c.t.Fatalf("the page starts\n%s\nwant\n%s", blocks["sh"][0], want)
-	}
 	webhook, _ := newCollector(c.t)
 	for file, text := range map[string]string{
 		"webhooks.yaml": strings.Replace(blocks["yaml"][1], "https://crm.example.com", webhook.URL, 1),
@@ -94,13 +91,17 @@ func (c *customers) serve(store string) *collector {
 			c.t.Fatal(err)
 		}
 	}
-	start := func() *process {
-		p := startProcess(c.t, "export WEIR_STORE='"+store+"';", blocks["yaml"][0],
-			"--webhooks", filepath.Join(c.dir, "webhooks.yaml"), "--store-timeout", "30s")
+	var started []*process
+	for _, m := range regexp.MustCompile(`weir serve --rules rules.yaml --webhooks webhooks.yaml (.*) &`).FindAllStringSubmatch(blocks["sh"][0], -1) {
+		p := startProcess(c.t, "export WEIR_STORE='"+store+"';", blocks["yaml"][0], "--webhooks", filepath.Join(c.dir, "webhooks.yaml"),
+			"--store-timeout", "30s", regexp.MustCompile(`:\d+`).ReplaceAllString(m[1], ":0"))
 		p.ready(c.t)
-		return p
+		started = append(started, p)
 	}
-	c.one, c.two = start(), start()
+	if len(started) != 2 {
+		c.t.Fatalf("the page starts %d instances, want 2, in\n%s", len(started), blocks["sh"][0])
+	}
+	c.one, c.two = started[0], started[1]
 	there := strings.NewReplacer("localhost:8080", c.one.api, "localhost:8090", c.two.api,
 		"2026-12-01T00:00:00Z", time.Now().AddDate(0, 0, 7).UTC().Format(time.RFC3339))
 	for _, text := range blocks["sh"][1:] {

@@ -170,7 +170,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.DurationVar(&cfg.SyncInterval, "sync-interval", cfg.SyncInterval, "how often what changed is written to --data (default 200ms)")
 	f.BoolVar(&cfg.ServeWhileLoading, "serve-while-loading", cfg.ServeWhileLoading, "while counters are loaded from --data, let rules follow their on_outage instead of answering 503")
 	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest time that a decision waits for the store (default 50ms)")
-	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each admits its share of a quota during an outage (not set: the whole quota)")
+	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each leases at most its share of what is left of a quota, and admits its share during an outage (not set: all)")
 	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is unavailable")
 	f.IntVar(&cfg.TopKeys, "top-keys", cfg.TopKeys, "`number` of keys that are kept for each rule for weir top; 0 keeps none, and no denials")
 	f.IntVar(&cfg.Events, "events", cfg.Events, "`number` of recent events that are kept for weir events; 0 keeps none")

@@ -31,8 +31,9 @@ namespace can use that one only, and makes no call that concerns all of them, su
 as metrics and reload. Without one it can use all.
 
 Scopes: decide (take, check, gate, settle, cancel, renew), record (record, refund),
-read (usage, explain, rules, top, denials, events, export, metrics), override
-(overrides), admin (forget, set, unban, audit, reload, profiles).`,
+read (usage, explain, rules, top, denials, overrides, events, export, metrics, the
+page), override (set and remove overrides), admin (forget, set, unban, audit, saved
+rules, reload, rotation of the secret, profiles).`,
 		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newTokenNew())
