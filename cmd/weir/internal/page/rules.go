@@ -43,7 +43,7 @@ type Rules struct {
 	// HideKeys leaves keys out of the results of trials with recorded requests.
 	HideKeys bool
 
-	checks chan struct{} // a semaphore
+	checks [2]chan struct{} // semaphores, of which callers who are bound to a namespace have the second
 }
 
 // Sources has the rules files of namespaces.
@@ -110,7 +110,9 @@ const (
 
 // AddTo adds the calls to p.
 func (s *Rules) AddTo(p *Page) {
-	s.checks = make(chan struct{}, 1)
+	for i := range s.checks {
+		s.checks[i] = make(chan struct{}, 1)
+	}
 	p.Handle(http.MethodGet, prefix+"source", access.Read, s.source)
 	p.Handle(http.MethodPut, prefix+"source", access.Admin, s.save)
 	p.Handle(http.MethodPost, prefix+"check", access.Read, s.check)
@@ -230,11 +232,16 @@ func (s *Rules) check(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, checked)
 }
 
-// findings checks text as the rules file of. One text is checked at a time.
+// findings checks text as the rules file of. One text is checked at a time, and one more of callers who are bound to a
+// namespace, for whom others do not wait: a text can be made so that it takes long.
 func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checkedJSON, error) {
+	checks := s.checks[0]
+	if of.bound {
+		checks = s.checks[1]
+	}
 	select {
-	case s.checks <- struct{}{}:
-		defer func() { <-s.checks }()
+	case checks <- struct{}{}:
+		defer func() { <-checks }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
