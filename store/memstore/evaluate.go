@@ -64,8 +64,17 @@ func (s *Store) take(ops []store.Op, slots []opSlot) {
 		}
 	}
 	for i := range slots {
-		slots[i].findAgain()
-		s.takeOp(&slots[i], &ops[slots[i].index], admitted)
+		p := &slots[i]
+		op := &ops[p.index]
+		p.findAgain()
+		switch {
+		case op.Role != store.Enforce:
+			s.takeAlone(p, op)
+		case admitted:
+			s.apply(p, op, step.Count, p.hits)
+		default:
+			s.takeDenied(p, op, true)
+		}
 	}
 }
 
@@ -85,27 +94,18 @@ func lower(ops []store.Op, slots []opSlot) {
 	}
 }
 
-// takeOp takes op, which follows find. admitted reports whether all enforcing ops of the
-// call fit, which take has looked at.
-func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
-	if op.Role == store.Enforce && !admitted {
-		s.takeDenied(p, op, true)
-	} else if op.Role == store.Enforce {
-		s.apply(p, op, step.Count, p.hits)
-	} else if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
+// takeAlone takes an op that no other one can deny: the only op of a call, or one that does not enforce.
+func (s *Store) takeAlone(p *opSlot, op *store.Op) {
+	do := step.Take
+	switch op.Role {
+	case store.Always:
+		do = step.RecordNow
+	case store.Look: // evaluated as if it were denied
+		do = step.Look
+	}
+	if s.apply(p, op, do, p.hits); !op.Result.Allowed || op.Role == store.Look {
 		s.takeDenied(p, op, op.Role == store.Look)
 	}
-}
-
-// takeStep returns what a take does with an op that it does not deny because of another one.
-func takeStep(r store.Role) step.Step {
-	switch r {
-	case store.Always:
-		return step.RecordNow
-	case store.Look: // evaluated as if it were denied
-		return step.Look
-	}
-	return step.Take
 }
 
 // takeDenied ends a take of an op that was denied. looked reports whether the op was only

@@ -37,7 +37,7 @@ func (s *Store) decideReserve(ctx context.Context, c *store.Call) error {
 	slots := make([]opSlot, len(c.Ops))
 	for {
 		clear(slots)
-		if _, err := s.enterAll(c.Verb, c.Ops, slots); err != nil {
+		if _, err := s.lockAndFind(c.Verb, c.Ops, slots); err != nil {
 			return err
 		}
 		full := s.reserveKeys(c.Verb, c.Ops, slots)
