@@ -414,7 +414,7 @@ func (m *Limiter) call(verb store.Verb, key, member string, n int64) *limiterCal
 		op.N, op.UpTo, op.Key, op.Member = n, false, a.bytes[:len(key):len(key)], a.bytes[len(key):]
 	}
 	a.hits = n
-	a.task.Verb, a.task.Policies, a.task.Denied = verb, &m.policy, -1
+	a.task.Verb, a.task.Policies = verb, &m.policy
 	return a
 }
 
