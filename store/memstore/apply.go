@@ -11,7 +11,7 @@ import (
 // state, which is copied to new memory. p.find has been called.
 func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
-	if hits.N == 0 && do <= step.Refund {
+	if hits.N == 0 && do <= step.Refund { // changes nothing, and has no key reserved
 		if l.Do(step.Look, r, state, p.now, hits, nil); do > step.Take && r.Banned { // a ban denies takes and checks alone
 			r.Allowed, r.RetryAfter = true, 0
 		}
