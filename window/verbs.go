@@ -25,12 +25,12 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // hits were held, or whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
 	named := hold != nil && hold.ID != [12]byte{}
-	holds := named && (l.HoldLength() > 0 || l.undated) // a take holds the hits, or marks the state
+	wraps := named && (l.HoldLength() > 0 || l.undated) // a take makes a wrapped state: it holds the hits, or marks it
 	if v == step.Count {
 		switch {
-		case !holds && l.isDateLog(s):
+		case !wraps && l.isDateLog(s):
 			return l.log.addDates(r, s, datesInstant(s, now), h.N)
-		case !holds && !l.isWrapped(s):
+		case !wraps && !l.isWrapped(s):
 			return l.add(r, s, l.instantFor(s, now), h, r.Before)
 		}
 		v = step.Take
@@ -40,7 +40,7 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 	case step.Look, step.Take:
 		h = h.clean()
 		switch {
-		case holds && v == step.Take:
+		case wraps && v == step.Take:
 			return l.askWrapped(v, r, s, now, h, &hold.ID)
 		case l.isDateLog(s):
 			now = datesInstant(s, now)
