@@ -170,6 +170,9 @@ func (e *Entry) request(s string) {
 	}
 	e.Method = method
 	e.Path, e.Query, _ = strings.Cut(target, "?")
+	if strings.HasPrefix(e.Path, "/") {
+		return
+	}
 	if scheme, rest, ok := strings.Cut(e.Path, "://"); ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
 		e.absolute(rest)
 	}
