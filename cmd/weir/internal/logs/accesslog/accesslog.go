@@ -137,15 +137,16 @@ func wrong(at int, want string) error {
 func (e *Entry) origin(s string) bool {
 	first, rest, _ := strings.Cut(s, " ")
 	second, rest, _ := strings.Cut(rest, " ")
-	_, user, hasUser := strings.Cut(rest, " ")
-	switch {
-	case first == "" || second == "" || rest == "":
+	if first == "" || second == "" || rest == "" {
 		return false
-	case hasUser && user != "" && second != "-":
-		e.Host, e.IP = withoutPort(first), present(second)
-	default:
-		e.IP = present(first)
 	}
+	if second != "-" {
+		if _, user, _ := strings.Cut(rest, " "); user != "" {
+			e.Host, e.IP = withoutPort(first), present(second)
+			return true
+		}
+	}
+	e.IP = present(first)
 	return true
 }
 
