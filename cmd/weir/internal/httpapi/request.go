@@ -16,12 +16,12 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// part is one request of a batch.
+// part is a request that was read, by itself or as one of a batch.
 type part struct {
 	named    store.Verb   // whose scope the caller needs
 	verb     store.Verb   // to run: a check for hits: 0
 	request  weir.Request // without its attributes
-	from, to int          // these, as elements of a slice that all parts share
+	from, to int          // these, in the slice that the requests of a batch share
 }
 
 // decode reads body as one request for verb into item, whose attributes it reuses.
