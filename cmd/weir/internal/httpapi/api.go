@@ -52,8 +52,8 @@ type route struct {
 	call handler
 }
 
-// methods holds the calls of one path by method. A call with every method has "", and is
-// made by a proxy, which forwards the header of its client.
+// methods holds the calls of one path by method. "" stands for every method, of a call that a proxy makes: it
+// forwards the method and the header of its client, so that their origin and namespace say nothing.
 type methods map[string]route
 
 // Config configures an [API]. The zero value is valid.

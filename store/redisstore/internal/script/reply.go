@@ -184,24 +184,20 @@ var (
 	ErrStale = errors.New("the call came too late to the server")
 	// ErrForeign is the error of a key that holds something else than a string.
 	ErrForeign = errors.New("it is not weir's; delete it or use another prefix")
-	// ErrCalendar is the error of a call whose calendar periods are not around the
-	// server's instant. It is a [CalendarError].
-	ErrCalendar = errors.New("the calendars of this machine and of the server differ")
 )
 
-// CalendarError is the error of an op that needs the periods around another
-// instant. The call succeeds when it is sent again with them. The instant is the
-// server's, or a later one that the op's state has seen.
+// CalendarError is the error of an op whose calendar periods are not around the server's instant, or around a later
+// one that its state has seen. The server has counted nothing. The call succeeds when it is sent again with the periods
+// around At.
 type CalendarError struct {
 	Op int // its index in Ops
 	At window.Instant
 }
 
-// Error returns the text of [ErrCalendar].
-func (e *CalendarError) Error() string { return ErrCalendar.Error() }
-
-// Is reports whether target is [ErrCalendar].
-func (e *CalendarError) Is(target error) bool { return target == ErrCalendar }
+// Error returns what is wrong.
+func (e *CalendarError) Error() string {
+	return "the calendars of this machine and of the server differ"
+}
 
 // KeyError is an error about one or several keys.
 type KeyError struct {
