@@ -86,10 +86,18 @@ func (r *Reply) Next(ops int) (Reply, error) {
 func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, err error) {
 	now, reply := r.At, r.text
 	switch {
-	case r.bare:
-		results(reply, call, now, replyWide, getDouble)
-	case reply[0] == statusDone:
-		results(reply[replyHead:], call, now, replyOp, get7)
+	case r.bare || reply[0] == statusDone: // for each op the hits used, those used before, the wait, and the time until it is unused
+		get, size := getDouble, replyWide/4
+		if !r.bare {
+			get, size, reply = get7, replyOp/4, reply[replyHead:]
+		}
+		for i := range call.Ops {
+			op, n := &call.Ops[i], reply[4*size*i:]
+			op.Result = result(op.Limit, op.Limit.Capacity(), get(n), get(n[size:]), get(n[2*size:]), get(n[3*size:]))
+			if op.Hold != nil {
+				op.Hold.Decided = now
+			}
+		}
 	case reply[0] == statusFull:
 		c.fullResults(reply[replyHead:], call, now)
 	case reply[0] == statusOnce:
@@ -102,29 +110,17 @@ func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, 
 		}
 		return now, nil
 	case reply[0] == statusStale:
-		err = ErrStale
+		return now, ErrStale
 	case reply[0] == statusClock:
 		op := int(reply[replyHead]) | int(reply[replyHead+1])<<8
-		err = &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
+		return now, &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
 	default:
-		err = refused(reply, keys)
+		return now, refused(reply, keys)
 	}
-	if err == nil && (call.Verb == store.Take || call.Verb == store.Reserve) {
+	if call.Verb == store.Take || call.Verb == store.Reserve {
 		store.LowerUpTo(call.Verb, call.Ops) // as the program has done
 	}
-	return now, err
-}
-
-// results writes the results of a reply that has four numbers for each op: the hits used,
-// the hits used before, the wait, and the time until it is unused. get reads a number.
-func results(reply string, call *Call, now window.Instant, size int, get func(string) int64) {
-	for i := range call.Ops {
-		op, r, next := &call.Ops[i], reply[i*size:], size/4
-		op.Result = result(op.Limit, op.Limit.Capacity(), get(r), get(r[next:]), get(r[2*next:]), get(r[3*next:]))
-		if op.Hold != nil {
-			op.Hold.Decided = now
-		}
-	}
+	return now, nil
 }
 
 // never is the wait in a reply for hits that can never fit.
