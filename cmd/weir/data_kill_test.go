@@ -193,11 +193,7 @@ func TestReportsSurviveAKill(t *testing.T) {
 	redis.Restart() // without its data
 	l = start()
 	const recorded = `weir_store_report_hits_total{result="recorded"}`
-	for end := time.Now().Add(20 * time.Second); l.metric(t, recorded) != 7; {
-		if time.Now().After(end) {
-			t.Fatalf("got %v hits recorded in Redis, want 7\n%s", l.metric(t, recorded), l.logs.String())
-		}
-	}
+	l.waitFor(t, recorded, func(n float64) bool { return n == 7 })
 	if n := used(t, l.api)[1]; n != 7 {
 		t.Errorf("got %d used in Redis, want 7", n)
 	}
@@ -208,11 +204,7 @@ func TestReportsSurviveAKill(t *testing.T) {
 	if l.degraded(t) { // on a busy machine Redis may answer too late
 		again = 1
 	}
-	for end := time.Now().Add(20 * time.Second); used(t, l.api)[1] != 8; {
-		if time.Now().After(end) {
-			t.Fatalf("after another kill: got %d used in Redis, want 8\n%s", used(t, l.api)[1], l.logs.String())
-		}
-	}
+	redistest.Eventually(t, "8 are used in Redis after another kill", func() bool { return used(t, l.api)[1] == 8 })
 	if n := l.metric(t, recorded); n != again {
 		t.Errorf("after another kill: got %v hits recorded, want %v", n, again)
 	}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -341,11 +342,10 @@ func TestServeWhileLoading(t *testing.T) {
 		p := startProcess(t, "", dataRules, "--data", dir, "--serve-while-loading")
 		meanwhile = p.degraded(t)
 		var usage struct{ Used int64 }
-		for end := time.Now().Add(20 * time.Second); usage.Used != hits; {
-			if get(t, p.api+"/v1/usage?rule=forever&user=u1", &usage); time.Now().After(end) {
-				t.Fatalf("got %d used, want %d", usage.Used, hits)
-			}
-		}
+		redistest.Eventually(t, "the hits of before are loaded", func() bool {
+			get(t, p.api+"/v1/usage?rule=forever&user=u1", &usage)
+			return usage.Used == hits
+		})
 		p.end(t)
 	}
 }
@@ -479,11 +479,7 @@ func TestReadOnlyDisk(t *testing.T) {
 // waitFor waits until a metric is as wanted.
 func (p *process) waitFor(t *testing.T, name string, wanted func(float64) bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !wanted(p.metric(t, name)); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("got %s %v after 20s\n%s", name, p.metric(t, name), p.logs.String())
-		}
-	}
+	redistest.Eventually(t, name+" is as wanted", func() bool { return wanted(p.metric(t, name)) })
 }
 
 // With a shared store that is unavailable, the directory keeps what this instance
