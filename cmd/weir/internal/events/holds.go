@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/store"
 )
 
@@ -123,7 +124,7 @@ func (h *holds) held(name string, d *weir.Decision) {
 	t := &take{id: d.Receipt.Take.ID, name: name}
 	for i := range d.Usages {
 		u := &d.Usages[i]
-		r := ruleOf(d, u.Rule)
+		r := top.RuleOf(d.Rules, u.Rule)
 		if !u.Held || r == nil {
 			continue
 		}
