@@ -128,17 +128,10 @@ func newOverrideRemove() *cobra.Command {
 		Long:    "Remove an override, so that the rule's limit counts again. It is no error if there is none.",
 		Example: "  weir override rm calls customer=acme",
 		Args:    cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			query, err := keyQuery(args[0], args[1:])
-			if err != nil {
-				return err
-			}
-			return c.tell(cmd, http.MethodDelete, "/v1/overrides?"+query.Encode(), nil, "removed")
-		},
 	}
-	c.flags(cmd)
-	cmd.ValidArgsFunction = c.completeRules
-	return cmd
+	return c.forKey(cmd, func(cmd *cobra.Command, query string) error {
+		return c.tell(cmd, http.MethodDelete, "/v1/overrides"+query, nil, "removed")
+	})
 }
 
 // pairsOf returns attributes as NAME=VALUE.
