@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -202,10 +203,7 @@ were loaded or refused, newest first. The service keeps the newest 10,000 change
 func (a *auditAnswer) print(w io.Writer) {
 	for i := range a.Entries {
 		e := &a.Entries[i]
-		by := strings.TrimSpace(e.Token + " " + e.Address)
-		if by == "" {
-			by = "weir"
-		}
+		by := cmp.Or(strings.TrimSpace(e.Token+" "+e.Address), "weir")
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s", e.Time.Local().Format(time.DateTime), by, e.Action, strings.TrimSpace(e.Rule+" "+pairsOf(e.Attributes)))
 		if len(e.Before) > 0 {
 			fmt.Fprintf(w, "\tbefore %s", e.Before)

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"slices"
@@ -128,10 +129,7 @@ func (h *holds) held(name string, d *weir.Decision) {
 		if !u.Held || r == nil {
 			continue
 		}
-		length := r.Hold
-		if length == 0 {
-			length = r.Window.Length
-		}
+		length := cmp.Or(r.Hold, r.Window.Length)
 		t.rules = append(t.rules, heldIn{rule: strings.Clone(u.Rule), key: h.hub.show(u.Key), hits: u.Hits, length: length})
 	}
 	if len(t.rules) == 0 {
