@@ -126,19 +126,19 @@ func newSorter(r Reader, bound time.Duration, values int) *sorter {
 func (s *sorter) Next(e *Entry) error {
 	next, isLate := s.next()
 	for s.err == nil && (next == nil || next.Time > s.newest-s.bound) {
-		switch err := s.from.Next(&s.read.Entry); {
-		case err != nil:
-			s.err = err
-		case s.read.Bad != nil: // has no time; a log of another format would fill the memory
+		if s.err = s.from.Next(&s.read.Entry); s.err != nil {
+			break
+		}
+		if s.read.Bad != nil { // has no time; a log of another format would fill the memory
 			s.read.moveTo(e)
-			return nil
-		case s.read.Time < s.newest-s.bound:
+			return nil //nolint:nilerr // the entry has the error
+		}
+		if s.read.Time < s.newest-s.bound {
 			s.err = s.outOfOrder()
 			return s.err
-		default:
-			s.keep()
-			next, isLate = s.next()
 		}
+		s.keep()
+		next, isLate = s.next()
 	}
 	if _, refused := errors.AsType[*OrderError](s.err); refused || next == nil {
 		return s.err
