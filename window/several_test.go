@@ -74,3 +74,30 @@ func TestSeveralQuotasOfMembers(t *testing.T) {
 		}
 	}
 }
+
+// Two limits with groups of sizes that have nothing in common, such as those of the rules before and after a change, can
+// take turns on one state: each denies less than a group of the other early.
+func TestGroupsOfTwoQuotas(t *testing.T) {
+	t.Parallel()
+	for _, quotas := range [][2]int64{{10_009, 10_000}, {100_000, 86_400}, {7_200, 5_000}, {250, 150}} {
+		var limits [2]*window.Compiled
+		for i, q := range quotas {
+			limits[i] = window.MustCompile(window.Limit{Quota: q, Window: window.Sliding(time.Minute)})
+		}
+		group := (quotas[0] + 99) / 100
+		var s window.State
+		var hits []window.Instant
+		every := window.Instant(60e6 * 10 / (8 * quotas[1])) // 80 % of the smaller quota
+		for i := range 5 * quotas[1] {
+			now := 1e9 + window.Instant(i)*every
+			for len(hits) > 0 && hits[0] <= now-60e6 {
+				hits = hits[1:]
+			}
+			var r window.Result
+			if s, r = limits[i/3%2].Take(s, now, window.Hits{N: 1}); !r.Allowed || r.Before-int64(len(hits)) >= group {
+				t.Fatalf("%v: take %d: got %+v after %d hits", quotas, i, r, len(hits))
+			}
+			hits = append(hits, now)
+		}
+	}
+}
