@@ -79,7 +79,7 @@ func TestSeveralQuotasOfMembers(t *testing.T) {
 // take turns on one state: the hits leave the window about when they should.
 func TestGroupsOfTwoQuotas(t *testing.T) {
 	t.Parallel()
-	for _, quotas := range [][2]int64{{10_009, 10_000}, {100_000, 86_400}, {7_200, 5_000}, {250, 150}, {31_333, 10_000}, {10_333, 1000}} {
+	for _, quotas := range [][2]int64{{10_009, 10_000}, {100_000, 86_400}, {7_200, 5_000}, {250, 150}, {20_000, 10_000}, {31_333, 10_000}, {10_333, 1000}} {
 		var limits [2]*window.Compiled
 		for i, q := range quotas {
 			limits[i] = window.MustCompile(window.Limit{Quota: q, Window: window.Sliding(time.Minute)})
