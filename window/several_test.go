@@ -101,3 +101,25 @@ func TestGroupsOfTwoQuotas(t *testing.T) {
 		}
 	}
 }
+
+// Two limits that cut a window into different numbers of cells can take turns on one state: it dates no hit after now, so all of
+// them leave a window and a cell after the last one.
+func TestCellsOfTwoWidths(t *testing.T) {
+	t.Parallel()
+	for _, n := range [][2]int{{60, 7}, {60, 59}, {24, 25}, {60, 12}} {
+		var limits [2]*window.Compiled
+		for i := range limits {
+			limits[i] = window.MustCompile(window.Limit{Quota: 10_000, Window: window.Cells(time.Hour, n[i])})
+		}
+		now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+		var s window.State
+		for i := range 1000 {
+			now = now.Add(time.Second)
+			s, _ = limits[i%2].Take(s, now, window.Hits{N: 1})
+		}
+		after := now.Add(time.Hour + time.Hour/time.Duration(n[1]))
+		if r := limits[0].Check(s, after, window.Hits{N: 1}); r.Used != 0 {
+			t.Errorf("%v cells: got %d used after %v, want 0", n, r.Used, time.Duration(after-now)*time.Microsecond)
+		}
+	}
+}
