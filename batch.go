@@ -75,7 +75,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 		}
 		if failed == nil {
 			writeDecision(&item.Decision, &c.plan, &c.first, admitted)
-			item.Decision.Replayed = c.replayed()
+			item.Decision.Replayed = c.first.Replayed()
 		}
 		allowed = allowed && failed == nil && item.Decision.Allowed
 		if e.observer != nil {
@@ -171,7 +171,7 @@ func (b *batch) run(ctx context.Context) {
 		d.RunAll(ctx, tasks)
 		for i, c := range b.calls[from:end] {
 			item := &b.items[from+i]
-			if c.replayed() {
+			if c.first.Replayed() {
 				c.endOnce()
 			}
 			if c.first.Err != nil {

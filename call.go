@@ -18,9 +18,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// call is one request on its way through the engine. It is read, and then decided: planned,
-// driven through the store, and answered. Calls are
-// pooled, so that their memory is reused.
+// call is one request on its way through the engine. It is read and planned, and then decided: driven
+// through the store, and answered. Calls are pooled, so that their memory is reused.
 type call struct {
 	plan   plan.Plan
 	first  drive.Task // the ops that are decided in one step
@@ -74,7 +73,7 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request, seals *seals
 	return err
 }
 
-// planSecond plans the step of the ops that wait.
+// planSecond makes the ops that wait, which are planned, a step of their own.
 func (c *call) planSecond() {
 	p := &c.plan
 	c.second.Verb, c.second.Policies = store.Record, p.Rules
@@ -110,7 +109,7 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, d *Decision, o 
 	if len(c.first.Ops) > 0 {
 		driver.Run(ctx, &c.first, nil)
 	}
-	if c.replayed() {
+	if c.first.Replayed() {
 		c.endOnce()
 	}
 	if c.first.Err != nil {
@@ -120,7 +119,7 @@ func (c *call) decide(ctx context.Context, driver *drive.Driver, d *Decision, o 
 		c.finish(driver, c.first.IsDenied())
 	}
 	writeDecision(d, &c.plan, &c.first, true)
-	d.Replayed = c.replayed()
+	d.Replayed = c.first.Replayed()
 	return nil
 }
 
@@ -196,9 +195,6 @@ func (c *call) endOnce() {
 	}
 }
 
-// replayed reports whether c has the answer of an earlier request.
-func (c *call) replayed() bool { return c.once != nil && c.once.first.Result.Before > 0 }
-
 // finish counts a take in the rules after a verdict unless it is denied; then it
 // only evaluates those rules. That is a step of
 // its own, which is safe because those rules decide nothing. The decision stands
@@ -241,10 +237,8 @@ func (c *call) reset() {
 		c.once.release(c.first.Err != nil)
 		c.once = nil
 	}
-	if c.first.Policies != nil { // c was planned
-		c.first.Reset()
-	}
-	if c.second.Policies != nil {
+	c.first.Reset()
+	if c.second.Policies != nil { // there was a second step
 		c.second.Reset()
 	}
 	c.plan.Reset()

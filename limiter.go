@@ -359,8 +359,8 @@ func (m *Limiter) refuse(n int64) error {
 	return fault.Newf("member", "the limit counts hits: use Allow, Record or Refund")
 }
 
-// drive is do for all calls that do does not decide on the stack. err is the store's answer, if it
-// has been asked already.
+// drive decides a call that do cannot decide on the stack, with memory of the pool. err is the store's
+// answer, if do has asked it already.
 func (m *Limiter) drive(ctx context.Context, verb store.Verb, key, member string, n int64, err error, r *Result) error {
 	began := m.now()
 	a := m.call(verb, key, member, n)
@@ -414,7 +414,7 @@ func (m *Limiter) call(verb store.Verb, key, member string, n int64) *limiterCal
 		op.N, op.UpTo, op.Key, op.Member = n, false, a.bytes[:len(key):len(key)], a.bytes[len(key):]
 	}
 	a.hits = n
-	a.task.Verb, a.task.Policies, a.task.Denied = verb, &m.policy, -1
+	a.task.Verb, a.task.Policies = verb, &m.policy
 	return a
 }
 

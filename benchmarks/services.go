@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -44,8 +45,8 @@ const (
 	envoyRate   = 2000 // calls a second of the open loop
 )
 
-// users are the keys of calls to services.
-var users = measure.NewKeys(100_000)
+// users returns the keys of calls to services. They are made when they are needed, because the time and the memory of a child are measured.
+var users = sync.OnceValue(func() measure.Keys { return measure.NewKeys(100_000) })
 
 // serve starts the service with the text of a rules file and more flags. It listens on HTTP, gRPC and, in the
 // third place, for koala's calls.
@@ -98,9 +99,9 @@ func interfaces(s settings) *table {
 		return s.kept(peer.Library(len(redis) > 0), config, func(_ peer.Peer, l peer.Limiter) measure.Numbers {
 			return append(costing(func() measure.Load {
 				if len(redis) > 0 {
-					return measure.Callers(l.Allow, users, grpcCallers, s.load)
+					return measure.Callers(l.Allow, users(), grpcCallers, s.load)
 				}
-				speed := measure.Measure(l.Allow, users, measure.Each(users.Len()), 1, s.load/2)
+				speed := measure.Measure(l.Allow, users(), measure.Each(users().Len()), 1, s.load/2)
 				return measure.Load{Calls: speed.Calls, PerSecond: 1e9 / speed.Nanoseconds, P99: measure.None()}
 			}, append([]int{os.Getpid()}, redis...)...), measure.None())
 		})
@@ -173,10 +174,10 @@ func (c caller) measure(s settings, pid int, loop bool) measure.Numbers {
 		}
 		return allowed
 	}
-	measure.Callers(allow, users, grpcCallers, s.load/10) // warm
-	n := costing(func() measure.Load { return measure.Callers(allow, users, grpcCallers, s.load) }, pid)
+	measure.Callers(allow, users(), grpcCallers, s.load/10) // warm
+	n := costing(func() measure.Load { return measure.Callers(allow, users(), grpcCallers, s.load) }, pid)
 	if loop {
-		open := measure.Begin(envoyRate, s.load, func(i int) { allow(users.At(uint32(i % users.Len()))) })
+		open := measure.Begin(envoyRate, s.load, func(i int) { allow(users().At(uint32(i % users().Len()))) })
 		n = append(n, measure.Share(open, 0.999), float64(open.Max()))
 	}
 	if err := failed.Load(); err != nil {
@@ -269,7 +270,7 @@ func stoppedTurn(s settings, timeout, deadline time.Duration, signal os.Signal) 
 	call := func(i int) {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()
-		if _, err := c(ctx, i%grpcConns, users.At(uint32(i%users.Len()))); err != nil {
+		if _, err := c(ctx, i%grpcConns, users().At(uint32(i%users().Len()))); err != nil {
 			failed.Add(1)
 		}
 	}

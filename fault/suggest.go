@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// maxWord is the maximum length, in bytes, of a word that is compared with names.
-const maxWord = 64
+// maxWord is the maximum length, in bytes, of a word that is compared with names, and maxKnown the maximum number of them.
+const maxWord, maxKnown = 64, 1000
 
 // DidYouMean returns text to append to a message about an unknown word, such as
 // `: did you mean "limit"?`. It suggests the known name that is closest to the
 // word, regardless of case. If in every name more than a third of the word's
-// letters differ, it returns "".
+// letters differ, or if there are more than a thousand names, it returns "".
 func DidYouMean(word string, known []string) string {
-	if len(word) > maxWord {
+	if len(word) > maxWord || len(known) > maxKnown {
 		return ""
 	}
 	word = strings.ToLower(word)

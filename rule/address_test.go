@@ -38,6 +38,27 @@ func valuesOf(set *rule.Set, address string) []string {
 	return values
 }
 
+// TestNetworksOfOthers: the networks of an attribute that is not an address have one spelling, too, and
+// its own value stays.
+func TestNetworksOfOthers(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "nets", Per: []string{"peer"}, Networks: map[string]rule.Network{"peer": {V6: 64}}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
+		{Name: "raw", Per: []string{"peer"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, network := range map[string]string{"[2001:DB8::1]:80": "2001:db8::/64", "::ffff:192.0.2.1": "192.0.2.1", "192.0.2.1:80": "192.0.2.1"} {
+		values := make([]string, set.Compiled().Width())
+		values[0] = address
+		set.Compiled().Complete(values)
+		if nets, raw := set.Compiled().ReadableKey(0, values), set.Compiled().ReadableKey(1, values); nets != network || raw != address {
+			t.Errorf("got network %s of %s, want %s of %s", nets, raw, network, address)
+		}
+	}
+}
+
 func TestAddressesAreKeys(t *testing.T) {
 	t.Parallel()
 	set := addressSet(t)

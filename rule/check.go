@@ -148,24 +148,26 @@ func impossible(t Test) string {
 
 // checkPer checks the attributes of the key.
 func (c *checker) checkPer() {
-	for i, name := range c.Per {
+	named := make(map[string]bool, len(c.Per))
+	for _, name := range c.Per {
 		if name == "" {
 			c.fault("per", "names no attribute")
-		} else if slices.Index(c.Per, name) < i {
+		} else if named[name] {
 			c.fault("per", "%q is there twice", name)
 		}
+		named[name] = true
 	}
 	// A key must not be in two places.
 	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
 		problem := c.Networks[name].check()
-		if !slices.Contains(c.Per, name) {
+		if !named[name] {
 			problem = "has a network and is not in per"
 		}
 		if problem != "" {
 			c.fault("per", "%q %s", name, problem)
 		}
 	}
-	if c.Together != "" && !slices.Contains(c.Per, c.Together) {
+	if c.Together != "" && !named[c.Together] {
 		c.fault("together", "%q is not in per: want one of its attributes", c.Together)
 	}
 }

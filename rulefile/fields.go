@@ -97,9 +97,18 @@ func (p *pass) lacksQuotes(n *node) bool {
 	if n.kind != aTable || len(n.entries) == 0 {
 		return false
 	}
-	line := []rune(p.lines[n.line-1])
-	rest, ok := strings.CutPrefix(string(line[min(n.column-1, len(line)):]), n.entries[0].key.text+":")
-	return ok && rest != "" && rest[0] != ' '
+	line, column := p.lines[n.line-1], 1
+	if len(p.faults) >= maxFaults { // so the answer changes nothing, and the line can be the whole file
+		return false
+	}
+	for at := range line {
+		if column == n.column {
+			rest, ok := strings.CutPrefix(line[at:], n.entries[0].key.text+":")
+			return ok && rest != "" && rest[0] != ' '
+		}
+		column++
+	}
+	return false
 }
 
 // texts returns a list of texts. One text without a list counts as a list of

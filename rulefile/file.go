@@ -103,6 +103,8 @@ type pass struct {
 	paths    []string         // of list files
 	outcomes map[string]rule.Outcome
 
+	listNames, outcomeNames []string // sorted, when one was not found
+
 	ips []string // attributes that are IP addresses
 
 	patterns int // the size of those that were read

@@ -175,6 +175,7 @@ func TestReadingIsBounded(t *testing.T) {
 		"patterns":           {rulesWithPatterns(101, "(abcdefghij){1000}"), "patterns up to here are too large"},
 		"blank lines":        {"rules: |\n  a\n" + strings.Repeat("\n", 100_000), "too many blank lines"},
 		"lines of blanks":    {"rules: >\n  a\n" + strings.Repeat("  \n", 100_000), "too many blank lines"},
+		"documents":          {strings.Repeat("--- a\n", 100_000), "too many documents"},
 		"classes":            {rulesWithPatterns(20, `^\pL{900}$`), "patterns up to here are too large"},
 		"long line":          {"rules: [" + strings.Repeat("1,", 500_000) + "]", "a rule is 1, want a table"},
 	} {
@@ -182,6 +183,37 @@ func TestReadingIsBounded(t *testing.T) {
 		var faults fault.List
 		if !errors.As(err, &faults) || len(faults) > 1000 || !strings.Contains(faults[0].Problem, c.want) {
 			t.Errorf("%s: got %d faults, %.200v, want at most 1000 with %q", name, len(faults), err, c.want)
+		}
+	}
+}
+
+// The time to read and to lint a file does not grow with the square of its size: then each of these took more than a minute.
+func TestLongFilesTakeSeconds(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds for each file")
+	}
+	const most = time.Minute
+	numbered := func(format string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, format, i)
+		}
+		return b.String()
+	}
+	for name, src := range map[string]string{
+		"conditions":       "rules: [{name: a, when: {" + numbered("k%d: v,", 180_000) + "}, limit: 1, window: 1m}]",
+		"attributes":       "rules: [{name: a, per: [" + numbered("k%d,", 280_000) + "], limit: 1, window: 1m}]",
+		"tables":           "rules: [{name: a, when: {x: [" + numbered("{k%d: v},", 160_000) + "]}, limit: 1, window: 1m}]",
+		"unknown lists":    "lists: {" + numbered("l%d: {values: [a]}, ", 44_000) + "}\nrules: [{name: a, when: {" + numbered("k%d: {in: none}, ", 52_000) + "}, limit: 1, window: 1m}]",
+		"unknown outcomes": "outcomes: {" + numbered("o%d: {status: 400}, ", 44_000) + "}\nrules: [" + numbered("{name: a%d, limit: 1, window: 1m, then: none},\n", 20_000) + "]",
+	} {
+		began := time.Now()
+		if file, err := rulefile.Parse("rules.yaml", []byte(src), nil); err == nil {
+			file.Warnings()
+		}
+		if took := time.Since(began); took > most {
+			t.Errorf("%s: got %v, want at most %v", name, took, most)
 		}
 	}
 }

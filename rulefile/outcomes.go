@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"encoding/json"
-	"slices"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
@@ -39,8 +38,12 @@ func (p *pass) readOutcomes(n *node) {
 // outcome returns the name of an outcome that exists.
 func (p *pass) outcome(n *node) string {
 	name := p.text(n)
-	known := append([]string{rule.Allow, rule.Deny}, sorted(p.outcomes)...)
-	if name != "" && !slices.Contains(known, name) {
+	_, ok := p.outcomes[name]
+	if ok = ok || name == "" || name == rule.Allow || name == rule.Deny; !ok && len(p.faults) < maxFaults {
+		if p.outcomeNames == nil {
+			p.outcomeNames = append([]string{rule.Allow, rule.Deny}, sorted(p.outcomes)...)
+		}
+		known := p.outcomeNames
 		problem := unknown("outcome", name, known)
 		switch {
 		case name == "ban":

@@ -44,12 +44,7 @@ func (l *linter) contradiction(i int) {
 		if !ok {
 			continue
 		}
-		possible := slices.ContainsFunc(values, func(v string) bool {
-			return (v != "" || !needs(r, c.Attribute)) && !slices.ContainsFunc(r.When, func(o rule.Condition) bool {
-				return o.Attribute == c.Attribute && !o.Test.Holds(v)
-			})
-		})
-		if possible {
+		if slices.ContainsFunc(values, func(v string) bool { return v != "" || !needs(r, c.Attribute) }) {
 			continue
 		}
 		why := ""

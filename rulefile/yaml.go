@@ -30,6 +30,10 @@ const (
 	maxSiblings = 10_000
 	maxNulls    = 40_000
 
+	// maxDocuments bounds the documents, each of which takes the YAML parser time that grows with the number of tokens. More than
+	// one is a fault unless the others are empty.
+	maxDocuments = 100
+
 	// maxBlank bounds the blank lines in a row. Behind text that begins with | or >, the YAML parser copies the text for each.
 	maxBlank = 100
 
@@ -90,7 +94,7 @@ func (p *pass) source(src []byte) *node {
 
 // unwanted records the tokens that rules files do not support, and nesting that is too deep.
 func (p *pass) unwanted(tokens token.Tokens) {
-	depth := 0
+	depth, documents := 0, 0
 	for _, t := range tokens {
 		at := t.Position
 		if why, ok := refused[t.Type]; ok {
@@ -111,6 +115,11 @@ func (p *pass) unwanted(tokens token.Tokens) {
 			deep = at.Column > maxColumn
 		case token.MappingValueType:
 			deep = depth == 0 && at.Column > maxColumn
+		case token.DocumentHeaderType, token.DocumentEndType:
+			if documents++; documents > maxDocuments {
+				p.at(at.Line, at.Column, "too many documents: write one document a file, without --- between")
+				return
+			}
 		}
 		if deep {
 			p.at(at.Line, at.Column, "nested too deep: want at most %d brackets within each other, and lines indented by at most %d", maxDepth, maxColumn)

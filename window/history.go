@@ -1,6 +1,10 @@
 package window
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirhq/weir/internal/step"
+)
 
 // Reading holds the numbers of one key under one limit at an instant, and its
 // history.
@@ -64,7 +68,7 @@ func (l *Compiled) Read(s State, now Instant) (r Reading) {
 		r.BannedUntil = p.ban.end
 		return r
 	}
-	l.look(&r.Result, s, now, Hits{})
+	l.Do(step.Look, &r.Result, s, now, Hits{}, nil)
 	if len(p.in) == 0 {
 		return r
 	}

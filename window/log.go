@@ -17,7 +17,8 @@ func dateLog(a algorithm) *sliding {
 // isDateLog reports whether s is a log of dates that stays one when hits are taken.
 func (l *Compiled) isDateLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
 
-// datesInstant does what instantFor does for a log of dates.
+// datesInstant returns the instant that now counts as for a log of dates: not before the newest one. It is
+// instantFor without a call of the algorithm.
 func datesInstant(s State, now Instant) Instant {
 	if now = min(max(now, 0), lastInstant); len(s) > 0 {
 		now = max(now, Instant(s[len(s)-1]))

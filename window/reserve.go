@@ -28,7 +28,7 @@ func (l *Compiled) CanReserve() bool {
 // reserve implements [step.Reserve] and [step.CanReserve].
 func (l *Compiled) reserve(r *Result, v step.Step, s State, now Instant, h Hits, asked *Hold) State {
 	if !l.CanReserve() {
-		if l.look(r, s, now, Hits{}); h.N > 0 {
+		if l.Do(step.Look, r, s, now, Hits{}, nil); h.N > 0 {
 			r.Allowed, r.RetryAfter = false, Never
 		}
 		return s

@@ -9,22 +9,8 @@ import (
 // Check returns the answer that Take would give for h at now, and counts nothing:
 // it never changes s.
 func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
-	l.look(&r, s, now, h)
+	l.Do(step.Look, &r, s, now, h, nil)
 	return r
-}
-
-// look implements Check and writes the answer into r, which must be the zero Result.
-func (l *Compiled) look(r *Result, s State, now Instant, h Hits) {
-	switch h = h.clean(); {
-	case l.isDateLog(s):
-		l.log.checkDates(r, s, datesInstant(s, now), h.N)
-	case l.isWrapped(s):
-		l.checkWrapped(r, s, now, h)
-	default:
-		now = l.instantFor(s, now)
-		used, fits := l.algorithm.look(s, now, h)
-		l.answer(r, now, l.resetOf(l.algorithm, s), used, used, fits)
-	}
 }
 
 // Take counts h at now, for a key in state s, if l admits all of h. It returns
@@ -39,8 +25,9 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // hits were held, or whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
 	named := hold != nil && hold.ID != [12]byte{}
+	wraps := named && (l.HoldLength() > 0 || l.undated) // a take makes a wrapped state: it holds the hits, or marks it
 	if v == step.Count {
-		switch wraps := named && (l.HoldLength() > 0 || l.undated); {
+		switch {
 		case !wraps && l.isDateLog(s):
 			return l.log.addDates(r, s, datesInstant(s, now), h.N)
 		case !wraps && !l.isWrapped(s):
@@ -50,25 +37,23 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 	}
 	*r = Result{}
 	switch v {
-	case step.Look:
-		l.look(r, s, now, h)
-		return s
-	case step.Take:
+	case step.Look, step.Take:
+		h = h.clean()
 		switch {
-		case named && (l.HoldLength() > 0 || l.undated):
-			return l.takeWrapped(r, s, now, h.clean(), &hold.ID)
+		case wraps && v == step.Take:
+			return l.askWrapped(v, r, s, now, h, &hold.ID)
 		case l.isDateLog(s):
 			now = datesInstant(s, now)
-			if l.log.checkDates(r, s, now, max(h.N, 0)); r.Allowed && h.N > 0 {
+			if l.log.checkDates(r, s, now, h.N); v == step.Take && r.Allowed && h.N > 0 {
 				s = l.log.addDates(r, s, now, h.N)
 			}
 			return s
 		case l.isWrapped(s):
-			return l.takeWrapped(r, s, now, h.clean(), nil)
+			return l.askWrapped(v, r, s, now, h, nil)
 		}
-		now, h = l.instantFor(s, now), h.clean()
+		now = l.instantFor(s, now)
 		before, fits := l.algorithm.look(s, now, h)
-		if fits > now || fits == never || h.N == 0 {
+		if v == step.Look || fits > now || fits == never || h.N == 0 {
 			l.answer(r, now, l.resetOf(l.algorithm, s), before, before, fits)
 			return s
 		}

@@ -1,5 +1,7 @@
 package window
 
+import "github.com/weirhq/weir/internal/step"
+
 // How the verbs treat a limit that holds or bans, and a state that such a limit left
 // behind. A state is the words of a ban, if there was one, and what the limit below keeps.
 // Checks and takes under other limits, in other states, do not need a part, and are faster
@@ -120,30 +122,20 @@ func (l *Compiled) tooMany(n int64) bool {
 	return fits == never
 }
 
-// checkWrapped checks like Check, with holds and bans.
-func (l *Compiled) checkWrapped(r *Result, s State, now Instant, h Hits) {
-	var p part
-	if l.open(&p, s, now); p.banned() {
-		l.answerBanned(r, &p, h.N)
-		return
-	}
-	used, fits := p.algo.look(p.in, p.now, h)
-	l.answer(r, p.now, l.resetOf(p.algo, p.in), used, used, fits)
-}
-
-// takeWrapped takes like Take, with holds and bans, under the hold id if that is not
-// nil. It returns the state as it was when the limit denies h and does not ban.
-func (l *Compiled) takeWrapped(r *Result, s State, now Instant, h Hits, id *[12]byte) State {
+// askWrapped looks or takes like Do, with holds and bans: a take under the hold id if that is
+// not nil. It returns the state as it was unless it counts h or bans.
+func (l *Compiled) askWrapped(v step.Step, r *Result, s State, now Instant, h Hits, id *[12]byte) State {
 	var p part
 	if l.open(&p, s, now); p.banned() {
 		l.answerBanned(r, &p, h.N)
 		return s
 	}
 	before, fits := p.algo.look(p.in, p.now, h)
-	if h.N == 0 || fits == never || fits > p.now {
-		if h.N > 0 && l.Ban.For > 0 {
-			return l.strike(r, s, &p, before, h.N)
-		}
+	denied := fits == never || fits > p.now
+	switch {
+	case v == step.Take && denied && h.N > 0 && l.Ban.For > 0:
+		return l.strike(r, s, &p, before, h.N)
+	case v == step.Look || denied || h.N == 0:
 		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, fits)
 		return s
 	}

@@ -92,6 +92,8 @@ func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples
 	}
 	defer r.Close()
 	e := replay.Entry{Values: make([]string, len(rules.Attributes()))}
+	compiled := rules.Compiled()
+	complete := make([]string, compiled.Width())
 	var matched []int
 	for {
 		if err := r.Next(&e); errors.Is(err, io.EOF) {
@@ -102,9 +104,11 @@ func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples
 		if e.Bad != nil {
 			continue
 		}
-		matched = rules.Compiled().Match(e.Values, matched[:0], false)
+		copy(complete, e.Values)
+		compiled.Complete(complete)
+		matched = compiled.Match(complete, matched[:0], false)
 		for _, s := range samples {
-			if e.Time > s.denied || !slices.Contains(matched, s.rule) || rules.Compiled().ReadableKey(s.rule, e.Values) != s.key {
+			if e.Time > s.denied || !slices.Contains(matched, s.rule) || compiled.ReadableKey(s.rule, complete) != s.key {
 				continue
 			}
 			values := make([]string, len(e.Values))

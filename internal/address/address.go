@@ -89,23 +89,18 @@ func isPort(text string) bool {
 	return len(text) < 5 || text <= "65535"
 }
 
-// NetworkOf returns the network of the address in text, such as 2001:db8::/64, by its
-// first v4 or v6 bits; the canonical address where the bits for its family are 0; and
-// text itself if it is not an address.
+// NetworkOf returns the network of an address in the spelling of [Canonical], such as 2001:db8::/64, by its
+// first v4 or v6 bits; the address where the bits for its family are 0; and text itself if it is not an address.
 func NetworkOf(text string, v4, v6 int) string {
-	if v4 == 0 && isPlainIPv4(text) {
-		return text
-	}
-	addr, ok := anyAddress(text)
-	if !ok {
-		return text
-	}
-	bits := v6
-	if addr.Is4() {
-		bits = v4
+	bits := v4
+	if strings.Contains(text, ":") {
+		bits = v6
 	}
 	if bits == 0 {
-		text, _ = Canonical(text)
+		return text
+	}
+	addr, ok := Parse(text)
+	if !ok {
 		return text
 	}
 	network, err := addr.Prefix(bits)

@@ -89,13 +89,12 @@ type Fallback interface {
 // Run decides t in one atomic step, unless there is an outage. answer is the store's answer if the
 // caller has asked it for t already: an error, or nil. The fields of t have its result.
 func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
+	t.Denied = -1
 	if d.Memory != nil && answer == nil && !t.HeldLocally && t.Once == nil {
 		if answer = d.Memory.Decide(ctx, t.Verb, t.Ops); answer == nil {
-			t.Denied = -1
 			return
 		}
 	}
-	t.Denied = -1
 	if d.Local != nil {
 		d.Local.endHolds(ctx, t)
 	}
@@ -231,7 +230,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 
 // end ends t, which is decided or has an error.
 func (d *Driver) end(ctx context.Context, t *Task) {
-	if t.recalled() && t.Err == nil { // the record has no results for some ops
+	if t.Replayed() && t.Err == nil { // the record has no results for some ops
 		left := keepAnswered(t.Ops, t.Of, nil)
 		clear(t.Ops[left:])
 		t.Ops, t.Of = t.Ops[:left], t.Of[:left]

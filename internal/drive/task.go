@@ -66,7 +66,7 @@ type Task struct {
 	found   []int // of Of: holds that were found in local memory
 }
 
-// Reset drops what t refers to, but for its Step, which are the caller's.
+// Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by [plan.Plan.Reset].
 func (t *Task) Reset() {
 	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
 	if t.Once != nil {
@@ -177,14 +177,14 @@ func (t *Task) IsDenied() bool {
 }
 
 // WasDenied reports whether the record of t is that of a take that was denied, perhaps by a rule that t does not have.
-func (t *Task) WasDenied() bool { return t.recalled() && !t.Once.Result.Allowed }
+func (t *Task) WasDenied() bool { return t.Replayed() && !t.Once.Result.Allowed }
 
 // WasAdmitted reports whether t has its whole answer from the record of a call that was admitted, whatever the rules
 // of t say about it.
-func (t *Task) WasAdmitted() bool { return t.recalled() && t.Once.Result.Allowed && t.Outage == nil }
+func (t *Task) WasAdmitted() bool { return t.Replayed() && t.Once.Result.Allowed && t.Outage == nil }
 
-// recalled reports whether ops of t have the results of an earlier call.
-func (t *Task) recalled() bool { return t.Once != nil && t.Once.Result.Before > 0 }
+// Replayed reports whether ops of t have the results of an earlier call.
+func (t *Task) Replayed() bool { return t.Once != nil && t.Once.Result.Before > 0 }
 
 // localOps is the part of a task that local memory answers.
 type localOps struct {

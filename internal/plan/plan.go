@@ -159,8 +159,8 @@ func (p *Plan) measure(op *store.Op, i int) error {
 		}
 		op.Limit = limit
 	}
-	amount := "" // that the rule sums
-	if r.Measure == window.Sum {
+	amount := "" // that the rule sums, for the end of a hold
+	if verb.NeedsReceipt() && r.Measure == window.Sum {
 		amount = p.Rules.Member(i, values)
 	}
 	switch {

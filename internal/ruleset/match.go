@@ -26,7 +26,7 @@ func (s *Compiled) Match(values []string, dst []int, aboutHolds bool) []int {
 	probes, needs := s.index.probes, s.index.needs
 	for i := range probes {
 		p := &probes[i]
-		l := p.of(p.value(values))
+		l := p.list(p.value(values))
 		if l == nil || l.uniform && values[l.at] == "" {
 			continue
 		}
@@ -97,8 +97,8 @@ type fewRules struct {
 // fewValues is the maximum number of values that are compared one by one.
 const fewValues = 6
 
-// of returns the rules of a value, or nil.
-func (p *probe) of(value string) *list {
+// list returns the rules of a value, or nil.
+func (p *probe) list(value string) *list {
 	switch {
 	case value == "" && !p.empty:
 		return nil

@@ -283,7 +283,11 @@ func (s *Compiled) Complete(values []string) {
 	}
 	for i := range s.networks {
 		n := &s.networks[i]
-		values[len(s.names)+i] = address.NetworkOf(values[n.from], n.v4, n.v6)
+		text := values[n.from]
+		if !slices.Contains(s.addresses, n.from) { // those are canonical by now
+			text, _ = address.Canonical(text)
+		}
+		values[len(s.names)+i] = address.NetworkOf(text, n.v4, n.v6)
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// apply runs do on the key of op with hits, and writes the answer into the op's result:
+// apply runs do on the key of op with p.hits, and writes the answer into the op's result:
 // in the key's own memory where what it becomes fits there, and else on a scratch
 // state, which is copied to new memory. p.find has been called.
-func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
+func (s *Store) apply(p *opSlot, op *store.Op, do step.Step) {
 	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
-	if hits.N == 0 && do <= step.Refund {
-		if l.Do(step.Look, r, state, p.now, hits, nil); do > step.Take && r.Banned { // a ban denies takes and checks alone
+	if p.hits.N == 0 && do <= step.Refund { // changes nothing, and has no key reserved
+		if l.Do(step.Look, r, state, p.now, p.hits, nil); do > step.Take && r.Banned { // a ban denies takes and checks alone
 			r.Allowed, r.RetryAfter = true, 0
 		}
 		return
@@ -26,12 +26,12 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step, hits window.Hits) {
 	}
 	work := state
 	if cap(state) < l.MaxWords() {
-		if room := l.WordsAfter(do, state, hits); room > cap(state) {
+		if room := l.WordsAfter(do, state, p.hits); room > cap(state) {
 			work = p.shard.stripe.copyOf(state, room)
 		}
 	}
 	isNew := !p.at.Known()
-	next := l.Do(do, r, work, p.now, hits, hold)
+	next := l.Do(do, r, work, p.now, p.hits, hold)
 	switch {
 	case do == step.Look, do <= step.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
 		return // nothing has changed

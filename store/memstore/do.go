@@ -35,7 +35,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 // Decide decides ops as [Store.Do] does for one call, which is no reserve. The error is the one that Do would
 // return or would set as the call's Err. Decide does not retain what ops point to, so that
 // they and their keys can be on the caller's stack. With one op it takes the steps of
-// decideSlots without their loops.
+// decideMany without their loops.
 func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error {
 	if err := s.ready(ctx); err != nil || len(ops) == 0 {
 		return err
@@ -59,7 +59,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		st := p.shard.stripe
 		st.lock()
 		var full []int
-		isNew := p.enter(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
+		isNew := p.dateAndFind(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
 		if v.CanAdd() && (isNew || s.memory.admits() != admitsAll) {
 			full = s.reserveKeys(v, ops, slots[:])
 			if p.keyspace.dead.Load() {
@@ -74,15 +74,14 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 			if op.UpTo {
 				lower(ops, slots[:])
 			}
-			if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
-				s.takeDenied(p, op, op.Role == store.Look)
+			if s.takeAlone(p, op); !op.Result.Allowed {
 				p.promote(op)
 			}
 		default:
 			s.applyEach(v, ops, slots[:])
 		}
 		p.release()
-		due := !p.shard.isSwept(p.read.steady) && p.sweepIfDue(s)
+		due := p.shard.mayBeDue(p.read.steady) && p.sweepIfDue(s)
 		st.mu.Unlock()
 		if due {
 			s.sweepNext()
@@ -94,29 +93,24 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 	}
 }
 
-// decideMany finds memory for the slots of several ops, which decideSlots decides in one step.
+// decideMany decides several ops in one step. The package comment describes the steps.
 func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
-	if len(ops) <= stackOps {
-		var few [stackOps]opSlot
-		return s.decideSlots(v, ops, few[:len(ops)])
+	var few [stackOps]opSlot
+	slots := few[:min(len(ops), stackOps)]
+	if len(ops) > stackOps {
+		pooled, ok := s.slots.Get().(*[]opSlot)
+		if !ok || cap(*pooled) < len(ops) {
+			many := make([]opSlot, len(ops))
+			pooled = &many
+		}
+		slots = (*pooled)[:len(ops)]
+		defer func() {
+			clear(slots)
+			s.slots.Put(pooled)
+		}()
 	}
-	pooled, ok := s.slots.Get().(*[]opSlot)
-	if !ok || cap(*pooled) < len(ops) {
-		many := make([]opSlot, len(ops))
-		pooled = &many
-	}
-	slots := (*pooled)[:len(ops)]
-	err := s.decideSlots(v, ops, slots)
-	clear(slots)
-	s.slots.Put(pooled)
-	return err
-}
-
-// decideSlots decides the ops of one call, with a slot for each. The slots are zero. The package
-// comment describes the steps.
-func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error {
 	for {
-		reserves, err := s.enterAll(v, ops, slots)
+		reserves, err := s.lockAndFind(v, ops, slots)
 		if err != nil {
 			return err
 		}
@@ -146,9 +140,9 @@ func (s *Store) decideSlots(v store.Verb, ops []store.Op, slots []opSlot) error 
 	}
 }
 
-// enterAll locks the stripes of ops, and finds their keys. It reports whether keys may have to be reserved.
+// lockAndFind locks the stripes of ops, and finds their keys. It reports whether keys may have to be reserved.
 // After an error nothing is locked.
-func (s *Store) enterAll(v store.Verb, ops []store.Op, slots []opSlot) (reserves bool, err error) {
+func (s *Store) lockAndFind(v store.Verb, ops []store.Op, slots []opSlot) (reserves bool, err error) {
 	onWall := false
 	for i := range slots {
 		p, op := &slots[i], &ops[i]
@@ -177,7 +171,7 @@ func (s *Store) enterAll(v store.Verb, ops []store.Op, slots []opSlot) (reserves
 	for i := range slots {
 		p := &slots[i]
 		p.shard.stripe.latest = m.steady
-		if p.enter(v, &ops[p.index], read) || p.shared {
+		if p.dateAndFind(v, &ops[p.index], read) || p.shared {
 			reserves = true
 		}
 	}
@@ -304,7 +298,7 @@ func (s *Store) sweepAndUnlock(slots []opSlot) (due bool) {
 	for i := len(slots) - 1; i >= 0; i-- { // the first slot of each stripe has locked it
 		p := &slots[i]
 		p.release()
-		if !p.shard.isSwept(p.read.steady) && (i == 0 || p.shard != slots[i-1].shard) && p.sweepIfDue(s) {
+		if p.shard.mayBeDue(p.read.steady) && (i == 0 || p.shard != slots[i-1].shard) && p.sweepIfDue(s) {
 			due = true
 		}
 		if p.locks {

@@ -105,7 +105,7 @@
 // shards than its own only tries the locks of their stripes, unless it has locked the
 // stripe for another keyspace. So no two calls wait for each other.
 //
-// A call goes through these steps, Decide with one op and decideSlots with several:
+// A call goes through these steps, Decide with one op and decideMany with several:
 //
 //  1. Locate: find the keyspace of each op without a lock (see index), or make
 //     it; order the slots, so that those of one shard are neighbours; read the clock.

@@ -22,20 +22,21 @@ func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 			p.look(op, &op.Result)
 		case store.Record:
 			if op.Hold != nil && op.Hold.NoStrike {
-				s.apply(p, op, step.RecordNoStrike, p.hits)
+				s.apply(p, op, step.RecordNoStrike)
 			} else {
-				s.apply(p, op, step.Record, p.hits)
+				s.apply(p, op, step.Record)
 			}
 		case store.Refund:
-			s.apply(p, op, step.Refund, p.hits)
+			s.apply(p, op, step.Refund)
 		case store.Settle:
-			s.apply(p, op, step.Settle, window.Hits{N: op.N})
+			p.hits = window.Hits{N: op.N} // negative: what was held
+			s.apply(p, op, step.Settle)
 		case store.Renew:
-			s.apply(p, op, step.Renew, p.hits)
+			s.apply(p, op, step.Renew)
 		case store.Set:
-			s.apply(p, op, step.Set, p.hits)
+			s.apply(p, op, step.Set)
 		case store.Unban:
-			s.apply(p, op, step.Unban, p.hits)
+			s.apply(p, op, step.Unban)
 		}
 	}
 }
@@ -64,8 +65,17 @@ func (s *Store) take(ops []store.Op, slots []opSlot) {
 		}
 	}
 	for i := range slots {
-		slots[i].findAgain()
-		s.takeOp(&slots[i], &ops[slots[i].index], admitted)
+		p := &slots[i]
+		op := &ops[p.index]
+		p.findAgain()
+		switch {
+		case op.Role != store.Enforce:
+			s.takeAlone(p, op)
+		case admitted:
+			s.apply(p, op, step.Count)
+		default:
+			s.takeDenied(p, op, true)
+		}
 	}
 }
 
@@ -85,34 +95,25 @@ func lower(ops []store.Op, slots []opSlot) {
 	}
 }
 
-// takeOp takes op, which follows find. admitted reports whether all enforcing ops of the
-// call fit, which take has looked at.
-func (s *Store) takeOp(p *opSlot, op *store.Op, admitted bool) {
-	if op.Role == store.Enforce && !admitted {
-		s.takeDenied(p, op, true)
-	} else if op.Role == store.Enforce {
-		s.apply(p, op, step.Count, p.hits)
-	} else if s.apply(p, op, takeStep(op.Role), p.hits); !op.Result.Allowed || op.Role == store.Look {
+// takeAlone takes an op that no other one can deny: the only op of a call, or one that does not enforce.
+func (s *Store) takeAlone(p *opSlot, op *store.Op) {
+	do := step.Take
+	switch op.Role {
+	case store.Always:
+		do = step.RecordNow
+	case store.Look: // evaluated as if it were denied
+		do = step.Look
+	}
+	if s.apply(p, op, do); !op.Result.Allowed || op.Role == store.Look {
 		s.takeDenied(p, op, op.Role == store.Look)
 	}
-}
-
-// takeStep returns what a take does with an op that it does not deny because of another one.
-func takeStep(r store.Role) step.Step {
-	switch r {
-	case store.Always:
-		return step.RecordNow
-	case store.Look: // evaluated as if it were denied
-		return step.Look
-	}
-	return step.Take
 }
 
 // takeDenied ends a take of an op that was denied. looked reports whether the op was only
 // looked at: then a denial of its own under a limit that bans is a strike.
 func (s *Store) takeDenied(p *opSlot, op *store.Op, looked bool) {
 	if looked && !op.Result.Allowed && op.Limit.Ban.For > 0 {
-		s.apply(p, op, step.Take, p.hits)
+		s.apply(p, op, step.Take)
 	}
 	if op.CountDenied {
 		s.recordDenied(p, op)
@@ -125,7 +126,7 @@ func (s *Store) recordDenied(p *opSlot, op *store.Op) {
 	r := &op.Result
 	own := *r
 	p.find() // a strike may have moved it
-	s.apply(p, op, step.RecordDenied, p.hits)
+	s.apply(p, op, step.RecordDenied)
 	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return

@@ -16,15 +16,17 @@ func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 		p := &slots[i]
 		op := &ops[p.index]
 		p.findAgain()
-		s.apply(p, op, step.Settle, window.Hits{})
+		p.hits = window.Hits{}
+		s.apply(p, op, step.Settle)
 		found = found || op.Result.Held
 	}
 	for i := range slots {
 		p := &slots[i]
 		op := &ops[p.index]
-		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && p.hits.N > 0 {
+		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && op.N > 0 {
 			p.find()
-			s.apply(p, op, step.GiveBack, p.hits)
+			p.hits = s.hitsOf(op)
+			s.apply(p, op, step.GiveBack)
 		}
 	}
 }
@@ -37,7 +39,7 @@ func (s *Store) decideReserve(ctx context.Context, c *store.Call) error {
 	slots := make([]opSlot, len(c.Ops))
 	for {
 		clear(slots)
-		if _, err := s.enterAll(c.Verb, c.Ops, slots); err != nil {
+		if _, err := s.lockAndFind(c.Verb, c.Ops, slots); err != nil {
 			return err
 		}
 		full := s.reserveKeys(c.Verb, c.Ops, slots)

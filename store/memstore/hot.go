@@ -123,7 +123,7 @@ func (s *Store) sweepHot(p *opSlot) {
 		return
 	}
 	p.read = s.clock.read()
-	due := !p.shard.isSwept(p.read.steady) && p.sweepIfDue(s)
+	due := p.shard.mayBeDue(p.read.steady) && p.sweepIfDue(s)
 	st.mu.Unlock()
 	if due {
 		s.sweepNext()

@@ -23,7 +23,7 @@ func (s *Store) decideOnce(ctx context.Context, c *store.Call) error {
 	slots := make([]opSlot, len(ops))
 	for {
 		clear(slots)
-		if _, err := s.enterAll(c.Verb, ops, slots); err != nil {
+		if _, err := s.lockAndFind(c.Verb, ops, slots); err != nil {
 			return err
 		}
 		states, now := copies(slots)

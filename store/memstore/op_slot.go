@@ -51,11 +51,11 @@ func (s *Store) hitsOf(op *store.Op) (h window.Hits) {
 	return
 }
 
-// enter dates the op with m, finds its key, and drops the answer of a hot key that v may
+// dateAndFind dates the op with m, finds its key, and drops the answer of a hot key that v may
 // change: a take of a hot key must not see a part of the call. It reports whether the key is
 // new, so that it may have to be reserved. A check adds no key, but is refused by a
 // full store as the take would be.
-func (p *opSlot) enter(v store.Verb, op *store.Op, m moment) (isNew bool) {
+func (p *opSlot) dateAndFind(v store.Verb, op *store.Op, m moment) (isNew bool) {
 	p.read, p.now = m, m.of(p.keyspace.onWall)
 	if op.Hold != nil {
 		op.Hold.Decided = p.now

@@ -73,13 +73,13 @@ func (ks *keyspace) countReclaimed(n int, e expiry) {
 	}
 }
 
-// isSwept reports whether it is certainly not time to sweep sh, as most often. It is apart from sweepIfDue so that it is inlined.
-func (sh *shard) isSwept(now window.Instant) bool {
-	return sh.stripe.calls%sweepEvery != 0 && now-window.Instant(sh.lastSweep.Load()) < sweepAfter
+// mayBeDue reports whether it may be time to sweep sh, which is rare; sweepIfDue knows. It is apart from that so that it is inlined.
+func (sh *shard) mayBeDue(now window.Instant) bool {
+	return sh.stripe.calls%sweepEvery == 0 || now-window.Instant(sh.lastSweep.Load()) >= sweepAfter
 }
 
 // sweepIfDue sweeps the shard of a call when it is time to, and reports whether it is
-// time to sweep somewhere else too. It is called unless isSwept reports true.
+// time to sweep somewhere else too. It is called if mayBeDue reports true.
 func (p *opSlot) sweepIfDue(s *Store) (due bool) {
 	sh := p.shard
 	// On a clock that the caller gives, each call of a replay may come seconds after the

@@ -89,13 +89,13 @@ func (s *Store) spreadAll(ctx context.Context, r script.Call) error {
 			groups[i].err = remote.ErrUnavailable
 		}
 	}
-	if err := failed(groups); err != nil {
+	if err := outageOf(groups); err != nil {
 		return err // before anything is counted
 	}
 	answer, cancel := remote.WithinPart(ctx, s.config.Timeout, 4, 5)
 	defer cancel()
-	each(groups, func(g *group) { s.decide(answer, &r, g, false) })
-	err := failed(groups)
+	each(groups, func(g *group) { s.decideGroup(answer, &r, g, false) })
+	err := outageOf(groups)
 	if r.Once != nil {
 		r.Once.Result = window.Result{Allowed: true}
 		recall(r.Once, r.Ops, groups)
@@ -145,9 +145,9 @@ func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
 	return nil
 }
 
-// decide makes the slot of g decide its ops of r, and writes their results. sure is for a
+// decideGroup makes the slot of g decide its ops of r, and writes their results. sure is for a
 // cancel: the take was admitted.
-func (s *Store) decide(ctx context.Context, r *script.Call, g *group, sure bool) {
+func (s *Store) decideGroup(ctx context.Context, r *script.Call, g *group, sure bool) {
 	part := *r
 	part.Ops = make([]store.Op, len(g.which))
 	for n, i := range g.which {
@@ -208,7 +208,7 @@ func (s *Store) cancelRest(ctx context.Context, r *script.Call, groups []group) 
 		}
 	}
 	if found && len(left) > 0 {
-		each(left, func(g *group) { s.decide(ctx, r, g, true) })
+		each(left, func(g *group) { s.decideGroup(ctx, r, g, true) })
 	}
 }
 
@@ -223,8 +223,8 @@ func each(groups []group, f func(*group)) {
 	others.Wait()
 }
 
-// failed returns the outage of the groups without an answer, if there are any.
-func failed(groups []group) error {
+// outageOf returns the outage of the groups without an answer, if there are any.
+func outageOf(groups []group) error {
 	var out *store.OutageError
 	for i := range groups {
 		g := &groups[i]

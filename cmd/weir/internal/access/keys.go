@@ -215,7 +215,7 @@ type Holder struct {
 	Namespace string
 }
 
-// Token returns the name of the token of h. It is empty without authentication, where h is nil.
+// Token returns the name of the token of h, or "" without authentication.
 func (h *Holder) Token() string {
 	if h == nil {
 		return ""

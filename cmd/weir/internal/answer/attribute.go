@@ -17,7 +17,7 @@ func AttributeFault(attrs []weir.Attribute, name, value string) *fault.Fault {
 	return ValueFault(value).In(name)
 }
 
-// NameFault returns what AttributeFault returns for an attribute whose value is not checked.
+// NameFault returns the fault of adding an attribute called name to attrs, whatever its value, or nil.
 func NameFault(attrs []weir.Attribute, name string) *fault.Fault {
 	switch {
 	case name == "":

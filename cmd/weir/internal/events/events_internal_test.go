@@ -186,6 +186,67 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// The same holds for what waits to be written, for the outbox of a webhook, and for what waits for a webhook in memory.
+func TestSharesOfWebhooks(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}}}})
+	event := func(namespace string, n int) *Event {
+		e := &Event{ID: fmt.Sprint(namespace, n), Kind: Denied, Time: time.Unix(int64(n), 0), Data: Data{Namespace: namespace}}
+		e.encode()
+		return e
+	}
+	k, waiting, outbox := h.hooks[0], newShelf(h, nil, "waiting", 0), newShelf(h, kept.NewMemory(nil), "outbox", 0)
+	for n := range maxOutbox {
+		e := event("a", n)
+		k.put(e, true)
+		waiting.put(e)
+		if outbox.put(e); n%writeMost == writeMost-1 {
+			if err := outbox.write(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	of := map[string][]string{}
+	for n := range 10 {
+		e := event("b", n)
+		k.put(e, true)
+		waiting.put(e)
+		outbox.put(e)
+		more := event("a", maxOutbox+n)
+		k.put(more, true)
+		waiting.put(more)
+		outbox.put(more)
+	}
+	if err := outbox.write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	k.mu.Lock()
+	for _, i := range k.pending {
+		of["pending"] = append(of["pending"], i.Namespace)
+	}
+	k.mu.Unlock()
+	for _, e := range waiting.waiting {
+		of["waiting"] = append(of["waiting"], e.Namespace)
+	}
+	for _, id := range outbox.order {
+		of["outbox"] = append(of["outbox"], outbox.has[id].namespace)
+	}
+	for place, all := range of {
+		b := 0
+		for _, namespace := range all {
+			if namespace == "b" {
+				b++
+			}
+		}
+		if len(all) != maxOutbox || b != 10 {
+			t.Errorf("%s: got %d events, %d of them of b; want %d and 10", place, len(all), b, maxOutbox)
+		}
+	}
+	if waiting.of["a"] != maxWaiting-10 || waiting.of["b"] != 10 || len(outbox.of) != 0 || h.Dropped() != 3*20 {
+		t.Errorf("got %v and %v that wait and %d dropped, want 60", waiting.of, outbox.of, h.Dropped())
+	}
+}
+
 // A namespace with more holds than are followed takes those of others away no more.
 func TestSharesOfHolds(t *testing.T) {
 	t.Parallel()

@@ -158,12 +158,7 @@ func (h *holds) follow(t *take) {
 
 // removeOfMost follows one take no longer of the namespace that has most: one of those that end last. It needs mu.
 func (h *holds) removeOfMost() {
-	most := ""
-	for name, n := range h.of {
-		if n > h.of[most] {
-			most = name
-		}
-	}
+	most := mostOf(h.of)
 	for _, t := range slices.Backward(h.queue) {
 		if t.name == most {
 			h.remove(t)

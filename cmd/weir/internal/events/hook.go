@@ -53,6 +53,7 @@ type hook struct {
 	mu      sync.Mutex
 	pending []*item          // in their order; guarded by mu
 	size    int              // bytes of those that are not in the outbox; guarded by mu
+	of      map[string]int   // how many of pending each namespace has; nil: they were not counted since it changed; guarded by mu
 	byID    map[string]*item // guarded by mu
 	was     map[string]*item // while the outbox is read again: what byID had before; guarded by mu
 
@@ -143,12 +144,35 @@ func (k *hook) put(e *Event, direct bool) {
 	if k.byID[e.ID] != nil {
 		return
 	}
-	if len(k.pending) >= maxOutbox || k.size+len(e.text) > outboxSize {
+	for len(k.pending) >= maxOutbox || k.size+len(e.text) > outboxSize {
 		k.hub.dropped.Add(1)
-		return
+		if k.of == nil {
+			k.of = map[string]int{}
+			for _, i := range k.pending {
+				k.of[i.Namespace]++
+			}
+		}
+		if !hasShare(k.of[e.Namespace], len(k.pending), len(k.of)) || !k.dropOfMostLocked() {
+			return
+		}
 	}
 	k.size += len(e.text)
 	k.addLocked(&item{Event: e, got: time.Now(), direct: true})
+}
+
+// dropOfMostLocked drops the last event of the namespace that has most, unless it is in the outbox.
+func (k *hook) dropOfMostLocked() bool {
+	most := mostOf(k.of)
+	for at, i := range slices.Backward(k.pending) {
+		if i.Namespace == most && i.direct {
+			i.sent, k.of = true, nil
+			k.size -= len(i.text)
+			delete(k.byID, i.ID)
+			k.pending = slices.Delete(k.pending, at, at+1)
+			return true
+		}
+	}
+	return false
 }
 
 // addLocked adds i, after those that happened before it.
@@ -157,7 +181,7 @@ func (k *hook) addLocked(i *item) {
 	for at > 0 && k.pending[at-1].Time.After(i.Time) {
 		at--
 	}
-	k.pending, k.byID[i.ID] = slices.Insert(k.pending, at, i), i
+	k.pending, k.byID[i.ID], k.of = slices.Insert(k.pending, at, i), i, nil
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -168,6 +192,7 @@ func (k *hook) addLocked(i *item) {
 func (k *hook) applied(p kept.Page) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.of = nil
 	if p.Again {
 		if k.was == nil {
 			k.was = map[string]*item{}
@@ -403,7 +428,11 @@ func (k *hook) done(items []*item) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.of = nil
 	for _, i := range items {
+		if i.sent { // it made room for another meanwhile
+			continue
+		}
 		i.sent = true
 		if i.direct {
 			k.size -= len(i.text)

@@ -161,6 +161,16 @@ func (h *Hub) full(namespace string) bool {
 // so that no namespace takes those of others away.
 func hasShare(n, size, namespaces int) bool { return n*max(namespaces, 1) < size }
 
+// mostOf returns the namespace that has most.
+func mostOf(of map[string]int) (most string) {
+	for name, n := range of {
+		if n > of[most] {
+			most = name
+		}
+	}
+	return most
+}
+
 // enqueue adds q to the queue, unless it is full.
 func (h *Hub) enqueue(q queued) {
 	if h.full(q.Namespace) {

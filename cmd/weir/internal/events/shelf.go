@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,29 +27,60 @@ type shelf struct {
 	fill     func()          // puts what is to be written next; nil: nothing
 
 	mu      sync.Mutex
-	waiting []*Event // to be written; guarded by mu
-	size    int      // of their texts; guarded by mu
+	waiting []*Event       // to be written; guarded by mu
+	size    int            // of their texts; guarded by mu
+	of      map[string]int // how many of them each namespace has; guarded by mu
 
-	order []string       // the ids in the register; used in calls of the follower
-	has   map[string]int // the same, with the sizes of the texts
-	bytes int            // their sum
+	order []string         // the ids in the register; used in calls of the follower
+	has   map[string]entry // the same
+	bytes int              // the sum of their sizes
+}
+
+// entry is an event in a register.
+type entry struct {
+	size      int    // of the text
+	namespace string // in an outbox
 }
 
 func newShelf(h *Hub, s kept.Store, name string, keep int) *shelf {
-	f := &shelf{hub: h, keep: keep, has: map[string]int{}}
+	f := &shelf{hub: h, keep: keep, of: map[string]int{}, has: map[string]entry{}}
 	f.follower = kept.Follower{Store: s, Name: name, Apply: f.applied}
 	return f
 }
 
-// put adds e to what waits to be written.
+// put adds e to what waits to be written, in the place of events of the namespace that has most if there are too many.
 func (s *shelf) put(e *Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) >= maxWaiting || s.size+len(e.text) > outboxSize {
+	for len(s.waiting) >= maxWaiting || s.size+len(e.text) > outboxSize {
 		s.hub.dropped.Add(1)
-		return
+		if !hasShare(s.of[e.Namespace], len(s.waiting), len(s.of)) || !s.dropOfMost() {
+			return
+		}
 	}
 	s.waiting, s.size = append(s.waiting, e), s.size+len(e.text)
+	s.of[e.Namespace]++
+}
+
+// dropOfMost drops the last event of the namespace that has most, unless it may be written now. It needs mu.
+func (s *shelf) dropOfMost() bool {
+	most := mostOf(s.of)
+	for i := len(s.waiting) - 1; i >= writeMost; i-- {
+		if s.waiting[i].Namespace == most {
+			s.leave(s.waiting[i])
+			s.waiting = slices.Delete(s.waiting, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// leave counts e as one that waits no longer. It needs mu.
+func (s *shelf) leave(e *Event) {
+	s.size -= len(e.text)
+	if s.of[e.Namespace]--; s.of[e.Namespace] == 0 {
+		delete(s.of, e.Namespace)
+	}
 }
 
 func (s *shelf) some() []*Event {
@@ -65,15 +97,21 @@ func (s *shelf) applied(p kept.Page) {
 	}
 	removed := false
 	for i, id := range p.Fields {
-		size, had := s.has[id]
+		was, had := s.has[id]
 		switch {
 		case p.Values[i] == "":
 			delete(s.has, id)
-			s.bytes -= size
+			s.bytes -= was.size
 			removed = removed || had
 		case !had:
-			s.has[id] = len(p.Values[i])
-			s.bytes += len(p.Values[i])
+			now := entry{size: len(p.Values[i])}
+			if s.keep == 0 {
+				if e, err := decode(p.Values[i]); err == nil {
+					now.namespace = e.Namespace
+				}
+			}
+			s.has[id] = now
+			s.bytes += now.size
 			s.order = append(s.order, id)
 		}
 	}
@@ -138,15 +176,38 @@ func (s *shelf) write(ctx context.Context) error {
 	err := s.follower.Change(ctx, func() (fields, values []string, err error) {
 		fresh, size := 0, s.bytes
 		over = 0
+		var of map[string]int // how many each namespace has, once there are too many
+		rest := s.order       // of which the last ones made room for others
 		for _, e := range events {
 			if _, has := s.has[e.ID]; has {
 				continue
 			}
-			if s.keep == 0 && (len(s.order)+fresh >= maxOutbox || size+len(e.text) > outboxSize) {
+			fits := func() bool { return s.keep > 0 || len(s.order)+fresh < maxOutbox && size+len(e.text) <= outboxSize }
+			if !fits() && of == nil {
+				of = s.shares(values)
+			}
+			for !fits() && hasShare(of[e.Namespace], len(s.order)+fresh, len(of)) {
+				most, id := mostOf(of), ""
+				for id == "" && len(rest) > 0 {
+					if last := rest[len(rest)-1]; s.has[last].namespace == most {
+						id = last
+					}
+					rest = rest[:len(rest)-1]
+				}
+				if id == "" {
+					break
+				}
+				fields, values = append(fields, id), append(values, "")
+				over, fresh, size, of[most] = over+1, fresh-1, size-s.has[id].size, of[most]-1
+			}
+			if !fits() {
 				over++
 				continue
 			}
 			fresh, size = fresh+1, size+len(e.text)
+			if of != nil {
+				of[e.Namespace]++
+			}
 			fields, values = append(fields, e.ID), append(values, string(e.text))
 		}
 		if old := len(s.order) + fresh - s.keep; s.keep > 0 && old > 0 {
@@ -161,12 +222,26 @@ func (s *shelf) write(ctx context.Context) error {
 		s.hub.dropped.Add(over)
 		s.mu.Lock()
 		for _, e := range events {
-			s.size -= len(e.text)
+			s.leave(e)
 		}
 		s.waiting = append([]*Event(nil), s.waiting[len(events):]...)
 		s.mu.Unlock()
 	}
 	return err
+}
+
+// shares returns how many events of each namespace are in the register and among texts that are to be written.
+func (s *shelf) shares(texts []string) map[string]int {
+	of := map[string]int{}
+	for _, e := range s.has {
+		of[e.namespace]++
+	}
+	for _, text := range texts {
+		if e, err := decode(text); err == nil {
+			of[e.Namespace]++
+		}
+	}
+	return of
 }
 
 // unique returns fields without those that are there twice.

@@ -66,21 +66,25 @@ const (
 
 func tooManyRequests() error { return fault.Newf("requests", "more than %d", sizes.Batch) }
 
-// receive receives a message of the method Batch, or of a stream. It sets the err of the group to the
-// error of the whole message, and returns the error of the call.
+// receive receives a message of the method Batch, or of a stream. An error of the message is the err of the group,
+// and one of the call is returned.
 func receive(c *grpcserver.Call, batch bool) (*group, error) {
 	g := &group{batch: batch, memory: memory{Reservation: c.Reservation()}}
-	var alone weirv1.BatchRequest
+	var whole weirv1.BatchRequest
 	var message weirv1.DecideRequest
 	in := grpcserver.Received{Message: &message, Admit: g.admitMessage}
 	if batch {
-		in.Message = &alone
+		in.Message = &whole
 	}
 	if err := c.RecvMsg(&in); err != nil {
 		return nil, err
 	}
+	requests := message.Requests
+	if batch {
+		requests = whole.Requests
+	}
 	if g.err = in.Err; g.err == nil {
-		g.err = g.read(&message, slices.Concat(alone.Requests, message.Requests)) // one of them is empty
+		g.err = g.read(&message, requests)
 	}
 	if g.err != nil {
 		g.memory.Free()
@@ -136,9 +140,9 @@ const (
 	fewRequests = 32
 )
 
-// admitted finds the requests of g that its caller may not make, or that are wrong.
-// The others are appended to items.
-func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
+// appendItems appends to items the requests of g that its caller may make and that have no fault. errs has
+// the errors of the others.
+func (g *group) appendItems(caller *access.Holder, items []weir.Item) []weir.Item {
 	items = slices.Grow(items, len(g.asks))
 	for i := range g.asks {
 		ask := &g.asks[i]
@@ -157,8 +161,8 @@ func (g *group) admitted(caller *access.Holder, items []weir.Item) []weir.Item {
 	return items
 }
 
-// given takes the answers of g from the start of items, and returns the rest.
-func (g *group) given(items []weir.Item) []weir.Item {
+// cutItems makes the first of items, which appendItems has appended for g, the items of g. It returns the rest.
+func (g *group) cutItems(items []weir.Item) []weir.Item {
 	n := 0
 	for i := range g.errs {
 		if g.errs[i] == nil {
@@ -227,12 +231,12 @@ func (a *API) batch(c *grpcserver.Call) error {
 	if err := c.Begin(); err != nil {
 		return err
 	}
-	items := g.admitted(c.Caller, make([]weir.Item, 0, len(g.asks)))
+	items := g.appendItems(c.Caller, make([]weir.Item, 0, len(g.asks)))
 	err = a.run(c.Context(), ns, c.Caller, items, g.memory.admit)
 	c.End()
 	if err != nil {
 		return err
 	}
-	g.given(items)
+	g.cutItems(items)
 	return c.SendMsg(&weirv1.BatchResponse{Answers: g.answer()})
 }

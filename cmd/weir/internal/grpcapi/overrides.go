@@ -100,7 +100,7 @@ func (a *API) overrides(_ context.Context, c *grpcserver.Call, in *weirv1.Overri
 	}
 	m := memory{Reservation: c.Reservation()}
 	defer m.Free()
-	if err := m.rules(overrides.PageSize); err != nil {
+	if err := m.list(overrides.PageSize); err != nil {
 		return nil, err
 	}
 	p := ns.Kept().Overrides.List(ns.Name(), ns.Engine().Rules(), in.GetRule(), string(after))
@@ -145,7 +145,7 @@ func (a *API) audit(ctx context.Context, c *grpcserver.Call, in *weirv1.AuditReq
 	}
 	m := memory{Reservation: c.Reservation()}
 	defer m.Free()
-	if err := m.rules(n * sizes.Text / 512); err != nil {
+	if err := m.list(n * sizes.Text / 512); err != nil {
 		return nil, err
 	}
 	found, err := ns.Kept().Audit.List(ctx, ns.Name(), n, until)

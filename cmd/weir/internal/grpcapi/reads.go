@@ -30,7 +30,7 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	}
 	m := memory{Reservation: c.Reservation()}
 	defer m.Free()
-	if err := m.rules(ns.Engine().Rules().Len()); err != nil {
+	if err := m.list(ns.Engine().Rules().Len()); err != nil {
 		return nil, err
 	}
 	d, why, err := ns.Engine().Explain(ctx, r)
@@ -49,8 +49,8 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	return out, nil
 }
 
-// rules reserves the memory of an answer that lists n rules, if it is large.
-func (m *memory) rules(n int) error {
+// list reserves the memory of an answer that lists n rules or as many other things of 1 KiB, if it is large.
+func (m *memory) list(n int) error {
 	const each = 1 << 10
 	if n*each > smallAnswer {
 		return m.Reserve(int64(n) * each)
@@ -241,7 +241,7 @@ func (a *API) rules(_ context.Context, c *grpcserver.Call, _ *weirv1.RulesReques
 	from, set := ns.Source(), ns.Engine().Rules()
 	m := memory{Reservation: c.Reservation()}
 	defer m.Free()
-	if err := m.rules(set.Len()); err != nil {
+	if err := m.list(set.Len()); err != nil {
 		return nil, err
 	}
 	out := &weirv1.RulesResponse{File: from.File, Hash: from.Hash, Loaded: timestamppb.New(from.Loaded)}

@@ -182,18 +182,19 @@ func (s *stream) decide() error {
 			g.err = context.DeadlineExceeded
 		}
 		if g.err == nil {
-			items = g.admitted(s.call.Caller, items)
+			items = g.appendItems(s.call.Caller, items)
 		}
 	}
 	*s.items, s.memory = items, memory{Reservation: s.call.Reservation()}
 	err = s.api.run(s.call.Context(), ns, s.call.Caller, items, s.memory.admit)
 	if err != nil && len(s.now) > 1 {
-		return s.oneByOne(ns)
+		s.oneByOne(ns)
+		return nil
 	}
 	s.fail(err)
 	for _, g := range s.now {
 		if g.err == nil {
-			items = g.given(items)
+			items = g.cutItems(items)
 		}
 	}
 	return nil
@@ -201,16 +202,15 @@ func (s *stream) decide() error {
 
 // oneByOne decides each message by itself after they could not be decided together, so that a message
 // whose answer is too large does not affect the others.
-func (s *stream) oneByOne(ns *namespace.Namespace) error {
+func (s *stream) oneByOne(ns *namespace.Namespace) {
 	items := *s.items
 	for _, g := range s.now {
 		if g.err != nil {
 			continue
 		}
-		items = g.given(items)
+		items = g.cutItems(items)
 		g.err = s.api.run(s.call.Context(), ns, s.call.Caller, g.items, s.memory.admit)
 	}
-	return nil
 }
 
 // fail answers all messages that have no answer with err, if that is not nil.

@@ -52,8 +52,8 @@ type route struct {
 	call handler
 }
 
-// methods holds the calls of one path by method. A call with every method has "", and is
-// made by a proxy, which forwards the header of its client.
+// methods holds the calls of one path by method. "" stands for every method, of a call that a proxy makes: it
+// forwards the method and the header of its client, so that their origin and namespace say nothing.
 type methods map[string]route
 
 // Config configures an [API]. The zero value is valid.
@@ -92,17 +92,17 @@ func New(namespaces *namespace.Set, c Config) *API {
 		"/v1/renew":   {http.MethodPost: {access.Decide, a.decide(store.Renew)}},
 		"/v1/batch":   {http.MethodPost: {access.None, a.batch}}, // each request needs the scope of its verb
 		"/v1/explain": {http.MethodPost: {access.Read, a.explain}},
-		"/v1/usage":   {http.MethodGet: {access.Read, counted(a.usage)}, http.MethodDelete: {access.Admin, counted(a.forget)}},
-		"/v1/rules":   {http.MethodGet: {access.Read, counted(a.rules)}},
-		"/v1/top":     {http.MethodGet: {access.Read, counted(a.top)}},
-		"/v1/denials": {http.MethodGet: {access.Read, counted(a.denials)}},
+		"/v1/usage":   {http.MethodGet: {access.Read, withoutBody(a.usage)}, http.MethodDelete: {access.Admin, withoutBody(a.forget)}},
+		"/v1/rules":   {http.MethodGet: {access.Read, withoutBody(a.rules)}},
+		"/v1/top":     {http.MethodGet: {access.Read, withoutBody(a.top)}},
+		"/v1/denials": {http.MethodGet: {access.Read, withoutBody(a.denials)}},
 		"/v1/overrides": {
-			http.MethodGet: {access.Read, counted(a.overrides)}, http.MethodPut: {access.Override, a.setOverride}, http.MethodDelete: {access.Override, counted(a.removeOverride)},
+			http.MethodGet: {access.Read, withoutBody(a.overrides)}, http.MethodPut: {access.Override, a.setOverride}, http.MethodDelete: {access.Override, withoutBody(a.removeOverride)},
 		},
 		"/v1/events": {http.MethodGet: {access.Read, a.stream}},
 		"/v1/set":    {http.MethodPost: {access.Admin, a.setCount}},
 		"/v1/unban":  {http.MethodPost: {access.Admin, a.liftBan}},
-		"/v1/audit":  {http.MethodGet: {access.Admin, counted(a.audit)}},
+		"/v1/audit":  {http.MethodGet: {access.Admin, withoutBody(a.audit)}},
 		"/v1/export": {http.MethodGet: {access.Read, a.export}},
 		"/v1/gate":   {"": {access.Decide, a.gate}},
 
@@ -177,22 +177,13 @@ func describe(_ *exchange, w http.ResponseWriter, _ *http.Request) error {
 // jsonType is shared by all answers, which saves an allocation for each.
 var jsonType = []string{"application/json"}
 
-// counted returns a handler of calls without a body, which are requests from their beginning. What lasts as long as its reader has
-// bounds of its own.
-func counted(h handler) handler {
+// withoutBody returns a handler of calls without a body, which are requests from their beginning. Calls that last as long
+// as their readers, such as streams, have limits of their own instead.
+func withoutBody(h handler) handler {
 	return func(x *exchange, w http.ResponseWriter, r *http.Request) error {
-		if err := x.begin(); err != nil {
+		if err := x.beginRequest(); err != nil {
 			return err
 		}
 		return h(x, w, r)
 	}
-}
-
-// respond ends the request, and writes body and a newline.
-func (x *exchange) respond(w http.ResponseWriter, body []byte) error {
-	x.endRequest()
-	w.Header()["Content-Type"] = jsonType
-	x.out = append(body, '\n')
-	_, _ = w.Write(x.out) // an error means that the caller is gone
-	return nil
 }

@@ -55,8 +55,8 @@ func (x *exchange) recycle() {
 	}
 }
 
-// begin begins a request, which endRequest ends.
-func (x *exchange) begin() error {
+// beginRequest begins a request, which endRequest ends.
+func (x *exchange) beginRequest() error {
 	err := x.Resources.Begin()
 	x.begun = err == nil
 	return err
@@ -136,5 +136,14 @@ func (x *exchange) read(r *http.Request) error {
 	if x.body, err = answer.ReadBody(r, x.body[:0], x.Reserve); err != nil {
 		return err
 	}
-	return x.begin()
+	return x.beginRequest()
+}
+
+// respond ends the request, and writes body and a newline.
+func (x *exchange) respond(w http.ResponseWriter, body []byte) error {
+	x.endRequest()
+	w.Header()["Content-Type"] = jsonType
+	x.out = append(body, '\n')
+	_, _ = w.Write(x.out) // an error means that the caller is gone
+	return nil
 }

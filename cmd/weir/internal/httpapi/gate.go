@@ -28,7 +28,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := x.begin(); err != nil {
+	if err := x.beginRequest(); err != nil {
 		return err
 	}
 	x.item[0].Verb = store.Take

@@ -99,11 +99,7 @@ func (s *scanner) fields(read func(name string, at int) *fault.Fault, needed ...
 
 // textOf reads a string of at most so many bytes, which may be kept.
 func (s *scanner) textOf(want string, most int) (string, *fault.Fault) {
-	if s.peek() != '"' {
-		return "", s.unexpected(want)
-	}
-	at := s.pos
-	text, f := s.string()
+	text, at, f := s.quoted(want)
 	if f == nil && len(text) > most {
 		f = s.fault(at, "has %d bytes, more than %d", len(text), most)
 	}
@@ -112,11 +108,7 @@ func (s *scanner) textOf(want string, most int) (string, *fault.Fault) {
 
 // whole reads a number of hits.
 func (s *scanner) whole() (int64, *fault.Fault) {
-	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
-		return 0, s.unexpected("a number")
-	}
-	at := s.pos
-	text, f := s.number()
+	text, at, f := s.numeral("a number")
 	if f != nil {
 		return 0, f
 	}
@@ -129,11 +121,7 @@ func (s *scanner) whole() (int64, *fault.Fault) {
 
 // instant reads an instant of RFC 3339.
 func (s *scanner) instant() (time.Time, *fault.Fault) {
-	if s.peek() != '"' {
-		return time.Time{}, s.unexpected("an instant in quotes")
-	}
-	at := s.pos
-	text, f := s.string()
+	text, at, f := s.quoted("an instant in quotes")
 	if f != nil {
 		return time.Time{}, f
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// part is one request of a batch.
+// part is a request that was read, by itself or as one of a batch.
 type part struct {
 	named    store.Verb   // whose scope the caller needs
 	verb     store.Verb   // to run: a check for hits: 0
 	request  weir.Request // without its attributes
-	from, to int          // these, as elements of a slice that all parts share
+	from, to int          // these, in the slice that the requests of a batch share
 }
 
 // decode reads body as one request for verb into item, whose attributes it reuses.
@@ -181,11 +181,7 @@ func (s *scanner) value() (string, *fault.Fault) {
 
 // hits reads the cost of a request. A cost of 0 turns the request into a check.
 func (s *scanner) hits() (int64, *fault.Fault) {
-	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
-		return 0, s.unexpected("a number")
-	}
-	at := s.pos
-	text, f := s.number()
+	text, at, f := s.numeral("a number")
 	if f != nil {
 		return 0, f
 	}
@@ -203,11 +199,7 @@ func (s *scanner) hits() (int64, *fault.Fault) {
 
 // feedback reads the name that a refund is given for.
 func (s *scanner) feedback() (string, *fault.Fault) {
-	if s.peek() != '"' {
-		return "", s.unexpected("a name in quotes")
-	}
-	at := s.pos
-	name, f := s.string()
+	name, at, f := s.quoted("a name in quotes")
 	switch {
 	case f != nil:
 		return "", f
@@ -221,11 +213,7 @@ func (s *scanner) feedback() (string, *fault.Fault) {
 
 // idempotencyKey reads an idempotency key.
 func (s *scanner) idempotencyKey() (string, *fault.Fault) {
-	if s.peek() != '"' {
-		return "", s.unexpected("a key in quotes")
-	}
-	at := s.pos
-	key, f := s.string()
+	key, at, f := s.quoted("a key in quotes")
 	switch {
 	case f != nil:
 		return "", f
@@ -239,11 +227,7 @@ func (s *scanner) idempotencyKey() (string, *fault.Fault) {
 
 // idempotencyFor reads for how many seconds the answer is kept.
 func (s *scanner) idempotencyFor() (time.Duration, *fault.Fault) {
-	at := s.pos
-	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
-		return 0, s.unexpected("a number of seconds")
-	}
-	text, f := s.number()
+	text, at, f := s.numeral("a number of seconds")
 	if f != nil {
 		return 0, f
 	}
@@ -257,11 +241,7 @@ func (s *scanner) idempotencyFor() (time.Duration, *fault.Fault) {
 
 // receipt reads the receipt of a take.
 func (s *scanner) receipt() (receipt.Receipt, *fault.Fault) {
-	if s.peek() != '"' {
-		return receipt.Receipt{}, s.unexpected("a receipt in quotes")
-	}
-	at := s.pos
-	text, f := s.string()
+	text, at, f := s.quoted("a receipt in quotes")
 	if f != nil {
 		return receipt.Receipt{}, f
 	}
@@ -274,11 +254,7 @@ func (s *scanner) receipt() (receipt.Receipt, *fault.Fault) {
 
 // verb reads the verb of a request in a batch.
 func (s *scanner) verb() (store.Verb, *fault.Fault) {
-	if s.peek() != '"' {
-		return 0, s.unexpected(wantVerb + " in quotes")
-	}
-	at := s.pos
-	name, f := s.string()
+	name, at, f := s.quoted(wantVerb + " in quotes")
 	if f != nil {
 		return 0, f
 	}

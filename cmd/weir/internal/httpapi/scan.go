@@ -108,11 +108,7 @@ func (s *scanner) object(member func(name string, at int) *fault.Fault) *fault.F
 		if more, f := s.more(first, '}'); !more || f != nil {
 			return f
 		}
-		if s.peek() != '"' {
-			return s.unexpected("a name in quotes")
-		}
-		at := s.pos
-		name, f := s.string()
+		name, at, f := s.quoted("a name in quotes")
 		if f != nil {
 			return f
 		}
@@ -143,6 +139,26 @@ func (s *scanner) array(element func(i int) *fault.Fault) *fault.Fault {
 			return f
 		}
 	}
+}
+
+// quoted reads the string that has to follow, and returns the byte at which it starts, too. want names it.
+func (s *scanner) quoted(want string) (text string, at int, f *fault.Fault) {
+	if s.peek() != '"' {
+		return "", s.pos, s.unexpected(want)
+	}
+	at = s.pos
+	text, f = s.string()
+	return text, at, f
+}
+
+// numeral is quoted for a number, which it returns as [scanner.number] does.
+func (s *scanner) numeral(want string) (text string, at int, f *fault.Fault) {
+	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
+		return "", s.pos, s.unexpected(want)
+	}
+	at = s.pos
+	text, f = s.number()
+	return text, at, f
 }
 
 // string reads the string that starts at pos.

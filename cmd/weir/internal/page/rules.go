@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -43,7 +44,7 @@ type Rules struct {
 	// HideKeys leaves keys out of the results of trials with recorded requests.
 	HideKeys bool
 
-	checks chan struct{} // a semaphore
+	checks [2]chan struct{} // semaphores, of which callers who are bound to a namespace have the second
 }
 
 // Sources has the rules files of namespaces.
@@ -90,6 +91,10 @@ const (
 	// MaxText is the maximum size of a rules file that the page checks, tries and saves, in bytes.
 	MaxText = 1 << 20
 
+	// mostMarks is the maximum number of characters in a text that can separate values in YAML. Reading one takes
+	// about 700 bytes for each, and ten thousand rules in a megabyte have fewer.
+	mostMarks = 300_000
+
 	// Backups is how many earlier versions of a rules file are kept next to it.
 	Backups = 3
 
@@ -110,7 +115,9 @@ const (
 
 // AddTo adds the calls to p.
 func (s *Rules) AddTo(p *Page) {
-	s.checks = make(chan struct{}, 1)
+	for i := range s.checks {
+		s.checks[i] = make(chan struct{}, 1)
+	}
 	p.Handle(http.MethodGet, prefix+"source", access.Read, s.source)
 	p.Handle(http.MethodPut, prefix+"source", access.Admin, s.save)
 	p.Handle(http.MethodPost, prefix+"check", access.Read, s.check)
@@ -161,9 +168,26 @@ func (s *Rules) respond(w http.ResponseWriter, r *http.Request, of *Source) erro
 // given returns the text in the body of r, and the rules file that it is for.
 func (s *Rules) given(c *Caller, r *http.Request) (text []byte, of Source, err error) {
 	if text, err = readBody(r, MaxText); err == nil {
+		err = tooMany(text)
+	}
+	if err == nil {
 		of, err = s.of(c)
 	}
 	return text, of, err
+}
+
+// tooMany returns the error about a text that has so many values that reading it takes too much memory.
+func tooMany(text []byte) error {
+	n := bytes.Count(text, []byte("- "))
+	for _, c := range text {
+		if strings.IndexByte("[]{},:?#&*!|>'\"%@`", c) >= 0 {
+			n++
+		}
+	}
+	if n <= mostMarks {
+		return nil
+	}
+	return &answer.Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the text has more than %d commas, colons, brackets and the like: put long lists into list files", mostMarks)}
 }
 
 // of returns the rules file of the namespace of a call.
@@ -230,11 +254,16 @@ func (s *Rules) check(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, checked)
 }
 
-// findings checks text as the rules file of. One text is checked at a time.
+// findings checks text as the rules file of. One text is checked at a time, and one more of callers who are bound to a
+// namespace, for whom others do not wait: a text can be made so that it takes long.
 func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checkedJSON, error) {
+	checks := s.checks[0]
+	if of.bound {
+		checks = s.checks[1]
+	}
 	select {
-	case s.checks <- struct{}{}:
-		defer func() { <-s.checks }()
+	case checks <- struct{}{}:
+		defer func() { <-checks }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -403,6 +432,9 @@ func (s *Rules) job(ctx context.Context, of *Source, asked *jobJSON) (*trial.Job
 	}
 	if len(asked.Text) > MaxText {
 		return nil, &answer.Problem{Status: http.StatusRequestEntityTooLarge, Field: "text", Detail: fmt.Sprintf("has more than %d bytes", MaxText)}
+	}
+	if err := tooMany([]byte(asked.Text)); err != nil {
+		return nil, err
 	}
 	for _, text := range []string{string(of.Text), asked.Text} {
 		checked, err := s.findings(ctx, of, []byte(text))

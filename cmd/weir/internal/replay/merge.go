@@ -103,35 +103,35 @@ func (in *input) before(other *input) bool {
 type sorter struct {
 	from   Reader
 	bound  window.Instant
-	read   Entry
+	read   *sorted // to read the next entry into
 	newest window.Instant
 	count  int64 // of entries read; keeps the order of equal times
 
 	// Invariant: the entries of inOrder[first:] are in order. late has the entries that
 	// are earlier than one before them.
-	inOrder []sorted
+	inOrder []*sorted
 	first   int
-	late    queue[sorted]
-	free    [][]string // Values to use again
-	err     error      // of from
+	late    queue[*sorted]
+	free    []*sorted // to use again
+	err     error     // of from
 }
 
 func newSorter(r Reader, bound time.Duration, values int) *sorter {
 	return &sorter{
-		from: r, bound: window.Instant(bound.Microseconds()), read: Entry{Values: make([]string, values)},
-		late: queue[sorted]{before: sorted.before},
+		from: r, bound: window.Instant(bound.Microseconds()), read: &sorted{Entry: Entry{Values: make([]string, values)}},
+		late: queue[*sorted]{before: (*sorted).before},
 	}
 }
 
 func (s *sorter) Next(e *Entry) error {
 	next, isLate := s.next()
 	for s.err == nil && (next == nil || next.Time > s.newest-s.bound) {
-		if s.err = s.from.Next(&s.read); s.err != nil {
+		if s.err = s.from.Next(&s.read.Entry); s.err != nil {
 			break
 		}
 		if s.read.Bad != nil { // has no time; a log of another format would fill the memory
-			*e, s.read = s.read, Entry{Values: e.Values}
-			return nil //nolint:nilerr // the entry has the error of its line
+			s.read.moveTo(e)
+			return nil
 		}
 		if s.read.Time < s.newest-s.bound {
 			s.err = s.outOfOrder()
@@ -143,28 +143,25 @@ func (s *sorter) Next(e *Entry) error {
 	if _, refused := errors.AsType[*OrderError](s.err); refused || next == nil {
 		return s.err
 	}
-	s.free = append(s.free, e.Values)
-	*e = next.Entry
 	if isLate {
 		heap.Pop(&s.late)
-		return nil
-	}
-	*next = sorted{} // frees its texts
-	if s.first++; s.first == len(s.inOrder) {
+	} else if s.first++; s.first == len(s.inOrder) {
 		s.inOrder, s.first = s.inOrder[:0], 0
 	} else if s.first > 1024 && s.first > len(s.inOrder)/2 {
 		s.inOrder, s.first = slices.Delete(s.inOrder, 0, s.first), 0
 	}
+	next.moveTo(e)
+	s.free = append(s.free, next)
 	return nil
 }
 
 // next returns the first entry, or nil, and whether it is in s.late.
 func (s *sorter) next() (next *sorted, isLate bool) {
 	if s.first < len(s.inOrder) {
-		next = &s.inOrder[s.first]
+		next = s.inOrder[s.first]
 	}
-	if s.late.Len() > 0 && (next == nil || s.late.values[0].before(*next)) {
-		return &s.late.values[0], true
+	if s.late.Len() > 0 && (next == nil || s.late.values[0].before(next)) {
+		return s.late.values[0], true
 	}
 	return next, false
 }
@@ -172,12 +169,13 @@ func (s *sorter) next() (next *sorted, isLate bool) {
 // keep keeps the entry that was read. Its texts stay valid, because the blocks of logs
 // are not written to again.
 func (s *sorter) keep() {
-	kept := sorted{Entry: s.read, order: s.count}
+	kept := s.read
+	kept.order = s.count
 	s.count++
 	if n := len(s.free); n > 0 {
-		s.read.Values, s.free = s.free[n-1], s.free[:n-1]
+		s.read, s.free = s.free[n-1], s.free[:n-1]
 	} else {
-		s.read.Values = make([]string, len(kept.Values))
+		s.read = &sorted{Entry: Entry{Values: make([]string, len(kept.Values))}}
 	}
 	if kept.Time < s.newest {
 		heap.Push(&s.late, kept)
@@ -200,7 +198,7 @@ func (s *sorter) outOfOrder() error {
 			}
 			s.newest = max(s.newest, s.read.Time)
 		}
-		if err := s.from.Next(&s.read); err != nil {
+		if err := s.from.Next(&s.read.Entry); err != nil {
 			e.Back = time.Duration(back) * time.Microsecond
 			if errors.Is(err, io.EOF) {
 				return e
@@ -240,8 +238,11 @@ type sorted struct {
 	order int64
 }
 
+// moveTo moves the entry to e, and leaves the Values of e, to be written to again, and nothing else.
+func (s *sorted) moveTo(e *Entry) { *e, s.Entry = s.Entry, Entry{Values: e.Values} }
+
 // before reports whether s comes before other.
-func (s sorted) before(other sorted) bool {
+func (s *sorted) before(other *sorted) bool {
 	if s.Time != other.Time {
 		return s.Time < other.Time
 	}

@@ -125,7 +125,7 @@ func addressOf(conn net.Conn) string {
 	return group // empty for a Unix socket
 }
 
-// refusal is the answer to a connection beyond the limit.
+// refusal503 is the answer to a connection beyond the limit.
 const refusal503 = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 // refuse closes conn. If there is time, it reads first what the client has sent:

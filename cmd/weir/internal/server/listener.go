@@ -83,20 +83,20 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	g, _ := r.Context().Value(limitedConnKey{}).(*limitedConn)
-	if g != nil {
-		g.settle()
-	}
-	switch {
-	case g == nil:
+	if g == nil {
 		l.handler.ServeHTTP(w, r)
+		return
+	}
+	g.settle()
+	switch {
 	case r.ProtoMajor == 1:
 		g.turn.serve(g, l.handler, w, r)
 		g.turn = turn{}
 	case g.sentAway.Load():
+	case r.Context().Err() != nil: // the client gave it up while it waited
+		g.givenUp()
 	default:
-		if r.Context().Err() == nil { // otherwise the client gave it up while it waited
-			new(turn).serve(g, l.handler, w, r)
-		}
+		new(turn).serve(g, l.handler, w, r)
 		if r.Context().Err() != nil {
 			g.givenUp()
 		} else {

@@ -202,6 +202,9 @@ func TestPageChecks(t *testing.T) {
 	if a := check("rules:\n" + patterns); len(a.json["warnings"].([]any)) != 1000 {
 		t.Errorf("got %d warnings, want 1000 of them", len(a.json["warnings"].([]any)))
 	}
+	if a := check("rules: [" + strings.Repeat("a,", 400_000) + "]"); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %d for a text of many values, want 413", a.status)
+	}
 	if a := check(strings.Repeat("#", 1<<20+1)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %d for a large text", a.status)
 	}

@@ -200,7 +200,7 @@ func TestMemory(t *testing.T) {
 	t.Parallel()
 	small := trial.NewRunner(trial.Self, t.TempDir(), 64<<20)
 	defer small.Close()
-	start(t, small, job(15, 10), users(250_000))
+	start(t, small, job(15, 10), users(400_000))
 	if s := wait(t, small); s.State != trial.Failed || s.Error != "the trial needs more than 64 MiB of memory, because the log has so many keys: try a shorter one" {
 		t.Errorf("got %v %q", s.State, s.Error)
 	}

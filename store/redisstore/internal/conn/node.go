@@ -126,7 +126,7 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 // has not decided, and not counted, for a reason that is gone now. It may change the order of
 // the list.
 func (n *Node) decide(ctx context.Context, calls []*Pending) {
-	began, err := n.begin(len(calls))
+	began, err := n.admit(len(calls))
 	if err != nil {
 		for _, c := range calls {
 			c.Err = n.countOutage(err)
@@ -175,7 +175,7 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 			c.Err = n.countOutage(c.Err)
 		}
 	}
-	n.end(ctx, len(calls), began, answered)
+	n.finish(ctx, len(calls), began, answered)
 }
 
 // instants returns the server's instant at now, or a little later, and at the end of ctx; and
@@ -228,9 +228,9 @@ func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
 // again.
 const maxStale = 3
 
-// begin begins some calls, which end ends, and returns the time. It returns an error when the
+// admit counts some calls as in flight until finish, and returns the time. It returns an error when the
 // node is unavailable or busy.
-func (n *Node) begin(calls int) (time.Duration, error) {
+func (n *Node) admit(calls int) (time.Duration, error) {
 	switch {
 	case n.Breaker.Open():
 		return 0, remote.ErrUnavailable
@@ -243,9 +243,9 @@ func (n *Node) begin(calls int) (time.Duration, error) {
 	return remote.Elapsed(), nil
 }
 
-// end ends some calls that were sent together, and passes on to the breaker
+// finish ends some calls that were sent together, and passes on to the breaker
 // whether the node has answered.
-func (n *Node) end(ctx context.Context, calls int, began time.Duration, answered bool) {
+func (n *Node) finish(ctx context.Context, calls int, began time.Duration, answered bool) {
 	if n.config.Timeout == 0 {
 		return
 	}

@@ -164,6 +164,7 @@ func answers(err error) bool {
 		return true
 	}
 	var state *script.StateError
-	return errors.As(err, &state) || errors.Is(err, script.ErrStale) || errors.Is(err, script.ErrForeign) ||
-		errors.Is(err, script.ErrCalendar) || script.IsRefusal(err)
+	var off *script.CalendarError
+	return errors.As(err, &state) || errors.As(err, &off) || errors.Is(err, script.ErrStale) || errors.Is(err, script.ErrForeign) ||
+		script.IsRefusal(err)
 }

@@ -127,7 +127,7 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 	read := remote.Elapsed()
 	for i := range s.commands {
 		r := &s.commands[i]
-		replies := script.RepliesIn(r.text)
+		replies := script.ReadReply(r.text)
 		if replies.At != 0 && r.calls[0].Now == 0 {
 			n.clock.learn(replies.At, read)
 		}

@@ -243,7 +243,7 @@ func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) e
 
 // lend calls f with the client of n.
 func (n *Node) lend(ctx context.Context, asking bool, f func(rueidis.Client) error) error {
-	began, err := n.begin(1)
+	began, err := n.admit(1)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (n *Node) lend(ctx context.Context, asking bool, f func(rueidis.Client) err
 	} else {
 		err = f(l.Client)
 	}
-	n.end(ctx, 1, began, answers(err))
+	n.finish(ctx, 1, began, answers(err))
 	return err
 }
 

@@ -11,7 +11,7 @@
 //
 // Each program without refunds has a second form for a batch of independent calls, which
 // share one script call. Its arguments come from [BatchArgs], and its reply consists of the
-// replies of the calls, which [RepliesIn] divides.
+// replies of the calls, which [Reply.Next] divides.
 //
 // The program fast begins with the fast path: takes and checks whose ops are all sliding
 // or fixed windows or buckets are decided by a few bytes of their states, with a function

@@ -130,7 +130,7 @@ func runFastPath(t *testing.T, limits []*window.Compiled, usual int) {
 				neighbours, late = neighbours[:1], args
 			}
 			all, states := run(p, what+"batch", neighbours...)
-			replies := script.RepliesIn(all)
+			replies := script.ReadReply(all)
 			first, err := replies.Next(len(step.Ops))
 			if first.Shares() {
 				decided++
@@ -160,7 +160,7 @@ func runFastPath(t *testing.T, limits []*window.Compiled, usual int) {
 			late = args
 			for what, p := range map[string]*script.Program{"fast": fast.Batch, "mixed": mixed.Batch} {
 				all, states := run(p, what+"pair", what+"pair")
-				replies := script.RepliesIn(all)
+				replies := script.ReadReply(all)
 				first, err := replies.Next(len(step.Ops))
 				second, other := replies.Next(len(step.Ops))
 				if err != nil || other != nil || first.Whole() != one || second.Whole() != two || states != wantStates {

@@ -44,15 +44,15 @@ func (c *Codec) IsFast(p *Program) bool { return p == c.programs.of(fast) }
 func (c *Call) Retries() (full bool, near, first window.Instant) { return c.full, c.Near, c.nears[0] }
 
 // Shares reports whether the reply is a part of one that has the instant of all calls.
-func (r Reply) Shares() bool { return r.now != 0 }
+func (r Reply) Shares() bool { return r.bare }
 
 // Whole returns the reply as a program for one call writes it.
 func (r Reply) Whole() string {
 	if !r.Shares() {
-		return r.Text
+		return r.text
 	}
-	b := put7([]byte{statusDone}, r.now)
-	for text := r.Text; text != ""; text = text[8:] {
+	b := put7([]byte{statusDone}, r.At)
+	for text := r.text; text != ""; text = text[8:] {
 		b = put7(b, getDouble(text))
 	}
 	return string(b)
@@ -68,4 +68,4 @@ func Repeats(keys []string) []int {
 }
 
 // Rest returns what is left of the reply to a batch.
-func (r *Replies) Rest() string { return r.rest }
+func (r *Reply) Rest() string { return r.text }

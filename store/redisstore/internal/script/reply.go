@@ -34,80 +34,72 @@ const (
 	replyClock = 2 + 7
 )
 
-// Reply is the reply to one call.
+// Reply is the reply to one call, or the replies to the calls of a batch, in their order.
 type Reply struct {
-	Text string
-
-	// now is the instant of all calls of the batch when Text has nothing but the numbers of
-	// the ops, as doubles; else it is 0.
-	now window.Instant
-}
-
-// Replies are the replies to the calls of a batch, in their order.
-type Replies struct {
 	At   window.Instant // the server's; 0: the reply has none
-	rest string
-	now  window.Instant // At, if the calls have no separate heads; otherwise 0
+	text string
+	bare bool // text has nothing but the numbers of the ops, as doubles: the fast path has decided all calls
 }
 
-// RepliesIn returns the replies to the calls of a batch that are in reply, or to one call.
-func RepliesIn(reply string) (r Replies) {
-	if r.rest = reply; len(reply) < replyHead {
+// ReadReply returns the reply of a program to a batch, or to one call.
+func ReadReply(text string) (r Reply) {
+	if r.text = text; len(text) < replyHead {
 		return r
 	}
-	if r.At = window.Instant(get7(reply[1:])); reply[0] == statusTogether {
-		r.rest, r.now = reply[replyHead:], r.At
+	if r.At = window.Instant(get7(text[1:])); text[0] == statusTogether {
+		r.text, r.bare = text[replyHead:], true
 	}
 	return r
 }
 
-// Next returns the reply to the next call, which has so many ops.
-func (r *Replies) Next(ops int) (Reply, error) {
+// Next cuts the reply to the next call, which has so many ops, off r.
+func (r *Reply) Next(ops int) (Reply, error) {
 	n := replyHead
 	switch {
-	case r.now != 0:
+	case r.bare:
 		n = ops * replyWide
-	case len(r.rest) < n:
-	case r.rest[0] == statusDone:
+	case len(r.text) < n:
+	case r.text[0] == statusDone:
 		n += ops * replyOp
-	case r.rest[0] == statusFull:
+	case r.text[0] == statusFull:
 		n += ops * replyFull
-	case r.rest[0] == statusOnce: // a call by itself
-		n = len(r.rest)
-	case r.rest[0] == statusClock:
+	case r.text[0] == statusOnce: // a call by itself
+		n = len(r.text)
+	case r.text[0] == statusClock:
 		n += replyClock
-	case r.rest[0] == statusBroken, r.rest[0] == statusForeign, r.rest[0] == statusFailed:
+	case r.text[0] == statusBroken, r.text[0] == statusForeign, r.text[0] == statusFailed:
 		const size = replyHead + 4
-		if len(r.rest) >= size+2 {
-			n = size + 2 + int(binary.LittleEndian.Uint16([]byte(r.rest[size:])))
+		if len(r.text) >= size+2 {
+			n = size + 2 + int(binary.LittleEndian.Uint16([]byte(r.text[size:])))
 		}
 	}
-	if len(r.rest) < n {
-		return Reply{}, fmt.Errorf("the script answers %q", r.rest)
+	if len(r.text) < n {
+		return Reply{}, fmt.Errorf("the script answers %q", r.text)
 	}
-	one := Reply{Text: r.rest[:n], now: r.now}
-	r.rest = r.rest[n:]
+	one := Reply{r.At, r.text[:n], r.bare}
+	r.text = r.text[n:]
 	return one, nil
 }
 
-// Decode writes the results that r, the reply to call, has, and returns the server's
-// instant. Where it returns an error, nothing was counted and no result is
-// written. The instant is 0 when the reply has none.
+// Decode writes the results that r, the reply to call that [Reply.Next] has returned, has, and returns the
+// server's instant. Where it returns an error, nothing was counted and no result is written.
 func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, err error) {
-	reply := r.Text
-	if now = r.now; now == 0 {
-		if len(reply) < replyHead {
-			return 0, About(fmt.Errorf("the script answers %q", reply), keys...)
-		}
-		now = window.Instant(get7(reply[1:]))
-	}
+	now, reply := r.At, r.text
 	switch {
-	case r.now != 0:
-		err = results(reply, call, now, replyWide, getDouble)
-	case reply[0] == statusDone:
-		err = results(reply[replyHead:], call, now, replyOp, get7)
+	case r.bare || reply[0] == statusDone: // for each op the hits used, those used before, the wait, and the time until it is unused
+		get, size := getDouble, replyWide/4
+		if !r.bare {
+			get, size, reply = get7, replyOp/4, reply[replyHead:]
+		}
+		for i := range call.Ops {
+			op, n := &call.Ops[i], reply[4*size*i:]
+			op.Result = result(op.Limit, op.Limit.Capacity(), get(n), get(n[size:]), get(n[2*size:]), get(n[3*size:]))
+			if op.Hold != nil {
+				op.Hold.Decided = now
+			}
+		}
 	case reply[0] == statusFull:
-		err = c.fullResults(reply[replyHead:], call, now)
+		c.fullResults(reply[replyHead:], call, now)
 	case reply[0] == statusOnce:
 		return c.recorded(reply[replyHead:], call)
 	case reply[0] == statusConflict:
@@ -118,36 +110,17 @@ func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, 
 		}
 		return now, nil
 	case reply[0] == statusStale:
-		err = ErrStale
+		return now, ErrStale
 	case reply[0] == statusClock:
-		if len(reply) != replyHead+replyClock {
-			return now, About(fmt.Errorf("the script answers %q", reply), keys...)
-		}
 		op := int(reply[replyHead]) | int(reply[replyHead+1])<<8
-		err = &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
+		return now, &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
 	default:
-		err = refused(reply, keys)
+		return now, refused(reply, keys)
 	}
-	if err == nil && (call.Verb == store.Take || call.Verb == store.Reserve) {
+	if call.Verb == store.Take || call.Verb == store.Reserve {
 		store.LowerUpTo(call.Verb, call.Ops) // as the program has done
 	}
-	return now, err
-}
-
-// results writes the results of a reply that has four numbers for each op: the hits used,
-// the hits used before, the wait, and the time until it is unused. get reads a number.
-func results(reply string, call *Call, now window.Instant, size int, get func(string) int64) error {
-	if len(reply) != size*len(call.Ops) {
-		return fmt.Errorf("the script answers %d bytes for %d ops", len(reply), len(call.Ops))
-	}
-	for i := range call.Ops {
-		op, r, next := &call.Ops[i], reply[i*size:], size/4
-		op.Result = result(op.Limit, op.Limit.Capacity(), get(r), get(r[next:]), get(r[2*next:]), get(r[3*next:]))
-		if op.Hold != nil {
-			op.Hold.Decided = now
-		}
-	}
-	return nil
+	return now, nil
 }
 
 // never is the wait in a reply for hits that can never fit.
@@ -207,24 +180,20 @@ var (
 	ErrStale = errors.New("the call came too late to the server")
 	// ErrForeign is the error of a key that holds something else than a string.
 	ErrForeign = errors.New("it is not weir's; delete it or use another prefix")
-	// ErrCalendar is the error of a call whose calendar periods are not around the
-	// server's instant. It is a [CalendarError].
-	ErrCalendar = errors.New("the calendars of this machine and of the server differ")
 )
 
-// CalendarError is the error of an op that needs the periods around another
-// instant. The call succeeds when it is sent again with them. The instant is the
-// server's, or a later one that the op's state has seen.
+// CalendarError is the error of an op whose calendar periods are not around the server's instant, or around a later
+// one that its state has seen. The server has counted nothing. The call succeeds when it is sent again with the periods
+// around At.
 type CalendarError struct {
 	Op int // its index in Ops
 	At window.Instant
 }
 
-// Error returns the text of [ErrCalendar].
-func (e *CalendarError) Error() string { return ErrCalendar.Error() }
-
-// Is reports whether target is [ErrCalendar].
-func (e *CalendarError) Is(target error) bool { return target == ErrCalendar }
+// Error returns what is wrong.
+func (e *CalendarError) Error() string {
+	return "the calendars of this machine and of the server differ"
+}
 
 // KeyError is an error about one or several keys.
 type KeyError struct {

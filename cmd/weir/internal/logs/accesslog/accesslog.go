@@ -137,15 +137,16 @@ func wrong(at int, want string) error {
 func (e *Entry) origin(s string) bool {
 	first, rest, _ := strings.Cut(s, " ")
 	second, rest, _ := strings.Cut(rest, " ")
-	_, user, hasUser := strings.Cut(rest, " ")
-	switch {
-	case first == "" || second == "" || rest == "":
+	if first == "" || second == "" || rest == "" {
 		return false
-	case hasUser && user != "" && second != "-":
-		e.Host, e.IP = withoutPort(first), present(second)
-	default:
-		e.IP = present(first)
 	}
+	if second != "-" {
+		if _, user, _ := strings.Cut(rest, " "); user != "" {
+			e.Host, e.IP = withoutPort(first), present(second)
+			return true
+		}
+	}
+	e.IP = present(first)
 	return true
 }
 
@@ -170,6 +171,9 @@ func (e *Entry) request(s string) {
 	}
 	e.Method = method
 	e.Path, e.Query, _ = strings.Cut(target, "?")
+	if strings.HasPrefix(e.Path, "/") {
+		return
+	}
 	if scheme, rest, ok := strings.Cut(e.Path, "://"); ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https")) {
 		e.absolute(rest)
 	}

@@ -1,6 +1,7 @@
 -- Decides the calls of a batch. An error of the server ends the call that met it, and no
--- other. Calls that the fast path decides have numbers, the others replies, by their index;
--- decide is the rest of the program, as a function.
+-- other. Calls that the fast path decides have numbers, the others replies, by their index.
+-- program.go makes functions of the parts of the program that decide one call: fast of
+-- fast_call.lua, and decide of call.lua or call_full.lua with the kinds before it.
 local replies, slow, done, next_first = {}, 0, 0, 1
 local function go_on()
   local args, own_keys, total, deadline = ARGV[2], same_keys, same_total, 0
@@ -32,4 +33,4 @@ while done < steps do
     replies[done], slow = pk('<BI7I4I2', FAILED, now, 1, #failed) .. failed, slow + 1
   end
 end
-if slow == steps then return table.concat(replies) end
+if slow == steps then return table.concat(replies) end -- as always without a fast path

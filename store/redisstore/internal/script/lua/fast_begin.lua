@@ -10,10 +10,10 @@ if #KEYS > 1 and #KEYS <= 2000 and 2 * repeats <= #KEYS then -- Lua's bound; man
 end
 
 -- What the fast path has decided, four numbers for each op by the index of its key: the hits
--- used, the hits used before, the wait, and the time until the key is unused; what was asked,
--- seven values for each op, of the argument known; and what is to be written, six values for
--- each op that counts hits: the index of its key, what its function returns to be written, and
--- the hits used then.
+-- used, the hits used before, the wait, and the time until the key is unused; the argument
+-- that was read last (known), seven values for each op: its kind, what is asked, the hits, and
+-- up to four numbers of its limit; and what is to be written, six values for each op that counts
+-- hits: the index of its key, what its function returns to be written, and the hits used then.
 local numbers = {false, false, false, false, false, false, false, false, false, false, false, false}
 local known
 local asked = {false, false, false, false, false, false, false}

@@ -1,6 +1,7 @@
 -- Decides a call whose ops are all of the kinds of the fast path, each of which is either a
--- look or counted only if all ops admit it. It writes when all ops are decided. The calls of
--- a batch mostly ask the same. Lua returns some 8,000 numbers at most.
+-- look or counted only if all ops admit it. It writes when all ops are decided, and leaves the
+-- call to the rest of the program otherwise, as one of more than 1,000 ops: Lua returns some
+-- 8,000 numbers at most. The calls of a batch mostly ask the same, which is read once.
 local all_fit, decided, some = true, 0, 0
 if known ~= args and total <= 1000 then
   known = args

@@ -19,5 +19,6 @@ local UP_TO = 32 -- added to that: take no more hits than fit; the most that may
 
 -- A reply begins with a status and the instant. After DONE follow the numbers
 -- of each op. With every other status nothing was counted, but for FAILED: the
--- server's error in one call of a batch. A batch has one more: see batch_end.lua.
+-- server's error in one call of a batch. call_full.lua, fast_batch_end.lua and
+-- once_begin.lua have the others.
 local DONE, STALE, CLOCK, BROKEN, FOREIGN, FAILED = 0, 1, 2, 3, 4, 5
