@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -176,11 +175,7 @@ func TestNoSecretsOfFlags(t *testing.T) {
 		}
 	}
 	redistest.Eventually(t, "telemetry fails", func() bool { return strings.Contains(p.logs.String(), "telemetry not sent") })
-	_ = p.Process.Signal(syscall.SIGTERM)
-	if err := p.Wait(); err != nil {
-		t.Errorf("the service ends with %v", err)
-	}
-	p.stopped = true
+	p.end(t)
 	w.hear("output", p.out.String())
 	w.hear("log", p.logs.String())
 	w.check(t, secrets, nil, "admin /debug/pprof/cmdline", "http://", "output", "log")
