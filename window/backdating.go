@@ -98,7 +98,7 @@ func (w *backdatingCells) addAt(s State, now, at, _ Instant, n int64) State {
 	}
 	c := readCells(s)
 	if len(c.cells) > 0 && c.width != w.width {
-		s = c.recut(w.width)
+		s = c.recut(w.width, now)
 		c = readCells(s)
 	}
 	c.width = w.width

@@ -132,7 +132,7 @@ func (w *cells) add(s State, now Instant, h Hits) State {
 	width := w.width
 	c := readCells(s)
 	if len(c.cells) > 0 && c.width != width {
-		s = c.recut(width)
+		s = c.recut(width, now)
 		c = readCells(s)
 	}
 	c.width = width
@@ -191,15 +191,16 @@ func (w *cells) expires(s State) Instant {
 }
 
 // recut returns the state in cells of another width. The hits of a cell go to
-// the cell that contains its end, so that no hit gets an earlier date.
-func (c *cellRow) recut(width int64) State {
-	last := floorDiv((c.newest()+1)*c.width-1, width)
-	first := floorDiv((c.first+1)*c.width-1, width)
+// the cell that contains its end, so that no hit gets an earlier date, or to that of
+// now: where two widths take turns, their dates would run ahead of the clock.
+func (c *cellRow) recut(width int64, now Instant) State {
+	last := floorDiv(min((c.newest()+1)*c.width-1, int64(now)), width)
+	first := floorDiv(min((c.first+1)*c.width-1, int64(now)), width)
 	first = max(first, last-MaxEntries)
 	s := make(State, cellsHeader+int(last-first)+1)
 	s[0], s[1] = uint64(width), uint64(last)
 	for i, n := range c.cells {
-		to := floorDiv((c.first+int64(i)+1)*c.width-1, width)
+		to := floorDiv(min((c.first+int64(i)+1)*c.width-1, int64(now)), width)
 		if to >= first {
 			s[cellsHeader+int(to-first)] += n
 			s[2] += n

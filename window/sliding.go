@@ -8,7 +8,9 @@ package window
 // exact ≤ used ≤ exact+g-1, whatever the traffic. Nothing is ever admitted
 // over the quota. At most g-1 hits are denied early, which by default is less
 // than 1 % of the quota. A key that is counted under several quotas has the groups
-// of the largest one (see [Limit.Highest]).
+// of the largest one (see [Limit.Highest]). Groups of another limit stay where they
+// are less than twice as large, and those less than half as large join whole: two
+// limits that take turns would otherwise date the hits later and later.
 //
 // The idea is that of equi-depth histograms: the error is bounded in hits.
 // Cells of time bound the error in time, which can be a whole burst of hits.
@@ -145,8 +147,12 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	g.expire(now, w.length)
 	size, most := w.group, w.most
 	past := w.past(&g)
-	if past {
-		size = max(size, g.group)
+	switch {
+	case len(g.dates) == 0:
+	case 2*g.group < size && size <= MaxHits/2: // whole groups join
+		size = (size + g.group - 1) / g.group * g.group
+	case g.group > size && (past || size > 1 && g.group < 2*size):
+		size = g.group
 	}
 	if g.group != size {
 		g.regroup(size)
