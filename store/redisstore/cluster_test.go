@@ -1,12 +1,15 @@
 package redisstore_test
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"github.com/weirhq/weir/internal/redistest"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -76,5 +79,43 @@ func TestContractOnCluster(t *testing.T) {
 		connected(t, s, 3)
 		redisstore.SetClock(s, func() window.Instant { return window.Instant(now.Load()) })
 		return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}
+	})
+}
+
+// An export while slots move ends with an error: keys that have moved to a node that was scanned before would be
+// missing, and those that have moved from there would be found twice.
+func TestExportWhileSlotsMove(t *testing.T) {
+	t.Parallel()
+	c, s, keys := onCluster(t, 2)
+	op := hourly(1000, "rule", keys[0])
+	page := func(after []byte) (next []byte, found int, err error) {
+		next, err = s.Keys(t.Context(), &op, after, func([]byte, window.State, window.Instant) { found++ })
+		return next, found, err
+	}
+	for i, key := range keys {
+		if err := store.Do(t.Context(), s, store.Take, []store.Op{hourly(1000, "rule", key)}); err != nil {
+			t.Fatal(err)
+		}
+		next, _, err := page(nil)
+		if err != nil || next == nil {
+			t.Fatalf("got %q, %v, want the position of the second node", next, err)
+		}
+		c.Move(redisstore.SlotOf([]byte("{"+key+"}")), c.Masters[1-i])
+		for err == nil && next != nil {
+			next, _, err = page(next)
+		}
+		if !errors.Is(err, remote.ErrNodes) {
+			t.Errorf("key %d: got error %v, want %v", i, err, remote.ErrNodes)
+		}
+	}
+	redistest.Eventually(t, "an export of the nodes as they are finds each key once", func() bool {
+		var next []byte
+		for all := 0; ; {
+			after, found, err := page(next)
+			if all += found; err != nil || after == nil {
+				return err == nil && all == len(keys)
+			}
+			next = after
+		}
 	})
 }

@@ -30,7 +30,8 @@ const (
 // Keys calls found for some of the keys in the space of op, with their states under its
 // limit at one instant each. It begins behind the position after, nil at first, and
 // returns the position to go on from, nil at the end. It scans the primaries one after the other, and returns
-// [remote.ErrNodes] if the next one is not a primary any more. Keys that are there all the time
+// [remote.ErrNodes] if the cluster has changed since the first: keys that have moved could be missing, or be
+// found on two nodes. Keys that are there all the time
 // are found, and some can be found more than once. key is nil for a key whose name in Redis does
 // not have all of it, because a part has more than 64 bytes. found must not keep its arguments.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
@@ -41,16 +42,23 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	if len(nodes) == 0 {
 		return nil, s.failed(ctx, s.unreachable())
 	}
-	at, cursor := 0, uint64(0)
-	if after != nil {
-		text, addr, _ := strings.Cut(string(after), " ")
+	at, cursor, layout := 0, uint64(0), ""
+	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
+	defer cancel()
+	if after == nil {
+		layout, err = s.servers.Layout(within, slots[nodes[0]])
+	} else {
+		var text, addr string
+		text, layout, _ = strings.Cut(string(after), " ")
+		layout, addr, _ = strings.Cut(layout, " ")
 		at = slices.IndexFunc(nodes, func(n *conn.Node) bool { return n.Addr == addr })
 		if cursor, err = strconv.ParseUint(text, 10, 64); err != nil || at < 0 {
 			return nil, remote.ErrNodes
 		}
 	}
-	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
-	defer cancel()
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
 	var names []string
 	err = s.servers.Client(within, slots[nodes[at]], func(c rueidis.Client) error {
 		page, err := c.Do(within, c.B().Scan().Cursor(cursor).Match(s.codec.Names().Pattern(op.Space)).Count(scanCount).Build()).AsScanEntry()
@@ -71,17 +79,29 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	})
 	for len(names) > 0 {
 		n := min(len(names), atOnce)
-		if err := s.readKeys(ctx, slots[nodes[at]], op.Limit, names[:n], keys[:n], found); err != nil {
+		if err := s.readKeys(ctx, slots[nodes[at]], op.Limit, names[:n], keys[:n], found); errors.Is(err, remote.ErrNodes) {
+			return nil, err
+		} else if err != nil {
 			return nil, s.failed(ctx, err)
 		}
 		names, keys = names[n:], keys[n:]
+	}
+	// A node knows of its own slots first, so each is asked after it was scanned.
+	within, cancel = s.Within(remote.WithTimeout(ctx, pageTimeout))
+	defer cancel()
+	now, err := s.servers.Layout(within, slots[nodes[at]])
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	if now != layout {
+		return nil, remote.ErrNodes
 	}
 	if cursor == 0 {
 		if at++; at == len(nodes) {
 			return nil, nil
 		}
 	}
-	return []byte(strconv.FormatUint(cursor, 10) + " " + nodes[at].Addr), nil
+	return []byte(strconv.FormatUint(cursor, 10) + " " + layout + " " + nodes[at].Addr), nil
 }
 
 // readKeys calls found for keys of one node.
@@ -102,11 +122,8 @@ func (s *Store) readKeys(ctx context.Context, slot int, limit *window.Compiled, 
 	}
 	for i, reply := range replies {
 		k, err := read(reply, names[i])
-		if err != nil { // the slot may have moved
-			err = s.servers.Client(within, conn.SlotOf([]byte(names[i])), func(c rueidis.Client) (err error) {
-				k, err = fetch(within, c, names[i])
-				return err
-			})
+		if err != nil && conn.ReasonOf(err) == remote.Moving {
+			return remote.ErrNodes
 		}
 		if err != nil {
 			return err

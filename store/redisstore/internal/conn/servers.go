@@ -3,6 +3,8 @@ package conn
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -498,6 +500,43 @@ func (s *Servers) learn(ctx context.Context, addr string, client rueidis.Client)
 	}
 	s.forget(owners, seeds)
 	return nil
+}
+
+// Layout returns a digest of which nodes serve which slots, as the node that serves slot and this process
+// know it: the same one as long as no slot moves. It is empty without a cluster.
+func (s *Servers) Layout(ctx context.Context, slot int) (string, error) {
+	if s.single != nil {
+		return "", nil
+	}
+	var ranges []string
+	err := s.Client(ctx, slot, func(c rueidis.Client) error {
+		answer, err := c.Do(ctx, c.B().ClusterSlots().Build()).ToArray()
+		for _, r := range answer {
+			parts, _ := r.ToArray()
+			if len(parts) < 3 {
+				return errNoSlots
+			}
+			from, err1 := parts[0].AsInt64()
+			to, err2 := parts[1].AsInt64()
+			primary, err3 := parts[2].ToArray()
+			if err := errors.Join(err1, err2, err3); err != nil || len(primary) < 3 {
+				return errors.Join(errNoSlots, err)
+			}
+			id, _ := primary[2].ToString()
+			ranges = append(ranges, fmt.Sprint(from, "-", to, " ", id))
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(ranges)
+	nodes, _ := s.Primaries()
+	for _, n := range nodes {
+		ranges = append(ranges, n.Addr)
+	}
+	digest := sha256.Sum256([]byte(strings.Join(ranges, "\n")))
+	return hex.EncodeToString(digest[:8]), nil
 }
 
 // slotRange is a range of slots, and the nodes that have them, the primary first.
