@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,8 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/remote"
+	"github.com/weirhq/weir/window"
 )
 
 // Sentinels put the replica in the primary's place. Hits that had not reached the
@@ -126,4 +129,36 @@ func TestSlotMoves(t *testing.T) {
 	}
 	t.Logf("%d and %d admitted, %d and %d outages", single.admitted.Load(), both.admitted.Load(),
 		single.outages.Load(), both.outages.Load())
+}
+
+// The position in a list of keys is one of the process that gave it: another one has its keys in another order.
+func TestExportAcrossARestart(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
+	calls := make([]store.Call, 3000)
+	for i := range calls {
+		calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{hourly(1000, "rule", fmt.Sprint(i))}}
+	}
+	if err := s.Do(t.Context(), calls); err != nil {
+		t.Fatal(err)
+	}
+	op := &calls[0].Ops[0]
+	ignore := func([]byte, window.State, window.Instant) {}
+	next, err := s.Keys(t.Context(), op, nil, ignore)
+	if err != nil || next == nil {
+		t.Fatalf("got %q, %v, want a position", next, err)
+	}
+	if _, err := s.Keys(t.Context(), op, next, ignore); err != nil {
+		t.Fatal(err)
+	}
+	n.Restart()
+	var out *store.OutageError
+	redistest.Eventually(t, "the server answers", func() bool {
+		_, err = s.Keys(t.Context(), op, next, ignore)
+		return !errors.As(err, &out)
+	})
+	if !errors.Is(err, remote.ErrNodes) {
+		t.Errorf("got error %v, want %v", err, remote.ErrNodes)
+	}
 }

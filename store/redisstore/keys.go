@@ -30,8 +30,8 @@ const (
 // Keys calls found for some of the keys in the space of op, with their states under its
 // limit at one instant each. It begins behind the position after, nil at first, and
 // returns the position to go on from, nil at the end. It scans the primaries one after the other, and returns
-// [remote.ErrNodes] if the cluster has changed since the first: keys that have moved could be missing, or be
-// found on two nodes. Keys that are there all the time
+// [remote.ErrNodes] if the cluster has changed since the first, or another server has taken the place of one: keys could
+// be missing, or be found on two nodes. Keys that are there all the time
 // are found, and some can be found more than once. key is nil for a key whose name in Redis does
 // not have all of it, because a part has more than 64 bytes. found must not keep its arguments.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
@@ -42,22 +42,25 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	if len(nodes) == 0 {
 		return nil, s.failed(ctx, s.unreachable())
 	}
-	at, cursor, layout := 0, uint64(0), ""
-	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
-	defer cancel()
-	if after == nil {
-		layout, err = s.servers.Layout(within, slots[nodes[0]])
-	} else {
-		var text, addr string
-		text, layout, _ = strings.Cut(string(after), " ")
-		layout, addr, _ = strings.Cut(layout, " ")
-		at = slices.IndexFunc(nodes, func(n *conn.Node) bool { return n.Addr == addr })
-		if cursor, err = strconv.ParseUint(text, 10, 64); err != nil || at < 0 {
+	at, cursor, place := 0, uint64(0), []string(nil)
+	if after != nil {
+		place = strings.SplitN(string(after), " ", 4)
+		if len(place) < 4 {
+			return nil, remote.ErrNodes
+		}
+		at = slices.IndexFunc(nodes, func(n *conn.Node) bool { return n.Addr == place[3] })
+		if cursor, err = strconv.ParseUint(place[0], 10, 64); err != nil || at < 0 {
 			return nil, remote.ErrNodes
 		}
 	}
-	if err != nil {
+	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
+	defer cancel()
+	layout, process, err := s.servers.Layout(within, slots[nodes[at]])
+	switch {
+	case err != nil:
 		return nil, s.failed(ctx, err)
+	case after != nil && layout != place[1], cursor != 0 && process != place[2]: // a cursor is of one process
+		return nil, remote.ErrNodes
 	}
 	var names []string
 	err = s.servers.Client(within, slots[nodes[at]], func(c rueidis.Client) error {
@@ -86,14 +89,14 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 		}
 		names, keys = names[n:], keys[n:]
 	}
-	// A node knows of its own slots first, so each is asked after it was scanned.
+	// A node knows of its own slots first, so each is asked after it was scanned, too.
 	within, cancel = s.Within(remote.WithTimeout(ctx, pageTimeout))
 	defer cancel()
-	now, err := s.servers.Layout(within, slots[nodes[at]])
-	if err != nil {
+	layoutNow, processNow, err := s.servers.Layout(within, slots[nodes[at]])
+	switch {
+	case err != nil:
 		return nil, s.failed(ctx, err)
-	}
-	if now != layout {
+	case layoutNow != layout, processNow != process:
 		return nil, remote.ErrNodes
 	}
 	if cursor == 0 {
@@ -101,7 +104,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 			return nil, nil
 		}
 	}
-	return []byte(strconv.FormatUint(cursor, 10) + " " + layout + " " + nodes[at].Addr), nil
+	return []byte(strings.Join([]string{strconv.FormatUint(cursor, 10), layout, process, nodes[at].Addr}, " ")), nil
 }
 
 // readKeys calls found for keys of one node.

@@ -32,8 +32,8 @@ var (
 	ErrGone        = errors.New("the connection has broken")
 )
 
-// ErrNodes is the error of a list of keys that cannot go on, because the node at its position is none of the primaries any more.
-var ErrNodes = errors.New("the nodes of the cluster have changed: begin again")
+// ErrNodes is the error of a list of keys that cannot go on, because the servers at its position, or their slots, are not what they were.
+var ErrNodes = errors.New("the servers have changed: begin again")
 
 // Node has the numbers of one server.
 type Node struct {

@@ -503,40 +503,58 @@ func (s *Servers) learn(ctx context.Context, addr string, client rueidis.Client)
 }
 
 // Layout returns a digest of which nodes serve which slots, as the node that serves slot and this process
-// know it: the same one as long as no slot moves. It is empty without a cluster.
-func (s *Servers) Layout(ctx context.Context, slot int) (string, error) {
-	if s.single != nil {
-		return "", nil
+// know it, and the process that this node is. Both are the same as long as no slot moves and the node is not
+// replaced or restarted. The digest is empty without a cluster, and both are for the client of a caller that has one.
+func (s *Servers) Layout(ctx context.Context, slot int) (digest, process string, err error) {
+	if s.single != nil && s.single.clustered {
+		return "", "", nil // it may ask another node each time
 	}
-	var ranges []string
-	err := s.Client(ctx, slot, func(c rueidis.Client) error {
-		answer, err := c.Do(ctx, c.B().ClusterSlots().Build()).ToArray()
-		for _, r := range answer {
-			parts, _ := r.ToArray()
-			if len(parts) < 3 {
-				return errNoSlots
-			}
-			from, err1 := parts[0].AsInt64()
-			to, err2 := parts[1].AsInt64()
-			primary, err3 := parts[2].ToArray()
-			if err := errors.Join(err1, err2, err3); err != nil || len(primary) < 3 {
-				return errors.Join(errNoSlots, err)
-			}
-			id, _ := primary[2].ToString()
-			ranges = append(ranges, fmt.Sprint(from, "-", to, " ", id))
+	err = s.Client(ctx, slot, func(c rueidis.Client) error {
+		text, err := c.Do(ctx, c.B().Info().Section("server").Build()).ToString()
+		if err != nil {
+			return err
+		}
+		_, after, _ := strings.Cut(text, "run_id:")
+		process, _, _ = strings.Cut(after, "\r\n")
+		if s.single == nil {
+			digest, err = slotOwners(ctx, c)
 		}
 		return err
 	})
+	if err == nil && s.single == nil {
+		nodes, _ := s.Primaries()
+		for _, n := range nodes {
+			digest += n.Addr + " "
+		}
+		sum := sha256.Sum256([]byte(digest))
+		digest = hex.EncodeToString(sum[:8])
+	}
+	return digest, process, err
+}
+
+// slotOwners returns the ranges of slots with the nodes that serve them, as the node of c knows them.
+func slotOwners(ctx context.Context, c rueidis.Client) (string, error) {
+	answer, err := c.Do(ctx, c.B().ClusterSlots().Build()).ToArray()
 	if err != nil {
 		return "", err
 	}
-	slices.Sort(ranges)
-	nodes, _ := s.Primaries()
-	for _, n := range nodes {
-		ranges = append(ranges, n.Addr)
+	ranges := make([]string, len(answer))
+	for i, r := range answer {
+		parts, err := r.ToArray()
+		if err != nil || len(parts) < 3 {
+			return "", errors.Join(errNoSlots, err)
+		}
+		from, err1 := parts[0].AsInt64()
+		to, err2 := parts[1].AsInt64()
+		primary, err3 := parts[2].ToArray()
+		if err := errors.Join(err1, err2, err3); err != nil || len(primary) < 3 {
+			return "", errors.Join(errNoSlots, err)
+		}
+		id, _ := primary[2].ToString()
+		ranges[i] = fmt.Sprint(from, "-", to, " ", id)
 	}
-	digest := sha256.Sum256([]byte(strings.Join(ranges, "\n")))
-	return hex.EncodeToString(digest[:8]), nil
+	slices.Sort(ranges)
+	return strings.Join(ranges, "\n"), nil
 }
 
 // slotRange is a range of slots, and the nodes that have them, the primary first.
