@@ -3,6 +3,8 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -118,4 +120,34 @@ func TestExportWhileSlotsMove(t *testing.T) {
 			next = after
 		}
 	})
+}
+
+// A store that is opened while the slot of the secret is on its way to another node finds the secret there.
+func TestSecretOfASlotThatMoves(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 2, 0)
+	first := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	connected(t, first, 2)
+	secrets := func(s *redisstore.Store) (list [][16]byte) {
+		redistest.Eventually(t, "the store knows the secret", func() bool {
+			list = s.Secrets(false)
+			return len(list) > 0
+		})
+		return list
+	}
+	want := secrets(first)
+	const name = "weir:secret"
+	slot := redisstore.SlotOf([]byte(name))
+	from, to := c.Owner(slot), c.Masters[0]
+	if from == to {
+		to = c.Masters[1]
+	}
+	to.Must("CLUSTER", "SETSLOT", fmt.Sprint(slot), "IMPORTING", from.ID())
+	from.Must("CLUSTER", "SETSLOT", fmt.Sprint(slot), "MIGRATING", to.ID())
+	host, port, _ := net.SplitHostPort(to.Addr())
+	from.Must("MIGRATE", host, port, name, "0", "5000")
+	second := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	if got := secrets(second); !slices.Equal(got, want) {
+		t.Errorf("got %x, want %x", got, want)
+	}
 }

@@ -265,7 +265,20 @@ type askingClient struct{ rueidis.Client }
 
 // Do implements [rueidis.Client].
 func (c askingClient) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	return c.DoMulti(ctx, c.B().Asking().Build(), cmd)[1]
+	return c.DoMulti(ctx, cmd)[0]
+}
+
+// DoMulti implements [rueidis.Client].
+func (c askingClient) DoMulti(ctx context.Context, cmds ...rueidis.Completed) []rueidis.RedisResult {
+	all := make([]rueidis.Completed, 0, 2*len(cmds))
+	for _, cmd := range cmds {
+		all = append(all, c.B().Asking().Build(), cmd)
+	}
+	replies := c.Client.DoMulti(ctx, all...)
+	for i := range cmds {
+		replies[i] = replies[2*i+1]
+	}
+	return replies[:len(cmds)]
 }
 
 // RunAll makes the nodes that serve the slots of calls decide them, all at the same time, in as
