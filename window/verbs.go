@@ -165,7 +165,7 @@ func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
 	case h.N > MaxHits && l.Measure != Distinct && !isHeld(p.in) && l.Window.Kind != KindHeld && !l.keeps:
 		p.in = p.in[:0]
 	default:
-		p.in = p.algo.sub(p.in, p.now, h.countable())
+		p.in = p.algo.sub(p.in, p.now, anytime, h.countable())
 	}
 	switch { // whose hits were refunded cannot be told
 	case p.ban.strikes > 0:
@@ -209,6 +209,9 @@ func (l *Compiled) WordsAfter(v step.Step, s State, h Hits) int {
 
 // never is the instant at which hits that cannot fit would fit.
 const never Instant = -1 << 63
+
+// anytime is the instant of hits to give back that are the newest.
+const anytime = never
 
 // lastInstant is the latest instant that counts as itself: a window after it
 // would leave 2^53.
@@ -313,9 +316,9 @@ func (l *Compiled) giveBack(r *Result, s State, now Instant, hold Hold, h Hits) 
 			return in, false
 		}
 		if log, ok := l.algorithm.(*sliding); ok && (isHeld(in) || log.group > 1 || in[0]&logMark != 0) {
-			return l.holding.subAt(in, now, at, h), true
+			return l.holding.sub(in, now, at, h), true
 		}
-		return l.below(in).subAt(in, now, at, h), true
+		return l.below(in).sub(in, now, at, h), true
 	})
 	r.Held = false
 	return s
