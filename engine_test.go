@@ -267,15 +267,4 @@ func BenchmarkTake(b *testing.B) {
 			}
 		}
 	})
-	b.Run("reference/clock+map+mutex", func(b *testing.B) {
-		var mu sync.Mutex
-		counts := map[string]int64{"ann": 0}
-		b.ReportAllocs()
-		for b.Loop() {
-			now := time.Now().UnixMicro()
-			mu.Lock()
-			counts["ann"] += now & 1
-			mu.Unlock()
-		}
-	})
 }

@@ -6,39 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/window"
 )
-
-// BenchmarkHotKey takes one key from as many goroutines as -cpu says: with a quota
-// that is never used up, and denied.
-func BenchmarkHotKey(b *testing.B) {
-	const plenty, scarce = 1_000_000_000, 100
-	for _, row := range []struct {
-		name  string
-		limit weir.Limit
-	}{
-		{"sliding in motion", weir.Sliding(100, 5*time.Microsecond)},
-		{"sliding denied", weir.Sliding(scarce, time.Hour)},
-		{"bucket", weir.Bucket(plenty, time.Hour, 0)},
-		{"bucket denied", weir.Bucket(scarce, time.Hour, 0)},
-		{"fixed", weir.Fixed(plenty, time.Hour)},
-		{"fixed denied", weir.Fixed(scarce, time.Hour)},
-		{"calendar", weir.Calendar(plenty, window.Year, nil)},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			m := weir.MustLimiter(row.limit)
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				ctx := b.Context()
-				for pb.Next() {
-					if _, err := m.Allow(ctx, "user:0000000000000000000"); err != nil {
-						b.Error(err)
-					}
-				}
-			})
-		})
-	}
-}
 
 // BenchmarkLimits takes under one limit, and under several that admit a hit together.
 func BenchmarkLimits(b *testing.B) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rulefile/internal/testfile"
 )
 
@@ -192,8 +193,8 @@ func (t *testPass) attributes(n *node) (attributes []string) {
 	for _, e := range t.unique(n) {
 		name := e.key.text
 		known := t.tests.Rules.Attributes()
-		if !slices.Contains(known, name) && didYouMean(name, known) != "" {
-			t.fault(e.key, "no rule uses the attribute %q%s", name, didYouMean(name, known))
+		if hint := fault.DidYouMean(name, known); hint != "" && !slices.Contains(known, name) {
+			t.fault(e.key, "no rule uses the attribute %q%s", name, hint)
 		}
 		attributes = append(attributes, name, t.text(e.value))
 	}

@@ -4,13 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile/internal/testfile"
 	"github.com/weirhq/weir/window"
 )
-
-func didYouMean(word string, known []string) string { return fault.DidYouMean(word, known) }
 
 // expectKeys has a row for each key below expect, with the function that reads
 // its value as text.

@@ -203,14 +203,18 @@ func (tw *holdModel) reset(now window.Instant) (d time.Duration) {
 
 // mature makes final what has ended at now.
 func (tw *holdModel) mature(now window.Instant) {
+	if tw.matureBeside(now); len(tw.holds) == 0 {
+		tw.final.close()
+	}
+}
+
+// matureBeside is mature for a hold that stays.
+func (tw *holdModel) matureBeside(now window.Instant) {
 	for len(tw.holds) > 0 && tw.holds[0].end <= now {
 		if h := tw.holds[0]; h.keep {
 			tw.final.add(now, h.at, h.end, h.n)
 		}
 		tw.holds = tw.holds[1:]
-	}
-	if len(tw.holds) == 0 {
-		tw.final.close()
 	}
 }
 
@@ -369,23 +373,8 @@ func (tw *holdModel) reservable(now window.Instant, c holdCall) (end window.Inst
 	return end, wait
 }
 
-// matureBeside is mature for a hold that stays.
-func (tw *holdModel) matureBeside(now window.Instant) {
-	for len(tw.holds) > 0 && tw.holds[0].end <= now {
-		if h := tw.holds[0]; h.keep {
-			tw.final.add(now, h.at, h.end, h.n)
-		}
-		tw.holds = tw.holds[1:]
-	}
-}
-
 // unused reports whether the key is as good as unused at now.
-func (tw *holdModel) unused(now window.Instant) bool {
-	if d := tw.reset(now); d != 0 {
-		return false
-	}
-	return true
-}
+func (tw *holdModel) unused(now window.Instant) bool { return tw.reset(now) == 0 }
 
 // dates are hits with their dates: of a sliding window, of cells if cell is not
 // 0, and of a window without an end if length is 0.

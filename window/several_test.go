@@ -74,3 +74,52 @@ func TestSeveralQuotasOfMembers(t *testing.T) {
 		}
 	}
 }
+
+// Two limits with groups of sizes that have nothing in common, such as those of the rules before and after a change, can
+// take turns on one state: the hits leave the window about when they should.
+func TestGroupsOfTwoQuotas(t *testing.T) {
+	t.Parallel()
+	for _, quotas := range [][2]int64{{10_009, 10_000}, {100_000, 86_400}, {7_200, 5_000}, {250, 150}, {20_000, 10_000}, {31_333, 10_000}, {10_333, 1000}} {
+		var limits [2]*window.Compiled
+		for i, q := range quotas {
+			limits[i] = window.MustCompile(window.Limit{Quota: q, Window: window.Sliding(time.Minute)})
+		}
+		group := (quotas[0] + 99) / 100 * 3 / 2 // groups of the smaller quota join whole
+		var s window.State
+		var hits []window.Instant
+		every := window.Instant(60e6 * 10 / (8 * quotas[1])) // 80 % of the smaller quota
+		for i := range 5 * quotas[1] {
+			now := 1e9 + window.Instant(i)*every
+			for len(hits) > 0 && hits[0] <= now-60e6 {
+				hits = hits[1:]
+			}
+			var r window.Result
+			if s, r = limits[i/3%2].Take(s, now, window.Hits{N: 1}); !r.Allowed || r.Before-int64(len(hits)) >= group {
+				t.Fatalf("%v: take %d: got %+v after %d hits", quotas, i, r, len(hits))
+			}
+			hits = append(hits, now)
+		}
+	}
+}
+
+// Two limits that cut a window into different numbers of cells can take turns on one state: it dates no hit after now, so all of
+// them leave a window and a cell after the last one.
+func TestCellsOfTwoWidths(t *testing.T) {
+	t.Parallel()
+	for _, n := range [][2]int{{60, 7}, {60, 59}, {24, 25}, {60, 12}} {
+		var limits [2]*window.Compiled
+		for i := range limits {
+			limits[i] = window.MustCompile(window.Limit{Quota: 10_000, Window: window.Cells(time.Hour, n[i])})
+		}
+		now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+		var s window.State
+		for i := range 1000 {
+			now = now.Add(time.Second)
+			s, _ = limits[i%2].Take(s, now, window.Hits{N: 1})
+		}
+		after := now.Add(time.Hour + time.Hour/time.Duration(n[1]))
+		if r := limits[0].Check(s, after, window.Hits{N: 1}); r.Used != 0 {
+			t.Errorf("%v cells: got %d used after %v, want 0", n, r.Used, time.Duration(after-now)*time.Microsecond)
+		}
+	}
+}

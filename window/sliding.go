@@ -8,7 +8,9 @@ package window
 // exact ≤ used ≤ exact+g-1, whatever the traffic. Nothing is ever admitted
 // over the quota. At most g-1 hits are denied early, which by default is less
 // than 1 % of the quota. A key that is counted under several quotas has the groups
-// of the largest one (see [Limit.Highest]).
+// of the largest one (see [Limit.Highest]). Groups of another limit stay where they
+// are less than twice as large, and those less than half as large join whole: two
+// limits that take turns would otherwise date the hits later and later.
 //
 // The idea is that of equi-depth histograms: the error is bounded in hits.
 // Cells of time bound the error in time, which can be a whole burst of hits.
@@ -145,8 +147,12 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	g.expire(now, w.length)
 	size, most := w.group, w.most
 	past := w.past(&g)
-	if past {
-		size = max(size, g.group)
+	switch {
+	case len(g.dates) == 0:
+	case 2*g.group < size && size <= MaxHits/2: // whole groups join
+		size = (size + g.group - 1) / g.group * g.group
+	case g.group > size && (past || size > 1 && g.group < 2*size):
+		size = g.group
 	}
 	if g.group != size {
 		g.regroup(size)
@@ -186,10 +192,13 @@ func (w *sliding) past(g *hitLog) bool {
 	return total >= w.most+w.group || total > w.most && g.group != w.group
 }
 
-func (w *sliding) sub(s State, now Instant, h Hits) State {
+func (w *sliding) sub(s State, now, at Instant, h Hits) State {
 	n := h.N
 	g := readLog(s)
 	g.expire(now, w.length)
+	if at != anytime {
+		return w.subAt(s, now, at, n, &g)
+	}
 	eaten := min(n, g.excess)
 	g.excess -= eaten
 	n -= eaten
@@ -203,6 +212,24 @@ func (w *sliding) sub(s State, now Instant, h Hits) State {
 		g.dates = g.dates[:int64(len(g.dates))-1-n/g.group]
 		g.fill = g.group - n%g.group
 	}
+	return g.write(s, 0, now)
+}
+
+// subAt gives back hits of g, a log without groups. It gives back none of a log with groups,
+// where several hits share a date. Only limits with a condition need that, because other logs
+// with groups become logs of pairs first, see holding.
+func (w *sliding) subAt(s State, now, at Instant, n int64, g *hitLog) State {
+	end := left(g.dates, at)
+	from := end
+	for from > 0 && Instant(g.dates[from-1]) == at && int64(end-from) < n {
+		from--
+	}
+	if from == end || g.group > 1 {
+		return s
+	}
+	eaten := min(int64(end-from), g.excess) // the hits stand for those that were dropped
+	g.excess -= eaten
+	g.dates = append(g.dates[:from+int(eaten)], g.dates[end:]...)
 	return g.write(s, 0, now)
 }
 

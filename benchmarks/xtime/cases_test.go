@@ -5,8 +5,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,44 +32,6 @@ func TestEvery(t *testing.T) {
 	}
 }
 
-// A step allows n events, or reserves them if it has a time to act.
-type step struct {
-	at     float64
-	tokens float64 // before
-	n      int
-	ok     bool
-}
-
-func TestAllow(t *testing.T) {
-	both(t, func(t *testing.T, create func(float64, int) limiter) {
-		for name, test := range map[string]struct {
-			burst int
-			steps []step
-		}{
-			"burst of 1": {1, []step{
-				{0, 1, 1, true}, {0, 0, 1, false}, {0, 0, 1, false}, {1, 1, 1, true}, {1, 0, 1, false}, {1, 0, 1, false},
-				{2, 1, 2, false}, // more than the burst
-				{2, 1, 1, true}, {2, 0, 1, false},
-			}},
-			"burst of 3": {3, []step{
-				{0, 3, 2, true}, {0, 1, 2, false}, {0, 1, 1, true}, {0, 0, 1, false}, {1, 1, 4, false}, {2, 2, 1, true},
-				{3, 2, 1, true}, {4, 2, 1, true}, {4, 1, 1, true}, {4, 0, 1, false}, {4, 0, 1, false}, {9, 3, 3, true}, {9, 0, 0, true},
-			}},
-			"negative numbers": {3, []step{{0, 3, 3, true}, {0, 0, -2, true}, {0, 2, -2, true}, {0, 3, 3, true}, {0, 0, 1, false}}},
-		} {
-			l := create(10, test.burst)
-			for i, s := range test.steps {
-				if got := l.TokensAt(at(s.at)); got != s.tokens {
-					t.Errorf("%s: step %d: got %v tokens, want %v", name, i, got, s.tokens)
-				}
-				if got := l.AllowN(at(s.at), s.n); got != s.ok {
-					t.Errorf("%s: step %d: got %t, want %t", name, i, got, s.ok)
-				}
-			}
-		}
-	})
-}
-
 // TestFirst allows the first event at limits that floating-point numbers do not have
 // exactly (golang/go#34861), and no further event at tiny ones (golang/go#71154).
 func TestFirst(t *testing.T) {
@@ -80,127 +40,6 @@ func TestFirst(t *testing.T) {
 			l := create(limit, 1)
 			if !l.AllowN(start, 1) || l.AllowN(start, 1) || l.AllowN(start.Add(1), 1) {
 				t.Errorf("limit %v: got not exactly the first event", limit)
-			}
-		}
-	})
-}
-
-func TestSimultaneous(t *testing.T) {
-	both(t, func(t *testing.T, create func(float64, int) limiter) {
-		l := create(1, 5)
-		var admitted atomic.Int64
-		var wg sync.WaitGroup
-		for range 15 {
-			wg.Go(func() {
-				if l.Allow() {
-					admitted.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		if got := admitted.Load(); got != 5 {
-			t.Errorf("got %d events, want the burst of 5", got)
-		}
-	})
-}
-
-// TestLongRun asks for five times what the limit admits.
-func TestLongRun(t *testing.T) {
-	both(t, func(t *testing.T, create func(float64, int) limiter) {
-		l := create(100, 100)
-		admitted := 0
-		for ms := range 5000 / 2 {
-			if l.AllowN(start.Add(2*time.Duration(ms)*time.Millisecond), 1) {
-				admitted++
-			}
-		}
-		if admitted < 599 || admitted > 600 {
-			t.Errorf("got %d events, want 600 within five seconds", admitted)
-		}
-	})
-}
-
-// An act is a call on a limiter whose burst and limit the test states, and what is expected
-// of it.
-type act struct {
-	do   string // reserve, allow, cancel, limit or burst
-	at   float64
-	n    int
-	then float64 // when the holder of a reservation may act; never if it is not OK
-	held string  // the name of the reservation
-}
-
-const never = -1
-
-func TestReserve(t *testing.T) {
-	both(t, func(t *testing.T, create func(float64, int) limiter) {
-		for name, test := range map[string]struct {
-			limit float64
-			burst int
-			acts  []act
-		}{
-			"in turn": {10, 2, []act{{"reserve", 0, 2, 0, ""}, {"reserve", 0, 2, 2, ""}, {"reserve", 3, 2, 4, ""}}},
-			"with events that cannot wait": {10, 2, []act{
-				{"reserve", 0, 3, never, ""}, {"reserve", 0, 2, 0, ""}, {"allow", 1, 2, never, ""}, {"reserve", 1, 2, 2, ""},
-				{"allow", 1, 1, never, ""}, {"allow", 3, 1, 3, ""},
-			}},
-			"cancel what is not OK": {10, 2, []act{
-				{"reserve", 0, 2, 0, ""}, {"reserve", 0, 3, never, "r"}, {"cancel", 0, 0, 0, "r"}, {"reserve", 0, 2, 2, ""},
-			}},
-			"cancel the last": {10, 2, []act{
-				{"reserve", 0, 2, 0, ""}, {"reserve", 0, 2, 2, "r"}, {"cancel", 1, 0, 0, "r"}, {"reserve", 1, 2, 2, ""},
-			}},
-			"cancel too late": {10, 2, []act{
-				{"reserve", 0, 2, 0, ""}, {"reserve", 0, 2, 2, "r"}, {"cancel", 3, 0, 0, "r"}, {"reserve", 3, 2, 4, ""},
-			}},
-			"cancel for 0 tokens": {10, 2, []act{
-				{"reserve", 0, 2, 0, ""}, {"reserve", 0, 1, 1, "r"}, {"reserve", 0, 1, 2, ""}, {"cancel", 0, 0, 0, "r"}, {"reserve", 0, 1, 3, ""},
-			}},
-			"cancel for 1 token": {10, 2, []act{
-				{"reserve", 0, 2, 0, ""}, {"reserve", 0, 2, 2, "r"}, {"reserve", 0, 1, 3, ""}, {"cancel", 2, 0, 0, "r"}, {"reserve", 2, 2, 4, ""},
-			}},
-			"cancel several": {10, 4, []act{
-				{"reserve", 0, 4, 0, ""}, {"reserve", 0, 3, 3, "a"}, {"reserve", 0, 1, 4, ""}, {"reserve", 0, 1, 5, "c"},
-				{"cancel", 1, 0, 0, "c"}, {"cancel", 1, 0, 0, "a"}, {"reserve", 1, 3, 5, ""},
-			}},
-			"a higher limit": {5, 2, []act{
-				{"reserve", 0, 2, 0, ""}, {"reserve", 0, 2, 4, ""}, {"limit", 2, 10, 0, ""}, {"reserve", 2, 1, 4, ""},
-			}},
-			"a greater burst": {5, 2, []act{
-				{"reserve", 0, 2, 0, ""}, {"reserve", 0, 2, 4, ""}, {"burst", 3, 4, 0, ""}, {"reserve", 3, 4, 12, ""},
-			}},
-			"cancel after a higher limit": {5, 2, []act{
-				{"reserve", 0, 2, 0, ""}, {"reserve", 0, 2, 4, "r"}, {"limit", 2, 10, 0, ""}, {"cancel", 2, 0, 0, "r"}, {"reserve", 2, 2, 3, ""},
-			}},
-			"a smaller burst": {10, 5, []act{{"burst", 0, 2, 0, ""}, {"burst", 0, 5, 0, ""}, {"allow", 0, 3, never, ""}, {"allow", 0, 2, 0, ""}}},
-			"the end of no limit": {inf, 2, []act{
-				{"reserve", 0, 9, 0, ""}, {"limit", 0, 10, 0, ""}, {"reserve", 0, 2, 0, ""}, {"reserve", 0, 2, 2, ""},
-			}},
-		} {
-			l, held := create(test.limit, test.burst), map[string]reservation{}
-			for i, a := range test.acts {
-				switch a.do {
-				case "allow":
-					if got, want := l.AllowN(at(a.at), a.n), a.then != never; got != want {
-						t.Errorf("%s: act %d: got %t, want %t", name, i, got, want)
-					}
-				case "cancel":
-					held[a.held].CancelAt(at(a.at))
-				case "limit":
-					l.SetLimitAt(at(a.at), float64(a.n))
-				case "burst":
-					l.SetBurstAt(at(a.at), a.n)
-				case "reserve":
-					r := l.ReserveN(at(a.at), a.n)
-					held[a.held] = r
-					want := at(a.then).Sub(at(a.at))
-					if a.then == never {
-						want = weir.InfDuration
-					}
-					if got := r.DelayFrom(at(a.at)); r.OK() != (a.then != never) || (got-want).Abs() > 1 {
-						t.Errorf("%s: act %d: got OK %t and a delay of %v, want %v", name, i, r.OK(), got, want)
-					}
-				}
 			}
 		}
 	})

@@ -168,13 +168,20 @@ func newUsage() *cobra.Command {
 key: the rule's per. A counter also prints its history.`,
 		Example: "  weir usage posts-per-hour user=42\n  weir usage page-views page=/home --json",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			query, err := keyQuery(args[0], args[1:])
-			if err != nil {
-				return err
-			}
-			return c.ask(cmd, http.MethodGet, "/v1/usage?"+query.Encode(), nil, new(usage))
-		},
+	}
+	return c.forKey(cmd, func(cmd *cobra.Command, query string) error {
+		return c.ask(cmd, http.MethodGet, "/v1/usage"+query, nil, new(usage))
+	})
+}
+
+// forKey completes cmd, whose arguments are a rule and the attributes of a key: it calls do with them as a query.
+func (c *client) forKey(cmd *cobra.Command, do func(cmd *cobra.Command, query string) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		query, err := keyQuery(args[0], args[1:])
+		if err != nil {
+			return err
+		}
+		return do(cmd, "?"+query.Encode())
 	}
 	c.flags(cmd)
 	cmd.ValidArgsFunction = c.completeRules
@@ -189,17 +196,10 @@ func newForget() *cobra.Command {
 		Long:    "Drop what a rule has counted for a key, as if the key had never been used.",
 		Example: "  weir forget posts-per-hour user=42",
 		Args:    cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			query, err := keyQuery(args[0], args[1:])
-			if err != nil {
-				return err
-			}
-			return c.tell(cmd, http.MethodDelete, "/v1/usage?"+query.Encode(), nil, "forgotten")
-		},
 	}
-	c.flags(cmd)
-	cmd.ValidArgsFunction = c.completeRules
-	return cmd
+	return c.forKey(cmd, func(cmd *cobra.Command, query string) error {
+		return c.tell(cmd, http.MethodDelete, "/v1/usage"+query, nil, "forgotten")
+	})
 }
 
 func newSet() *cobra.Command {

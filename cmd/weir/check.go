@@ -179,13 +179,11 @@ func failed(name string, err error) checked {
 
 // checkFile checks one file.
 func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
-	c := checked{File: name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	in, err := readSource(cmd, name)
 	if err != nil {
-		c.fail(err)
-		return c
+		return failed(name, err)
 	}
-	c.File = in.name
+	c := checked{File: in.name, Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	if koalafile.Is(in.text) {
 		c.koala(in)
 		return c

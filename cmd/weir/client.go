@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -38,10 +39,7 @@ type client struct {
 // flags adds the flags of the commands that call a service, and turns the
 // completion of file names off.
 func (c *client) flags(cmd *cobra.Command) {
-	addr := os.Getenv("WEIR_ADDR")
-	if addr == "" {
-		addr = "http://127.0.0.1:8080"
-	}
+	addr := cmp.Or(os.Getenv("WEIR_ADDR"), "http://127.0.0.1:8080")
 	cmd.Flags().StringVar(&c.addr, "addr", addr, "`URL` of the service, or unix:PATH; WEIR_ADDR sets the default, WEIR_TOKEN the token")
 	cmd.Flags().StringVar(&c.ca, "ca", os.Getenv("WEIR_CA"), "`file` with the authority of the service's certificate; WEIR_CA sets the default")
 	cmd.Flags().StringVar(&c.cert, "cert", "", "`file` with a certificate to show to the service")

@@ -175,9 +175,7 @@ func TestReportsSurviveAKill(t *testing.T) {
 				break
 			}
 		}
-		l.stopped = true
-		_ = l.Process.Kill()
-		_ = l.Wait()
+		l.kill()
 	}
 	l := start()
 	redis.Kill()
@@ -195,11 +193,7 @@ func TestReportsSurviveAKill(t *testing.T) {
 	redis.Restart() // without its data
 	l = start()
 	const recorded = `weir_store_report_hits_total{result="recorded"}`
-	for end := time.Now().Add(20 * time.Second); l.metric(t, recorded) != 7; {
-		if time.Now().After(end) {
-			t.Fatalf("got %v hits recorded in Redis, want 7\n%s", l.metric(t, recorded), l.logs.String())
-		}
-	}
+	l.waitFor(t, recorded, func(n float64) bool { return n == 7 })
 	if n := used(t, l.api)[1]; n != 7 {
 		t.Errorf("got %d used in Redis, want 7", n)
 	}
@@ -207,14 +201,10 @@ func TestReportsSurviveAKill(t *testing.T) {
 
 	l = start()
 	again := float64(0)
-	if degraded(t, l.api) { // on a busy machine Redis may answer too late
+	if l.degraded(t) { // on a busy machine Redis may answer too late
 		again = 1
 	}
-	for end := time.Now().Add(20 * time.Second); used(t, l.api)[1] != 8; {
-		if time.Now().After(end) {
-			t.Fatalf("after another kill: got %d used in Redis, want 8\n%s", used(t, l.api)[1], l.logs.String())
-		}
-	}
+	redistest.Eventually(t, "8 are used in Redis after another kill", func() bool { return used(t, l.api)[1] == 8 })
 	if n := l.metric(t, recorded); n != again {
 		t.Errorf("after another kill: got %v hits recorded, want %v", n, again)
 	}
@@ -222,16 +212,11 @@ func TestReportsSurviveAKill(t *testing.T) {
 
 // degraded takes a hit of user u1, and reports whether the answer is degraded: memory
 // has counted the hit, instead of Redis.
-func degraded(t *testing.T, api string) bool {
+func (p *process) degraded(t *testing.T) bool {
 	t.Helper()
-	resp, err := http.Post(api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"user": "u1"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var d struct{ Allowed, Degraded bool }
-	if err := json.NewDecoder(resp.Body).Decode(&d); err != nil || !d.Allowed {
-		t.Fatalf("got %+v, %v, want allowed", d, err)
+	d, _ := p.post(t, "/v1/take", `{"attributes": {"user": "u1"}}`)
+	if !d.Allowed {
+		t.Fatalf("got %+v, want allowed", d)
 	}
 	return d.Degraded
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -226,9 +227,7 @@ func testKilled(t *testing.T, sync string, kills int) {
 		if text := next.logs.String(); strings.Contains(text, "damaged") || strings.Contains(text, "missing") {
 			t.Errorf("round %d: got\n%s", round, text)
 		}
-		next.stopped = true
-		_ = next.Process.Kill()
-		_ = next.Wait()
+		next.kill()
 	}
 	t.Logf("%d kills with --sync %s: %d takes were answered; of those before a kill at most %d were lost; the last flush that a caller knows of had begun at most %v before it",
 		kills, sync, answered, lost, worst)
@@ -341,13 +340,12 @@ func TestServeWhileLoading(t *testing.T) {
 	first.end(t)
 	for hits, meanwhile := int64(2), false; !meanwhile; hits++ { // see TestServiceWhileLoading
 		p := startProcess(t, "", dataRules, "--data", dir, "--serve-while-loading")
-		meanwhile = degraded(t, p.api)
+		meanwhile = p.degraded(t)
 		var usage struct{ Used int64 }
-		for end := time.Now().Add(20 * time.Second); usage.Used != hits; {
-			if get(t, p.api+"/v1/usage?rule=forever&user=u1", &usage); time.Now().After(end) {
-				t.Fatalf("got %d used, want %d", usage.Used, hits)
-			}
-		}
+		redistest.Eventually(t, "the hits of before are loaded", func() bool {
+			get(t, p.api+"/v1/usage?rule=forever&user=u1", &usage)
+			return usage.Used == hits
+		})
 		p.end(t)
 	}
 }
@@ -425,9 +423,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	l.waitFor(t, "weir_data_failing", func(n float64) bool { return n == 0 })
 	l.waitFor(t, "weir_data_lag_seconds", func(n float64) bool { return n < 0.5 })
-	l.stopped = true
-	_ = l.Process.Kill()
-	_ = l.Wait()
+	l.kill()
 	if got := used(t, startProcess(t, "", dataRules, "--data", data).api); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -456,11 +452,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 	l := start()
 	takes(l)
-	l.stopped = true
-	_ = l.Process.Signal(syscall.SIGTERM)
-	if err := l.Wait(); err != nil {
-		t.Fatalf("the service ends with %v\n%s", err, l.logs.String())
-	}
+	l.end(t)
 	if err := remount(dir, true); err != nil {
 		t.Fatal(err)
 	}
@@ -478,9 +470,7 @@ func TestReadOnlyDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.waitFor(t, "weir_data_failing", func(n float64) bool { return n == 0 })
-	l.stopped = true
-	_ = l.Process.Kill()
-	_ = l.Wait()
+	l.kill()
 	if got := used(t, start().api); got != want {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -489,11 +479,7 @@ func TestReadOnlyDisk(t *testing.T) {
 // waitFor waits until a metric is as wanted.
 func (p *process) waitFor(t *testing.T, name string, wanted func(float64) bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !wanted(p.metric(t, name)); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("got %s %v after 20s\n%s", name, p.metric(t, name), p.logs.String())
-		}
-	}
+	redistest.Eventually(t, name+" is as wanted", func() bool { return wanted(p.metric(t, name)) })
 }
 
 // With a shared store that is unavailable, the directory keeps what this instance
@@ -512,21 +498,11 @@ func TestDataKeepsOutages(t *testing.T) {
 		p := startProcess(t, "", rules, args...)
 		p.ready(t)
 		for hit := range 2 {
-			resp, err := http.Post(p.api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"user": "1"}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var d struct{ Allowed, Degraded bool }
-			err = json.NewDecoder(resp.Body).Decode(&d)
-			resp.Body.Close()
-			if want := 2*process+hit < 3; err != nil || d.Allowed != want || !d.Degraded {
-				t.Errorf("process %d, hit %d: got %+v, %v, want allowed %v, degraded", process, hit, d, err, want)
+			d, _ := p.post(t, "/v1/take", `{"attributes": {"user": "1"}}`)
+			if want := 2*process+hit < 3; d.Allowed != want || !d.Degraded {
+				t.Errorf("process %d, hit %d: got %+v, want allowed %v, degraded", process, hit, d, want)
 			}
 		}
-		p.stopped = true
-		_ = p.Process.Signal(syscall.SIGTERM)
-		if err := p.Wait(); err != nil {
-			t.Fatalf("the service ends with %v\n%s", err, p.logs.String())
-		}
+		p.end(t)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -164,13 +163,7 @@ func testDrain(t *testing.T, secret bool) {
 		}
 		return true
 	})
-	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		t.Errorf("the service ends with %v\n%s", err, p.logs.String())
-	}
-	p.stopped = true
+	p.end(t)
 	clients.Wait()
 	http1.CloseIdleConnections()
 	http2.CloseIdleConnections()

@@ -17,13 +17,9 @@ func awaitFile(t *testing.T, api string, logs io.Reader) {
 	lines := bufio.NewScanner(logs)
 	for lines.Scan() && !strings.Contains(lines.Text(), "keys loaded") {
 	}
-	resp, err := http.Post(api+"/v1/take", "application/json", strings.NewReader(`{"attributes": {"action": "post", "user": "42"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(text), `"used":1`) {
-		t.Fatalf("a take: got %s %v\n%s", resp.Status, err, text)
+	p := process{api: api}
+	if text := p.call(t, http.MethodPost, "/v1/take", `{"attributes": {"action": "post", "user": "42"}}`); !strings.Contains(text, `"used":1`) {
+		t.Fatalf("a take: got %s", text)
 	}
 	go func() { _, _ = io.Copy(io.Discard, logs) }()
 }

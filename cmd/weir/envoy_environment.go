@@ -35,49 +35,31 @@ func readEnvironment() envoyEnvironment {
 	return e
 }
 
-// envoySetting is a variable that sets one field of the configuration.
-type envoySetting struct {
-	name string
-	read func(cfg *config.Config, value string) error
-}
-
-// envoySettings are the variables that do not depend on others.
-var envoySettings = []envoySetting{
-	{"SHADOW_MODE", truth(func(c *config.Config) *bool { return &c.Envoy.Shadow })},
-	{"QUOTA_MODE", truth(func(c *config.Config) *bool { return &c.Envoy.Quota })},
-	{"STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", truth(func(c *config.Config) *bool { return &c.Envoy.Together })},
-	{"MERGE_DOMAIN_CONFIG", truth(func(c *config.Config) *bool { return &c.Envoy.MergeDomains })},
-	{"RESPONSE_DYNAMIC_METADATA", truth(func(c *config.Config) *bool { return &c.Envoy.Metadata })},
-	{"USE_CALENDAR_MONTH_RATE_LIMIT", truth(func(c *config.Config) *bool { return &c.Envoy.CalendarMonths })},
-	{"LIMIT_REQUEST_HEADERS_ENABLED", truth(func(c *config.Config) *bool { return &c.Envoy.RequestHeaders })},
-	{"LIMIT_REQUEST_LIMIT_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.RequestLimit })},
-	{"LIMIT_REQUEST_REMAINING_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.RequestRemaining })},
-	{"LIMIT_REQUEST_RESET_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.RequestReset })},
-	{"SANITIZE_DESCRIPTOR_METRIC_DOTS", truth(func(c *config.Config) *bool { return &c.Envoy.NoDots })},
-	{"USE_PROMETHEUS", truth(func(c *config.Config) *bool { return &c.Envoy.Metrics })},
-	{"PROMETHEUS_PATH", wordIn(func(c *config.Config) *string { return &c.MetricsPath })},
-	{"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", truth(func(c *config.Config) *bool { return &c.ReadyNeedsStore })},
-	{"LIMIT_LIMIT_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Limit })},
-	{"LIMIT_REMAINING_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Remaining })},
-	{"LIMIT_RESET_HEADER", wordIn(func(c *config.Config) *string { return &c.Envoy.Reset })},
-	{"NEAR_LIMIT_RATIO", func(c *config.Config, value string) (err error) {
-		c.Envoy.NearLimit, err = strconv.ParseFloat(value, 64)
-		return err
-	}},
-}
-
-func truth(field func(*config.Config) *bool) func(*config.Config, string) error {
-	return func(c *config.Config, value string) error {
-		is, err := strconv.ParseBool(value)
-		*field(c) = is
-		return err
-	}
-}
-
-func wordIn(field func(*config.Config) *string) func(*config.Config, string) error {
-	return func(c *config.Config, value string) error {
-		*field(c) = value
+// into sets *to to the variable called name, if it is set.
+func into[T any](e envoyEnvironment, name string, to *T, parse func(string) (T, error)) error {
+	value := e.get(name)
+	if value == "" {
 		return nil
+	}
+	got, err := parse(value)
+	if err != nil {
+		return wrongValue(name, value, err)
+	}
+	*to = got
+	return nil
+}
+
+// float parses a number.
+func float(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
+
+// only returns parse for the values that ok accepts, or an error that says what to want.
+func only[T any](parse func(string) (T, error), ok func(T) bool, want string) func(string) (T, error) {
+	return func(text string) (T, error) {
+		got, err := parse(text)
+		if err == nil && !ok(got) {
+			err = errors.New("want " + want)
+		}
+		return got, err
 	}
 }
 
@@ -97,19 +79,30 @@ func (e envoyEnvironment) read(cmd *cobra.Command, cfg *config.Config, paths boo
 		return err
 	}
 	cfg.Warnings = append(cfg.Warnings, warnings...)
-	for _, s := range envoySettings {
-		value := e.get(s.name)
-		if value == "" {
-			continue
-		}
-		if err := s.read(cfg, value); err != nil {
-			return wrongValue(s.name, value, err)
-		}
-	}
-	if on, err := e.truth("LIMIT_RESPONSE_HEADERS_ENABLED"); err != nil {
+	envoy, headers := &cfg.Envoy, false
+	if err := cmp.Or(
+		into(e, "SHADOW_MODE", &envoy.Shadow, strconv.ParseBool),
+		into(e, "QUOTA_MODE", &envoy.Quota, strconv.ParseBool),
+		into(e, "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", &envoy.Together, strconv.ParseBool),
+		into(e, "MERGE_DOMAIN_CONFIG", &envoy.MergeDomains, strconv.ParseBool),
+		into(e, "RESPONSE_DYNAMIC_METADATA", &envoy.Metadata, strconv.ParseBool),
+		into(e, "USE_CALENDAR_MONTH_RATE_LIMIT", &envoy.CalendarMonths, strconv.ParseBool),
+		into(e, "LIMIT_REQUEST_HEADERS_ENABLED", &envoy.RequestHeaders, strconv.ParseBool),
+		into(e, "SANITIZE_DESCRIPTOR_METRIC_DOTS", &envoy.NoDots, strconv.ParseBool),
+		into(e, "USE_PROMETHEUS", &envoy.Metrics, strconv.ParseBool),
+		into(e, "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", &cfg.ReadyNeedsStore, strconv.ParseBool),
+		into(e, "NEAR_LIMIT_RATIO", &envoy.NearLimit, float),
+		into(e, "LIMIT_RESPONSE_HEADERS_ENABLED", &headers, strconv.ParseBool),
+	); err != nil {
 		return err
-	} else if on && !given("envoy-headers") {
-		cfg.Envoy.Headers = true
+	}
+	envoy.Headers = envoy.Headers || headers && !given("envoy-headers")
+	for name, to := range map[string]*string{
+		"LIMIT_REQUEST_LIMIT_HEADER": &envoy.RequestLimit, "LIMIT_REQUEST_REMAINING_HEADER": &envoy.RequestRemaining, "LIMIT_REQUEST_RESET_HEADER": &envoy.RequestReset,
+		"LIMIT_LIMIT_HEADER": &envoy.Limit, "LIMIT_REMAINING_HEADER": &envoy.Remaining, "LIMIT_RESET_HEADER": &envoy.Reset,
+		"PROMETHEUS_PATH": &cfg.MetricsPath,
+	} {
+		*to = cmp.Or(e.get(name), *to)
 	}
 	for _, a := range []struct {
 		flag, host, port, usual string
@@ -158,44 +151,27 @@ func (e envoyEnvironment) readXDS(cfg *config.Config) (err error) {
 		CA: e.get("CONFIG_GRPC_XDS_SERVER_TLS_CACERT"), ServerName: e.get("CONFIG_GRPC_XDS_SERVER_TLS_SAN"),
 		RetryAfter: 500 * time.Millisecond, MaxRetryAfter: 10 * time.Second, RetryJitter: 0.5, MaxMessage: 16 << 20,
 	}
-	if x.TLS, err = e.truth("CONFIG_GRPC_XDS_SERVER_USE_TLS"); err != nil {
-		return err
-	}
 	if x.Metadata, err = e.pairs("CONFIG_GRPC_XDS_NODE_METADATA", "="); err != nil {
 		return err
 	}
 	if x.Headers, err = e.pairs("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ":"); err != nil {
 		return err
 	}
-	for name, to := range map[string]*time.Duration{"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL": &x.RetryAfter, "XDS_CLIENT_BACKOFF_MAX_INTERVAL": &x.MaxRetryAfter} {
-		if value := e.get(name); value != "" {
-			if *to, err = time.ParseDuration(value); err != nil || *to <= 0 {
-				return wrongValue(name, value, cmp.Or(err, errors.New("want a duration above 0, such as 10s")))
-			}
-		}
+	wait := only(time.ParseDuration, func(d time.Duration) bool { return d > 0 }, "a duration above 0, such as 10s")
+	starts, waits, jitter := false, false, true
+	err = cmp.Or(
+		into(e, "CONFIG_GRPC_XDS_SERVER_USE_TLS", &x.TLS, strconv.ParseBool),
+		into(e, "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", &x.RetryAfter, wait),
+		into(e, "XDS_CLIENT_BACKOFF_MAX_INTERVAL", &x.MaxRetryAfter, wait),
+		into(e, "XDS_CLIENT_BACKOFF_RANDOM_FACTOR", &x.RetryJitter, only(float, func(f float64) bool { return f >= 0 && f <= 1 }, "a part from 0 to 1")),
+		into(e, "XDS_CLIENT_BACKOFF_JITTER", &jitter, strconv.ParseBool),
+		into(e, "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", &x.MaxMessage, only(strconv.Atoi, func(n int) bool { return n > 0 }, "a number of bytes above 0")),
+		into(e, "FORCE_START_WITHOUT_INITIAL_CONFIG", &starts, strconv.ParseBool),
+		into(e, "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", &waits, strconv.ParseBool),
+	)
+	if !jitter {
+		x.RetryJitter = 0
 	}
-	if value := e.get("XDS_CLIENT_BACKOFF_RANDOM_FACTOR"); value != "" {
-		if x.RetryJitter, err = strconv.ParseFloat(value, 64); err != nil || !(x.RetryJitter >= 0 && x.RetryJitter <= 1) {
-			return wrongValue("XDS_CLIENT_BACKOFF_RANDOM_FACTOR", value, cmp.Or(err, errors.New("want a part from 0 to 1")))
-		}
-	}
-	if value := e.get("XDS_CLIENT_BACKOFF_JITTER"); value != "" {
-		if jitter, err := strconv.ParseBool(value); err != nil {
-			return wrongValue("XDS_CLIENT_BACKOFF_JITTER", value, err)
-		} else if !jitter {
-			x.RetryJitter = 0
-		}
-	}
-	if value := e.get("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES"); value != "" {
-		if x.MaxMessage, err = strconv.Atoi(value); err != nil || x.MaxMessage <= 0 {
-			return wrongValue("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", value, cmp.Or(err, errors.New("want a number of bytes above 0")))
-		}
-	}
-	starts, err := e.truth("FORCE_START_WITHOUT_INITIAL_CONFIG")
-	if err != nil {
-		return err
-	}
-	waits, err := e.truth("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED")
 	x.ReadyWithout = starts && !waits
 	cfg.Envoy.XDS = x
 	return err
@@ -219,19 +195,6 @@ func (e envoyEnvironment) pairs(name, between string) (map[string]string, error)
 // levels has weir's names of the levels that envoyproxy/ratelimit names otherwise.
 var levels = map[string]string{"panic": "error", "fatal": "error", "warning": "warn", "trace": "debug"}
 
-// truth returns a variable that is true or false. Not set, it is false.
-func (e envoyEnvironment) truth(name string) (bool, error) {
-	value := e.get(name)
-	if value == "" {
-		return false, nil
-	}
-	is, err := strconv.ParseBool(value)
-	if err != nil {
-		return false, wrongValue(name, value, err)
-	}
-	return is, nil
-}
-
 // wrongValue returns the error of a variable whose value cannot be read. Errors of
 // package strconv repeat the value.
 func wrongValue(name, value string, err error) error {
@@ -247,6 +210,10 @@ func (e envoyEnvironment) readGRPC(cfg *config.Config, given func(flag string) b
 	if path != "" && !given("grpc-listen") {
 		cfg.GRPCListen = "unix:" + path
 	}
+	secure := false
+	if err := into(e, "GRPC_SERVER_USE_TLS", &secure, strconv.ParseBool); err != nil {
+		return err
+	}
 	for _, a := range []struct {
 		flag, name string
 		to         *time.Duration
@@ -254,18 +221,15 @@ func (e envoyEnvironment) readGRPC(cfg *config.Config, given func(flag string) b
 		{"grpc-max-connection-age", "GRPC_MAX_CONNECTION_AGE", &cfg.GRPCAge},
 		{"grpc-max-connection-age-grace", "GRPC_MAX_CONNECTION_AGE_GRACE", &cfg.GRPCAgeGrace},
 	} {
-		value := e.get(a.name)
-		if value == "" || given(a.flag) {
+		if given(a.flag) {
 			continue
 		}
-		var err error
-		if *a.to, err = time.ParseDuration(value); err != nil {
-			return wrongValue(a.name, value, err)
+		if err := into(e, a.name, a.to, time.ParseDuration); err != nil {
+			return err
 		}
 	}
-	secure, err := e.truth("GRPC_SERVER_USE_TLS")
-	if err != nil || !secure {
-		return err
+	if !secure {
+		return nil
 	}
 	if !given("grpc-listen") {
 		if path != "" {
@@ -281,8 +245,8 @@ func (e envoyEnvironment) readGRPC(cfg *config.Config, given func(flag string) b
 		{"tls-key", "GRPC_SERVER_TLS_KEY", &cfg.Access.TLSKey},
 		{"tls-client-ca", "GRPC_CLIENT_TLS_CACERT", &cfg.Access.TLSClientCA},
 	} {
-		if value := e.get(f.name); value != "" && !given(f.flag) {
-			*f.to = value
+		if !given(f.flag) {
+			*f.to = cmp.Or(e.get(f.name), *f.to)
 		}
 	}
 	return nil
@@ -290,8 +254,8 @@ func (e envoyEnvironment) readGRPC(cfg *config.Config, given func(flag string) b
 
 // store returns the URL of the store that the REDIS_ variables describe.
 func (e envoyEnvironment) store(at string) (string, error) {
-	secure, err := e.truth("REDIS_TLS")
-	if err != nil {
+	secure := false
+	if err := into(e, "REDIS_TLS", &secure, strconv.ParseBool); err != nil {
 		return "", err
 	}
 	secure = e.get("REDIS_SOCKET_TYPE") == "tls" || secure

@@ -130,11 +130,7 @@ func TestEventsSurviveKill(t *testing.T) {
 			})
 			for n := range 11 * keys {
 				body := fmt.Sprintf(`{"attributes":{"user":"k%d"}}`, n%keys)
-				resp, err := http.Post(one.api+"/v1/take", "application/json", strings.NewReader(body))
-				if err != nil || resp.StatusCode != http.StatusOK {
-					t.Fatal(err, resp)
-				}
-				_ = resp.Body.Close()
+				one.call(t, http.MethodPost, "/v1/take", body)
 			}
 			redistest.Eventually(t, "all events are written", func() bool { return one.waiting("test") == 2*keys })
 			one.kill()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -29,8 +28,8 @@ rules:
 // exportClient counts what a service has admitted, independently of it.
 type exportClient struct {
 	*rand.Rand
+	*process
 	t     *testing.T
-	addr  string
 	final map[[2]string]int64
 	holds []exportHold
 }
@@ -54,14 +53,9 @@ func (c *exportClient) post(verb, receipt string, key [2]string, tokens int64) (
 	if receipt != "" {
 		body = append([]byte(fmt.Sprintf(`{"receipt":%q,`, receipt)), body[1:]...)
 	}
-	resp, err := http.Post(c.addr+"/v1/"+verb, "application/json", bytes.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	if err := json.Unmarshal(text, &answer); err != nil || resp.StatusCode != http.StatusOK {
-		c.t.Fatalf("%s %s: got %d %s", verb, body, resp.StatusCode, text)
+	text := c.call(c.t, http.MethodPost, "/v1/"+verb, string(body))
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		c.t.Fatalf("%s %s: got %s", verb, body, text)
 	}
 	return answer
 }
@@ -112,7 +106,7 @@ func (c *exportClient) check(query string) {
 		want[h.key] = w
 	}
 	maps.DeleteFunc(want, func(_ [2]string, s sum) bool { return s == sum{} })
-	resp, err := http.Get(c.addr + "/v1/export?rule=tokens" + query)
+	resp, err := http.Get(c.api + "/v1/export?rule=tokens" + query)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -165,25 +159,23 @@ func TestExportIsTheSum(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			given := args(t)
-			start := func() *loaded {
-				l := &loaded{process: startProcess(t, "", exportedRules, given...)}
+			start := func() *process {
+				l := startProcess(t, "", exportedRules, given...)
 				if name == "directory" {
 					l.ready(t)
 				}
 				return l
 			}
 			l := start()
-			c := &exportClient{Rand: rand.New(rand.NewPCG(1, 2)), t: t, addr: l.api, final: map[[2]string]int64{}}
+			c := &exportClient{Rand: rand.New(rand.NewPCG(1, 2)), t: t, process: l, final: map[[2]string]int64{}}
 			for range 3 {
 				c.use(300)
 				c.check("")
 			}
 			if name != "memory" {
-				l.stopped = true
-				_ = l.Process.Kill()
-				_ = l.Wait()
+				l.kill()
 				l = start()
-				c.addr = l.api
+				c.process = l
 				c.check("")
 				c.use(300)
 				c.check("")

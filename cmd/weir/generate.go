@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
+	"github.com/weirhq/weir/cmd/weir/internal/trial"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/rulefile/ruletest"
@@ -33,16 +35,23 @@ func (o *testOptions) generateFrom(ctx context.Context, out io.Writer, file *rul
 		return err
 	}
 	var cases []*sample
+	var keys []trial.Key
 	for i := range report.Rules {
 		if t := &report.Rules[i]; t.Kind == rule.KindLimit.String() && len(t.TopDenied) > 0 {
 			top := t.TopDenied[0]
 			cases = append(cases, &sample{rule: i, name: t.Name, key: top.Key, denied: window.At(top.First)})
+			keys = append(keys, trial.Key{Rules: file.Set, Rule: i, Key: top.Key})
 		}
 	}
 	if len(cases) == 0 {
 		return errors.New("no limit denies anything in the log: there is no case to write")
 	}
-	if err := collect(ctx, file.Set, source, cases); err != nil {
+	if err := trial.Steps(ctx, source, []*rule.Set{file.Set}, keys, func(i int, _ *replay.Entry, s trial.Step) bool {
+		if s.At <= cases[i].denied {
+			cases[i].requests = append(cases[i].requests, s)
+		}
+		return false
+	}); err != nil {
 		return err
 	}
 	var b strings.Builder
@@ -75,79 +84,37 @@ type sample struct {
 	rule      int
 	name, key string
 	denied    window.Instant // of the first denial
-	requests  []sampled
-}
-
-type sampled struct {
-	at     window.Instant
-	verb   replay.Verb
-	values []string
-}
-
-// collect fills in the requests of samples, up to the first denial.
-func collect(ctx context.Context, rules *rule.Set, source replay.Source, samples []*sample) error {
-	r, err := source.Open(ctx, rules.Attributes())
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	e := replay.Entry{Values: make([]string, len(rules.Attributes()))}
-	compiled := rules.Compiled()
-	complete := make([]string, compiled.Width())
-	var matched []int
-	for {
-		if err := r.Next(&e); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if e.Bad != nil {
-			continue
-		}
-		copy(complete, e.Values)
-		compiled.Complete(complete)
-		matched = compiled.Match(complete, matched[:0], false)
-		for _, s := range samples {
-			if e.Time > s.denied || !slices.Contains(matched, s.rule) || compiled.ReadableKey(s.rule, complete) != s.key {
-				continue
-			}
-			values := make([]string, len(e.Values))
-			for i, v := range e.Values {
-				values[i] = strings.Clone(v)
-			}
-			s.requests = append(s.requests, sampled{e.Time, e.Verb, values})
-		}
-	}
+	requests  []trial.Step
 }
 
 // write writes s as a case.
 func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
-	slices.SortStableFunc(s.requests, func(x, y sampled) int { return int(min(max(x.at-y.at, -1), 1)) })
+	slices.SortStableFunc(s.requests, func(x, y trial.Step) int { return cmp.Compare(x.At, y.At) })
 	before := s.recent(rules.Rule(s.rule))
-	now := s.requests[0].at
+	now := s.requests[0].At
 	engine, err := weir.NewEngine(rules, weir.WithStore(memstore.New(memstore.WithClock(func() window.Instant { return now }))))
 	if err != nil {
 		return err
 	}
 	defer engine.Close()
 	fmt.Fprintf(b, "  - name: %s\n    timezone: UTC\n    start: %s\n    steps:\n", rulewriter.Text(s.name+" denies "+s.key), yamlTime(now))
-	names := rules.Attributes()
 	if before > 0 {
-		r := weir.Request{Attributes: attributesOf(names, s.requests[0].values), Hits: before}
-		if _, err := engine.Record(context.Background(), r); err != nil {
+		r := trial.Step{Verb: replay.Record, Hits: before, Attributes: s.requests[0].Attributes}
+		if _, err := engine.Record(context.Background(), weir.Request{Attributes: r.Attributes, Hits: before}); err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "      - {record: %s, hits: %d} # earlier requests\n", yamlTable(r.Attributes), before)
+		fmt.Fprintf(b, "      - {%v} # earlier requests\n", &r)
 	}
-	for _, q := range s.requests {
-		now = q.at
-		r := weir.Request{Attributes: attributesOf(names, q.values)}
+	for i := range s.requests {
+		q := &s.requests[i]
+		now = q.At
+		r := weir.Request{Attributes: q.Attributes, Hits: q.Hits}
 		var d weir.Decision
-		if err := engine.Do(context.Background(), q.verb.Store(), &r, &d); err != nil {
+		if err := engine.Do(context.Background(), q.Verb.Store(), &r, &d); err != nil {
 			return err
 		}
-		if q.verb == replay.Record {
-			fmt.Fprintf(b, "      - {at: %s, record: %s}\n", yamlTime(now), yamlTable(r.Attributes))
+		if q.Verb == replay.Record {
+			fmt.Fprintf(b, "      - {at: %s, %v}\n", yamlTime(now), q)
 			continue
 		}
 		expect := "allowed: true"
@@ -157,7 +124,7 @@ func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
 				expect = "allowed: false, rule: " + d.Rule + ", retry_after: never"
 			}
 		}
-		fmt.Fprintf(b, "      - {at: %s, %v: %s, expect: {%s}}\n", yamlTime(now), q.verb.Store(), yamlTable(r.Attributes), expect)
+		fmt.Fprintf(b, "      - {at: %s, %v, expect: {%s}}\n", yamlTime(now), q, expect)
 	}
 	return nil
 }
@@ -167,7 +134,7 @@ func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
 func (s *sample) recent(r *rule.Rule) (before int64) {
 	length := window.Instant(r.Window.Length.Microseconds())
 	first := 0
-	for length > 0 && s.requests[first].at <= s.denied-length {
+	for length > 0 && s.requests[first].At <= s.denied-length {
 		first++
 	}
 	s.requests = s.requests[first:]
@@ -177,31 +144,13 @@ func (s *sample) recent(r *rule.Rule) (before int64) {
 	older := s.requests[:len(s.requests)-maxSteps]
 	s.requests = s.requests[len(older):]
 	for _, q := range older {
-		if q.verb != replay.Check {
-			before++
+		if q.Verb != replay.Check {
+			before += max(q.Hits, 1)
 		}
 	}
 	return before
 }
 
-// attributesOf returns the attributes that have a value.
-func attributesOf(names, values []string) (list []weir.Attribute) {
-	for i, v := range values {
-		if v != "" {
-			list = append(list, weir.Attribute{Name: names[i], Value: v})
-		}
-	}
-	return list
-}
-
 func yamlTime(at window.Instant) string {
 	return at.Time().UTC().Format("2006-01-02T15:04:05.999999Z07:00")
-}
-
-func yamlTable(attributes []weir.Attribute) string {
-	parts := make([]string, len(attributes))
-	for i, a := range attributes {
-		parts[i] = rulewriter.Text(a.Name) + ": " + rulewriter.Text(a.Value)
-	}
-	return "{" + strings.Join(parts, ", ") + "}"
 }

@@ -122,14 +122,9 @@ func times(t *testing.T, line string) (a, b time.Time) {
 
 // placesFor starts a service on which a number of exports may be in flight, each
 // for a length of time.
-func placesFor(t *testing.T, number int, length time.Duration) *newcomer {
+func placesFor(t *testing.T, number int, length time.Duration) *process {
 	t.Helper()
-	n := &newcomer{t: t, dir: t.TempDir()}
-	rules := n.dir + "/rules.yaml"
-	text := fmt.Sprintf("rules: [{name: exports, when: {action: export}, limit: %d, window: {held: %v}}]", number, length)
-	writeFile(t, rules, text)
-	n.serve([]string{"serve", "--rules", rules})
-	return n
+	return startProcess(t, "", fmt.Sprintf("rules: [{name: exports, when: {action: export}, limit: %d, window: {held: %v}}]", number, length))
 }
 
 // A holder that is killed gives its place back one length after its last renewal,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -128,17 +129,10 @@ func newOverrideRemove() *cobra.Command {
 		Long:    "Remove an override, so that the rule's limit counts again. It is no error if there is none.",
 		Example: "  weir override rm calls customer=acme",
 		Args:    cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			query, err := keyQuery(args[0], args[1:])
-			if err != nil {
-				return err
-			}
-			return c.tell(cmd, http.MethodDelete, "/v1/overrides?"+query.Encode(), nil, "removed")
-		},
 	}
-	c.flags(cmd)
-	cmd.ValidArgsFunction = c.completeRules
-	return cmd
+	return c.forKey(cmd, func(cmd *cobra.Command, query string) error {
+		return c.tell(cmd, http.MethodDelete, "/v1/overrides"+query, nil, "removed")
+	})
 }
 
 // pairsOf returns attributes as NAME=VALUE.
@@ -209,10 +203,7 @@ were loaded or refused, newest first. The service keeps the newest 10,000 change
 func (a *auditAnswer) print(w io.Writer) {
 	for i := range a.Entries {
 		e := &a.Entries[i]
-		by := strings.TrimSpace(e.Token + " " + e.Address)
-		if by == "" {
-			by = "weir"
-		}
+		by := cmp.Or(strings.TrimSpace(e.Token+" "+e.Address), "weir")
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s", e.Time.Local().Format(time.DateTime), by, e.Action, strings.TrimSpace(e.Rule+" "+pairsOf(e.Attributes)))
 		if len(e.Before) > 0 {
 			fmt.Fprintf(w, "\tbefore %s", e.Before)

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -70,19 +69,11 @@ func (p *process) post(t *testing.T, path, body string) (answer struct {
 	Receipt           string
 }, text string) {
 	t.Helper()
-	resp, err := http.Post(p.api+path, "application/json", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
+	text = p.call(t, http.MethodPost, path, body)
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatalf("POST %s: %v: %s\n%s", path, err, text, p.logs.String())
 	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err == nil {
-		err = json.Unmarshal(b, &answer)
-	}
-	if err != nil {
-		t.Fatalf("POST %s: %v: %s\n%s", path, err, b, p.logs.String())
-	}
-	return answer, string(b)
+	return answer, text
 }
 
 const postgresRules = `rules:
@@ -149,9 +140,7 @@ func TestServicesOnPostgres(t *testing.T) {
 	})
 
 	receipt := take(one, "ask", "red", true, false)
-	one.stopped = true
-	_ = one.Process.Kill()
-	_ = one.Wait()
+	one.kill()
 	take(two, "post", "ann", true, false)
 	three := serve()
 	settle(three, receipt)

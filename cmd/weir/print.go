@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/weirhq/weir/internal/printable"
 )
 
 // The part of the service's JSON that is printed. Numbers that an answer can
@@ -117,11 +115,7 @@ func (c *client) ask(cmd *cobra.Command, method, path string, body any, into int
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	lines := strings.Split(text.String(), "\n")
-	for i, line := range lines {
-		lines[i] = printable.Text(line) // a service could send control sequences
-	}
-	_, err = io.WriteString(cmd.OutOrStdout(), strings.Join(lines, "\n"))
+	_, err = io.WriteString(cmd.OutOrStdout(), clean(text.String())) // a service could send control sequences
 	return err
 }
 

@@ -12,9 +12,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/needtest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // promServer is a Prometheus server that scrapes a service.
@@ -50,13 +50,13 @@ func startPrometheus(t *testing.T, admin string) promServer {
 	})
 	listening := regexp.MustCompile(`msg="Listening on" address=(127\.0\.0\.1:[1-9]\d*)`)
 	var address string
-	await(t, "prometheus to listen", func() bool {
+	redistest.Eventually(t, "prometheus listens", func() bool {
 		if m := listening.FindStringSubmatch(logs.String()); m != nil {
 			address = m[1]
 		}
 		return address != ""
 	})
-	await(t, "prometheus to be ready", func() bool {
+	redistest.Eventually(t, "prometheus is ready", func() bool {
 		resp, err := http.Get("http://" + address + "/-/ready")
 		if err != nil {
 			t.Fatal(err)
@@ -65,18 +65,6 @@ func startPrometheus(t *testing.T, admin string) promServer {
 		return resp.StatusCode == http.StatusOK
 	})
 	return promServer{t: t, url: "http://" + address}
-}
-
-// await waits until ok, or fails after half a minute.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	end := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 // get decodes the data of a call of the API, and returns its error.
@@ -124,7 +112,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	await(t, "a rate of decisions", func() bool {
+	redistest.Eventually(t, "there is a rate of decisions", func() bool {
 		take()
 		return p.query(`sum(rate(weir_decisions_total{rule="posts"}[1m])) > 0`) == 1
 	})
@@ -133,7 +121,7 @@ func TestPrometheus(t *testing.T) {
 			Rules []struct{ Name, Health, LastError string }
 		}
 	}
-	await(t, "Prometheus to evaluate all alerts", func() bool {
+	redistest.Eventually(t, "Prometheus evaluates all alerts", func() bool {
 		if err := p.get("/api/v1/rules", &loaded); err != nil {
 			t.Fatal(err)
 		}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"os"
@@ -13,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/cmd/weir/internal/config"
-	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -62,9 +58,9 @@ func TestStore(t *testing.T) {
 	if line == nil {
 		t.Fatal("the page starts no service on a store")
 	}
-	n := newcomer{t: t, dir: t.TempDir(), store: "redis://" + redis.Addr() + "?timeout=10s"}
+	n := newcomer{t: t, dir: t.TempDir()}
 	n.weir([]string{"init", "rules.yaml"})
-	n.weir(strings.Fields(line[1]))
+	n.weir(append(strings.Fields(line[1]), "--store", "redis://"+redis.Addr()+"?timeout=10s", "--nodes", "2"))
 	n.curl("/v1/take", `{"attributes":{"action":"post","user":"42"}}`)
 	if !strings.Contains(n.answer, `"allowed":true`) || strings.Contains(n.answer, "degraded") {
 		t.Errorf("got %s, want allowed by the store", n.answer)
@@ -78,7 +74,6 @@ func TestStore(t *testing.T) {
 type newcomer struct {
 	t       *testing.T
 	dir     string
-	store   string // URL for serve
 	api     string // of the running service
 	answer  string // of its last call
 	printed string // by its last command
@@ -161,7 +156,7 @@ func (n *newcomer) weir(args []string) {
 	}
 	switch args[0] {
 	case "serve":
-		n.serve(args)
+		n.api = startProcess(n.t, "", "", args[1:]...).api
 		return
 	case "top", "explain", "usage":
 		args = append(args, "--addr", n.api)
@@ -179,41 +174,6 @@ func (n *newcomer) weir(args []string) {
 		n.t.Errorf("weir %v: exit status %d\n%s", args, code, out.String())
 	}
 	n.printed = out.String()
-}
-
-// serve runs weir serve with args, on free ports, until the test ends.
-func (n *newcomer) serve(args []string) {
-	n.t.Helper()
-	cfg := config.Default()
-	cfg.Listen, cfg.Admin = "127.0.0.1:0", "127.0.0.1:0"
-	if len(args) == 3 && args[1] == "--rules" {
-		cfg.Rules = args[2]
-	}
-	if n.store != "" {
-		cfg.Store, cfg.Nodes = n.store, 2
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	out, in := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		err := server.Run(ctx, cfg, in, io.Discard)
-		_ = in.Close()
-		ended <- err
-	}()
-	r := bufio.NewReader(out)
-	first, _ := r.ReadString('\n')
-	m := addresses.FindStringSubmatch(first)
-	if m == nil {
-		n.t.Fatalf("the service greets with %q and ends with %v", first, <-ended)
-	}
-	go func() { _, _ = io.Copy(io.Discard, r) }()
-	n.api = m[1]
-	n.t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			n.t.Errorf("the service ends with %v", err)
-		}
-	})
 }
 
 // program runs a Go program that imports this module.

@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -119,11 +118,7 @@ func (w *witness) hearProcess(t *testing.T, name string, p *process, secrets map
 			t.Errorf("%s: %s is not in the environment of the process", name, secret)
 		}
 	}
-	_ = p.Process.Signal(syscall.SIGTERM)
-	if err := p.Wait(); err != nil {
-		t.Errorf("%s ends with %v\n%s", name, err, p.logs.String())
-	}
-	p.stopped = true
+	p.end(t)
 	w.hear(name+" output", p.out.String())
 	w.hear(name+" log", p.logs.String())
 }

@@ -52,8 +52,8 @@ count can be too high. It is missing if all counts are exact.`,
 				}
 				return err
 			}
-			if out, ok := out.(*os.File); ok && !once && term.IsTerminal(int(out.Fd())) {
-				return w.live(ctx, out)
+			if !once && isTerminal(out) {
+				return w.live(ctx, out.(*os.File))
 			}
 			return w.print(ctx, out)
 		},
@@ -139,7 +139,7 @@ func (w *topWatch) live(ctx context.Context, out *os.File) error {
 		return err
 	}
 	var keys chan rune
-	if in := int(os.Stdin.Fd()); term.IsTerminal(in) {
+	if in := int(os.Stdin.Fd()); isTerminal(os.Stdin) {
 		old, err := term.MakeRaw(in)
 		if err != nil {
 			return err

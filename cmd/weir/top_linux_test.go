@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,12 +19,11 @@ import (
 // was.
 func TestTopInATerminal(t *testing.T) {
 	t.Parallel()
-	n := newcomer{t: t, dir: t.TempDir()}
-	n.serve([]string{"serve"})
-	n.curl("/v1/take", `{"attributes":{"action":"post","user":"ann"}}`)
+	p := startProcess(t, "", "")
+	p.call(t, http.MethodPost, "/v1/take", `{"attributes":{"action":"post","user":"ann"}}`)
 
 	screen, side := terminal(t, 70, 20)
-	cmd := exec.Command("weir", "top", "--every", "100ms", "--addr", n.api) // which TestMain provides
+	cmd := exec.Command("weir", "top", "--every", "100ms", "--addr", p.api) // which TestMain provides
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = side, side, side
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
@@ -32,9 +32,9 @@ func TestTopInATerminal(t *testing.T) {
 	_ = side.Close()
 	shown := newScreen(t, screen)
 	shown.until("        1            ann")
-	n.curl("/v1/take", `{"attributes":{"action":"post","user":"ann"},"hits":4}`)
+	p.call(t, http.MethodPost, "/v1/take", `{"attributes":{"action":"post","user":"ann"},"hits":4}`)
 	shown.until("        5 ")
-	n.curl("/v1/take", `{"attributes":{"action":"post","user":"ann"}}`)
+	p.call(t, http.MethodPost, "/v1/take", `{"attributes":{"action":"post","user":"ann"}}`)
 	shown.until("used 5 of 5, asked for 1")
 	shown.press(" ")
 	shown.until("PAUSED")

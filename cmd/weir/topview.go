@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
@@ -217,24 +218,22 @@ func (v *topView) column(title string, l, before *topList, rows, width int) []st
 
 // table returns a line for each denial.
 func (v *topView) table(denials []denial) []string {
-	rows := make([][3]string, len(denials))
-	var widths [3]int
+	if len(denials) == 0 {
+		return nil
+	}
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for i := range denials {
 		d := &denials[i]
-		rule := printable.Text(d.Rule)
+		rule := d.Rule
 		if d.Shadow {
 			rule += " (shadow)"
 		}
-		rows[i] = [3]string{v.clock(d.Time), rule, printable.Text(d.Key)}
-		for n, text := range rows[i] {
-			widths[n] = max(widths[n], utf8.RuneCountInString(text))
-		}
+		key := strings.ReplaceAll(printable.Text(d.Key), "\t", " ")
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.clock(d.Time), printable.Text(rule), key, d.why())
 	}
-	lines := make([]string, len(denials))
-	for i, r := range rows {
-		lines[i] = fmt.Sprintf("%-*s  %-*s  %-*s  %s", widths[0], r[0], widths[1], r[1], widths[2], r[2], denials[i].why())
-	}
-	return lines
+	_ = w.Flush() // into memory
+	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
 // why returns why d denied, in words.

@@ -1,15 +1,12 @@
 package rate_test
 
 import (
-	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir/compat/rate"
@@ -45,23 +42,6 @@ func TestTimeGoesBack(t *testing.T) {
 		if got := l.AllowN(at(step.ms), 1); got != step.ok {
 			t.Errorf("step %d, at %d ms: got %t, want %t", i, step.ms, got, step.ok)
 		}
-	}
-}
-
-// TestReservationGoesBack reserves at a time before the newest one: the wait ends when the
-// tokens are there, counted from the newest.
-func TestReservationGoesBack(t *testing.T) {
-	t.Parallel()
-	l := rate.NewLimiter(10, 2)
-	l.AllowN(at(100), 2)
-	for i, want := range []int{200, 300} {
-		r := l.ReserveN(at(0), 1)
-		if got := r.DelayFrom(at(0)); got != time.Duration(want)*time.Millisecond {
-			t.Errorf("reservation %d: got a delay of %v, want %d ms", i, got, want)
-		}
-	}
-	if l.AllowN(at(299), 0) {
-		t.Error("got 0 events admitted while tokens are owed, want none")
 	}
 }
 
@@ -178,45 +158,6 @@ func TestContended(t *testing.T) {
 	}
 }
 
-// TestCancelOnce cancels a reservation twice.
-func TestCancelOnce(t *testing.T) {
-	t.Parallel()
-	l := rate.NewLimiter(10, 5)
-	l.AllowN(at(0), 5)
-	r := l.ReserveN(at(0), 2)
-	l.ReserveN(at(0), 0)
-	r.CancelAt(at(0))
-	r.CancelAt(at(0))
-	if got := l.TokensAt(at(0)); got != 0 {
-		t.Errorf("got %v tokens, want 0", got)
-	}
-}
-
-// TestCancelGivesBackWhatWasTaken cancels a reservation whose tokens a higher limit, or
-// none, has made cheaper.
-func TestCancelGivesBackWhatWasTaken(t *testing.T) {
-	t.Parallel()
-	l := rate.NewLimiter(10, 10)
-	l.AllowN(at(0), 10)
-	r := l.ReserveN(at(0), 5)
-	l.SetLimitAt(at(0), 1000)
-	l.ReserveN(at(0), 5)
-	r.CancelAt(at(0))
-	if got := l.TokensAt(at(0)); got != -5 {
-		t.Errorf("got %v tokens, want -5: those of the reservation that was not cancelled", got)
-	}
-
-	l = rate.NewLimiter(10, 10)
-	l.AllowN(at(0), 10)
-	l.SetLimitAt(at(0), rate.Inf)
-	r = l.ReserveN(at(0), 5)
-	l.SetLimitAt(at(0), 10)
-	r.CancelAt(at(0))
-	if got := l.TokensAt(at(0)); got != 0 {
-		t.Errorf("got %v tokens, want 0: the reservation took none", got)
-	}
-}
-
 // TestOddLimits gives limits that are the least, the greatest and no number.
 func TestOddLimits(t *testing.T) {
 	t.Parallel()
@@ -236,60 +177,6 @@ func TestOddLimits(t *testing.T) {
 			t.Errorf("limit %v: got an event admitted when the limit was replaced", limit)
 		}
 	}
-}
-
-// TestWait waits for tokens, past a deadline and until a context is cancelled.
-func TestWait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := rate.NewLimiter(10, 2)
-		began := time.Now()
-		for i, want := range []time.Duration{0, 0, 100, 200} {
-			if err := l.Wait(t.Context()); err != nil || time.Since(began) != want*time.Millisecond {
-				t.Errorf("wait %d: got %v after %v, want nil after %v ms", i, err, time.Since(began), int(want))
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 99*time.Millisecond)
-		defer cancel()
-		if err := l.Wait(ctx); err == nil || err.Error() != "rate: Wait(n=1) would exceed context deadline" {
-			t.Errorf("got %v, want that the deadline is too early", err)
-		}
-		ctx, cancel = context.WithCancel(t.Context())
-		time.AfterFunc(50*time.Millisecond, cancel)
-		if err := l.Wait(ctx); !errors.Is(err, context.Canceled) || time.Since(began) != 250*time.Millisecond {
-			t.Errorf("got %v after %v, want that the context was cancelled after 250 ms", err, time.Since(began))
-		}
-		if got := l.Tokens(); got != 0.5 {
-			t.Errorf("got %v tokens, want 0.5: the wait gave back what it took", got)
-		}
-	})
-}
-
-// TestSometimes lists the calls on which a function runs, with a second between them.
-func TestSometimes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for _, test := range []struct {
-			s    *rate.Sometimes
-			want []int
-		}{
-			{&rate.Sometimes{}, []int{0}},
-			{&rate.Sometimes{First: 3}, []int{0, 1, 2}},
-			{&rate.Sometimes{Every: 4}, []int{0, 4, 8}},
-			{&rate.Sometimes{Interval: 3 * time.Second}, []int{0, 3, 6, 9}},
-			{&rate.Sometimes{First: 2, Every: 4, Interval: 3 * time.Second}, []int{0, 1, 4, 7, 8}},
-			{&rate.Sometimes{First: -1, Every: -1, Interval: -1}, []int{0}},
-		} {
-			var ran []int
-			for i := range 10 {
-				test.s.Do(func() { ran = append(ran, i) })
-				time.Sleep(time.Second)
-			}
-			if !slices.Equal(ran, test.want) {
-				t.Errorf("got runs on calls %v, want %v", ran, test.want)
-			}
-		}
-	})
 }
 
 func TestNoAllocations(t *testing.T) {

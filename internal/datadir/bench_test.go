@@ -76,36 +76,3 @@ func BenchmarkEngine(b *testing.B) {
 		}
 	}
 }
-
-// BenchmarkLoad measures how long a million keys take to be back, with states of two
-// words.
-func BenchmarkLoad(b *testing.B) {
-	limit := window.MustCompile(window.Limit{Quota: 1000, Window: window.Fixed(24 * time.Hour)})
-	dir := b.TempDir()
-	s, err := datadir.Open(dir)
-	if err != nil {
-		b.Fatal(err)
-	}
-	const keys = 1_000_000
-	for i := range keys {
-		if _, err := one(b.Context(), s, store.Take, space, limit, strconv.Itoa(i), "", 1); err != nil {
-			b.Fatal(err)
-		}
-	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if s, err = datadir.Open(dir); err != nil {
-			b.Fatal(err)
-		}
-		if n := s.Stats().Loaded; n != keys {
-			b.Fatalf("got %d keys, want %d", n, keys)
-		}
-		b.StopTimer()
-		if err := s.Close(); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-	}
-}

@@ -137,7 +137,7 @@ type many struct {
 func newMany(t testing.TB, r *rand.Rand) *many {
 	t.Helper()
 	m := &many{
-		disk: datadir.NewDisk(), files: map[string][]byte{}, frames: map[string][]frame{}, names: map[format.SpaceID]string{}, limits: map[string]*window.Compiled{
+		disk: datadir.NewDisk(), names: map[format.SpaceID]string{}, limits: map[string]*window.Compiled{
 			"calls": ever, "members": window.MustCompile(window.Limit{Quota: 5000, Window: window.Sliding(24 * time.Hour), Measure: window.Distinct}),
 		},
 	}
@@ -182,12 +182,19 @@ func newMany(t testing.TB, r *rand.Rand) *many {
 		}
 	}
 	m.disk.SetFail(nil)
+	m.read(t)
+	return m
+}
+
+// read reads what the disk has while it is healthy.
+func (m *many) read(t testing.TB) {
+	t.Helper()
+	m.files, m.frames = map[string][]byte{}, map[string][]frame{}
 	for _, name := range m.disk.Names() {
 		m.files[name] = m.disk.Data(name)
 		m.frames[name] = framesOf(t, m.files[name])
 	}
 	m.counts, _ = dumped(t, m.disk)
-	return m
 }
 
 // check compares what is loaded from a damaged copy with what is healthy in it.
@@ -260,6 +267,22 @@ func TestDamagedAnywhere(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
 		damagedAnywhere(t, seed)
+	}
+}
+
+// A small file that was cut at any byte, or has a bit flipped in any byte, is no exception.
+func TestDamagedAtEachByte(t *testing.T) {
+	t.Parallel()
+	m := &many{disk: fill(t, 2, 2), names: map[format.SpaceID]string{format.IDOf("", "crash"): "crash"}, limits: map[string]*window.Compiled{"crash": ever}}
+	m.read(t)
+	name := m.disk.Names()[0]
+	for at := range len(m.files[name]) {
+		cut, flipped, data := datadir.NewDisk(), datadir.NewDisk(), slices.Clone(m.files[name])
+		cut.Put(name, data[:at])
+		m.check(t, fmt.Sprint("cut at ", at), cut, true)
+		data[at] ^= 1 << (at % 8)
+		flipped.Put(name, data)
+		m.check(t, fmt.Sprint("flipped at ", at), flipped, false)
 	}
 }
 

@@ -25,7 +25,6 @@ import (
 type Store struct {
 	config
 	dir    string
-	disk   disk
 	held   io.Closer // the lock of the directory; nil in some tests
 	memory *memstore.Store
 
@@ -132,7 +131,7 @@ func newStore(dir string, c config, held io.Closer, segments []*segment) *Store 
 		_, _ = rand.Read(header.Receipts[0][:])
 	}
 	s := &Store{
-		config: c, dir: dir, disk: c.disk, held: held,
+		config: c, dir: dir, held: held,
 		memory: memstore.New(append(c.memory, memstore.WithJournal(header.Secret))...),
 		blobs:  blobs{data: make(map[string][]byte), set: make(map[string]bool), unclaimed: make(map[string]bool)},
 		loaded: make(chan struct{}), stop: make(chan struct{}), ended: make(chan struct{}),

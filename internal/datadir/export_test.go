@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 
 	"github.com/weirhq/weir/internal/datadir/internal/format"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -79,3 +80,9 @@ func MakeFolder(dir string, sync func(dir string) error) error { return makeFold
 
 // FrameTarget is frameTarget.
 const FrameTarget = frameTarget
+
+// WithShards sets the number of shards of each space, as [memstore.WithShards] does,
+// and at least 8.
+func WithShards(n int) Option {
+	return func(c *config) { c.memory = append(c.memory, memstore.WithShards(n)) }
+}

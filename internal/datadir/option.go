@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,11 +62,7 @@ func defaults() config {
 }
 
 func (c *config) check() error {
-	ok := false
-	for _, s := range Syncs() {
-		ok = ok || s == c.sync
-	}
-	if !ok {
+	if !slices.Contains(Syncs(), c.sync) {
 		return fmt.Errorf("sync: %q: not one of always, interval, os", c.sync)
 	}
 	if c.interval < leastInterval || c.interval > mostInterval {
@@ -86,12 +83,6 @@ func WithInterval(d time.Duration) Option { return func(c *config) { c.interval 
 // loaded may exceed it. Default: no limit.
 func WithMaxBytes(n int64) Option {
 	return func(c *config) { c.memory = append(c.memory, memstore.WithMaxBytes(n)) }
-}
-
-// WithShards sets the number of shards of each space, as [memstore.WithShards] does,
-// and at least 8.
-func WithShards(n int) Option {
-	return func(c *config) { c.memory = append(c.memory, memstore.WithShards(n)) }
 }
 
 // WithClock makes the store call tell for the time, as [memstore.WithClock] does.

@@ -57,14 +57,14 @@ type Lease struct {
 // Left returns how many units can be spent.
 func (l *Lease) Left() int64 { return max(l.left.Load(), 0) }
 
-// spend takes n units, if there are so many.
-func (l *Lease) spend(n int64) (left int64, ok bool) {
+// spend takes n of the units that are left, if there are so many.
+func spend(from *atomic.Int64, n int64) (left int64, ok bool) {
 	for {
-		left = l.left.Load()
+		left = from.Load()
 		if left < n {
 			return left, false
 		}
-		if l.left.CompareAndSwap(left, left-n) {
+		if from.CompareAndSwap(left, left-n) {
 			return left - n, true
 		}
 	}
@@ -82,22 +82,6 @@ func (l *Lease) Return(n int64) {
 
 // close ends l and returns what nobody has spent.
 func (l *Lease) close() (left int64) { return max(l.left.Swap(closed), 0) }
-
-// credit is the number of units that may be admitted without a lease. It is safe for concurrent use.
-type credit struct{ left atomic.Int64 }
-
-// spend takes n units, if there are so many. They are never put back: an ask may report them already.
-func (c *credit) spend(n int64) bool {
-	for {
-		left := c.left.Load()
-		if left < n {
-			return false
-		}
-		if c.left.CompareAndSwap(left, left-n) {
-			return true
-		}
-	}
-}
 
 // Answer is what a view says of a request.
 type Answer uint8
@@ -124,7 +108,7 @@ type View struct {
 	refused Time // nothing is asked before
 	retry   Time // the store may grant then
 
-	credit *credit
+	credit *atomic.Int64 // units that may be admitted without a lease; nil: none
 }
 
 // Decide spends n hits, which must be above 0, at now: a reading of the clock that was made after v was
@@ -135,7 +119,7 @@ func (v *View) Decide(now Time, n int64) Decision {
 			break
 		}
 		if now < l.End {
-			if left, ok := l.spend(n); ok {
+			if left, ok := spend(&l.left, n); ok {
 				return Decision{Answer: Admitted, From: l, Left: left}
 			}
 		}
@@ -143,8 +127,10 @@ func (v *View) Decide(now Time, n int64) Decision {
 	if now < v.refused {
 		return Decision{Answer: Refused, Wait: v.retry - now}
 	}
-	if v.credit != nil && v.credit.spend(n) {
-		return Decision{Answer: Admitted}
+	if v.credit != nil {
+		if _, ok := spend(v.credit, n); ok { // never put back: an ask may report them already
+			return Decision{Answer: Admitted}
+		}
 	}
 	return Decision{}
 }
@@ -164,7 +150,7 @@ func (v *View) Look(now Time, n int64) Decision {
 
 // Has reports whether v decides n hits at now without an ask.
 func (v *View) Has(now Time, n int64) bool {
-	return v.Look(now, n).Answer != Empty || v.credit != nil && v.credit.left.Load() >= n
+	return v.Look(now, n).Answer != Empty || v.credit != nil && v.credit.Load() >= n
 }
 
 // Left returns how many units can be spent at now.
@@ -205,7 +191,7 @@ type Key struct {
 	ask  *Ask // in flight; nil: none
 
 	// Invariant: most - credit = what was spent and the store has not counted. It is that of the view.
-	credit *credit // nil: strict
+	credit *atomic.Int64 // nil: strict
 	most   int64
 
 	spent int64 // of leases that are closed, and of credit that was restored
@@ -215,8 +201,8 @@ type Key struct {
 func New(most int64) *Key {
 	k := &Key{}
 	if most > 0 {
-		k.most, k.credit = most, &credit{}
-		k.credit.left.Store(most)
+		k.most, k.credit = most, new(atomic.Int64)
+		k.credit.Store(most)
 	}
 	k.view.Store(&View{credit: k.credit})
 	return k
@@ -240,7 +226,7 @@ func (k *Key) Unrecorded() int64 {
 	if k.credit == nil {
 		return 0
 	}
-	return k.most - k.credit.left.Load()
+	return k.most - k.credit.Load()
 }
 
 // restore gives back n units of credit that the store has counted.
@@ -249,8 +235,8 @@ func (k *Key) restore(n int64) {
 		return
 	}
 	// In a new place: who has an older view may have read the clock before the store counted them.
-	restored := &credit{}
-	restored.left.Store(k.credit.left.Swap(closed) + n)
+	restored := new(atomic.Int64)
+	restored.Store(k.credit.Swap(closed) + n)
 	k.credit, k.spent = restored, k.spent+n
 }
 
@@ -260,7 +246,7 @@ func (k *Key) Retire(now Time) bool {
 	if v := k.View(); k.ask != nil || v.leases[0] != nil || v.Refuses(now) {
 		return false
 	}
-	return k.credit == nil || k.credit.left.CompareAndSwap(k.most, closed)
+	return k.credit == nil || k.credit.CompareAndSwap(k.most, closed)
 }
 
 // Granted is called with the reply to a: n units, at least one, and the length of their lease by the store's
@@ -362,10 +348,7 @@ func (k *Key) Next() (end Time, ok bool) {
 
 // Spent returns how many units were spent.
 func (k *Key) Spent() int64 {
-	n := k.spent
-	if k.credit != nil {
-		n += k.most - k.credit.left.Load()
-	}
+	n := k.spent + k.Unrecorded()
 	for _, l := range k.View().leases {
 		if l != nil {
 			n += l.Granted - l.Left()

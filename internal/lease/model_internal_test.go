@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -164,8 +165,8 @@ func (w *world) clone() *world {
 		}
 		k := &Key{most: old.most}
 		if old.credit != nil {
-			k.credit = &credit{}
-			k.credit.left.Store(old.credit.left.Load())
+			k.credit = new(atomic.Int64)
+			k.credit.Store(old.credit.Load())
 		}
 		viewOf := func(v *View) *View {
 			copied := *v
@@ -174,8 +175,8 @@ func (w *world) clone() *world {
 			case v.credit == old.credit:
 				copied.credit = k.credit
 			case v.credit != nil: // closed
-				copied.credit = &credit{}
-				copied.credit.left.Store(v.credit.left.Load())
+				copied.credit = new(atomic.Int64)
+				copied.credit.Store(v.credit.Load())
 			}
 			return &copied
 		}
@@ -251,7 +252,7 @@ func (w *world) encode(b []byte) []byte {
 			lease(v.leases[0])
 			lease(v.leases[1])
 			if v.credit != nil {
-				b = append(b, byte(v.credit.left.Load()+1))
+				b = append(b, byte(v.credit.Load()+1))
 			}
 		}
 		view(in.key.View())
@@ -261,7 +262,7 @@ func (w *world) encode(b []byte) []byte {
 			b = append(b, 0)
 		}
 		if in.key.credit != nil {
-			b = append(b, byte(in.key.credit.left.Load()))
+			b = append(b, byte(in.key.credit.Load()))
 		}
 		t := &in.thread
 		b = append(b, t.step)
@@ -370,7 +371,7 @@ func (w *world) tick() {
 // usable reports whether t can spend anything.
 func (w *world) usable(in *instance) bool {
 	t := &in.thread
-	if t.step == 0 || t.step == 3 || t.view == nil || t.view.credit != nil && t.view.credit.left.Load() >= 0 {
+	if t.step == 0 || t.step == 3 || t.view == nil || t.view.credit != nil && t.view.credit.Load() >= 0 {
 		return true
 	}
 	for _, l := range t.view.leases {
@@ -501,15 +502,15 @@ func (w *world) nextOf(i int, do func(func() string, func(*world)), name func(st
 	if w.retire {
 		do(name("retire", i), func(c *world) {
 			in := &c.instances[i]
-			left := in.key.credit.left.Load()
+			left := in.key.credit.Load()
 			if c.creditAtOnce {
-				in.key.credit.left.Store(in.key.most)
+				in.key.credit.Store(in.key.most)
 			}
 			if !in.key.Retire(in.clock) {
 				return
 			}
 			if c.creditOpen {
-				in.key.credit.left.Store(left)
+				in.key.credit.Store(left)
 			}
 			in.key = New(int64(c.credit))
 		})
@@ -626,7 +627,7 @@ func (w *world) deliver(i int, do func(func() string, func(*world))) {
 				before := in.key.credit
 				inPlace := func() {
 					if c.creditInPlace && before != in.key.credit {
-						before.left.Store(in.key.credit.left.Load())
+						before.Store(in.key.credit.Load())
 						in.key.credit = before
 						in.key.change(func(v *View) { v.credit = before })
 					}

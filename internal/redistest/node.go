@@ -195,16 +195,6 @@ func (n *Node) signal(s os.Signal) {
 	}
 }
 
-// Pid returns the number of the process, or 0 when it does not run.
-func (n *Node) Pid() int {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.cmd == nil {
-		return 0
-	}
-	return n.cmd.Process.Pid
-}
-
 // Do sends a command and returns its reply: a string, an int64, nil, an error,
 // or an []any of these.
 func (n *Node) Do(args ...string) (any, error) {

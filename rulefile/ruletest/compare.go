@@ -92,22 +92,14 @@ func (r *runner) value(key string, a answer) string {
 	case "error":
 		return "no error"
 	}
-	name, field, _ := cutLast(strings.TrimPrefix(key, "limits."))
+	key = strings.TrimPrefix(key, "limits.")
+	dot := strings.LastIndexByte(key, '.') // names of rules can contain dots
 	for i := range d.Usages {
-		if u := &d.Usages[i]; u.Rule == name {
-			return number(u, field)
+		if u := &d.Usages[i]; u.Rule == key[:dot] {
+			return number(u, key[dot+1:])
 		}
 	}
 	return "the rule does not match"
-}
-
-// cutLast cuts s at its last dot. Names of rules can contain dots.
-func cutLast(s string) (before, after string, found bool) {
-	i := strings.LastIndexByte(s, '.')
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+1:], true
 }
 
 func number(u *weir.Usage, field string) string {
@@ -220,19 +212,11 @@ func (f Failure) Error() string {
 		f.at.Format("Mon 2006-01-02 15:04:05.999999 -0700"), f.after)
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, d := range f.differ {
-		fmt.Fprintf(table, "    %s:\tgot %s,\twant %s\n", d.key, or(d.got), or(d.want))
+		fmt.Fprintf(table, "    %s:\tgot %s,\twant %s\n", d.key, cmp.Or(d.got, "none"), cmp.Or(d.want, "none"))
 	}
 	_ = table.Flush() // a strings.Builder does not fail
 	if f.answer != "" {
 		fmt.Fprintf(&b, "  the answer: %s\n", f.answer)
 	}
 	return strings.TrimRight(b.String(), "\n")
-}
-
-// or returns text, or a placeholder for an empty text.
-func or(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }

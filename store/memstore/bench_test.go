@@ -3,9 +3,7 @@ package memstore_test
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/maphash"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,9 +31,7 @@ func draw(name string) []uint32 {
 	return draws
 }
 
-// BenchmarkTake measures one op a call. The row "raw" is the cheapest limiter
-// that keeps its keys apart: a clock, a hash, one of 256 locks, and a map with
-// one word a key.
+// BenchmarkTake measures one op a call.
 func BenchmarkTake(b *testing.B) {
 	limits := []window.Limit{
 		{Quota: 1000, Window: window.Bucket(time.Minute, 0)},
@@ -62,10 +58,6 @@ func BenchmarkTake(b *testing.B) {
 				}
 			})
 		}
-		b.Run("raw/keys="+keys, func(b *testing.B) {
-			r := newRaw()
-			run(b, draws, func() func([]byte) { return func(key []byte) { r.take(key) } })
-		})
 	}
 }
 
@@ -177,36 +169,4 @@ func run(b *testing.B, draws []uint32, start func() func(key []byte)) {
 			take(key(buf, draws[int(i)%len(draws)]))
 		}
 	})
-}
-
-// raw is a bucket limiter in as few lines as possible.
-type raw struct {
-	seed   maphash.Seed
-	start  time.Time
-	shards [256]struct {
-		mu   sync.Mutex
-		tats map[string]int64
-	}
-}
-
-func newRaw() *raw {
-	r := &raw{seed: maphash.MakeSeed(), start: time.Now()}
-	for i := range r.shards {
-		r.shards[i].tats = make(map[string]int64)
-	}
-	return r
-}
-
-func (r *raw) take(key []byte) bool {
-	const interval, burst = int64(time.Minute) / 1000, int64(time.Minute)
-	now := int64(time.Since(r.start))
-	sh := &r.shards[maphash.Bytes(r.seed, key)>>56]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	tat := max(sh.tats[string(key)], now)
-	if tat+interval-now > burst {
-		return false
-	}
-	sh.tats[string(key)] = tat + interval
-	return true
 }

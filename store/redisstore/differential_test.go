@@ -7,13 +7,11 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -26,7 +24,6 @@ type subject struct {
 	most     int64              // hits of a call; 0: about the quota
 	crowd    bool               // time passes slowly, so that many members come together
 	back     int64              // times the window that the clock goes back at most; 0: once
-	forward  bool               // the clock never goes back, and no take may be admitted over the quota
 
 	// amounts returns the hits of an op, where it is not nil.
 	amounts func(r *rand.Rand, capacity int64) int64
@@ -219,28 +216,6 @@ func TestAgreesWithWindow(t *testing.T) {
 	}
 }
 
-// TestMemoryAgreesWithWindow plays the traffic of limits that hold and ban, which
-// change under it, on the store in memory. Time only goes forward, and no take is
-// admitted over the quota.
-func TestMemoryAgreesWithWindow(t *testing.T) {
-	t.Parallel()
-	for _, s := range subjects(t) {
-		if !s.holds() {
-			continue
-		}
-		s.forward = true
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			for seed := range uint64(30) {
-				var now atomic.Int64
-				memory := memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(now.Load()) }), memstore.WithShards(1))
-				play(t, storetest.Opened{Store: memory, Set: func(i window.Instant) { now.Store(int64(i)) }}, &s, seed, 400)
-				memory.Close()
-			}
-		})
-	}
-}
-
 // play makes calls of one to three ops of a subject on got and on the model.
 func play(t *testing.T, got storetest.Opened, s *subject, seed uint64, calls int) {
 	want := storetest.NewModel()
@@ -271,10 +246,6 @@ func play(t *testing.T, got storetest.Opened, s *subject, seed uint64, calls int
 			if r != expected[n].Result || op.N != expected[n].N || op.Hold != nil && *op.Hold != *expected[n].Hold {
 				t.Errorf("seed %d, call %d, %v at %d, op %d of %d: %+v, %d and %d hits on key %s, member %s, role %d, count denied %v, hold %+v:\ngot  %+v\nwant %+v",
 					seed, i, verb, p.now, n, len(ops), *op.Limit.Limit, op.N, expected[n].N, op.Key, op.Member, op.Role, op.CountDenied, op.Hold, r, expected[n].Result)
-				return
-			}
-			if s.forward && verb == store.Take && op.Role == store.Enforce && r.Held && r.Quota != window.Unlimited && r.Used > r.Quota {
-				t.Errorf("seed %d, call %d: admitted over the quota: %+v", seed, i, r)
 				return
 			}
 			p.last = r.RetryAfter
@@ -335,9 +306,6 @@ func (p *player) pass() {
 		p.now = p.now.Add(time.Duration(p.Int64N(int64(length)/20 + 1)))
 	case 7:
 		p.now++
-	}
-	if p.forward {
-		p.now = max(p.now, before)
 	}
 	// The store keeps members of one microsecond in order up to the 16th.
 	if p.here++; p.now != before {

@@ -1,24 +1,18 @@
 package redisstore_test
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir/internal/redistest"
-	"github.com/weirhq/weir/store"
 )
 
 const exchanged = "exchanged alive"
 
 // BenchmarkFailover exchanges a primary under load, in three ways, and logs how
-// many of the admitted hits are lost, without and with wait_replicas. It also logs
-// how fast calls are with and without it. With wait_replicas none may be lost, and
-// few when a primary that lives is exchanged.
+// many of the admitted hits are lost, without and with wait_replicas. With wait_replicas
+// none may be lost, and few when a primary that lives is exchanged.
 //
 //	go test ./store/redisstore -run '^$' -bench Failover -benchtime 1x
 func BenchmarkFailover(b *testing.B) {
@@ -68,49 +62,4 @@ func BenchmarkFailover(b *testing.B) {
 			})
 		}
 	}
-	n := redistest.Server(b)
-	n.Replica()
-	for _, callers := range []int{1, 64} {
-		for _, replicas := range []int{0, 1} {
-			b.Run(fmt.Sprintf("wait_replicas=%d/callers=%d", replicas, callers), func(b *testing.B) {
-				s := openURL(b, fmt.Sprintf("redis://%s?timeout=1s&wait_replicas=%d", n.Addr(), replicas))
-				for b.Loop() {
-					rate, p99 := hammerFor(b, 3*time.Second, callers, func(r *rand.Rand, own []store.Op) error {
-						own[0] = hourly(quota, "rule", fmt.Sprint("k", r.IntN(1000)))
-						return store.Do(context.Background(), s, store.Take, own[:1])
-					})
-					b.ReportMetric(rate, "takes/s")
-					b.ReportMetric(p99, "ms-p99")
-				}
-			})
-		}
-	}
-}
-
-// hammerFor makes callers call for some time. It returns the calls a second and the
-// 99th percentile of their lengths in milliseconds.
-func hammerFor(b *testing.B, length time.Duration, callers int, call func(*rand.Rand, []store.Op) error) (rate, p99 float64) {
-	all := make([][]time.Duration, callers)
-	var calling sync.WaitGroup
-	began := time.Now()
-	for i := range callers {
-		calling.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(i), 1))
-			ops := make([]store.Op, 3)
-			for before := began; before.Sub(began) < length; {
-				if err := call(r, ops); err != nil {
-					b.Error(err)
-					return
-				}
-				after := time.Now()
-				all[i] = append(all[i], after.Sub(before))
-				before = after
-			}
-		})
-	}
-	calling.Wait()
-	passed := time.Since(began)
-	lengths := slices.Concat(all...)
-	slices.Sort(lengths)
-	return float64(len(lengths)) / passed.Seconds(), float64(lengths[len(lengths)*99/100].Microseconds()) / 1000
 }

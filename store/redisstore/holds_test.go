@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,44 +57,6 @@ func TestHoldsAreSmall(t *testing.T) {
 		if each > 60 {
 			t.Errorf("%s: got %.1f bytes a hold, want at most 60", name, each)
 		}
-	}
-}
-
-// Four stores with 64 callers on one server: never more than the limit are in
-// flight, by the callers' own count.
-func TestNeverMoreInFlight(t *testing.T) {
-	t.Parallel()
-	const most = 5
-	addr := redistest.Server(t).Addr()
-	op := opUnder(window.Limit{Quota: most, Window: window.Held(time.Hour)}, "k")
-	var flying, highest, held atomic.Int64
-	var callers sync.WaitGroup
-	for i := range 64 {
-		s := redisstore.New(connect(t, addr), "")
-		callers.Go(func() {
-			for n := range 40 {
-				ops := []store.Op{holdOf(op, uint64(i)<<32|uint64(n+1))}
-				if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
-					t.Error(err)
-					return
-				}
-				if !ops[0].Result.Held {
-					continue
-				}
-				held.Add(1)
-				now := flying.Add(1)
-				for high := highest.Load(); now > high && !highest.CompareAndSwap(high, now); high = highest.Load() {
-				}
-				flying.Add(-1)
-				if err := store.Do(t.Context(), s, store.Settle, ops); err != nil || !ops[0].Result.Held {
-					t.Errorf("settle: got %+v and error %v, want it held", ops[0].Result, err)
-				}
-			}
-		})
-	}
-	callers.Wait()
-	if got := highest.Load(); got > most || held.Load() == 0 {
-		t.Errorf("got %d in flight at most, of %d that were held, want %d", got, held.Load(), most)
 	}
 }
 

@@ -9,16 +9,8 @@ import (
 )
 
 // TestMain fails if a test leaks a goroutine: of the store, or of
-// the client that it uses. It also runs the children of BenchmarkColdStart
-// and TestKilledHolder.
+// the client that it uses. It also runs the child of TestKilledHolder.
 func TestMain(m *testing.M) {
-	if url := os.Getenv(coldEnv); url != "" {
-		if err := coldStart(url); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
 	if url := os.Getenv(holderURL); url != "" {
 		if err := holdForever(url); err != nil {
 			fmt.Fprintln(os.Stderr, err)

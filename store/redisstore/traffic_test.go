@@ -157,3 +157,6 @@ func used(t testing.TB, s store.Store, op store.Op) int64 {
 	})
 	return ops[0].Result.Used
 }
+
+// killClients closes all connections but the test's own.
+func killClients(n *redistest.Node) { n.Must("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") }

@@ -40,33 +40,36 @@ func comparePlain(t testing.TB, a, b Opened, seed uint64, steps int) window.Inst
 		if step%50 == 0 {
 			r.compareExports(t, a, b, fmt.Sprintf("seed %d, step %d", seed, step))
 		}
-		calls := r.remembered(r.calls())
-		others := make([]store.Call, len(calls))
-		for i, c := range calls {
-			others[i] = cloned(c)
+		compareCalls(t, a, b, r.remembered(r.calls()), r.now, fmt.Sprintf("seed %d, step %d", seed, step))
+	}
+	return r.now
+}
+
+// compareCalls makes calls at now in both stores, and fails t if a result differs.
+func compareCalls(t testing.TB, a, b Opened, calls []store.Call, now window.Instant, at string) {
+	t.Helper()
+	others := make([]store.Call, len(calls))
+	for i, c := range calls {
+		others[i] = cloned(c)
+	}
+	errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
+	if fmt.Sprint(errA) != fmt.Sprint(errB) {
+		t.Fatalf("%s: got errors %v and %v, want the same", at, errA, errB)
+	}
+	for n := range calls {
+		if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
+			t.Fatalf("%s, call %d of %d: got errors %v and %v, want the same", at, n, len(calls), errA, errB)
 		}
-		errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
-		if fmt.Sprint(errA) != fmt.Sprint(errB) {
-			t.Fatalf("seed %d, step %d: got errors %v and %v, want the same", seed, step, errA, errB)
-		}
-		for n := range calls {
-			verb, ops, other := calls[n].Verb, calls[n].Ops, others[n].Ops
-			compareOnce(t, calls[n], others[n], fmt.Sprintf("seed %d, step %d, call %d of %d", seed, step, n, len(calls)))
-			if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
-				t.Fatalf("seed %d, step %d, call %d of %d: got errors %v and %v, want the same", seed, step, n, len(calls), errA, errB)
-			}
-			for i := range ops {
-				op := &ops[i]
-				if op.Result == other[i].Result && op.N == other[i].N {
-					continue
-				}
-				t.Fatalf("seed %d, step %d, %v at %v, op %d of %d: %s, %d and %d hits on key %s of %s (role %d, count denied %v):\ngot  %+v\nand  %+v,\nwant the same",
-					seed, step, verb, r.now.Time(), i, len(ops), op.Limit.Window, op.N, other[i].N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
-					op.Result, other[i].Result)
+		compareOnce(t, calls[n], others[n], fmt.Sprintf("%s, call %d of %d", at, n, len(calls)))
+		for i := range calls[n].Ops {
+			op, other := &calls[n].Ops[i], &others[n].Ops[i]
+			if op.Result != other.Result || op.N != other.N || op.Hold != nil && *op.Hold != *other.Hold {
+				t.Fatalf("%s, %v at %v, op %d of %d: %+v, %d and %d hits on key %s of %s (role %d, count denied %v), hold %+v and %+v:\ngot  %+v\nand  %+v,\nwant the same",
+					at, calls[n].Verb, now.Time(), i, len(calls[n].Ops), *op.Limit.Limit, op.N, other.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
+					op.Hold, other.Hold, op.Result, other.Result)
 			}
 		}
 	}
-	return r.now
 }
 
 // random generates calls.

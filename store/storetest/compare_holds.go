@@ -56,26 +56,10 @@ func (r *holder) compare(t testing.TB, a, b Opened, at string) {
 		r.compareExports(t, a, b, at)
 	}
 	calls := r.remembered(r.calls())
-	others := make([]store.Call, len(calls))
-	for i, c := range calls {
-		others[i] = cloned(c)
-	}
-	errA, errB := a.Store.Do(t.Context(), calls), b.Store.Do(t.Context(), others)
-	if fmt.Sprint(errA) != fmt.Sprint(errB) {
-		t.Fatalf("%s: got errors %v and %v, want the same", at, errA, errB)
-	}
+	compareCalls(t, a, b, calls, r.now, at)
 	for n := range calls {
-		if errA, errB := calls[n].Err, others[n].Err; fmt.Sprint(errA) != fmt.Sprint(errB) {
-			t.Fatalf("%s, call %d of %d: got errors %v and %v, want the same", at, n, len(calls), errA, errB)
-		}
-		compareOnce(t, calls[n], others[n], at)
 		for i := range calls[n].Ops {
-			op, other := &calls[n].Ops[i], &others[n].Ops[i]
-			if op.Result != other.Result || op.N != other.N || op.Hold != nil && *op.Hold != *other.Hold {
-				t.Fatalf("%s, %v at %v, op %d of %d: %+v, %d hits on key %s of %s (role %d, count denied %v), hold %+v and %+v:\ngot  %+v\nand  %+v,\nwant the same",
-					at, calls[n].Verb, r.now.Time(), i, len(calls[n].Ops), *op.Limit.Limit, op.N, op.Key, op.Space.ID(), op.Role, op.CountDenied,
-					op.Hold, other.Hold, op.Result, other.Result)
-			}
+			op := &calls[n].Ops[i]
 			if op.Result.Held {
 				r.found[calls[n].Verb]++
 			}

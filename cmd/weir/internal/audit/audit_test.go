@@ -135,7 +135,7 @@ func TestRemote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Store.Close()
+	defer s.Close()
 	var mu sync.Mutex
 	fails := true
 	remote := func(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error) {

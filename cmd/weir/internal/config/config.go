@@ -176,7 +176,7 @@ func Default() Config {
 		Page:      PageOn,
 		Headers:   string(headers.Draft),
 		Watch:     true,
-		TopKeys:   1000,
+		TopKeys:   top.DefaultKeys,
 		Events:    events.DefaultKeep,
 		NearLimit: 0.8,
 		Resources: defaultResources(),

@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -183,6 +185,45 @@ func TestShares(t *testing.T) {
 	}
 	if got := h.Dropped(); got != 5+100+30 {
 		t.Errorf("got %d dropped, want %d", got, 5+100+30)
+	}
+}
+
+// The history forgets the oldest events of the namespace that has most, in the store and in memory. A stream counts what it
+// missed between the events that it gets.
+func TestSharesOfHistory(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, Config{Keep: 100, Kept: kept.NewMemory(nil)})
+	add := func(namespace string, n int) {
+		for range n {
+			h.add(&Event{Kind: Denied, Time: time.Now(), Data: Data{Namespace: namespace, Rule: "posts"}}, h.show(rand.Text()))
+		}
+		h.pass()
+		if err := h.history.write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("b", 1)
+	add("a", 60)
+	s, err := h.Subscribe(t.Context(), Filter{Namespace: "a"}, h.ring.events[1].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	add("b", 9)
+	add("a", 60)
+	of := map[string]int{}
+	for _, id := range h.history.order {
+		of["register, "+h.history.has[id].namespace]++
+	}
+	for _, e := range h.ring.events {
+		of["ring, "+e.Namespace]++
+	}
+	if want := map[string]int{"register, a": 90, "register, b": 10, "ring, a": 90, "ring, b": 10}; !maps.Equal(of, want) {
+		t.Errorf("got %v, want %v", of, want)
+	}
+	events, missed, err := s.Next(t.Context())
+	if err != nil || len(events) != 90 || missed != 29 {
+		t.Errorf("got %d events, %d missed and %v; want 90 and 29", len(events), missed, err)
 	}
 }
 

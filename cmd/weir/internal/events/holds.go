@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/store"
 )
 
@@ -123,14 +125,11 @@ func (h *holds) held(name string, d *weir.Decision) {
 	t := &take{id: d.Receipt.Take.ID, name: name}
 	for i := range d.Usages {
 		u := &d.Usages[i]
-		r := ruleOf(d, u.Rule)
+		r := top.RuleOf(d.Rules, u.Rule)
 		if !u.Held || r == nil {
 			continue
 		}
-		length := r.Hold
-		if length == 0 {
-			length = r.Window.Length
-		}
+		length := cmp.Or(r.Hold, r.Window.Length)
 		t.rules = append(t.rules, heldIn{rule: strings.Clone(u.Rule), key: h.hub.show(u.Key), hits: u.Hits, length: length})
 	}
 	if len(t.rules) == 0 {

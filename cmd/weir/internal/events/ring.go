@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -16,34 +17,62 @@ type ring struct {
 	places          *access.Places // of streams
 
 	mu      sync.Mutex
-	events  []*Event             // guarded by mu; the oldest first
-	first   int64                // the number of events[0]; guarded by mu
+	events  []numbered           // guarded by mu; the oldest first
+	last    int64                // the number of the newest; guarded by mu
 	bytes   int                  // guarded by mu
-	byID    map[string]int       // guarded by mu; the numbers of events less than first are not in it
+	of      map[string]int       // how many events each namespace has; guarded by mu
+	byID    map[string]int64     // the numbers of events; guarded by mu
 	streams map[*Stream]struct{} // guarded by mu
 	closed  bool                 // guarded by mu
 }
 
-// add adds e, unless the ring has it.
+// numbered is an event with its number.
+type numbered struct {
+	*Event
+	n int64
+}
+
+// add adds e, unless the ring has it, in the place of the oldest events of the namespace that has most.
 func (r *ring) add(e *Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.byID[e.ID]; known || r.most == 0 {
 		return
 	}
-	r.byID[e.ID] = int(r.first) + len(r.events)
-	r.events = append(r.events, e)
+	r.last++
+	r.byID[e.ID] = r.last
+	r.events = append(r.events, numbered{e, r.last})
 	r.bytes += len(e.text)
+	r.of[e.Namespace]++
 	for len(r.events) > r.most || r.bytes > r.mostBytes {
-		delete(r.byID, r.events[0].ID)
-		r.bytes -= len(r.events[0].text)
-		r.events[0] = nil
-		r.events = r.events[1:]
-		r.first++
+		r.forgetLocked()
 	}
 	for s := range r.streams {
 		s.notify()
 	}
+}
+
+// forgetLocked removes the oldest event of the namespaces that have most. It needs mu.
+func (r *ring) forgetLocked() {
+	most := r.of[mostOf(r.of)]
+	at := slices.IndexFunc(r.events, func(e numbered) bool { return r.of[e.Namespace] == most })
+	e := r.events[at]
+	if at == 0 {
+		r.events[0], r.events = numbered{}, r.events[1:]
+	} else {
+		r.events = slices.Delete(r.events, at, at+1)
+	}
+	delete(r.byID, e.ID)
+	r.bytes -= len(e.text)
+	if r.of[e.Namespace]--; r.of[e.Namespace] == 0 {
+		delete(r.of, e.Namespace)
+	}
+}
+
+// fromLocked returns the index of the first event whose number is at least n. It needs mu.
+func (r *ring) fromLocked(n int64) int {
+	at, _ := slices.BinarySearchFunc(r.events, n, func(e numbered, n int64) int { return cmp.Compare(e.n, n) })
+	return at
 }
 
 // applied adds the events of a page of the history.
@@ -111,7 +140,7 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 		return nil, ErrTooMany
 	}
 	r.streams[s] = struct{}{}
-	s.next = r.first + int64(len(r.events))
+	s.next = r.last + 1
 	r.mu.Unlock()
 	if h.history != nil {
 		_ = h.history.sync(ctx) // an outage is logged elsewhere
@@ -121,11 +150,11 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 	mayKnow := Filter{Namespace: f.Namespace, Whole: f.Whole}
 	switch at, ok := r.byID[after]; {
 	case after == "":
-		s.next = r.first + int64(len(r.events))
-	case ok && mayKnow.Matches(r.events[int64(at)-r.first]):
-		s.next = int64(at) + 1
+		s.next = r.last + 1
+	case ok && mayKnow.Matches(r.events[r.fromLocked(at)].Event):
+		s.next = at + 1
 	default:
-		s.next, s.lost = r.first, true
+		s.next, s.lost = 0, true
 	}
 	return s, nil
 }
@@ -167,17 +196,18 @@ func (s *Stream) now() (events []*Event, missed int64, err error) {
 	r := s.ring
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.lost {
+	all := r.events[r.fromLocked(s.next):]
+	part, upTo := all, r.last
+	if len(part) > maxPart {
+		part, upTo = part[:maxPart], part[maxPart-1].n
+	}
+	if missed = upTo + 1 - s.next - int64(len(part)); s.lost {
 		s.lost, missed = false, -1
 	}
-	if s.next < r.first {
-		missed, s.next = r.first-s.next, r.first
-	}
-	all := r.events[s.next-r.first:]
-	for _, e := range all[:min(len(all), maxPart)] {
-		s.next++
-		if s.filter.Matches(e) {
-			events = append(events, e)
+	s.next = upTo + 1
+	for _, e := range part {
+		if s.filter.Matches(e.Event) {
+			events = append(events, e.Event)
 		}
 	}
 	if len(events) == 0 && (len(all) > maxPart || len(all) > 0 && r.closed) {

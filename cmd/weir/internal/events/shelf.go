@@ -36,10 +36,11 @@ type shelf struct {
 	bytes int              // the sum of their sizes
 }
 
-// entry is an event in a register.
+// entry is an event of a register.
 type entry struct {
-	size      int    // of the text
-	namespace string // in an outbox
+	id, namespace string
+	text          string // empty once it is in the register
+	size          int    // of the text
 }
 
 func newShelf(h *Hub, s kept.Store, name string, keep int) *shelf {
@@ -104,11 +105,9 @@ func (s *shelf) applied(p kept.Page) {
 			s.bytes -= was.size
 			removed = removed || had
 		case !had:
-			now := entry{size: len(p.Values[i])}
-			if s.keep == 0 {
-				if e, err := decode(p.Values[i]); err == nil {
-					now.namespace = e.Namespace
-				}
+			now := entry{id: id, size: len(p.Values[i])}
+			if e, err := decode(p.Values[i]); err == nil {
+				now.namespace = e.Namespace
 			}
 			s.has[id] = now
 			s.bytes += now.size
@@ -172,54 +171,13 @@ func (s *shelf) writeLast(ctx context.Context) {
 // write writes some of what waits.
 func (s *shelf) write(ctx context.Context) error {
 	events := s.some()
-	over := int64(0)
+	var dropped int64
 	err := s.follower.Change(ctx, func() (fields, values []string, err error) {
-		fresh, size := 0, s.bytes
-		over = 0
-		var of map[string]int // how many each namespace has, once there are too many
-		rest := s.order       // of which the last ones made room for others
-		for _, e := range events {
-			if _, has := s.has[e.ID]; has {
-				continue
-			}
-			fits := func() bool { return s.keep > 0 || len(s.order)+fresh < maxOutbox && size+len(e.text) <= outboxSize }
-			if !fits() && of == nil {
-				of = s.shares(values)
-			}
-			for !fits() && hasShare(of[e.Namespace], len(s.order)+fresh, len(of)) {
-				most, id := mostOf(of), ""
-				for id == "" && len(rest) > 0 {
-					if last := rest[len(rest)-1]; s.has[last].namespace == most {
-						id = last
-					}
-					rest = rest[:len(rest)-1]
-				}
-				if id == "" {
-					break
-				}
-				fields, values = append(fields, id), append(values, "")
-				over, fresh, size, of[most] = over+1, fresh-1, size-s.has[id].size, of[most]-1
-			}
-			if !fits() {
-				over++
-				continue
-			}
-			fresh, size = fresh+1, size+len(e.text)
-			if of != nil {
-				of[e.Namespace]++
-			}
-			fields, values = append(fields, e.ID), append(values, string(e.text))
-		}
-		if old := len(s.order) + fresh - s.keep; s.keep > 0 && old > 0 {
-			for _, id := range s.order[:min(old, len(s.order))] {
-				fields, values = append(fields, id), append(values, "")
-			}
-		}
-		fields, values = unique(fields, values)
+		fields, values, dropped = s.changes(events)
 		return fields, values, nil
 	})
 	if err == nil {
-		s.hub.dropped.Add(over)
+		s.hub.dropped.Add(dropped)
 		s.mu.Lock()
 		for _, e := range events {
 			s.leave(e)
@@ -230,18 +188,46 @@ func (s *shelf) write(ctx context.Context) error {
 	return err
 }
 
-// shares returns how many events of each namespace are in the register and among texts that are to be written.
-func (s *shelf) shares(texts []string) map[string]int {
-	of := map[string]int{}
-	for _, e := range s.has {
-		of[e.namespace]++
+// changes returns what puts events into the register, and how many nobody gets because of that. What there is no room for is of
+// the namespace that has most then: the oldest of the history, the newest of an outbox.
+func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64) {
+	var all []entry
+	of, size := map[string]int{}, s.bytes
+	for _, id := range s.order {
+		all = append(all, s.has[id])
 	}
-	for _, text := range texts {
-		if e, err := decode(text); err == nil {
-			of[e.Namespace]++
+	old := len(all) // of all, those in the register
+	for _, e := range events {
+		if _, has := s.has[e.ID]; !has {
+			all = append(all, entry{id: e.ID, namespace: e.Namespace, text: string(e.text), size: len(e.text)})
+			size += len(e.text)
 		}
 	}
-	return of
+	for _, e := range all {
+		of[e.namespace]++
+	}
+	for s.keep > 0 && len(all) > s.keep || s.keep == 0 && (len(all) > maxOutbox || size > outboxSize) {
+		most := of[mostOf(of)]
+		ofMost := func(e entry) bool { return of[e.namespace] == most }
+		at := slices.IndexFunc(all, ofMost)
+		if s.keep == 0 {
+			for at = len(all) - 1; !ofMost(all[at]); at-- {
+			}
+		}
+		e := all[at]
+		if s.keep == 0 || at >= old {
+			dropped++
+		}
+		if all = slices.Delete(all, at, at+1); at < old {
+			fields, values, old = append(fields, e.id), append(values, ""), old-1
+		}
+		of[e.namespace], size = of[e.namespace]-1, size-e.size
+	}
+	for _, e := range all[old:] {
+		fields, values = append(fields, e.id), append(values, e.text)
+	}
+	fields, values = unique(fields, values)
+	return fields, values, dropped
 }
 
 // unique returns fields without those that are there twice.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -62,7 +63,7 @@ func (w *Watcher) Outage(context.Context, store.Verb, error) {}
 
 // limit reports what has happened in u, which is of a limit.
 func (w *Watcher) limit(verb store.Verb, d *weir.Decision, u *weir.Usage) {
-	r := ruleOf(d, u.Rule)
+	r := top.RuleOf(d.Rules, u.Rule)
 	if r == nil {
 		return
 	}
@@ -80,7 +81,7 @@ func (w *Watcher) limit(verb store.Verb, d *weir.Decision, u *weir.Usage) {
 
 // triggered reports that the rule called name was triggered in d.
 func (w *Watcher) triggered(d *weir.Decision, name string) {
-	r := ruleOf(d, name)
+	r := top.RuleOf(d.Rules, name)
 	if r == nil {
 		return
 	}
@@ -158,15 +159,4 @@ func (w *Watcher) event(kind Kind, u *weir.Usage, quota int64, now time.Time, un
 	return &Event{Kind: kind, Time: now, Data: Data{
 		Namespace: w.name, Rule: strings.Clone(u.Rule), Shadow: u.Shadow, Hits: u.Hits, Used: &used, Quota: &quota, Until: until,
 	}}
-}
-
-// ruleOf returns the rule of d with a name, or nil.
-func ruleOf(d *weir.Decision, name string) *rule.Rule {
-	if d.Rules == nil {
-		return nil
-	}
-	if i, ok := d.Rules.Find(name); ok {
-		return d.Rules.Rule(i)
-	}
-	return nil
 }

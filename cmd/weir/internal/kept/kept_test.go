@@ -96,8 +96,8 @@ func open(t *testing.T, url string) kept.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Store.Close() })
-	return s.Kept
+	t.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 func TestStores(t *testing.T) {

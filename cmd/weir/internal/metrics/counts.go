@@ -11,19 +11,19 @@ import (
 // Counts has what was counted since the start for one rule, or for a namespace.
 type Counts struct {
 	// Matched is the takes and records that a rule counted, or the takes of a namespace.
-	Matched int64
+	Matched int64 `json:"matched"`
 
 	// Denied is those among them that went over the limit of a rule, or that a namespace did not
 	// answer with [rule.Allow].
-	Denied int64
+	Denied int64 `json:"denied"`
 
 	// Shadow is the takes that a rule in shadow mode would have denied, or the takes of a namespace
 	// that no rule matched.
-	Shadow int64
+	Shadow int64 `json:"shadow"`
 
 	// Near is the takes and records after which a key was near the limit, or the takes of a namespace
 	// that were decided without the store.
-	Near int64
+	Near int64 `json:"near"`
 }
 
 // EachCount calls f with the counts of each namespace, for which rule is empty, and of each rule that a

@@ -1,6 +1,7 @@
 package namespace
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,9 +61,7 @@ func Files(dir string) (found []File, faults fault.List, err error) {
 // In returns the rules file of the namespace called name in a directory. An empty
 // name stands for the one called Default.
 func In(dir, name string) (string, error) {
-	if name == "" {
-		name = Default
-	}
+	name = cmp.Or(name, Default)
 	if err := access.CheckName(name); err != nil {
 		return "", fault.Newf("namespace", "%v", err)
 	}

@@ -1,7 +1,6 @@
 package overrides
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -471,16 +470,18 @@ func (b *Book) List(namespace string, rules *rule.Set, name, next string) Page {
 	now := b.c.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var first latest
+	var first []string
+	last := "" // of first at its last cut
 	for field, value := range b.records {
-		if field <= next || !strings.HasPrefix(field, prefix) || len(first) > PageSize && field >= first[0] {
+		if field <= next || !strings.HasPrefix(field, prefix) || last != "" && field >= last {
 			continue
 		}
 		if _, until, _, _, ok := numbers(value); !ok || until != 0 && until <= now.UnixMicro() {
 			continue
 		}
-		if heap.Push(&first, field); len(first) > PageSize+1 {
-			heap.Pop(&first)
+		if first = append(first, field); len(first) == 2*PageSize {
+			slices.Sort(first)
+			first, last = first[:PageSize+1], first[PageSize]
 		}
 	}
 	slices.Sort(first)
@@ -495,18 +496,4 @@ func (b *Book) List(namespace string, rules *rule.Set, name, next string) Page {
 		}
 	}
 	return p
-}
-
-// latest is a heap whose first text is the greatest.
-type latest []string
-
-func (l latest) Len() int           { return len(l) }
-func (l latest) Less(i, j int) bool { return l[i] > l[j] }
-func (l latest) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
-func (l *latest) Push(x any)        { *l = append(*l, x.(string)) }
-func (l *latest) Pop() any {
-	old := *l
-	last := old[len(old)-1]
-	*l = old[:len(old)-1]
-	return last
 }

@@ -196,6 +196,9 @@ func since(c, last metrics.Counts) metrics.Counts {
 	}
 }
 
+// tuple returns the counts in the order of a cell.
+func tuple(c metrics.Counts) [4]int64 { return [...]int64{c.Matched, c.Denied, c.Shadow, c.Near} }
+
 // add adds d to a cell of chunks. It needs mu.
 func (h *History) add(to []*chunk, number int64, d metrics.Counts) {
 	of := number / chunkCells
@@ -209,7 +212,7 @@ func (h *History) add(to []*chunk, number int64, d metrics.Counts) {
 		*c = chunk{number: of}
 	}
 	one := &c.cells[number%chunkCells]
-	for i, n := range [...]int64{d.Matched, d.Denied, d.Shadow, d.Near} {
+	for i, n := range tuple(d) {
 		one[i] = uint32(min(int64(one[i])+n, math.MaxUint32))
 	}
 }

@@ -2,7 +2,7 @@ package page
 
 import (
 	"context"
-	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -186,11 +186,7 @@ func appendMessage(b []byte, list []*top.Decision, missed int64) []byte {
 	for _, k := range list {
 		m.Decisions = append(m.Decisions, decisionOf(k))
 	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		return b // unreachable
-	}
-	return append(append(append(b, "event: denials\ndata: "...), text...), "\n\n"...)
+	return appendEvent(b, "denials", m)
 }
 
 // question is a request that a caller asks about.
@@ -249,12 +245,7 @@ func why(c *Caller, w http.ResponseWriter, r *http.Request) error {
 
 // attributes returns the attributes of q, sorted by name.
 func (q *question) attributes() (all []weir.Attribute, err error) {
-	names := make([]string, 0, len(q.Attributes))
-	for name := range q.Attributes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
 		if all, err = withAttribute(all, name, q.Attributes[name]); err != nil {
 			return nil, err
 		}

@@ -4,17 +4,14 @@ import (
 	"cmp"
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
-	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -92,11 +89,27 @@ func AddOverview(p *Page, h *History, s Service) {
 	p.Handle(http.MethodGet, streamPath, access.Read, o.stream)
 }
 
+// overviewJSON is all that the overview shows.
+type overviewJSON struct {
+	Hash    string    `json:"hash"`
+	File    string    `json:"file"`
+	Loaded  time.Time `json:"loaded"`
+	Now     int64     `json:"now"`
+	Since   int64     `json:"since"`
+	Seconds int64     `json:"seconds"`
+	Step    int64     `json:"step"`
+	Total   *row      `json:"total"`
+	Rules   []*row    `json:"rules"`
+	State   *state    `json:"state"`
+}
+
 // row is what an answer has of one rule.
 type row struct {
-	name  string
+	Rule string `json:"rule,omitempty"`
+	metrics.Counts
+	Series *[4][]uint32 `json:"series,omitempty"` // of each count, from the first that is not 0 on
+
 	cells []cell
-	sum   metrics.Counts
 }
 
 // get answers with all that the overview shows, over the span in ?span=.
@@ -113,33 +126,31 @@ func (o *overview) get(c *Caller, w http.ResponseWriter, r *http.Request) error 
 	set, from, now := n.Engine().Rules(), n.Source(), time.Now()
 	o.history.freshen(now)
 	total, rows := o.history.rows(c.Name, set, now.Unix(), of)
-
-	b := jsontext.AppendText([]byte(`{"hash":`), from.Hash)
-	b = jsontext.AppendText(append(b, `,"file":`...), from.File)
-	b = jsontext.AppendText(append(b, `,"loaded":`...), from.Loaded.UTC().Format(time.RFC3339))
-	b = fmt.Appendf(b, `,"now":%d,"since":%d,"seconds":%d,"step":%d`, now.Unix(), o.history.began.Unix(), of.seconds, of.step)
-	b = appendRow(append(b, `,"total":`...), &total, true)
-	b = append(b, `,"rules":[`...)
-	with := rows
-	if len(with) > maxSeries {
-		with = slices.SortedFunc(slices.Values(rows), func(a, b *row) int { return cmp.Compare(b.sum.Matched, a.sum.Matched) })[:maxSeries]
+	total.draw()
+	most := slices.SortedFunc(slices.Values(rows), func(a, b *row) int { return cmp.Compare(b.Matched, a.Matched) })
+	for _, r := range most[:min(len(most), maxSeries)] {
+		r.draw()
 	}
-	drawn := make(map[*row]bool, len(with))
-	for _, r := range with {
-		drawn[r] = true
-	}
-	for i, r := range rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendRow(b, r, drawn[r])
-	}
-	b = append(b, `],"state":`...)
-	state, err := json.Marshal(o.state(c, n, now))
+	b, err := json.Marshal(overviewJSON{
+		from.Hash, from.File, from.Loaded.UTC().Truncate(time.Second), now.Unix(), o.history.began.Unix(), of.seconds, of.step, &total, rows, o.state(c, n, now),
+	})
 	if err != nil {
 		return err
 	}
-	return send(w, r, append(append(b, state...), '}', '\n'))
+	return send(w, r, append(b, '\n'))
+}
+
+// draw sets the numbers over time.
+func (r *row) draw() {
+	r.Series = new([4][]uint32)
+	for i := range r.Series {
+		r.Series[i] = []uint32{}
+		for _, c := range r.cells {
+			if c[i] != 0 || len(r.Series[i]) > 0 {
+				r.Series[i] = append(r.Series[i], c[i])
+			}
+		}
+	}
 }
 
 // freshen reads the counters, unless that was just done.
@@ -156,8 +167,9 @@ func (h *History) freshen(now time.Time) {
 func (h *History) rows(space string, set *rule.Set, at int64, of span) (total row, rows []*row) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	rows = []*row{}
 	if s := h.all[name{space, ""}]; s != nil {
-		total.cells, total.sum = s.cells(at, of)
+		total.cells, total.Counts = s.cells(at, of)
 	}
 	for i := range set.Len() {
 		s := h.all[name{space, set.Rule(i).Name}]
@@ -166,54 +178,10 @@ func (h *History) rows(space string, set *rule.Set, at int64, of span) (total ro
 		}
 		cells, sum := s.cells(at, of)
 		if sum != (metrics.Counts{}) {
-			rows = append(rows, &row{set.Rule(i).Name, cells, sum})
+			rows = append(rows, &row{Rule: set.Rule(i).Name, Counts: sum, cells: cells})
 		}
 	}
 	return total, rows
-}
-
-// appendRow appends the numbers of a rule, over time if series is true.
-func appendRow(b []byte, r *row, series bool) []byte {
-	b = append(b, '{')
-	if r.name != "" {
-		b = append(jsontext.AppendText(append(b, `"rule":`...), r.name), ',')
-	}
-	for i, n := range [...]int64{r.sum.Matched, r.sum.Denied, r.sum.Shadow, r.sum.Near} {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), countNames[i]...), `":`...)
-		b = strconv.AppendInt(b, n, 10)
-	}
-	if !series {
-		return append(b, '}')
-	}
-	b = append(b, `,"series":[`...)
-	for i := range countNames {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendSeries(b, r.cells, i)
-	}
-	return append(b, ']', '}')
-}
-
-// countNames are the names of the counts of a cell.
-var countNames = [...]string{"matched", "denied", "shadow", "near"}
-
-// appendSeries appends the numbers of cells from the first that is not 0 on.
-func appendSeries(b []byte, cells []cell, of int) []byte {
-	first := slices.IndexFunc(cells, func(c cell) bool { return c[of] != 0 })
-	b = append(b, '[')
-	if first >= 0 {
-		for i := range cells[first:] {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = strconv.AppendUint(b, uint64(cells[first+i][of]), 10)
-		}
-	}
-	return append(b, ']')
 }
 
 // state is what an overview has that is not over time.
@@ -276,27 +244,27 @@ func (o *overview) state(c *Caller, n *namespace.Namespace, now time.Time) *stat
 	s := &state{Busiest: []keyCount{}, Denied: []keyCount{}, Rules: []tally{}}
 	s.Recent = recent{
 		Seconds: min(spans["5m"].seconds, int64(now.Sub(o.history.began).Seconds())+1),
-		Takes:   total.sum.Matched, Denied: total.sum.Denied, Unmatched: total.sum.Shadow, Degraded: total.sum.Near,
+		Takes:   total.Matched, Denied: total.Denied, Unmatched: total.Shadow, Degraded: total.Near,
 	}
 	sum, most := int64(0), &row{}
 	for _, r := range rows {
-		s.Recent.Shadow += r.sum.Shadow
-		if sum += r.sum.Denied; r.sum.Denied > most.sum.Denied {
+		s.Recent.Shadow += r.Shadow
+		if sum += r.Denied; r.Denied > most.Denied {
 			most = r
 		}
 	}
 	tops := n.Tops()
 	s.NoKeys = tops == nil
-	if 2*most.sum.Denied > sum {
-		s.Recent.Rule = most.name
-		t := tops.Top(most.name, 1).Denied
-		if i, ok := set.Find(most.name); ok && len(set.Rule(i).Per) > 0 && len(t.Entries) > 0 && 2*t.Entries[0].Count > t.Total {
+	if 2*most.Denied > sum {
+		s.Recent.Rule = most.Rule
+		t := tops.Top(most.Rule, 1).Denied
+		if i, ok := set.Find(most.Rule); ok && len(set.Rule(i).Per) > 0 && len(t.Entries) > 0 && 2*t.Entries[0].Count > t.Total {
 			s.Recent.Key = t.Entries[0].Key
 		}
 	}
 	if tops != nil {
-		s.Busiest = ofEach(keysOf(set, rows, func(r *row) int64 { return r.sum.Matched }, func(name string) []top.Entry { return tops.Top(name, listed).Used.Entries }))
-		s.Denied = largest(keysOf(set, rows, func(r *row) int64 { return r.sum.Denied + r.sum.Shadow }, func(name string) []top.Entry { return tops.Top(name, listed).Denied.Entries }))
+		s.Busiest = ofEach(keysOf(set, rows, func(r *row) int64 { return r.Matched }, func(name string) []top.Entry { return tops.Top(name, listed).Used.Entries }))
+		s.Denied = largest(keysOf(set, rows, func(r *row) int64 { return r.Denied + r.Shadow }, func(name string) []top.Entry { return tops.Top(name, listed).Denied.Entries }))
 	}
 	for _, t := range o.service.Tally() {
 		if t.Namespace == c.Name && (t.Keys > 0 || t.Holds >= 0 || t.Banned >= 0) {
@@ -317,12 +285,12 @@ func keysOf(set *rule.Set, rows []*row, weight func(*row) int64, of func(rule st
 	var lists [][]keyCount
 	heavy := slices.SortedFunc(slices.Values(rows), func(a, b *row) int { return cmp.Compare(weight(b), weight(a)) })
 	for _, r := range heavy[:min(len(heavy), asked)] {
-		if i, ok := set.Find(r.name); weight(r) == 0 || !ok || len(set.Rule(i).Per) == 0 {
+		if i, ok := set.Find(r.Rule); weight(r) == 0 || !ok || len(set.Rule(i).Per) == 0 {
 			continue
 		}
 		var list []keyCount
-		for _, e := range of(r.name) {
-			list = append(list, keyCount{r.name, e.Key, e.Count, e.Override})
+		for _, e := range of(r.Rule) {
+			list = append(list, keyCount{r.Rule, e.Key, e.Count, e.Override})
 		}
 		lists = append(lists, list)
 	}

@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
-	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/internal/jsontext"
 )
 
 const (
@@ -89,53 +88,48 @@ func (o *overview) stream(c *Caller, w http.ResponseWriter, r *http.Request) err
 		case <-to.ctx.Done():
 			return nil
 		case d := <-changes:
-			b = appendChange(b[:0], &d)
+			b = appendEvent(b[:0], "tick", tickOf(&d))
 		}
 		if i%stateEvery != 0 {
 			continue
 		}
 		s := o.state(c, n, time.Now())
 		s.Rules = slices.DeleteFunc(s.Rules, func(t tally) bool { return t.Holds < 0 && t.Banned < 0 })
-		text, err := json.Marshal(s)
-		if err != nil {
-			return nil
-		}
-		b = append(append(append(b, "event: state\ndata: {\"hash\":"...), strconv.Quote(n.Source().Hash)...), ",\"state\":"...)
-		b = append(append(b, text...), "}\n\n"...)
+		b = appendEvent(b, "state", struct {
+			Hash  string `json:"hash"`
+			State *state `json:"state"`
+		}{n.Source().Hash, s})
 	}
 	return nil
 }
 
-// appendChange appends a change as an event: when it was read, the counts of all rules, and those of each rule.
-func appendChange(b []byte, d *change) []byte {
-	b = append(b, "event: tick\ndata: {\"at\":"...)
-	b = strconv.AppendInt(b, d.at.Unix(), 10)
-	if d.lost {
-		b = append(b, `,"lost":true`...)
+// appendEvent appends an event with a value as JSON.
+func appendEvent(b []byte, name string, v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return b // unreachable: no event has a value that JSON lacks
 	}
-	b = appendCounts(append(b, `,"total":`...), d.total)
-	b = append(b, `,"rules":{`...)
-	names := make([]string, 0, len(d.rules))
-	for name := range d.rules {
-		names = append(names, name)
-	}
+	return fmt.Appendf(b, "event: %s\ndata: %s\n\n", name, text)
+}
+
+// tick is a change in an event: when it was read, the counts of all rules, and those of each rule.
+type tick struct {
+	At    int64               `json:"at"`
+	Lost  bool                `json:"lost,omitempty"`
+	Total [4]int64            `json:"total"`
+	Rules map[string][4]int64 `json:"rules"`
+}
+
+// tickOf returns d as an event has it, with the rules that are used most.
+func tickOf(d *change) tick {
+	t := tick{d.at.Unix(), d.lost, tuple(d.total), map[string][4]int64{}}
+	names := slices.Collect(maps.Keys(d.rules))
 	if len(names) > maxChanged {
 		slices.SortFunc(names, func(x, y string) int { return cmp.Compare(d.rules[y].Matched, d.rules[x].Matched) })
 		names = names[:maxChanged]
 	}
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendCounts(append(jsontext.AppendText(b, name), ':'), d.rules[name])
+	for _, name := range names {
+		t.Rules[name] = tuple(d.rules[name])
 	}
-	return append(b, "}}\n\n"...)
-}
-
-func appendCounts(b []byte, c metrics.Counts) []byte {
-	for i, n := range [...]int64{c.Matched, c.Denied, c.Shadow, c.Near} {
-		b = append(b, "[,,,"[i])
-		b = strconv.AppendInt(b, n, 10)
-	}
-	return append(b, ']')
+	return t
 }

@@ -200,7 +200,7 @@ func TestLiveStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer answer.Body.Close()
+		t.Cleanup(func() { _ = answer.Body.Close() })
 	}
 	s.wants(s.call("GET", "/page/live/stream", "", 503), "status", 503)
 	s.page.EndStreams()
@@ -240,7 +240,7 @@ func TestLiveStreamOfToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer answer.Body.Close()
+		t.Cleanup(func() { _ = answer.Body.Close() })
 		if i == page.MaxStreams/2 {
 			if answer.StatusCode != http.StatusServiceUnavailable {
 				t.Errorf("one stream more: got %d, want 503", answer.StatusCode)

@@ -1,6 +1,7 @@
 package rulewriter
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -134,10 +135,7 @@ func (w *writer) zoneOf(r *rule.Rule) *time.Location {
 		if win.Period == 0 {
 			continue
 		}
-		its := win.Zone
-		if its == nil {
-			its = time.UTC
-		}
+		its := cmp.Or(win.Zone, time.UTC)
 		if i > 0 && r.Window.Period != 0 && zone.String() != its.String() {
 			w.cannot("timezone", "its windows follow %s and %s, want one zone for both", zone, its)
 		}

@@ -107,7 +107,7 @@ func Inspect(ctx context.Context, store, key string, asJSON bool, out io.Writer)
 	if err != nil {
 		return err
 	}
-	defer s.Store.Close()
+	defer s.Close()
 	text, err := s.Inspect(ctx, key)
 	if err != nil {
 		return err
@@ -158,12 +158,12 @@ func diagnose(ctx context.Context, at stores.Source) ([]remote.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.Store.Close()
+	defer s.Close()
 	findings, err := s.Diagnose(ctx)
 	if err != nil {
 		return findings, err
 	}
-	return append(findings, clockRates(ctx, s.Store, at.Servers, len(s.Nodes()))), nil
+	return append(findings, clockRates(ctx, s, at.Servers, len(s.Nodes()))), nil
 }
 
 // write writes the report.
@@ -198,12 +198,12 @@ func (c *backends) examine(ctx context.Context, deadline time.Time, log *slog.Lo
 	defer cancel()
 	findings, err := c.shared.Diagnose(ctx)
 	if err != nil {
-		log.Info("store not checked", "store", c.location(), "reason", err)
+		log.Info("store not checked", "store", c.place, "reason", err)
 	}
 	for _, f := range findings {
 		switch f.Level {
 		case remote.LevelRefuse:
-			return fmt.Errorf("store %s: %s does not fit: %s: %s", c.location(), f.Node, f.Check, f)
+			return fmt.Errorf("store %s: %s does not fit: %s: %s", c.place, f.Node, f.Check, f)
 		case remote.LevelWarn:
 			log.Warn("store check: "+f.Check, "node", f.Node, "seen", f.Seen, "means", f.Means, "fix", f.Fix)
 		}

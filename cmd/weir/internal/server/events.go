@@ -27,7 +27,7 @@ func openEvents(cfg config.Config, backends *backends, keeps *keeper, keys top.K
 	}
 	switch {
 	case backends.shared != nil:
-		c.Kept, c.Shared = backends.shared.Kept, true
+		c.Kept, c.Shared = backends.shared, true
 	case backends.local.Kept != nil:
 		c.Kept = keeps.local
 	}

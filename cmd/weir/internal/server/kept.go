@@ -37,7 +37,7 @@ func newKeeper(c *backends, keys top.KeyText, log *slog.Logger) *keeper {
 	trail := audit.Config{Log: log, HideKeys: keys.Hides()}
 	switch {
 	case c.shared != nil:
-		book.Store, trail.Remote = c.shared.Kept, c.shared.Log
+		book.Store, trail.Remote = c.shared, c.shared.Log
 	case c.local.Kept != nil:
 		k.local = kept.NewMemory(c.local.Kept)
 		book.Store, trail.Side = k.local.Durable(), c.local.Kept

@@ -68,12 +68,9 @@ func (o *observer) Outage(_ context.Context, _ store.Verb, err error) { o.episod
 // deny logs a denial.
 func (o *observer) deny(d *weir.Decision) {
 	fields := []any{"rule", d.Rule, "outcome", d.Outcome}
-	for i := range d.Usages {
-		if u := &d.Usages[i]; u.Rule == d.Rule {
-			if key, shown := o.keys.Of(u.Key); shown {
-				fields = append(fields, "key", key)
-			}
-			break
+	if u := top.UsageOf(d, d.Rule); u != nil {
+		if key, shown := o.keys.Of(u.Key); shown {
+			fields = append(fields, "key", key)
 		}
 	}
 	if d.RetryAfter != window.Never {

@@ -94,7 +94,7 @@ func (s *pageService) Tally() []metrics.RuleStats {
 // Store implements [page.Service].
 func (s *pageService) Store() page.Store {
 	c := s.rules.backends
-	state := page.Store{Location: c.location(), Shared: c.shared != nil, Outages: c.past.list()}
+	state := page.Store{Location: c.place, Shared: c.shared != nil, Outages: c.past.list()}
 	if c.local.Loaded() {
 		state.Bytes, state.MaxBytes, state.Full = c.local.Memory.Totals()
 	}

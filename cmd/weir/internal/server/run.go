@@ -222,7 +222,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	}
 	greet(out, rules, main.url(), admin, site != nil, optional)
 	inForce, _ := rules.rules()
-	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", backends.location())
+	log.Info("listening", "http", main.url(), "admin", admin.url(), "rules", inForce, "namespaces", len(rules.set.All()), "store", backends.place)
 	for _, f := range optional {
 		log.Info("listening for "+speaks[f.Name].clients, f.Name, f.url())
 	}

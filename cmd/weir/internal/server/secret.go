@@ -37,7 +37,7 @@ func (c *backends) holds(rules *rule.Set) {
 func (c *backends) rotate(ctx context.Context) (until time.Time, err error) {
 	where := c.local.Store()
 	if c.shared != nil {
-		where = c.shared.Store
+		where = c.shared
 	}
 	keep := max(leastKeep, time.Duration(c.longestHold.Load()))
 	until = time.Now().Add(keep)

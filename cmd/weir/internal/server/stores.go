@@ -23,12 +23,13 @@ import (
 // share. While that is unavailable, it counts in memory.
 type backends struct {
 	local  *stores.Local
-	shared *stores.Shared // nil: counts in memory only
-	leases store.Store    // in front of shared, which it closes
-	here   *instances     // nil: their number is configured
+	shared stores.Shared // nil: counts in memory only
+	leases store.Store   // in front of shared, which it closes
+	here   *instances    // nil: their number is configured
 	events atomic.Pointer[events.Hub]
 	past   past        // outages of the shared store
 	data   string      // the data directory; empty: none
+	place  string      // of the counts, for the log
 	known  atomic.Bool // it is loaded, and its overrides are in force
 
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
@@ -37,13 +38,17 @@ type backends struct {
 // openBackends opens the store that cfg names. It returns when a shared store is
 // ready, or unavailable, which it logs.
 func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*backends, error) {
-	c := &backends{data: cfg.Data}
+	c := &backends{data: cfg.Data, place: "memory"}
+	if cfg.Data != "" {
+		c.place = "memory, kept in " + cfg.Data
+	}
 	changed := logChange(log)
 	if cfg.Store != "" {
 		at, err := stores.Parse(cfg.Store)
 		if err != nil {
 			return nil, err
 		}
+		c.place = at.Location
 		if c.shared, err = at.Open(ctx, stores.Options{Timeout: cfg.StoreTimeout, Changed: func(n remote.Change) {
 			changed(n)
 			c.past.note(n, time.Now())
@@ -52,9 +57,9 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 			return nil, err
 		}
 		if cfg.Nodes == config.AutoNodes {
-			c.here = newInstances(c.shared.Store)
+			c.here = newInstances(c.shared)
 		}
-		c.leases = leasestore.New(c.shared.Store, func() int {
+		c.leases = leasestore.New(c.shared, func() int {
 			if c.here != nil {
 				return c.here.number()
 			}
@@ -126,17 +131,6 @@ func (c *backends) options(cfg config.Config) []weir.Option {
 	return places
 }
 
-// location returns the location of the counts, for the log.
-func (c *backends) location() string {
-	if c.shared == nil {
-		if c.data != "" {
-			return "memory, kept in " + c.data
-		}
-		return "memory"
-	}
-	return c.shared.Location
-}
-
 // waits reports whether a decision can wait for something outside of this process.
 func (c *backends) waits() bool { return c.shared != nil || c.local.Kept != nil }
 
@@ -194,7 +188,7 @@ func (c *backends) ping(ctx context.Context) error {
 	if c.shared == nil {
 		return nil
 	}
-	_, err := c.shared.Store.Read(ctx, &store.Op{
+	_, err := c.shared.Read(ctx, &store.Op{
 		Space: store.NewSpace("", "alive", "alive", 0),
 		Limit: window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Second)}),
 	})

@@ -54,7 +54,7 @@ func testLeases(t *testing.T, url string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, leasestore.New(s.Store, func() int { return instances }))
+		all = append(all, leasestore.New(s, func() int { return instances }))
 	}
 	var admitted [len(keys)]atomic.Int64
 	var callers sync.WaitGroup

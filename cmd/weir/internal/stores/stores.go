@@ -4,6 +4,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/pgstore"
+	"github.com/weirhq/weir/store/redisstore"
 	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
@@ -31,7 +34,36 @@ type Row struct {
 }
 
 // rows is the table of stores.
-var rows = []Row{redis, postgres}
+var rows = []Row{
+	{
+		Schemes: []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "unix"},
+		Example: "redis://…",
+		Parse: func(url string) (Source, error) {
+			cfg, err := redisstore.Parse(url)
+			if err != nil {
+				return Source{}, err
+			}
+			return Source{Location: cfg.String(), Servers: strings.Join(cfg.Addrs, ","), Open: func(ctx context.Context, o Options) (Shared, error) {
+				cfg.Timeout, cfg.Changed = cmp.Or(o.Timeout, cfg.Timeout), o.Changed
+				return cfg.Open(ctx)
+			}}, nil
+		},
+	},
+	{
+		Schemes: []string{"postgres", "postgresql"},
+		Example: "postgres://…",
+		Parse: func(url string) (Source, error) {
+			cfg, err := pgstore.Parse(url)
+			if err != nil {
+				return Source{}, err
+			}
+			return Source{Location: cfg.String(), Servers: cfg.Servers(), Open: func(ctx context.Context, o Options) (Shared, error) {
+				cfg.Timeout, cfg.Changed = cmp.Or(o.Timeout, cfg.Timeout), o.Changed
+				return cfg.Open(ctx)
+			}}, nil
+		},
+	},
+}
 
 // Rows returns the table of stores.
 func Rows() []Row { return slices.Clone(rows) }
@@ -52,7 +84,7 @@ type Source struct {
 
 	// Open opens the store. It returns when the store is ready, or unavailable, which is not
 	// an error.
-	Open func(context.Context, Options) (*Shared, error)
+	Open func(context.Context, Options) (Shared, error)
 }
 
 // Options are what the service sets for every shared store.
@@ -62,26 +94,23 @@ type Options struct {
 }
 
 // Shared is an open store that instances share.
-type Shared struct {
-	Store    store.Store
-	Location string // the URL, without secrets
+type Shared interface {
+	store.Store
+	kept.Store
 
 	// Nodes returns the state of the servers in use. There are none until one was available.
-	Nodes func() []remote.Node
+	Nodes() []remote.Node
 
 	// Diagnose checks whether the servers are suitable, for weir doctor and at the start. It
 	// returns findings on the servers that were available.
-	Diagnose func(context.Context) ([]remote.Finding, error)
+	Diagnose(ctx context.Context) ([]remote.Finding, error)
 
 	// Log adds entries to a log that instances share, and returns its newest ones; see
 	// package redisstore.
-	Log func(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error)
-
-	// Kept keeps the registers that instances share.
-	Kept kept.Store
+	Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error)
 
 	// Inspect returns a description of what the store has under the name of a key.
-	Inspect func(ctx context.Context, key string) (string, error)
+	Inspect(ctx context.Context, key string) (string, error)
 }
 
 // Parse reads the URL of a shared store. The error names every fault and repeats no

@@ -74,7 +74,7 @@ func testRow(t *testing.T, url, withPassword string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Store.Close()
+	defer s.Close()
 	op := store.Op{
 		Space: store.NewSpace("", "posts", "posts", 0), Key: []byte("ann"), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 1, Window: window.Ever()}),
@@ -82,12 +82,9 @@ func testRow(t *testing.T, url, withPassword string) {
 	for _, want := range []bool{true, false} {
 		ops := []store.Op{op}
 		ctx := remote.WithTimeout(t.Context(), 4*time.Second)
-		if err := store.Do(ctx, s.Store, store.Take, ops); err != nil || ops[0].Result.Allowed != want {
+		if err := store.Do(ctx, s, store.Take, ops); err != nil || ops[0].Result.Allowed != want {
 			t.Errorf("got %v, %v, want %v", ops[0].Result.Allowed, err, want)
 		}
-	}
-	if s.Location != at.Location {
-		t.Errorf("got location %q when open, and %q before", s.Location, at.Location)
 	}
 	if nodes := s.Nodes(); len(nodes) == 0 || nodes[0].Addr == "" || nodes[0].Unavailable {
 		t.Errorf("got nodes %+v, want the server, in reach", nodes)

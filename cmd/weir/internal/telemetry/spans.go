@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
@@ -40,7 +41,7 @@ func (t *Telemetry) Decided(ctx context.Context, namespace string, verb store.Ve
 		attrAllowed.Bool(d.Allowed), attrOutcome.String(d.Outcome))
 	if d.Rule != "" {
 		all = append(all, attrRule.String(d.Rule))
-		if u := usageOf(d, d.Rule); u != nil {
+		if u := top.UsageOf(d, d.Rule); u != nil {
 			if text, shown := t.keys.Of(u.Key); shown {
 				all = append(all, attrKey.String(text))
 			}
@@ -69,16 +70,6 @@ func (t *Telemetry) begin(ctx context.Context, verb store.Verb, took time.Durati
 	_, span := t.tracer.Start(ctx, "weir "+verb.String(),
 		trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(time.Now().Add(-took)))
 	return span
-}
-
-// usageOf returns the numbers of a rule, or nil.
-func usageOf(d *weir.Decision, rule string) *weir.Usage {
-	for i := range d.Usages {
-		if d.Usages[i].Rule == rule {
-			return &d.Usages[i]
-		}
-	}
-	return nil
 }
 
 // kindOf returns the kind of an error.

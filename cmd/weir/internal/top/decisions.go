@@ -225,10 +225,10 @@ func (c *Collector) decision(r *weir.Request, d *weir.Decision, now time.Time) *
 		k.size += len(j.Key) + len(j.Limit)
 		k.Judged = append(k.Judged, j)
 	}
-	if !d.Allowed && d.Rule != "" && !has(d, d.Rule) {
+	if !d.Allowed && d.Rule != "" && UsageOf(d, d.Rule) == nil {
 		j := Judged{Denial: Denial{Rule: k.Rule, Reason: ReasonVerdict, RetryAfter: d.RetryAfter}}
 		at := len(k.Judged)
-		if ru := ruleOf(d.Rules, d.Rule); ru != nil {
+		if ru := RuleOf(d.Rules, d.Rule); ru != nil {
 			if j.Kind = ru.Kind(); j.Kind != rule.KindVerdict {
 				j.Reason, j.Cause = ReasonOutage, d.DegradedReason
 			}
@@ -256,7 +256,7 @@ func JudgedOf(rules *rule.Set, u *weir.Usage) Judged {
 	if u.BannedUntil != 0 {
 		j.BannedUntil = u.BannedUntil.Time()
 	}
-	if r := ruleOf(rules, u.Rule); r != nil {
+	if r := RuleOf(rules, u.Rule); r != nil {
 		j.Limit, j.Unit = r.Window.String(), r.Of
 	}
 	return j
@@ -280,13 +280,23 @@ func (c *Collector) attributes(k *Decision, r *weir.Request, rules *rule.Set) {
 	}
 }
 
-// ruleOf returns the rule called name, or nil.
-func ruleOf(rules *rule.Set, name string) *rule.Rule {
+// RuleOf returns the rule called name, or nil.
+func RuleOf(rules *rule.Set, name string) *rule.Rule {
 	if rules == nil {
 		return nil
 	}
 	if i, ok := rules.Find(name); ok {
 		return rules.Rule(i)
+	}
+	return nil
+}
+
+// UsageOf returns the numbers of a rule in d, or nil.
+func UsageOf(d *weir.Decision, rule string) *weir.Usage {
+	for i := range d.Usages {
+		if d.Usages[i].Rule == rule {
+			return &d.Usages[i]
+		}
 	}
 	return nil
 }

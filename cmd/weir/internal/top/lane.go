@@ -83,11 +83,11 @@ func (l *lane) read(c *Collector, verb store.Verb, d *weir.Decision, sample int6
 			r.what.BannedUntil = u.BannedUntil.Time()
 		}
 	}
-	if !d.Allowed && d.Rule != "" && !has(d, d.Rule) {
+	if !d.Allowed && d.Rule != "" && UsageOf(d, d.Rule) == nil {
 		r := l.add(c, d.Rule, "", sample)
 		r.counted, r.override, r.denial = 0, false, true
 		r.what = Denial{Time: c.now(), Reason: ReasonVerdict, Outcome: d.Outcome, RetryAfter: d.RetryAfter}
-		if i, ok := d.Rules.Find(d.Rule); ok && d.Rules.Rule(i).Kind() != rule.KindVerdict {
+		if ru := RuleOf(d.Rules, d.Rule); ru != nil && ru.Kind() != rule.KindVerdict {
 			r.what.Reason, r.what.Cause = ReasonOutage, d.DegradedReason
 		}
 	}
@@ -158,14 +158,4 @@ func counted(verb store.Verb, d *weir.Decision, u *weir.Usage) int64 {
 		return u.Hits
 	}
 	return 0
-}
-
-// has reports whether d has numbers of a rule.
-func has(d *weir.Decision, rule string) bool {
-	for i := range d.Usages {
-		if d.Usages[i].Rule == rule {
-			return true
-		}
-	}
-	return false
 }

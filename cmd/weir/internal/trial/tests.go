@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/rulefile/ruletest"
+	"github.com/weirhq/weir/window"
 )
 
 const (
@@ -24,21 +27,27 @@ const (
 
 // history is the requests of a key up to one whose decision has changed. It becomes a case of a test file.
 type history struct {
-	file    *rulefile.File // whose rule denies
-	rule    int
 	example replay.Example
 	name    string
 	expect  string
 
-	steps []step
+	steps []Step
 	over  bool // the example was found, or there are too many requests
 }
 
-type step struct {
-	at         time.Time
-	verb       string
-	hits       int64
-	attributes []string // alternates names and values
+// Key is a key of a rule.
+type Key struct {
+	Rules *rule.Set
+	Rule  int
+	Key   string
+}
+
+// Step is a request of a log as a test file has it.
+type Step struct {
+	At         window.Instant
+	Verb       replay.Verb
+	Hits       int64
+	Attributes []weir.Attribute
 }
 
 // tests returns a test file: for some of the changes that c found, the requests of one key, and the decision of the
@@ -46,17 +55,19 @@ type step struct {
 // contributed to the decision. The text is empty if there are none.
 func (j *Job) tests(ctx context.Context, before, after *rulefile.File, c *replay.Comparison, source replay.Source) (string, error) {
 	var all []*history
+	var keys []Key
 	add := func(file *rulefile.File, changes []replay.Change, name, expect string) {
 		for _, change := range changes {
 			i, ok := file.Set.Find(change.Rule)
 			if !ok || len(change.Examples) == 0 || len(all) == mostCases {
 				continue
 			}
-			h := &history{file: file, rule: i, example: change.Examples[0], name: change.Rule + ": " + name, expect: expect}
+			h := &history{example: change.Examples[0], name: change.Rule + ": " + name, expect: expect}
 			if h.expect == "" {
-				h.expect = "{allowed: false, rule: " + scalar(change.Rule) + "}"
+				h.expect = "{allowed: false, rule: " + rulewriter.Text(change.Rule) + "}"
 			}
 			all = append(all, h)
+			keys = append(keys, Key{file.Set, i, h.example.Key})
 		}
 	}
 	add(after, c.Denials, "a request that is newly denied", "")
@@ -64,11 +75,12 @@ func (j *Job) tests(ctx context.Context, before, after *rulefile.File, c *replay
 	if len(all) == 0 {
 		return "", nil
 	}
-	if err := collect(ctx, all, source, before, after); err != nil {
+	err := Steps(ctx, source, []*rule.Set{before.Set, after.Set}, keys, func(i int, e *replay.Entry, s Step) bool { return all[i].add(e, s) })
+	if err != nil {
 		return "", err
 	}
 	name := filepath.Base(j.File)
-	head := fmt.Sprintf("# Requests of the log %s, which the changed rules decide otherwise than before.\nrules: %s\ncases:\n", strings.Map(keepPrintable, j.Log), scalar(name))
+	head := fmt.Sprintf("# Requests of the log %s, which the changed rules decide otherwise than before.\nrules: %s\ncases:\n", strings.Map(keepPrintable, j.Log), rulewriter.Text(name))
 	text := ""
 	for _, h := range all {
 		if one := h.text(); one != "" && passes(ctx, head+one, after) {
@@ -99,16 +111,23 @@ func passes(ctx context.Context, text string, file *rulefile.File) bool {
 	return ok && err == nil
 }
 
-// collect reads source again, up to the last example.
-func collect(ctx context.Context, all []*history, source replay.Source, before, after *rulefile.File) error {
-	names := slices.Compact(slices.Sorted(slices.Values(slices.Concat(before.Set.Attributes(), after.Set.Attributes()))))
+// Steps calls add with each request in source that has one of keys: the number of the key, and the request with the
+// attributes that some of sets use. When add has returned true, the key has enough requests.
+func Steps(ctx context.Context, source replay.Source, sets []*rule.Set, keys []Key, add func(i int, e *replay.Entry, s Step) bool) error {
+	var names []string
+	for _, set := range sets {
+		names = append(names, set.Attributes()...)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	r, err := source.Open(ctx, names)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	e := replay.Entry{Values: make([]string, len(names))}
-	for left := len(all); left > 0; {
+	over := make([]bool, len(keys))
+	for left := len(keys); left > 0; {
 		if err := r.Next(&e); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
@@ -117,8 +136,9 @@ func collect(ctx context.Context, all []*history, source replay.Source, before, 
 		if e.Bad != nil {
 			continue
 		}
-		for _, h := range all {
-			if !h.over && h.add(&e, names) {
+		for i := range keys {
+			if !over[i] && keys[i].has(e.Values, names) && add(i, &e, stepOf(&e, names)) {
+				over[i] = true
 				left--
 			}
 		}
@@ -126,25 +146,44 @@ func collect(ctx context.Context, all []*history, source replay.Source, before, 
 	return nil
 }
 
-// add adds a request, if it has the key of h, and reports whether it is the last one.
-func (h *history) add(e *replay.Entry, names []string) (last bool) {
-	rules := h.file.Set.Compiled()
+// has reports whether the rule of k matches a request, and counts it under k.
+func (k *Key) has(of, names []string) bool {
+	rules := k.Rules.Compiled()
 	values := make([]string, rules.Width())
 	for i, name := range rules.Names() {
 		if at, ok := slices.BinarySearch(names, name); ok {
-			values[i] = e.Values[at]
+			values[i] = of[at]
 		}
 	}
 	rules.Complete(values)
-	if rules.ReadableKey(h.rule, values) != h.example.Key || !slices.Contains(rules.Match(values, nil, false), h.rule) {
-		return false
-	}
-	s := step{at: e.Time.Time().UTC().Truncate(time.Millisecond), verb: e.Verb.Store().String(), hits: e.Hits}
-	for i, name := range names {
-		if e.Values[i] != "" {
-			s.attributes = append(s.attributes, strings.Clone(name), strings.Clone(e.Values[i]))
+	return rules.ReadableKey(k.Rule, values) == k.Key && slices.Contains(rules.Match(values, nil, false), k.Rule)
+}
+
+func stepOf(e *replay.Entry, names []string) Step {
+	s := Step{At: e.Time, Verb: e.Verb, Hits: e.Hits}
+	for i, v := range e.Values {
+		if v != "" {
+			s.Attributes = append(s.Attributes, weir.Attribute{Name: names[i], Value: strings.Clone(v)})
 		}
 	}
+	return s
+}
+
+// String returns what a test file says of s, without its time.
+func (s *Step) String() string {
+	parts := make([]string, len(s.Attributes))
+	for i, a := range s.Attributes {
+		parts[i] = rulewriter.Text(a.Name) + ": " + rulewriter.Text(a.Value)
+	}
+	text := fmt.Sprintf("%v: {%s}", s.Verb.Store(), strings.Join(parts, ", "))
+	if s.Hits > 1 {
+		text += fmt.Sprintf(", hits: %d", s.Hits)
+	}
+	return text
+}
+
+// add adds a request, and reports whether it is the last one.
+func (h *history) add(e *replay.Entry, s Step) bool {
 	h.steps = append(h.steps, s)
 	if len(h.steps) > mostSteps {
 		h.steps, h.over = nil, true
@@ -159,26 +198,17 @@ func (h *history) text() string {
 	if !h.over || len(h.steps) == 0 {
 		return ""
 	}
-	start := h.steps[0].at
+	at := func(s *Step) time.Time { return s.At.Time().UTC().Truncate(time.Millisecond) }
+	start := at(&h.steps[0])
 	var b strings.Builder
-	fmt.Fprintf(&b, "  - name: %s\n    start: %s\n    steps:\n", scalar(h.name), start.Format("2006-01-02T15:04:05.000Z"))
+	fmt.Fprintf(&b, "  - name: %s\n    start: %s\n    steps:\n", rulewriter.Text(h.name), start.Format("2006-01-02T15:04:05.000Z"))
 	for i := range h.steps {
 		s := &h.steps[i]
 		b.WriteString("      - {")
-		if d := s.at.Sub(start); d > 0 {
+		if d := at(s).Sub(start); d > 0 {
 			fmt.Fprintf(&b, "at: %s, ", offset(d))
 		}
-		fmt.Fprintf(&b, "%s: {", s.verb)
-		for n := 0; n < len(s.attributes); n += 2 {
-			if n > 0 {
-				b.WriteString(", ")
-			}
-			fmt.Fprintf(&b, "%s: %s", scalar(s.attributes[n]), scalar(s.attributes[n+1]))
-		}
-		b.WriteString("}")
-		if s.hits > 1 {
-			fmt.Fprintf(&b, ", hits: %d", s.hits)
-		}
+		b.WriteString(s.String())
 		if i == len(h.steps)-1 {
 			fmt.Fprintf(&b, ", expect: %s", h.expect)
 		}
@@ -193,13 +223,4 @@ func offset(d time.Duration) string {
 		return fmt.Sprintf("%dms", d.Milliseconds())
 	}
 	return d.String()
-}
-
-// scalar writes text as YAML reads it, whatever it contains.
-func scalar(text string) string {
-	b, err := json.Marshal(text)
-	if err != nil {
-		return `""` // unreachable
-	}
-	return string(b)
 }

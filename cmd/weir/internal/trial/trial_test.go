@@ -114,8 +114,8 @@ func TestTrial(t *testing.T) {
 		t.Errorf("got candidates %+v, want both quotas among them", got.Suggestions[0].Windows[0].Candidates)
 	}
 	for _, want := range []string{
-		"rules: \"rules.yaml\"\n", `"posts: a request that is newly denied"`, "start: 2026-05-01T07:20:00.056Z\n", // the 11th of u11
-		"- {at: 10ms, take: {\"user\": \"u11\"}, expect: {allowed: false, rule: \"posts\"}}\n",
+		"rules: rules.yaml\n", `"posts: a request that is newly denied"`, "start: 2026-05-01T07:20:00.056Z\n", // the 11th of u11
+		"- {at: 10ms, take: {user: u11}, expect: {allowed: false, rule: posts}}\n",
 	} {
 		if !strings.Contains(got.Tests, want) {
 			t.Errorf("got the tests\n%s, want %s", got.Tests, want)

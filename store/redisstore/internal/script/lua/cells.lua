@@ -50,13 +50,13 @@ local function expire_cells(o)
 end
 
 -- recut moves the hits into cells of the limit's width: each cell's to the cell
--- that its end falls in, so none is dated earlier than it was. Cells that have
--- left already are read again: they may still be inside wider ones.
+-- that its end falls in, so none is dated earlier than it was, or to that of now.
+-- Cells that have left already are read again: they may still be inside wider ones.
 local function recut(o)
   local to, v = o.want, o.v
   local width, s
   width, o.index, o.sum, o.cur, o.n, s = up('<I7I7I7I7I2', v, o.i + 2)
-  local last = floor(((o.index + 1) * width - 1) / to)
+  local last = floor(math.min((o.index + 1) * width - 1, o.now) / to)
   local cells, sum, prev, held = {}, 0, nil, 0
   for i = 1, o.n + 1 do
     local index, x = o.index, o.cur
@@ -64,7 +64,7 @@ local function recut(o)
       index, x, s = up('<I2I7', v, s)
       index = o.index - (o.index - index) % 65536
     end
-    index = floor(((index + 1) * width - 1) / to)
+    index = floor(math.min((index + 1) * width - 1, o.now) / to)
     if index >= last - 10000 then -- window.MaxCells
       if index ~= prev and held > 0 then
         cells[#cells + 1] = pk('<I2I7', prev % 65536, held)

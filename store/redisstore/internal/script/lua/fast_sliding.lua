@@ -21,7 +21,8 @@ local function fast_sliding(state, n, quota, w, size)
   local kind, newest, oldest, fill, group, excess = up('<I4I7I7I7I7I7', state)
   local at = newest > now and newest or now
   local edge = at - w
-  if kind % 65536 ~= 257 or group ~= size or newest <= edge then return end
+  if kind % 65536 ~= 257 or newest <= edge then return end
+  if group ~= size and (size == 1 or group < size or group >= 2 * size) then return end -- as add_sliding
   local groups, dates = (kind - 257) / 65536, 40
   if oldest <= edge then -- groups have left, which are hits here: not more than four of them
     if group > 1 or #state ~= 32 + 7 * groups then return end

@@ -47,7 +47,11 @@ local function add_sliding(o, n)
     past = o.k > 1 - floor((o.fill - o.bound) / size)
   elseif o.k > 0 then
     past = o.k - 1 > floor((o.bound - o.fill) / o.group)
-    if past and o.group > size then size = o.group end
+    if 2 * o.group < size and size <= MAX / 2 then
+      size = (floor((size - 1) / o.group) + 1) * o.group -- whole groups join
+    elseif o.group > size and (past or size > 1 and o.group < 2 * size) then
+      size = o.group
+    end
     if o.group ~= size then regroup(o, size) end
   end
   local k, newest, added = o.k, o.newest, 0
