@@ -164,7 +164,7 @@ func (k *hook) put(e *Event, direct bool) {
 func (k *hook) dropOfMostLocked() bool {
 	most := mostOf(k.of)
 	for at, i := range slices.Backward(k.pending) {
-		if i.Namespace == most && i.direct {
+		if k.of[i.Namespace] == most && i.direct {
 			i.sent, k.of = true, nil
 			k.size -= len(i.text)
 			delete(k.byID, i.ID)

@@ -161,12 +161,10 @@ func (h *Hub) full(namespace string) bool {
 // so that no namespace takes those of others away.
 func hasShare(n, size, namespaces int) bool { return n*max(namespaces, 1) < size }
 
-// mostOf returns the namespace that has most.
-func mostOf(of map[string]int) (most string) {
-	for name, n := range of {
-		if n > of[most] {
-			most = name
-		}
+// mostOf returns the largest of the numbers of all namespaces.
+func mostOf(of map[string]int) (most int) {
+	for _, n := range of {
+		most = max(most, n)
 	}
 	return most
 }
