@@ -189,8 +189,8 @@ func (s *shelf) write(ctx context.Context) error {
 	return err
 }
 
-// changes returns what puts events into the register, and how many nobody gets because of that. What there is no room for is of
-// the namespace that has most then: the oldest of the history, the newest of an outbox.
+// changes returns what puts events into the register, and how many events nobody gets because of that. If there is no room for
+// all, those of the namespace that has most make way: the oldest of the history, the newest of an outbox.
 func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64) {
 	var all []entry
 	of, size := map[string]int{}, s.bytes
