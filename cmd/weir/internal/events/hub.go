@@ -93,7 +93,11 @@ func New(c Config) *Hub {
 	}
 	h := &Hub{
 		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: []byte(rand.Text()), seen: newSeen(),
-		ring: &ring{most: c.Keep, mostBytes: ringBytes, places: access.NewPlaces(MaxStreams), of: map[string]int{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{}}, wake: make(chan struct{}, 1), queue: map[string][]queued{},
+		ring: &ring{
+			most: c.Keep, mostBytes: ringBytes, places: access.NewPlaces(MaxStreams),
+			of: map[string]int{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{},
+		},
+		wake: make(chan struct{}, 1), queue: map[string][]queued{},
 	}
 	h.holds = newHolds(h)
 	if c.Kept != nil && c.Keep > 0 {

@@ -101,7 +101,7 @@ func (r *ring) close() {
 	}
 }
 
-// MaxStreams is how many streams a hub has at most.
+// MaxStreams is the maximum number of streams of a hub.
 const MaxStreams = 100
 
 // maxPart is how many events one call of [Stream.Next] looks at.

@@ -29,7 +29,7 @@ func (h *Hub) Watch(name string) *Watcher {
 	return &Watcher{h, name}
 }
 
-// Decided is called as that of a [weir.Observer]. It does not keep d. An answer that was given before is no event.
+// Decided reports the events in d, which it does not keep. An answer that was given before is no event.
 func (w *Watcher) Decided(_ context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
 	if w == nil || verb == store.Check || verb == store.Refund || d.Replayed {
 		return
