@@ -156,24 +156,28 @@ func (w *cells) add(s State, now Instant, h Hits) State {
 	return out
 }
 
-func (w *cells) sub(s State, now Instant, h Hits) State {
+// sub gives back hits of the newest cells, or of the one that at is in.
+func (w *cells) sub(s State, now, at Instant, h Hits) State {
 	n := h.N
 	c := readCells(s)
 	c.expire(now, w.length)
-	if n >= c.sum {
-		return s[:0]
+	oldest, newest := 0, len(c.cells)-1
+	if at != anytime {
+		i := floorDiv(int64(at), c.width) - c.first
+		if c.width != w.width || i < 0 || i > int64(newest) || c.cells[i] == 0 {
+			return s
+		}
+		oldest, newest = int(i), int(i)
 	}
-	c.sum -= n
-	for i := len(c.cells) - 1; n > 0; i-- {
+	for i := newest; i >= oldest && n > 0; i-- {
 		part := min(n, int64(c.cells[i]))
 		c.cells[i] -= uint64(part)
+		c.sum -= part
 		n -= part
 	}
-	return c.write(s)
-}
-
-// write writes c, which is the newest part of s, to s.
-func (c *cellRow) write(s State) State {
+	if c.sum == 0 {
+		return s[:0]
+	}
 	out := s[:cellsHeader+len(c.cells)]
 	copy(out[cellsHeader:], c.cells)
 	out[2] = uint64(c.sum)

@@ -193,10 +193,13 @@ func (w *sliding) past(g *hitLog) bool {
 	return total >= w.most+w.group || total > w.most && g.group != w.group
 }
 
-func (w *sliding) sub(s State, now Instant, h Hits) State {
+func (w *sliding) sub(s State, now, at Instant, h Hits) State {
 	n := h.N
 	g := readLog(s)
 	g.expire(now, w.length)
+	if at != anytime {
+		return w.subAt(s, now, at, n, &g)
+	}
 	eaten := min(n, g.excess)
 	g.excess -= eaten
 	n -= eaten
@@ -210,6 +213,24 @@ func (w *sliding) sub(s State, now Instant, h Hits) State {
 		g.dates = g.dates[:int64(len(g.dates))-1-n/g.group]
 		g.fill = g.group - n%g.group
 	}
+	return g.write(s, 0, now)
+}
+
+// subAt gives back hits of g, a log without groups. It gives back none of a log with groups,
+// where several hits share a date. Only limits with a condition need that, because other logs
+// with groups become logs of pairs first, see holding.
+func (w *sliding) subAt(s State, now, at Instant, n int64, g *hitLog) State {
+	end := left(g.dates, at)
+	from := end
+	for from > 0 && Instant(g.dates[from-1]) == at && int64(end-from) < n {
+		from--
+	}
+	if from == end || g.group > 1 {
+		return s
+	}
+	eaten := min(int64(end-from), g.excess) // the hits stand for those that were dropped
+	g.excess -= eaten
+	g.dates = append(g.dates[:from+int(eaten)], g.dates[end:]...)
 	return g.write(s, 0, now)
 }
 
