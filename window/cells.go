@@ -195,17 +195,16 @@ func (w *cells) expires(s State) Instant {
 }
 
 // recut returns the state in cells of another width. The hits of a cell go to
-// the cell that contains its end, so that no hit gets an earlier date, or to that of
-// now: where two widths take turns, their dates would run ahead of the clock.
+// the cell that contains its end, so that no hit gets an earlier date, but not to one
+// after now, because two limits that take turns would date the hits later and later.
 func (c *cellRow) recut(width int64, now Instant) State {
-	last := floorDiv(min((c.newest()+1)*c.width-1, int64(now)), width)
-	first := floorDiv(min((c.first+1)*c.width-1, int64(now)), width)
-	first = max(first, last-MaxEntries)
+	moved := func(index int64) int64 { return floorDiv(min((index+1)*c.width-1, int64(now)), width) }
+	last := moved(c.newest())
+	first := max(moved(c.first), last-MaxEntries)
 	s := make(State, cellsHeader+int(last-first)+1)
 	s[0], s[1] = uint64(width), uint64(last)
 	for i, n := range c.cells {
-		to := floorDiv(min((c.first+int64(i)+1)*c.width-1, int64(now)), width)
-		if to >= first {
+		if to := moved(c.first + int64(i)); to >= first {
 			s[cellsHeader+int(to-first)] += n
 			s[2] += n
 		}
