@@ -73,5 +73,8 @@ func TestSetAndUnban(t *testing.T) {
 		if err := e.Unban(t.Context(), "none", ann); !errors.Is(err, weir.ErrUnknownRule) {
 			t.Errorf("got %v, want an unknown rule", err)
 		}
+		if err := e.Unban(t.Context(), "frends", ann); err == nil || err.Error() != `weir: no such rule that counts: "frends": did you mean "friends"?` {
+			t.Errorf("got %v, want the name that is meant", err)
+		}
 	})
 }

@@ -30,7 +30,7 @@ func (e *Engine) Export(ctx context.Context, name string, o export.Options) (exp
 	}
 	i, ok := rules.Find(name)
 	if !ok || rules.Rule(i).Kind() == rule.KindVerdict {
-		return export.Result{}, fmt.Errorf("%w that counts: %q", ErrUnknownRule, name)
+		return export.Result{}, unknownRule(rules, name)
 	}
 	x := exporter{rules: rules, i: i, rule: rules.Rule(i), options: o, shared: e.shared}
 	x.op = store.Op{Space: rules.Prepared(i).Space, Limit: rules.AnyLimit(i)}

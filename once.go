@@ -65,7 +65,11 @@ func digestOf(verb store.Verb, r *Request, key []byte) [sha256.Size / 2]byte {
 		b[1] = 1
 	}
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
-	b = binary.AppendVarint(b, r.Hits)
+	hits := r.Hits
+	if hits == 0 && !verb.NeedsReceipt() {
+		hits = 1 // which protocols that name no hits mean by it
+	}
+	b = binary.AppendVarint(b, hits)
 	text(r.Feedback)
 	if r.Receipt.IsZero() {
 		text("")

@@ -46,8 +46,10 @@ func TestTakeAgain(t *testing.T) {
 	if err != nil || first.Replayed || first.Receipt.IsZero() {
 		t.Fatalf("got %+v, error %v", first, err)
 	}
-	for range 5 {
-		again, err := engines[1].Take(ctx, onceRequest("k", "ann"))
+	for i := range 5 {
+		request := onceRequest("k", "ann")
+		request.Hits = int64(i % 2) // 0 is 1
+		again, err := engines[1].Take(ctx, request)
 		if err != nil || !again.Replayed {
 			t.Fatalf("got %+v, error %v", again, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -119,6 +120,17 @@ func (e *Engine) Unban(ctx context.Context, name string, attributes []Attribute)
 	return nil
 }
 
+// unknownRule returns the error for a name that no rule has that counts.
+func unknownRule(rules *plan.Rules, name string) error {
+	var names []string
+	for i := range rules.Len() {
+		if r := rules.Rule(i); r.Kind() != rule.KindVerdict {
+			names = append(names, r.Name)
+		}
+	}
+	return fmt.Errorf("%w that counts: %q%s", ErrUnknownRule, name, fault.DidYouMean(name, names))
+}
+
 // located is a key of a rule.
 type located struct {
 	rule *rule.Rule
@@ -139,7 +151,7 @@ func (e *Engine) locate(name string, attributes []Attribute) (located, error) {
 	case err != nil:
 		return located{}, err
 	case !ok:
-		return located{}, fmt.Errorf("%w that counts: %q", ErrUnknownRule, name)
+		return located{}, unknownRule(rules, name)
 	}
 	return located{rules.Rule(i), op, rules.ReadableKey(i, values), rules.Overridden(&op, i, values)}, nil
 }

@@ -52,8 +52,10 @@ func (s *stream) flushLocked() {
 		s.sending = true
 		if g := s.groupLocked(l); g != nil {
 			l.addLocked(g)
+			g.sending.Add(1)
 			s.mu.Unlock()
 			_ = l.rpc.SendMsg(&g.message) // the receiver gets the reason if this fails
+			g.sending.Done()
 			s.mu.Lock()
 		}
 		s.sending = false

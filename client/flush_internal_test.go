@@ -28,6 +28,7 @@ type answerer struct {
 	replies chan uint64 // ids
 	ended   error       // of the stream, once replies is closed
 	callers sync.WaitGroup
+	stuck   chan struct{} // nil, or until it is closed messages are not sent
 
 	mu   sync.Mutex
 	sent []int // guarded by mu; how many requests the messages have
@@ -46,6 +47,9 @@ func (a *answerer) SendMsg(m any) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sent = append(a.sent, len(m.(*weirv1.DecideRequest).GetRequests()))
+	if a.stuck != nil {
+		<-a.stuck
+	}
 	return nil
 }
 
@@ -144,6 +148,32 @@ func TestCallersStayTogether(t *testing.T) {
 		}
 		p.callers.Wait()
 		close(p.replies)
+	})
+}
+
+// A call does not end while its message is being encoded: the next call would reuse its memory.
+func TestEndWhileSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newAnswerer()
+		ended := make(chan error, 4)
+		for range cap(ended) {
+			go func() { ended <- p.stream.do(context.Background(), store.Take, &weir.Request{}, &weir.Decision{}) }()
+			synctest.Wait()
+		}
+		p.stuck = make(chan struct{})
+		p.replies <- 1 // the first caller sends the calls that wait
+		synctest.Wait()
+		p.stream.close()
+		close(p.replies)
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Errorf("%d calls have ended while a message was being sent", len(ended))
+		}
+		close(p.stuck)
+		synctest.Wait()
+		if len(ended) != cap(ended) {
+			t.Errorf("%d of %d calls have ended", len(ended), cap(ended))
+		}
 	})
 }
 

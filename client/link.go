@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ type group struct {
 	size    int                  // the number of calls when they were sent
 	timeout time.Duration
 	sent    time.Time
+	sending sync.WaitGroup // of the message: until it was encoded, no call ends, because the next one reuses its memory
 }
 
 // back returns the calls of g that wait to be sent again.
@@ -131,6 +133,7 @@ func (l *link) read(in *weirv1.DecideResponse) (g *group, err error) {
 	case in.Problem == nil && len(in.Answers) != len(g.calls):
 		return nil, status.Errorf(codes.Internal, "%d answers to %d requests", len(in.Answers), len(g.calls))
 	}
+	g.sending.Wait() // for a service that answers too early
 	again := l.answer(g, in)
 	s.mu.Lock()
 	l.groups = slices.Delete(l.groups, 0, 1)
@@ -218,6 +221,11 @@ func (l *link) end(err error) {
 	groups, late := l.groups, l.late
 	l.groups = nil
 	l.timer.Stop()
+	s.mu.Unlock()
+	for _, g := range groups {
+		g.sending.Wait()
+	}
+	s.mu.Lock()
 	unread := reasonOf(err) == weirv1.ErrorReason_STOPPING.String()
 	var again []*call
 	for _, g := range groups {

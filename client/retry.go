@@ -29,10 +29,15 @@ func (c *Client) retry(ctx context.Context, verb store.Verb, r *weir.Request, d 
 	if !ok {
 		until = time.Now().Add(c.timeout)
 	}
+	lost := false // an attempt may have counted
 	for left, pause := c.retries, retryPause; ; left, pause = left-1, min(2*pause, retryMost) {
 		attempt, cancel := context.WithTimeout(ctx, time.Until(until)/time.Duration(left+1))
 		err := c.once(attempt, verb, &own, d)
 		cancel()
+		if lost {
+			err = counted(err)
+		}
+		lost = lost || !Uncounted(err)
 		if err == nil || left == 0 || ctx.Err() != nil || !isLost(err) {
 			return err
 		}
@@ -45,6 +50,17 @@ func (c *Client) retry(ctx context.Context, verb store.Verb, r *weir.Request, d 
 			return err
 		}
 	}
+}
+
+// counted returns err as the error of a call that may have counted in an earlier attempt.
+func counted(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || !e.uncounted {
+		return err
+	}
+	own := *e
+	own.uncounted = false
+	return &own
 }
 
 // isLost reports whether another attempt may get the answer that err stands for.

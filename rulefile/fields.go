@@ -97,10 +97,10 @@ func (p *pass) lacksQuotes(n *node) bool {
 	if n.kind != aTable || len(n.entries) == 0 {
 		return false
 	}
-	line, column := p.lines[n.line-1], 1
-	if len(p.faults) >= maxFaults { // so the answer changes nothing, and the line can be the whole file
+	if len(p.faults) >= maxFaults { // the answer changes nothing, and the line can be the whole file
 		return false
 	}
+	line, column := p.lines[n.line-1], 1
 	for at := range line {
 		if column == n.column {
 			rest, ok := strings.CutPrefix(line[at:], n.entries[0].key.text+":")

@@ -103,7 +103,7 @@ type pass struct {
 	paths    []string         // of list files
 	outcomes map[string]rule.Outcome
 
-	listNames, outcomeNames []string // sorted, when one was not found
+	listNames, outcomeNames []string // sorted, for faults about others
 
 	ips []string // attributes that are IP addresses
 
@@ -130,7 +130,9 @@ func (p *pass) file(n *node) *File {
 		p.zone = p.timezone(z)
 	}
 	p.readLists(f["lists"])
+	p.listNames = sorted(p.lists)
 	p.readOutcomes(f["outcomes"])
+	p.outcomeNames = append([]string{rule.Allow, rule.Deny}, sorted(p.outcomes)...)
 	unmatched := p.outcome(f["unmatched"])
 	p.ips = p.asAddresses(f["addresses"])
 	p.ignore(f["ignore"])

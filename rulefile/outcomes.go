@@ -39,20 +39,17 @@ func (p *pass) readOutcomes(n *node) {
 func (p *pass) outcome(n *node) string {
 	name := p.text(n)
 	_, ok := p.outcomes[name]
-	if ok = ok || name == "" || name == rule.Allow || name == rule.Deny; !ok && len(p.faults) < maxFaults {
-		if p.outcomeNames == nil {
-			p.outcomeNames = append([]string{rule.Allow, rule.Deny}, sorted(p.outcomes)...)
-		}
-		known := p.outcomeNames
-		problem := unknown("outcome", name, known)
-		switch {
-		case name == "ban":
-			problem += "; to ban a key, write ban: 1d in the rule"
-		case fault.DidYouMean(name, known) == "":
-			problem += ", or define it under outcomes:"
-		}
-		p.fault(n, "%s", problem)
+	if ok || name == "" || name == rule.Allow || name == rule.Deny || len(p.faults) >= maxFaults {
+		return name
 	}
+	problem := unknown("outcome", name, p.outcomeNames)
+	switch {
+	case name == "ban":
+		problem += "; to ban a key, write ban: 1d in the rule"
+	case fault.DidYouMean(name, p.outcomeNames) == "":
+		problem += ", or define it under outcomes:"
+	}
+	p.fault(n, "%s", problem)
 	return name
 }
 

@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -165,6 +166,9 @@ func (t *testPass) checkKeys(verb string, f map[string]*node) {
 	if n := f["feedback"]; n != nil && f["hits"] != nil {
 		t.fault(f["hits"], "feedback and hits exclude each other: the rules state the hits of a feedback")
 	}
+	if n := f["feedback"]; n != nil {
+		t.checkFeedback(n)
+	}
 	if n := f["of"]; n != nil && verb != "forget" {
 		t.fault(n, "of is for forget")
 	}
@@ -178,6 +182,18 @@ func (t *testPass) checkKeys(verb string, f map[string]*node) {
 		if n := f[key]; n != nil {
 			t.fault(n, "%s does not go with forget", key)
 		}
+	}
+}
+
+// checkFeedback reports an event that no rule has, if one has a similar name.
+func (t *testPass) checkFeedback(n *node) {
+	var known []string
+	for i := range t.tests.Rules.Len() {
+		known = slices.AppendSeq(known, maps.Keys(t.tests.Rules.Rule(i).Feedback))
+	}
+	slices.Sort(known)
+	if hint := fault.DidYouMean(n.text, known); hint != "" && !slices.Contains(known, n.text) {
+		t.fault(n, "no rule has the feedback %q%s", n.text, hint)
 	}
 }
 

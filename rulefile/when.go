@@ -166,9 +166,6 @@ func (p *pass) in(n *node) rule.Test {
 	name := p.text(n)
 	list, ok := p.lists[name]
 	if !ok && name != "" && len(p.faults) < maxFaults {
-		if p.listNames == nil {
-			p.listNames = sorted(p.lists)
-		}
 		p.fault(n, "%s", unknown("list", name, p.listNames))
 	}
 	if list == nil { // there is none, or it has faults of its own

@@ -107,25 +107,16 @@ func (a *after) add(s State, now Instant, h Hits) State {
 	return append(s[:end], a.inner.add(s[end:], now, Hits{N: n})...)
 }
 
-func (a *after) sub(s State, now Instant, h Hits) State {
-	return a.giveBack(s, now, h, func(w algorithm, s State, h Hits) State { return w.sub(s, now, h) })
-}
-
-func (a *after) subAt(s State, now, at Instant, h Hits) State {
-	return a.giveBack(s, now, h, func(w algorithm, s State, h Hits) State { return w.subAt(s, now, at, h) })
-}
-
-// giveBack gives h back to both windows by sub, to the limit's at most as many as count
-// beyond the condition.
-func (a *after) giveBack(s State, now Instant, h Hits, sub func(w algorithm, s State, h Hits) State) State {
+// sub gives h back to both windows, to the limit's at most as many as count beyond the condition.
+func (a *after) sub(s State, now, at Instant, h Hits) State {
 	b, in := split(s)
 	held, _ := a.base.look(b, now, Hits{})
 	if n := min(max(held-a.count+1, 0), h.N); n > 0 && len(in) > 0 {
 		end := len(s) - len(in)
-		s = append(s[:end], sub(a.inner, in, Hits{N: n})...)
+		s = append(s[:end], a.inner.sub(in, now, at, Hits{N: n})...)
 	}
 	if len(b) > 0 {
-		s = shrinkBaseOf(s, sub(a.base, b, h), len(b))
+		s = shrinkBaseOf(s, a.base.sub(b, now, at, h), len(b))
 	}
 	if len(s) == 1 {
 		return s[:0]
@@ -163,15 +154,9 @@ func shrinkBaseOf(s, b State, room int) State {
 	return s[:len(s)-room+len(b)]
 }
 
-func (a *after) expires(s State) (at Instant) {
+func (a *after) expires(s State) Instant {
 	b, in := split(s)
-	if len(b) > 0 {
-		at = a.base.expires(b)
-	}
-	if len(in) > 0 {
-		at = max(at, a.inner.expires(in))
-	}
-	return at
+	return max(orZero(a.base, b), orZero(a.inner, in))
 }
 
 func (a *after) seen(s State) (at Instant) {

@@ -172,8 +172,8 @@ func (w *backdatingPeriod) leaves(s State, at Instant) Instant {
 	return w.end(s[0])
 }
 
-func (w *backdatingPeriod) sub(s State, now Instant, h Hits) State {
-	if now < w.end(s[0]) {
+func (w *backdatingPeriod) sub(s State, now, at Instant, h Hits) State {
+	if w.hasBoth(s[0], now, at) && now < w.end(s[0]) {
 		s[1] -= uint64(min(h.N, int64(s[1])))
 	}
 	return s
@@ -184,12 +184,4 @@ func (w *backdatingPeriod) expires(s State) Instant {
 		return 0
 	}
 	return w.end(s[0])
-}
-
-// has reports whether at is in the period with this mark.
-func (p *span) has(mark uint64, at Instant) bool {
-	if p.calendar == nil {
-		return at >= Instant(mark) && at < p.end(mark)
-	}
-	return at < Instant(mark) && p.mark(at) == mark
 }

@@ -111,22 +111,30 @@ func (b *bucket) add(s State, now Instant, h Hits) State {
 	return advanceTo(s, until, r, uint64(b.quota))
 }
 
-func (b *bucket) sub(s State, now Instant, h Hits) State {
-	if b.quota == 0 {
+// sub gives back the time that the hits have booked, less what has drained since at.
+func (b *bucket) sub(s State, now, at Instant, h Hits) State {
+	switch {
+	case at == anytime && b.quota == 0:
 		return s[:0]
+	case at == anytime:
+		at = now
+	case b.quota == 0:
+		return s
 	}
-	hi, lo := bits.Mul64(uint64(h.N), b.length)
-	return b.retreat(s, now, hi, lo)
-}
-
-// retreat gives back time, in 1/quota µs.
-func (b *bucket) retreat(s State, now Instant, backHi, backLo uint64) State {
+	// In 1/quota µs: n·length - passed·quota.
+	backHi, backLo := bits.Mul64(uint64(h.N), b.length)
+	goneHi, goneLo := bits.Mul64(uint64(max(now-at, 0)), uint64(b.quota))
+	backLo, borrow := bits.Sub64(backLo, goneLo, 0)
+	backHi, borrow = bits.Sub64(backHi, goneHi, borrow)
+	if borrow > 0 {
+		return s
+	}
 	d, f := b.ahead(s, now)
 	// What is left is d + f/quota less that.
 	hi, lo := bits.Mul64(uint64(d), uint64(b.quota))
 	lo, carry := bits.Add64(lo, f, 0)
 	hi += carry
-	lo, borrow := bits.Sub64(lo, backLo, 0)
+	lo, borrow = bits.Sub64(lo, backLo, 0)
 	hi, borrow = bits.Sub64(hi, backHi, borrow)
 	if borrow > 0 || hi|lo == 0 {
 		return s[:0]

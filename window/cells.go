@@ -156,24 +156,28 @@ func (w *cells) add(s State, now Instant, h Hits) State {
 	return out
 }
 
-func (w *cells) sub(s State, now Instant, h Hits) State {
+// sub gives back hits of the newest cells, or of the one that at is in.
+func (w *cells) sub(s State, now, at Instant, h Hits) State {
 	n := h.N
 	c := readCells(s)
 	c.expire(now, w.length)
-	if n >= c.sum {
-		return s[:0]
+	oldest, newest := 0, len(c.cells)-1
+	if at != anytime {
+		i := floorDiv(int64(at), c.width) - c.first
+		if c.width != w.width || i < 0 || i > int64(newest) || c.cells[i] == 0 {
+			return s
+		}
+		oldest, newest = int(i), int(i)
 	}
-	c.sum -= n
-	for i := len(c.cells) - 1; n > 0; i-- {
+	for i := newest; i >= oldest && n > 0; i-- {
 		part := min(n, int64(c.cells[i]))
 		c.cells[i] -= uint64(part)
+		c.sum -= part
 		n -= part
 	}
-	return c.write(s)
-}
-
-// write writes c, which is the newest part of s, to s.
-func (c *cellRow) write(s State) State {
+	if c.sum == 0 {
+		return s[:0]
+	}
 	out := s[:cellsHeader+len(c.cells)]
 	copy(out[cellsHeader:], c.cells)
 	out[2] = uint64(c.sum)
@@ -191,17 +195,16 @@ func (w *cells) expires(s State) Instant {
 }
 
 // recut returns the state in cells of another width. The hits of a cell go to
-// the cell that contains its end, so that no hit gets an earlier date, or to that of
-// now: where two widths take turns, their dates would run ahead of the clock.
+// the cell that contains its end, so that no hit gets an earlier date, but not to one
+// after now, because two limits that take turns would date the hits later and later.
 func (c *cellRow) recut(width int64, now Instant) State {
-	last := floorDiv(min((c.newest()+1)*c.width-1, int64(now)), width)
-	first := floorDiv(min((c.first+1)*c.width-1, int64(now)), width)
-	first = max(first, last-MaxEntries)
+	moved := func(index int64) int64 { return floorDiv(min((index+1)*c.width-1, int64(now)), width) }
+	last := moved(c.newest())
+	first := max(moved(c.first), last-MaxEntries)
 	s := make(State, cellsHeader+int(last-first)+1)
 	s[0], s[1] = uint64(width), uint64(last)
 	for i, n := range c.cells {
-		to := floorDiv(min((c.first+int64(i)+1)*c.width-1, int64(now)), width)
-		if to >= first {
+		if to := moved(c.first + int64(i)); to >= first {
 			s[cellsHeader+int(to-first)] += n
 			s[2] += n
 		}

@@ -77,18 +77,19 @@ func (p *keptPeriod) add(s State, now Instant, h Hits) State {
 	return s
 }
 
-func (p *keptPeriod) sub(s State, now Instant, h Hits) State { return p.trim(p.lower(s, now, h)) }
+func (p *keptPeriod) sub(s State, now, at Instant, h Hits) State {
+	return p.trim(p.lower(s, now, at, h))
+}
 
 // lower is sub without trim.
-func (p *keptPeriod) lower(s State, now Instant, h Hits) State {
+func (p *keptPeriod) lower(s State, now, at Instant, h Hits) State {
+	if at != anytime {
+		return p.book(s, now, at, -h.N)
+	}
 	if now < Instant(s[0]) {
 		s[1] -= uint64(min(h.N, int64(s[1])))
 	}
 	return s
-}
-
-func (p *keptPeriod) subAt(s State, now, at Instant, h Hits) State {
-	return p.trim(p.book(s, now, at, -h.N))
 }
 
 // book adds n hits, which may be negative, to the period that contains at, if that is the
@@ -190,11 +191,7 @@ func (w *backdatingKept) leaves(s State, at Instant) Instant {
 	return w.end(s[0])
 }
 
-func (w *backdatingKept) sub(s State, now Instant, h Hits) State { return w.lower(s, now, h) }
-
-func (w *backdatingKept) subAt(s State, now, at Instant, h Hits) State {
-	return w.book(s, now, at, -h.N)
-}
+func (w *backdatingKept) sub(s State, now, at Instant, h Hits) State { return w.lower(s, now, at, h) }
 
 func (w *backdatingKept) expires(s State) Instant {
 	switch {

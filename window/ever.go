@@ -30,15 +30,13 @@ func (w *ever) add(s State, _ Instant, h Hits) State {
 	return s
 }
 
-func (w *ever) sub(s State, _ Instant, h Hits) State {
+func (w *ever) sub(s State, _, _ Instant, h Hits) State {
 	if h.N >= int64(s[0]) {
 		return s[:0]
 	}
 	s[0] -= uint64(h.N)
 	return s
 }
-
-func (w *ever) subAt(s State, now, _ Instant, h Hits) State { return w.sub(s, now, h) }
 
 func (w *ever) expires(State) Instant { return forever }
 

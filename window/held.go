@@ -187,10 +187,8 @@ func (w *held) look(s State, now Instant, h Hits) (used int64, fits Instant) {
 // add counts nothing: hits without a hold are not in flight.
 func (w *held) add(s State, _ Instant, _ Hits) State { return s }
 
-// sub and subAt give nothing back.
-func (w *held) sub(s State, _ Instant, _ Hits) State { return s }
-
-func (w *held) subAt(s State, _, _ Instant, _ Hits) State { return s }
+// sub gives nothing back.
+func (w *held) sub(s State, _, _ Instant, _ Hits) State { return s }
 
 func (w *held) hold(s State, now Instant, n int64, h Hold) (State, bool) {
 	p := readPlaces(s)

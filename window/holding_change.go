@@ -18,24 +18,13 @@ func (w *holding) add(s State, now Instant, h Hits) State {
 }
 
 // sub gives back hits that are final, the newest first.
-func (w *holding) sub(s State, now Instant, h Hits) State {
-	if !isHeld(s) {
-		return w.algorithm.sub(s, now, h)
+func (w *holding) sub(s State, now, at Instant, h Hits) State {
+	if !isHeld(s) && (at == anytime || w.log == nil) {
+		return w.algorithm.sub(s, now, at, h)
 	}
-	s = w.begin(s, now)
+	s = w.begin(s, now) // a log of pairs, which can take hits out of its middle
 	if v := readHolds(s); len(v.base) > 0 {
-		s = shrinkBase(s, w.base.sub(v.base, now, h), len(v.base))
-	}
-	return w.finish(s, now)
-}
-
-func (w *holding) subAt(s State, now, at Instant, h Hits) State {
-	if _, logs := w.base.(*pairLog); !logs && !isHeld(s) {
-		return w.algorithm.subAt(s, now, at, h)
-	}
-	s = w.begin(s, now) // which can take hits out of the middle of a log
-	if v := readHolds(s); len(v.base) > 0 {
-		s = shrinkBase(s, w.base.subAt(v.base, now, at, h), len(v.base))
+		s = shrinkBase(s, w.base.sub(v.base, now, at, h), len(v.base))
 	}
 	return w.finish(s, now)
 }

@@ -124,12 +124,10 @@ type algorithm interface {
 	// add counts h, from 1 to MaxHits, whatever the quota.
 	add(s State, now Instant, h Hits) State
 
-	// sub gives the newest hits back, or one use of the member.
-	sub(s State, now Instant, h Hits) State
-
-	// subAt gives back at most the hits that were counted at an earlier instant,
-	// or one use of the member.
-	subAt(s State, now, at Instant, h Hits) State
+	// sub gives back the newest hits, if at is anytime, and otherwise at most those that
+	// were counted at that instant: fewer where that cannot be told. Of members it gives
+	// back one use.
+	sub(s State, now, at Instant, h Hits) State
 
 	// expires returns the instant from which s is as good as an empty state.
 	expires(s State) Instant

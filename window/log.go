@@ -1,5 +1,7 @@
 package window
 
+import "github.com/weirhq/weir/internal/step"
+
 // Most limits are sliding windows with a quota up to the precision. Their
 // states are logs of dates: a date for each hit, without a header. A take can change
 // such a state in place, without writing it anew. The laws (TestLaws, FuzzLaws)
@@ -17,42 +19,38 @@ func dateLog(a algorithm) *sliding {
 // isDateLog reports whether s is a log of dates that stays one when hits are taken.
 func (l *Compiled) isDateLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
 
-// datesInstant returns the instant that now counts as for a log of dates: not before the newest one. It is
-// instantFor without a call of the algorithm.
-func datesInstant(s State, now Instant) Instant {
-	if now = min(max(now, 0), lastInstant); len(s) > 0 {
-		now = max(now, Instant(s[len(s)-1]))
+// ask is [Compiled.ask] for a log of dates.
+func (w *sliding) ask(v step.Step, r *Result, s State, now Instant, n int64) State {
+	length, k := Instant(w.length), len(s)
+	if now = min(max(now, 0), lastInstant); k > 0 {
+		now = max(now, Instant(s[k-1]))
 	}
-	return now
-}
-
-// checkDates fills in r, the answer for n hits at now, which datesInstant has returned.
-func (w *sliding) checkDates(r *Result, s State, now Instant, n int64) {
-	length, out := Instant(w.length), 0
-	if k := len(s); k > 0 {
-		out = left(s, now-length)
-		r.ResetAfter = max(Instant(s[k-1])+length-now, 0).length()
+	if v != step.Count {
+		*r = Result{Quota: w.quota}
+		out := 0
+		if k > 0 {
+			out = left(s, now-length)
+			r.ResetAfter = max(Instant(s[k-1])+length-now, 0).length()
+		}
+		r.Used = int64(k - out)
+		r.Before, r.Remaining = r.Used, max(0, w.quota-r.Used)
+		switch {
+		case n > w.quota:
+			r.RetryAfter = Never
+		case r.Used > w.quota-n && n > 0: // so many hits have to leave first
+			r.RetryAfter = (Instant(s[out+int(r.Used+n-w.quota)-1]) + length - now).length()
+		default:
+			r.Allowed = true
+		}
 	}
-	r.Used = int64(len(s) - out)
-	r.Before, r.Quota, r.Remaining = r.Used, w.quota, max(0, w.quota-r.Used)
-	switch {
-	case n > w.quota:
-		r.RetryAfter = Never
-	case r.Used > w.quota-n && n > 0: // so many hits have to leave first
-		r.RetryAfter = (Instant(s[out+int(r.Used+n-w.quota)-1]) + length - now).length()
-	default:
-		r.Allowed = true
+	if v == step.Look || !r.Allowed || n <= 0 {
+		return s
 	}
-}
-
-// addDates counts n hits, at least one, that checkDates has admitted with the answer r, and
-// turns r into the answer of the take.
-func (w *sliding) addDates(r *Result, s State, now Instant, n int64) State {
 	r.Used += n
 	r.Remaining -= n
-	r.ResetAfter = Instant(w.length).length()
-	if kept := int(r.Before); kept < len(s) {
-		s = s[:copy(s, s[len(s)-kept:])]
+	r.ResetAfter = length.length()
+	if kept := int(r.Before); kept < k {
+		s = s[:copy(s, s[k-kept:])]
 	}
 	s = append(s, uint64(now))
 	for range n - 1 {

@@ -155,9 +155,11 @@ func (m *members) add(s State, now Instant, h Hits) State {
 	return append(s, h.Member, uint64(now)|uses<<usesShift)
 }
 
-func (m *members) sub(s State, now Instant, h Hits) State {
+// sub gives back a use of the member. If it was counted at an instant, the member must have been
+// used last at that instant.
+func (m *members) sub(s State, now, at Instant, h Hits) State {
 	i := m.find(s, now, h.Member)
-	if i < 0 {
+	if i < 0 || at != anytime && memberDate(s, i) != int64(at) {
 		return s
 	}
 	switch uses := s[i+1] >> usesShift; uses {

@@ -166,12 +166,15 @@ func (w *pairLog) forget(s State, before int64) State {
 	return s
 }
 
-func (w *pairLog) sub(s State, now Instant, h Hits) State {
+func (w *pairLog) sub(s State, now, at Instant, h Hits) State {
 	s = w.expire(s, now)
 	if len(s) == 0 {
 		return s
 	}
 	n := h.N
+	if at != anytime {
+		return w.subAt(s, at, n)
+	}
 	eaten := min(n, int64(s[1]))
 	s[1] -= uint64(eaten)
 	n = min(n-eaten, int64(s[0]))
@@ -190,13 +193,12 @@ func (w *pairLog) sub(s State, now Instant, h Hits) State {
 
 // subAt gives back hits that are dated at: none that were joined to newer ones. As long as
 // there is an excess it gives that back, and the hits stand for those that it has dropped.
-func (w *pairLog) subAt(s State, now, at Instant, h Hits) State {
-	s = w.expire(s, now)
+func (w *pairLog) subAt(s State, at Instant, n int64) State {
 	for i := pairHeader; i < len(s); i += pairWords {
 		if Instant(s[i]) != at {
 			continue
 		}
-		part := min(uint64(h.N), s[i+1])
+		part := min(uint64(n), s[i+1])
 		eaten := min(part, s[1])
 		part -= eaten
 		s[0], s[1], s[i+1] = s[0]-part, s[1]-eaten, s[i+1]-part

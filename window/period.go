@@ -54,6 +54,20 @@ func (p *span) since(mark uint64) Instant {
 	return 0
 }
 
+// has reports whether at is in the period with this mark.
+func (p *span) has(mark uint64, at Instant) bool {
+	if p.calendar == nil {
+		return at >= Instant(mark) && at < p.end(mark)
+	}
+	return at < Instant(mark) && p.mark(at) == mark
+}
+
+// hasBoth reports whether hits that were counted at an instant, or anytime, can be given back to
+// the period with this mark at now. After a clock was set back, a calendar period can be later than now.
+func (p *span) hasBoth(mark uint64, now, at Instant) bool {
+	return at == anytime || p.has(mark, at) && (p.calendar == nil || p.mark(now) == mark)
+}
+
 // cell returns the period with this mark and the hits in it.
 func (p *span) cell(mark uint64, hits int64) []Cell {
 	if hits == 0 {
@@ -92,8 +106,11 @@ func (p *period) add(s State, now Instant, h Hits) State {
 	return s
 }
 
-func (p *period) sub(s State, now Instant, h Hits) State {
-	if now >= p.end(s[0]) || h.N >= int64(s[1]) {
+func (p *period) sub(s State, now, at Instant, h Hits) State {
+	switch {
+	case !p.hasBoth(s[0], now, at):
+		return s
+	case now >= p.end(s[0]) || h.N >= int64(s[1]):
 		return s[:0]
 	}
 	s[1] -= uint64(h.N)

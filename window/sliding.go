@@ -8,9 +8,10 @@ package window
 // exact ≤ used ≤ exact+g-1, whatever the traffic. Nothing is ever admitted
 // over the quota. At most g-1 hits are denied early, which by default is less
 // than 1 % of the quota. A key that is counted under several quotas has the groups
-// of the largest one (see [Limit.Highest]). Groups of another limit stay where they
-// are less than twice as large, and those less than half as large join whole: two
-// limits that take turns would otherwise date the hits later and later.
+// of the largest one (see [Limit.Highest]). If another limit has made groups that are
+// less than twice as large, they stay, and whole groups join if they are less than half
+// as large, because two limits that take turns would otherwise date the hits later and
+// later.
 //
 // The idea is that of equi-depth histograms: the error is bounded in hits.
 // Cells of time bound the error in time, which can be a whole burst of hits.
@@ -186,16 +187,19 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 
 // past reports whether g has more hits than are kept: another limit has counted them, under a larger quota. A record
 // then forgets none of the groups that were full, because that limit may go on counting, in another process or after
-// a reload. If that has another precision, each record can lose it a part of a group.
+// a reload. If the other limit has another precision, each record can forget a part of a group.
 func (w *sliding) past(g *hitLog) bool {
 	total := g.total()
 	return total >= w.most+w.group || total > w.most && g.group != w.group
 }
 
-func (w *sliding) sub(s State, now Instant, h Hits) State {
+func (w *sliding) sub(s State, now, at Instant, h Hits) State {
 	n := h.N
 	g := readLog(s)
 	g.expire(now, w.length)
+	if at != anytime {
+		return w.subAt(s, now, at, n, &g)
+	}
 	eaten := min(n, g.excess)
 	g.excess -= eaten
 	n -= eaten
@@ -209,6 +213,24 @@ func (w *sliding) sub(s State, now Instant, h Hits) State {
 		g.dates = g.dates[:int64(len(g.dates))-1-n/g.group]
 		g.fill = g.group - n%g.group
 	}
+	return g.write(s, 0, now)
+}
+
+// subAt gives back hits of g, a log without groups. It gives back none of a log with groups,
+// where several hits share a date. Only limits with a condition need that, because other logs
+// with groups become logs of pairs first, see holding.
+func (w *sliding) subAt(s State, now, at Instant, n int64, g *hitLog) State {
+	end := left(g.dates, at)
+	from := end
+	for from > 0 && Instant(g.dates[from-1]) == at && int64(end-from) < n {
+		from--
+	}
+	if from == end || g.group > 1 {
+		return s
+	}
+	eaten := min(int64(end-from), g.excess) // the hits stand for those that were dropped
+	g.excess -= eaten
+	g.dates = append(g.dates[:from+int(eaten)], g.dates[end:]...)
 	return g.write(s, 0, now)
 }
 

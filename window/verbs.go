@@ -25,39 +25,14 @@ func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
 // hits were held, or whether the hold was found; if not, s stays as it is.
 func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
 	named := hold != nil && hold.ID != [12]byte{}
-	wraps := named && (l.HoldLength() > 0 || l.undated) // a take makes a wrapped state: it holds the hits, or marks it
-	if v == step.Count {
-		switch {
-		case !wraps && l.isDateLog(s):
-			return l.log.addDates(r, s, datesInstant(s, now), h.N)
-		case !wraps && !l.isWrapped(s):
-			return l.add(r, s, l.instantFor(s, now), h, r.Before)
+	if v <= step.Take {
+		if named && v != step.Look && (l.HoldLength() > 0 || l.undated) { // the take holds the hits, or marks the state
+			return l.askWrapped(v, r, s, now, h, &hold.ID)
 		}
-		v = step.Take
+		return l.ask(v, r, s, now, h)
 	}
 	*r = Result{}
 	switch v {
-	case step.Look, step.Take:
-		h = h.clean()
-		switch {
-		case wraps && v == step.Take:
-			return l.askWrapped(v, r, s, now, h, &hold.ID)
-		case l.isDateLog(s):
-			now = datesInstant(s, now)
-			if l.log.checkDates(r, s, now, h.N); v == step.Take && r.Allowed && h.N > 0 {
-				s = l.log.addDates(r, s, now, h.N)
-			}
-			return s
-		case l.isWrapped(s):
-			return l.askWrapped(v, r, s, now, h, nil)
-		}
-		now = l.instantFor(s, now)
-		before, fits := l.algorithm.look(s, now, h)
-		if v == step.Look || fits > now || fits == never || h.N == 0 {
-			l.answer(r, now, l.resetOf(l.algorithm, s), before, before, fits)
-			return s
-		}
-		return l.add(r, s, now, h, before)
 	case step.Record, step.RecordNoStrike:
 		if !named || l.HoldLength() == 0 {
 			hold = nil
@@ -89,14 +64,29 @@ func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold
 	return s
 }
 
-// add counts h, at least one hit, which fit at now. It fills in r, where before were used.
-func (l *Compiled) add(r *Result, s State, now Instant, h Hits, before int64) State {
-	s = l.algorithm.add(s, now, h.countable())
-	used := before + h.N
-	if l.recounts || h.N > MaxHits || used > MaxHits {
-		used, _ = l.algorithm.look(s, now, Hits{})
+// ask looks, counts or takes h, without a hold.
+func (l *Compiled) ask(v step.Step, r *Result, s State, now Instant, h Hits) State {
+	switch {
+	case l.isDateLog(s):
+		return l.log.ask(v, r, s, now, h.N)
+	case l.isWrapped(s):
+		return l.askWrapped(v, r, s, now, h, nil)
 	}
-	l.answer(r, now, l.resetOf(l.algorithm, s), before, used, now)
+	now = l.instantFor(s, now)
+	before, fits := r.Before, now
+	if v != step.Count {
+		h = h.clean()
+		before, fits = l.algorithm.look(s, now, h)
+	}
+	used := before
+	if v != step.Look && h.N > 0 && fits <= now && fits != never {
+		s = l.algorithm.add(s, now, h.countable())
+		if used += h.N; l.recounts || h.N > MaxHits || used > MaxHits {
+			used, _ = l.algorithm.look(s, now, Hits{})
+		}
+	}
+	*r = Result{}
+	l.answer(r, now, l.resetOf(l.algorithm, s), before, used, fits)
 	return s
 }
 
@@ -175,7 +165,7 @@ func (l *Compiled) refund(r *Result, s State, now Instant, h Hits) State {
 	case h.N > MaxHits && l.Measure != Distinct && !isHeld(p.in) && l.Window.Kind != KindHeld && !l.keeps:
 		p.in = p.in[:0]
 	default:
-		p.in = p.algo.sub(p.in, p.now, h.countable())
+		p.in = p.algo.sub(p.in, p.now, anytime, h.countable())
 	}
 	switch { // whose hits were refunded cannot be told
 	case p.ban.strikes > 0:
@@ -219,6 +209,9 @@ func (l *Compiled) WordsAfter(v step.Step, s State, h Hits) int {
 
 // never is the instant at which hits that cannot fit would fit.
 const never Instant = -1 << 63
+
+// anytime is the instant of hits to give back that are the newest.
+const anytime = never
 
 // lastInstant is the latest instant that counts as itself: a window after it
 // would leave 2^53.
@@ -323,9 +316,9 @@ func (l *Compiled) giveBack(r *Result, s State, now Instant, hold Hold, h Hits) 
 			return in, false
 		}
 		if log, ok := l.algorithm.(*sliding); ok && (isHeld(in) || log.group > 1 || in[0]&logMark != 0) {
-			return l.holding.subAt(in, now, at, h), true
+			return l.holding.sub(in, now, at, h), true
 		}
-		return l.below(in).subAt(in, now, at, h), true
+		return l.below(in).sub(in, now, at, h), true
 	})
 	r.Held = false
 	return s

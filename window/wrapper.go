@@ -122,9 +122,10 @@ func (l *Compiled) tooMany(n int64) bool {
 	return fits == never
 }
 
-// askWrapped looks or takes like Do, with holds and bans: a take under the hold id if that is
-// not nil. It returns the state as it was unless it counts h or bans.
+// askWrapped is ask with holds and bans: a take under the hold id if that is not nil. It returns
+// the state as it was unless it counts h or bans.
 func (l *Compiled) askWrapped(v step.Step, r *Result, s State, now Instant, h Hits, id *[12]byte) State {
+	*r, h = Result{}, h.clean()
 	var p part
 	if l.open(&p, s, now); p.banned() {
 		l.answerBanned(r, &p, h.N)
@@ -133,7 +134,7 @@ func (l *Compiled) askWrapped(v step.Step, r *Result, s State, now Instant, h Hi
 	before, fits := p.algo.look(p.in, p.now, h)
 	denied := fits == never || fits > p.now
 	switch {
-	case v == step.Take && denied && h.N > 0 && l.Ban.For > 0:
+	case v != step.Look && denied && h.N > 0 && l.Ban.For > 0:
 		return l.strike(r, s, &p, before, h.N)
 	case v == step.Look || denied || h.N == 0:
 		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, fits)

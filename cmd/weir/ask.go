@@ -138,8 +138,9 @@ func newExplain() *cobra.Command {
 	var c client
 	var hits int64
 	cmd := &cobra.Command{
-		Use:   "explain ATTRIBUTE=VALUE…",
-		Short: "Show which rules match an action, and why; count nothing",
+		Use:        "explain ATTRIBUTE=VALUE…",
+		SuggestFor: []string{"why"},
+		Short:      "Show which rules match an action, and why; count nothing",
 		Long: `Show which rules match an action, and why. Nothing is counted. With --rules, the
 rules are those of a file, and no service is needed.`,
 		Example: `  weir explain action=post user=42

@@ -21,7 +21,6 @@ func newData() *cobra.Command {
 		Short: "Check, show, compact and back up a data directory",
 		Long: `Work on the directory of weir serve --data. check, dump and backup only read it, also
 while a service uses it. compact needs it for itself.`,
-		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newDataCheck(), newDataDump(), newDataCompact(), newDataBackup())
 	return cmd

@@ -121,28 +121,20 @@ func used(t *testing.T, api string) (n [users]int64) {
 // get reads an answer, when the counters are loaded.
 func get(t *testing.T, url string, into any) {
 	t.Helper()
-	for {
+	redistest.Eventually(t, "the counters are loaded", func() bool {
 		resp, err := http.Get(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			return false
 		}
-		switch resp.StatusCode {
-		case http.StatusOK:
-			if err := json.Unmarshal(body, into); err != nil {
-				t.Fatal(err)
-			}
-			return
-		case http.StatusServiceUnavailable: // it is loading
-			time.Sleep(time.Millisecond)
-		default:
-			t.Fatalf("GET %s: got %s\n%s", url, resp.Status, body)
+		if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("GET %s: got %s, %v", url, resp.Status, err)
 		}
-	}
+		return true
+	})
 }
 
 var lagSeconds = regexp.MustCompile(`(?m)^weir_data_lag_seconds (\S+)$`)

@@ -16,8 +16,9 @@ func newDenials() *cobra.Command {
 	var since string
 	n := 50
 	cmd := &cobra.Command{
-		Use:   "denials [RULE] [ATTRIBUTE=VALUE…]",
-		Short: "Show why takes were denied in the last 24 hours",
+		Use:        "denials [RULE] [ATTRIBUTE=VALUE…]",
+		SuggestFor: []string{"why"},
+		Short:      "Show why takes were denied in the last 24 hours",
 		Long: `Show the denials of the last 24 hours and their reasons, newest first: of all rules, of
 one rule, or of one key. To name a key, give all attributes in the per of its rule. Without a
 rule, all rules are shown whose per has only attributes that are given. Denials during an outage

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -31,7 +32,12 @@ a warning.`,
 		Example: `  weir doctor --store redis://localhost
   weir doctor --store redis+cluster://host1,host2 --json
   weir doctor --store postgres://weir@localhost/app`,
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Sprintf("doctor has no argument: for a store write weir doctor --store %s", withoutPassword(args[0]))}
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return server.Doctor(cmd.Context(), store, strict, asJSON, cmd.OutOrStdout())
 		},

@@ -15,8 +15,6 @@ func newImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Convert the rules of another program into a rules file",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newImportKoala(), newImportEnvoy())
 	return cmd

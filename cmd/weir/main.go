@@ -9,9 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weirhq/weir/fault"
 )
 
 // Exit statuses.
@@ -114,6 +118,7 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddGroup(
 		&cobra.Group{ID: "service", Title: "Service and rules:"},
@@ -135,13 +140,19 @@ Exit status: 0 success or allowed, 1 error, 2 invalid command line, 3 denied.`,
 }
 
 // sayArguments has the errors of cmd and of the commands below it name the argument that is
-// missing or too many, and the usage.
+// missing or too many, and the usage, or the command that is unknown.
 func sayArguments(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		sayArguments(c)
 	}
+	if cmd.HasSubCommands() {
+		if cmd.HasParent() {
+			sayCommands(cmd)
+		}
+		return
+	}
 	check := cmd.Args
-	if check == nil || cmd.HasSubCommands() { // of an unknown command, cobra's error says more
+	if check == nil {
 		return
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -156,4 +167,31 @@ func sayArguments(cmd *cobra.Command) {
 		}
 		return &usageError{fmt.Sprintf("%s: usage: %s %s", problem, cmd.Parent().CommandPath(), cmd.Use)}
 	}
+}
+
+// sayCommands makes an unknown command below cmd an error. By itself, cobra prints the help, with the status 0.
+func sayCommands(cmd *cobra.Command) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		return &usageError{fmt.Sprintf("unknown command %q for %q%s", withoutPassword(args[0]), cmd.CommandPath(), fault.DidYouMean(args[0], names))}
+	}
+}
+
+// flagError names the flag that is meant, and what a number is, where pflag names neither.
+func flagError(cmd *cobra.Command, err error) error {
+	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		return fmt.Errorf("%w%s", err, fault.DidYouMean("--"+unknown.GetSpecifiedName(), names))
+	}
+	if wrong, number := (*pflag.InvalidValueError)(nil), (*strconv.NumError)(nil); errors.As(err, &wrong) && errors.As(err, &number) {
+		return fmt.Errorf("invalid argument %q for \"--%s\" flag: want numbers", wrong.GetValue(), wrong.GetFlag().Name)
+	}
+	return err
 }

@@ -193,7 +193,7 @@ func TestNoSecretsOfEnvoy(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "edge.yaml"), file)
 	w := &witness{}
 	p := startProcess(t, exports(map[string]string{"REDIS_AUTH": secrets["the Redis password"], "REDIS_URL": node.Addr(), "USE_PROMETHEUS": "true"}), "",
-		"--envoy-config", dir, "--nodes 1 --log-level debug --log-keys none")
+		"--envoy-config", dir, "--grpc-listen 127.0.0.1:0 --nodes 1 --log-level debug --log-keys none")
 	v := &visitor{t: t, w: w, p: p, secrets: secrets}
 	for range 2 {
 		v.http("of Envoy", http.MethodPost, p.api+"/json", fmt.Sprintf(`{"domain":"edge","descriptors":[{"entries":[{"key":"user","value":%q}]}]}`, hidden["the key of a user"]), "")

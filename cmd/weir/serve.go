@@ -175,7 +175,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.IntVar(&cfg.TopKeys, "top-keys", cfg.TopKeys, "`number` of keys that are kept for each rule for weir top; 0 keeps none, and no denials")
 	f.IntVar(&cfg.Events, "events", cfg.Events, "`number` of recent events that are kept for weir events; 0 keeps none")
 	f.StringVar(&cfg.Webhooks, "webhooks", cfg.Webhooks, "`file` with webhooks that events are sent to")
-	f.Float64Var(&cfg.NearLimit, "near-limit", cfg.NearLimit, "`share` of a quota from which on the metric weir_rule_near_limit_total counts a take")
+	f.Float64Var(&cfg.NearLimit, "near-limit", cfg.NearLimit, "`share` of a quota from which on a take counts in the metric weir_rule_near_limit_total, and is an event")
 	f.IntVar(&cfg.MetricNamespaces, "metric-namespaces", cfg.MetricNamespaces, "`number` of namespaces with their own label in metrics; others are counted together")
 	f.DurationVar(&cfg.DrainDelay, "drain-delay", cfg.DrainDelay, "how long to keep serving, not ready, after a signal to stop")
 	f.DurationVar(&cfg.DrainTimeout, "drain-timeout", cfg.DrainTimeout, "how long requests in flight may take after --drain-delay")

@@ -34,7 +34,6 @@ Scopes: decide (take, check, gate, settle, cancel, renew), record (record, refun
 read (usage, explain, rules, top, denials, overrides, events, export, metrics, the
 page), override (set and remove overrides), admin (forget, set, unban, audit, saved
 rules, reload, rotation of the secret, profiles).`,
-		Args: cobra.NoArgs,
 	}
 	cmd.AddCommand(newTokenNew())
 	return cmd

@@ -24,6 +24,7 @@ import (
 type lossy struct {
 	store.Store
 	calls, first atomic.Int64
+	relay        *relay // of the client
 	lose         func()
 	keys         sync.Map // of the records of calls, which is nil for a call without a key
 }
@@ -45,6 +46,7 @@ func (s *lossy) Do(ctx context.Context, calls []store.Call) error {
 
 // relay forwards connections to a socket, until it cuts them.
 type relay struct {
+	l     net.Listener
 	mu    sync.Mutex
 	conns []net.Conn // guarded by mu
 }
@@ -57,7 +59,7 @@ func newRelay(t *testing.T, to string) (*relay, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{}
+	r := &relay{l: l}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -109,7 +111,7 @@ func newLossy(t *testing.T, first int64, options ...client.Option) (*client.Clie
 	path := filepath.Join(t.TempDir(), "socket")
 	serveAt(t, path, grpcserver.Config{}, e)
 	r, path := newRelay(t, path)
-	s.lose = r.cut
+	s.relay, s.lose = r, r.cut
 	return open(t, "unix:"+path, options...), e, s
 }
 
@@ -176,6 +178,25 @@ func TestRetriesEnd(t *testing.T) {
 			if _, err := c.Check(t.Context(), post); err == nil || s.calls.Load() != before+1 {
 				t.Errorf("%s, %d retries: got %v and %d calls for a check, want an error after one", mode, retries, err, s.calls.Load()-before)
 			}
+		}
+	}
+}
+
+// TestRetriesUnsent loses the answer to the first attempt, and the next one finds no service: the call may have counted.
+func TestRetriesUnsent(t *testing.T) {
+	t.Parallel()
+	for mode, option := range modes {
+		c, e, s := newLossy(t, 1, option, client.WithRetries(1))
+		s.lose = func() { _ = s.relay.l.Close(); s.relay.cut() }
+		_, err := c.Record(t.Context(), post)
+		if err == nil || client.Uncounted(err) {
+			t.Errorf("%s: got %v, want an error of a call that may have counted", mode, err)
+		}
+		if n := counted(t, e); n != 1 || s.calls.Load() != 1 {
+			t.Errorf("%s: got %d counted in %d calls, want 1 in one", mode, n, s.calls.Load())
+		}
+		if _, err := c.Record(t.Context(), post); !client.Uncounted(err) {
+			t.Errorf("%s: got %v, want an error of a call that was never sent", mode, err)
 		}
 	}
 }

@@ -22,6 +22,9 @@ func Load(dir string, o Options) (*Config, error) {
 
 // Read reads the files that [Load] reads. There must be at least one.
 func Read(dir string) (sources []Source, err error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, fmt.Errorf("%s is not a directory: want the one that holds it", dir)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err

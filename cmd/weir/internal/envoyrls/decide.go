@@ -2,6 +2,8 @@ package envoyrls
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
@@ -21,30 +23,38 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 			return err
 		}
 	}
-	allowed := true
-	var err error
-	if len(x.others) > 0 {
-		if allowed, err = x.run(ctx, x.others, false); err != nil {
-			return err
+	others := func() error {
+		if len(x.others) == 0 {
+			return nil
 		}
-		for i := range x.others {
-			x.answers[x.otherOf[i]].decision = &x.others[i].Decision
+		allowed, err := x.run(ctx, x.others, false, nil)
+		if err == nil && !allowed {
+			err = errDenied
 		}
+		return err
 	}
-	if len(x.takes) > 0 {
-		if !allowed { // takes are not counted, but the answer has their statuses
-			for i := range x.takes {
-				x.takes[i].Verb = store.Check
-			}
-			if _, err := x.run(ctx, x.takes, false); err != nil {
-				return err
-			}
-		} else if allowed, err = x.run(ctx, x.takes, true); err != nil {
-			return err
-		}
+	var err error
+	if len(x.takes) == 0 || !slices.ContainsFunc(x.others, func(it weir.Item) bool { return it.Verb == store.Refund }) {
+		err, others = others(), nil
+	}
+	allowed := err == nil
+	if allowed && len(x.takes) > 0 { // which can have faults: refunds count after these are known
+		allowed, err = x.run(ctx, x.takes, true, others)
+	}
+	if errors.Is(err, errDenied) { // takes are not counted, but the answer has their statuses
 		for i := range x.takes {
-			x.answers[x.takeOf[i]].decision = &x.takes[i].Decision
+			x.takes[i].Verb, x.takes[i].Err = store.Check, nil
 		}
+		_, err = x.run(ctx, x.takes, false, nil)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range x.others {
+		x.answers[x.otherOf[i]].decision = &x.others[i].Decision
+	}
+	for i := range x.takes {
+		x.answers[x.takeOf[i]].decision = &x.takes[i].Decision
 	}
 	x.out.OverallCode = codeOf(allowed)
 	for i := range x.answers {
@@ -53,15 +63,36 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 	return a.addExtras(x)
 }
 
-// run decides items, as one action or each by itself. It returns the first error.
-func (x *exchange) run(ctx context.Context, items []weir.Item, together bool) (allowed bool, err error) {
-	allowed, err = x.namespace.Engine().Run(ctx, items, run.Options{Together: together, MaxSize: x.namespace.MaxAnswer(), Admit: x.reserve})
-	for i := range items {
+// errDenied is the error of descriptors of which a check is denied.
+var errDenied = errors.New("a check is denied")
+
+// run decides items, as one action or each by itself. It returns the first error; if that is a fault in one of them, nothing
+// was counted. before, if it is not nil, is called once they are known to have none, and before they count; its error is returned.
+func (x *exchange) run(ctx context.Context, items []weir.Item, together bool, before func() error) (allowed bool, err error) {
+	o := run.Options{Together: together, MaxSize: x.namespace.MaxAnswer(), Admit: func(s run.Size) error {
+		err := firstError(items)
 		if err == nil {
-			err = items[i].Err
+			err = x.reserve(s)
 		}
+		if err == nil && before != nil {
+			err = before()
+		}
+		return err
+	}}
+	if allowed, err = x.namespace.Engine().Run(ctx, items, o); err == nil {
+		err = firstError(items)
 	}
 	return allowed, err
+}
+
+// firstError returns the first error of items, or nil.
+func firstError(items []weir.Item) error {
+	for i := range items {
+		if err := items[i].Err; err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // plan adds the request of descriptor i.

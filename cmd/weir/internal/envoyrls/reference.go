@@ -201,7 +201,7 @@ func (a *API) runByFiles(ctx context.Context, x *exchange) error {
 	for i := range x.takes {
 		together = together && x.takes[i].Verb == store.Take
 	}
-	_, err := x.run(ctx, x.takes, together)
+	_, err := x.run(ctx, x.takes, together, nil)
 	return err
 }
 

@@ -41,6 +41,12 @@ func newHub(t testing.TB, c Config) *Hub {
 	return New(c)
 }
 
+// observer passes decisions on, as that of the service does.
+type observer struct{ *Watcher }
+
+func (observer) Failed(context.Context, store.Verb, error) {}
+func (observer) Outage(context.Context, store.Verb, error) {}
+
 // engine returns an engine whose decisions h watches.
 func engine(t testing.TB, h *Hub, rules ...rule.Rule) *weir.Engine {
 	t.Helper()
@@ -48,7 +54,7 @@ func engine(t testing.TB, h *Hub, rules ...rule.Rule) *weir.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(set, weir.WithObserver(h.Watch("default")))
+	e, err := weir.NewEngine(set, weir.WithObserver(observer{h.Watch("default")}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -900,7 +906,7 @@ func BenchmarkDecided(b *testing.B) {
 				if !on {
 					w = nil
 				}
-				e, err := weir.NewEngine(set, weir.WithObserver(w))
+				e, err := weir.NewEngine(set, weir.WithObserver(observer{w}))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -92,7 +92,7 @@ func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
 	}
 }
 
-// remove follows t no longer. It needs mu.
+// remove stops following t. It needs mu.
 func (h *holds) remove(t *take) {
 	heap.Remove(&h.queue, t.at)
 	delete(h.all, t.id)
@@ -155,11 +155,11 @@ func (h *holds) follow(t *take) {
 	heap.Push(&h.queue, t)
 }
 
-// removeOfMost follows one take no longer of the namespace that has most: one of those that end last. It needs mu.
+// removeOfMost stops following a take of the namespace that has most: one of those that end last. It needs mu.
 func (h *holds) removeOfMost() {
 	most := mostOf(h.of)
 	for _, t := range slices.Backward(h.queue) {
-		if t.name == most {
+		if h.of[t.name] == most {
 			h.remove(t)
 			return
 		}

@@ -164,7 +164,7 @@ func (k *hook) put(e *Event, direct bool) {
 func (k *hook) dropOfMostLocked() bool {
 	most := mostOf(k.of)
 	for at, i := range slices.Backward(k.pending) {
-		if i.Namespace == most && i.direct {
+		if k.of[i.Namespace] == most && i.direct {
 			i.sent, k.of = true, nil
 			k.size -= len(i.text)
 			delete(k.byID, i.ID)
@@ -340,55 +340,30 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 		return
 	}
 	var all sync.WaitGroup
-	sent := make([][]*item, len(groups))
-	errs := make([]error, len(groups))
-	split := make([]bool, len(groups))
-	asked := make([]time.Duration, len(groups))
+	results := make([]sending, len(groups))
 	for n, group := range groups {
-		all.Go(func() {
-			size := max(1, k.Batch)
-			if group[0].alone {
-				size = 1
-			}
-			for part := range slices.Chunk(group, size) {
-				if !part[0].direct && !k.sends() {
-					return
-				}
-				if asked[n], errs[n] = k.call(ctx, part, keys); errs[n] != nil {
-					if _, refused := errors.AsType[refusal](errs[n]); refused && len(part) > 1 {
-						split[n] = true
-						for _, i := range part {
-							i.alone = true
-						}
-					}
-					return
-				}
-				sent[n] = append(sent[n], part...)
-			}
-		})
+		all.Go(func() { results[n] = k.sendGroup(ctx, group, keys) })
 	}
 	all.Wait()
 	now, succeeded := time.Now(), false
 	var failed error
-	for n, group := range groups {
-		k.done(sent[n])
-		if split[n] {
+	for n, r := range results {
+		k.done(r.sent)
+		if r.split {
 			succeeded = true // as the receiver has judged the content
 			continue
 		}
-		order := k.order(group[0])
-		if len(sent[n]) > 0 {
+		order := k.order(groups[n][0])
+		if len(r.sent) > 0 {
 			succeeded = true
 			delete(k.retries, order)
 		}
-		if errs[n] != nil && ctx.Err() == nil {
-			failed = errs[n]
-			r := k.retries[order]
-			if r == nil {
-				r = &retry{}
-				k.retries[order] = r
+		if r.err != nil && ctx.Err() == nil {
+			failed = r.err
+			if k.retries[order] == nil {
+				k.retries[order] = &retry{}
 			}
-			r.fail(now, asked[n], backoffMost)
+			k.retries[order].fail(now, r.least, backoffMost)
 		}
 	}
 	if succeeded || failed == nil {
@@ -399,6 +374,38 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 	if succeeded || failed != nil {
 		k.outcome(succeeded, failed)
 	}
+}
+
+// sending is what became of a group of events.
+type sending struct {
+	sent  []*item
+	err   error         // of the call after those
+	least time.Duration // how long the receiver asks to wait after err
+	split bool          // the receiver has refused a batch, whose events are sent alone from now on
+}
+
+// sendGroup sends the events of a group, one call after another, until one fails.
+func (k *hook) sendGroup(ctx context.Context, group []*item, keys [][]byte) (s sending) {
+	size := max(1, k.Batch)
+	if group[0].alone {
+		size = 1
+	}
+	for part := range slices.Chunk(group, size) {
+		if !part[0].direct && !k.sends() {
+			break
+		}
+		if s.least, s.err = k.call(ctx, part, keys); s.err != nil {
+			if _, refused := errors.AsType[refusal](s.err); refused && len(part) > 1 {
+				s.split = true
+				for _, i := range part {
+					i.alone = true
+				}
+			}
+			break
+		}
+		s.sent = append(s.sent, part...)
+	}
+	return s
 }
 
 // outcome logs when calls begin to fail, and when they succeed again.

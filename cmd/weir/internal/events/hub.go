@@ -93,7 +93,11 @@ func New(c Config) *Hub {
 	}
 	h := &Hub{
 		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: []byte(rand.Text()), seen: newSeen(),
-		ring: &ring{most: c.Keep, mostBytes: ringBytes, places: access.NewPlaces(MaxStreams), of: map[string]int{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{}}, wake: make(chan struct{}, 1), queue: map[string][]queued{},
+		ring: &ring{
+			most: c.Keep, mostBytes: ringBytes, places: access.NewPlaces(MaxStreams),
+			of: map[string]int{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{},
+		},
+		wake: make(chan struct{}, 1), queue: map[string][]queued{},
 	}
 	h.holds = newHolds(h)
 	if c.Kept != nil && c.Keep > 0 {
@@ -161,12 +165,10 @@ func (h *Hub) full(namespace string) bool {
 // so that no namespace takes those of others away.
 func hasShare(n, size, namespaces int) bool { return n*max(namespaces, 1) < size }
 
-// mostOf returns the namespace that has most.
-func mostOf(of map[string]int) (most string) {
-	for name, n := range of {
-		if n > of[most] {
-			most = name
-		}
+// mostOf returns the largest of the numbers of all namespaces.
+func mostOf(of map[string]int) (most int) {
+	for _, n := range of {
+		most = max(most, n)
 	}
 	return most
 }

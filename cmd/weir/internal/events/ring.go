@@ -52,9 +52,9 @@ func (r *ring) add(e *Event) {
 	}
 }
 
-// forgetLocked removes the oldest event of the namespaces that have most. It needs mu.
+// forgetLocked removes the oldest event of the namespace that has most.
 func (r *ring) forgetLocked() {
-	most := r.of[mostOf(r.of)]
+	most := mostOf(r.of)
 	at := slices.IndexFunc(r.events, func(e numbered) bool { return r.of[e.Namespace] == most })
 	e := r.events[at]
 	if at == 0 {
@@ -69,7 +69,7 @@ func (r *ring) forgetLocked() {
 	}
 }
 
-// fromLocked returns the index of the first event whose number is at least n. It needs mu.
+// fromLocked returns the index of the first event whose number is at least n.
 func (r *ring) fromLocked(n int64) int {
 	at, _ := slices.BinarySearchFunc(r.events, n, func(e numbered, n int64) int { return cmp.Compare(e.n, n) })
 	return at
@@ -101,7 +101,7 @@ func (r *ring) close() {
 	}
 }
 
-// MaxStreams is how many streams a hub has at most.
+// MaxStreams is the maximum number of streams of a hub.
 const MaxStreams = 100
 
 // maxPart is how many events one call of [Stream.Next] looks at.
@@ -123,8 +123,8 @@ type Stream struct {
 	wake   chan struct{}
 }
 
-// Subscribe returns a stream of the events that f selects, after the one with the id after. If that is empty, it
-// begins with what happens from now on, and if no event is kept with it that readers of f may see, with a gap and all that are.
+// Subscribe returns a stream of the events that f selects. It begins behind the event with the id after, or from now on if
+// after is empty. If no event with that id is kept that readers of f may see, it begins with a gap and all that are kept.
 func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, error) {
 	r := h.ring
 	slices.Sort(f.Kinds)

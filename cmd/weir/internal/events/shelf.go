@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -67,7 +68,7 @@ func (s *shelf) put(e *Event) {
 func (s *shelf) dropOfMost() bool {
 	most := mostOf(s.of)
 	for i := len(s.waiting) - 1; i >= writeMost; i-- {
-		if s.waiting[i].Namespace == most {
+		if s.of[s.waiting[i].Namespace] == most {
 			s.leave(s.waiting[i])
 			s.waiting = slices.Delete(s.waiting, i, i+1)
 			return true
@@ -188,8 +189,8 @@ func (s *shelf) write(ctx context.Context) error {
 	return err
 }
 
-// changes returns what puts events into the register, and how many nobody gets because of that. What there is no room for is of
-// the namespace that has most then: the oldest of the history, the newest of an outbox.
+// changes returns what puts events into the register, and how many events nobody gets because of that. If there is no room for
+// all, those of the namespace that has most make way: the oldest of the history, the newest of an outbox.
 func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64) {
 	var all []entry
 	of, size := map[string]int{}, s.bytes
@@ -198,7 +199,8 @@ func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64
 	}
 	old := len(all) // of all, those in the register
 	for _, e := range events {
-		if _, has := s.has[e.ID]; !has {
+		same := func(other entry) bool { return other.id == e.ID }
+		if _, has := s.has[e.ID]; !has && !slices.ContainsFunc(all[old:], same) {
 			all = append(all, entry{id: e.ID, namespace: e.Namespace, text: string(e.text), size: len(e.text)})
 			size += len(e.text)
 		}
@@ -206,8 +208,8 @@ func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64
 	for _, e := range all {
 		of[e.namespace]++
 	}
-	for s.keep > 0 && len(all) > s.keep || s.keep == 0 && (len(all) > maxOutbox || size > outboxSize) {
-		most := of[mostOf(of)]
+	for len(all) > cmp.Or(s.keep, maxOutbox) || s.keep == 0 && size > outboxSize {
+		most := mostOf(of)
 		ofMost := func(e entry) bool { return of[e.namespace] == most }
 		at := slices.IndexFunc(all, ofMost)
 		if s.keep == 0 {
@@ -226,22 +228,7 @@ func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64
 	for _, e := range all[old:] {
 		fields, values = append(fields, e.id), append(values, e.text)
 	}
-	fields, values = unique(fields, values)
 	return fields, values, dropped
-}
-
-// unique returns fields without those that are there twice.
-func unique(fields, values []string) ([]string, []string) {
-	seen := map[string]bool{}
-	n := 0
-	for i, f := range fields {
-		if !seen[f] {
-			seen[f] = true
-			fields[n], values[n] = f, values[i]
-			n++
-		}
-	}
-	return fields[:n], values[:n]
 }
 
 // remove removes ids.

@@ -21,8 +21,6 @@ type Watcher struct {
 	name string // of the namespace
 }
 
-var _ weir.Observer = (*Watcher)(nil)
-
 // Watch returns the watcher of the namespace called name.
 func (h *Hub) Watch(name string) *Watcher {
 	if h == nil {
@@ -31,7 +29,7 @@ func (h *Hub) Watch(name string) *Watcher {
 	return &Watcher{h, name}
 }
 
-// Decided implements [weir.Observer]. It does not keep d. An answer that was given before is no event.
+// Decided reports the events in d, which it does not keep. An answer that was given before is no event.
 func (w *Watcher) Decided(_ context.Context, verb store.Verb, d *weir.Decision, _ time.Duration) {
 	if w == nil || verb == store.Check || verb == store.Refund || d.Replayed {
 		return
@@ -54,12 +52,6 @@ func (w *Watcher) Decided(_ context.Context, verb store.Verb, d *weir.Decision, 
 		w.triggered(d, name)
 	}
 }
-
-// Failed implements [weir.Observer]. It does nothing.
-func (w *Watcher) Failed(context.Context, store.Verb, error) {}
-
-// Outage implements [weir.Observer]. It does nothing: the store reports what became of its nodes.
-func (w *Watcher) Outage(context.Context, store.Verb, error) {}
 
 // limit reports what has happened in u, which is of a limit.
 func (w *Watcher) limit(verb store.Verb, d *weir.Decision, u *weir.Usage) {

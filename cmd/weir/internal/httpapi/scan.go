@@ -141,7 +141,7 @@ func (s *scanner) array(element func(i int) *fault.Fault) *fault.Fault {
 	}
 }
 
-// quoted reads the string that has to follow, and returns the byte at which it starts, too. want names it.
+// quoted reads a string, and returns where it starts, too. want is what the fault asks for if there is none.
 func (s *scanner) quoted(want string) (text string, at int, f *fault.Fault) {
 	if s.peek() != '"' {
 		return "", s.pos, s.unexpected(want)
@@ -151,7 +151,7 @@ func (s *scanner) quoted(want string) (text string, at int, f *fault.Fault) {
 	return text, at, f
 }
 
-// numeral is quoted for a number, which it returns as [scanner.number] does.
+// numeral reads a number as [scanner.number] does, and returns where it starts, too. want is as for quoted.
 func (s *scanner) numeral(want string) (text string, at int, f *fault.Fault) {
 	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
 		return "", s.pos, s.unexpected(want)

@@ -1,6 +1,6 @@
-// Package metrics exports metrics to Prometheus: a [weir.Observer] for the
-// decisions of each namespace, and what the server reports about its rules and its
-// store. A key is never a label, because there are as many keys as users.
+// Package metrics exports metrics to Prometheus: those of the decisions of each
+// namespace, and what the server reports about its rules and its store. A key is
+// never a label, because there are as many keys as users.
 package metrics
 
 import (

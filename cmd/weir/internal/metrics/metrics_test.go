@@ -225,6 +225,11 @@ func BenchmarkDecided(b *testing.B) {
 	}
 }
 
+// observer passes decisions on, as that of the service does.
+type observer struct{ *metrics.Namespace }
+
+func (observer) Outage(context.Context, store.Verb, error) {}
+
 // Every ban counts: that of a take or of a record past the quota, also when one call
 // alone is more than the quota. Denials during a ban are no bans.
 func TestBansAreCounted(t *testing.T) {
@@ -237,7 +242,7 @@ func TestBansAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := metrics.New(metrics.Config{})
-	engine, err := weir.NewEngine(set, weir.WithObserver(m.Namespace("default")))
+	engine, err := weir.NewEngine(set, weir.WithObserver(observer{m.Namespace("default")}))
 	if err != nil {
 		t.Fatal(err)
 	}

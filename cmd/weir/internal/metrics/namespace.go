@@ -35,8 +35,6 @@ type Namespace struct {
 	degraded  prometheus.Counter
 }
 
-var _ weir.Observer = (*Namespace)(nil)
-
 // rest is the label for namespaces without their own label, and for their rules. No namespace has
 // this name.
 const rest = "_other"
@@ -170,10 +168,6 @@ func passes(d *weir.Decision, u *weir.Usage) bool {
 
 // Failed counts one request that was answered with an error.
 func (n *Namespace) Failed(_ context.Context, verb store.Verb, _ error) { n.failed.get(verb).Inc() }
-
-// Outage implements [weir.Observer]. Outages are counted by node ([Metrics.WatchNodes]),
-// and the decisions that they degrade by Decided.
-func (n *Namespace) Outage(context.Context, store.Verb, error) {}
 
 // mode returns the label for the mode of a rule.
 func mode(u *weir.Usage) string {

@@ -471,7 +471,7 @@ func (b *Book) List(namespace string, rules *rule.Set, name, next string) Page {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var first []string
-	last := "" // of first at its last cut
+	last := "" // fields from here on are on later pages; empty: not known yet
 	for field, value := range b.records {
 		if field <= next || !strings.HasPrefix(field, prefix) || last != "" && field >= last {
 			continue

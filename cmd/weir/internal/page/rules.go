@@ -44,7 +44,7 @@ type Rules struct {
 	// HideKeys leaves keys out of the results of trials with recorded requests.
 	HideKeys bool
 
-	checks [2]chan struct{} // semaphores, of which callers who are bound to a namespace have the second
+	checks [2]chan struct{} // semaphores; the second is for callers who are bound to a namespace
 }
 
 // Sources has the rules files of namespaces.
@@ -91,7 +91,7 @@ const (
 	// MaxText is the maximum size of a rules file that the page checks, tries and saves, in bytes.
 	MaxText = 1 << 20
 
-	// mostMarks is the maximum number of characters in a text that can separate values in YAML. Reading one takes
+	// mostMarks is the maximum number of characters in a text that can separate values in YAML. Reading a text takes
 	// about 700 bytes for each, and ten thousand rules in a megabyte have fewer.
 	mostMarks = 300_000
 
@@ -254,8 +254,8 @@ func (s *Rules) check(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, checked)
 }
 
-// findings checks text as the rules file of. One text is checked at a time, and one more of callers who are bound to a
-// namespace, for whom others do not wait: a text can be made so that it takes long.
+// findings checks text as the rules file of. One text of callers who are bound to a namespace is checked at a time, and one of
+// others, who do not wait for them: a text can be made so that it takes long.
 func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checkedJSON, error) {
 	checks := s.checks[0]
 	if of.bound {
@@ -436,8 +436,8 @@ func (s *Rules) job(ctx context.Context, of *Source, asked *jobJSON) (*trial.Job
 	if err := tooMany([]byte(asked.Text)); err != nil {
 		return nil, err
 	}
-	for _, text := range []string{string(of.Text), asked.Text} {
-		checked, err := s.findings(ctx, of, []byte(text))
+	for _, text := range [][]byte{of.Text, []byte(asked.Text)} {
+		checked, err := s.findings(ctx, of, text)
 		if err != nil {
 			return nil, err
 		}

@@ -107,9 +107,8 @@ func (p *Page) Forward(to http.Handler, path string, w http.ResponseWriter, r *h
 
 // Session is the answer to the question who reads the page.
 type Session struct {
-	Version  string `json:"version"`
-	Instance string `json:"instance,omitempty"`
-	API      string `json:"api"`
+	Version string `json:"version"`
+	API     string `json:"api"`
 
 	// Since is when the service began, in seconds since 1970.
 	Since int64 `json:"since"`
@@ -215,7 +214,7 @@ func (p *Page) sessionOf(w http.ResponseWriter, r *http.Request) (*Session, erro
 	case err != nil:
 		return nil, err
 	}
-	s.SignedIn, s.Instance, s.API, s.Scopes, s.Namespace = true, p.c.Instance, p.c.API, strings.Split(h.Scopes.String(), ","), h.Namespace
+	s.SignedIn, s.API, s.Scopes, s.Namespace = true, p.c.API, strings.Split(h.Scopes.String(), ","), h.Namespace
 	if s.Tokens {
 		s.Name = h.Name
 	}

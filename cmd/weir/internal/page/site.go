@@ -49,9 +49,8 @@ type Config struct {
 	// Secure reports whether the address has TLS, so that the cookie is sent over TLS only.
 	Secure bool
 
-	// Version is the version of the service, Instance its name among those that share a store, and API the
-	// address of its API.
-	Version, Instance, API string
+	// Version is the version of the service, and API the address of its API.
+	Version, API string
 }
 
 // Caller is who makes a call.

@@ -23,7 +23,7 @@ const (
 	maxChanged  = 1000
 )
 
-// maxStreams is how many streams there are at the same time.
+// maxStreams is the maximum number of streams at the same time.
 const maxStreams = 16
 
 // errStreams is the error of further streams.

@@ -19,8 +19,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Row is a kind of store that instances share.
-type Row struct {
+// row is a kind of store that instances share.
+type row struct {
 	// Schemes are the schemes of the URLs that name such a store. No other row has
 	// one of them.
 	Schemes []string
@@ -34,7 +34,7 @@ type Row struct {
 }
 
 // rows is the table of stores.
-var rows = []Row{
+var rows = []row{
 	{
 		Schemes: []string{"redis", "rediss", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster", "unix"},
 		Example: "redis://…",
@@ -64,9 +64,6 @@ var rows = []Row{
 		},
 	},
 }
-
-// Rows returns the table of stores.
-func Rows() []Row { return slices.Clone(rows) }
 
 // Examples returns the beginnings of URLs of shared stores, for help.
 func Examples() string {

@@ -33,7 +33,7 @@ var oneServer = map[string]func(*testing.T) (url, withPassword string){
 func TestRows(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
-	for _, row := range stores.Rows() {
+	for _, row := range stores.Rows {
 		for _, scheme := range row.Schemes {
 			if known[scheme] {
 				t.Errorf("%s: is the scheme of two rows", scheme)

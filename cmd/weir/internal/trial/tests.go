@@ -169,7 +169,7 @@ func stepOf(e *replay.Entry, names []string) Step {
 	return s
 }
 
-// String returns what a test file says of s, without its time.
+// String returns s as a test file writes it, without its time.
 func (s *Step) String() string {
 	parts := make([]string, len(s.Attributes))
 	for i, a := range s.Attributes {

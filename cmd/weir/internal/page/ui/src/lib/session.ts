@@ -7,7 +7,6 @@ export type Scope = "decide" | "record" | "read" | "override" | "admin";
 /** Session is who reads the page, as /page/session says. */
 export interface Session {
   version: string;
-  instance?: string;
   tokens: boolean;
   signed_in: boolean;
   name?: string;

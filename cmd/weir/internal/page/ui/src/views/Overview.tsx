@@ -123,7 +123,6 @@ function Shown({ rules, m }: { rules: Rules; m: Model }) {
         <Answered m={m} rules={rules} />
         <p class="quiet small">
           {t(instancesOf(m) > 1 ? "over.instances" : "over.instance", {
-            name: session.value?.instance ? ` (${session.value.instance})` : "",
             since: moment(m.answer.since),
             n: count(instancesOf(m)),
           })}

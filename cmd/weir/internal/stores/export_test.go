@@ -1,0 +1,4 @@
+package stores
+
+// Rows is the table of stores.
+var Rows = rows
