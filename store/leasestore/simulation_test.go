@@ -168,8 +168,10 @@ func (f *fleet) close(t *testing.T) {
 
 func (f *fleet) report(t *testing.T) {
 	calls := 0
-	for i := range f.nets {
-		calls += f.nets[i].calls
+	for _, n := range f.nets {
+		n.mu.Lock() // leases are asked for still
+		calls += n.calls
+		n.mu.Unlock()
 	}
 	t.Logf("%d asked, %d admitted, %d denied, most in a window %d of %d, %d store calls", f.asked, len(f.admitted), len(f.denied), f.most(), f.limit.Quota, calls)
 	t.Logf("%+v", f.nodes[0].(hook.Leaser).Leases())
