@@ -56,6 +56,7 @@ func (s settings) serve(rules string, flags ...string) *measure.Process {
 		return append([]string{"serve", "--rules", path, "--listen", a, "--grpc-listen", b, "--koala-listen", c, "--admin", "127.0.0.1:0", "--log-level", "error"}, flags...)
 	})
 	s.later(p.Stop)
+	p.Await(p.Addrs[1])
 	return p
 }
 

@@ -125,16 +125,22 @@ func Start(path string, env []string, arguments func(a, b, c string) []string) *
 	p.cmd.Dir, p.cmd.Env = p.dir, append(os.Environ(), env...)
 	start := time.Now()
 	Check(p.cmd.Start())
+	p.Await(p.Addrs[0])
+	p.Ready = time.Since(start)
+	return &p
+}
+
+// Await waits until the process accepts connections at addr, and stops the process if it does not.
+func (p *Process) Await(addr string) {
 	for range 20_000 {
-		if conn, err := net.Dial("tcp", p.Addrs[0]); err == nil {
-			p.Ready = time.Since(start)
+		if conn, err := net.Dial("tcp", addr); err == nil {
 			Check(conn.Close())
-			return &p
+			return
 		}
 		time.Sleep(time.Millisecond / 2)
 	}
 	p.Stop()
-	panic(failure{fmt.Errorf("%s does not answer on %s", path, p.Addrs[0])})
+	panic(failure{fmt.Errorf("%s does not answer on %s", p.cmd.Path, addr)})
 }
 
 // PID returns the number of the process.
