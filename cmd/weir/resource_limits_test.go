@@ -56,18 +56,7 @@ func TestKeyFlood(t *testing.T) {
   - {name: more-views, per: [user], window: 24h}
 `
 	p := startProcess(t, "", rules, "--memory 16MiB")
-	take := func() string {
-		resp, err := http.Post(p.api+"/v1/take", "application/json", strings.NewReader(`{"attributes":{"user":"victim"}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
+	take := func() string { return p.call(t, "POST", "/v1/take", `{"attributes":{"user":"victim"}}`) }
 	for range 4 {
 		if got := take(); !strings.Contains(got, `"allowed":true`) {
 			t.Fatalf("got %s", got)
