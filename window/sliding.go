@@ -160,7 +160,8 @@ func (w *sliding) add(s State, now Instant, h Hits) State {
 	}
 	g.group = size
 	if past {
-		most = max(int64(len(g.dates))-1+g.fill/size, w.precision, defaultPrecision) * size
+		full := max(int64(len(g.dates))-1+g.fill/size, w.precision, defaultPrecision)
+		most = min(full, (MaxHits-1)/size+1) * size // no quota is above MaxHits
 	}
 	if k := len(g.dates); k > 0 && g.fill < size {
 		part := min(n, size-g.fill)

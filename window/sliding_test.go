@@ -179,4 +179,13 @@ func TestSlidingRecordPastQuota(t *testing.T) {
 	if r := l.Check(s, 0, window.Hits{N: 1}); r.Allowed {
 		t.Errorf("after a record of 14 and a refund of 3 at quota 10: got %+v, want denied", r)
 	}
+	one := window.MustCompile(window.Limit{Quota: window.MaxHits, Window: window.Window{Kind: window.KindSliding, Length: time.Minute, Precision: 1}})
+	fine := window.MustCompile(window.Limit{Quota: 10, Window: window.Window{Kind: window.KindSliding, Length: time.Minute, Precision: 10_000}})
+	s, _ = one.Take(nil, 0, window.Hits{N: window.MaxHits})
+	for range 2000 {
+		s, _ = fine.Record(s, 0, window.Hits{N: window.MaxHits})
+		if r := one.Check(s, 0, window.Hits{N: 1}); r.Allowed || r.Used != window.MaxHits {
+			t.Fatalf("after records of all hits, in groups of all hits: got %+v, want all used", r)
+		}
+	}
 }

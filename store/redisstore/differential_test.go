@@ -94,6 +94,7 @@ func subjects(t testing.TB) []subject {
 		}},
 		{name: "sliding sum", limits: []window.Limit{sum(1_000_000, window.Sliding(day)), sum(123_457, precise(day, 1000))}},
 		{name: "sliding sum of the most", limits: []window.Limit{sum(window.MaxHits, window.Sliding(day)), sum(window.MaxHits-4711, precise(day, 3))}},
+		{name: "sliding sum of the most, in one group or in 10,000", limits: []window.Limit{sum(window.MaxHits, precise(day, 1)), sum(10, precise(day, 10_000))}, most: window.MaxHits},
 		{name: "cells count", limits: []window.Limit{count(100, window.Cells(minute, 7)), count(100, window.Cells(minute, 60)), count(20, window.Cells(minute, 1))}},
 		{name: "cells sum", limits: []window.Limit{sum(1_000_000, window.Cells(day, 0)), sum(window.MaxHits, window.Cells(day, 1440))}},
 		{name: "cells counter", limits: []window.Limit{count(-1, window.Cells(minute, 10)), count(-1, window.Cells(minute, 11)), count(50, window.Cells(minute, 10))}},

@@ -55,7 +55,7 @@ local function add_sliding(o, n)
     if o.group ~= size then regroup(o, size) end
   end
   local k, newest, added = o.k, o.newest, 0
-  local full = past and math.max(o.fill == size and k or k - 1, o.precision, 100)
+  local full = past and math.min(math.max(o.fill == size and k or k - 1, o.precision, 100), floor((MAX - 1) / size) + 1)
   if k > 0 then
     local part = size - o.fill
     if part > n then part = n end
