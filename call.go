@@ -39,7 +39,7 @@ func newCall() any {
 func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request, seals *seals) error {
 	p, to := &c.plan, &c.plan.Request
 	p.Rules, p.VerdictRule = rules, -1
-	to.Verb, to.Hits, to.Feedback, to.Exact = verb, min(r.Hits, window.MaxHits+1), r.Feedback, r.Hits > 0
+	to.Verb, to.Hits, to.Feedback, to.Exact = verb, r.Hits, r.Feedback, r.Hits > 0
 	ends, named := verb.NeedsReceipt(), r.Receipt.Take.ID != [12]byte{}
 	switch {
 	case verb > store.Renew:
@@ -50,6 +50,8 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request, seals *seals
 		return fault.Newf("receipt", "with a %s: want a settle, a cancel or a renew", verb)
 	case r.Hits < 0:
 		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
+	case r.Hits > window.MaxHits:
+		return fault.Newf("hits", "%d: want at most %d", r.Hits, window.MaxHits)
 	case r.Feedback != "" && verb != store.Refund:
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
 	case ends:

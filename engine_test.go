@@ -142,6 +142,7 @@ func TestBadInputCountsNothing(t *testing.T) {
 		field string
 	}{
 		{weir.Request{Hits: -2}, "hits"},
+		{weir.Request{Hits: window.MaxHits + 1}, "hits"},
 		{weir.Request{Attributes: weir.Attributes("tokens", "many")}, "attributes.tokens"},
 		{weir.Request{Attributes: weir.Attributes("tokens", "9007199254740992")}, "attributes.tokens"},
 	} {

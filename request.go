@@ -22,9 +22,9 @@ type Request struct {
 	Attributes []Attribute
 
 	// Hits is the cost of the action in hits. 0 means 1, and a negative number
-	// is an error. Rules that sum an attribute take their cost from it instead,
-	// and rules on distinct members count one member. To decide without
-	// counting, use [Engine.Check].
+	// or one above 2^53 - 1 is an error. Rules that sum an attribute take their
+	// cost from it instead, and rules on distinct members count one member. To
+	// decide without counting, use [Engine.Check].
 	Hits int64
 
 	// Feedback names an event, such as "solved", in a refund. Each rule then

@@ -250,12 +250,13 @@ func TestBatch(t *testing.T) {
 		{Attributes: post("ann"), Verb: weirv1.Verb_VERB_CHECK},
 		{Attributes: map[string]string{"action": "chat", "user": "ann", "tokens": "many"}},
 		{Attributes: post("ann"), Verb: 99},
+		{Attributes: post("ann"), Hits: proto.Int64(1 << 53)},
 	}}
 	a, err := c.Batch(as(t, "decide"), in)
 	if err != nil || len(a.GetAnswers()) != len(in.GetRequests()) {
 		t.Fatalf("got %v, %v, want %d answers", a, err, len(in.GetRequests()))
 	}
-	for i, want := range []string{"used 1", "hits INVALID 3", " ACCESS_SCOPE 7", "used 1", "attributes.tokens INVALID 3", "verb INVALID 3"} {
+	for i, want := range []string{"used 1", "hits INVALID 3", " ACCESS_SCOPE 7", "used 1", "attributes.tokens INVALID 3", "verb INVALID 3", "hits INVALID 3"} {
 		if got := textOf(a.GetAnswers()[i]); got != want {
 			t.Errorf("answer %d: got %s, want %s", i, got, want)
 		}
