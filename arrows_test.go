@@ -125,7 +125,7 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/record":    {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 	"cmd/weir/internal/findings":  {ours: []string{"rulefile"}},
-	"cmd/weir/internal/trial":     {ours: []string{".", "cmd/weir/internal/files", "cmd/weir/internal/logs", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "rule", "rulefile", "rulefile/ruletest", "window"}},
+	"cmd/weir/internal/trial":     {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/logs", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "rule", "rulefile", "rulefile/ruletest", "window"}},
 	"cmd/weir/internal/access":    {ours: []string{".", "cmd/weir/internal/files", "internal/clientaddr", "rule"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "internal/hook", "rule", "store", "window"}},
 	"cmd/weir/internal/kept":      {ours: []string{"internal/hook", "store", "store/remote"}},

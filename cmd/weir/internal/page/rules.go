@@ -320,9 +320,8 @@ func (s *Source) lists() func(path string) ([]byte, error) {
 
 // triedJSON is the state of trials in an answer.
 type triedJSON struct {
-	// Trial is the last trial, or null. Busy reports that one runs, perhaps in another namespace.
+	// Trial is the last trial of the namespace, or null.
 	Trial *trial.Status `json:"trial"`
-	Busy  bool          `json:"busy"`
 
 	// Recording describes the recorded requests; null without --record.
 	Recording *record.Recording `json:"recording"`
@@ -340,9 +339,7 @@ func (s *Rules) tried(c *Caller, w http.ResponseWriter, _ *http.Request) error {
 		state := s.Recorder.State(c.Name)
 		a.Recording = &state
 	}
-	last, ok := s.Trials.Status(c.Name)
-	a.Busy = last.State == trial.Reading || last.State == trial.Running
-	if ok {
+	if last, ok := s.Trials.Status(c.Name); ok {
 		a.Trial = &last
 	}
 	return respond(w, a)
@@ -409,7 +406,7 @@ func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if s.Tokens {
 		status.By = c.Holder.Name
 	}
-	status, err = s.Trials.Start(status, job, write)
+	status, err = s.Trials.Start(status, c.Holder.Namespace, job, write)
 	switch {
 	case errors.Is(err, trial.ErrBusy):
 		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}

@@ -39,14 +39,14 @@ func newSite(cfg config.Config, at config.Address, auth *access.Authenticator, r
 	return s
 }
 
-// trialMemory returns how many bytes of memory a trial may take: a quarter of those available, but enough for a small
-// log, and at most [trial.MaxMemory]. If a container had no memory left, the service could be ended with the trial. 0
-// available bytes mean that the number is not known.
+// trialMemory returns how many bytes of memory a trial may take: half of those available for all that run at the same
+// time, but enough for a small log, and at most [trial.MaxMemory]. If a container had no memory left, the service could be
+// ended with the trial. 0 available bytes mean that the number is not known.
 func trialMemory(available int64) int64 {
 	if available == 0 {
 		return trial.MaxMemory
 	}
-	return min(max(available/4, 64<<20), trial.MaxMemory)
+	return min(max(available/2/trial.MostRunning, 64<<20), trial.MaxMemory)
 }
 
 // close ends what s has begun.

@@ -15,15 +15,23 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
 
 // MaxLog is the maximum size of a log, in bytes. Logs may be packed.
 const MaxLog = 1 << 30
 
+// MostRunning is how many trials run at the same time: one of each namespace.
+const MostRunning = 3
+
 const (
 	// mostTime is how long a trial may take, and kept how long its result is kept.
 	mostTime = 30 * time.Minute
 	kept     = 30 * time.Minute
+
+	// mostKept is the maximum number of namespaces whose last trial is kept.
+	mostKept = 16
 
 	// maxResult is the maximum size of a result, in bytes.
 	maxResult = 16 << 20
@@ -31,7 +39,7 @@ const (
 
 // Errors of [Runner].
 var (
-	ErrBusy     = errors.New("another trial is running: wait for it, or cancel it")
+	ErrBusy     = errors.New("as many trials are running as may: wait for the end of one, or cancel that of this namespace")
 	ErrTooLarge = fmt.Errorf("the log is larger than %d MiB: try a part of it, or use weir compare", MaxLog>>20)
 	ErrNone     = errors.New("no trial is running")
 	errCanceled = errors.New("cancelled")
@@ -39,23 +47,24 @@ var (
 	errClosed   = errors.New("the service ends")
 )
 
-// Runner runs trials, one at a time. Make one with [NewRunner]. It is safe for concurrent use.
+// Runner runs trials, [MostRunning] at a time. Make one with [NewRunner]. It is safe for concurrent use.
 type Runner struct {
 	command func() *exec.Cmd
 	dir     string
 	memory  int64
+	places  *access.Places
 
 	mu      sync.Mutex
-	current *run           // guarded by mu; the last one
-	working sync.WaitGroup // trials that have not ended
-	closed  bool           // guarded by mu
+	last    map[string]*run // of each namespace; guarded by mu
+	working sync.WaitGroup  // trials that have not ended
+	closed  bool            // guarded by mu
 }
 
 // NewRunner returns a runner. command returns the command of a worker without its environment and its files. Logs
 // are spooled to a file in dir; an empty text means the system's directory for temporary files. memory is how many bytes of
 // memory a worker may take.
 func NewRunner(command func() *exec.Cmd, dir string, memory int64) *Runner {
-	return &Runner{command: command, dir: dir, memory: memory}
+	return &Runner{command: command, dir: dir, memory: memory, places: access.NewPlaces(MostRunning), last: map[string]*run{}}
 }
 
 // State is what a trial is doing.
@@ -86,10 +95,11 @@ type Status struct {
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	forget *time.Timer
+	bound  string      // the namespace that the caller is bound to
+	forget *time.Timer // set when the trial has ended
 
 	mu     sync.Mutex
-	status Status // guarded by mu
+	status Status // guarded by mu, but for the namespace and the start
 }
 
 func (r *run) change(f func(s *Status)) {
@@ -101,36 +111,29 @@ func (r *run) change(f func(s *Status)) {
 // Status returns the last trial of a namespace, and reports whether there is one.
 func (r *Runner) Status(namespace string) (Status, bool) {
 	r.mu.Lock()
-	current := r.current
+	of := r.last[namespace]
 	r.mu.Unlock()
-	if current == nil {
+	if of == nil {
 		return Status{}, false
 	}
-	current.mu.Lock()
-	defer current.mu.Unlock()
-	return current.status, current.status.Namespace == namespace
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	return of.status, true
 }
 
 // Cancel ends the trial of a namespace, if it is running, and forgets its result.
 func (r *Runner) Cancel(namespace string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	current := r.current
-	if current == nil || current.namespace() != namespace {
+	of := r.last[namespace]
+	if of == nil {
 		return ErrNone
 	}
-	current.cancel(errCanceled)
-	if current.over() {
-		current.forget.Stop()
-		r.current = nil
+	of.cancel(errCanceled)
+	if of.over() {
+		r.dropLocked(namespace)
 	}
 	return nil
-}
-
-func (r *run) namespace() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.status.Namespace
 }
 
 // over reports whether the trial has ended.
@@ -140,28 +143,29 @@ func (r *run) over() bool {
 	return r.status.State == Done || r.status.State == Failed
 }
 
-// Close cancels the trial that is running, and waits for its end.
+// Close cancels the trials that are running, and waits for their end.
 func (r *Runner) Close() {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	r.closed = true
-	if r.current != nil {
-		r.current.cancel(errClosed)
-		if r.current.forget != nil {
-			r.current.forget.Stop()
+	for _, of := range r.last {
+		of.cancel(errClosed)
+		if of.forget != nil {
+			of.forget.Stop()
 		}
 	}
 	r.mu.Unlock()
 	r.working.Wait()
 }
 
-// Start begins a trial and returns when its log is spooled. s has the namespace and the caller. log writes the log; its
-// error ends the trial and is returned. The error is [ErrBusy] while another one runs.
-func (r *Runner) Start(s Status, job *Job, log func(ctx context.Context, w io.Writer) error) (Status, error) {
+// Start begins a trial and returns when its log is spooled. s has the namespace and the caller, who is bound to the
+// namespace bound, or to none. log writes the log; its error ends the trial and is returned. The error is [ErrBusy] while
+// another trial of the namespace runs, or as many as may.
+func (r *Runner) Start(s Status, bound string, job *Job, log func(ctx context.Context, w io.Writer) error) (Status, error) {
 	s.Log = job.Log
-	of, err := r.begin(s)
+	of, err := r.begin(s, bound)
 	if err != nil {
 		return s, err
 	}
@@ -181,25 +185,39 @@ func (r *Runner) Start(s Status, job *Job, log func(ctx context.Context, w io.Wr
 	return s, nil
 }
 
-// begin makes a trial the current one.
-func (r *Runner) begin(s Status) (*run, error) {
+// begin makes a trial the last one of its namespace.
+func (r *Runner) begin(s Status, bound string) (*run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.last[s.Namespace]
 	switch {
 	case r.closed:
 		return nil, errClosed
-	case r.current != nil && !r.current.over():
+	case before != nil && !before.over() || !r.places.Take(bound):
 		return nil, ErrBusy
 	}
-	if r.current != nil {
-		r.current.forget.Stop()
+	if before != nil {
+		r.dropLocked(s.Namespace)
+	} else if len(r.last) == mostKept {
+		r.dropLocked(r.oldestLocked())
 	}
 	s.ID, s.State, s.Started = rand.Text()[:8], Reading, time.Now().UTC()
-	of := &run{status: s}
+	of := &run{bound: bound, status: s}
 	of.ctx, of.cancel = context.WithCancelCause(context.Background())
-	r.current = of
+	r.last[s.Namespace] = of
 	r.working.Add(1) // until end
 	return of, nil
+}
+
+// oldestLocked returns the namespace whose trial has ended, and began first.
+func (r *Runner) oldestLocked() (namespace string) {
+	var oldest time.Time
+	for name, of := range r.last {
+		if of.over() && (oldest.IsZero() || of.status.Started.Before(oldest)) {
+			namespace, oldest = name, of.status.Started
+		}
+	}
+	return namespace
 }
 
 // end sets the result of a trial.
@@ -208,6 +226,8 @@ func (r *Runner) end(of *run, result json.RawMessage, err error) {
 	if cause := context.Cause(of.ctx); cause != nil {
 		err = cause
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	of.change(func(s *Status) {
 		s.State, s.Result = Done, result
 		if err != nil {
@@ -215,20 +235,25 @@ func (r *Runner) end(of *run, result json.RawMessage, err error) {
 		}
 	})
 	of.cancel(nil)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if of.forget = time.AfterFunc(kept, func() { r.drop(of) }); r.closed {
+	r.places.Leave(of.bound)
+	if of.forget = time.AfterFunc(kept, func() { r.forget(of) }); r.closed {
 		of.forget.Stop()
 	}
 }
 
-// drop forgets a trial.
-func (r *Runner) drop(of *run) {
+// forget drops a trial that has ended.
+func (r *Runner) forget(of *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.current == of {
-		r.current = nil
+	if namespace := of.status.Namespace; r.last[namespace] == of {
+		delete(r.last, namespace)
 	}
+}
+
+// dropLocked drops the last trial of a namespace, which has ended.
+func (r *Runner) dropLocked(namespace string) {
+	r.last[namespace].forget.Stop()
+	delete(r.last, namespace)
 }
 
 // spoolFile is a file that has no name any more, where that is possible.

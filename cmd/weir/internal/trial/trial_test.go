@@ -62,7 +62,7 @@ func wait(t *testing.T, r *trial.Runner) trial.Status {
 
 func start(t *testing.T, r *trial.Runner, j *trial.Job, write func(io.Writer) error) {
 	t.Helper()
-	s, err := r.Start(trial.Status{Namespace: "default"}, j, func(_ context.Context, w io.Writer) error { return write(w) })
+	s, err := r.Start(trial.Status{Namespace: "default"}, "", j, func(_ context.Context, w io.Writer) error { return write(w) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	broken := errors.New("the log breaks")
-	if _, err := r.Start(trial.Status{Namespace: "default"}, job(1, 2), func(context.Context, io.Writer) error { return broken }); !errors.Is(err, broken) {
+	if _, err := r.Start(trial.Status{Namespace: "default"}, "", job(1, 2), func(context.Context, io.Writer) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	if s, _ := r.Status("default"); s.Error != broken.Error() {
@@ -233,8 +233,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// One trial runs at a time. A trial can be cancelled while its log is spooled and while it runs; the end of the service
-// ends it, too.
+// A trial can be cancelled while its log is spooled and while it runs; the end of the service ends it, too.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	sleeper := func() *exec.Cmd { return exec.Command("sleep", "1000") }
@@ -242,7 +241,7 @@ func TestCancel(t *testing.T) {
 	defer r.Close()
 	spooling, ended := make(chan struct{}), make(chan error)
 	go func() {
-		_, err := r.Start(trial.Status{Namespace: "default"}, job(1, 2), func(ctx context.Context, w io.Writer) error {
+		_, err := r.Start(trial.Status{Namespace: "default"}, "", job(1, 2), func(ctx context.Context, w io.Writer) error {
 			close(spooling)
 			<-ctx.Done()
 			_, err := w.Write([]byte("x"))
@@ -251,9 +250,6 @@ func TestCancel(t *testing.T) {
 		ended <- err
 	}()
 	<-spooling
-	if _, err := r.Start(trial.Status{Namespace: "other"}, job(1, 2), func(context.Context, io.Writer) error { return nil }); !errors.Is(err, trial.ErrBusy) {
-		t.Errorf("got %v, want that one trial runs at a time", err)
-	}
 	if err := r.Cancel("default"); err != nil {
 		t.Error(err)
 	}
@@ -274,7 +270,45 @@ func TestCancel(t *testing.T) {
 	if s := wait(t, r); s.Error != "the service ends" {
 		t.Errorf("got %+v", s)
 	}
-	if _, err := r.Start(trial.Status{Namespace: "default"}, job(1, 2), func(context.Context, io.Writer) error { return nil }); err == nil {
+	if _, err := r.Start(trial.Status{Namespace: "default"}, "", job(1, 2), func(context.Context, io.Writer) error { return nil }); err == nil {
 		t.Error("a trial begins after Close")
+	}
+}
+
+// A namespace has one trial at a time, and callers who are bound to a namespace keep neither others nor operators from theirs.
+// Results are kept, those of few namespaces.
+func TestTrialsOfNamespaces(t *testing.T) {
+	t.Parallel()
+	r := trial.NewRunner(func() *exec.Cmd { return exec.Command("sleep", "1000") }, t.TempDir(), trial.MaxMemory)
+	defer r.Close()
+	run := func(namespace, bound string, want error) {
+		t.Helper()
+		if _, err := r.Start(trial.Status{Namespace: namespace}, bound, job(1, 2), func(_ context.Context, w io.Writer) error { return posts(w) }); !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", namespace, err, want)
+		}
+	}
+	run("a", "a", nil)
+	run("a", "a", trial.ErrBusy)
+	run("a", "", trial.ErrBusy)
+	run("b", "b", nil)
+	run("c", "c", trial.ErrBusy)
+	run("d", "", nil)
+	run("e", "", trial.ErrBusy)
+	for _, namespace := range []string{"a", "b", "d"} {
+		if err := r.Cancel(namespace); err != nil {
+			t.Error(err)
+		}
+	}
+	trial.Wait(r)
+	kept := func(namespace string) bool { _, ok := r.Status(namespace); return ok }
+	for i := range 15 {
+		run(fmt.Sprint("n", i), "", nil)
+		if err := r.Cancel(fmt.Sprint("n", i)); err != nil {
+			t.Error(err)
+		}
+		trial.Wait(r)
+	}
+	if kept("a") || kept("b") || !kept("d") || !kept("n0") || !kept("n14") {
+		t.Error("got others kept, want the last 16 trials")
 	}
 }

@@ -54,7 +54,6 @@ interface Recording {
 
 interface State {
   trial: Trial | null;
-  busy: boolean;
   recording: Recording | null;
   upload: boolean;
   max_log: number;
@@ -153,10 +152,9 @@ export function Try() {
             <On state={state} recorded={recorded} />
           </div>
           <div class="bar">
-            <button type="button" class="main" disabled={state.busy || (!d && !rule) || (recorded ? !state.recording : !form.file.value)} onClick={start}>
+            <button type="button" class="main" disabled={(!d && !rule) || (recorded ? !state.recording : !form.file.value)} onClick={start}>
               {t("try.start")}
             </button>
-            {state.busy && <span class="quiet">{t("try.busy")}</span>}
             {!d && !rule && <span class="quiet">{t("try.nothing")}</span>}
           </div>
         </section>
