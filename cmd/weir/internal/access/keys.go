@@ -215,6 +215,18 @@ type Holder struct {
 	Namespace string
 }
 
+// Share names those with whom h shares its part of [Places]: all who are bound to a namespace together, and the holder of
+// another token alone. It is empty for who has the scope admin in all namespaces, and without authentication.
+func (h *Holder) Share() string {
+	switch {
+	case h == nil, h.Namespace == "" && h.Scopes&Admin == Admin:
+		return ""
+	case h.Namespace == "":
+		return "token " + h.Name // which no namespace is named
+	}
+	return h.Namespace
+}
+
 // Token returns the name of the token of h, or "" without authentication.
 func (h *Holder) Token() string {
 	if h == nil {

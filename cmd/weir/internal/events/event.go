@@ -146,14 +146,9 @@ type Filter struct {
 	Whole     bool   // also events that concern the whole service
 	Kinds     []Kind // nil: all
 	Rule, Key string // empty: all
-}
 
-// bound returns the namespace that the reader is bound to, or "".
-func (f *Filter) bound() string {
-	if f.Whole {
-		return ""
-	}
-	return f.Namespace
+	// Share names those with whom the reader shares its part of the streams; see [access.Holder.Share].
+	Share string
 }
 
 // Matches reports whether f selects e.

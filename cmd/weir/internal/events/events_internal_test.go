@@ -140,7 +140,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("got %d events, %d missed and %v; want 10 and %d", len(events), missed, err, maxQueue-10)
 	}
 	for n := range MaxStreams {
-		s, err := h.Subscribe(t.Context(), Filter{Namespace: "tenant"}, "")
+		s, err := h.Subscribe(t.Context(), Filter{Namespace: "tenant", Share: "tenant"}, "")
 		if n == MaxStreams/2 {
 			if !errors.Is(err, ErrTooMany) {
 				t.Errorf("got %v for a stream more of one namespace, want too many", err)

@@ -135,7 +135,7 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 		r.mu.Unlock()
 		return nil, ErrEnded
 	}
-	if !r.places.Take(f.bound()) {
+	if !r.places.Take(f.Share) {
 		r.mu.Unlock()
 		return nil, ErrTooMany
 	}
@@ -165,7 +165,7 @@ func (s *Stream) Close() {
 	defer s.ring.mu.Unlock()
 	if _, open := s.ring.streams[s]; open {
 		delete(s.ring.streams, s)
-		s.ring.places.Leave(s.filter.bound())
+		s.ring.places.Leave(s.filter.Share)
 	}
 }
 

@@ -87,7 +87,7 @@ func (a *API) eventFilter(x *exchange, r *http.Request) (f events.Filter, after 
 	if !a.events.Keeps() {
 		return f, "", &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no events: it runs with --events 0"}
 	}
-	f = events.Filter{Namespace: x.namespace.Name(), Whole: x.caller.Namespace == ""}
+	f = events.Filter{Namespace: x.namespace.Name(), Whole: x.caller.Namespace == "", Share: x.caller.Share()}
 	given := map[string]bool{}
 	err = parameters(r.URL.RawQuery, func(param, value string) error {
 		if given[param] {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime/multipart"
 	"net"
 	"net/http"
@@ -370,12 +371,15 @@ type jobJSON struct {
 
 // try begins a trial. The body is a form: job, and then log, which is a file.
 func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
-	form, err := r.MultipartReader()
+	body := &partsBody{ReadCloser: r.Body, left: maxPartHead}
+	limited := r.WithContext(r.Context())
+	limited.Body = body
+	form, err := limited.MultipartReader()
 	if err != nil {
 		return &answer.Problem{Status: http.StatusUnsupportedMediaType, Detail: "want a form with the parts job and log: " + err.Error()}
 	}
 	var asked jobJSON
-	if err := readJob(form, &asked); err != nil {
+	if err := readJob(form, body, &asked); err != nil {
 		return err
 	}
 	if !asked.Recorded {
@@ -398,7 +402,7 @@ func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if !asked.Recorded {
 		// The listener's time-outs are for calls of a megabyte.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime))
-		write = func(_ context.Context, w io.Writer) error { return readLog(form, w) }
+		write = func(_ context.Context, w io.Writer) error { return readLog(form, body, w) }
 	} else if s.Recorder == nil {
 		return &answer.Problem{Status: http.StatusConflict, Detail: "requests are not recorded: start weir serve with --record 64MiB, or try a log"}
 	}
@@ -406,7 +410,7 @@ func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if s.Tokens {
 		status.By = c.Holder.Name
 	}
-	status, err = s.Trials.Start(status, c.Holder.Namespace, job, write)
+	status, err = s.Trials.Start(status, c.Holder.Share(), job, write)
 	switch {
 	case errors.Is(err, trial.ErrBusy):
 		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
@@ -462,8 +466,29 @@ func (s *Rules) job(ctx context.Context, of *Source, asked *jobJSON) (*trial.Job
 // fileOfLists returns the name that list files are relative to.
 func (s *Source) fileOfLists() string { return cmp.Or(s.Path, s.Name) }
 
-// readJob reads the first part of a form.
-func readJob(form *multipart.Reader, to *jobJSON) error {
+// partsBody is the body of a form, of which a number of bytes may still be read. The head of a part is kept in memory whole.
+type partsBody struct {
+	io.ReadCloser
+	left int64
+}
+
+// maxPartHead is the maximum size of what is in front of a part of a form, in bytes.
+const maxPartHead = 16 << 10
+
+var errPartHead = errors.New("the head of a part is too large")
+
+// Read implements [io.Reader].
+func (b *partsBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errPartHead
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// readJob reads the first part of a form, which is in body.
+func readJob(form *multipart.Reader, body *partsBody, to *jobJSON) error {
 	part, err := form.NextPart()
 	if err != nil {
 		return &answer.Problem{Status: http.StatusBadRequest, Detail: "the form did not arrive: " + err.Error()}
@@ -472,6 +497,7 @@ func readJob(form *multipart.Reader, to *jobJSON) error {
 		return &answer.Problem{Status: http.StatusBadRequest, Detail: "the first part of the form is not job"}
 	}
 	const most = 2*MaxText + 64<<10 // JSON writes a line feed as two characters
+	body.left = most + maxPartHead
 	text, err := io.ReadAll(io.LimitReader(part, most+1))
 	if err != nil {
 		return &answer.Problem{Status: http.StatusBadRequest, Detail: "the form did not arrive: " + err.Error()}
@@ -485,9 +511,11 @@ func readJob(form *multipart.Reader, to *jobJSON) error {
 	return nil
 }
 
-// readLog writes the log in a form to w.
-func readLog(form *multipart.Reader, w io.Writer) error {
+// readLog writes the log in a form, which is in body, to w.
+func readLog(form *multipart.Reader, body *partsBody, w io.Writer) error {
+	body.left = maxPartHead
 	part, err := form.NextPart()
+	body.left = math.MaxInt64
 	if err == nil && part.FormName() != "log" {
 		err = errors.New("its second part is not log")
 	}

@@ -41,7 +41,7 @@ type stream struct {
 
 // openStream begins the answer to r, which is about space. The caller calls end, unless there is an error.
 func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.ResponseWriter, r *http.Request) (s *stream, end func(), err error) {
-	if !p.streams.Take(c.Holder.Namespace) {
+	if !p.streams.Take(c.Holder.Share()) {
 		return nil, nil, errStreams
 	}
 	s = &stream{auth: p.c.Auth, caller: c, space: space, w: w, r: r}
@@ -51,7 +51,7 @@ func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.Response
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // which would end the context
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
-	return s, func() { stop(); cancel(); p.streams.Leave(c.Holder.Namespace) }, nil
+	return s, func() { stop(); cancel(); p.streams.Leave(c.Holder.Share()) }, nil
 }
 
 // send sends b, and reports whether the stream goes on: not if the reader is gone or too slow, or may not read the

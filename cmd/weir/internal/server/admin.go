@@ -153,11 +153,11 @@ func (a *admin) answer(path string, w http.ResponseWriter, r *http.Request, call
 	switch {
 	case page.Lasts(path): // the number of streams has its own limit
 	case h == nil: // a file of the page, a refusal, or who signs in: strangers must not keep others away
-	case !a.others.Take(h.Namespace):
+	case !a.others.Take(h.Share()):
 		answer.ProblemOf(tooManyAdminCalls).Write(w)
 		return
 	default:
-		defer a.others.Leave(h.Namespace)
+		defer a.others.Leave(h.Share())
 	}
 	call(w, r)
 }

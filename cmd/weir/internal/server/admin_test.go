@@ -74,18 +74,18 @@ func TestAdminWhileOthersAreBusy(t *testing.T) {
 	}
 }
 
-// Neither strangers, whose calls are refused when their bodies have arrived or end, nor callers who are bound to one
-// namespace keep an operator away.
+// Neither strangers, whose calls are refused when their bodies have arrived or end, nor holders of one token that is bound to
+// a namespace, or has not all rights, keep an operator away.
 func TestAdminWhileOthersCall(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens")
-	write(t, path, access.Line("shop", "tenant", access.Read, "shop")+"\n")
+	write(t, path, access.Line("shop", "tenant", access.Read, "shop")+"\n"+access.Line("web", "web", access.Decide, "")+"\n")
 	keys, err := access.OpenKeys(path, access.Own{Name: "ops", Token: "right", Scopes: access.All})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer keys.Close()
-	for _, token := range []string{"", "wrong", "tenant"} {
+	for _, token := range []string{"", "wrong", "tenant", "web"} {
 		begun, end := make(chan bool, 100), make(chan bool)
 		admin := server.NewAdmin(keys, func(_ http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer right" {

@@ -293,6 +293,10 @@ func TestPageTriesLog(t *testing.T) {
 	if a := tryAs(t, s, posts(3), log, pageToken, strings.Repeat("x", 17<<10)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %d %.200s for a long format", a.status, a.text)
 	}
+	head := "--x\r\nContent-Disposition: form-data; name=job\r\nX-Long: " + strings.Repeat("a", 1<<20)
+	if a := asPage(t, "POST", s.admin+"/page/try", head, pageToken, "Content-Type", "multipart/form-data; boundary=x"); a.status != http.StatusBadRequest || !strings.Contains(a.text, "head") {
+		t.Errorf("got %d %.200s for a part with a long head", a.status, a.text)
+	}
 	if a := try(t, s, posts(3), "", pageToken); a.status != http.StatusConflict || !strings.Contains(a.text, "--record") {
 		t.Errorf("got %d %s, want that nothing is recorded", a.status, a.text)
 	}

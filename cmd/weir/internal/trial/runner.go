@@ -95,7 +95,7 @@ type Status struct {
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	bound  string      // the namespace that the caller is bound to
+	share  string      // of the caller, in places
 	forget *time.Timer // set when the trial has ended
 
 	mu     sync.Mutex
@@ -160,12 +160,12 @@ func (r *Runner) Close() {
 	r.working.Wait()
 }
 
-// Start begins a trial and returns when its log is spooled. s has the namespace and the caller, who is bound to the
-// namespace bound, or to none. log writes the log; its error ends the trial and is returned. The error is [ErrBusy] while
+// Start begins a trial and returns when its log is spooled. s has the namespace and the caller, who shares its part of
+// the trials with others as [access.Holder.Share] says. log writes the log; its error ends the trial and is returned. The error is [ErrBusy] while
 // another trial of the namespace runs, or as many as may.
-func (r *Runner) Start(s Status, bound string, job *Job, log func(ctx context.Context, w io.Writer) error) (Status, error) {
+func (r *Runner) Start(s Status, share string, job *Job, log func(ctx context.Context, w io.Writer) error) (Status, error) {
 	s.Log = job.Log
-	of, err := r.begin(s, bound)
+	of, err := r.begin(s, share)
 	if err != nil {
 		return s, err
 	}
@@ -186,14 +186,14 @@ func (r *Runner) Start(s Status, bound string, job *Job, log func(ctx context.Co
 }
 
 // begin makes a trial the last one of its namespace.
-func (r *Runner) begin(s Status, bound string) (*run, error) {
+func (r *Runner) begin(s Status, share string) (*run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.last[s.Namespace]
 	switch {
 	case r.closed:
 		return nil, errClosed
-	case before != nil && !before.over() || !r.places.Take(bound):
+	case before != nil && !before.over() || !r.places.Take(share):
 		return nil, ErrBusy
 	}
 	if before != nil {
@@ -202,7 +202,7 @@ func (r *Runner) begin(s Status, bound string) (*run, error) {
 		r.dropLocked(r.oldestLocked())
 	}
 	s.ID, s.State, s.Started = rand.Text()[:8], Reading, time.Now().UTC()
-	of := &run{bound: bound, status: s}
+	of := &run{share: share, status: s}
 	of.ctx, of.cancel = context.WithCancelCause(context.Background())
 	r.last[s.Namespace] = of
 	r.working.Add(1) // until end
@@ -235,7 +235,7 @@ func (r *Runner) end(of *run, result json.RawMessage, err error) {
 		}
 	})
 	of.cancel(nil)
-	r.places.Leave(of.bound)
+	r.places.Leave(of.share)
 	if of.forget = time.AfterFunc(kept, func() { r.forget(of) }); r.closed {
 		of.forget.Stop()
 	}
