@@ -171,6 +171,7 @@ type limitedConn struct {
 
 	arrived atomic.Int64 // bytes that belong to no request
 	counted int64        // those that are in the total of all connections; guarded by the mu of incoming
+	held    int64        // those of the heads of requests, in the same total; guarded by the mu of incoming
 	ended   bool         // none are counted any more; guarded by the mu of incoming
 }
 
@@ -304,10 +305,16 @@ const (
 	turnAnswers
 )
 
+// mostUnread is more than the bytes of a body that net/http reads after the answer.
+const mostUnread = 256<<10 + 1
+
 // serve answers r by h.
 func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *http.Request) {
 	t.ResponseWriter, t.body, t.conn, t.shared = w, r.Body, g, r.ProtoMajor > 1
 	r.Body = t
+	head := sizeOfHead(r)
+	g.hold(head, 1)
+	defer g.hold(head, -1)
 	t.wait(1)
 	defer t.wait(-1)
 	defer t.answers()
@@ -316,6 +323,10 @@ func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *h
 		_, _ = t.Read(nil)
 	}
 	h.ServeHTTP(t, r)
+	if r.ProtoMajor == 1 && r.Header["Expect"] == nil {
+		// net/http waits for the rest of a body, too, but after hold.
+		_, _ = io.CopyN(io.Discard, t.body, mostUnread)
+	}
 }
 
 // Read implements [io.Reader].

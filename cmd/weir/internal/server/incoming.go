@@ -1,10 +1,13 @@
 package server
 
-import "sync"
+import (
+	"net/http"
+	"sync"
+)
 
-// incoming limits the bytes that all connections of a listener have sent and that belong to no request
-// yet: parts of TLS handshakes and of the heads of requests. Their clients have shown no token, and thousands
-// of them, each within the limits of one connection, would take hundreds of megabytes. Beyond the limit the
+// incoming limits the bytes that all connections of a listener have sent and that belong to no request yet, which are parts
+// of TLS handshakes and of the heads of requests, and those of the heads of requests that are not over. Clients need no token
+// for that, and thousands of them, each within the limits of one connection, would take gigabytes. Beyond the limit the
 // connection with most of these bytes is closed.
 type incoming struct {
 	most  int64 // bytes of all connections; 0: no limit; set before the first connection
@@ -12,9 +15,44 @@ type incoming struct {
 	total int64 // of the connections with more than smallHead; guarded by mu
 }
 
-// smallHead is how many bytes of a connection are not counted by [incoming], so that most requests do not
-// take its lock.
-const smallHead = 8 << 10
+// byteMemory is how much memory a byte takes at most that is counted by [incoming]: about four bytes in buffers that double
+// and in what these leave to the garbage collector, and thirteen or more in a head of many short fields.
+const byteMemory = 16
+
+// smallHead is how many bytes of a connection, or of a head, are not counted by [incoming], so that most requests do not take
+// its lock.
+const smallHead = 2 << 10
+
+// fieldMemory is about how much memory a field of a head takes besides its name and its value, in bytes.
+const fieldMemory = 100
+
+// sizeOfHead returns how many bytes the head of r counts as.
+func sizeOfHead(r *http.Request) int64 {
+	n := 3 * len(r.RequestURI) // whose parts are kept twice
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v) + fieldMemory
+		}
+	}
+	return int64(n) / byteMemory
+}
+
+// hold changes the bytes of the heads of requests that are not over. A small head is not counted.
+func (g *limitedConn) hold(head, sign int64) {
+	in := &g.limiter.incoming
+	if in.most == 0 || head <= smallHead {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if g.ended {
+		return
+	}
+	in.total += sign * head
+	if g.held += sign * head; in.total > in.most {
+		g.limiter.closeMostIncoming(g)
+	}
+}
 
 // Read implements [net.Conn].
 func (g *limitedConn) Read(p []byte) (int, error) {
@@ -57,8 +95,8 @@ func (g *limitedConn) settle() {
 // endIncoming counts nothing more of g, which is closed. It needs the mu of [incoming].
 func (g *limitedConn) endIncoming() {
 	g.ended = true
-	g.limiter.incoming.total -= g.counted
-	g.counted = 0
+	g.limiter.incoming.total -= g.counted + g.held
+	g.counted, g.held = 0, 0
 }
 
 // closeMostIncoming closes the connection with most bytes: reader, which may have been removed from those that are
@@ -67,7 +105,7 @@ func (c *connLimiter) closeMostIncoming(reader *limitedConn) {
 	most := reader
 	c.mu.Lock()
 	for g := range c.open {
-		if g.counted > most.counted {
+		if g.counted+g.held > most.counted+most.held {
 			most = g
 		}
 	}

@@ -71,6 +71,46 @@ func TestIncompleteRequests(t *testing.T) {
 	}
 }
 
+// The head of a request counts by its memory, until its body has arrived and it is answered.
+func TestHeads(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sheds atomic.Int64
+	s := server.ServeLimited(l, 20, 0, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/read" {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+	}))
+	defer s.Close()
+	write := func(path string) net.Conn {
+		c := connect(t, l.Addr().String())
+		head := "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n" + strings.Repeat("X:\r\n", 4800) + "\r\n" // counts as some 30 KB
+		if _, err := io.WriteString(c, head); err != nil {
+			t.Error(err)
+		}
+		return c
+	}
+	const fit = server.MostIncoming / (30 << 10)
+	for range 2 {
+		sheds.Store(0)
+		var all []net.Conn
+		for n := range fit + 3 {
+			all = append(all, write([]string{"/", "/read"}[n%2]))
+		}
+		redistest.Eventually(t, "the others are closed", func() bool { return sheds.Load() == 3 })
+		for _, c := range all {
+			_, _ = io.WriteString(c, "b")
+			if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+				resp.Body.Close()
+			}
+			c.Close()
+		}
+	}
+}
+
 // What a client with HTTP/2 sends while it reads a long answer belongs to that request.
 func TestLongAnswers(t *testing.T) {
 	t.Parallel()

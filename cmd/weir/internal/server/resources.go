@@ -64,14 +64,13 @@ func (r *resources) socket(l config.Listener) (net.Listener, error) {
 	return limiter, nil
 }
 
-// incomplete returns how many bytes clients of a listener may have sent that are not a request yet. A byte
-// takes about four, in buffers that double and in what these leave to the garbage collector. At least a few
-// of the largest heads fit.
+// incomplete returns how many bytes clients of a listener may have sent that are not a request yet. At least a few of the
+// largest heads fit.
 func (r *resources) incomplete() int64 {
 	if r.cfg.RequestMemory == 0 {
 		return 0
 	}
-	return max(int64(r.cfg.RequestMemory)/4, 4*koalaapi.MaxHead)
+	return max(int64(r.cfg.RequestMemory)/byteMemory, 4*koalaapi.MaxHead)
 }
 
 // shedding returns what counts the connections that a listener refuses or closes.
