@@ -47,11 +47,10 @@ func ReadBody(r *http.Request, b []byte, reserve func(n int64) error) ([]byte, e
 	}
 }
 
-// Refuse answers r with the problem of err. It first reads the rest of the body, up to the maximum
-// size. Otherwise the connection would be reset while the client still sends, and the client would
-// not see the answer.
+// Refuse answers r with the problem of err. With HTTP/1 it first reads the rest of the body, up to the maximum size.
+// Otherwise the connection would be reset while the client still sends, and the client would not see the answer.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Body != nil && r.Body != http.NoBody && r.Header["Expect"] == nil {
+	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody && r.Header["Expect"] == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, sizes.Message))
 	}
 	ProblemOf(err).Write(w)

@@ -312,9 +312,10 @@ const mostUnread = 256<<10 + 1
 func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *http.Request) {
 	t.ResponseWriter, t.body, t.conn, t.shared = w, r.Body, g, r.ProtoMajor > 1
 	r.Body = t
-	head := sizeOfHead(r)
-	g.hold(head, 1)
-	defer g.hold(head, -1)
+	if head := sizeOfHead(r); g.limiter.incoming.most > 0 && (t.shared || head > smallHead) {
+		g.hold(head, 1)
+		defer g.hold(head, -1)
+	}
 	t.wait(1)
 	defer t.wait(-1)
 	defer t.answers()

@@ -37,12 +37,9 @@ func sizeOfHead(r *http.Request) int64 {
 	return int64(n) / byteMemory
 }
 
-// hold changes the bytes of the heads of requests that are not over. A small head is not counted.
+// hold changes the bytes of the heads of requests that are not over.
 func (g *limitedConn) hold(head, sign int64) {
 	in := &g.limiter.incoming
-	if in.most == 0 || head <= smallHead {
-		return
-	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if g.ended {
