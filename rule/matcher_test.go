@@ -189,22 +189,17 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A quota can have a case for each of many customers: the time grows with their number, and not
-// with its square, which would be minutes here.
+// A quota can have a case for each of many customers: the work grows with their number, and not with its square, for which
+// the time of a test would not be enough.
 func TestManyCases(t *testing.T) {
 	t.Parallel()
 	cases := map[string]int64{}
-	for i := range int64(100_000) {
+	for i := range int64(300_000) {
 		cases[strconv.FormatInt(i, 10)] = i
 	}
-	began := time.Now()
-	_, err := rule.New([]rule.Rule{{
+	if _, err := rule.New([]rule.Rule{{
 		Name: "calls", Per: []string{"customer"}, Quota: &rule.Quota{By: "customer", Cases: cases}, Window: window.Sliding(time.Hour),
-	}}, nil)
-	if err != nil {
+	}}, nil); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("got %v for %d cases, want at most 20s", took, len(cases))
 	}
 }

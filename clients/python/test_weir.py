@@ -4,10 +4,12 @@ WEIR_URL is the address of one that needs no token and has the namespaces defaul
 shop; WEIR_LOCKED_URL is the address of one that needs the token in WEIR_TOKEN.
 """
 
+import contextlib
 import http.server
 import os
 import socket
 import threading
+import time
 import unittest
 from datetime import datetime, timezone
 
@@ -166,6 +168,22 @@ class ClientTest(unittest.TestCase):
                     call()
             with self.assertRaises(weir.Unreachable):
                 self.open(url, timeout=timeout, on_outage="raise").take({})
+
+    def test_slow_answer(self):
+        answer = b"HTTP/1.1 200 OK\r\nContent-Length: 80\r\n\r\n" + b'{"allowed": true, "outcome": "allow"}'.ljust(80)
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def trickle():
+                with contextlib.suppress(OSError), server.accept()[0] as sock:
+                    for i in range(len(answer)):
+                        sock.sendall(answer[i : i + 1])
+                        time.sleep(0.01)
+
+            thread = threading.Thread(target=trickle)
+            thread.start()
+            decision = self.open(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.2).take({})
+            thread.join()
+        self.assertTrue(decision.degraded)
 
     def test_sent_once(self):
         for fake, timeout in ((Fake(self, 0), 2), (Fake(self, 503), PATIENCE), (Fake(self, 307, Location=URL), PATIENCE)):

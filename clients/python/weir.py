@@ -15,6 +15,7 @@ take and check do when the service does not answer is the choice of the caller
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import os
 import random
@@ -167,11 +168,11 @@ class Client:
     """A client of one service. It is safe for several threads, each of which keeps one connection open.
 
     url is the address of the service, such as http://localhost:8080. token is a token of the
-    service, and namespace the namespace of all calls. timeout is the longest wait for each step of a
-    call, in seconds: connecting, and each part of the answer. on_outage says what take, check and a
-    batch of them return when the service gives no answer, or one with status 408, 500 or more:
-    "allow" and "deny" return such a decision, and "raise" raises Unreachable. All other calls raise
-    Unreachable. tls is for addresses that start with https. With retries, each take, record, refund and settle has an
+    service, and namespace the namespace of all calls. timeout is the longest wait for an answer, in
+    seconds, besides the time that it takes to look up the name of the service. on_outage says what
+    take, check and a batch of them return when the service gives no answer, or one with status 408,
+    500 or more: "allow" and "deny" return such a decision, and "raise" raises Unreachable. All other
+    calls raise Unreachable. tls is for addresses that start with https. With retries, each take, record, refund and settle has an
     idempotency key, and is sent again so many times if there is no answer; it counts once.
     """
 
@@ -184,9 +185,10 @@ class Client:
             raise ValueError(f"{url!r}: want an address such as http://localhost:8080")
         if on_outage not in ("allow", "deny", "raise"):
             raise ValueError(f"on_outage is {on_outage!r}, want allow, deny or raise")
-        self._scheme, self._host, self._port = parts.scheme, parts.hostname, parts.port
+        self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")
-        self._timeout, self._on_outage, self._tls, self._retries = timeout, on_outage, tls, retries
+        self._timeout, self._on_outage, self._retries = timeout, on_outage, retries
+        self._tls = tls or ssl.create_default_context() if parts.scheme == "https" else None
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if token is not None:
             self._headers["Authorization"] = "Bearer " + token
@@ -320,8 +322,13 @@ class Client:
     def _call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Any:
         """Sends one call, once, and returns the answer."""
         payload = None if body is None else json.dumps(body, allow_nan=False).encode()
+        deadline = time.monotonic() + self._timeout
         try:
-            connection = self._connection()
+            connection = self._connection(deadline)
+            connection.sock.settimeout(_left(deadline))
+            connection.response_class = (
+                lambda sock, *args, **options: http.client.HTTPResponse(_Answer(sock, deadline), *args, **options)
+            )
             connection.request(method, self._prefix + path, payload, self._headers)
             response = connection.getresponse()
             answer = response.read()
@@ -351,7 +358,7 @@ class Client:
             raise Unreachable(str(problem)) from problem
         raise problem
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, deadline: float) -> http.client.HTTPConnection:
         """Returns the connection of this thread.
 
         A connection that the service has closed, or that belongs to the process that forked this
@@ -362,12 +369,63 @@ class Client:
             if connection.sock is not None and not _readable(connection.sock):
                 return connection
             connection.close()
-        if self._scheme == "https":
-            connection = http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
+        if self._tls is not None:
+            connection = http.client.HTTPSConnection(self._host, self._port, context=self._tls)
         else:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+            connection = http.client.HTTPConnection(self._host, self._port)
+        connection.sock = self._dial(connection.port, deadline)
         self._local.connection, self._local.process = connection, os.getpid()
         return connection
+
+    def _dial(self, port: int, deadline: float) -> socket.socket:
+        """Connects to the first address of the service that answers. Each has a share of the time that is left."""
+        error: Optional[OSError] = None
+        addresses = socket.getaddrinfo(self._host, port, type=socket.SOCK_STREAM)
+        for i, (family, kind, protocol, _, address) in enumerate(addresses):
+            sock = None
+            try:
+                sock = socket.socket(family, kind, protocol)
+                sock.settimeout(_left(deadline) / (len(addresses) - i))
+                sock.connect(address)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if self._tls is None:
+                    return sock
+                sock.settimeout(_left(deadline))
+                return self._tls.wrap_socket(sock, server_hostname=self._host)
+            except OSError as caught:
+                error = caught
+                if sock is not None:
+                    sock.close()
+        raise error or OSError("the name has no address")
+
+
+def _left(deadline: float) -> float:
+    """Returns the seconds until a deadline."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return left
+
+
+class _Answer(io.RawIOBase):
+    """What a socket receives until a deadline; its timeout alone would begin again with each part."""
+
+    def __init__(self, sock: socket.socket, deadline: float) -> None:
+        self._sock, self._raw, self._deadline = sock, sock.makefile("rb", buffering=0), deadline
+
+    def makefile(self, _: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> Optional[int]:
+        self._sock.settimeout(_left(self._deadline))
+        return self._raw.readinto(into)
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
 
 
 def _readable(sock: socket.socket) -> bool:

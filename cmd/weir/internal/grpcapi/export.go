@@ -1,11 +1,8 @@
 package grpcapi
 
 import (
-	"context"
 	"errors"
-	"net/http"
 	"strings"
-	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -16,13 +13,8 @@ import (
 	"github.com/weirhq/weir/internal/export"
 )
 
-const (
-	exportChunk   = 16 << 10 // bytes of keys in a message, about
-	exportTimeout = 10 * time.Second
-)
-
-// errReadsSlowly is the error of a caller that lets an export wait.
-var errReadsSlowly = &answer.Problem{Status: http.StatusRequestTimeout, Detail: "the caller has not read the export for " + exportTimeout.String()}
+// exportChunk is about how many bytes of keys a message has.
+const exportChunk = 16 << 10
 
 // export serves the method Export.
 func (a *API) export(c *grpcserver.Call) error {
@@ -55,32 +47,18 @@ func (a *API) export(c *grpcserver.Call) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(c.Context())
-	s := exportStream{ctx: ctx, leaving: c.Leaving(), messages: make(chan *weirv1.ExportResponse)}
+	defer end()
+	s := exportStream{call: c}
 	o.Begin, o.Each = s.begin, s.key
-	var result export.Result
-	go func() {
-		defer close(s.messages)
-		defer end()
-		if result, s.err = ns.Engine().Export(ctx, in.GetRule(), o); s.err == nil {
-			s.err = s.flush()
-		}
-	}()
-	for m := range s.messages {
-		if err == nil {
-			if err = c.SendMsg(m); err != nil {
-				cancel()
-			}
-		}
+	result, err := ns.Engine().Export(c.Context(), in.GetRule(), o)
+	if err == nil {
+		err = s.flush()
 	}
-	cancel()
 	switch {
+	case errors.Is(err, export.ErrNoPeriod):
+		return fault.Newf("closed", "%v", err)
 	case err != nil:
 		return err
-	case errors.Is(s.err, export.ErrNoPeriod):
-		return fault.Newf("closed", "%v", s.err)
-	case s.err != nil:
-		return s.err
 	}
 	last := &weirv1.ExportEnd{Complete: result.Next == nil, Keys: result.Keys, Unknown: result.Unknown}
 	if result.Next != nil {
@@ -89,16 +67,12 @@ func (a *API) export(c *grpcserver.Call) error {
 	return c.SendMsg(&weirv1.ExportResponse{End: last})
 }
 
-// exportStream makes the messages of an export. Another goroutine sends them, so that a caller that does
-// not read ends the export.
+// exportStream makes the messages of an export.
 type exportStream struct {
-	ctx      context.Context
-	leaving  <-chan struct{}
-	messages chan *weirv1.ExportResponse
-	names    []string // of the attributes
-	keys     []*weirv1.ExportKey
-	size     int   // of keys, in bytes, about
-	err      error // of the export; read it when messages is closed
+	call  *grpcserver.Call
+	names []string // of the attributes
+	keys  []*weirv1.ExportKey
+	size  int // of keys, in bytes, about
 }
 
 func (s *exportStream) begin(per []string) error {
@@ -129,22 +103,17 @@ func (s *exportStream) key(k *export.Key) error {
 	return s.flush()
 }
 
-// flush hands the keys over.
+// flush sends the keys.
 func (s *exportStream) flush() error {
+	select {
+	case <-s.call.Leaving():
+		return grpcserver.ErrStopping
+	default:
+	}
 	if len(s.keys) == 0 {
 		return nil
 	}
-	late := time.NewTimer(exportTimeout)
-	defer late.Stop()
-	select {
-	case s.messages <- &weirv1.ExportResponse{Keys: s.keys}:
-		s.keys, s.size = nil, 0
-		return nil
-	case <-s.ctx.Done():
-		return s.ctx.Err()
-	case <-s.leaving:
-		return grpcserver.ErrStopping
-	case <-late.C:
-		return errReadsSlowly
-	}
+	err := s.call.SendMsg(&weirv1.ExportResponse{Keys: s.keys})
+	s.keys, s.size = nil, 0
+	return err
 }

@@ -1,17 +1,26 @@
 package grpcapi_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcapi"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
@@ -139,4 +148,47 @@ func TestExportWrong(t *testing.T) {
 	if _, _, err := exports(t, c, &weirv1.ExportRequest{Rule: "tokens"}); err != nil {
 		t.Errorf("got %v after the other export", err)
 	}
+}
+
+// A caller that does not read an export ends it, even if it makes other calls on the same connection.
+func TestExportOfCallerThatReadsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, resources := engineOf(t, exported, memory(t)), &access.ResourceLimits{Memory: 1 << 30}
+		for i := range 5000 {
+			if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("team", fmt.Sprint("t", i), "plan", "basic", "tokens", "1")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, l := grpcserver.New(grpcserver.Config{Resources: resources}), bufconn.Listen(1<<16)
+		s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(e)).Methods())
+		go func() { _ = s.Serve(l) }()
+		defer s.Close()
+		conn, err := grpc.NewClient("passthrough:weir", grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		c := weirv1.NewWeirServiceClient(conn)
+		stream, err := c.Export(t.Context(), &weirv1.ExportRequest{Rule: "tokens"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 15 {
+			time.Sleep(time.Second)
+			if _, err := c.Check(t.Context(), &weirv1.CheckRequest{Attributes: map[string]string{"team": "a"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, memory := resources.Now(); memory != 0 {
+			t.Errorf("got %d bytes reserved after 15 s, want none", memory)
+		}
+		for err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+	})
 }

@@ -2,8 +2,10 @@ package grpcserver
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -12,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
 
@@ -42,10 +45,32 @@ type Call struct {
 	server *Server
 	conn   *connection
 	ctx    context.Context
+	method *Method
 }
 
 // Context implements [grpc.ServerStream].
 func (c *Call) Context() context.Context { return c.ctx }
+
+// errReadsSlowly is the error of a caller that lets a stream wait.
+var errReadsSlowly = &answer.Problem{Status: http.StatusRequestTimeout, Detail: "the caller has not read for " + stalled.String()}
+
+// SendMsg implements [grpc.ServerStream]. If only the service streams, it returns an error when the caller has read too
+// little for some seconds. The call must then end, even if its connection, which it can share with others, makes progress.
+func (c *Call) SendMsg(m any) error {
+	if c.method.ClientStreams || !c.method.ServerStreams {
+		return c.ServerStream.SendMsg(m)
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- c.ServerStream.SendMsg(m) }() // until the call ends, at the latest
+	late := time.NewTimer(stalled)
+	defer late.Stop()
+	select {
+	case err := <-sent:
+		return err
+	case <-late.C:
+		return errReadsSlowly
+	}
+}
 
 // Begin begins a decision, which [Call.End] must end. It returns an [*access.Overload] if the service is
 // overloaded.
@@ -112,7 +137,7 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 		if s.config.Trace != nil {
 			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
 		}
-		return Error(m.Serve(&Call{stream, caller, s, conn, ctx}))
+		return Error(m.Serve(&Call{stream, caller, s, conn, ctx, m}))
 	}
 }
 

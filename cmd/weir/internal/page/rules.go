@@ -169,9 +169,6 @@ func (s *Rules) respond(w http.ResponseWriter, r *http.Request, of *Source) erro
 // given returns the text in the body of r, and the rules file that it is for.
 func (s *Rules) given(c *Caller, r *http.Request) (text []byte, of Source, err error) {
 	if text, err = readBody(r, MaxText); err == nil {
-		err = tooMany(text)
-	}
-	if err == nil {
 		of, err = s.of(c)
 	}
 	return text, of, err
@@ -256,8 +253,14 @@ func (s *Rules) check(c *Caller, w http.ResponseWriter, r *http.Request) error {
 }
 
 // findings checks text as the rules file of. One text of callers who are bound to a namespace is checked at a time, and one of
-// others, who do not wait for them: a text can be made so that it takes long.
+// others, who do not wait for them: a text can be made so that it takes long. Any text but that of the file has at most
+// [mostMarks].
 func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checkedJSON, error) {
+	if !bytes.Equal(text, of.Text) {
+		if err := tooMany(text); err != nil {
+			return nil, err
+		}
+	}
 	checks := s.checks[0]
 	if of.bound {
 		checks = s.checks[1]
@@ -433,9 +436,6 @@ func (s *Rules) job(ctx context.Context, of *Source, asked *jobJSON) (*trial.Job
 	}
 	if len(asked.Text) > MaxText {
 		return nil, &answer.Problem{Status: http.StatusRequestEntityTooLarge, Field: "text", Detail: fmt.Sprintf("has more than %d bytes", MaxText)}
-	}
-	if err := tooMany([]byte(asked.Text)); err != nil {
-		return nil, err
 	}
 	for _, text := range [][]byte{of.Text, []byte(asked.Text)} {
 		checked, err := s.findings(ctx, of, text)

@@ -290,6 +290,9 @@ func TestPageTriesLog(t *testing.T) {
 	if a := try(t, s, broken, log, pageToken); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("got %d %s, want the faults", a.status, a.text)
 	}
+	if a := try(t, s, "rules: ["+strings.Repeat("a,", 400_000)+"]", log, pageToken); a.status != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %d for a text of many values, want 413", a.status)
+	}
 	if a := tryAs(t, s, posts(3), log, pageToken, strings.Repeat("x", 17<<10)); a.status != http.StatusRequestEntityTooLarge {
 		t.Errorf("got %d %.200s for a long format", a.status, a.text)
 	}

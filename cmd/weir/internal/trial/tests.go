@@ -111,8 +111,8 @@ func passes(ctx context.Context, text string, file *rulefile.File) bool {
 	return ok && err == nil
 }
 
-// Steps calls add with each request in source that has one of keys: the number of the key, and the request with the
-// attributes that some of sets use. When add has returned true, the key has enough requests.
+// Steps calls add with each request in source that has one of keys, which are those of rules in sets: the number of the key,
+// and the request with the attributes that some of sets use. When add has returned true, the key has enough requests.
 func Steps(ctx context.Context, source replay.Source, sets []*rule.Set, keys []Key, add func(i int, e *replay.Entry, s Step) bool) error {
 	var names []string
 	for _, set := range sets {
@@ -126,7 +126,10 @@ func Steps(ctx context.Context, source replay.Source, sets []*rule.Set, keys []K
 	}
 	defer r.Close()
 	e := replay.Entry{Values: make([]string, len(names))}
-	over := make([]bool, len(keys))
+	index, over := map[Key][]int{}, make([]bool, len(keys))
+	for i, k := range keys {
+		index[k] = append(index[k], i)
+	}
 	for left := len(keys); left > 0; {
 		if err := r.Next(&e); errors.Is(err, io.EOF) {
 			return nil
@@ -136,19 +139,23 @@ func Steps(ctx context.Context, source replay.Source, sets []*rule.Set, keys []K
 		if e.Bad != nil {
 			continue
 		}
-		for i := range keys {
-			if !over[i] && keys[i].has(e.Values, names) && add(i, &e, stepOf(&e, names)) {
-				over[i] = true
-				left--
+		for _, set := range sets {
+			for _, k := range keysOf(set, e.Values, names) {
+				for _, i := range index[k] {
+					if !over[i] && add(i, &e, stepOf(&e, names)) {
+						over[i] = true
+						left--
+					}
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// has reports whether the rule of k matches a request, and counts it under k.
-func (k *Key) has(of, names []string) bool {
-	rules := k.Rules.Compiled()
+// keysOf returns the keys under which set counts a request.
+func keysOf(set *rule.Set, of, names []string) (keys []Key) {
+	rules := set.Compiled()
 	values := make([]string, rules.Width())
 	for i, name := range rules.Names() {
 		if at, ok := slices.BinarySearch(names, name); ok {
@@ -156,7 +163,10 @@ func (k *Key) has(of, names []string) bool {
 		}
 	}
 	rules.Complete(values)
-	return rules.ReadableKey(k.Rule, values) == k.Key && slices.Contains(rules.Match(values, nil, false), k.Rule)
+	for _, i := range rules.Match(values, nil, false) {
+		keys = append(keys, Key{set, i, rules.ReadableKey(i, values)})
+	}
+	return keys
 }
 
 func stepOf(e *replay.Entry, names []string) Step {
