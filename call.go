@@ -52,6 +52,10 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request, seals *seals
 		return fault.Newf("hits", "%d: want at least 1, or 0 for 1", r.Hits)
 	case r.Feedback != "" && verb != store.Refund:
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+	case r.Feedback != "":
+		if err := rules.CheckFeedback(r.Feedback); err != nil {
+			return err
+		}
 	case ends:
 		to.Receipt = r.Receipt.Take
 	}

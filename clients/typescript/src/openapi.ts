@@ -683,7 +683,7 @@ export interface components {
         };
         /**
          * @description The name, in the rules, of an event that has happened since the take. Each rule gives back what it states for this
-         *     event; `hits` then has no effect, and must not be 0. At most 1024 bytes.
+         *     event; `hits` then has no effect, and must not be 0. A name that no rule has is an error. At most 1024 bytes.
          */
         Feedback: string;
         /** @description A take whose holds are settled, cancelled or renewed */
