@@ -103,10 +103,11 @@ func (a *API) liftBan(ctx context.Context, c *grpcserver.Call, in *weirv1.LiftBa
 	if err != nil {
 		return nil, err
 	}
-	if err := ns.LiftBan(ctx, callerOf(ctx, c), in.GetRule(), attrs); err != nil {
+	lifted, err := ns.LiftBan(ctx, callerOf(ctx, c), in.GetRule(), attrs)
+	if err != nil {
 		return nil, err
 	}
-	return &weirv1.LiftBanResponse{}, nil
+	return &weirv1.LiftBanResponse{Lifted: lifted}, nil
 }
 
 // key finds the namespace and the attributes of a call about one key.
