@@ -57,7 +57,10 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetErr(errs)
 	// Errors before a command begins are from cobra's checks of the command line.
 	began := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		began = true
+		warnOfVariables(cmd, os.Environ(), inColour(cmd, errs))
+	}
 
 	cmd, err := root.ExecuteC()
 	errs = inColour(cmd, errs)
