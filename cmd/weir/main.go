@@ -48,6 +48,7 @@ func asRatelimit() []string {
 // run executes the command line in args and returns the exit status.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root := newRoot()
+	sayTopics(root)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // cobra's error repeats what is no command
 		args = append([]string{withoutPassword(args[0])}, args[1:]...)
 	}
@@ -178,12 +179,29 @@ func sayCommands(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			names = append(names, c.Name())
-		}
-		return &usageError{fmt.Sprintf("unknown command %q for %q%s", withoutPassword(args[0]), cmd.CommandPath(), fault.DidYouMean(args[0], names))}
+		return unknownCommand(cmd, args[0])
 	}
+}
+
+// sayTopics makes an unknown command after weir help an error. By itself, cobra prints the help, with the status 0.
+func sayTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // which was just added
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if of, rest, _ := root.Find(args); len(rest) > 0 {
+			return unknownCommand(of, rest[0])
+		}
+		return nil
+	}
+}
+
+// unknownCommand returns the error of a command below cmd that there is not.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return &usageError{fmt.Sprintf("unknown command %q for %q%s", withoutPassword(name), cmd.CommandPath(), fault.DidYouMean(name, names))}
 }
 
 // flagError names the flag that is meant, and what a number is, where pflag names neither.
