@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -155,7 +154,7 @@ func (a *API) some(c *grpcserver.Call, name string, n int32, fallback int) (s so
 	}
 	i, ok := s.set.Find(name)
 	if !ok {
-		return s, fmt.Errorf("%w: %.64q", weir.ErrUnknownRule, name)
+		return s, answer.UnknownRule(s.set, name)
 	}
 	s.rules = []int{i}
 	return s, nil
