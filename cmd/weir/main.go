@@ -204,12 +204,22 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return &usageError{fmt.Sprintf("unknown command %q for %q%s", withoutPassword(name), cmd.CommandPath(), fault.DidYouMean(name, names))}
 }
 
-// flagError names the flag that is meant, and what a number is, where pflag names neither.
+// flagError names the flag that is meant, or the only command that has it, and what a number is, where pflag names neither.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		return fmt.Errorf("%w%s", err, fault.DidYouMean("--"+unknown.GetSpecifiedName(), names))
+		hint := fault.DidYouMean("--"+unknown.GetSpecifiedName(), names)
+		var having []string
+		for _, c := range cmd.Root().Commands() {
+			if c.Flags().Lookup(unknown.GetSpecifiedName()) != nil {
+				having = append(having, c.CommandPath())
+			}
+		}
+		if hint == "" && len(having) == 1 {
+			hint = ": it is one of " + having[0]
+		}
+		return fmt.Errorf("%w%s", err, hint)
 	}
 	if wrong, number := (*pflag.InvalidValueError)(nil), (*strconv.NumError)(nil); errors.As(err, &wrong) && errors.As(err, &number) {
 		return fmt.Errorf("invalid argument %q for \"--%s\" flag: want numbers", wrong.GetValue(), wrong.GetFlag().Name)
