@@ -54,6 +54,10 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request, seals *seals
 		return fault.Newf("hits", "%d: want at most %d", r.Hits, window.MaxHits)
 	case r.Feedback != "" && verb != store.Refund:
 		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+	case r.Feedback != "":
+		if err := rules.CheckFeedback(r.Feedback); err != nil {
+			return err
+		}
 	case ends:
 		to.Receipt = r.Receipt.Take
 	}

@@ -70,6 +70,9 @@ func TestSetAndUnban(t *testing.T) {
 		if r, err := e.Set(t.Context(), "calls", ann, 5); err != nil || r.Used != 5 {
 			t.Errorf("got %+v, %v, want a full bucket", r, err)
 		}
+		if err := e.Unban(t.Context(), "posts", ann); err == nil || err.Error() != `weir: rule: "posts" has no ban` {
+			t.Errorf("got %v for a rule without a ban, want a fault", err)
+		}
 		if err := e.Unban(t.Context(), "none", ann); !errors.Is(err, weir.ErrUnknownRule) {
 			t.Errorf("got %v, want an unknown rule", err)
 		}

@@ -136,6 +136,7 @@ func TestBadInputCountsNothing(t *testing.T) {
 	e := engine(t, []rule.Rule{
 		{Name: "seen", Window: window.Sliding(time.Hour)},
 		{Name: "tokens", Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour)},
+		{Name: "searches", When: equals("action", "search"), Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour), Feedback: map[string]int64{"solved": window.All}},
 	})
 	for _, tt := range []struct {
 		req   weir.Request
@@ -151,6 +152,15 @@ func TestBadInputCountsNothing(t *testing.T) {
 		if !errors.As(err, &bad) || bad.Path != tt.field {
 			t.Errorf("%+v: got %v, want an fault for %s", tt.req, err, tt.field)
 		}
+	}
+	for name, problem := range map[string]string{"solvd": `no rule has "solvd": did you mean "solved"?`, "all": `no rule has "all"`} {
+		_, err := e.Refund(t.Context(), weir.Request{Feedback: name})
+		if f, ok := errors.AsType[*fault.Fault](err); !ok || f.Path != "feedback" || f.Problem != problem {
+			t.Errorf("feedback %s: got %v, want a fault: %s", name, err, problem)
+		}
+	}
+	if _, err := e.Refund(t.Context(), weir.Request{Feedback: "solved"}); err != nil {
+		t.Errorf("got %v for a feedback of a rule that does not match, want none", err)
 	}
 	var bad *fault.Fault
 	if err := e.Do(t.Context(), store.Renew+1, &weir.Request{}, new(weir.Decision)); !errors.As(err, &bad) || bad.Path != "verb" {

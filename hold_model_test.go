@@ -129,11 +129,10 @@ func (m *cancelModel) step() {
 		m.do(store.Record, r)
 	case 1:
 		m.reload()
-	case 2:
-		r.Hits, r.Feedback = 0, "solved"
-		m.do(store.Refund, r)
-	case 3:
-		r.Hits, r.Feedback = 0, "one"
+	case 2, 3:
+		if slices.ContainsFunc(m.now, hasFeedback) {
+			r.Hits, r.Feedback = 0, []string{"solved", "one"}[m.IntN(2)]
+		}
 		m.do(store.Refund, r)
 	case 4:
 		m.do(store.Refund, r)

@@ -29,8 +29,8 @@ type Request struct {
 
 	// Feedback names an event, such as "solved", in a refund. Each rule then
 	// gives back the hits that it states for the event ([rule.Rule.Feedback]),
-	// or nothing if it states none, and Hits is ignored. Feedback with another
-	// verb is an error.
+	// or nothing if it states none, and Hits is ignored. A name that no rule has is
+	// an error, and so is Feedback with another verb.
 	Feedback string
 
 	// Receipt names the take whose holds a settle, a cancel or a renewal is about.

@@ -107,12 +107,15 @@ func (e *Engine) Set(ctx context.Context, name string, attributes []Attribute, n
 }
 
 // Unban ends the ban of one key under the rule called name. Holds and strikes stay. What the key
-// had counted before was dropped when the ban began. A key that is not banned is no error.
-// The attributes are those of [Engine.Usage]. If the store cannot answer, Unban returns the outage as an error.
+// had counted before was dropped when the ban began. A key that is not banned is no error, but a rule
+// without a ban is. The attributes are those of [Engine.Usage]. If the store cannot answer, Unban returns the outage as an error.
 func (e *Engine) Unban(ctx context.Context, name string, attributes []Attribute) error {
 	k, err := e.locate(name, attributes)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case k.rule.Ban.For == 0:
+		return fault.Newf("rule", "%q has no ban", name)
 	}
 	if err := e.driver.Correct(ctx, store.Unban, &k.op); err != nil {
 		return fmt.Errorf("weir: unban: %w", err)

@@ -35,7 +35,7 @@ func FuzzVerdicts(f *testing.F) {
 		for range 60 {
 			verb := []store.Verb{store.Take, store.Take, store.Check, store.Record, store.Refund}[r.IntN(5)]
 			req := weir.Request{Attributes: weir.Attributes("user", "ann", "a", fmt.Sprint(r.IntN(2)), "b", fmt.Sprint(r.IntN(2)))}
-			if verb == store.Refund && r.IntN(2) == 0 {
+			if verb == store.Refund && r.IntN(2) == 0 && slices.ContainsFunc(rules, hasFeedback) {
 				req.Feedback = "solved"
 			}
 			var d weir.Decision
@@ -52,6 +52,9 @@ func FuzzVerdicts(f *testing.F) {
 		}
 	})
 }
+
+// hasFeedback reports whether a rule has a feedback: a refund for one that no rule has is an error.
+func hasFeedback(r rule.Rule) bool { return len(r.Feedback) > 0 }
 
 func randomRule(r *rand.Rand, i int) rule.Rule {
 	ru := rule.Rule{Name: fmt.Sprint("r", i)}

@@ -50,7 +50,7 @@ func TestTestSchema(t *testing.T) {
 		{at: 0, take: {action: post, user: 42, n: 1.5, b: true}, hits: 2, repeat: 3, every: 1s, expect: {allowed: true, outcome: allow,
 			rule: none, retry_after: 0, retry_rule: none, unmatched: false, matched: [posts-per-hour], verdicts: [], triggered: [],
 			admitted: 3, denied: 0, limits: {posts-per-hour: {allowed: true, key: 42, quota: 5, used: 1, remaining: 4, retry_after: never, reset_after: 1h}}}},
-		{wait: 2 months}, {check: {}}, {record: {user: 1}}, {refund: {user: 1}, feedback: solved}, {forget: {user: 1}, of: posts-per-hour},
+		{wait: 2 months}, {check: {}}, {record: {user: 1}}, {refund: {user: 1}, hits: 2}, {forget: {user: 1}, of: posts-per-hour},
 		{at: 2027-01-01, take: {sum: x}, expect: {error: whole}}]}]`
 	if _, err := rulefile.ParseTests("a_test.yaml", []byte(all), rulesForTests(t)); err != nil {
 		t.Errorf("got\n%v\nwant no fault", err)

@@ -128,6 +128,9 @@ func (p *pass) anchor(n *node, of window.Period) int {
 // spelled matches a length of time whose unit is written out.
 var spelled = regexp.MustCompile(`^([0-9]+) *(s|m|h|d|w)(ec|econd|in|inute|r|our|ay|eek)?s?$`)
 
+// uneven matches a number of months or years.
+var uneven = regexp.MustCompile(`^[0-9]+ *(M|mon?|months?|y|yr|years?)$`)
+
 // duration reads a length of time. words are the alternatives that faults name.
 func (p *pass) duration(n *node, words []string) time.Duration {
 	const harmless = time.Hour
@@ -147,6 +150,8 @@ func (p *pass) duration(n *node, words []string) time.Duration {
 		return d
 	case short != n.text:
 		p.fault(n, "%s is %q: write %s", n.label, n.text, short)
+	case slices.Contains(words, "month") && uneven.MatchString(n.text):
+		p.fault(n, "%s is %q: months and years differ in length: write month or year for one of the calendar, or days, such as 30d", n.label, n.text)
 	case fault.DidYouMean(n.text, words) != "":
 		p.fault(n, "%s", unknown(n.label, n.text, words))
 	case len(words) > 0 && !strings.ContainsAny(n.text, "0123456789"):

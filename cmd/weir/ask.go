@@ -234,7 +234,7 @@ func newUnban() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "unban RULE ATTRIBUTE=VALUE…",
 		Short:   "End the ban of a key",
-		Long:    "End the ban of a key. Its holds and strikes stay.",
+		Long:    "End the ban of a key. Its holds and strikes stay. It is no error if the key is not banned.",
 		Example: "  weir unban login-failures account=42",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -242,7 +242,7 @@ func newUnban() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.tell(cmd, http.MethodPost, "/v1/unban", correction{args[0], attrs, nil}, "unbanned")
+			return c.ask(cmd, http.MethodPost, "/v1/unban", correction{args[0], attrs, nil}, new(banLifted))
 		},
 	}
 	c.flags(cmd)
@@ -263,3 +263,13 @@ type countSet struct {
 }
 
 func (c *countSet) print(w io.Writer) { fmt.Fprintf(w, "%d, was %d\n", c.Used, c.Before) }
+
+type banLifted struct {
+	Lifted bool `json:"lifted"`
+}
+
+func (b *banLifted) print(w io.Writer) {
+	if !b.Lifted {
+		fmt.Fprintln(w, "not banned")
+	}
+}

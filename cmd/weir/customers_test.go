@@ -279,7 +279,10 @@ func (c *customers) unban() {
 			Attributes            map[string]string
 		}
 	}
-	text := c.command(2)
+	lifted, text, _ := strings.Cut(c.command(2), "\n")
+	if lifted != `{"lifted":true}` {
+		c.t.Errorf("got %s, want that a ban was lifted", lifted)
+	}
 	if err := json.Unmarshal([]byte(text), &audit); err != nil {
 		c.t.Fatalf("%s: %v", text, err)
 	}

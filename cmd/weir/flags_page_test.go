@@ -35,8 +35,8 @@ const flagsHead = `# Flags and variables of weir serve
 
 <!-- Written by: go test -run TestFlagsPage ./cmd/weir -rewrite-flags -->
 
-Each flag can also be set by its environment variable. Flags take precedence, and an empty variable sets nothing. Durations are
-written as ` + "`1m30s`" + `, sizes as ` + "`64MiB`" + `, and lists with commas.
+Each flag can also be set by its environment variable. Flags take precedence, an empty variable sets nothing, and an unknown one
+is a warning. Durations are written as ` + "`1m30s`" + `, sizes as ` + "`64MiB`" + `, and lists with commas.
 `
 
 const flagsTail = `

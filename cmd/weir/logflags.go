@@ -214,7 +214,7 @@ func (l *logFlags) checkBad(lines, bad int64, list []replay.BadLine, skipped int
 	if len(list) > 0 && l.looks(&list[0]) != "" {
 		hint = fmt.Sprintf("%s:%d looks like --format %s", list[0].Log, list[0].Line, l.looks(&list[0]))
 	}
-	return fmt.Errorf("%d of %d lines cannot be read: more than --max-bad %s; %s", bad, lines, l.maxBad, hint)
+	return fmt.Errorf("%d of %s cannot be read: more than --max-bad %s; %s", bad, plural(lines, "line"), l.maxBad, hint)
 }
 
 // looks returns the format that a bad line seems to have, if it differs from the stated one.

@@ -48,6 +48,7 @@ func asRatelimit() []string {
 // run executes the command line in args and returns the exit status.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root := newRoot()
+	sayTopics(root)
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // cobra's error repeats what is no command
 		args = append([]string{withoutPassword(args[0])}, args[1:]...)
 	}
@@ -57,7 +58,10 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	root.SetErr(errs)
 	// Errors before a command begins are from cobra's checks of the command line.
 	began := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { began = true }
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		began = true
+		warnOfVariables(cmd, os.Environ(), inColour(cmd, errs))
+	}
 
 	cmd, err := root.ExecuteC()
 	errs = inColour(cmd, errs)
@@ -175,20 +179,47 @@ func sayCommands(cmd *cobra.Command) {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			names = append(names, c.Name())
-		}
-		return &usageError{fmt.Sprintf("unknown command %q for %q%s", withoutPassword(args[0]), cmd.CommandPath(), fault.DidYouMean(args[0], names))}
+		return unknownCommand(cmd, args[0])
 	}
 }
 
-// flagError names the flag that is meant, and what a number is, where pflag names neither.
+// sayTopics makes an unknown command after weir help an error. By itself, cobra prints the help, with the status 0.
+func sayTopics(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // which was just added
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if of, rest, _ := root.Find(args); len(rest) > 0 {
+			return unknownCommand(of, rest[0])
+		}
+		return nil
+	}
+}
+
+// unknownCommand returns the error of a command below cmd that there is not.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return &usageError{fmt.Sprintf("unknown command %q for %q%s", withoutPassword(name), cmd.CommandPath(), fault.DidYouMean(name, names))}
+}
+
+// flagError names the flag that is meant, or the only command that has it, and what a number is, where pflag names neither.
 func flagError(cmd *cobra.Command, err error) error {
 	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && len(unknown.GetSpecifiedName()) > 1 {
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-		return fmt.Errorf("%w%s", err, fault.DidYouMean("--"+unknown.GetSpecifiedName(), names))
+		hint := fault.DidYouMean("--"+unknown.GetSpecifiedName(), names)
+		var having []string
+		for _, c := range cmd.Root().Commands() {
+			if c.Flags().Lookup(unknown.GetSpecifiedName()) != nil {
+				having = append(having, c.CommandPath())
+			}
+		}
+		if hint == "" && len(having) == 1 {
+			hint = ": it is one of " + having[0]
+		}
+		return fmt.Errorf("%w%s", err, hint)
 	}
 	if wrong, number := (*pflag.InvalidValueError)(nil), (*strconv.NumError)(nil); errors.As(err, &wrong) && errors.As(err, &number) {
 		return fmt.Errorf("invalid argument %q for \"--%s\" flag: want numbers", wrong.GetValue(), wrong.GetFlag().Name)

@@ -188,6 +188,10 @@ func (d *decision) wait() string {
 	text := "retry after " + d.RetryAfter.String()
 	if d.RetryAfter <= 0 {
 		text = "waiting will not help"
+		i := slices.IndexFunc(d.Limits, func(u usage) bool { return u.Rule == d.RetryRule })
+		if i >= 0 && d.Limits[i].Quota != nil && d.Limits[i].ResetAfter >= 0 { // what resets has room for whatever fits at all
+			text += fmt.Sprintf(": the cost is above the limit of %d", *d.Limits[i].Quota)
+		}
 	}
 	if d.RetryRule != d.Rule && d.RetryRule != "" {
 		text += " (" + d.RetryRule + ")"

@@ -43,7 +43,7 @@ func (p *progress) read(n int) {
 func (p *progress) show(at replay.Progress) {
 	if p.bar != nil {
 		rate := float64(at.Lines) / time.Since(p.began).Seconds()
-		p.bar.Describe(fmt.Sprintf("%d lines, %.0f a second", at.Lines, rate))
+		p.bar.Describe(fmt.Sprintf("%s, %.0f a second", plural(at.Lines, "line"), rate))
 	}
 }
 

@@ -116,10 +116,10 @@ func measure[R result](cmd *cobra.Command, f *reportFlags, args, names []string,
 	case err != nil && lines == 0:
 		return none, err
 	case err != nil:
-		err = fmt.Errorf("%w; the report covers the %d lines before it", err, lines)
+		err = fmt.Errorf("%w; the report covers the %s before it", err, plural(lines, "line"))
 	default:
 		took := time.Since(bar.began)
-		fmt.Fprintf(cmd.ErrOrStderr(), "%d lines in %v, %.0f a second\n", lines, took.Round(time.Millisecond), float64(lines)/took.Seconds())
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s in %v, %.0f a second\n", plural(lines, "line"), took.Round(time.Millisecond), float64(lines)/took.Seconds())
 	}
 	return r, errors.Join(f.show(cmd, args, names, from, r, first), err, f.checkBad(lines, bad, first, skipped))
 }

@@ -85,7 +85,7 @@ func loadRules(name string) (*rules, error) {
 	return &rules{file, name, sum.Text()}, nil
 }
 
-func plural(n int, noun string) string {
+func plural[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
@@ -123,21 +122,6 @@ but for the admin address.`,
 	cmd.Flags().BoolVar(&envoyEnv, "envoy-env", false, "replace envoyproxy/ratelimit: its rule files, or the xDS server that sends them, are where its environment says")
 	serveFlags(cmd, &cfg)
 	return cmd
-}
-
-// flagsFromEnvironment sets each flag that is not on the command line from its variable.
-func flagsFromEnvironment(cmd *cobra.Command) (err error) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		name := "WEIR_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value := os.Getenv(name)
-		if value == "" || f.Changed || f.Name == "help" || f.Name == "store" || err != nil { // --store has read its variable
-			return
-		}
-		if wrong := cmd.Flags().Set(f.Name, value); wrong != nil {
-			err = &usageError{fmt.Sprintf("%s: %v", name, wrong)}
-		}
-	})
-	return err
 }
 
 // serveFlags adds the flags that set cfg.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"
@@ -83,7 +85,7 @@ numbers are those of a rules file with only this rule.`),
 
 // limitName returns name, or the name of the only limit in rules.
 func limitName(rules *rule.Set, name string) (string, error) {
-	if name != "" {
+	if _, known := rules.Find(name); known {
 		return name, nil
 	}
 	var limits []string
@@ -91,6 +93,10 @@ func limitName(rules *rule.Set, name string) (string, error) {
 		if r := rules.Rule(i); r.Kind() == rule.KindLimit && r.Mode != rule.Off {
 			limits = append(limits, r.Name)
 		}
+	}
+	if name != "" {
+		hint := cmp.Or(fault.DidYouMean(name, limits), ": the limits are "+strings.Join(limits, ", "))
+		return "", &usageError{fmt.Sprintf("--rule: no rule %q%s", name, hint)}
 	}
 	if len(limits) != 1 {
 		return "", &usageError{"--rule NAME is required: the limits are " + strings.Join(limits, ", ")}

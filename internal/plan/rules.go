@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/weirhq/weir/fault"
@@ -20,7 +21,8 @@ type Rules struct {
 	prepared  []Prepared // by rule
 	overrides *override.Set
 
-	holds, bans bool // some rule does
+	holds, bans bool     // some rule does
+	feedback    []string // the names in the rules' Feedback, ascending
 }
 
 // Holds reports whether takes under some rule can hold.
@@ -35,6 +37,14 @@ func (r *Rules) Bans() map[string]window.Ban {
 		}
 	}
 	return bans
+}
+
+// CheckFeedback returns an error if no rule has the feedback called name. The error is a [*fault.Fault].
+func (r *Rules) CheckFeedback(name string) error {
+	if _, ok := slices.BinarySearch(r.feedback, name); !ok {
+		return fault.Newf("feedback", "no rule has %q%s", name, fault.DidYouMean(name, r.feedback))
+	}
+	return nil
 }
 
 // NewRules returns set with a space for each of its rules, in namespace. A rule with the same identity
@@ -60,7 +70,10 @@ func NewRules(set *rule.Set, namespace string, old *Rules) *Rules {
 		rules.prepared[i] = prepare(set, i, s)
 		rules.holds = rules.holds || r.Holds()
 		rules.bans = rules.bans || r.Ban != window.Ban{}
+		rules.feedback = slices.AppendSeq(rules.feedback, maps.Keys(r.Feedback))
 	}
+	slices.Sort(rules.feedback)
+	rules.feedback = slices.Compact(rules.feedback)
 	return rules
 }
 

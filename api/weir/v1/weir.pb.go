@@ -2533,7 +2533,9 @@ func (x *LiftBanRequest) GetAttributes() map[string]string {
 
 // LiftBanResponse reports that the key is not banned.
 type LiftBanResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether the key was banned before.
+	Lifted        bool `protobuf:"varint,1,opt,name=lifted,proto3" json:"lifted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2566,6 +2568,13 @@ func (x *LiftBanResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use LiftBanResponse.ProtoReflect.Descriptor instead.
 func (*LiftBanResponse) Descriptor() ([]byte, []int) {
 	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *LiftBanResponse) GetLifted() bool {
+	if x != nil {
+		return x.Lifted
+	}
+	return false
 }
 
 // TopRequest selects rules.
@@ -5046,8 +5055,9 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"attributes\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x11\n" +
-	"\x0fLiftBanResponse\".\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\")\n" +
+	"\x0fLiftBanResponse\x12\x16\n" +
+	"\x06lifted\x18\x01 \x01(\bR\x06lifted\".\n" +
 	"\n" +
 	"TopRequest\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\f\n" +

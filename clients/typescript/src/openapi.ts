@@ -386,7 +386,7 @@ export interface paths {
         /**
          * End the ban of a key
          * @description Ends the ban. Holds and strikes stay. What the key had counted before the ban was dropped when it began. A key
-         *     that is not banned stays as it is.
+         *     that is not banned stays as it is; a rule that has no ban answers 400.
          */
         post: operations["liftBan"];
         delete?: never;
@@ -683,7 +683,7 @@ export interface components {
         };
         /**
          * @description The name, in the rules, of an event that has happened since the take. Each rule gives back what it states for this
-         *     event; `hits` then has no effect, and must not be 0. At most 1024 bytes.
+         *     event; `hits` then has no effect, and must not be 0. A name that no rule has is an error. At most 1024 bytes.
          */
         Feedback: string;
         /** @description A take whose holds are settled, cancelled or renewed */
@@ -1068,6 +1068,10 @@ export interface components {
             before: number;
             /** @description At most what the window can remember */
             used: number;
+        };
+        BanLifted: {
+            /** @description Whether the key was banned before */
+            lifted: boolean;
         };
         /** @description Another limit for certain keys */
         SetOverride: {
@@ -2288,11 +2292,13 @@ export interface operations {
         };
         responses: {
             /** @description The key is not banned */
-            204: {
+            200: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content?: never;
+                content: {
+                    "application/json": components["schemas"]["BanLifted"];
+                };
             };
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];

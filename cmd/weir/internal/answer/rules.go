@@ -7,10 +7,21 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
+
+// UnknownRule returns the error of a call about a rule that set does not have.
+func UnknownRule(set *rule.Set, name string) error {
+	names := make([]string, set.Len())
+	for i := range names {
+		names[i] = set.Rule(i).Name
+	}
+	return fmt.Errorf("%w: %.64q%s", weir.ErrUnknownRule, name, fault.DidYouMean(name, names))
+}
 
 // Network returns n as "v4/24 v6/64".
 func Network(n rule.Network) string {

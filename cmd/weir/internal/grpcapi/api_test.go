@@ -38,6 +38,7 @@ const rules = `rules:
   - {name: posts, when: {action: post}, per: [user], limit: 5, window: 1h}
   - {name: tokens, when: {action: chat}, per: [user], sum: tokens, limit: 100, window: 1h, hold: 5m}
   - {name: hits, when: {action: hit}, per: [user], limit: 1000000, window: {fixed: 1h}}
+  - {name: logins, when: {action: login}, per: [user], limit: 3, window: 1h, ban: 1h}
 `
 
 // engineOf returns an engine with rules that counts in a store.
@@ -173,8 +174,18 @@ func TestVerbs(t *testing.T) {
 	if s, err := c.SetCount(t.Context(), &weirv1.SetCountRequest{Rule: "tokens", Attributes: ann, Hits: 7}); err != nil || s.GetBefore() != 0 || s.GetUsed() != 7 {
 		t.Errorf("got %v, %v, want 7 hits that were 0", s, err)
 	}
-	if _, err := c.LiftBan(t.Context(), &weirv1.LiftBanRequest{Rule: "tokens", Attributes: ann}); err != nil {
-		t.Error(err)
+	if _, err := c.LiftBan(t.Context(), &weirv1.LiftBanRequest{Rule: "tokens", Attributes: ann}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("got %v, want that a rule without a ban is refused", err)
+	}
+	for _, banned := range []bool{false, true} {
+		if banned {
+			if d, err := c.Take(t.Context(), &weirv1.TakeRequest{Attributes: map[string]string{"action": "login", "user": "ann"}, Hits: new(int64(9))}); err != nil || d.GetDecision().GetAllowed() {
+				t.Fatalf("got %v, %v, want a ban", d, err)
+			}
+		}
+		if l, err := c.LiftBan(t.Context(), &weirv1.LiftBanRequest{Rule: "logins", Attributes: ann}); err != nil || l.GetLifted() != banned {
+			t.Errorf("banned %t: got %v, %v", banned, l, err)
+		}
 	}
 	if _, err := c.SetCount(t.Context(), &weirv1.SetCountRequest{Rule: "tokens", Attributes: ann, Hits: -1}); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("got %v, want that -1 hits are refused", err)

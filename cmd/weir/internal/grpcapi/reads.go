@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -103,10 +102,11 @@ func (a *API) liftBan(ctx context.Context, c *grpcserver.Call, in *weirv1.LiftBa
 	if err != nil {
 		return nil, err
 	}
-	if err := ns.LiftBan(ctx, callerOf(ctx, c), in.GetRule(), attrs); err != nil {
+	lifted, err := ns.LiftBan(ctx, callerOf(ctx, c), in.GetRule(), attrs)
+	if err != nil {
 		return nil, err
 	}
-	return &weirv1.LiftBanResponse{}, nil
+	return &weirv1.LiftBanResponse{Lifted: lifted}, nil
 }
 
 // key finds the namespace and the attributes of a call about one key.
@@ -154,7 +154,7 @@ func (a *API) some(c *grpcserver.Call, name string, n int32, fallback int) (s so
 	}
 	i, ok := s.set.Find(name)
 	if !ok {
-		return s, fmt.Errorf("%w: %.64q", weir.ErrUnknownRule, name)
+		return s, answer.UnknownRule(s.set, name)
 	}
 	s.rules = []int{i}
 	return s, nil

@@ -36,11 +36,11 @@ func (a *API) liftBan(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if err := x.namespace.LiftBan(r.Context(), x.by(r), c.rule, c.attributes); err != nil {
+	lifted, err := x.namespace.LiftBan(r.Context(), x.by(r), c.rule, c.attributes)
+	if err != nil {
 		return err
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return x.respond(w, append(strconv.AppendBool(append(x.out[:0], `{"lifted":`...), lifted), '}'))
 }
 
 // correction reads the body of a call that corrects a key: with a number of hits, or without.

@@ -63,7 +63,7 @@ func FuzzDescribed(f *testing.F) {
 		"is 0, which counts nothing",
 		// What rules an override, a set and an unban go with.
 		"not found", "no such rule", "attribute", "can be overridden", "one counter for all", "name some or all", "per it, but per", "has no bucket",
-		"is over", "a year up to", "is empty", "cannot be set", "in flight", "are alive", "is banned", "could meet", "too many overrides",
+		"is over", "a year up to", "is empty", "cannot be set", "in flight", "are alive", "is banned", "could meet", "too many overrides", "has no ban",
 	}
 	f.Fuzz(func(t *testing.T, call int, body string) {
 		if call < 0 || call >= len(bodies) || hugeExponent.MatchString(body) || !utf8.ValidString(body) || !json.Valid([]byte(body)) || halfPair.MatchString(body) {

@@ -193,9 +193,7 @@ func some(ns *namespace.Namespace, r *http.Request, fallback int, filters bool) 
 	}
 	i, ok := s.set.Find(name)
 	if !ok {
-		return s, &answer.Problem{
-			Status: http.StatusNotFound, Field: "rule", Detail: fmt.Sprintf("%q: not found; /v1/rules lists the rules", name),
-		}
+		return s, answer.UnknownRule(s.set, name)
 	}
 	s.rules = []int{i}
 	return s, nil

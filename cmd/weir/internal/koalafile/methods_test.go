@@ -98,7 +98,7 @@ rule : [count] [act=index;ip=+] [time=100; count=20] [result=2; return=1202]`)
 	for _, tt := range []struct {
 		feedback string
 		want     [2]int64
-	}{{"erase1", [2]int64{8, 10}}, {"erase2", [2]int64{4, 10}}, {"erase3", [2]int64{4, 10}}} {
+	}{{"erase1", [2]int64{8, 10}}, {"erase2", [2]int64{4, 10}}} {
 		r := weir.Request{Attributes: weir.Attributes("act", "index", "ip", "192.0.2.1"), Feedback: tt.feedback}
 		if _, err := s.engine.Refund(t.Context(), r); err != nil {
 			t.Fatal(err)

@@ -55,6 +55,7 @@ func (p *pass) sections(src []byte) map[section][]entry {
 			}
 			last = max(last, in)
 		case s.text[0] == '[' && strings.IndexByte(s.text, ']') == len(s.text)-1:
+			seen[none] = number
 			p.fault(s, "unknown section %s: want [dicts], [rules] or [result]", s.text)
 		case in == none:
 			p.fault(s, "the line is in no section: want [dicts], [rules] or [result] in a line above it, or # before it")
@@ -63,7 +64,11 @@ func (p *pass) sections(src []byte) map[section][]entry {
 		}
 		comment = nil
 	}
-	if len(found[rules]) == 0 { // a truncated file must not lift every limit
+	switch {
+	case len(seen) == 0 && len(p.faults) > 0: // a file of another format has no fault for each line
+		p.faults, p.here = nil, entry{number: 1}
+		p.fault(piece{}, "no rule file of koala: no line is [dicts], [rules] or [result]")
+	case len(found[rules]) == 0: // a truncated file must not lift every limit
 		p.here = entry{number: max(seen[rules], 1)}
 		p.fault(piece{}, "no rules: want a line [rules], and rules below it")
 	}

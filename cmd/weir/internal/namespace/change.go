@@ -112,9 +112,20 @@ func (n *Namespace) keyOf(name string, attributes []weir.Attribute) map[string]s
 
 // Forget drops what a rule has counted for a key, for a caller.
 func (n *Namespace) Forget(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
-	return n.change(ctx, audit.Entry{Action: audit.Forget, By: by, Rule: rule, Attributes: n.keyOf(rule, attributes)}, attributes, func() error {
-		return n.engine.Forget(ctx, rule, attributes)
-	})
+	e := audit.Entry{Action: audit.Forget, By: by, Rule: rule, Attributes: n.keyOf(rule, attributes)}
+	if n.Kept().Audit != nil {
+		if u, err := n.engine.Usage(ctx, rule, attributes); err == nil {
+			e.Before = usedJSON(u.Used)
+			if u.Banned {
+				e.Before = bannedJSON(&u)
+			}
+		}
+	}
+	err := n.engine.Forget(ctx, rule, attributes)
+	if err == nil {
+		n.Kept().Audit.Add(n.name, e)
+	}
+	return err
 }
 
 // SetCount makes hits the number of hits that a rule counts for a key, for a caller. It returns
@@ -129,28 +140,23 @@ func (n *Namespace) SetCount(ctx context.Context, by audit.Caller, rule string, 
 	return r.Before, r.Used, err
 }
 
-// LiftBan ends the ban of a key, for a caller.
-func (n *Namespace) LiftBan(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) error {
-	return n.change(ctx, audit.Entry{Action: audit.BanLifted, By: by, Rule: rule, Attributes: n.keyOf(rule, attributes)}, attributes, func() error {
-		return n.engine.Unban(ctx, rule, attributes)
+// LiftBan ends the ban of a key, for a caller. It reports whether the key was banned.
+func (n *Namespace) LiftBan(ctx context.Context, by audit.Caller, rule string, attributes []weir.Attribute) (lifted bool, err error) {
+	before, err := n.engine.Usage(ctx, rule, attributes)
+	if err == nil {
+		err = n.engine.Unban(ctx, rule, attributes)
+	}
+	if err != nil || !before.Banned {
+		return false, err
+	}
+	n.Kept().Audit.Add(n.name, audit.Entry{
+		Action: audit.BanLifted, By: by, Rule: rule, Attributes: n.keyOf(rule, attributes), Before: bannedJSON(&before),
 	})
+	return true, nil
 }
 
-// change runs do, which changes a key, and records e, with what the key had before.
-func (n *Namespace) change(ctx context.Context, e audit.Entry, attributes []weir.Attribute, do func() error) error {
-	if n.Kept().Audit != nil {
-		if u, err := n.engine.Usage(ctx, e.Rule, attributes); err == nil {
-			e.Before = usedJSON(u.Used)
-			if u.Banned {
-				e.Before = append(u.BannedUntil.Time().UTC().AppendFormat([]byte(`{"banned_until":"`), time.RFC3339Nano), `"}`...)
-			}
-		}
-	}
-	err := do()
-	if err == nil {
-		n.Kept().Audit.Add(n.name, e)
-	}
-	return err
+func bannedJSON(u *weir.KeyUsage) []byte {
+	return append(u.BannedUntil.Time().UTC().AppendFormat([]byte(`{"banned_until":"`), time.RFC3339Nano), `"}`...)
 }
 
 func usedJSON(used int64) []byte { return append(strconv.AppendInt([]byte(`{"used":`), used, 10), '}') }

@@ -171,16 +171,27 @@ func FuzzAsked(f *testing.F) {
 	})
 }
 
-// The audit trail has the attributes of the key that a caller has changed, and no others that the call had: a caller
-// could fill it with them.
+// The audit trail has what has changed: a ban that was lifted, and not a call without one. It has the attributes of the
+// key, and no others that the call had: a caller could fill it with them.
 func TestAuditHasTheKey(t *testing.T) {
 	t.Parallel()
-	e := engine(t, rule.Rule{Name: "calls", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)})
+	e := engine(t, rule.Rule{Name: "calls", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour), Ban: window.Ban{For: time.Hour}})
 	trail := audit.New(audit.Config{})
 	n, ctx := namespace.New("shop", e, 0, nil).WithKept(&namespace.Kept{Audit: trail}), t.Context()
 	attributes := []weir.Attribute{{Name: "user", Value: "ann"}, {Name: "x", Value: strings.Repeat("<", 1000)}}
 	_, _, err := n.SetCount(ctx, audit.Caller{}, "calls", attributes, 3)
-	err = errors.Join(err, n.LiftBan(ctx, audit.Caller{}, "calls", attributes), n.Forget(ctx, audit.Caller{}, "calls", attributes))
+	for _, banned := range []bool{false, true} {
+		if banned {
+			if d, err := e.Take(ctx, weir.Request{Attributes: attributes, Hits: 3}); err != nil || d.Allowed {
+				t.Fatalf("got %+v, %v, want a ban", d, err)
+			}
+		}
+		lifted, err := n.LiftBan(ctx, audit.Caller{}, "calls", attributes)
+		if err != nil || lifted != banned {
+			t.Errorf("banned %t: got lifted %t, %v", banned, lifted, err)
+		}
+	}
+	err = errors.Join(err, n.Forget(ctx, audit.Caller{}, "calls", attributes))
 	found, err2 := trail.List(ctx, "shop", 10, time.Time{})
 	if err != nil || err2 != nil || len(found.Entries) != 3 {
 		t.Fatalf("got %+v, %v, %v, want three entries", found, err, err2)

@@ -114,13 +114,16 @@ func (s *sweeping) suggest(r *Swept, all []peaked) {
 		r.Reason = fmt.Sprintf("No key exceeds %d in %s. The quota would have denied nothing.", highest, r.Window)
 		return
 	}
-	keys := "1 key exceeds"
+	keys, denied := "1 key exceeds", "1 request"
 	if over > 1 {
 		keys = fmt.Sprintf("%d keys exceed", over)
 	}
-	r.Reason = fmt.Sprintf("%s of the keys never exceed %d in %s. %s %d, with %s of the requests. The quota would have denied %d requests (%s).",
+	if c.Denied != 1 {
+		denied = fmt.Sprintf("%d requests", c.Denied)
+	}
+	r.Reason = fmt.Sprintf("%s of the keys never exceed %d in %s. %s %d, with %s of the requests. The quota would have denied %s (%s).",
 		percentOf(share(int64(len(all))-over, int64(len(all)))), highest, r.Window, keys, c.Quota,
-		percent(requests, s.matched), c.Denied, percent(c.Denied, s.matched))
+		percent(requests, s.matched), denied, percent(c.Denied, s.matched))
 }
 
 // percentOf returns a share as text.

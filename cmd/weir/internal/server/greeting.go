@@ -29,11 +29,15 @@ func greet(out io.Writer, rules *namespaces, api string, admin *listener, paged 
 	}
 	n, without := rules.rules()
 	switch {
-	case rules.place.dir != "" && without > 0:
-		fmt.Fprintf(out, "rules: %d in %d namespaces from %s; %d more have errors\n", n, len(rules.set.All())-without, rules.place.dir, without)
-		return
 	case rules.place.dir != "":
-		fmt.Fprintf(out, "rules: %d in %d namespaces from %s\n", n, len(rules.set.All()), rules.place.dir)
+		with, more := "1 namespace", ""
+		if spaces := len(rules.set.All()) - without; spaces != 1 {
+			with = fmt.Sprintf("%d namespaces", spaces)
+		}
+		if without > 0 {
+			more = fmt.Sprintf("; %d more with errors", without)
+		}
+		fmt.Fprintf(out, "rules: %d in %s from %s%s\n", n, with, rules.place.dir, more)
 		return
 	case rules.place.file.stdin != nil:
 		fmt.Fprintf(out, "rules: %d from the standard input\n", n)

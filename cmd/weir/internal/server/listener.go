@@ -105,17 +105,25 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// open opens the socket of a listener. The error suggests what to do about an address in
-// use.
+// open opens the socket of a listener.
 func open(l config.Listener) (net.Listener, error) {
 	socket, err := bind(l.Address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s: %s is in use; end the program that listens there, or choose another address with --%[1]s", l.Flag, l.Address.Host)
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", l.Flag, err)
+	if err != nil {
+		return nil, refused(l, err)
 	}
 	return socket, nil
+}
+
+// refused returns the error of a listener whose socket cannot be opened because of err. It suggests what to do about an
+// address in use, or one that only root may listen on.
+func refused(l config.Listener, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s: %s is in use; end the program that listens there, or choose another address with --%[1]s", l.Flag, l.Address.Host)
+	case errors.Is(err, syscall.EACCES) && l.Address.Scheme != "unix":
+		return fmt.Errorf("%s: %w; a port below 1024 needs root or the capability CAP_NET_BIND_SERVICE: choose another address with --%[1]s", l.Flag, err)
+	}
+	return fmt.Errorf("%s: %w", l.Flag, err)
 }
 
 // bind opens a socket. A Unix socket belongs to the user and the group of the
