@@ -82,7 +82,7 @@ Exit status: 0 nothing is damaged, 1 something is.`,
 				err = printReport(cmd, &r)
 			}
 			if err == nil && r.Damaged > 0 {
-				err = fmt.Errorf("%s: damaged in %d places; weir serve starts, and loads the rest", args[0], r.Damaged)
+				err = fmt.Errorf("%s: damaged in %s; weir serve starts, and loads the rest", args[0], plural(int(r.Damaged), "place"))
 			}
 			return err
 		},
