@@ -93,7 +93,7 @@ vet: # and fail if the library exports more than it should
 # The code has files for single systems, and tests too. The systems and processors that
 # nobody runs the tests on are at least compiled.
 portable:
-	@for target in windows/amd64 darwin/arm64 linux/arm64; do echo "$$target: $(GO) vet"; \
+	@for target in windows/amd64 darwin/amd64 darwin/arm64 linux/arm64 linux/386; do echo "$$target: $(GO) vet"; \
 	GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) vet $(PACKAGES) || exit 1; done
 
 # Released modules require each other at a version that is not published, so they are

@@ -184,7 +184,7 @@ func (p *pass) costly(tokens token.Tokens) {
 		case squares > maxSiblings*maxSiblings:
 			p.at(at.Line, at.Column, "too many keys in lines: want at most %d in a table; write more of them in braces, as {a: 1, b: 2}", maxSiblings)
 			return
-		case nulls*len(tokens) > maxNulls*3*maxNulls:
+		case int64(nulls)*int64(len(tokens)) > maxNulls*3*maxNulls:
 			p.at(at.Line, at.Column, "too many values are left out: write them")
 			return
 		case paths > maxPaths+averagePath*len(tokens):

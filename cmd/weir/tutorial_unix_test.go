@@ -3,6 +3,7 @@
 package main
 
 import (
+	"html"
 	"net/http"
 	"os"
 	"os/exec"
@@ -65,6 +66,46 @@ func TestTutorial(t *testing.T) {
 	}
 	if !strings.Contains(printed, "denied by logins") || commands != 7 {
 		t.Errorf("got %d commands, the last of which prints %q; want 7, and an explanation", commands, printed)
+	}
+}
+
+// TestSessionOfReadme runs the session that the README shows as a picture. A picture that is
+// not animated shows all of it at once, also where it is printed.
+func TestSessionOfReadme(t *testing.T) {
+	t.Parallel()
+	picture := readFile(t, "../../docs/images/terminal.svg")
+	if strings.Contains(picture, "animat") {
+		t.Error("the picture is animated")
+	}
+	session := ""
+	for _, line := range regexp.MustCompile(`<text[^>]*>(.*)</text>`).FindAllStringSubmatch(picture, -1) {
+		session += html.UnescapeString(line[1]) + "\n"
+	}
+	dir, listen, admin := t.TempDir(), freeAddr(t), freeAddr(t)
+	shell := func(text, into string) *exec.Cmd {
+		cmd := exec.Command("bash", "-c", text+" >"+into)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "WEIR_ADDR=http://"+listen)
+		return cmd
+	}
+	ports, seconds := strings.NewReplacer("127.0.0.1:8080", listen, "127.0.0.1:8081", admin), regexp.MustCompile(`[0-9.]+s`)
+	commands := strings.Split(session, "$ ")[1:]
+	for _, c := range commands {
+		command, want, _ := strings.Cut(c, "\n")
+		if command == "cat rules.yaml" {
+			writeFile(t, filepath.Join(dir, "rules.yaml"), want)
+		}
+		if serve, ok := strings.CutSuffix(command, " &"); ok {
+			background(t, shell("exec "+serve+" --listen "+listen+" --admin "+admin, "printed"), "http://"+admin+"/readyz")
+		} else if err := shell("("+command+")", "printed").Run(); err != nil && !strings.HasPrefix(want, "denied") {
+			t.Fatalf("%s: %v", command, err)
+		}
+		want = seconds.ReplaceAllString(ports.Replace(want), "…s")
+		redistest.Eventually(t, command+" prints\n"+want, func() bool {
+			return seconds.ReplaceAllString(readFile(t, filepath.Join(dir, "printed")), "…s") == want
+		})
+	}
+	if len(commands) != 6 {
+		t.Errorf("got %d commands, want 6", len(commands))
 	}
 }
 

@@ -2,6 +2,7 @@ package envoyfile
 
 import (
 	"errors"
+	"math"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -146,7 +147,7 @@ func (t *tree) of(n ast.Node, depth int) *node {
 	if t.made++; t.made > maxNodes || depth > 4*maxDepth {
 		if t.made > 0 {
 			t.at(at.Line, at.Column, "too large: want at most %d values, nested at most %d deep", maxNodes, 4*maxDepth)
-			t.made = -1 << 60 // once
+			t.made = math.MinInt // once
 		}
 		return to
 	}

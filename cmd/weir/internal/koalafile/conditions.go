@@ -125,7 +125,7 @@ func (p *pass) test(c condition) rule.Test {
 		p.fault(c.value, "%q is not a whole number: %s compares numbers; addresses are compared as key=10.0.0.1-10.0.0.9", c.value.text, c.op)
 		return nil
 	case n >= exactly || n <= -exactly:
-		p.fault(c.value, "%d is too large: want a number below 2^53 = %d, up to which weir compares exactly", n, exactly)
+		p.fault(c.value, "%d is too large: want a number below 2^53 = %d, up to which weir compares exactly", n, int64(exactly))
 		return nil
 	}
 	side := span{lowest, n - 1}
@@ -310,7 +310,7 @@ func (p *pass) ranges(c condition, elements []piece) rule.Test {
 			p.fault(e, "the range is reversed: want %d-%d", y, x)
 		case x >= exactly || y >= exactly && y != highest:
 			p.fault(e, "%s is too large: want numbers below 2^53 = %d, up to which weir compares exactly, or %d for no upper end",
-				e.text, exactly, highest)
+				e.text, int64(exactly), int64(highest))
 		default:
 			spans = append(spans, span{x, y})
 		}

@@ -279,7 +279,7 @@ func TestPageTriesLog(t *testing.T) {
 	s := start(t, withPage(rulesFile(t, posts(5))))
 	log := ""
 	for i := range 8 {
-		log += fmt.Sprintf(`{"time":%d,"attributes":{"action":"post","user":"ann"}}`+"\n", 1777620000000000+i)
+		log += fmt.Sprintf(`{"time":%d,"attributes":{"action":"post","user":"ann"}}`+"\n", 1777620000000000+int64(i))
 	}
 	if a := try(t, s, posts(3), log, pageToken); a.status != http.StatusAccepted {
 		t.Fatalf("got %d %s", a.status, a.text)

@@ -188,7 +188,7 @@ func users(n int) func(io.Writer) error {
 	return func(w io.Writer) error {
 		to := bufio.NewWriter(w)
 		for i := range n {
-			fmt.Fprintf(to, `{"time":%d,"attributes":{"user":"%d"}}`+"\n", 1777620000000000+i, i)
+			fmt.Fprintf(to, `{"time":%d,"attributes":{"user":"%d"}}`+"\n", 1777620000000000+int64(i), i)
 		}
 		return to.Flush()
 	}
