@@ -52,13 +52,13 @@ func limiter(t *testing.T) *weir.Limiter {
 
 // engine returns an engine that admits one request of each user at a time. settled gets
 // an element for each settle.
-func engine(t *testing.T) (e *weir.Engine, settled settles) {
+func engine(t *testing.T) (e *weir.Engine, settled Settles) {
 	t.Helper()
 	set, err := rule.New([]rule.Rule{{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	settled = make(settles, 10)
+	settled = make(Settles, 10)
 	if e, err = weir.NewEngine(set, weir.WithObserver(settled)); err != nil {
 		t.Fatal(err)
 	}
@@ -66,15 +66,16 @@ func engine(t *testing.T) (e *weir.Engine, settled settles) {
 	return e, settled
 }
 
-type settles chan struct{}
+// Settles is an observer that gets an element for each settle.
+type Settles chan struct{}
 
-func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
+func (s Settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
 	if v == store.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(context.Context, store.Verb, error) {}
-func (s settles) Outage(context.Context, store.Verb, error) {}
+func (s Settles) Failed(context.Context, store.Verb, error) {}
+func (s Settles) Outage(context.Context, store.Verb, error) {}
 
 // open sends a request with header fields, and leaves the body of the answer open.
 func open(t *testing.T, url string, fields ...string) *http.Response {
