@@ -70,7 +70,7 @@ var arrows = map[string]arrow{
 	"headers":             {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
 	"internal/clientaddr": {ours: []string{"internal/address"}},
 	"guard":               {ours: []string{".", "headers", "internal/clientaddr", "rule", "store", "window"}},
-	"internal/guardtest":  {ours: []string{".", "rule", "store", "window"}}, // tests only
+	"internal/guardtest":  {ours: []string{".", "guard", "rule", "store", "window"}}, // tests only
 	"httplimit":           {ours: []string{".", "guard", "headers", "internal/clientaddr"}},
 	"httplimit/outbound":  {ours: []string{".", "headers"}},
 	"weirslog":            {ours: []string{".", "store", "window"}},

@@ -1,19 +1,13 @@
 package weir_test
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/seal"
-	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -169,32 +163,6 @@ func TestRotateSecret(t *testing.T) {
 		rotate(time.Minute)
 		do(t, e, step{store.Cancel, attrs, third, true, []int64{2}, []bool{false}})
 		do(t, e, step{store.Cancel, attrs, take(3), true, []int64{2}, []bool{true}})
-	})
-}
-
-// A receipt of the version before ends its hold, and gives back nothing else.
-func TestOldReceipt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memstore.New()
-		e := engine(t, []rule.Rule{llmTokens, llmCalls}, weir.WithStore(s))
-		attrs := weir.Attributes("team", "red", "tokens", "1")
-		mine := do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{1, 1}, []bool{true, false}}).Receipt
-		raw, err := base64.RawURLEncoding.DecodeString(mine.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The place, the id, the instant, a digest, and that the wall clock differs, if it does.
-		fields := slices.Concat([]byte{3<<4 | raw[0]&15}, raw[2:21], make([]byte, 8), raw[25:len(raw)-16])
-		secret := hook.Of(s).Keyed.Secrets(false)[0]
-		mac := hmac.New(sha256.New, secret[:])
-		mac.Write(append([]byte("s"), fields...))
-		old, err := receipt.Parse(base64.RawURLEncoding.EncodeToString(mac.Sum(fields)[:len(fields)+16]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		do(t, e, step{store.Renew, attrs, old, true, []int64{1, 1}, []bool{true, false}})
-		do(t, e, step{store.Cancel, attrs, old, true, []int64{0, 1}, []bool{true, false}})
-		do(t, e, step{store.Settle, attrs, mine, true, []int64{0, 1}, []bool{false, false}})
 	})
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/grpclimit"
 	"github.com/weirhq/weir/guard"
+	"github.com/weirhq/weir/internal/guardtest"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -228,7 +228,7 @@ func TestInFlight(t *testing.T) {
 		"server": func(l *grpclimit.Limit) *grpc.ClientConn { return client(t, l.ServerOptions()) },
 		"client": func(l *grpclimit.Limit) *grpc.ClientConn { return client(t, nil, l.DialOptions()...) },
 	} {
-		settled := make(settles, 10)
+		settled := make(guardtest.Settles, 10)
 		cc := options(grpclimit.Must(grpclimit.Rules(engine(t, inFlight, weir.WithObserver(settled)), byMethod)))
 		first := chat(t.Context(), t, cc)
 		if err := say(first, "a"); err != nil {
@@ -253,17 +253,6 @@ func TestInFlight(t *testing.T) {
 		}
 	}
 }
-
-// settles gets an element for each settle.
-type settles chan struct{}
-
-func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
-	if v == store.Settle {
-		s <- struct{}{}
-	}
-}
-func (s settles) Failed(context.Context, store.Verb, error) {}
-func (s settles) Outage(context.Context, store.Verb, error) {}
 
 // A client that limits itself does not send what it denies.
 func TestClient(t *testing.T) {

@@ -33,7 +33,7 @@ func Parse(text string) (Receipt, error) {
 	}
 	take, ok := seal.Parse(text)
 	if !ok {
-		return Receipt{}, fault.Newf("receipt", "is not a receipt: want the text that a take answered with")
+		return Receipt{}, fault.Newf("receipt", "is not a receipt of this version of weir: want the text that a take answered with")
 	}
 	return Receipt{take}, nil
 }

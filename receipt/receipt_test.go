@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/receipt"
 )
 
-const text = "MAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAAAAAAAAAAAAAGM"
+const text = "QAABAgMEBQYHCAkKCwwGThRbZjAAAAAAAAAAAAAAAAAAAAAAYw"
 
 // Text that no receipt has is a fault in receipt.
 func TestNoReceipt(t *testing.T) {
@@ -25,11 +25,11 @@ func TestNoReceipt(t *testing.T) {
 }
 
 func ExampleParse() {
-	r, err := receipt.Parse("MAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAAAAAAAAAAAAAGM")
+	r, err := receipt.Parse("QAABAgMEBQYHCAkKCwwGThRbZjAAAAAAAAAAAAAAAAAAAAAAYw")
 	fmt.Println(r, err)
 	_, err = receipt.Parse("yesterday")
 	fmt.Println(err)
 	// Output:
-	// MAECAwQFBgcICQoLDAZOFFtmMAAAAAAAAAAATQAAAAAAAAAAAAAAAAAAAGM <nil>
-	// weir: receipt: is not a receipt: want the text that a take answered with
+	// QAABAgMEBQYHCAkKCwwGThRbZjAAAAAAAAAAAAAAAAAAAAAAYw <nil>
+	// weir: receipt: is not a receipt of this version of weir: want the text that a take answered with
 }

@@ -157,8 +157,8 @@ func (l *linter) field(i int, key string) *node {
 }
 
 // mostPairs is the maximum number of pairs of rules that are compared, so that the time does
-// not grow with the square of the number of rules. All pairs of 2000 rules are fewer.
-const mostPairs = 4_000_000
+// not grow with the square of the number of rules. All pairs of 1400 rules are fewer.
+const mostPairs = 2_000_000
 
 // candidates returns the rules in x whose conditions r may imply. After [mostPairs] it warns
 // once and returns none.

@@ -2,7 +2,6 @@ package rulefile
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/weirhq/weir/rule"
 )
@@ -22,7 +21,7 @@ func newIndex(rules []rule.Rule, add func(i int) bool) *index {
 	for i := range rules {
 		if add(i) {
 			for _, c := range rules[i].When {
-				for _, a := range anchorsIn(c) {
+				for _, a := range anchorsOf(c, c.Test) {
 					x.used[a]++
 				}
 			}
@@ -36,7 +35,7 @@ func (x *index) add(i int) {
 	var rarest []anchor
 	fewest := 0
 	for _, c := range x.rules[i].When {
-		list, most := anchorsIn(c), 0
+		list, most := anchorsOf(c, c.Test), 0
 		for _, a := range list {
 			most = max(most, x.used[a])
 		}
@@ -52,85 +51,49 @@ func (x *index) add(i int) {
 	}
 }
 
-// anchorsIn returns the anchors of a condition.
-func anchorsIn(c rule.Condition) []anchor {
-	list := anchorsOf(c.Test)
-	for k := range list {
-		list[k].attribute, list[k].trim = c.Attribute, c.Trim
-	}
-	return list
-}
-
-// anchor is a part of a condition: what a request needs to pass it.
+// anchor is a part of a condition that rules are found by: a value, or a prefix of values.
 type anchor struct {
-	attribute  string
-	trim       bool
-	form, text string // text is empty for the forms that only a value can pass
+	attribute string
+	trim      bool
+	prefix    bool
+	text      string
 }
 
-// anchorsOf returns the form and text of anchors of t: a test that is stricter than t has
-// one of them in its [passesOf]. It returns nil if they are hard to find.
-func anchorsOf(t rule.Test) (list []anchor) {
-	switch form, arguments, parts := rule.FormOf(t); form {
-	case "", "Present":
-	case "Not": // any value can pass it, and so can what excludes one of its values
-		if form, arguments, _ := rule.FormOf(parts[0]); form == "Equal" && len(arguments) > 0 {
-			list = []anchor{{form: "value"}, {form: "excludes"}, {form: "Not", text: arguments[0]}}
-		}
-	case "All":
-		for _, part := range parts {
-			if list = anchorsOf(part); len(list) > 0 {
-				return list
-			}
-		}
-	case "Equal":
-		for _, v := range arguments {
-			list = append(list, anchor{form: form, text: v})
-		}
-	case "Absent":
-		list = []anchor{{form: "Equal"}}
-	case "Prefix", "Suffix":
-		list = []anchor{{form: form, text: arguments[0]}}
-	default:
-		list = []anchor{{form: form, text: strings.Join(arguments, "\x00")}, {form: "value"}}
+// anchorsOf returns the anchors of t, a test of c: the tests that imply t have one of them in
+// their [passesOf]. It returns none for what is neither values nor a prefix.
+func anchorsOf(c rule.Condition, t rule.Test) (list []anchor) {
+	values, _ := valuesOf(t)
+	for _, v := range values {
+		list = append(list, anchor{c.Attribute, c.Trim, false, v})
+	}
+	form, arguments, parts := rule.FormOf(t)
+	if form == "Prefix" {
+		list = append(list, anchor{c.Attribute, c.Trim, true, arguments[0]})
+	}
+	for i := 0; i < len(parts) && form == "All" && list == nil; i++ {
+		list = anchorsOf(c, parts[i])
 	}
 	return list
 }
 
-// passesOf returns the form and text of the anchors that t can pass.
-func passesOf(t rule.Test) (list []anchor) {
-	text := func(prefix, suffix bool, v string) {
-		for n := range len(v) + 1 {
-			if prefix {
-				list = append(list, anchor{form: "Prefix", text: v[:n]})
-			}
-			if suffix {
-				list = append(list, anchor{form: "Suffix", text: v[n:]})
-			}
+// passesOf returns the anchors that t, a test of c, can pass.
+func passesOf(c rule.Condition, t rule.Test) (list []anchor) {
+	prefixes := func(text string) {
+		for n := range len(text) + 1 {
+			list = append(list, anchor{c.Attribute, c.Trim, true, text[:n]})
 		}
 	}
-	if values, ok := valuesOf(t); ok && len(values) > 0 {
-		list = append(list, anchor{form: "Equal", text: values[0]}, anchor{form: "value"})
-		text(true, true, values[0])
+	if values, _ := valuesOf(t); len(values) > 0 {
+		list = append(list, anchor{c.Attribute, c.Trim, false, values[0]})
+		prefixes(values[0])
 	}
 	switch form, arguments, parts := rule.FormOf(t); form {
-	case "", "Present", "Equal", "Absent":
-	case "Not":
-		if form, arguments, _ := rule.FormOf(parts[0]); form == "Equal" {
-			for _, v := range arguments {
-				list = append(list, anchor{form: "Not", text: v})
-			}
-			return list
-		}
-		list = append(list, anchor{form: "excludes"})
+	case "Prefix":
+		prefixes(arguments[0])
 	case "All":
 		for _, part := range parts {
-			list = append(list, passesOf(part)...)
+			list = append(list, passesOf(c, part)...)
 		}
-	case "Prefix", "Suffix":
-		text(form == "Prefix", form == "Suffix", arguments[0])
-	default:
-		list = append(list, anchor{form: form, text: strings.Join(arguments, "\x00")})
 	}
 	return list
 }
@@ -140,8 +103,7 @@ func passesOf(t rule.Test) (list []anchor) {
 func (x *index) find(r *rule.Rule) []int {
 	found := slices.Clone(x.rest)
 	for _, c := range r.When {
-		for _, a := range passesOf(c.Test) {
-			a.attribute, a.trim = c.Attribute, c.Trim
+		for _, a := range passesOf(c, c.Test) {
 			found = append(found, x.by[a]...)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/weirhq/weir"
 	connectlimit "github.com/weirhq/weir/contrib/connect"
+	"github.com/weirhq/weir/internal/guardtest"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -122,17 +122,6 @@ func TestNoKey(t *testing.T) {
 	}
 }
 
-// settles gets an element for each settle.
-type settles chan struct{}
-
-func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
-	if v == store.Settle {
-		s <- struct{}{}
-	}
-}
-func (s settles) Failed(context.Context, store.Verb, error) {}
-func (s settles) Outage(context.Context, store.Verb, error) {}
-
 // A stream is in flight until it has ended, on a server and on a client.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
@@ -141,7 +130,7 @@ func TestInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, side := range []string{"server", "client"} {
-		settled := make(settles, 10)
+		settled := make(guardtest.Settles, 10)
 		e, err := weir.NewEngine(set, weir.WithObserver(settled))
 		if err != nil {
 			t.Fatal(err)

@@ -8,17 +8,10 @@ import (
 
 	"github.com/labstack/echo/v5"
 
-	"github.com/weirhq/weir"
 	echolimit "github.com/weirhq/weir/contrib/echo"
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/internal/guardtest"
 )
-
-func byUser(c *echo.Context) string { return c.Request().Header.Get("X-User") }
-
-func withUser(c *echo.Context, list []weir.Attribute) []weir.Attribute {
-	return append(list, weir.Attribute{Name: "user", Value: byUser(c)})
-}
 
 func serve(t *testing.T, middleware echo.MiddlewareFunc, wait func()) string {
 	t.Helper()
@@ -39,24 +32,11 @@ func serve(t *testing.T, middleware echo.MiddlewareFunc, wait func()) string {
 
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
-	guardtest.Run(t, guardtest.Framework[echo.MiddlewareFunc]{
-		Serve: serve,
-		Keys: func(l *weir.Limiter) echo.MiddlewareFunc {
-			return echolimit.Keys(l, byUser, echolimit.Options{Name: "visits"})
-		},
-		Own: func(l *weir.Limiter) echo.MiddlewareFunc {
-			return echolimit.Keys(l, byUser, echolimit.Options{
-				Denied: func(c *echo.Context, call *guard.Call) error { return c.String(418, call.Rule()) },
-				Failed: func(c *echo.Context, _ error) error { return errors.Join(c.String(401, "who?"), errors.New("no user")) },
-			})
-		},
-		Rules: func(e *weir.Engine) echo.MiddlewareFunc { return echolimit.Rules(e, withUser) },
-		PerIP: echolimit.PerIP,
-		Nil: []func(*weir.Limiter, *weir.Engine){
-			func(*weir.Limiter, *weir.Engine) { echolimit.Keys(nil, byUser) },
-			func(l *weir.Limiter, _ *weir.Engine) { echolimit.Keys(l, nil) },
-			func(*weir.Limiter, *weir.Engine) { echolimit.Rules(nil, withUser) },
-			func(_ *weir.Limiter, e *weir.Engine) { echolimit.Rules(e, nil) },
-		},
+	guardtest.Run(t, guardtest.Framework[echo.MiddlewareFunc, *echo.Context]{
+		Serve:  serve,
+		User:   func(c *echo.Context) string { return c.Request().Header.Get("X-User") },
+		Denied: func(c *echo.Context, call *guard.Call) error { return c.String(418, call.Rule()) },
+		Failed: func(c *echo.Context, _ error) error { return errors.Join(c.String(401, "who?"), errors.New("no user")) },
+		Keys:   echolimit.Keys, Rules: echolimit.Rules, PerIP: echolimit.PerIP,
 	})
 }

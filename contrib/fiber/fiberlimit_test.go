@@ -8,17 +8,10 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 
-	"github.com/weirhq/weir"
 	fiberlimit "github.com/weirhq/weir/contrib/fiber"
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/internal/guardtest"
 )
-
-func byUser(c fiber.Ctx) string { return c.Get("X-User") }
-
-func withUser(c fiber.Ctx, list []weir.Attribute) []weir.Attribute {
-	return append(list, weir.Attribute{Name: "user", Value: byUser(c)})
-}
 
 func serve(t *testing.T, middleware fiber.Handler, wait func()) string {
 	t.Helper()
@@ -48,24 +41,11 @@ func serve(t *testing.T, middleware fiber.Handler, wait func()) string {
 
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
-	guardtest.Run(t, guardtest.Framework[fiber.Handler]{
-		Serve: serve,
-		Keys: func(l *weir.Limiter) fiber.Handler {
-			return fiberlimit.Keys(l, byUser, fiberlimit.Options{Name: "visits"})
-		},
-		Own: func(l *weir.Limiter) fiber.Handler {
-			return fiberlimit.Keys(l, byUser, fiberlimit.Options{
-				Denied: func(c fiber.Ctx, call *guard.Call) error { return c.Status(418).SendString(call.Rule()) },
-				Failed: func(fiber.Ctx, error) error { return fiber.ErrUnauthorized },
-			})
-		},
-		Rules: func(e *weir.Engine) fiber.Handler { return fiberlimit.Rules(e, withUser) },
-		PerIP: fiberlimit.PerIP,
-		Nil: []func(*weir.Limiter, *weir.Engine){
-			func(*weir.Limiter, *weir.Engine) { fiberlimit.Keys(nil, byUser) },
-			func(l *weir.Limiter, _ *weir.Engine) { fiberlimit.Keys(l, nil) },
-			func(*weir.Limiter, *weir.Engine) { fiberlimit.Rules(nil, withUser) },
-			func(_ *weir.Limiter, e *weir.Engine) { fiberlimit.Rules(e, nil) },
-		},
+	guardtest.Run(t, guardtest.Framework[fiber.Handler, fiber.Ctx]{
+		Serve:  serve,
+		User:   func(c fiber.Ctx) string { return c.Get("X-User") },
+		Denied: func(c fiber.Ctx, call *guard.Call) error { return c.Status(418).SendString(call.Rule()) },
+		Failed: func(fiber.Ctx, error) error { return fiber.ErrUnauthorized },
+		Keys:   fiberlimit.Keys, Rules: fiberlimit.Rules, PerIP: fiberlimit.PerIP,
 	})
 }

@@ -476,53 +476,6 @@ func TestLargeStates(t *testing.T) {
 	}
 }
 
-// Files of earlier programs are read: they define a space once in many frames, and have
-// frames of any size.
-func TestEarlierFiles(t *testing.T) {
-	t.Parallel()
-	disk := fill(t, 1000, 1)
-	name := disk.Names()[0]
-	data := disk.Data(name)
-	var entries []written
-	for _, f := range framesOf(t, data) {
-		entries = append(entries, f.entries...)
-	}
-	var spaces []format.Space
-	for at := format.HeaderSize; at < len(data); {
-		f, _ := format.ReadFrame(data[at:])
-		at += format.FrameSize
-		if err := format.Read(data[at:at+f.Length], f.Base, &format.Visitor{Space: func(_ format.SpaceID, s format.Space) { spaces = append(spaces, s) }}); err != nil {
-			t.Fatal(err)
-		}
-		at += f.Length
-	}
-	earlier := slices.Clone(data[:format.HeaderSize])
-	for seq, some := range [][]written{entries[:1], entries[1:500], entries[500:]} {
-		b, at := format.BeginKeys(make([]byte, format.FrameSize))
-		for _, e := range some {
-			b = format.AppendKey(b, 0, e.key, e.state)
-		}
-		b = format.EndKeys(b, at, format.IDOf("", "crash"))
-		if seq == 0 {
-			b = format.AppendSpace(b, &spaces[0])
-		}
-		if seq == 2 {
-			b = format.AppendBlob(b, "large", make([]byte, 20<<20))
-		}
-		fr := format.Frame{File: 1, Seq: uint64(seq + 1), Flags: uint32(seq / 2 * (format.Whole | format.End))}
-		format.Seal(b, &fr)
-		earlier = append(earlier, b...)
-	}
-	disk.Put(name, earlier)
-	got, events := dumped(t, disk)
-	if len(got) != 1000 || len(events) != 0 {
-		t.Errorf("got %d keys, events %v, want 1000 and none", len(got), events)
-	}
-	if err := datadir.CompactOf(disk); err != nil {
-		t.Error(err)
-	}
-}
-
 // Blobs do not make frames large together.
 func TestLargeBlobs(t *testing.T) {
 	t.Parallel()

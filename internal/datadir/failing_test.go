@@ -37,6 +37,14 @@ func (l *told) kinds() (kinds []datadir.EventKind) {
 	return kinds
 }
 
+// want fails the test if the events after the first one are not of the kinds.
+func (l *told) want(t *testing.T, kinds ...datadir.EventKind) {
+	t.Helper()
+	if got := l.kinds(); !slices.Equal(got, kinds) {
+		t.Errorf("got events %v, want %v", got, kinds)
+	}
+}
+
 // take takes a hit of each key from 0 to keys-1.
 func take(t testing.TB, s *datadir.Store, keys int) {
 	t.Helper()
@@ -64,6 +72,16 @@ func wants(t testing.TB, d *datadir.Disk, keys int, want int64) {
 }
 
 var errDisk = errors.New("input/output error")
+
+// failing makes an operation of a disk fail.
+func failing(operation string) func(op, name string) error {
+	return func(op, _ string) error {
+		if op == operation {
+			return errDisk
+		}
+		return nil
+	}
+}
 
 // Whatever operation fails, calls are answered, what is on the disk stays, and
 // what was counted meanwhile is on the disk as soon as it works again. One line says
@@ -123,9 +141,7 @@ func TestFailures(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if got, want := fmt.Sprint(lines.kinds()), fmt.Sprint([]datadir.EventKind{datadir.Failing, datadir.Writing}); got != want {
-					t.Errorf("got events %v, want %v", got, want)
-				}
+				lines.want(t, datadir.Failing, datadir.Writing)
 				wants(t, disk, keys, 6)
 				if n := len(disk.Names()); n != 1 {
 					t.Errorf("got files %v, want one", disk.Names())
@@ -213,9 +229,7 @@ func TestFileIsGone(t *testing.T) {
 				t.Fatal(err)
 			}
 			wants(t, disk, keys, 2)
-			if got, want := fmt.Sprint(lines.kinds()), fmt.Sprint([]datadir.EventKind{datadir.Failing, datadir.Writing}); got != want {
-				t.Errorf("%s: got events %v, want %v", name, got, want)
-			}
+			lines.want(t, datadir.Failing, datadir.Writing)
 			if n := len(disk.Names()); n != 1 {
 				t.Errorf("%s: got files %v, want one", name, disk.Names())
 			}
@@ -236,23 +250,13 @@ func TestWholeWhenWritingWorksAgain(t *testing.T) {
 			}
 		},
 		"unsynced": func(t *testing.T, s *datadir.Store, disk *datadir.Disk) {
-			disk.SetFail(func(op, _ string) error {
-				if op == "sync" {
-					return errDisk
-				}
-				return nil
-			})
+			disk.SetFail(failing("sync"))
 			take(t, s, keys)
 			time.Sleep(1500 * time.Millisecond)
 			disk.SetFail(nil)
 		},
 		"rotated": func(t *testing.T, s *datadir.Store, disk *datadir.Disk) {
-			disk.SetFail(func(op, _ string) error {
-				if op == "write" {
-					return errDisk
-				}
-				return nil
-			})
+			disk.SetFail(failing("write"))
 			s.PutBlob("sent", nil)
 			time.Sleep(1500 * time.Millisecond)
 			disk.SetFail(nil)
@@ -305,12 +309,7 @@ func TestNoNewFile(t *testing.T) {
 		s := mustOpen(t, disk, datadir.WithInterval(time.Second), datadir.WithEvents(lines.add))
 		take(t, s, keys)
 		time.Sleep(2 * time.Second)
-		disk.SetFail(func(op, _ string) error {
-			if op == "create" {
-				return errDisk
-			}
-			return nil
-		})
+		disk.SetFail(failing("create"))
 		for range 60 {
 			take(t, s, keys)
 			time.Sleep(1100 * time.Millisecond)
@@ -318,9 +317,7 @@ func TestNoNewFile(t *testing.T) {
 		if size, live := disk.Size(), s.Stats().Live; size > 4*live+16<<20 {
 			t.Errorf("got %d bytes with %d for the keys, want at most four times as many and 16 MiB", size, live)
 		}
-		if got, want := fmt.Sprint(lines.kinds()), fmt.Sprint([]datadir.EventKind{datadir.Failing}); got != want {
-			t.Errorf("got events %v, want %v", got, want)
-		}
+		lines.want(t, datadir.Failing)
 		disk.SetFail(nil)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -338,12 +335,7 @@ func TestForgottenWhileFailing(t *testing.T) {
 		s := mustOpen(t, disk, datadir.WithInterval(time.Second))
 		take(t, s, 1)
 		time.Sleep(2 * time.Second)
-		disk.SetFail(func(op, _ string) error {
-			if op == "write" {
-				return errDisk
-			}
-			return nil
-		})
+		disk.SetFail(failing("write"))
 		other := store.NewSpace("", "other", "other", 0)
 		for second := range 300 {
 			if _, err := one(t.Context(), s, store.Take, other, ever, "0", "", 1); err != nil {
@@ -429,12 +421,7 @@ func TestOverflow(t *testing.T) {
 		s := mustOpen(t, disk, datadir.WithInterval(time.Second), datadir.WithShards(8))
 		take(t, s, keys)
 		time.Sleep(10 * time.Second)
-		disk.SetFail(func(op, _ string) error {
-			if op == "write" {
-				return errDisk
-			}
-			return nil
-		})
+		disk.SetFail(failing("write"))
 		take(t, s, keys)
 		time.Sleep(2 * time.Second)
 		take(t, s, keys)
@@ -494,12 +481,7 @@ func TestCompactFails(t *testing.T) {
 		if operation == "full" {
 			disk.SetRoom(size + 200_000)
 		} else {
-			disk.SetFail(func(op, _ string) error {
-				if op == operation {
-					return errDisk
-				}
-				return nil
-			})
+			disk.SetFail(failing(operation))
 		}
 		if err := datadir.CompactOf(disk); err == nil {
 			t.Errorf("%s: got no error", operation)

@@ -157,7 +157,6 @@ func (w *writer) follow(segments, needed, superfluous []*segment) {
 		return
 	}
 	w.file, w.name, w.seq, w.size = f, last.name, last.last.Seq, last.good
-	w.copied = 0 // an earlier version of weir writes no copies
 	w.live, w.grown = last.whole, last.good-last.whole
 	w.synced, w.saved = false, true
 	w.stats.fileMade(w.name, w.size)

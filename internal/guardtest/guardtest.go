@@ -10,35 +10,34 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// Framework is the middleware of one framework, M. The key of its limiters and the
-// attribute user of its engines are the header X-User.
-type Framework[M any] struct {
+// Framework is the middleware M of one framework, whose handlers get a C.
+type Framework[M, C any] struct {
 	// Serve serves GET / behind the middleware until the test ends, and returns the URL. The
 	// answer is "welcome" or, if the query is not empty, "first", flushed, and "second" when
 	// wait has returned.
 	Serve func(t *testing.T, middleware M, wait func()) (url string)
 
-	// Keys returns middleware whose limit has the name visits.
-	Keys func(*weir.Limiter) M
+	// User returns the header X-User of a request.
+	User func(C) string
 
-	// Own returns middleware that answers a denial with the status 418 and the name of the
-	// rule, and an error with 401.
-	Own func(*weir.Limiter) M
+	// Denied answers with the status 418 and the name of the rule, and Failed with 401.
+	Denied func(C, *guard.Call) error
+	Failed func(C, error) error
 
-	Rules func(*weir.Engine) M
+	// The functions of the package.
+	Keys  func(*weir.Limiter, func(C) string, ...guard.Options[C]) M
+	Rules func(guard.Decider, func(C, []weir.Attribute) []weir.Attribute, ...guard.Options[C]) M
 	PerIP func(quota int64, window time.Duration, trusted ...string) M
-
-	// Nil are calls with a nil argument. Each must panic.
-	Nil []func(*weir.Limiter, *weir.Engine)
 }
 
 // Run runs the tests.
-func Run[M any](t *testing.T, f Framework[M]) {
+func Run[M, C any](t *testing.T, f Framework[M, C]) {
 	t.Run("keys", func(t *testing.T) { t.Parallel(); f.keys(t) })
 	t.Run("in flight", func(t *testing.T) { t.Parallel(); f.inFlight(t) })
 	t.Run("options", func(t *testing.T) { t.Parallel(); f.options(t) })
@@ -53,13 +52,13 @@ func limiter(t *testing.T) *weir.Limiter {
 
 // engine returns an engine that admits one request of each user at a time. settled gets
 // an element for each settle.
-func engine(t *testing.T) (e *weir.Engine, settled settles) {
+func engine(t *testing.T) (e *weir.Engine, settled Settles) {
 	t.Helper()
 	set, err := rule.New([]rule.Rule{{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	settled = make(settles, 10)
+	settled = make(Settles, 10)
 	if e, err = weir.NewEngine(set, weir.WithObserver(settled)); err != nil {
 		t.Fatal(err)
 	}
@@ -67,15 +66,16 @@ func engine(t *testing.T) (e *weir.Engine, settled settles) {
 	return e, settled
 }
 
-type settles chan struct{}
+// Settles is an observer that gets an element for each settle.
+type Settles chan struct{}
 
-func (s settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
+func (s Settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
 	if v == store.Settle {
 		s <- struct{}{}
 	}
 }
-func (s settles) Failed(context.Context, store.Verb, error) {}
-func (s settles) Outage(context.Context, store.Verb, error) {}
+func (s Settles) Failed(context.Context, store.Verb, error) {}
+func (s Settles) Outage(context.Context, store.Verb, error) {}
 
 // open sends a request with header fields, and leaves the body of the answer open.
 func open(t *testing.T, url string, fields ...string) *http.Response {
@@ -106,8 +106,8 @@ func get(t *testing.T, url string, fields ...string) (status int, header http.He
 	return answer.StatusCode, answer.Header, string(body)
 }
 
-func (f *Framework[M]) keys(t *testing.T) {
-	url := f.Serve(t, f.Keys(limiter(t)), nil)
+func (f *Framework[M, C]) keys(t *testing.T) {
+	url := f.Serve(t, f.Keys(limiter(t), f.User, guard.Options[C]{Name: "visits"}), nil)
 	if status, header, body := get(t, url, "X-User", "ann"); status != 200 || body != "welcome" || header.Get("RateLimit") != `"visits";r=0` {
 		t.Errorf("got %d %v %s", status, header, body)
 	}
@@ -121,12 +121,16 @@ func (f *Framework[M]) keys(t *testing.T) {
 	}
 }
 
+func (f *Framework[M, C]) attributes(c C, list []weir.Attribute) []weir.Attribute {
+	return append(list, weir.Attribute{Name: "user", Value: f.User(c)})
+}
+
 // A request keeps its place until its body has been written, which can happen after the
 // handlers have returned.
-func (f *Framework[M]) inFlight(t *testing.T) {
+func (f *Framework[M, C]) inFlight(t *testing.T) {
 	e, settled := engine(t)
 	goOn := make(chan struct{})
-	url := f.Serve(t, f.Rules(e), func() { <-goOn })
+	url := f.Serve(t, f.Rules(e, f.attributes), func() { <-goOn })
 	if _, _, body := get(t, url, "X-User", "ann"); body != "welcome" {
 		t.Errorf("got %s", body)
 	}
@@ -149,8 +153,8 @@ func (f *Framework[M]) inFlight(t *testing.T) {
 	}
 }
 
-func (f *Framework[M]) options(t *testing.T) {
-	url := f.Serve(t, f.Own(limiter(t)), nil)
+func (f *Framework[M, C]) options(t *testing.T) {
+	url := f.Serve(t, f.Keys(limiter(t), f.User, guard.Options[C]{Denied: f.Denied, Failed: f.Failed}), nil)
 	get(t, url, "X-User", "ann")
 	if status, _, body := get(t, url, "X-User", "ann"); status != 418 || body != "requests" {
 		t.Errorf("got %d %s", status, body)
@@ -159,13 +163,14 @@ func (f *Framework[M]) options(t *testing.T) {
 		t.Errorf("got %d", status)
 	}
 	e, _ := engine(t)
-	for i, call := range f.Nil {
-		panics(t, i, func() { call(limiter(t), e) })
-	}
+	panics(t, "no limiter", func() { f.Keys(nil, f.User) })
+	panics(t, "no key", func() { f.Keys(limiter(t), nil) })
+	panics(t, "no engine", func() { f.Rules(nil, f.attributes) })
+	panics(t, "no attributes", func() { f.Rules(e, nil) })
 }
 
 // What a client writes into the header is ignored, and what a trusted proxy writes is the client.
-func (f *Framework[M]) perIP(t *testing.T) {
+func (f *Framework[M, C]) perIP(t *testing.T) {
 	for trusted, want := range map[string]int{"127.0.0.1": 200, "10.0.0.0/8": 429} {
 		url := f.Serve(t, f.PerIP(1, time.Minute, trusted), nil)
 		get(t, url, "X-Forwarded-For", "203.0.113.1")
@@ -176,11 +181,11 @@ func (f *Framework[M]) perIP(t *testing.T) {
 	panics(t, "a network that is none", func() { f.PerIP(1, time.Minute, "proxy") })
 }
 
-func panics(t *testing.T, what any, f func()) {
+func panics(t *testing.T, what string, f func()) {
 	t.Helper()
 	defer func() {
 		if recover() == nil {
-			t.Errorf("%v: got no panic", what)
+			t.Errorf("%s: got no panic", what)
 		}
 	}()
 	f()

@@ -186,9 +186,7 @@ func TestReportsWithoutADisk(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		wantStats(t, r, report.Stats{Recorded: 5})
 		for key, want := range map[string]int64{"saved": 2, "ann": 3} {
-			if got := f.used(t, of(hourly, key, "")); got != want {
-				t.Errorf("%s: got %d used, want %d", key, got, want)
-			}
+			f.wants(t, of(hourly, key, ""), want)
 		}
 		if side.left() > 0 {
 			t.Errorf("got %d blobs that are left, want none", side.left())

@@ -89,6 +89,24 @@ func (f *far) used(t *testing.T, op *store.Op) int64 {
 	return r.Used
 }
 
+// wants fails the test if not exactly want hits of the key of op are used.
+func (f *far) wants(t *testing.T, op *store.Op, want int64) {
+	t.Helper()
+	if got := f.used(t, op); got != want {
+		t.Errorf("%s: got %d used, want %d", op.Key, got, want)
+	}
+}
+
+// reporting runs test with a reporter to a store, in virtual time.
+func reporting(t *testing.T, test func(*testing.T, *far, *report.Reporter)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(f, nil)
+		defer r.Close()
+		test(t, f, r)
+	})
+}
+
 var (
 	posts  = store.NewSpace("", "posts", "posts", 0)
 	hourly = window.MustCompile(window.Limit{Quota: 50, Window: window.Sliding(time.Hour)})
@@ -110,10 +128,7 @@ func wantStats(t *testing.T, r *report.Reporter, want report.Stats) {
 // key. Without calls the reporter finds out by itself, within a second.
 func TestReports(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		r := report.New(f, nil)
-		defer r.Close()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		f.gone("circuit-open")
 		for range 3 {
 			r.Add(of(hourly, "ann", ""), hourly, 2)
@@ -140,10 +155,7 @@ func TestReports(t *testing.T) {
 // and neither is a key that is forgotten then.
 func TestSubWhileAsked(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		r := report.New(f, nil)
-		defer r.Close()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		f.gone("circuit-open")
 		ann, bob := of(hourly, "ann", ""), of(hourly, "bob", "")
 		f.asked = sync.OnceFunc(func() {
@@ -156,9 +168,7 @@ func TestSubWhileAsked(t *testing.T) {
 		f.back()
 		time.Sleep(time.Second)
 		wantStats(t, r, report.Stats{Recorded: 3})
-		if got := f.used(t, ann); got != 3 {
-			t.Errorf("got %d hits, want 3", got)
-		}
+		f.wants(t, ann, 3)
 	})
 }
 
@@ -168,10 +178,7 @@ func TestSubWhileAsked(t *testing.T) {
 func TestChangesUnderWay(t *testing.T) {
 	t.Parallel()
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		r := report.New(f, nil)
-		defer r.Close()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		ann, bob, eve := of(hourly, "ann", ""), of(hourly, "bob", ""), of(hourly, "eve", "")
 		team, other := of(holding, "team", ""), of(holding, "other", "")
 		hold := func(of *store.Op, n byte) *store.Op {
@@ -205,24 +212,18 @@ func TestChangesUnderWay(t *testing.T) {
 		f.refuse.Store(false)
 		time.Sleep(time.Second)
 		wantStats(t, r, report.Stats{Recorded: 1 + 4 + 6})
-		for _, test := range []struct {
-			op   *store.Op
-			want int64
-		}{{ann, 1}, {bob, 0}, {eve, 0}, {team, 4}, {other, 6}} {
-			if got := f.used(t, test.op); got != test.want {
-				t.Errorf("%s: got %d used, want %d", test.op.Key, got, test.want)
-			}
-		}
+		f.wants(t, ann, 1)
+		f.wants(t, bob, 0)
+		f.wants(t, eve, 0)
+		f.wants(t, team, 4)
+		f.wants(t, other, 6)
 	})
 }
 
 // What changes while a report is under way that the store takes does not come back.
 func TestChangesOfATakenReport(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		r := report.New(f, nil)
-		defer r.Close()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		ann := of(hourly, "ann", "")
 		f.under = sync.OnceFunc(func() {
 			r.Sub(ann, 2)
@@ -232,9 +233,7 @@ func TestChangesOfATakenReport(t *testing.T) {
 		r.Add(ann, hourly, 5)
 		time.Sleep(time.Second)
 		wantStats(t, r, report.Stats{Recorded: 5 + 2})
-		if got := f.used(t, ann); got != 7 {
-			t.Errorf("got %d used, want 7", got)
-		}
+		f.wants(t, ann, 7)
 	})
 }
 
@@ -243,10 +242,7 @@ func TestChangesOfATakenReport(t *testing.T) {
 func TestHoldsBeginWindows(t *testing.T) {
 	t.Parallel()
 	limit := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Fixed(time.Hour), Hold: time.Minute})
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		r := report.New(f, nil)
-		defer r.Close()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		f.gone("circuit-open")
 		var ops []store.Op
 		for i := range byte(2) {
@@ -273,11 +269,8 @@ func TestHoldsBeginWindows(t *testing.T) {
 // Long keys are sent a few at a time, so that they do not make the reports of others late.
 func TestLongKeys(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		const keys, long = 100, 30_000
-		f := newFar()
-		r := report.New(f, nil)
-		defer r.Close()
 		f.gone("circuit-open")
 		for i := range keys {
 			r.Add(of(hourly, fmt.Sprintf("%*d", long, i), ""), hourly, 1)
@@ -302,10 +295,7 @@ func TestLongKeys(t *testing.T) {
 // The first call that the store answers starts the report.
 func TestReportsAfterAnAnswer(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		r := report.New(f, nil)
-		defer r.Close()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		f.gone("late")
 		r.Answered()
 		r.Add(of(hourly, "ann", ""), hourly, 1)
@@ -325,10 +315,7 @@ func TestHitsThatLeftTheWindow(t *testing.T) {
 	minute := window.MustCompile(window.Limit{Quota: 50, Window: window.Sliding(time.Minute)})
 	members := window.MustCompile(window.Limit{Quota: 50, Measure: window.Distinct, Window: window.Sliding(time.Minute)})
 	after := window.MustCompile(window.Limit{Quota: 5, Window: window.Fixed(time.Hour), After: window.After{Count: 3, Window: window.Fixed(time.Hour)}})
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		r := report.New(f, nil)
-		defer r.Close()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		f.gone("circuit-open")
 		r.Add(of(minute, "ann", ""), minute, 5)
 		r.Add(of(members, "tags", "a"), members, 1)
@@ -345,14 +332,10 @@ func TestHitsThatLeftTheWindow(t *testing.T) {
 		f.back()
 		time.Sleep(time.Second)
 		wantStats(t, r, report.Stats{Recorded: 9})
-		for _, test := range []struct {
-			op   *store.Op
-			want int64
-		}{{of(minute, "ann", ""), 3}, {of(members, "tags", ""), 2}, {of(members, "gone", ""), 0}, {of(after, "after", ""), 2}} {
-			if got := f.used(t, test.op); got != test.want {
-				t.Errorf("%s: got %d used, want %d", test.op.Key, got, test.want)
-			}
-		}
+		f.wants(t, of(minute, "ann", ""), 3)
+		f.wants(t, of(members, "tags", ""), 2)
+		f.wants(t, of(members, "gone", ""), 0)
+		f.wants(t, of(after, "after", ""), 2)
 	})
 }
 
@@ -365,10 +348,7 @@ func TestHitsThatLeftTheCondition(t *testing.T) {
 	banned := *after.Limit
 	banned.Ban = window.Ban{For: time.Minute}
 	for _, limit := range []*window.Compiled{after, window.MustCompile(banned)} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFar()
-			r := report.New(f, nil)
-			defer r.Close()
+		reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 			f.gone("circuit-open")
 			r.Add(of(limit, "eve", ""), limit, 9) // five of these are the limit's
 			for range 50 {
@@ -380,9 +360,7 @@ func TestHitsThatLeftTheCondition(t *testing.T) {
 			time.Sleep(time.Second)
 			wantStats(t, r, report.Stats{Recorded: 3 + 9})
 			for key, want := range map[string]int64{"ann": 0, "eve": 5} {
-				if got := f.used(t, of(limit, key, "")); got != want {
-					t.Errorf("%s: got %d used, want %d", key, got, want)
-				}
+				f.wants(t, of(limit, key, ""), want)
 			}
 		})
 	}
@@ -391,11 +369,8 @@ func TestHitsThatLeftTheCondition(t *testing.T) {
 // A report without an answer may have counted: it is not sent again.
 func TestLostReports(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		f.after = true
-		r := report.New(f, nil)
-		defer r.Close()
 		f.gone("closed")
 		r.Add(of(hourly, "ann", ""), hourly, 4)
 		time.Sleep(time.Minute)
@@ -404,20 +379,15 @@ func TestLostReports(t *testing.T) {
 		r.Add(of(hourly, "ann", ""), hourly, 1)
 		time.Sleep(time.Minute)
 		wantStats(t, r, report.Stats{Recorded: 1, Lost: 4})
-		if got := f.used(t, of(hourly, "ann", "")); got != 5 {
-			t.Errorf("got %d used, want 5", got)
-		}
+		f.wants(t, of(hourly, "ann", ""), 5)
 	})
 }
 
 // Keys without room are counted and dropped.
 func TestMaxKeys(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		f.gone("circuit-open")
-		r := report.New(f, nil)
-		defer r.Close()
 		for i := range report.MaxKeys + 5 {
 			r.Add(of(hourly, fmt.Sprint(i), ""), hourly, 2)
 		}
@@ -470,10 +440,8 @@ func TestClose(t *testing.T) {
 func TestEachHitOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		synctest.Test(t, func(t *testing.T) {
+		reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
-			f := newFar()
-			r := report.New(f, nil)
 			many := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(1000 * time.Hour)})
 			reasons := append([]store.Reason{"late", "foreign", "closed", "unknown"}, uncounted...)
 			added := map[string]int64{}

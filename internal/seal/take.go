@@ -32,8 +32,6 @@ type Take struct {
 
 	// Seal is the seal of the other fields. See [Key.Seal].
 	Seal [sealSize]byte
-
-	old bool // of the previous version
 }
 
 // MostCounted is the maximum number of rules without a hold in a receipt.
@@ -58,14 +56,6 @@ const (
 
 	// The second byte has the number of digests, and these flags.
 	hasWall, hasLater = 1 << 6, 1 << 7
-
-	// Receipts of the previous version have no second byte and no Later, and one digest of 64
-	// bits for all rules, which gives nothing back. Their holds can be ended.
-	oldVersion = 3
-
-	// Older receipts have a seal of 64 bits that is no longer valid.
-	unsealedVersion = 2
-	unsealedSize    = 1 + 12 + 7 + 8 + 8
 )
 
 // strict refuses text with a second spelling.
@@ -95,24 +85,18 @@ func (r Take) Append(b []byte) []byte {
 
 // appendFields appends all that the seal covers.
 func (r *Take) appendFields(b []byte) []byte {
-	n, v := 0, byte(version)
+	n := 0
 	for n < MostCounted && r.Counted[n] != 0 {
 		n++
 	}
-	if r.old {
-		n, v = 2, oldVersion
+	flags := byte(n)
+	if r.Wall != r.At {
+		flags |= hasWall
 	}
-	b = append(b, v<<4|byte(r.Place))
-	if !r.old {
-		flags := byte(n)
-		if r.Wall != r.At {
-			flags |= hasWall
-		}
-		if r.Later != 0 {
-			flags |= hasLater
-		}
-		b = append(b, flags)
+	if r.Later != 0 {
+		flags |= hasLater
 	}
+	b = append(b, version<<4|byte(r.Place), flags)
 	b = append(b, r.ID[:]...)
 	var at [8]byte
 	binary.BigEndian.PutUint64(at[:], uint64(r.At))
@@ -129,9 +113,8 @@ func (r *Take) appendFields(b []byte) []byte {
 	return b
 }
 
-// Parse reports whether text is that of a receipt, and returns its take. It checks only
-// the format: it does not know the key of the seal. A receipt of an unsealed version has an
-// invalid seal.
+// Parse reports whether text is that of a receipt of this version, and returns its take. It
+// checks only the format: it does not know the key of the seal.
 func Parse(text string) (r Take, ok bool) {
 	var in, again [MaxLen]byte
 	var room [MaxLen * 3 / 4]byte
@@ -140,31 +123,16 @@ func Parse(text string) (r Take, ok bool) {
 	}
 	n, err := strict.Decode(room[:], in[:copy(in[:], text)])
 	raw := room[:n]
-	if err != nil || len(raw) < unsealedSize || Place(raw[0]&15) > Local {
-		return r, false
-	}
-	if raw[0]>>4 == unsealedVersion {
-		r.ID = [12]byte(raw[1:13])
-		return r, len(raw) <= unsealedSize+binary.MaxVarintLen64 && !r.IsZero()
-	}
-	if len(raw) < size {
+	if err != nil || len(raw) < size || raw[0]>>4 != version || Place(raw[0]&15) > Local {
 		return r, false
 	}
 	r.Place = Place(raw[0] & 15)
-	digests, flags := 2, byte(0)
-	switch raw[0] >> 4 {
-	case version:
-		flags = raw[1]
-		digests = int(flags &^ (hasWall | hasLater))
-		raw = raw[2:]
-	case oldVersion:
-		raw, r.old = raw[1:], true
-	default:
+	flags := raw[1]
+	digests := int(flags &^ (hasWall | hasLater))
+	if digests > MostCounted || len(raw) < size+4*digests {
 		return r, false
 	}
-	if digests > MostCounted || len(raw) < 12+7+4*digests+sealSize {
-		return r, false
-	}
+	raw = raw[2:]
 	r.ID = [12]byte(raw)
 	at := [8]byte{}
 	copy(at[1:], raw[12:19])
@@ -175,8 +143,8 @@ func Parse(text string) (r Take, ok bool) {
 	}
 	raw = raw[4*digests:]
 	r.Wall = r.At
-	if deltas := raw[:len(raw)-sealSize]; flags&hasWall > 0 || r.old && len(deltas) > 0 {
-		d, n := binary.Varint(deltas)
+	if flags&hasWall > 0 {
+		d, n := binary.Varint(raw[:len(raw)-sealSize])
 		if n <= 0 {
 			return r, false
 		}
@@ -203,4 +171,4 @@ func Parse(text string) (r Take, ok bool) {
 }
 
 // Has reports whether digest, which is not 0, is one of those that r has of rules.
-func (r *Take) Has(digest uint32) bool { return !r.old && slices.Contains(r.Counted[:], digest) }
+func (r *Take) Has(digest uint32) bool { return slices.Contains(r.Counted[:], digest) }

@@ -82,7 +82,7 @@ func TestReserveInSeveralSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, op := range ops {
-		if h := op.Hold; op.N != 200 || !op.Result.Held || h.End-h.At != window.Instant(time.Minute.Microseconds()) || h.Least != 1 {
+		if h := op.Hold; op.N != 200 || !op.Result.Held || h.At == 0 || h.End-h.At != window.Instant(time.Minute.Microseconds()) || h.Least != 1 {
 			t.Errorf("op %d: got %d hits, %+v and %+v, want 200 held for a minute", i, op.N, op.Result, *h)
 		}
 	}

@@ -45,7 +45,7 @@ func readAsk(in *weirv1.Request, verb store.Verb) ask {
 	}
 	if in.Receipt != "" {
 		if r.Receipt, err = receipt.Parse(in.Receipt); err != nil {
-			a.wrong("receipt", "is not a receipt: want the text that a take answered with")
+			a.wrong("receipt", "is not a receipt of this version of weir: want the text that a take answered with")
 		}
 	}
 	if r.Attributes, err = attributesOf(in.Attributes); a.fault == nil {

@@ -25,7 +25,7 @@ func FuzzDescribed(f *testing.F) {
 		`{"attributes":{"":"b"},"hits":1.5}`,
 		`{"attributes":{"a":"b"},"feedback":"solved","hits":0}`,
 		`{"attributes":{"a":"b"},"hits":-1}`,
-		`{"attributes":{},"receipt":"MImTgqQ8GM7vSWmDQAZg2bO_xkAAAAAAAAAAANtOwhdAmW6osasITdsEIs4"}`,
+		`{"attributes":{},"receipt":"QACJk4KkPBjO70lpg0AGYNmzv8ZA207CF0CZbqixqwhN2wQizg"}`,
 		`{"requests":[{"attributes":{},"verb":"record"},{"attributes":{},"verb":"drop"}]}`,
 		`{"requests":[{"attributes":{},"verb":"settle","receipt":"x y"}]}`,
 		`{"requests":{}}`,

@@ -23,14 +23,34 @@ func tokenServer(t *testing.T) *respapi.Server {
 // large is a command of 240 KiB.
 var large = "*16\r\n$4\r\nPING\r\n" + strings.Repeat("$16000\r\n"+strings.Repeat("x", 16000)+"\r\n", 15)
 
+// heap returns the size of the heap without garbage.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func authenticate(t *testing.T, c *client) {
+	t.Helper()
+	if got := c.do("AUTH", "all"); got != "+OK" {
+		t.Fatalf("got %s", got)
+	}
+}
+
+func reservesNothing(t *testing.T, resources *access.ResourceLimits) {
+	t.Helper()
+	if _, memory := resources.Now(); memory != 0 {
+		t.Errorf("got %d bytes reserved, want none", memory)
+	}
+}
+
 // A client that has shown no token cannot make the server keep what it sends: not in one
 // large command, and not in many small ones.
 func TestUnauthenticatedClientsHoldNoMemory(t *testing.T) {
 	dial := local(t, tokenServer(t))
 	const n = 300
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := heap()
 	clients := make([]*client, n)
 	for i := range clients {
 		clients[i] = dial()
@@ -45,10 +65,8 @@ func TestUnauthenticatedClientsHoldNoMemory(t *testing.T) {
 			t.Fatalf("got %s %v", got, err)
 		}
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
 	// The clients of this test take some of it: a buffer of 4 KiB for each.
-	if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+	if grown := (heap() - before) / n; grown > 40<<10 {
 		t.Errorf("got %d bytes more for each unauthenticated client, want at most 40 KiB", grown)
 	}
 	runtime.KeepAlive(clients)
@@ -60,9 +78,7 @@ func TestUnauthenticatedClientsHoldNoReplies(t *testing.T) {
 	l := newPipes()
 	serve(t, tokenServer(t), l)
 	const n = 100
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := heap()
 	clients := make([]*client, n)
 	for i := range clients {
 		clients[i] = newClient(t, l.dial())
@@ -73,9 +89,7 @@ func TestUnauthenticatedClientsHoldNoReplies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+	if grown := (heap() - before) / n; grown > 40<<10 {
 		t.Errorf("got %d bytes more for each unauthenticated client, want at most 40 KiB", grown)
 	}
 	for _, c := range clients {
@@ -130,9 +144,7 @@ func TestIncompleteCommandsAreLimited(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		synctest.Wait()
-		if _, memory := resources.Now(); memory != 0 {
-			t.Errorf("got %d bytes reserved, want none", memory)
-		}
+		reservesNothing(t, resources)
 		other.Close()
 	})
 }
@@ -160,9 +172,7 @@ func TestBuffersAreCounted(t *testing.T) {
 				}
 				c.Close()
 				synctest.Wait()
-				if _, memory := resources.Now(); memory != 0 {
-					t.Errorf("got %d bytes reserved after the connection has ended, want none", memory)
-				}
+				reservesNothing(t, resources)
 			})
 		})
 	}
@@ -185,15 +195,11 @@ func TestLongNames(t *testing.T) {
 func TestLargeCommandsAreGivenBack(t *testing.T) {
 	dial := local(t, tokenServer(t))
 	const n = 100
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
+	before := heap()
 	clients := make([]*client, n)
 	for i := range clients {
 		clients[i] = dial()
-		if got := clients[i].do("AUTH", "all"); got != "+OK" {
-			t.Fatalf("got %s", got)
-		}
+		authenticate(t, clients[i])
 		if got := clients[i].send(large, 1)[0]; !strings.HasPrefix(got, "-ERR wrong number of arguments") {
 			t.Fatalf("got %s", got)
 		}
@@ -201,9 +207,7 @@ func TestLargeCommandsAreGivenBack(t *testing.T) {
 			t.Fatalf("got %s", got)
 		}
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+	if grown := (heap() - before) / n; grown > 40<<10 {
 		t.Errorf("got %d bytes more for each connection, want at most 40 KiB", grown)
 	}
 	runtime.KeepAlive(clients)
@@ -233,13 +237,9 @@ func TestBatchesAreGivenBack(t *testing.T) {
 		clients := make([]*client, n)
 		for i := range clients {
 			clients[i] = dial()
-			if got := clients[i].do("AUTH", "all"); got != "+OK" {
-				t.Fatalf("%s: got %s", name, got)
-			}
+			authenticate(t, clients[i])
 		}
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
+		before := heap()
 		for _, c := range clients {
 			got := c.send(tc.text, tc.replies)
 			for _, r := range got {
@@ -248,9 +248,7 @@ func TestBatchesAreGivenBack(t *testing.T) {
 				}
 			}
 		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		if grown := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / n; grown > 40<<10 {
+		if grown := (heap() - before) / n; grown > 40<<10 {
 			t.Errorf("%s: got %d bytes more for each connection, want at most 40 KiB", name, grown)
 		}
 		for _, c := range clients {
@@ -268,9 +266,7 @@ func TestSlowSenders(t *testing.T) {
 		serve(t, tokenServer(t), l)
 		stranger, known, busy := newClient(t, l.dial()), newClient(t, l.dial()), newClient(t, l.dial())
 		for _, c := range []*client{known, busy} {
-			if got := c.do("AUTH", "all"); got != "+OK" {
-				t.Fatalf("got %s", got)
-			}
+			authenticate(t, c)
 		}
 		begun := time.Now()
 		for time.Since(begun) < time.Minute {
@@ -337,9 +333,7 @@ func TestSilentClients(t *testing.T) {
 		l := newPipes()
 		serve(t, tokenServer(t), l)
 		known, stranger, silent := newClient(t, l.dial()), newClient(t, l.dial()), newClient(t, l.dial())
-		if got := known.do("AUTH", "all"); got != "+OK" {
-			t.Fatalf("got %s", got)
-		}
+		authenticate(t, known)
 		if got := stranger.do("PING"); !strings.HasPrefix(got, "-NOAUTH") {
 			t.Fatalf("got %s", got)
 		}
@@ -372,9 +366,7 @@ func TestBeginningAfterLargeCommand(t *testing.T) {
 			t.Fatalf("got %s %v", got, err)
 		}
 		synctest.Wait()
-		if _, memory := resources.Now(); memory != 0 {
-			t.Errorf("got %d bytes reserved for 10 bytes, want none", memory)
-		}
+		reservesNothing(t, resources)
 		if got := c.send("NG\r\n", 1)[0]; got != "+PONG" {
 			t.Errorf("got %s, want PONG", got)
 		}

@@ -71,7 +71,6 @@ func TestRotateSecret(t *testing.T) {
 			rotate()
 			settle(second, "false")
 			settle(third, "true")
-			settle("IImTgqQ8GM7vSWmDQAZg2bO_xkAAAAAAAAAAAKd0t6r9-ZjY", "false") // of an older program
 		})
 	}
 }

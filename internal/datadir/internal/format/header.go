@@ -67,7 +67,7 @@ func appendCopy(b []byte, h *Header) []byte {
 	one = binary.LittleEndian.AppendUint64(one, h.File)
 	one = append(one, h.Secret[:]...)
 	one = append(one, h.Receipts[0][:]...)
-	one = append(one, make([]byte, 16)...) // had random bytes in files of earlier versions
+	one = append(one, make([]byte, 16)...) // unused
 	one = append(one, h.Receipts[1][:]...)
 	one = binary.LittleEndian.AppendUint64(one, uint64(h.Until))
 	one = one[:headerCopy-4]
