@@ -207,7 +207,7 @@ func TestDiagnosePrimary(t *testing.T) {
 	level(t, url, "topology", remote.LevelOK)
 	level(t, url, "role", remote.LevelOK, "a primary")
 	level(t, url+"&wait_replicas=1", "replicas", remote.LevelOK, "1 in step, of which 1")
-	level(t, url+"&wait_replicas=1", "rights", remote.LevelOK, "22 commands")
+	level(t, url+"&wait_replicas=1", "rights", remote.LevelOK, "23 commands")
 }
 
 // An unavailable server is an error, soon enough.

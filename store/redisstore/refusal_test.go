@@ -136,6 +136,36 @@ func TestLeastRights(t *testing.T) {
 			}
 		}
 	}
+	version, err := s.Keep(t.Context(), "r", 0, []string{"a", "b"}, []string{"1", "2"})
+	if err == nil {
+		_, err = s.Keep(t.Context(), "r", version, []string{"a"}, []string{""})
+	}
+	if err != nil {
+		t.Errorf("a register: %v", err)
+	}
+	if fields, _, _, _, err := s.Kept(t.Context(), "r", [2]int64{}, 10); err != nil || len(fields) != 2 {
+		t.Errorf("a register: got %q and %v, want both fields", fields, err)
+	}
+	if entries, err := s.Log(t.Context(), "l", time.Hour, []window.Instant{window.Instant(time.Now().UnixMicro())}, []string{"e"}, 1); err != nil || len(entries) != 1 {
+		t.Errorf("a log: got %q and %v, want one entry", entries, err)
+	}
+	if err := s.RotateSecret(t.Context(), time.Hour); err != nil {
+		t.Errorf("a secret: %v", err)
+	}
+
+	n.Must("ACL", "SETUSER", "weir", "+info", "+scan", "+script|load") // for exports; the page has these, too
+	op := store.Op{Space: store.NewSpace("", "exported", "", 0), Limit: window.MustCompile(window.Limit{Quota: 10, Window: window.Fixed(time.Hour)}), Key: []byte("k"), N: 1}
+	take(t, s, op)
+	found := 0
+	for after := []byte(nil); ; {
+		after, err = s.Keys(t.Context(), &op, after, func([]byte, window.State, window.Instant) { found++ })
+		if err != nil || after == nil {
+			break
+		}
+	}
+	if err != nil || found != 1 {
+		t.Errorf("an export: got %d keys and %v, want one", found, err)
+	}
 	if refused := n.Must("ACL", "LOG").([]any); len(refused) > 0 {
 		t.Errorf("the server has refused %v", refused)
 	}

@@ -132,7 +132,7 @@ var Race string
 // docs/guides/redis.md. [Probe] runs all but EVALSHA and PING.
 var Commands = []string{
 	"EVALSHA", "EVAL", "TIME", "PING", "GET", "MGET", "SET", "SETRANGE", "DEL", "PEXPIRE", "PTTL",
-	"ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZREM", "ZSCORE", "HGET", "HSET", "HDEL", "HGETALL",
+	"ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREM", "ZSCORE", "HGET", "HSET", "HDEL", "HGETALL",
 }
 
 // Settings are the settings that the checks read, where the server has them and

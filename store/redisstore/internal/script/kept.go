@@ -17,8 +17,7 @@ import (
 // Versions never return, also if the register was lost meanwhile. Of the fields that were removed, the
 // newest 1,000 are remembered.
 const ChangeRegister = `local now, removed = redis.call('TIME'), 0
-local head = redis.call('HMGET', KEYS[1], 'v', 'f')
-local was = tonumber(head[1] or 0)
+local was = tonumber(redis.call('HGET', KEYS[1], 'v') or 0)
 if was ~= tonumber(ARGV[1]) then return 0 end
 local n = math.max(was, now[1] * 1000000 + now[2])
 if was == 0 then redis.call('HSET', KEYS[1], 'f', string.format('%.0f', n)) end
@@ -51,8 +50,8 @@ return n`
 // when it had version ARGV[2]: whether the caller has to drop what it knew, because that version is not
 // one of the register or too old; both versions for the next call; and at most ARGV[3] fields, each with its
 // value, which is empty if it was removed.
-const ReadRegister = `local head = redis.call('HMGET', KEYS[1], 'v', 'f')
-local version, forgotten = tonumber(head[1] or 0), tonumber(head[2] or 0)
+const ReadRegister = `local version = tonumber(redis.call('HGET', KEYS[1], 'v') or 0)
+local forgotten = tonumber(redis.call('HGET', KEYS[1], 'f') or 0)
 local since, begun, again = tonumber(ARGV[1]), tonumber(ARGV[2]), 0
 if begun < forgotten or since > version then since, begun, again = 0, version, 1 end
 local changed = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. string.format('%.0f', since), '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[3])
