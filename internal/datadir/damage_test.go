@@ -201,6 +201,9 @@ func (m *many) read(t testing.TB) {
 func (m *many) check(t testing.TB, what string, damaged *datadir.Disk, silent bool) {
 	t.Helper()
 	want := m.healthy(damaged)
+	if len(damaged.Names()) == 0 { // a dump refuses it
+		return
+	}
 	got, events := dumped(t, damaged)
 	if !maps.Equal(got, want) {
 		t.Fatalf("%s: got %d keys, %v\nwant %d, %v\nevents %v", what, len(got), got, len(want), want, events)

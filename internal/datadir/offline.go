@@ -44,6 +44,16 @@ type SpaceReport struct {
 	Limit           window.Limit
 }
 
+// listSome returns the files of a directory. One that has none may be another directory than was meant, or a disk that is not
+// mounted.
+func listSome(d disk) ([]*segment, error) {
+	segments, err := list(d)
+	if err == nil && len(segments) == 0 {
+		err = errors.New("has no counters")
+	}
+	return segments, err
+}
+
 // Check reads a directory, and changes nothing in it. The directory may be in use, in which
 // case the last batch may be incomplete. Check fails where [Open] fails, except that it needs
 // no lock.
@@ -85,7 +95,7 @@ func check(d disk) (Report, error) {
 // look loads a directory and writes nothing. The caller closes the memory.
 func look(d disk, told func(Event)) (*Store, []*segment, error) {
 	for try := 1; ; try++ {
-		segments, err := list(d)
+		segments, err := listSome(d)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -172,6 +182,9 @@ func dump(d disk, visit func(Entry) error, told func(Event)) error {
 // bytes the files had before and have now, and calls told for each damaged part. No
 // process may use the directory.
 func Compact(dir string, told func(Event)) (before, after int64, err error) {
+	if _, err := listSome(folder(dir)); err != nil {
+		return 0, 0, err
+	}
 	held, err := lockFolder(dir)
 	if err != nil {
 		return 0, 0, err
@@ -214,6 +227,9 @@ func compact(d disk, told func(Event)) (before, after int64, err error) {
 // Damaged parts are copied as they are, and told is called for each: when a disk fails, a
 // backup of all that can be read is most useful, and the copy is loaded like the original.
 func Backup(dir, to string, told func(Event)) (bytes int64, err error) {
+	if _, err := listSome(folder(dir)); err != nil {
+		return 0, err
+	}
 	if err := makeFolder(to, syncFolder); err != nil {
 		return 0, err
 	}
@@ -229,12 +245,9 @@ const removedTries = 100
 
 func backup(d, to disk, told func(Event)) (bytes int64, err error) {
 	for range removedTries {
-		segments, err := list(d)
+		segments, err := listSome(d)
 		if err != nil {
 			return 0, err
-		}
-		if len(segments) == 0 {
-			return 0, errors.New("has no counters")
 		}
 		// A file is removed when a later one is complete. Open files stay readable, so all
 		// of them are opened before any is copied.

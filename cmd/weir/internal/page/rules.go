@@ -533,8 +533,13 @@ func readLog(form *multipart.Reader, body *partsBody, w io.Writer) error {
 // onlyWriter hides ReadFrom of a writer.
 type onlyWriter struct{ io.Writer }
 
-// cancel ends a trial, or forgets its result.
+// cancel ends a trial, or forgets its result. That of another caller needs the scope admin.
 func (s *Rules) cancel(c *Caller, w http.ResponseWriter, _ *http.Request) error {
+	if last, ok := s.Trials.Status(c.Name); ok && s.Tokens && last.By != c.Holder.Name {
+		if err := c.May(access.Admin); err != nil {
+			return err
+		}
+	}
 	if err := s.Trials.Cancel(c.Name); err != nil {
 		return &answer.Problem{Status: http.StatusNotFound, Detail: err.Error()}
 	}

@@ -276,7 +276,9 @@ func newlyDenied(t *testing.T, trial map[string]any) any {
 // A log that is sent is run through the rules in force and through a changed text. That needs a token with scope admin.
 func TestPageTriesLog(t *testing.T) {
 	t.Parallel()
-	s := start(t, withPage(rulesFile(t, posts(5))))
+	page, tokens := withPage(rulesFile(t, posts(5))), filepath.Join(t.TempDir(), "tokens")
+	write(t, tokens, access.Line("reader", "reader-0123456789", access.Read, "")+"\n")
+	s := start(t, func(c *config.Config) { page(c); c.Access.Tokens = tokens })
 	log := ""
 	for i := range 8 {
 		log += fmt.Sprintf(`{"time":%d,"attributes":{"action":"post","user":"ann"}}`+"\n", 1777620000000000+int64(i))
@@ -302,6 +304,9 @@ func TestPageTriesLog(t *testing.T) {
 	}
 	if a := try(t, s, posts(3), "", pageToken); a.status != http.StatusConflict || !strings.Contains(a.text, "--record") {
 		t.Errorf("got %d %s, want that nothing is recorded", a.status, a.text)
+	}
+	if a := asPage(t, "DELETE", s.admin+"/page/try", "", "reader-0123456789"); a.status != http.StatusForbidden {
+		t.Errorf("got %d %s for a reader who ends the trial of another, want 403", a.status, a.text)
 	}
 	if a := asPage(t, "DELETE", s.admin+"/page/try", "", pageToken); a.status != http.StatusNoContent {
 		t.Errorf("got %d %s", a.status, a.text)
