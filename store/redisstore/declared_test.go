@@ -47,6 +47,12 @@ func TestProgramsTouchDeclaredKeysOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := s.Keep(t.Context(), "register", 0, []string{"a"}, []string{"1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, _, err := s.Kept(t.Context(), "register", [2]int64{}, 10); err != nil {
+		t.Fatal(err)
+	}
 	n.Must("ECHO", "end")
 
 	watch := declared{seen: map[string]int{}}
