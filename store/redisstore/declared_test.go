@@ -136,7 +136,7 @@ func (d *declared) see(line string) (problem string) {
 	case "TIME":
 	case "DEL", "MGET":
 		touched = args[1:]
-	case "GET", "SET", "SETRANGE", "PEXPIRE", "PTTL", "ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZREM", "ZSCORE",
+	case "GET", "SET", "SETRANGE", "PEXPIRE", "PTTL", "ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREM", "ZSCORE",
 		"HGET", "HSET", "HDEL", "HGETALL":
 		touched = args[1:2]
 	default:

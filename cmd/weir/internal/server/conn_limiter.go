@@ -46,7 +46,10 @@ type connLimiter struct {
 
 // newConnLimiter returns a listener that has at most most connections of l at a time, or any number if most is 0.
 func newConnLimiter(l net.Listener, most int, polite bool, shed func()) *connLimiter {
-	return &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: time.Now(), refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, mostWaits: mostWaiting}
+	began := time.Now()
+	c := &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: began, refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, mostWaits: mostWaiting}
+	c.incoming.now = func() time.Duration { return time.Since(began) }
+	return c
 }
 
 // Accept implements [net.Listener].
@@ -173,6 +176,9 @@ type limitedConn struct {
 	counted int64        // those that are in the total of all connections; guarded by the mu of incoming
 	held    int64        // those of the heads of requests, in the same total; guarded by the mu of incoming
 	ended   bool         // none are counted any more; guarded by the mu of incoming
+
+	// progress is when the first of these bytes came, or when a request last began or ended. It is guarded by the mu of incoming.
+	progress time.Duration
 }
 
 // Close implements [net.Conn].

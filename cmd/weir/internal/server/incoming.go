@@ -3,14 +3,17 @@ package server
 import (
 	"net/http"
 	"sync"
+	"time"
 )
 
 // incoming limits the bytes that all connections of a listener have sent and that belong to no request yet, which are parts
 // of TLS handshakes and of the heads of requests, and those of the heads of requests that are not over. Clients need no token
-// for that, and thousands of them, each within the limits of one connection, would take gigabytes. Beyond the limit the
-// connection with most of these bytes is closed.
+// for that, and thousands of them, each within the limits of one connection, would take gigabytes. Beyond the limit a
+// connection is closed: the one whose bytes, times the time for which they have waited, are most. So those of clients that
+// send what they have at once are spared.
 type incoming struct {
-	most  int64 // bytes of all connections; 0: no limit; set before the first connection
+	most  int64                // bytes of all connections; 0: no limit; set before the first connection
+	now   func() time.Duration // set before the first connection
 	mu    sync.Mutex
 	total int64 // of the connections with more than smallHead; guarded by mu
 }
@@ -45,10 +48,7 @@ func (g *limitedConn) hold(head, sign int64) {
 	if g.ended {
 		return
 	}
-	in.total += sign * head
-	if g.held += sign * head; in.total > in.most {
-		g.limiter.closeMostIncoming(g)
-	}
+	g.count(&g.held, g.held+sign*head)
 }
 
 // Read implements [net.Conn].
@@ -71,10 +71,25 @@ func (g *limitedConn) arrive(n int64) {
 	if n = g.arrived.Load(); n <= smallHead || g.ended {
 		return // settled or closed meanwhile
 	}
-	in.total += n - g.counted
-	if g.counted = n; in.total > in.most {
-		g.limiter.closeMostIncoming(g)
+	g.count(&g.counted, n)
+}
+
+// count makes n the bytes of a kind of g, and closes connections while there are too many of all. It needs the mu of [incoming].
+func (g *limitedConn) count(kind *int64, n int64) {
+	in := &g.limiter.incoming
+	if n < *kind || g.counted+g.held == 0 {
+		g.progress = in.now()
 	}
+	in.total += n - *kind
+	*kind = n
+	for in.total > in.most && g.limiter.closeMostIncoming(g) {
+	}
+}
+
+// waiting returns how much g waits: its bytes times the time for which it has sent nothing that was complete. It needs the mu
+// of [incoming].
+func (g *limitedConn) waiting(now time.Duration) float64 {
+	return float64(g.counted+g.held) * float64(now-g.progress)
 }
 
 // settle notes that what has arrived belongs to requests.
@@ -85,8 +100,7 @@ func (g *limitedConn) settle() {
 	in := &g.limiter.incoming
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.total -= g.counted
-	g.counted = 0
+	g.count(&g.counted, 0)
 }
 
 // endIncoming counts nothing more of g, which is closed. It needs the mu of [incoming].
@@ -96,18 +110,23 @@ func (g *limitedConn) endIncoming() {
 	g.counted, g.held = 0, 0
 }
 
-// closeMostIncoming closes the connection with most bytes: reader, which may have been removed from those that are
-// open, or another one. It needs the mu of [incoming].
-func (c *connLimiter) closeMostIncoming(reader *limitedConn) {
+// closeMostIncoming closes the connection that waits most: reader, which may have been removed from those that are open, or
+// another one. It reports whether that had any of the bytes. It needs the mu of [incoming].
+func (c *connLimiter) closeMostIncoming(reader *limitedConn) bool {
+	now := c.incoming.now()
 	most := reader
 	c.mu.Lock()
 	for g := range c.open {
-		if g.counted+g.held > most.counted+most.held {
+		if g.waiting(now) > most.waiting(now) {
 			most = g
 		}
 	}
 	c.mu.Unlock()
+	if most.counted+most.held == 0 {
+		return false
+	}
 	most.endIncoming()
 	c.shed()
 	_ = most.Conn.Close() // its server notices
+	return true
 }

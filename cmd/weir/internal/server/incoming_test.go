@@ -46,7 +46,7 @@ func TestIncompleteRequests(t *testing.T) {
 	}
 
 	honest, slow := connect(t, addr), connect(t, addr)
-	write(slow, head(6<<10))
+	write(slow, head(1<<10))
 	for range 3 * server.MostIncoming / (40 << 10) {
 		write(honest, head(30<<10)+fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n%s", 10<<10, strings.Repeat("b", 10<<10)))
 		answered(honest)
