@@ -104,6 +104,10 @@ func readAnswer(r io.Reader) ([]byte, error) {
 	return answer, err
 }
 
+// answerTypes are the types of the service's answers: others are from another server, such as the page on which one signs in to
+// a proxy.
+var answerTypes = []string{"application/json", "application/x-ndjson", "text/csv", "text/event-stream"}
+
 // send sends body, if any, as JSON to the service, and returns the response, whose body the
 // caller closes. A problem that the service reports is an error.
 func (c *client) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
@@ -140,8 +144,13 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 		}
 		return nil, fmt.Errorf("%w (is `weir serve` running there? see --addr)", err)
 	}
-	if resp.StatusCode < http.StatusMultipleChoices {
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	switch {
+	case resp.StatusCode == http.StatusNoContent, resp.StatusCode < http.StatusMultipleChoices && slices.Contains(answerTypes, kind):
 		return resp, nil
+	case resp.StatusCode < http.StatusMultipleChoices:
+		_ = resp.Body.Close()
+		return nil, notWeir(fmt.Errorf("%s answers %d with a body of type %.40q", base, resp.StatusCode, kind))
 	}
 	defer resp.Body.Close()
 	answer, err := readAnswer(resp.Body)

@@ -40,6 +40,7 @@ func TestHostileService(t *testing.T) {
 	const control = `\u001b]0;title\u0007\u001b[2J\u009b31m`
 	for name, answer := range map[string]http.HandlerFunc{
 		"an answer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"allowed": true, "rule": "`+control+`", "outcome": "`+control+`", "receipt": "`+control+`",
 				"verdicts": ["a", "`+control+`"], "triggered": ["`+control+`"], "limits": [{"rule": "`+control+`", "key": "`+control+`"}]}`)
 		},
@@ -48,6 +49,7 @@ func TestHostileService(t *testing.T) {
 			_, _ = io.WriteString(w, `{"detail": "`+control+`"}`)
 		},
 		"no end": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
 			for part := bytes.Repeat([]byte{' '}, 1<<20); ; {
 				if _, err := w.Write(part); err != nil {
 					return
@@ -65,6 +67,29 @@ func TestHostileService(t *testing.T) {
 		}
 		if name == "no end" && (status != exitError || !strings.Contains(got, "more than 64 MiB")) {
 			t.Errorf("%s: got status %d and %s", name, status, got)
+		}
+	}
+}
+
+// Another server that answers is not taken for the service, also by commands whose answer is empty.
+func TestAnswersOfOthers(t *testing.T) {
+	t.Parallel()
+	for kind, body := range map[string]string{"text/html": "", "text/html; charset=utf-8": "<html>", "application/json": "{}"} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = io.WriteString(w, body)
+		}))
+		defer service.Close()
+		commands := [][]string{{"forget", "posts", "user=42"}}
+		if body != "{}" {
+			commands = append(commands, []string{"events"}, []string{"take", "user=42"})
+		}
+		for _, command := range commands {
+			var out, errs bytes.Buffer
+			status := run(append(command, "--addr", service.URL), strings.NewReader(""), &out, &errs)
+			if status != exitError || !strings.Contains(errs.String(), "does not come from a weir service") {
+				t.Errorf("%q of type %s: %q: got status %d and %q", body, kind, command, status, errs.String())
+			}
 		}
 	}
 }

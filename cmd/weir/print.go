@@ -88,10 +88,14 @@ func (s seconds) String() string {
 
 // tell calls the service for an answer that is empty. With --json it prints that it is done.
 func (c *client) tell(cmd *cobra.Command, method, path string, body any, done string) error {
-	if _, err := c.call(cmd.Context(), method, path, body); err != nil || !c.json {
+	answer, err := c.call(cmd.Context(), method, path, body)
+	if err == nil && len(answer) > 0 {
+		err = notWeir(fmt.Errorf("it has a body: %.40q", answer))
+	}
+	if err != nil || !c.json {
 		return err
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "{%q:true}\n", done)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "{%q:true}\n", done)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 func TestUsageSaysThatItIsDegraded(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"rule":"posts","key":"ann","quota":3,"used":1,"remaining":2,"reset_after":60,"degraded":true}`)
 	}))
 	defer s.Close()

@@ -50,7 +50,7 @@ type facts struct {
 // examineSQL asks for facts by name. A fact that the user may not see is NULL.
 const examineSQL = `
 	SELECT name, setting FROM pg_settings WHERE name IN ('server_version', 'server_version_num', 'fsync', 'full_page_writes',
-		'synchronous_commit', 'synchronous_standby_names', 'autovacuum', 'max_connections', 'transaction_read_only')
+		'synchronous_commit', 'synchronous_standby_names', 'autovacuum', 'max_connections', 'transaction_read_only', 'idle_in_transaction_session_timeout')
 	UNION ALL SELECT 'recovery', pg_is_in_recovery()::text
 	UNION ALL SELECT 'user', current_user::text
 	UNION ALL SELECT 'clients', count(*)::text FROM pg_stat_activity WHERE datid IS NOT NULL
@@ -162,13 +162,13 @@ func (f *facts) check() (all []Finding) {
 	}
 
 	switch {
-	case f.bare:
-		warn("proxy", "it refuses the settings of sessions", "a hung instance holds its locks until the server's own time-outs, and each transaction may wait for the disk",
-			"pgbouncer: ignore_startup_parameters = idle_in_transaction_session_timeout, lock_timeout, …, and the settings by ALTER ROLE "+said["user"]+" SET")
+	case !f.bare && said["idle_in_transaction_session_timeout"] == "0":
+		warn("proxy", "idle_in_transaction_session_timeout is 0 although weir sets it", "an instance that hangs holds its locks, and the others meet outages",
+			"pgbouncer: an ignore_startup_parameters without the settings of weir, which it then sets in each transaction")
 	case f.unprepared:
 		warn("proxy", "it changes servers between transactions, without prepared statements", "each statement is parsed and planned anew", "pgbouncer 1.21 or newer with max_prepared_statements")
 	default:
-		ok("proxy", "none, or one that keeps settings and prepared statements")
+		ok("proxy", "none, or one that keeps prepared statements")
 	}
 
 	clients, most := f.number("clients"), f.number("max_connections")

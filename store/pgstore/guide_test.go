@@ -80,11 +80,14 @@ func TestGuideRights(t *testing.T) {
 	}
 }
 
-// With the settings that the guide has for pgbouncer, and without any, calls are decided in
-// transactions that share connections to the server.
+// Behind pgbouncer calls are decided in transactions that share connections to the server. If it drops the settings of weir, a
+// check says so.
 func TestGuideBouncer(t *testing.T) {
 	t.Parallel()
-	for name, settings := range map[string][]string{"without settings": nil, "with those of the guide": strings.Split(strings.TrimSpace(guide(t, "ini")[0]), "\n")} {
+	for name, settings := range map[string][]string{
+		"refuses settings": nil,
+		"drops settings":   {"ignore_startup_parameters = plan_cache_mode,enable_seqscan,jit,idle_in_transaction_session_timeout,lock_timeout,synchronous_commit"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := pgtest.Server(t)
@@ -108,7 +111,15 @@ func TestGuideBouncer(t *testing.T) {
 				}
 			}
 			all.Wait()
-			s := openAs(t, n, pgtest.User)
+			s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=20s", pgtest.User, addr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if got := level(t, s, "proxy"); strings.Contains(got, "idle_in_transaction_session_timeout is 0") != (settings != nil) {
+				t.Errorf("got %q", got)
+			}
+			s = openAs(t, n, pgtest.User)
 			for key, want := range map[string]int64{"key0": 100, "key1": 90, "key2": 90} {
 				if got := used(t, s, key); got != want {
 					t.Errorf("%s: got %d hits, want %d", key, got, want)

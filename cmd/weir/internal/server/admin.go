@@ -38,8 +38,8 @@ type admin struct {
 	ready  *readiness
 	api    http.Handler   // answers calls in forwarded; nil: none does
 	page   *page.Page     // or nil
-	calls  chan struct{}  // a semaphore for calls of operators other than probes
-	others *access.Places // for those of the page and those in forwarded, which holders of any token can make
+	calls  *access.Places // for calls of routes, which are neither probes nor of others
+	others *access.Places // for those of the page and those in forwarded
 }
 
 // forwarded are calls of the API that operators, and the page, make at the admin address, too.
@@ -61,7 +61,7 @@ var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address 
 // newAdmin returns the handler of the admin address. auth nil admits everyone. api
 // answers forwarded calls, p may be nil, and more are the calls of front ends.
 func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, p *page.Page, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: make(chan struct{}, adminCalls), others: access.NewPlaces(adminCalls)}
+	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: access.NewPlaces(adminCalls), others: access.NewPlaces(adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -138,13 +138,12 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, namespace.CallerOf(holder, r.RemoteAddr)))
-	select {
-	case a.calls <- struct{}{}:
-		defer func() { <-a.calls }()
-		to.call(w, r)
-	default:
+	if !a.calls.Take(holder.Share()) {
 		answer.ProblemOf(tooManyAdminCalls).Write(w)
+		return
 	}
+	defer a.calls.Leave(holder.Share())
+	to.call(w, r)
 }
 
 // answer makes call answer a call of the page, or one in forwarded, unless too many are being answered.
