@@ -65,7 +65,7 @@ func readAnswer(a *weirv1.Answer, verb store.Verb, d *weir.Decision) error {
 		return problemError(verb.String(), p, false)
 	}
 	if err := readDecision(a.GetDecision(), d); err != nil {
-		return unreadable(verb)
+		return unreadable(verb.String())
 	}
 	return nil
 }

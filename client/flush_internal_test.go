@@ -62,7 +62,7 @@ func (a *answerer) RecvMsg(m any) error {
 	in.Id, in.Answers = id, nil
 	a.mu.Lock()
 	for range a.sent[id-1] {
-		in.Answers = append(in.Answers, &weirv1.Answer{Kind: &weirv1.Answer_Decision{Decision: &weirv1.Decision{Allowed: true}}})
+		in.Answers = append(in.Answers, &weirv1.Answer{Kind: &weirv1.Answer_Decision{Decision: &weirv1.Decision{Allowed: true, Outcome: "allow"}}})
 	}
 	a.mu.Unlock()
 	return nil

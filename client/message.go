@@ -73,7 +73,7 @@ func setAttributes(m map[string]string, list []weir.Attribute) {
 
 // readDecision sets d to m, and reuses the slices of d. Rules of d is nil.
 func readDecision(m *weirv1.Decision, d *weir.Decision) (err error) {
-	if m == nil {
+	if m.GetOutcome() == "" { // every decision has one
 		return errors.New("an answer without a decision")
 	}
 	*d = weir.Decision{

@@ -29,11 +29,11 @@ func (c *Client) Explain(ctx context.Context, r weir.Request) (d weir.Decision, 
 		out, err = c.rest.Explain(ctx, in, o)
 		return err
 	})
-	if err == nil {
-		err = readDecision(out.GetDecision(), &d)
-	}
 	if err != nil {
-		return weir.Decision{}, nil, err
+		return d, nil, err
+	}
+	if readDecision(out.GetDecision(), &d) != nil {
+		return weir.Decision{}, nil, unreadable("explain")
 	}
 	for _, e := range out.GetRules() {
 		x := weir.RuleExplanation{
@@ -64,6 +64,9 @@ func (c *Client) Usage(ctx context.Context, name string, attributes []weir.Attri
 	})
 	if err != nil {
 		return u, err
+	}
+	if out.GetUsage() == nil {
+		return u, unreadable("usage")
 	}
 	u.Usage, u.Holds, u.Strikes, u.Degraded = usageOf(out.GetUsage()), int(out.GetHolds()), out.GetStrikes(), out.GetDegraded()
 	for _, cell := range out.GetSeries() {

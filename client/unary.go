@@ -44,14 +44,14 @@ func (c *Client) one(ctx context.Context, verb store.Verb, r *weir.Request, d *w
 		return err
 	}
 	if err := readDecision(x.answer.Decision, d); err != nil {
-		return unreadable(verb)
+		return unreadable(verb.String())
 	}
 	return nil
 }
 
-// unreadable returns the error of an answer that does not belong to the request.
-func unreadable(verb store.Verb) error {
-	return &Error{call: verb.String(), code: codes.Internal, detail: "the answer cannot be read"}
+// unreadable returns the error of an answer that is not valid.
+func unreadable(call string) error {
+	return &Error{call: call, code: codes.Internal, detail: "the answer cannot be read"}
 }
 
 // maxKept is the maximum size, in bytes, of a request whose memory is reused.

@@ -206,6 +206,32 @@ class ClientTest(unittest.TestCase):
             with self.assertRaises(weir.Problem):
                 self.open(Fake(self, status, body).url).take({})
 
+    def test_broken_answers(self):
+        # The call may have counted, and is no outage: it is a Problem whose status says that it was accepted.
+        numbers = b'{"rule": "a", "key": "k", "used": 1, "reset_after": 1'
+        for status, body in (
+            (204, b""), (202, b"{}"), (200, b'{"allowed": true, "outc'), (200, b'{"allowed": "true", "outcome": "allow", "limits": []}'),
+            (200, b'{"allowed": true, "limits": []}'), (200, b'{"allowed": true, "outcome": "allow"}'),
+            (200, b'{"allowed": true, "outcome": "allow", "limits": null}'), (200, b'{"allowed": true, "outcome": "allow", "limits": [1]}'),
+            (200, b'{"allowed": true, "outcome": "allow", "limits": [{"rule": "a"}]}'),
+            (200, b'{"allowed": true, "outcome": "allow", "limits": [' + numbers + b', "banned_until": "x"}]}'),
+        ):
+            client = self.open(Fake(self, status, body).url)
+            for call in (client.take, client.check, client.record, client.refund, lambda a: client.settle("r", a)):
+                with self.subTest(status=status, body=body), self.assertRaises(weir.Problem) as caught:
+                    call({})
+                self.assertEqual(caught.exception.status, status)
+
+    def test_broken_batches(self):
+        decision = b'{"allowed": true, "outcome": "allow", "limits": []}'
+        for answers in (
+            b'"answers": [' + decision + b"]", b'"answers": [' + decision + b', {"problem": null}]', b'"answers": [' + decision + b", 1]",
+            b'"answers": [' + decision + b', {"allowed": true}]', b'"answers": null', b"",
+        ):
+            with self.subTest(answers=answers), self.assertRaises(weir.Problem) as caught:
+                self.open(Fake(self, 200, b"{" + answers + b"}").url).batch([weir.Request({}), weir.Request({})])
+            self.assertEqual(caught.exception.status, 200)
+
     def test_waits(self):
         for wait, want in (("7", 7.0), ("\u00b2", None), ("9" * 400, None), ("Wed, 21 Oct 2026 07:28:00 GMT", None)):
             with self.assertRaises(weir.Problem) as caught:

@@ -14,6 +14,7 @@ take and check do when the service does not answer is the choice of the caller
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import io
 import json
@@ -29,7 +30,7 @@ import urllib.parse
 import uuid
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Union
 
 __all__ = [
     "Attributes", "Cell", "Client", "Decision", "KeyUsage", "Problem", "Request", "Unreachable", "Usage",
@@ -40,7 +41,10 @@ Attributes = Mapping[str, Union[str, int, float, bool]]
 
 
 class Problem(Exception):
-    """The service refused a call, because the call is wrong. Nothing was counted."""
+    """The service refused a call, because the call is wrong. Nothing was counted.
+
+    Or, with a status below 300, the answer cannot be read, and the call may have counted.
+    """
 
     #: The HTTP status.
     status: int
@@ -237,7 +241,11 @@ class Client:
             if any(r.verb not in ("take", "check") for r in requests):
                 raise
             return [self._instead(outage) for _ in requests]
-        return [_problem(a["problem"]) if "problem" in a else _decision(a) for a in answer["answers"]]
+        with _reading():
+            answers = [_problem(a["problem"]) if "problem" in a else _decision(a) for a in answer["answers"]]
+            if len(answers) != len(requests):
+                raise ValueError(f"{len(answers)} answers to {len(requests)} requests")
+        return answers
 
     def explain(self, attributes: Attributes, *, hits: Optional[int] = None) -> Dict[str, Any]:
         """Returns which rules match, and why, as in the schema Explanation. It counts nothing."""
@@ -246,8 +254,9 @@ class Client:
     def usage(self, rule: str, attributes: Optional[Attributes] = None) -> KeyUsage:
         """Returns what a rule has counted for the key that the attributes make."""
         answer = self._call("GET", "/v1/usage?" + _query({"rule": rule}, attributes))
-        answer["series"] = [_read(Cell, cell) for cell in answer.get("series", [])]
-        return _read(KeyUsage, answer)
+        with _reading():
+            usage = _read(KeyUsage, {**answer, "series": [_read(Cell, cell) for cell in answer.get("series", [])]})
+        return usage
 
     def forget(self, rule: str, attributes: Optional[Attributes] = None) -> None:
         """Drops what a rule has counted for the key that the attributes make."""
@@ -277,7 +286,10 @@ class Client:
             pairs["rule"] = rule
         if since is not None:
             pairs["since"] = since
-        return self._call("GET", "/v1/denials?" + _query(pairs, attributes))["denials"]
+        answer = self._call("GET", "/v1/denials?" + _query(pairs, attributes))
+        with _reading():
+            denials = answer["denials"]
+        return denials
 
     def close(self) -> None:
         """Closes the connection of this thread. The client can still be used."""
@@ -340,7 +352,7 @@ class Client:
             raise
         if response.will_close:
             self.close()
-        if response.status == 204:
+        if response.status == 204 and method == "DELETE":
             return None
         try:
             value = json.loads(answer)
@@ -461,10 +473,20 @@ def _problem(value: Dict[str, Any], status: Optional[int] = None, wait: Optional
     return Problem(status, detail, value.get("field"), value.get("place"), wait)
 
 
+@contextlib.contextmanager
+def _reading() -> Iterator[None]:
+    """Turns the errors of code that reads an answer into a Problem."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise Problem(200, "the answer cannot be read; is the address that of weir?") from error
+
+
+@_reading()
 def _decision(value: Dict[str, Any]) -> Decision:
-    if not isinstance(value.get("allowed"), bool):
-        raise Problem(200, "the answer is no decision; is the address that of weir?")
-    return _read(Decision, {**value, "limits": [_read(Usage, u) for u in value.get("limits", [])]})
+    if not (isinstance(value["allowed"], bool) and isinstance(value["outcome"], str) and isinstance(value["limits"], list)):
+        raise TypeError("no decision")
+    return _read(Decision, {**value, "limits": [_read(Usage, u) for u in value["limits"]]})
 
 
 def _read(kind: Any, value: Dict[str, Any]) -> Any:

@@ -50,7 +50,10 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
-/** The service refused a call, because the call is wrong. Nothing was counted. */
+/**
+ * The service refused a call, because the call is wrong. Nothing was counted. Or, with a status below 300, the answer
+ * cannot be read, and the call may have counted.
+ */
 export class Problem extends Error {
   override name = 'Problem';
   constructor(
@@ -104,50 +107,51 @@ export class Client {
   /** Decides whether an action may happen, and counts it if so. */
   take(attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return this.#decide(this.#retry(signal, (key) => result(this.api.POST('/v1/take', { body: { attributes, ...rest, ...key }, ...signal }))));
+    return this.#decide(this.#retry(signal, (key) => decision(this.api.POST('/v1/take', { body: { attributes, ...rest, ...key }, ...signal }))));
   }
 
   /** Answers as a take would, and counts nothing. */
   check(attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return this.#decide(result(this.api.POST('/v1/check', { body: { attributes, ...rest }, ...signal })));
+    return this.#decide(decision(this.api.POST('/v1/check', { body: { attributes, ...rest }, ...signal })));
   }
 
   /** Counts an action that has happened, whatever the limits. */
   record(attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return this.#retry(signal, (key) => result(this.api.POST('/v1/record', { body: { attributes, ...rest, ...key }, ...signal })));
+    return this.#retry(signal, (key) => decision(this.api.POST('/v1/record', { body: { attributes, ...rest, ...key }, ...signal })));
   }
 
   /** Gives hits back: those of the action, or those that the rules state for a feedback. */
   refund(attributes: Attributes, options: CallOptions & { feedback?: string } = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return this.#retry(signal, (key) => result(this.api.POST('/v1/refund', { body: { attributes, ...rest, ...key }, ...signal })));
+    return this.#retry(signal, (key) => decision(this.api.POST('/v1/refund', { body: { attributes, ...rest, ...key }, ...signal })));
   }
 
   /** Ends what a take holds, at its real cost. It can be repeated. */
   settle(receipt: string, attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return this.#retry(signal, (key) => result(this.api.POST('/v1/settle', { body: { receipt, attributes, ...rest, ...key }, ...signal })));
+    return this.#retry(signal, (key) => decision(this.api.POST('/v1/settle', { body: { receipt, attributes, ...rest, ...key }, ...signal })));
   }
 
   /** Gives back what one take counted. The attributes and hits are those of the take. It can be repeated. */
   cancel(receipt: string, attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return result(this.api.POST('/v1/cancel', { body: { receipt, attributes, ...rest }, ...signal }));
+    return decision(this.api.POST('/v1/cancel', { body: { receipt, attributes, ...rest }, ...signal }));
   }
 
   /** Starts the length of what a take holds again. It can be repeated. */
   renew(receipt: string, attributes: Attributes, options: CallOptions = {}): Promise<Decision> {
     const [signal, rest] = split(options);
-    return result(this.api.POST('/v1/renew', { body: { receipt, attributes, ...rest }, ...signal }));
+    return decision(this.api.POST('/v1/renew', { body: { receipt, attributes, ...rest }, ...signal }));
   }
 
   /** Makes up to 1000 calls in one. The answers are in the order of the requests. */
   async batch(requests: BatchRequest[], options: { signal?: AbortSignal } = {}): Promise<Answer[]> {
     try {
-      const answer = await result(this.api.POST('/v1/batch', { body: { requests }, ...only(options.signal) }));
-      return answer.answers;
+      const call = this.api.POST('/v1/batch', { body: { requests }, ...only(options.signal) });
+      const { answers } = await result(call, (all) => isList(all?.answers, isAnswer) && all?.answers.length === requests.length);
+      return answers;
     } catch (error) {
       const decides = requests.every((r) => r.verb === undefined || r.verb === 'take' || r.verb === 'check');
       if (!decides) throw error;
@@ -158,7 +162,7 @@ export class Client {
 
   /** Shows what a rule has counted for the key that the attributes make. */
   usage(rule: string, attributes: Record<string, string> = {}, options: { signal?: AbortSignal } = {}): Promise<Schemas['KeyUsage']> {
-    return result(this.api.GET('/v1/usage', { params: { query: { rule, attributes } }, ...only(options.signal) }));
+    return result(this.api.GET('/v1/usage', { params: { query: { rule, attributes } }, ...only(options.signal) }), isUsage);
   }
 
   /** Drops what a rule has counted for the key that the attributes make. */
@@ -186,12 +190,10 @@ export class Client {
   /** Returns the decision, or what the caller wants without one. */
   async #decide(call: Promise<Decision>): Promise<Decision> {
     try {
-      const decision = await call;
-      if (typeof decision?.allowed === 'boolean') return decision;
+      return await call;
     } catch (error) {
       return this.#instead(error);
     }
-    throw new Problem(200, { detail: 'the answer is no decision; is the address that of weir?' });
   }
 
   /** Returns the decision that takes the place of an answer. */
@@ -233,8 +235,10 @@ async function answer(send: NonNullable<Options['fetch']>, request: Request, tim
   }
 }
 
+type Call<T> = Promise<{ data?: T; error?: unknown; response: Response }>;
+
 /** Returns what the service answered, or throws a Problem or Unreachable. */
-async function result<T>(call: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
+async function result<T>(call: Call<T>, valid: (data: T | undefined) => boolean = () => true): Promise<T> {
   let got;
   try {
     got = await call;
@@ -243,12 +247,33 @@ async function result<T>(call: Promise<{ data?: T; error?: unknown; response: Re
     throw new Problem(200, { detail: 'the answer is not JSON; is the address that of weir?' });
   }
   const { data, error, response } = got;
-  if (response.ok) return data as T;
+  if (response.ok && valid(data)) return data as T;
+  if (response.ok) throw new Problem(response.status, { detail: 'the answer cannot be read; is the address that of weir?' });
   const problem = typeof error === 'object' && error !== null ? (error as Partial<Schemas['Problem']>) : {};
   const wait = response.headers.get('Retry-After');
   const refused = new Problem(response.status, problem, wait !== null && /^\d{1,9}$/.test(wait) ? Number(wait) : undefined);
   if (response.status < 500 && response.status !== 408) throw refused;
   throw new Unreachable(refused.message, { cause: refused });
+}
+
+function decision(call: Call<Decision>): Promise<Decision> {
+  return result(call, isDecision);
+}
+
+function isDecision(d: Partial<Decision> | null | undefined): boolean {
+  return typeof d?.allowed === 'boolean' && typeof d.outcome === 'string' && isList(d.limits, isUsage);
+}
+
+function isUsage(u: Partial<Usage> | null | undefined): boolean {
+  return typeof u?.rule === 'string' && typeof u.key === 'string' && typeof u.used === 'number' && typeof u.reset_after === 'number';
+}
+
+function isAnswer(a: Answer | null | undefined): boolean {
+  return isDecision(a as Decision) || typeof (a as Schemas['Refusal'] | null)?.problem?.status === 'number';
+}
+
+function isList<T>(list: T[] | undefined, valid: (element: T) => boolean): boolean {
+  return Array.isArray(list) && list.every(valid);
 }
 
 function text(cause: unknown): string {

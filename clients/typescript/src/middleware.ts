@@ -73,7 +73,7 @@ async function limit(
   } catch (cause) {
     if (cause instanceof Unreachable) return 503;
     // Not the Problem: Express would give its status to the caller.
-    throw new Error('weir refused the call of the middleware', { cause });
+    throw new Error('weir did not decide the call of the middleware', { cause });
   }
   const { receipt, allowed, degraded, retry_after: wait = 0 } = decision;
   if (receipt !== undefined) {

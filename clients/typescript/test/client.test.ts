@@ -194,6 +194,27 @@ test('an address that is not that of weir', async () => {
   await assert.rejects(new Client(date.url, { timeout: patience }).take({}), { status: 429, retryAfter: undefined });
 });
 
+test('an answer that is broken is a Problem, and not a decision', async () => {
+  const usage = { rule: 'a', key: 'k', used: 1 }; // without reset_after
+  for (const [status, body] of [
+    [204, ''], [202, '{}'], [200, ''], [200, 'null'], [200, '{"allowed": true, "outc'],
+    [200, '{"allowed": "true", "outcome": "allow", "limits": []}'],
+    [200, '{"allowed": true, "limits": []}'], [200, '{"allowed": true, "outcome": "allow"}'],
+    [200, '{"allowed": true, "outcome": "allow", "limits": null}'], [200, '{"allowed": true, "outcome": "allow", "limits": [1]}'],
+    [200, JSON.stringify({ allowed: true, outcome: 'allow', limits: [usage] })],
+  ] as const) {
+    const client = new Client((await fake(status, body)).url, { timeout: patience });
+    const calls = [client.take({}), client.check({}), client.record({}), client.refund({}), client.settle('r', {}), client.usage('a')];
+    await Promise.all(calls.map((call) => assert.rejects(call, { name: 'Problem', status }, `${status} ${body}`)));
+  }
+  const decision = { allowed: true, outcome: 'allow', limits: [] };
+  const lists = [[decision], [decision, null], [decision, { problem: null }], [decision, { allowed: true }]];
+  for (const body of ['', 'null', '{}', '{"answers": "ab"}', ...lists.map((answers) => JSON.stringify({ answers }))]) {
+    const client = new Client((await fake(200, body)).url, { timeout: patience });
+    await assert.rejects(client.batch([{ attributes: {} }, { attributes: {} }]), { name: 'Problem', status: 200 }, body);
+  }
+});
+
 test('a signal gives a call up', async () => {
   const silent = await fake(0, '');
   await assert.rejects(new Client(silent.url, { timeout: patience }).take({}, { signal: AbortSignal.timeout(20) }), { name: 'TimeoutError' });

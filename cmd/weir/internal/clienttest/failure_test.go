@@ -3,16 +3,19 @@ package clienttest_test
 import (
 	"context"
 	"errors"
+	"net"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/weirhq/weir"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
@@ -345,6 +348,83 @@ func TestText(t *testing.T) {
 			if err := test.call(); !errors.As(err, &f) || f.Path != test.path || !client.Uncounted(err) {
 				t.Errorf("call %d: got %v, want a fault at %s", i, err, test.path)
 			}
+		}
+	}
+}
+
+// broken is a service that gives each call the same answer, and a batch the same answers.
+type broken struct {
+	weirv1.UnimplementedWeirServiceServer
+	answers []*weirv1.Answer
+}
+
+func (b *broken) Take(context.Context, *weirv1.TakeRequest) (*weirv1.TakeResponse, error) {
+	return &weirv1.TakeResponse{Decision: b.answers[0].GetDecision()}, nil
+}
+
+func (b *broken) Explain(context.Context, *weirv1.ExplainRequest) (*weirv1.ExplainResponse, error) {
+	return &weirv1.ExplainResponse{Decision: b.answers[0].GetDecision()}, nil
+}
+
+func (b *broken) Usage(context.Context, *weirv1.UsageRequest) (*weirv1.UsageResponse, error) {
+	return &weirv1.UsageResponse{}, nil
+}
+
+func (b *broken) Batch(context.Context, *weirv1.BatchRequest) (*weirv1.BatchResponse, error) {
+	return &weirv1.BatchResponse{Answers: b.answers}, nil
+}
+
+func (b *broken) Decide(calls grpc.BidiStreamingServer[weirv1.DecideRequest, weirv1.DecideResponse]) error {
+	for {
+		in, err := calls.Recv()
+		if err != nil {
+			return err
+		}
+		if err := calls.Send(&weirv1.DecideResponse{Id: in.GetId(), Answers: b.answers}); err != nil {
+			return err
+		}
+	}
+}
+
+// An answer without a valid decision is an internal error of a call that may have counted.
+func TestBrokenAnswers(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]*weirv1.Decision{"no decision": nil, "no outcome": {Allowed: true}, "bad receipt": {Allowed: true, Outcome: "allow", Receipt: "x"}} {
+		answer := &weirv1.Answer{}
+		if d != nil {
+			answer.Kind = &weirv1.Answer_Decision{Decision: d}
+		}
+		l, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := grpc.NewServer()
+		weirv1.RegisterWeirServiceServer(s, &broken{answers: []*weirv1.Answer{answer}})
+		go func() { _ = s.Serve(l) }()
+		t.Cleanup(s.Stop)
+		check := func(call string, err error) {
+			t.Helper()
+			var e *client.Error
+			if !errors.As(err, &e) || status.Code(err) != codes.Internal || client.Uncounted(err) {
+				t.Errorf("%s, %s: got %v, want an internal error, and that nothing is known", name, call, err)
+			}
+		}
+		for mode, option := range modes {
+			c := open(t, "unix:"+l.Addr().String(), option)
+			_, err := c.Take(t.Context(), post)
+			check("take by "+mode, err)
+			items := make([]weir.Item, 2) // more than the answers
+			for i := range items {
+				items[i].Request = post
+			}
+			c.DoAll(t.Context(), items[:1])
+			check("batch", items[0].Err)
+			c.DoAll(t.Context(), items)
+			check("short batch", items[1].Err)
+			_, _, err = c.Explain(t.Context(), post)
+			check("explain", err)
+			_, err = c.Usage(t.Context(), "views", post.Attributes)
+			check("usage", err)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func TestPythonClientSettings(t *testing.T) {
 		t.Fatal("the page does not show the settings of a client")
 	}
 	service := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"allowed": true, "outcome": "%s %s"}`, r.Header.Get("Authorization"), r.Header.Get("Weir-Namespace"))
+		fmt.Fprintf(w, `{"allowed": true, "outcome": "%s %s", "limits": []}`, r.Header.Get("Authorization"), r.Header.Get("Weir-Namespace"))
 	}))
 	defer service.Close()
 	cert := filepath.Join(t.TempDir(), "cert.pem")
