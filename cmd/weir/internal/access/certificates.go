@@ -82,15 +82,19 @@ func (c *Certificates) Reload() (changed bool, err error) {
 
 // Config returns the configuration of a listener that offers protocols, such as
 // h2 and http/1.1. It uses what was read last for each connection. Sessions are
-// not resumed, so that a client's certificate is verified on every connection.
+// not resumed, so that a client's certificate is verified on every connection. A connection
+// with a method Verified has that called when its client's part of the handshake has arrived.
 func (c *Certificates) Config(protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		NextProtos: protocols,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			now := c.current.Load().Clone()
 			now.NextProtos = protocols
 			now.SessionTicketsDisabled = c.clients != ""
+			if of, ok := hello.Conn.(interface{ Verified() }); ok {
+				now.VerifyConnection = func(tls.ConnectionState) error { of.Verified(); return nil }
+			}
 			return now, nil
 		},
 		// http.Server wants to know that there is a certificate.

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"log"
 	"log/slog"
 	"net"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -32,6 +35,20 @@ func ServeLimited(l net.Listener, most int, grace time.Duration, shed func(), h 
 	limiter.incoming.most = MostIncoming
 	go func() { _ = s.Serve(limiter) }()
 	return s
+}
+
+// Handshake makes a handshake with TLS over a connection of a listener, and returns how many of its bytes are counted afterwards.
+func Handshake(ctx context.Context, certs *access.Certificates, client *tls.Config) (int64, error) {
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	l := newConnLimiter(nil, 0, false, func() {})
+	l.incoming.most = 1 << 20
+	g := &limitedConn{Conn: near, limiter: l}
+	done := make(chan error, 1)
+	go func() { done <- tls.Client(far, client).HandshakeContext(ctx) }()
+	err := tls.Server(g, certs.Config("http/1.1")).HandshakeContext(ctx)
+	return l.incoming.total, errors.Join(err, <-done)
 }
 
 // CommitOf is commitOf.

@@ -103,6 +103,9 @@ func (g *limitedConn) settle() {
 	g.count(&g.counted, 0)
 }
 
+// Verified notes that the handshake with TLS takes no memory any more.
+func (g *limitedConn) Verified() { g.settle() }
+
 // endIncoming counts nothing more of g, which is closed. It needs the mu of [incoming].
 func (g *limitedConn) endIncoming() {
 	g.ended = true

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/internal/redistest"
 )
@@ -108,6 +110,25 @@ func TestHeads(t *testing.T) {
 			}
 			c.Close()
 		}
+	}
+}
+
+// A handshake that is over takes no memory, so clients that connect and then wait are not counted.
+func TestHandshakesEnd(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	ca.server(t)
+	certs, err := access.OpenCertificates(ca.path("server.pem"), ca.path("server.key"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"http/1.1"} // a long hello
+	for n := range 100 {
+		names = append(names, fmt.Sprintf("protocol-%030d", n))
+	}
+	counted, err := server.Handshake(t.Context(), certs, &tls.Config{InsecureSkipVerify: true, NextProtos: names})
+	if err != nil || counted != 0 {
+		t.Errorf("got %d bytes and %v, want none", counted, err)
 	}
 }
 
