@@ -78,42 +78,44 @@ func TestAdminWhileOthersAreBusy(t *testing.T) {
 // a namespace, or has not all rights, keep an operator away.
 func TestAdminWhileOthersCall(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "tokens")
-	write(t, path, access.Line("shop", "tenant", access.Read, "shop")+"\n"+access.Line("web", "web", access.Decide, "")+"\n")
-	keys, err := access.OpenKeys(path, access.Own{Name: "ops", Token: "right", Scopes: access.All})
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	write(t, tokens, access.Line("shop", "tenant", access.Read, "shop")+"\n"+access.Line("web", "web", access.Decide, "")+"\n")
+	keys, err := access.OpenKeys(tokens, access.Own{Name: "ops", Token: "right", Scopes: access.All})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer keys.Close()
-	for _, token := range []string{"", "wrong", "tenant", "web"} {
-		begun, end := make(chan bool, 100), make(chan bool)
-		admin := server.NewAdmin(keys, func(_ http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Authorization") != "Bearer right" {
-				begun <- true
-				<-end
+	for _, path := range []string{"/v1/check", "/slow"} { // which the API answers, and which the admin address does
+		for _, token := range []string{"", "wrong", "tenant", "web"} {
+			begun, end := make(chan bool, 100), make(chan bool)
+			admin := server.NewAdmin(keys, func(_ http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer right" {
+					begun <- true
+					<-end
+				}
+			})
+			call := func(token string) int {
+				w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+				if token != "" {
+					r.Header.Set("Authorization", "Bearer "+token)
+				}
+				admin.ServeHTTP(w, r)
+				if w.Code != http.StatusOK {
+					begun <- true
+				}
+				return w.Code
 			}
-		})
-		call := func(token string) int {
-			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/check", nil)
-			if token != "" {
-				r.Header.Set("Authorization", "Bearer "+token)
+			var others sync.WaitGroup
+			for range 40 {
+				others.Go(func() { call(token) })
+				<-begun
 			}
-			admin.ServeHTTP(w, r)
-			if w.Code != http.StatusOK {
-				begun <- true
+			if code := call("right"); code != http.StatusOK {
+				t.Errorf("%s: an operator, while 40 call with %q: got %d, want 200", path, token, code)
 			}
-			return w.Code
+			close(end)
+			others.Wait()
 		}
-		var others sync.WaitGroup
-		for range 40 {
-			others.Go(func() { call(token) })
-			<-begun
-		}
-		if code := call("right"); code != http.StatusOK {
-			t.Errorf("an operator, while 40 call with %q: got %d, want 200", token, code)
-		}
-		close(end)
-		others.Wait()
 	}
 }
 

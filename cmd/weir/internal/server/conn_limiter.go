@@ -331,7 +331,7 @@ func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *h
 	}
 	h.ServeHTTP(t, r)
 	if r.ProtoMajor == 1 && r.Header["Expect"] == nil {
-		// net/http waits for the rest of a body, too, but after hold.
+		// net/http would read the rest of the body after this, when the head is not counted any more.
 		_, _ = io.CopyN(io.Discard, t.body, mostUnread)
 	}
 }

@@ -237,16 +237,11 @@ func TestSlowClientsMakeRoom(t *testing.T) {
 // connection with most of them is closed.
 func TestMostWaitingRequests(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sheds, requests atomic.Int64
-	s := server.ServeLimited(l, 10, 0, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	var requests atomic.Int64
+	addr, sheds := limited(t, 10, func(_ http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body)
-	}))
-	defer s.Close()
+	})
 	client := func() (*http.Client, func()) {
 		via := &http.Transport{Protocols: new(http.Protocols)}
 		via.Protocols.SetUnencryptedHTTP2(true)
@@ -260,7 +255,7 @@ func TestMostWaitingRequests(t *testing.T) {
 		body, w := io.Pipe()
 		n := requests.Load()
 		go func() {
-			resp, err := c.Post("http://"+l.Addr().String(), "", body)
+			resp, err := c.Post("http://"+addr, "", body)
 			if err == nil {
 				resp.Body.Close()
 			}

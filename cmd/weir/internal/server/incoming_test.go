@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -17,19 +16,10 @@ import (
 )
 
 // What clients have sent that is not a request yet is limited over all connections. Beyond the limit the
-// connection with most of it is closed. Requests of any number and size are not affected.
+// connection whose part has waited longest is closed. Requests of any number and size are not affected.
 func TestIncompleteRequests(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sheds atomic.Int64
-	s := server.ServeLimited(l, 20, 0, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-	}))
-	defer s.Close()
-	addr := l.Addr().String()
+	addr, sheds := limited(t, 20, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	write := func(c net.Conn, text string) {
 		if _, err := io.WriteString(c, text); err != nil {
 			t.Error(err)
@@ -76,19 +66,13 @@ func TestIncompleteRequests(t *testing.T) {
 // The head of a request counts by its memory, until its body has arrived and it is answered.
 func TestHeads(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var sheds atomic.Int64
-	s := server.ServeLimited(l, 20, 0, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	addr, sheds := limited(t, 20, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/read" {
 			_, _ = io.Copy(io.Discard, r.Body)
 		}
-	}))
-	defer s.Close()
+	})
 	write := func(path string) net.Conn {
-		c := connect(t, l.Addr().String())
+		c := connect(t, addr)
 		head := "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n" + strings.Repeat("X:\r\n", 4800) + "\r\n" // counts as some 30 KB
 		if _, err := io.WriteString(c, head); err != nil {
 			t.Error(err)
@@ -135,26 +119,21 @@ func TestHandshakesEnd(t *testing.T) {
 // What a client with HTTP/2 sends while it reads a long answer belongs to that request.
 func TestLongAnswers(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	const chunks, size = 1500, 32 << 10
-	s := server.ServeLimited(l, 20, 0, func() { t.Error("got a connection closed") }, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	addr, sheds := limited(t, 20, func(w http.ResponseWriter, _ *http.Request) {
 		for range chunks {
 			_, _ = w.Write(make([]byte, size))
 		}
-	}))
-	defer s.Close()
+	})
 	via := &http.Transport{Protocols: new(http.Protocols)}
 	via.Protocols.SetUnencryptedHTTP2(true)
 	defer via.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: via}).Get("http://" + l.Addr().String())
+	resp, err := (&http.Client{Transport: via}).Get("http://" + addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if n, err := io.Copy(io.Discard, resp.Body); n != chunks*size {
-		t.Errorf("got %d bytes and error %v, want %d", n, err, chunks*size)
+	if n, err := io.Copy(io.Discard, resp.Body); n != chunks*size || sheds.Load() > 0 {
+		t.Errorf("got %d bytes, error %v and %d connections closed, want %d bytes and none", n, err, sheds.Load(), chunks*size)
 	}
 }

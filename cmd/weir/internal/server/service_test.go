@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,6 +225,19 @@ func connect(t *testing.T, addr string) net.Conn {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// limited serves h with [server.ServeLimited] until the test ends. sheds is how many connections it has closed.
+func limited(t *testing.T, most int, h http.HandlerFunc) (addr string, sheds *atomic.Int64) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheds = new(atomic.Int64)
+	s := server.ServeLimited(l, most, 0, func() { sheds.Add(1) }, h)
+	t.Cleanup(func() { _ = s.Close() })
+	return l.Addr().String(), sheds
 }
 
 // askOn makes a request on a connection, and reads the answer.
