@@ -95,7 +95,7 @@ type Status struct {
 type run struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	share  string      // of the caller, in places
+	share  string      // of the caller, see [access.Places]
 	forget *time.Timer // set when the trial has ended
 
 	mu     sync.Mutex
@@ -160,9 +160,9 @@ func (r *Runner) Close() {
 	r.working.Wait()
 }
 
-// Start begins a trial and returns when its log is spooled. s has the namespace and the caller, who shares its part of
-// the trials with others as [access.Holder.Share] says. log writes the log; its error ends the trial and is returned. The error is [ErrBusy] while
-// another trial of the namespace runs, or as many as may.
+// Start begins a trial and returns when its log is spooled. s has the namespace and the caller, whose share is that of
+// [access.Holder.Share]. log writes the log; its error ends the trial and is returned. The error is [ErrBusy] while another
+// trial of the namespace runs, or as many as may.
 func (r *Runner) Start(s Status, share string, job *Job, log func(ctx context.Context, w io.Writer) error) (Status, error) {
 	s.Log = job.Log
 	of, err := r.begin(s, share)
