@@ -79,7 +79,7 @@ func TestAnswersOfOthers(t *testing.T) {
 			w.Header().Set("Content-Type", kind)
 			_, _ = io.WriteString(w, body)
 		}))
-		defer service.Close()
+		t.Cleanup(service.Close)
 		commands := [][]string{{"forget", "posts", "user=42"}}
 		if body != "{}" {
 			commands = append(commands, []string{"events"}, []string{"take", "user=42"})

@@ -69,12 +69,17 @@ func engine(t *testing.T) (e *weir.Engine, settled Settles) {
 // Settles is an observer that gets an element for each settle.
 type Settles chan struct{}
 
+// Decided implements [weir.Observer].
 func (s Settles) Decided(_ context.Context, v store.Verb, _ *weir.Decision, _ time.Duration) {
 	if v == store.Settle {
 		s <- struct{}{}
 	}
 }
+
+// Failed implements [weir.Observer].
 func (s Settles) Failed(context.Context, store.Verb, error) {}
+
+// Outage implements [weir.Observer].
 func (s Settles) Outage(context.Context, store.Verb, error) {}
 
 // open sends a request with header fields, and leaves the body of the answer open.
