@@ -2,26 +2,27 @@ package main
 
 import (
 	"bufio"
-	"io"
 	"net/http"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // awaitFile returns when a service that syncs always has written a file: after the
-// answer to a take, which it decides when its counters are loaded.
-func awaitFile(t *testing.T, api string, logs io.Reader) {
+// answer to a take, which it decides when it is ready.
+func awaitFile(t *testing.T, api, admin string) {
 	t.Helper()
-	lines := bufio.NewScanner(logs)
-	for lines.Scan() && !strings.Contains(lines.Text(), "keys loaded") {
-	}
+	redistest.Eventually(t, "the service is ready", func() bool {
+		resp, err := http.Get(admin + "/readyz")
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
 	p := process{api: api}
 	if text := p.call(t, http.MethodPost, "/v1/take", `{"attributes": {"action": "post", "user": "42"}}`); !strings.Contains(text, `"used":1`) {
 		t.Fatalf("a take: got %s", text)
 	}
-	go func() { _, _ = io.Copy(io.Discard, logs) }()
 }
 
 // TestDurablePage follows docs/guides/durable.md: it runs the commands in order, with the
@@ -60,11 +61,7 @@ func TestDurablePage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		logs, err := cmd.StderrPipe()
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
+		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
 		services = append(services, cmd)
@@ -73,6 +70,6 @@ func TestDurablePage(t *testing.T) {
 		if m == nil {
 			t.Fatalf("weir serve %s: got %q", rest, first)
 		}
-		awaitFile(t, m[1], logs)
+		awaitFile(t, m[1], m[2])
 	}
 }
