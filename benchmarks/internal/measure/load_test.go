@@ -89,15 +89,6 @@ func TestWrk(t *testing.T) {
 	if _, err := exec.LookPath("wrk"); err != nil && os.Getenv("WEIR_REQUIRE_PROGRAMS") != "1" {
 		t.Skip("install wrk to run this test")
 	}
-	var mu sync.Mutex
-	conns, users, paths := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		conns[r.RemoteAddr], users[string(body)+r.URL.RawQuery], paths[r.Method+" "+r.URL.Path] = true, true, true
-		mu.Unlock()
-	}))
-	defer server.Close()
 	for _, c := range []struct{ request, path, user string }{
 		{"take", "POST /v1/take", `{"attributes":{"action":"post","user":"5"}}`},
 		{"check", "POST /v1/check", `{"attributes":{"action":"post","user":"5"}}`},
@@ -105,18 +96,24 @@ func TestWrk(t *testing.T) {
 		{"browse", "GET /rule/browse", "action=post&user=5"},
 		{"close", "GET /rule/browse", "action=post&user=5"},
 	} {
-		clear(conns)
-		clear(users)
-		clear(paths)
-		load := measure.Wrk(server.Listener.Addr().String(), c.request, 2, time.Second)
-		mu.Lock()
-		if load.Calls < 10 || load.PerSecond <= 0 || load.P99 <= 0 || len(users) < 10 || len(paths) != 1 || !paths[c.path] || c.user != "" && !users[c.user] {
-			t.Errorf("%s: got %+v, %d users and %v", c.request, load, len(users), paths)
-		}
-		if got := len(conns); c.request == "close" && got < 10 || c.request != "close" && got > 3 { // one asks first
-			t.Errorf("%s: got %d connections", c.request, got)
-		}
-		mu.Unlock()
+		t.Run(c.request, func(t *testing.T) {
+			var mu sync.Mutex
+			conns, users, paths := map[string]bool{}, map[string]bool{}, map[string]bool{}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				mu.Lock()
+				conns[r.RemoteAddr], users[string(body)+r.URL.RawQuery], paths[r.Method+" "+r.URL.Path] = true, true, true
+				mu.Unlock()
+			}))
+			load := measure.Wrk(server.Listener.Addr().String(), c.request, 2, time.Second)
+			server.Close() // ends when no handler runs
+			if load.Calls < 10 || load.PerSecond <= 0 || load.P99 <= 0 || len(users) < 10 || len(paths) != 1 || !paths[c.path] || c.user != "" && !users[c.user] {
+				t.Errorf("got %+v, %d users and %v", load, len(users), paths)
+			}
+			if got := len(conns); c.request == "close" && got < 10 || c.request != "close" && got > 3 { // one asks first
+				t.Errorf("got %d connections", got)
+			}
+		})
 	}
 }
 
