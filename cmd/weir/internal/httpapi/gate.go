@@ -120,7 +120,7 @@ func (c *gateCall) header(name, attribute, header string) error {
 	}
 	value := c.fromHeader(attribute, header)
 	if attribute == "ip" && value == "" {
-		return badParameter(name, "the request has no header "+header+": the proxy must set it, or all clients would count as one or none")
+		return badParameter(name, "the request has no header "+header+" with an address: the proxy must set it, or all clients would count as one or none")
 	}
 	if len(value) > maxHeader {
 		return badParameter(name, fmt.Sprintf("the header %s has %d bytes, more than %d", header, len(value), maxHeader))
@@ -141,7 +141,11 @@ func (c *gateCall) fromHeader(attribute, header string) string {
 	}
 	switch {
 	case attribute == "ip":
-		value = c.proxies.Client(c.request.RemoteAddr, lines)
+		peer := c.request.RemoteAddr
+		if c.proxies.Trusts(peer) {
+			peer = "" // the proxy's own address would be that of all its clients
+		}
+		value = c.proxies.Client(peer, lines)
 	case value == "":
 	case attribute == "path":
 		value = cleanPath(value)
