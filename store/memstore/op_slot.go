@@ -85,24 +85,23 @@ func (p *opSlot) reserve(s *Store, do step.Step, op *store.Op, others numbers) b
 	if p.hits.N == 0 {
 		return true
 	}
-	taken := s.memory.admits()
 	if p.at.Known() {
 		if p.shared {
 			p.expire(&s.clock)
 		}
 		state := window.State(p.at.State())
-		if taken < admitsNone || do != step.Reserve && op.Limit.WordsAfter(do, state, p.hits) <= cap(state) {
+		if s.memory.admits() < admitsNone || do != step.Reserve && op.Limit.WordsAfter(do, state, p.hits) <= cap(state) {
 			return true
 		}
 		s.full.Add(1)
 		return false
 	}
 	ks, most := p.keyspace, op.Space.MaxKeys()
-	p.reserved = taken == admitsAll && ks.addKey(most)
+	p.reserved = s.memory.admitsNew(ks.records) && ks.addKey(most)
 	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks), others) {
 		p.shard.account(&s.memory)
 		p.find()
-		p.reserved = s.memory.admits() == admitsAll && ks.addKey(most)
+		p.reserved = s.memory.admitsNew(ks.records) && ks.addKey(most)
 	}
 	if !p.reserved {
 		s.full.Add(1)

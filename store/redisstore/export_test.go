@@ -57,7 +57,7 @@ func Ready(s *Store) bool {
 // Settled reports whether the first attempt to connect to each known node has ended.
 func Settled(s *Store) bool {
 	for _, n := range s.servers.Nodes() {
-		if errors.Is(n.Trouble(), remote.ErrUnavailable) {
+		if why := n.Trouble(); errors.Is(why, remote.ErrUnavailable) && !errors.Is(why, context.DeadlineExceeded) {
 			return false
 		}
 	}
