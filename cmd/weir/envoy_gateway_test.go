@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -33,24 +32,6 @@ CONFIG_GRPC_XDS_SERVER_USE_TLS=true CONFIG_GRPC_XDS_CLIENT_TLS_CERT=%[2]s/cert.p
 CONFIG_GRPC_XDS_SERVER_TLS_CACERT=%[2]s/cert.pem FORCE_START_WITHOUT_INITIAL_CONFIG=true REDIS_SOCKET_TYPE=tcp REDIS_URL=%[3]s
 USE_PROMETHEUS=true PROMETHEUS_ADDR=:%[4]d PROMETHEUS_MAPPER_YAML=/etc/statsd-exporter/conf.yaml PORT=%[5]d GRPC_PORT=%[6]d DEBUG_PORT=%[7]d`
 
-// freePorts returns ports that no program listens on.
-func freePorts(t *testing.T, n int) (ports []any) {
-	t.Helper()
-	var open []net.Listener // until all are found, so that they differ
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		open = append(open, l)
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	for _, l := range open {
-		_ = l.Close()
-	}
-	return ports
-}
-
 // Envoy Gateway runs weir in the place of envoyproxy/ratelimit, by the name of its program: the
 // same environment, probes, metrics and certificates; rules by xDS; counts in Redis.
 func TestEnvoyGateway(t *testing.T) {
@@ -64,7 +45,10 @@ func TestEnvoyGateway(t *testing.T) {
 	gateway := xdstest.New(t, grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authorities,
 	})))
-	ports := freePorts(t, 4)
+	var ports []any
+	for range 4 {
+		ports = append(ports, redistest.FreePort(t))
+	}
 	environment := fmt.Sprintf(envoyGateway, append([]any{gateway.Addr, filepath.Dir(cert), redistest.Server(t).Addr()}, ports...)...)
 	program := exec.Command("ratelimit")
 	program.Env = append(strings.Fields(environment), "GORACE=atexit_sleep_ms=0")

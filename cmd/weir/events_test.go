@@ -33,12 +33,7 @@ func TestEventsPage(t *testing.T) {
 	if len(blocks) != 2 {
 		t.Fatalf("got %d blocks, want the file with webhooks and the receiver", len(blocks))
 	}
-	socket, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := socket.Addr().String()
-	_ = socket.Close()
+	addr := freeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "webhooks.yaml")

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/needtest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // The rules of the recipes: one request to /api/ an hour for each client, and any
@@ -310,15 +311,11 @@ func visit(t *testing.T, addr, path string, headers ...string) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(b))
 }
 
-// freeAddr returns an address on which nobody listens.
+// freeAddr returns an address on which nobody listens. No connection gets its port until a
+// program listens there.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 }
 
 // startProxy runs a program until the test ends, and waits until it listens.

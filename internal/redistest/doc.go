@@ -10,6 +10,8 @@ package redistest
 import (
 	"os"
 	"os/exec"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -48,4 +50,20 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 		}
 		time.Sleep(pause)
 	}
+}
+
+// Clock returns a clock of naps, one after the other until the test ends: it is as slow as a machine that has too
+// much to do. A bound in its time on what a program does holds on such a machine, too.
+func Clock(t testing.TB) func() time.Duration {
+	const nap = 10 * time.Millisecond
+	var passed atomic.Int64
+	var ended atomic.Bool
+	var naps sync.WaitGroup
+	naps.Go(func() {
+		for ; !ended.Load(); passed.Add(int64(nap)) {
+			time.Sleep(nap)
+		}
+	})
+	t.Cleanup(func() { ended.Store(true); naps.Wait() })
+	return func() time.Duration { return time.Duration(passed.Load()) }
 }

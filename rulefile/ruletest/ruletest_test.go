@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -62,32 +61,6 @@ func outcome(t *testing.T, src string, rules *rulefile.File) string {
 		t.Error(err)
 	}
 	return b.String()
-}
-
-// TestAMonthIsFast runs the 30 days of a calendar case.
-func TestAMonthIsFast(t *testing.T) {
-	t.Parallel()
-	tests, err := ruletest.Load("testdata/calendar_test.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	best := time.Hour
-	for range 10 {
-		began := time.Now()
-		err := ruletest.Test(t.Context(), tests, func(c *ruletest.Case) {
-			if c.Covers < 30*24*time.Hour {
-				t.Errorf("%s covers %v, want 30 days", c.Name, c.Covers)
-			}
-			best = min(best, time.Since(began))
-			began = time.Now()
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if best > 10*time.Millisecond {
-		t.Errorf("took %v, want less than 10ms", best)
-	}
 }
 
 func TestStopsWhenDone(t *testing.T) {

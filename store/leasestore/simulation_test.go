@@ -342,27 +342,37 @@ func TestEndOfPeriod(t *testing.T) {
 	}
 }
 
-// What another limit denies leaves nothing behind in a leased one, although the store needs a while to deny it.
+// What another limit denies leaves hardly anything behind in a leased one, although the store needs a while to deny it.
 func TestDeniedElsewhere(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(1, window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: window.LeaseStrict}, 3*time.Millisecond, 0)
-		none := window.MustCompile(window.Limit{Quota: 0, Window: window.Sliding(time.Second)})
-		var all sync.WaitGroup
-		for w := range 16 {
-			all.Go(func() {
-				time.Sleep(time.Duration(w) * 100 * time.Microsecond)
-				for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-					do(t, f.nodes[0], store.Take, store.Op{Space: f.space, Limit: f.limit, Key: []byte("key"), N: 1}, store.Op{Space: other, Limit: none, Key: []byte("key"), N: 1})
-				}
-			})
-		}
-		all.Wait()
-		r, err := f.nodes[0].Read(t.Context(), &store.Op{Space: f.space, Limit: f.limit, Key: []byte("key")})
-		// What is put back after its lease has ended is lost, when the store was slow: 31 of 3,200 takes in most orders, up to 79.
-		if err != nil || r.Used > 100 {
-			t.Errorf("got %d used and %v, want hardly any", r.Used, err)
-		}
-		f.close(t)
-	})
+	const networks = 10
+	left := int64(0)
+	for seed := range uint64(networks) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(1, window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: window.LeaseStrict}, 3*time.Millisecond, 0)
+			f.nets[0].rand = rand.New(rand.NewPCG(3, seed))
+			none := window.MustCompile(window.Limit{Quota: 0, Window: window.Sliding(time.Second)})
+			var all sync.WaitGroup
+			for w := range 16 {
+				all.Go(func() {
+					time.Sleep(time.Duration(w) * 100 * time.Microsecond)
+					for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+						do(t, f.nodes[0], store.Take, store.Op{Space: f.space, Limit: f.limit, Key: []byte("key"), N: 1}, store.Op{Space: other, Limit: none, Key: []byte("key"), N: 1})
+					}
+				})
+			}
+			all.Wait()
+			r, err := f.nodes[0].Read(t.Context(), &store.Op{Space: f.space, Limit: f.limit, Key: []byte("key")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			left += r.Used
+			f.close(t)
+		})
+	}
+	// What is put back after its lease has ended is lost, when the store was slow. That is 46 hits of a network on average, with
+	// a standard deviation of 25, and 183 with one of 30 if spending did not keep time to put back.
+	if left > 110*networks {
+		t.Errorf("got %d used of each quota on average, want hardly any", left/networks)
+	}
 }

@@ -95,6 +95,7 @@ func TestBatchedCallsKeepDeadlines(t *testing.T) {
 	n.Stop()
 	var admitted atomic.Int64
 	var long, short sync.WaitGroup
+	clock := redistest.Clock(t)
 	take := func(ctx context.Context) error {
 		ops := []store.Op{op}
 		err := store.Do(ctx, s, store.Take, ops)
@@ -115,11 +116,11 @@ func TestBatchedCallsKeepDeadlines(t *testing.T) {
 		short.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			defer cancel()
-			began := time.Now()
+			began := clock()
 			if err := take(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
 			}
-			if passed := time.Since(began); passed > 5*time.Second {
+			if passed := clock() - began; passed > 5*time.Second {
 				t.Errorf("got an answer after %v, want it after 100 ms", passed)
 			}
 		})

@@ -45,6 +45,7 @@ func TestInstancesShareTheQuota(t *testing.T) {
 	const quota = 2000
 	hits := rule.Rule{Name: "hits", Per: []string{"user"}, Quota: &rule.Quota{Value: quota}, Window: window.Sliding(time.Hour)}
 	var byStore, byMemory, decided, longest atomic.Int64
+	clock := redistest.Clock(t)
 	stop := make(chan struct{})
 	var callers sync.WaitGroup
 	var engines []*weir.Engine
@@ -62,13 +63,13 @@ func TestInstancesShareTheQuota(t *testing.T) {
 						return
 					case <-tick.C:
 					}
-					began := time.Now()
+					began := clock()
 					d, err := e.Take(t.Context(), request)
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					if took := int64(time.Since(began)); took > longest.Load() {
+					if took := int64(clock() - began); took > longest.Load() {
 						longest.Store(took)
 					}
 					switch {

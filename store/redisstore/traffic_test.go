@@ -19,9 +19,8 @@ const (
 	// usual 10 ms, because they share the machine with the servers.
 	patience = 50 * time.Millisecond
 
-	// slack is what a caller may wait on top of that before a test fails: the
-	// machine may have nothing left for it. A caller that a store forgets waits for
-	// seconds. Traffic also allows for what the machine was late meanwhile.
+	// slack is what a caller may wait on top of that before a test fails, by a clock
+	// as slow as the machine. A caller that a store forgets waits for seconds.
 	slack = time.Second
 )
 
@@ -38,8 +37,8 @@ func hourly(quota int64, rule, key string) store.Op {
 // ends it.
 type traffic struct {
 	admitted, denied, outages atomic.Int64
-	longest                   atomic.Int64  // wait of a caller, in nanoseconds
-	late                      time.Duration // the most that a sleep took too long
+	longest                   atomic.Int64 // wait of a caller, by clock
+	clock                     func() time.Duration
 
 	t       testing.TB
 	cancel  context.CancelFunc
@@ -50,7 +49,7 @@ type traffic struct {
 func drive(t testing.TB, s store.Store, callers int, ops ...store.Op) *traffic {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &traffic{t: t, cancel: cancel}
+	d := &traffic{t: t, cancel: cancel, clock: redistest.Clock(t)}
 	for range callers {
 		d.callers.Go(func() {
 			own := append([]store.Op(nil), ops...)
@@ -66,25 +65,14 @@ func drive(t testing.TB, s store.Store, callers int, ops ...store.Op) *traffic {
 			}
 		})
 	}
-	d.callers.Go(func() {
-		for ctx.Err() == nil {
-			const nap = 10 * time.Millisecond
-			began := time.Now()
-			select {
-			case <-time.After(nap):
-				d.late = max(d.late, time.Since(began)-nap)
-			case <-ctx.Done():
-			}
-		}
-	})
 	t.Cleanup(d.end)
 	return d
 }
 
 func (d *traffic) take(s store.Store, ops []store.Op) {
-	began := time.Now()
+	began := d.clock()
 	err := store.Do(context.Background(), s, store.Take, ops)
-	took := int64(time.Since(began))
+	took := int64(d.clock() - began)
 	for longest := d.longest.Load(); took > longest && !d.longest.CompareAndSwap(longest, took); {
 		longest = d.longest.Load()
 	}
@@ -114,8 +102,8 @@ func allowed(ops []store.Op) bool {
 func (d *traffic) end() {
 	d.cancel()
 	d.callers.Wait()
-	if longest := time.Duration(d.longest.Load()); longest > patience+slack+d.late {
-		d.t.Errorf("longest wait: got %v, want %v and a little; the machine was up to %v late", longest, patience, d.late)
+	if longest := time.Duration(d.longest.Load()); longest > patience+slack {
+		d.t.Errorf("longest wait: got %v, want %v and a little", longest, patience)
 	}
 }
 

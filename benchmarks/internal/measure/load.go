@@ -115,9 +115,12 @@ type Process struct {
 // arguments gets three free addresses and returns the program's arguments.
 func Start(path string, env []string, arguments func(a, b, c string) []string) *Process {
 	var p Process
-	for i := range p.Addrs {
-		l := Must(net.Listen("tcp", "127.0.0.1:0"))
-		p.Addrs[i] = l.Addr().String()
+	var open [len(p.Addrs)]net.Listener // until all are found, so that they differ
+	for i := range open {
+		open[i] = Must(net.Listen("tcp", "127.0.0.1:0"))
+		p.Addrs[i] = open[i].Addr().String()
+	}
+	for _, l := range open {
 		Check(l.Close())
 	}
 	p.dir = Must(os.MkdirTemp("", "bench-peers-*"))

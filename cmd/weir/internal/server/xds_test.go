@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/xdstest"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // shopLimits returns the limits of a domain: n a day for each user.
@@ -118,15 +119,16 @@ func TestXDSDelay(t *testing.T) {
 		c.Envoy.XDS = &config.XDS{Server: m.Addr, Node: xdstest.Node, RetryAfter: time.Second, MaxRetryAfter: time.Second, MaxMessage: 1 << 20, ReadyWithout: true}
 	})
 	s.logs.await(t, 1, received)
+	clock := redistest.Clock(t)
 	for n := 2; n < 7; n++ {
 		if n%2 == 0 {
 			m.Send(t, `{"name":"no-domain"}`)
 			<-m.Refusals
 		}
-		began := time.Now()
+		began := clock()
 		m.Send(t, shopLimits(n))
 		s.logs.await(t, n, received)
-		if took := time.Since(began); took > time.Second {
+		if took := clock() - began; took > time.Second {
 			t.Errorf("%d: in force after %v, want at most a second", n, took)
 		}
 	}

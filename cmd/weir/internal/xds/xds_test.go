@@ -22,8 +22,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/xds"
 )
 
-// broken is a management server that answers each message at once with the next of its resources, and
-// with the last one without end.
+// broken is a management server that answers each message, as soon as the test has received it, with the
+// next of its resources, and with the last one without end.
 type broken struct {
 	discovery.UnimplementedAggregatedDiscoveryServiceServer
 	sends    []*anypb.Any
@@ -36,7 +36,11 @@ func (b *broken) StreamAggregatedResources(s discovery.AggregatedDiscoveryServic
 		if err != nil {
 			return err
 		}
-		b.received <- in
+		select {
+		case b.received <- in:
+		case <-s.Context().Done():
+			return s.Context().Err()
+		}
 		r := b.sends[min(i, len(b.sends)-1)]
 		if err := s.Send(&discovery.DiscoveryResponse{TypeUrl: resource.RateLimitConfigType, VersionInfo: "1", Nonce: "1", Resources: []*anypb.Any{r}}); err != nil {
 			return err
@@ -52,7 +56,7 @@ func run(t *testing.T, apply func() error, sends ...*limits.RateLimitConfig) <-c
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &broken{received: make(chan *discovery.DiscoveryRequest, 1000)}
+	b := &broken{received: make(chan *discovery.DiscoveryRequest)}
 	for _, m := range sends {
 		r, err := anypb.New(m)
 		if err != nil {

@@ -4,6 +4,7 @@ package xdstest
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strconv"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // Node is the identity of the node that gets the limits.
@@ -38,11 +41,11 @@ type Server struct {
 	server  *grpc.Server
 }
 
-// New starts a server on a free port, which ends with the test.
+// New starts a server on a free port, which it keeps when it is started again, until the test ends.
 func New(t *testing.T, options ...grpc.ServerOption) *Server {
 	t.Helper()
 	s := &Server{
-		Addr: "127.0.0.1:0", Refusals: make(chan string, 100), Headers: make(chan metadata.MD, 1),
+		Addr: fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t)), Refusals: make(chan string, 100), Headers: make(chan metadata.MD, 1),
 		sent: cache.NewSnapshotCache(true, cache.IDHash{}, nil), options: options,
 	}
 	s.Start(t)
@@ -56,7 +59,6 @@ func (s *Server) Start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Addr = socket.Addr().String()
 	s.server = grpc.NewServer(s.options...)
 	discovery.RegisterAggregatedDiscoveryServiceServer(s.server, server.NewServer(t.Context(), s.sent, server.CallbackFuncs{
 		StreamOpenFunc: func(ctx context.Context, _ int64, _ string) error {
