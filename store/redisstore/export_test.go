@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -39,6 +40,20 @@ func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb sto
 	return conn.ForClient(c, script.NewCodec(prefix)).Run(ctx, 0, script.Call{
 		Verb: verb, Ops: ops, Now: o.Now, Near: o.Near, Deadline: o.Deadline,
 	})
+}
+
+// WavesOf returns the groups in which s decides calls, by the numbers of the calls.
+func WavesOf(s *Store, calls []store.Call) (waves [][]int) {
+	for _, wave := range s.waves(calls) {
+		var numbers []int
+		for i := range calls {
+			if slices.Contains(wave, &calls[i]) {
+				numbers = append(numbers, i)
+			}
+		}
+		waves = append(waves, numbers)
+	}
+	return waves
 }
 
 // Ready reports whether the node of each slot may get a call.
