@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,28 @@ func TestProxyMustNameItsClient(t *testing.T) {
 		w := httptest.NewRecorder()
 		if api.ServeHTTP(w, r); w.Code != c.want {
 			t.Errorf("%s, %q: got %d %s, want %d", c.peer, c.header, w.Code, w.Body, c.want)
+		}
+	}
+}
+
+// What the sender of a request can choose denies it, also by a proxy that forwards requests when the gate fails.
+func TestRefusedValuesDeny(t *testing.T) {
+	t.Parallel()
+	engine, _ := scripttest.NewEngine(t, "rules: [{name: sizes, sum: size, per: [path], limit: 10, window: 1h}]", func() window.Instant { return window.At(time.Unix(0, 0)) })
+	api := httpapi.New(namespace.Only(engine), httpapi.Config{})
+	for _, c := range []struct{ path, size string }{
+		{"/" + strings.Repeat("x", 9000), "1"},
+		{"/" + strings.Repeat("x\xff", 3000), "1"},
+		{"/x", "abc"},
+		{"/x", "-1"},
+	} {
+		for query, want := range map[string]int{"": http.StatusBadRequest, "&status.deny=403": http.StatusForbidden} {
+			r := httptest.NewRequest(http.MethodGet, "/v1/gate?header.path=X-Uri&header.size=Content-Length"+query, http.NoBody)
+			r.Header["X-Uri"], r.Header["Content-Length"] = []string{c.path}, []string{c.size}
+			w := httptest.NewRecorder()
+			if api.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%.20q, size %s, %s: got %d %s, want %d", c.path, c.size, query, w.Code, w.Body, want)
+			}
 		}
 	}
 }
