@@ -234,6 +234,8 @@ func (c *Config) settings() map[string]string {
 		// A plan is kept, because the server would make one for the arrays of each call, which takes
 		// longer than to run it; and the table may have been empty when it was made.
 		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "jit": "off",
+		// A statement by itself has the isolation that transactions of weir state.
+		"default_transaction_isolation": "read committed",
 		// A process that hangs in a transaction ends its connection, and the locks.
 		"idle_in_transaction_session_timeout": "2000", "lock_timeout": "2000",
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,36 @@ func at(t testing.TB, n *pgtest.Node, options ...string) *pgstore.Store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// Changes of several processes to a register do not fail, whatever isolation the database has by default.
+func TestChangesUnderSerializable(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	n.Must("ALTER SYSTEM SET default_transaction_isolation = 'serializable'")
+	n.Must("SELECT pg_reload_conf()")
+	var all sync.WaitGroup
+	for range 4 {
+		s := at(t, n)
+		all.Go(func() {
+			version := int64(0)
+			for turn := range 100 {
+				now, err := s.Keep(t.Context(), "r", version, []string{"field"}, []string{fmt.Sprint(turn)})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if version = now; now == 0 {
+					_, _, next, _, err := s.Kept(t.Context(), "r", [2]int64{}, 10)
+					if version = next[0]; err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A receipt of one process is valid in the others, after a restart of the server and a
