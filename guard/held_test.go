@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -65,28 +66,32 @@ func TestCallsKeepTheirPlace(t *testing.T) {
 	})
 }
 
-// unbounded fails the test if the end of a hold has another time-out than the decider's own.
+// unbounded fails the test if a call has another time-out than the decider's own. leave is called during a take.
 type unbounded struct {
 	guard.Decider
-	t *testing.T
+	t     *testing.T
+	leave func()
 }
 
 func (u unbounded) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
+	if verb == store.Take {
+		u.leave()
+	}
 	if _, ok := ctx.Deadline(); ok || ctx.Err() != nil {
 		u.t.Errorf("%v: got a context with a deadline, or %v", verb, ctx.Err())
 	}
 	return u.Decider.Do(ctx, verb, r, d)
 }
 
-// A client's own time-out bounds the renewals and the end of a call, also if the request is over.
+// A client's own time-out bounds the take, the renewals and the end of a call, also if who sent the request leaves during the
+// take: the holds are released.
 func TestHoldsHaveTheTimeoutOfTheDecider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, flightRules, nil)
-		g := must(byRules(unbounded{e, t}))
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		g := must(byRules(unbounded{e, t, cancel}))
 		c := must(g.Take(ctx, ask("ann", "10")))
-		cancel()
 		time.Sleep(time.Minute)
 		if n := used(t, e, "flight", "ann"); n != 1 {
 			t.Errorf("got %d in flight after a minute, want 1", n)
@@ -94,6 +99,9 @@ func TestHoldsHaveTheTimeoutOfTheDecider(t *testing.T) {
 		g.End(c)
 		if n := used(t, e, "flight", "ann"); n != 0 {
 			t.Errorf("got %d in flight after the end, want 0", n)
+		}
+		if _, err := g.Take(ctx, ask("ann", "10")); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v of a request that is over, want that it is", err)
 		}
 	})
 }
