@@ -33,8 +33,8 @@ var arrows = map[string]arrow{
 	"internal/datatest":                {}, // tests only
 	"internal/printable":               {pure: true},
 	"fault":                            {ours: []string{"internal/printable"}, pure: true},
-	"internal/step":                    {pure: true},
-	"window":                           {ours: []string{"internal/step"}, pure: true},
+	"internal/transition":              {pure: true},
+	"window":                           {ours: []string{"internal/transition"}, pure: true},
 	"internal/seal":                    {ours: []string{"window"}, pure: true},
 	"internal/once":                    {ours: []string{"window"}, pure: true},
 	"receipt":                          {ours: []string{"internal/seal"}, pure: true},
@@ -44,13 +44,13 @@ var arrows = map[string]arrow{
 	"internal/address":                 {pure: true},
 	"internal/ruleset":                 {ours: []string{"internal/address", "window"}, pure: true},
 	"rule":                             {ours: []string{"internal/address", "internal/ruleset", "window"}, pure: true},
-	"store":                            {ours: []string{"internal/step", "window"}},
+	"store":                            {ours: []string{"internal/transition", "window"}},
 	"store/remote":                     {ours: []string{"store", "window"}},
-	"store/storetest":                  {ours: []string{"internal/hook", "internal/step", "store", "window"}},
+	"store/storetest":                  {ours: []string{"internal/hook", "store", "window"}},
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
 	"internal/journal":                 {ours: []string{"internal/seal", "store", "window"}, pure: true},
-	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/step", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
+	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/transition", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
 	"internal/hook":                    {ours: []string{"store", "store/memstore", "window"}},
 	"internal/lease":                   {}, // pure but for atomic words
@@ -61,7 +61,7 @@ var arrows = map[string]arrow{
 	"internal/export":                  {ours: []string{"window"}},
 	"internal/override":                {pure: true},
 	"internal/plan":                    {ours: []string{"fault", "internal/override", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
-	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/step", "store", "window"}},
+	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/transition", "store", "window"}},
 	"internal/drive":                   {ours: []string{"internal/hook", "internal/plan", "internal/report", "rule", "store", "store/memstore", "window"}},
 	".": {ours: []string{
 		"fault", "internal/drive", "internal/export", "internal/hook", "internal/once", "internal/override", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",
@@ -78,7 +78,7 @@ var arrows = map[string]arrow{
 
 	// Modules of their own for users of the library.
 	"store/redisstore/internal/keyname": {ours: []string{"store", "window"}, pure: true},
-	"store/redisstore/internal/script":  {ours: []string{"store", "store/redisstore/internal/keyname", "store/remote", "window"}},
+	"store/redisstore/internal/script":  {ours: []string{"store", "store/redisstore/internal/keyname", "window"}},
 	"store/redisstore/internal/conn": {
 		ours:   []string{"store", "store/redisstore/internal/script", "store/remote", "window"},
 		theirs: []string{"github.com/redis/rueidis"},
@@ -118,7 +118,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/files":          {},
 	"cmd/weir/internal/sizes":          {pure: true},
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
-	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/files", "cmd/weir/internal/logs/accesslog", "internal/step", "rule", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
+	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/files", "cmd/weir/internal/logs/accesslog", "internal/transition", "rule", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
 	"cmd/weir/internal/logs": {
 		ours:   []string{"cmd/weir/internal/logs/accesslog", "cmd/weir/internal/replay", "window"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
@@ -132,7 +132,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/overrides": {ours: []string{".", "cmd/weir/internal/kept", "cmd/weir/internal/sizes", "internal/jsontext", "internal/override", "internal/plan", "internal/ruleset", "rule", "store", "window"}},
 	"cmd/weir/internal/audit":     {ours: []string{"internal/hook", "store/remote", "window"}},
 	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/audit", "cmd/weir/internal/overrides", "cmd/weir/internal/files", "cmd/weir/internal/top"}},
-	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/sizes", "internal/export", "internal/jsontext", "internal/once", "internal/run", "receipt", "rule", "store", "store/remote", "window"}},
+	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/sizes", "internal/export", "internal/jsontext", "internal/once", "internal/run", "rule", "store", "store/remote", "window"}},
 	"cmd/weir/internal/apitest": { // tests only
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
@@ -159,7 +159,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 	"cmd/weir/internal/koalafile": {ours: []string{"cmd/weir/internal/files", "cmd/weir/internal/rulewriter", "rule", "window"}},
-	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile", "internal/ruleset"}, frontEnd...)},
+	"cmd/weir/internal/koalaapi":  {ours: append([]string{"cmd/weir/internal/koalafile"}, frontEnd...)},
 	"cmd/weir/internal/config":    {ours: []string{"cmd/weir/internal/access", "cmd/weir/internal/events", "cmd/weir/internal/top", "headers", "internal/clientaddr"}},
 	"cmd/weir/internal/grpcserver": {
 		ours:   []string{".", "api/weir/v1", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/once", "internal/run", "store"},
@@ -177,7 +177,7 @@ var arrows = map[string]arrow{
 		ours:   []string{"cmd/weir/internal/config", "cmd/weir/internal/envoyfile"},
 		theirs: []string{"github.com/cenkalti/backoff/v5", "github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"},
 	},
-	"cmd/weir/internal/xdstest": {theirs: []string{"github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"}}, // tests only
+	"cmd/weir/internal/xdstest": {ours: []string{"internal/redistest"}, theirs: []string{"github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"}}, // tests only
 	"cmd/weir/internal/envoyrls": {
 		ours:   append([]string{"cmd/weir/internal/envoyfile", "cmd/weir/internal/grpcserver", "headers"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
@@ -189,7 +189,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/export", "internal/jsontext"}, frontEnd...)},
 	"cmd/weir/internal/events": {
-		ours:   []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/kept", "cmd/weir/internal/top", "internal/hook", "rule", "store", "window"},
+		ours:   []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/kept", "cmd/weir/internal/top", "rule", "store", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 	"cmd/weir/internal/stores": {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},

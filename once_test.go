@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -195,6 +196,29 @@ func TestOnceConcurrently(t *testing.T) {
 		})
 	}
 	callers.Wait()
+}
+
+// TestOnceLeavesMemory has a caller with a fresh idempotency key for each request: the answers fill a part of the memory, so
+// that there is room for new users.
+func TestOnceLeavesMemory(t *testing.T) {
+	t.Parallel()
+	limit := []rule.Rule{{Name: "calls", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Fixed(time.Hour)}}
+	e := engineOf(t, compile(t, limit), weir.WithStore(memstore.New(memstore.WithMaxBytes(4<<20))))
+	for i := 0; ; i++ {
+		d, err := e.Take(t.Context(), onceRequest(fmt.Sprint(i), "ann"))
+		if err == nil && !d.Degraded && i < 100_000 {
+			continue
+		}
+		if !errors.Is(err, once.ErrFull) {
+			t.Fatalf("request %d: got %+v, error %v, want no room for the answer", i, d, err)
+		}
+		break
+	}
+	for i := range 500 {
+		if d, err := e.Take(t.Context(), onceRequest("", fmt.Sprint("user", i))); err != nil || d.Degraded {
+			t.Fatalf("user %d: got %+v, error %v, want a decision of the store", i, d, err)
+		}
+	}
 }
 
 // TestOnceInOutage has the local memory remember what it has decided.

@@ -33,10 +33,6 @@ func hold(decider Decider, d *weir.Decision, r *weir.Request) *held {
 	return h
 }
 
-// renewing is the time-out of a renewal, a settle or a cancel. The store's own time-outs are
-// usually shorter.
-const renewing = 5 * time.Second
-
 // renew extends the holds. If it is too late, or the store does not answer, the call continues, and
 // only its slot is lost.
 func (h *held) renew() {
@@ -68,10 +64,9 @@ func (h *held) end() {
 	h.do(store.Settle)
 }
 
-// do renews or settles the holds. The caller has locked mu.
+// do renews or settles the holds, within the decider's own time-out, although the request that
+// the call answers may be over. The caller has locked mu.
 func (h *held) do(verb store.Verb) {
-	ctx, cancel := context.WithTimeout(context.Background(), renewing)
-	defer cancel()
 	var d weir.Decision
-	_ = h.decider.Do(ctx, verb, &h.request, &d) // the observer has the error
+	_ = h.decider.Do(context.Background(), verb, &h.request, &d) // the observer has the error
 }

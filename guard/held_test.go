@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -60,6 +61,39 @@ func TestCallsKeepTheirPlace(t *testing.T) {
 		g.End(calls[2])
 		if n := used(t, e, "tokens", "ann"); n != 20 {
 			t.Errorf("got %d tokens after a second end", n)
+		}
+	})
+}
+
+// unbounded fails the test if the end of a hold has another time-out than the decider's own.
+type unbounded struct {
+	guard.Decider
+	t *testing.T
+}
+
+func (u unbounded) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
+	if _, ok := ctx.Deadline(); ok || ctx.Err() != nil {
+		u.t.Errorf("%v: got a context with a deadline, or %v", verb, ctx.Err())
+	}
+	return u.Decider.Do(ctx, verb, r, d)
+}
+
+// A client's own time-out bounds the renewals and the end of a call, also if the request is over.
+func TestHoldsHaveTheTimeoutOfTheDecider(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, flightRules, nil)
+		g := must(byRules(unbounded{e, t}))
+		ctx, cancel := context.WithCancel(t.Context())
+		c := must(g.Take(ctx, ask("ann", "10")))
+		cancel()
+		time.Sleep(time.Minute)
+		if n := used(t, e, "flight", "ann"); n != 1 {
+			t.Errorf("got %d in flight after a minute, want 1", n)
+		}
+		g.End(c)
+		if n := used(t, e, "flight", "ann"); n != 0 {
+			t.Errorf("got %d in flight after the end, want 0", n)
 		}
 	})
 }

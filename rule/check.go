@@ -66,8 +66,8 @@ func checkOutcome(outcome string, o *Outcome) (faults fault.List) {
 		add("", "%s is not a name, %s", ruleset.Quoted(outcome), wantName)
 	}
 	switch {
-	case o.Status != 0 && (o.Status < 100 || o.Status > 599):
-		add(".status", "%d is not an HTTP status, want 100 to 599", o.Status)
+	case o.Status != 0 && (o.Status < 200 || o.Status > 599):
+		add(".status", "%d is not an HTTP status, want 200 to 599", o.Status)
 	case o.Allow && o.Status >= 400:
 		add(".status", "%d denies, and the outcome allows: want less than 400", o.Status)
 	}

@@ -7,8 +7,21 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+// limits has the compiled limits of a set, of which many rules can have the same.
+type limits map[window.Limit]*window.Compiled
+
+// compile returns l, which is valid, ready for use.
+func (all limits) compile(l window.Limit) *window.Compiled {
+	c, ok := all[l]
+	if !ok {
+		c = window.MustCompile(l)
+		all[l] = c
+	}
+	return c
+}
+
 // compile returns what the compiled set needs of r.
-func (r *Rule) compile() ruleset.Rule {
+func (r *Rule) compile(all limits) ruleset.Rule {
 	c := ruleset.Rule{
 		ID:       identity(r),
 		Together: r.Together, Of: r.Of, Sums: r.Measure == window.Sum,
@@ -22,7 +35,7 @@ func (r *Rule) compile() ruleset.Rule {
 		n := r.Networks[name]
 		c.Per = append(c.Per, ruleset.Part{Attribute: name, V4: n.V4, V6: n.V6})
 	}
-	r.limits(&c)
+	r.limits(&c, all)
 	return c
 }
 
@@ -55,30 +68,30 @@ func identity(r *Rule) string {
 }
 
 // limits compiles the limits that r may need into c.
-func (r *Rule) limits(c *ruleset.Rule) {
+func (r *Rule) limits(c *ruleset.Rule, all limits) {
 	switch {
 	case r.Kind() == KindVerdict:
 		return
 	case r.Kind() != KindLimit || r.Quota.Attribute() == "":
 		limit := r.limit()
 		limit.Quota = r.number()
-		c.Limit = window.MustCompile(limit)
+		c.Limit = all.compile(limit)
 		return
 	}
 	limit := r.limit()
 	c.By, c.Known = r.Quota.Attribute(), Equal(r.Quota.caseNames()...)
 	if r.Quota.Of != "" {
 		limit.Quota = r.Quota.Most
-		c.Limit = window.MustCompile(limit)
+		c.Limit = all.compile(limit)
 	}
 	c.Cases = make(map[string]*window.Compiled, len(r.Quota.Cases))
 	for value, quota := range r.Quota.Cases {
 		limit.Quota = quota
-		c.Cases[value] = window.MustCompile(limit)
+		c.Cases[value] = all.compile(limit)
 	}
 	if r.Quota.Else != nil {
 		limit.Quota = *r.Quota.Else
-		c.Other = window.MustCompile(limit)
+		c.Other = all.compile(limit)
 	}
 }
 

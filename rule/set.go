@@ -46,12 +46,12 @@ func New(rules []Rule, outcomes map[string]Outcome) (*Set, error) {
 		o.Body = bytes.Clone(o.Body)
 		s.outcomes[name] = o
 	}
-	compiled := make([]ruleset.Rule, len(rules))
+	compiled, all := make([]ruleset.Rule, len(rules)), limits{}
 	for i := range rules {
 		r := &s.rules[i]
 		*r = copyOf(rules[i])
 		s.byName[r.Name] = i
-		compiled[i] = r.compile()
+		compiled[i] = r.compile(all)
 		compiled[i].Allows = s.outcomes[r.Then].Allow
 	}
 	s.compiled = ruleset.New(compiled, Allow, true)

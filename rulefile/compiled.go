@@ -23,7 +23,7 @@ func (p *pass) compiled(err error, root *node) {
 		own = own[:i] // without those in list files
 	}
 	for _, f := range faults {
-		n, path := root.checked(f.Path)
+		n, path := p.checked(root, f.Path)
 		at, found := place(n, path)
 		if isConsequence(own, n, path, found) || n.hasUnknownKind() && path != "name" {
 			continue
@@ -37,14 +37,14 @@ func (p *pass) compiled(err error, root *node) {
 
 // checked returns the rule or the table of outcomes in root that a path of
 // [rule.New] starts with, and the rest of the path.
-func (n *node) checked(path string) (*node, string) {
+func (p *pass) checked(root *node, path string) (*node, string) {
 	if rest, ok := strings.CutPrefix(path, "rules["); ok {
 		index, field, _ := strings.Cut(rest, "].")
 		if i, err := strconv.Atoi(index); err == nil {
-			return n.get("rules").items[i], field
+			return p.item(root.get("rules"), i), field
 		}
 	}
-	return n.get("outcomes"), strings.TrimPrefix(path, "outcomes.")
+	return root.get("outcomes"), strings.TrimPrefix(path, "outcomes.")
 }
 
 // place returns the node that path leads to from n, or the last one on the way.

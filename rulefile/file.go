@@ -94,6 +94,8 @@ type pass struct {
 	read     func(path string) ([]byte, error)
 
 	lines  []string // of the source
+	starts []int    // see split
+	cost   cost     // of parsing it
 	faults fault.List
 	rule   string // the rule that is being read, for its faults
 
@@ -146,8 +148,12 @@ func (p *pass) file(n *node) *File {
 		p.fault(list, "rules is %s, want a list, such as %s", list, smallest)
 		return nil
 	}
-	rules := make([]rule.Rule, len(list.items))
-	for i, item := range list.items {
+	rules := make([]rule.Rule, p.size(list))
+	for i := range rules {
+		item := p.next(list, i)
+		if item == nil {
+			return nil
+		}
 		if rules[i] = p.readRule(item); len(p.faults) >= maxFaults {
 			return nil
 		}

@@ -166,7 +166,7 @@ func TestReadingIsBounded(t *testing.T) {
 		"brackets":           {strings.Repeat("{a: [", 100_000), "nested too deep"},
 		"dashes in brackets": {"[" + strings.Repeat("- ", 100_000), "a dash within brackets"},
 		"keys":               {keysInLines(30_000), "too many keys in lines"},
-		"keys of tables":     {"rules:\n" + strings.Repeat("  - "+strings.ReplaceAll(keysInLines(6000), "\n", "\n    ")+"\n", 4), "too many keys in lines"},
+		"keys of tables":     {"rules:\n" + strings.Repeat("  - limit:\n      by: plan\n      "+strings.ReplaceAll(keysInLines(6000), "\n", "\n      ")+"\n", 4), "too many keys in lines"},
 		"keys without value": {"{" + strings.Repeat("a,", 100_000) + "}", "too many values are left out"},
 		"colons":             {"{" + strings.Repeat("a:,", 100_000) + "}", "too many values are left out"},
 		"empty items":        {"rules:\n" + strings.Repeat("-\n", 100_000), "too many values are left out"},

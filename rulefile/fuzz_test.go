@@ -4,14 +4,18 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
 
-// FuzzParse checks that reading any bytes gives a file, or faults with a place in the source. Run it with -fuzzminimizetime=20x: the inputs are
+// FuzzParse checks that reading any bytes gives a file, or faults with a place in the source, and that rules read one by one are the
+// same as those of the file as a whole. Run it with -fuzzminimizetime=20x: the inputs are
 // long, and making each new one small takes longer than finding it.
 func FuzzParse(f *testing.F) {
 	seeds, err := filepath.Glob("testdata/*.yaml")
@@ -30,8 +34,16 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("rules: [{name: a, when: {b: {not: {not: {not: c}}}}, limit: .inf, window: 1e9h}]\n...\n"), []byte("a"))
 	f.Add([]byte("rules:\n- ? a\n  : b\n---\n%YAML 1.2\n"), []byte{})
 	f.Add([]byte("rules: |\n  text\r\t- \x00"), []byte{})
+	f.Add([]byte("rules:\n- {name: a, limit: 1, window: 1m\n}\n- name: b\n  limit: 1\n  window: 1m\n\n# comment\nunmatched: deny"), []byte{})
+	f.Add([]byte("rules: # all\n  - name: |+\n     a\n\n  - name: \"b\n  - c\"\n   # end\n...\n"), []byte{})
 	f.Fuzz(func(t *testing.T, src, list []byte) {
-		file, err := rulefile.Parse("rules.yaml", src, func(string) ([]byte, error) { return list, nil })
+		read := func(string) ([]byte, error) { return list, nil }
+		file, err := rulefile.Parse("rules.yaml", src, read)
+		if whole, wrong := rulefile.Parse("rules.yaml", inOnePart(src), read); wrong == nil && !reflect.DeepEqual(rulesOf(file), rulesOf(whole)) {
+			t.Fatalf("got %+v, %v of %q, want %+v as without parts", rulesOf(file), err, src, rulesOf(whole))
+		} else if err == nil && wrong != nil {
+			t.Fatalf("got no fault in %q, want that without parts: %v", src, wrong)
+		}
 		if err == nil {
 			if file == nil || file.Set == nil || file.Zone == nil {
 				t.Fatalf("got file %+v without an error, want it whole", file)
@@ -53,4 +65,20 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// inOnePart returns a rules file with the key rules in quotes, so that its rules are parsed as a whole.
+func inOnePart(src []byte) []byte {
+	return regexp.MustCompile(`(?m)^rules:`).ReplaceAll(src, []byte(`"rules":`))
+}
+
+// rulesOf returns the rules of file, or nil without a file.
+func rulesOf(file *rulefile.File) (all []rule.Rule) {
+	if file == nil {
+		return nil
+	}
+	for i := range file.Set.Len() {
+		all = append(all, *file.Set.Rule(i))
+	}
+	return all
 }

@@ -27,7 +27,7 @@ func (p *pass) readOutcomes(n *node) {
 			continue
 		}
 		f := p.fields(e.value, outcomeKeys)
-		o := rule.Outcome{Allow: p.yes(f["allow"]), Status: int(p.whole(f["status"], 100, 599))}
+		o := rule.Outcome{Allow: p.yes(f["allow"]), Status: int(p.whole(f["status"], 200, 599))}
 		if body := f["body"]; body != nil {
 			o.Body = p.json(nil, body)
 		}

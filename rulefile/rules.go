@@ -23,7 +23,6 @@ var (
 
 // readRule reads one entry of the list rules.
 func (p *pass) readRule(n *node) rule.Rule {
-	n.label = "a rule"
 	if name := n.get("name"); name != nil {
 		p.rule = name.text
 	}

@@ -79,7 +79,10 @@ type linter struct {
 
 // lint returns the warnings about rules, which have no faults.
 func (p *pass) lint(file map[string]*node, rules []rule.Rule, instances int64) []Warning {
-	l := linter{pass: p, many: instances, file: file, rules: rules, nodes: file["rules"].items, silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}, named: map[string]bool{}}
+	l := linter{pass: p, many: instances, file: file, rules: rules, nodes: make([]*node, len(rules)), silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}, named: map[string]bool{}}
+	for i := range rules {
+		l.nodes[i] = p.item(file["rules"], i)
+	}
 	if len(rules) == 0 {
 		l.warn(none, "no-rules", file["rules"], "the file has no rules: every request gets the outcome %s", l.unmatched())
 	}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/lexer"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 )
 
@@ -77,19 +75,7 @@ func (p *pass) source(src []byte) *node {
 			return nil
 		}
 	}
-	tokens := lexer.Tokenize(text)
-	if p.unwanted(tokens); len(p.faults) > 0 {
-		return nil
-	}
-	if p.costly(tokens); len(p.faults) > 0 {
-		return nil
-	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		p.syntax(err)
-		return nil
-	}
-	return p.document(file)
+	return p.parts()
 }
 
 // unwanted records the tokens that rules files do not support, and nesting that is too deep.
@@ -134,7 +120,7 @@ func (p *pass) unwanted(tokens token.Tokens) {
 func (p *pass) costly(tokens token.Tokens) {
 	var levels []level // around the current token, the innermost last
 	brackets := 0      // those of them
-	squares, nulls, paths := 0, 0, 0
+	paths := 0
 	for i, t := range tokens {
 		at, inner := t.Position, innermost(levels)
 		end := i+1 == len(tokens) || closes(tokens[i+1].Type)
@@ -150,7 +136,7 @@ func (p *pass) costly(tokens token.Tokens) {
 				continue
 			}
 			if inner.keys && !inner.colon {
-				nulls++
+				p.cost.nulls += int64(len(tokens))
 			}
 			if inner.colon, inner.path = false, inner.before+indexBytes; t.Type != token.CollectEntryType {
 				brackets--
@@ -159,7 +145,7 @@ func (p *pass) costly(tokens token.Tokens) {
 		case token.SequenceEntryType:
 			levels = enter(levels, 2*at.Column+1) // may be in the column of the keys around it
 			if empty(at.Column) {
-				nulls++
+				p.cost.nulls += int64(len(tokens))
 			}
 		case token.MappingValueType:
 			key, column := 0, at.Column
@@ -169,22 +155,22 @@ func (p *pass) costly(tokens token.Tokens) {
 				}
 			}
 			if empty(column) {
-				nulls++
+				p.cost.nulls += int64(len(tokens))
 			}
 			if brackets == 0 {
 				levels = enter(levels, 2*column)
 				inner = innermost(levels)
-				squares += 2*inner.n + 1
+				p.cost.squares += 2*inner.n + 1
 				inner.n++
 			}
 			inner.colon, inner.path = true, inner.before+indexBytes+key
 		}
 		paths += innermost(levels).path
 		switch {
-		case squares > maxSiblings*maxSiblings:
+		case p.cost.squares > maxSiblings*maxSiblings:
 			p.at(at.Line, at.Column, "too many keys in lines: want at most %d in a table; write more of them in braces, as {a: 1, b: 2}", maxSiblings)
 			return
-		case int64(nulls)*int64(len(tokens)) > maxNulls*3*maxNulls:
+		case p.cost.nulls > maxNulls*3*maxNulls:
 			p.at(at.Line, at.Column, "too many values are left out: write them")
 			return
 		case paths > maxPaths+averagePath*len(tokens):
@@ -192,6 +178,12 @@ func (p *pass) costly(tokens token.Tokens) {
 			return
 		}
 	}
+}
+
+// cost is what bounds the time of the YAML parser, over all parts of a file that it parses.
+type cost struct {
+	squares int   // of the numbers of keys of tables in lines
+	nulls   int64 // values that are left out, times the tokens
 }
 
 // level is an open bracket, a table in lines, or a list in lines.
@@ -254,22 +246,25 @@ func (p *pass) syntax(err error) {
 		why = "a tab stands where YAML allows only spaces: indent with spaces"
 	}
 	if strings.Contains(why, "not allowed in this context") {
-		why = "the line does not fit the lines above it: indent the keys of a table alike, and the keys below a key by more"
+		why = misfit
 	}
 	p.at(at.Line, at.Column, "%s", why)
 }
 
+// misfit is the problem of a line with the wrong indentation.
+const misfit = "the line does not fit the lines above it: indent the keys of a table alike, and the keys below a key by more"
+
 // wholeFile is the label of the root of a document.
 const wholeFile = "the file"
 
-// document returns the tree of the one document in a rules file.
-func (p *pass) document(file *ast.File) *node {
+// document returns the tree of the one document in a rules file, or in a part of it. Faults call it label.
+func (p *pass) document(file *ast.File, label string) *node {
 	var root *node
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
 		}
-		n := p.tree(doc.Body, wholeFile)
+		n := p.tree(doc.Body, label)
 		if root != nil {
 			p.at(n.line, n.column, "a second document starts here: write one document a file, without --- between")
 			return nil

@@ -1,7 +1,7 @@
 package store
 
 import (
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/window"
 )
 
@@ -35,7 +35,7 @@ func Decide(c *Call, states []window.State, now func(*Op) window.Instant, member
 		d.reserve()
 	default:
 		for i := range c.Ops {
-			c.Ops[i].Result = d.apply(i, d.verb(c.Verb, i))
+			c.Ops[i].Result = d.apply(i, d.transition(c.Verb, i))
 		}
 	}
 }
@@ -48,39 +48,39 @@ type decision struct {
 	member func([]byte) uint64
 }
 
-// verb returns what v, which is no take or cancel, does to the state of op i.
-func (d *decision) verb(v Verb, i int) step.Step {
+// transition returns what v, which is no take or cancel, does to the state of op i.
+func (d *decision) transition(v Verb, i int) transition.Transition {
 	switch v {
 	case Record:
 		if h := d.ops[i].Hold; h != nil && h.NoStrike {
-			return step.RecordNoStrike
+			return transition.RecordNoStrike
 		}
-		return step.Record
+		return transition.Record
 	case Refund:
-		return step.Refund
+		return transition.Refund
 	case Settle:
-		return step.Settle
+		return transition.Settle
 	case Renew:
-		return step.Renew
+		return transition.Renew
 	case Set:
-		return step.Set
+		return transition.Set
 	case Unban:
-		return step.Unban
+		return transition.Unban
 	}
-	return step.Look
+	return transition.Look
 }
 
 // take evaluates all ops before it counts any: the enforcing ones decide together.
 func (d *decision) take() {
 	upTo, admitted := false, true
 	for i := range d.ops {
-		d.ops[i].Result = d.apply(i, step.Look)
+		d.ops[i].Result = d.apply(i, transition.Look)
 		upTo = upTo || d.ops[i].UpTo
 	}
 	if upTo {
 		LowerUpTo(Take, d.ops)
 		for i := range d.ops {
-			d.ops[i].Result = d.apply(i, step.Look)
+			d.ops[i].Result = d.apply(i, transition.Look)
 		}
 	}
 	for i := range d.ops {
@@ -100,20 +100,20 @@ func (d *decision) takeOp(i int, admitted bool) {
 	own := op.Result
 	switch {
 	case op.Role == Always:
-		op.Result = d.apply(i, step.RecordNow)
+		op.Result = d.apply(i, transition.RecordNow)
 		return
 	case own.Allowed && op.Role != Look && (admitted || op.Role == Shadow):
-		op.Result = d.apply(i, step.Take)
+		op.Result = d.apply(i, transition.Take)
 		return
 	case !own.Allowed && op.Limit.Ban.For > 0:
-		own = d.apply(i, step.Take) // a strike
+		own = d.apply(i, transition.Take) // a strike
 		op.Result = own
 	}
 	if op.CountDenied {
-		r := d.apply(i, step.RecordDenied)
+		r := d.apply(i, transition.RecordDenied)
 		r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 		if !own.Allowed {
-			if later := d.apply(i, step.Look); !later.Allowed {
+			if later := d.apply(i, transition.Look); !later.Allowed {
 				r.RetryAfter = later.RetryAfter
 			}
 		}
@@ -126,26 +126,26 @@ func (d *decision) takeOp(i int, admitted bool) {
 func (d *decision) cancel() {
 	found := false
 	for i := range d.ops {
-		d.ops[i].Result = d.run(i, step.Settle, 0)
+		d.ops[i].Result = d.run(i, transition.Settle, 0)
 		found = found || d.ops[i].Result.Held
 	}
 	for i := range d.ops {
 		if op := &d.ops[i]; op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && op.N > 0 {
-			op.Result = d.apply(i, step.GiveBack)
+			op.Result = d.apply(i, transition.GiveBack)
 		}
 	}
 }
 
 // reserve holds the hits of all ops, or of none.
 func (d *decision) reserve() {
-	for _, v := range [...]step.Step{step.Look, step.CanReserve, step.Reserve} {
+	for _, t := range [...]transition.Transition{transition.Look, transition.CanReserve, transition.Reserve} {
 		admitted := true
 		for i := range d.ops {
-			d.ops[i].Result = d.apply(i, v)
+			d.ops[i].Result = d.apply(i, t)
 			admitted = admitted && d.ops[i].Result.Allowed
 		}
 		switch {
-		case v == step.Look:
+		case t == transition.Look:
 			LowerUpTo(Reserve, d.ops)
 		case !admitted:
 			return
@@ -153,10 +153,12 @@ func (d *decision) reserve() {
 	}
 }
 
-// apply runs v with the hits of op i on its state.
-func (d *decision) apply(i int, v step.Step) window.Result { return d.run(i, v, d.ops[i].N) }
+// apply makes the transition t with the hits of op i on its state.
+func (d *decision) apply(i int, t transition.Transition) window.Result {
+	return d.run(i, t, d.ops[i].N)
+}
 
-func (d *decision) run(i int, v step.Step, n int64) (r window.Result) {
+func (d *decision) run(i int, t transition.Transition, n int64) (r window.Result) {
 	op := &d.ops[i]
 	hits := window.Hits{N: n}
 	if op.Limit.Measure == window.Distinct {
@@ -166,8 +168,8 @@ func (d *decision) run(i int, v step.Step, n int64) (r window.Result) {
 	if op.Hold != nil {
 		hold = &op.Hold.Hold
 	}
-	next := op.Limit.Do(v, &r, d.states[i], d.now(op), hits, hold)
-	if v != step.Look && v != step.CanReserve {
+	next := op.Limit.Do(t, &r, d.states[i], d.now(op), hits, hold)
+	if t != transition.Look && t != transition.CanReserve {
 		d.states[i] = next
 	}
 	return r

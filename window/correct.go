@@ -1,14 +1,14 @@
 package window
 
-import "github.com/weirhq/weir/internal/step"
+import "github.com/weirhq/weir/internal/transition"
 
-// set is [step.Set]: a refund of all hits, and a record.
+// set is [transition.Set]: a refund of all hits, and a record.
 func (l *Compiled) set(r *Result, s State, now Instant, h Hits) State {
 	var p part
 	l.open(&p, s, now)
 	settable := l.Measure != Distinct && l.Window.Kind != KindHeld
 	if alive := l.alive(&p) > 0; alive || p.banned() || !settable {
-		l.Do(step.Record, r, s, now, Hits{}, nil)
+		l.Do(transition.Record, r, s, now, Hits{}, nil)
 		r.Held = alive && settable
 		return s
 	}
@@ -20,7 +20,7 @@ func (l *Compiled) set(r *Result, s State, now Instant, h Hits) State {
 	return s
 }
 
-// unban is [step.Unban]. The instant of the last strike stays, from which on no hits were
+// unban is [transition.Unban]. The instant of the last strike stays, from which on no hits were
 // dropped; a ban cannot end earlier than just after it.
 func (l *Compiled) unban(r *Result, s State, now Instant) State {
 	var p part

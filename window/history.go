@@ -3,7 +3,7 @@ package window
 import (
 	"time"
 
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 )
 
 // Reading holds the numbers of one key under one limit at an instant, and its
@@ -68,7 +68,7 @@ func (l *Compiled) Read(s State, now Instant) (r Reading) {
 		r.BannedUntil = p.ban.end
 		return r
 	}
-	l.Do(step.Look, &r.Result, s, now, Hits{}, nil)
+	l.Do(transition.Look, &r.Result, s, now, Hits{}, nil)
 	if len(p.in) == 0 {
 		return r
 	}

@@ -1,6 +1,6 @@
 package window
 
-import "github.com/weirhq/weir/internal/step"
+import "github.com/weirhq/weir/internal/transition"
 
 // Most limits are sliding windows with a quota up to the precision. Their
 // states are logs of dates: a date for each hit, without a header. A take can change
@@ -20,12 +20,12 @@ func dateLog(a algorithm) *sliding {
 func (l *Compiled) isDateLog(s State) bool { return l.log != nil && (len(s) == 0 || s[0]&logMark == 0) }
 
 // ask is [Compiled.ask] for a log of dates.
-func (w *sliding) ask(v step.Step, r *Result, s State, now Instant, n int64) State {
+func (w *sliding) ask(t transition.Transition, r *Result, s State, now Instant, n int64) State {
 	length, k := Instant(w.length), len(s)
 	if now = min(max(now, 0), lastInstant); k > 0 {
 		now = max(now, Instant(s[k-1]))
 	}
-	if v != step.Count {
+	if t != transition.Count {
 		*r = Result{Quota: w.quota}
 		out := 0
 		if k > 0 {
@@ -43,7 +43,7 @@ func (w *sliding) ask(v step.Step, r *Result, s State, now Instant, n int64) Sta
 			r.Allowed = true
 		}
 	}
-	if v == step.Look || !r.Allowed || n <= 0 {
+	if t == transition.Look || !r.Allowed || n <= 0 {
 		return s
 	}
 	r.Used += n

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/window"
 )
 
@@ -21,13 +21,13 @@ func TestSettleUnderLoweredQuota(t *testing.T) {
 		for _, settle := range []bool{true, false} {
 			now := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 			var r window.Result
-			s := large.Do(step.Take, &r, nil, now, window.Hits{N: 50}, &window.Hold{ID: [12]byte{1}})
+			s := large.Do(transition.Take, &r, nil, now, window.Hits{N: 50}, &window.Hold{ID: [12]byte{1}})
 			for range 95 {
 				now = now.Add(10 * time.Millisecond)
 				s, _ = large.Take(s, now, window.Hits{N: 10})
 			}
 			if settle {
-				s = small.Do(step.Settle, &r, s, now, window.Hits{N: 50}, &window.Hold{ID: [12]byte{1}})
+				s = small.Do(transition.Settle, &r, s, now, window.Hits{N: 50}, &window.Hold{ID: [12]byte{1}})
 			} else {
 				now = now.Add(2 * time.Second)
 				s, _ = small.Refund(s, now, window.Hits{N: 1})
@@ -54,7 +54,7 @@ func TestRecordUnderLoweredQuota(t *testing.T) {
 			var s window.State
 			var r window.Result
 			if hold > 0 {
-				s = large.Do(step.Take, &r, s, now, window.Hits{N: 1}, &window.Hold{ID: [12]byte{1}})
+				s = large.Do(transition.Take, &r, s, now, window.Hits{N: 1}, &window.Hold{ID: [12]byte{1}})
 			}
 			for r = large.Check(s, now, window.Hits{N: 1}); r.Allowed; s, r = large.Take(s, now, window.Hits{N: max(1, quotas[0]/100)}) {
 				now = now.Add(time.Millisecond)
@@ -64,7 +64,7 @@ func TestRecordUnderLoweredQuota(t *testing.T) {
 			for i := range 3000 {
 				now = now.Add(time.Millisecond)
 				if hold > 0 && i == 0 {
-					s = small.Do(step.Settle, &r, s, now, window.Hits{N: 3}, &window.Hold{ID: [12]byte{1}})
+					s = small.Do(transition.Settle, &r, s, now, window.Hits{N: 3}, &window.Hold{ID: [12]byte{1}})
 				}
 				n := int64(1 + i%7*(i%11))
 				if i%500 == 499 {

@@ -1,6 +1,6 @@
 package window
 
-import "github.com/weirhq/weir/internal/step"
+import "github.com/weirhq/weir/internal/transition"
 
 // A reservation is a hold whose hits somebody may spend, until it ends, without asking. Each of
 // them is spent before the hold ends, so what the hold cost counts from its end, or from the
@@ -25,10 +25,10 @@ func (l *Compiled) CanReserve() bool {
 		l.After == (After{}) && l.Ban.For == 0 && l.Hold == 0
 }
 
-// reserve implements [step.Reserve] and [step.CanReserve].
-func (l *Compiled) reserve(r *Result, v step.Step, s State, now Instant, h Hits, asked *Hold) State {
+// reserve implements [transition.Reserve] and [transition.CanReserve].
+func (l *Compiled) reserve(r *Result, t transition.Transition, s State, now Instant, h Hits, asked *Hold) State {
 	if !l.CanReserve() {
-		if l.Do(step.Look, r, s, now, Hits{}, nil); h.N > 0 {
+		if l.Do(transition.Look, r, s, now, Hits{}, nil); h.N > 0 {
 			r.Allowed, r.RetryAfter = false, Never
 		}
 		return s
@@ -41,7 +41,7 @@ func (l *Compiled) reserve(r *Result, v step.Step, s State, now Instant, h Hits,
 	if h.N > 0 && fits != never {
 		fits = w.reserves(p.in, &hold, fits)
 	}
-	if h.N == 0 || fits == never || fits > p.now || v == step.CanReserve {
+	if h.N == 0 || fits == never || fits > p.now || t == transition.CanReserve {
 		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, fits)
 		return s
 	}

@@ -3,83 +3,83 @@ package window
 import (
 	"time"
 
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 )
 
 // Check returns the answer that Take would give for h at now, and counts nothing:
 // it never changes s.
 func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
-	l.Do(step.Look, &r, s, now, h, nil)
+	l.Do(transition.Look, &r, s, now, h, nil)
 	return r
 }
 
 // Take counts h at now, for a key in state s, if l admits all of h. It returns
 // the next state. If l denies h, Take returns s unchanged.
 func (l *Compiled) Take(s State, now Instant, h Hits) (next State, r Result) {
-	next = l.Do(step.Take, &r, s, now, h, nil)
+	next = l.Do(transition.Take, &r, s, now, h, nil)
 	return next, r
 }
 
-// Do runs a step of package step on a key in state s, and writes the answer into r.
+// Do makes the transition t of a key in state s, and writes the answer into r.
 // It is for weir's own stores. hold can be nil. Held in the answer reports whether the
 // hits were held, or whether the hold was found; if not, s stays as it is.
-func (l *Compiled) Do(v step.Step, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
+func (l *Compiled) Do(t transition.Transition, r *Result, s State, now Instant, h Hits, hold *Hold) (next State) {
 	named := hold != nil && hold.ID != [12]byte{}
-	if v <= step.Take {
-		if named && v != step.Look && (l.HoldLength() > 0 || l.undated) { // the take holds the hits, or marks the state
-			return l.askWrapped(v, r, s, now, h, &hold.ID)
+	if t <= transition.Take {
+		if named && t != transition.Look && (l.HoldLength() > 0 || l.undated) { // the take holds the hits, or marks the state
+			return l.askWrapped(t, r, s, now, h, &hold.ID)
 		}
-		return l.ask(v, r, s, now, h)
+		return l.ask(t, r, s, now, h)
 	}
 	*r = Result{}
-	switch v {
-	case step.Record, step.RecordNoStrike:
+	switch t {
+	case transition.Record, transition.RecordNoStrike:
 		if !named || l.HoldLength() == 0 {
 			hold = nil
 		}
-		return l.record(r, s, now, h, hold, v == step.RecordNoStrike)
-	case step.RecordNow:
+		return l.record(r, s, now, h, hold, t == transition.RecordNoStrike)
+	case transition.RecordNow:
 		if named {
 			hold = &Hold{ID: hold.ID, At: now, End: now.Add(l.HoldLength())}
 		} else {
 			hold = nil
 		}
 		return l.record(r, s, now, h, hold, false)
-	case step.RecordDenied:
+	case transition.RecordDenied:
 		return l.recordDenied(r, s, now, h)
-	case step.Tally:
+	case transition.Tally:
 		l.tally(r, s, now)
 		return s
-	case step.Refund:
+	case transition.Refund:
 		return l.refund(r, s, now, h)
-	case step.Set:
+	case transition.Set:
 		return l.set(r, s, now, h)
-	case step.Unban:
+	case transition.Unban:
 		return l.unban(r, s, now)
 	}
 	if hold == nil {
 		hold = &Hold{}
 	}
-	s, *r, *hold = l.holds.end(*l, v, s, now, h, *hold)
+	s, *r, *hold = l.holds.end(*l, t, s, now, h, *hold)
 	return s
 }
 
 // ask looks, counts or takes h, without a hold.
-func (l *Compiled) ask(v step.Step, r *Result, s State, now Instant, h Hits) State {
+func (l *Compiled) ask(t transition.Transition, r *Result, s State, now Instant, h Hits) State {
 	switch {
 	case l.isDateLog(s):
-		return l.log.ask(v, r, s, now, h.N)
+		return l.log.ask(t, r, s, now, h.N)
 	case l.isWrapped(s):
-		return l.askWrapped(v, r, s, now, h, nil)
+		return l.askWrapped(t, r, s, now, h, nil)
 	}
 	now = l.instantFor(s, now)
 	before, fits := r.Before, now
-	if v != step.Count {
+	if t != transition.Count {
 		h = h.clean()
 		before, fits = l.algorithm.look(s, now, h)
 	}
 	used := before
-	if v != step.Look && h.N > 0 && fits <= now && fits != never {
+	if t != transition.Look && h.N > 0 && fits <= now && fits != never {
 		s = l.algorithm.add(s, now, h.countable())
 		if used += h.N; l.recounts || h.N > MaxHits || used > MaxHits {
 			used, _ = l.algorithm.look(s, now, Hits{})
@@ -188,15 +188,15 @@ func (l *Compiled) Expires(s State) Instant {
 	return l.algorithm.expires(s)
 }
 
-// WordsAfter returns the most words that the state can have after v has counted h. If s has
-// that capacity v does not allocate, unless another limit has made s (see [State]). It
+// WordsAfter returns the most words that the state can have after t has counted h. If s has
+// that capacity t does not allocate, unless another limit has made s (see [State]). It
 // is for weir's own stores.
-func (l *Compiled) WordsAfter(v step.Step, s State, h Hits) int {
+func (l *Compiled) WordsAfter(t transition.Transition, s State, h Hits) int {
 	h = h.clean().countable()
 	switch {
-	case v > step.RecordDenied && v != step.Settle && v != step.Set:
+	case t > transition.RecordDenied && t != transition.Settle && t != transition.Set:
 		return 0
-	case v <= step.Take && l.isDateLog(s):
+	case t <= transition.Take && l.isDateLog(s):
 		if h.N > l.log.quota {
 			return len(s)
 		}
@@ -266,22 +266,22 @@ type holds struct {
 	held func(l *Limit) algorithm           // compiles a held window
 	kept func(l *Limit) algorithm           // compiles a calendar window that keeps closed periods
 	wrap func(l *Limit, a algorithm) holder // adds holds to a kind; nil: it cannot hold
-	end  func(l Compiled, v step.Step, s State, now Instant, h Hits, hold Hold) (State, Result, Hold)
+	end  func(l Compiled, t transition.Transition, s State, now Instant, h Hits, hold Hold) (State, Result, Hold)
 }
 
 var withHolds = holds{newHeld, newKept, newHolding, Compiled.end}
 
 // end implements [Compiled.Do] for the verbs about an earlier take, and for a reserve, which moves
 // the hold.
-func (l Compiled) end(v step.Step, s State, now Instant, h Hits, hold Hold) (_ State, r Result, _ Hold) {
-	switch v {
-	case step.Reserve, step.CanReserve:
-		s = l.reserve(&r, v, s, now, h.clean(), &hold)
-	case step.Settle:
+func (l Compiled) end(t transition.Transition, s State, now Instant, h Hits, hold Hold) (_ State, r Result, _ Hold) {
+	switch t {
+	case transition.Reserve, transition.CanReserve:
+		s = l.reserve(&r, t, s, now, h.clean(), &hold)
+	case transition.Settle:
 		s = l.settle(&r, s, now, hold.ID, h.N)
-	case step.Renew:
+	case transition.Renew:
 		s = l.renew(&r, s, now, hold.ID)
-	case step.GiveBack:
+	case transition.GiveBack:
 		s = l.giveBack(&r, s, now, hold, h)
 	}
 	return s, r, hold

@@ -1,6 +1,6 @@
 package window
 
-import "github.com/weirhq/weir/internal/step"
+import "github.com/weirhq/weir/internal/transition"
 
 // How the verbs treat a limit that holds or bans, and a state that such a limit left
 // behind. A state is the words of a ban, if there was one, and what the limit below keeps.
@@ -124,7 +124,7 @@ func (l *Compiled) tooMany(n int64) bool {
 
 // askWrapped is ask with holds and bans: a take under the hold id if that is not nil. It returns
 // the state as it was unless it counts h or bans.
-func (l *Compiled) askWrapped(v step.Step, r *Result, s State, now Instant, h Hits, id *[12]byte) State {
+func (l *Compiled) askWrapped(t transition.Transition, r *Result, s State, now Instant, h Hits, id *[12]byte) State {
 	*r, h = Result{}, h.clean()
 	var p part
 	if l.open(&p, s, now); p.banned() {
@@ -134,9 +134,9 @@ func (l *Compiled) askWrapped(v step.Step, r *Result, s State, now Instant, h Hi
 	before, fits := p.algo.look(p.in, p.now, h)
 	denied := fits == never || fits > p.now
 	switch {
-	case v != step.Look && denied && h.N > 0 && l.Ban.For > 0:
+	case t != transition.Look && denied && h.N > 0 && l.Ban.For > 0:
 		return l.strike(r, s, &p, before, h.N)
-	case v == step.Look || denied || h.N == 0:
+	case t == transition.Look || denied || h.N == 0:
 		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, fits)
 		return s
 	}

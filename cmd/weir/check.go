@@ -97,11 +97,15 @@ type checked struct {
 	Rules    int                `json:"rules"`
 	Errors   []findings.Finding `json:"errors"`
 	Warnings []findings.Finding `json:"warnings"`
+	More     int                `json:"more_warnings,omitempty"` // above mostWarnings
 
 	text string // errors as text
 	is   string // what the file contains, if it has no errors
 	warn func(io.Writer)
 }
+
+// mostWarnings is the maximum number of warnings about a file that are printed. A hostile file has hundreds of thousands.
+const mostWarnings = 1000
 
 // check checks files and prints what it finds.
 func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
@@ -109,7 +113,7 @@ func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
 	results := []checked{}
 	for _, c := range checkAll(cmd, files, o.nodes) {
 		results = append(results, c)
-		warnings += len(c.Warnings)
+		warnings += len(c.Warnings) + c.More
 		if !c.OK {
 			bad++
 		}
@@ -138,6 +142,9 @@ func (o *checkOptions) check(cmd *cobra.Command, files []string) error {
 func (c *checked) print(out, errs io.Writer) {
 	if c.warn != nil {
 		c.warn(errs)
+	}
+	if c.More > 0 {
+		fmt.Fprintf(errs, "warning: %d more are not shown\n", c.More)
 	}
 	if !c.OK {
 		fmt.Fprintln(errs, c.text)
@@ -197,7 +204,7 @@ func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
 		c.fail(err)
 		return c
 	}
-	warnings := file.Warnings(nodes)
+	warnings := most(&c, file.Warnings(nodes))
 	c.Warnings = findings.Warnings(warnings)
 	c.warn = func(out io.Writer) {
 		for _, w := range warnings {
@@ -208,19 +215,27 @@ func checkFile(cmd *cobra.Command, name string, nodes int64) checked {
 	}
 	c.OK, c.Rules = true, file.Set.Len()
 	c.is = plural(c.Rules, "rule")
-	if n := len(warnings); n > 0 {
+	if n := len(warnings) + c.More; n > 0 {
 		c.is += ", " + plural(n, "warning")
 	}
 	return c
 }
 
+// most returns the first of warnings, and notes how many it leaves out.
+func most[L ~[]W, W any](c *checked, warnings L) L {
+	n := min(len(warnings), mostWarnings)
+	c.More = len(warnings) - n
+	return warnings[:n]
+}
+
 // koala checks a file of koala's.
 func (c *checked) koala(in source) {
 	site, err := koalafile.Read(in.name, in.text, in.stdin)
-	for _, w := range site.Warnings {
+	warnings := most(c, site.Warnings)
+	for _, w := range warnings {
 		c.Warnings = append(c.Warnings, findings.Of("koala", w))
 	}
-	c.warn = func(out io.Writer) { printWarnings(out, site.Warnings) }
+	c.warn = func(out io.Writer) { printWarnings(out, warnings) }
 	if err != nil {
 		c.fail(err)
 		return

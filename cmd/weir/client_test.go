@@ -80,9 +80,13 @@ func TestAnswersOfOthers(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}))
 		t.Cleanup(service.Close)
-		commands := [][]string{{"forget", "posts", "user=42"}}
+		commands := [][]string{
+			{"forget", "posts", "user=42"}, {"take", "user=42"}, {"explain", "user=42"}, {"usage", "posts", "user=42"},
+			{"set", "posts", "1", "user=42"}, {"unban", "posts", "user=42"}, {"denials"}, {"audit"}, {"top", "--once"},
+			{"override", "list"}, {"override", "set", "posts", "user=42", "--limit", "1"},
+		}
 		if body != "{}" {
-			commands = append(commands, []string{"events"}, []string{"take", "user=42"})
+			commands = append(commands, []string{"events"})
 		}
 		for _, command := range commands {
 			var out, errs bytes.Buffer

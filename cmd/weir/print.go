@@ -106,8 +106,8 @@ func (c *client) ask(cmd *cobra.Command, method, path string, body any, into int
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		return notWeir(err)
+	if err := parse(answer, into); err != nil {
+		return err
 	}
 	if c.json {
 		_, err := cmd.OutOrStdout().Write(answer)
@@ -121,6 +121,23 @@ func (c *client) ask(cmd *cobra.Command, method, path string, body any, into int
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), clean(text.String())) // a service could send control sequences
 	return err
+}
+
+// parse decodes an answer into v. An answer of the API has at least one of v's fields.
+func parse(answer []byte, v any) error {
+	var fields, known map[string]any
+	if text, err := json.Marshal(v); err != nil || json.Unmarshal(text, &known) != nil {
+		panic(err) // v has no JSON: a bug in this package
+	}
+	if err := cmp.Or(json.Unmarshal(answer, &fields), json.Unmarshal(answer, v)); err != nil {
+		return notWeir(err)
+	}
+	for name := range fields {
+		if _, ok := known[name]; ok {
+			return nil
+		}
+	}
+	return notWeir(fmt.Errorf("it is %.40q", answer))
 }
 
 // notWeir returns the error of an answer that is not one of the API.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -96,11 +96,8 @@ func (w *topWatch) poll(ctx context.Context) error {
 		return err
 	}
 	var denials denialsAnswer
-	if err := json.Unmarshal(top, &next.top); err != nil {
-		return notWeir(err)
-	}
-	if err := json.Unmarshal(recent, &denials); err != nil {
-		return notWeir(err)
+	if err := cmp.Or(parse(top, &next.top), parse(recent, &denials)); err != nil {
+		return err
 	}
 	next.denials = denials.Denials
 	if !w.at.IsZero() {

@@ -187,7 +187,7 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
-	denial(t, err, "requests")
+	_ = denial(t, err, "requests")
 }
 
 // What a client writes into the header is ignored, and what a trusted proxy writes is the client.

@@ -84,7 +84,7 @@ func (p *Proxies) Client(peer string, lines []string) string {
 		return last(lines)
 	}
 	client := WithoutPort(peer)
-	if !p.trusts(client) {
+	if !p.Trusts(client) {
 		return client
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -102,7 +102,7 @@ func (p *Proxies) Client(peer string, lines []string) string {
 			if !ok {
 				return client
 			}
-			if client = address; !p.trusts(client) {
+			if client = address; !p.Trusts(client) {
 				return client
 			}
 		}
@@ -119,13 +119,13 @@ func last(lines []string) string {
 	return strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
 }
 
-// trusts reports whether an address is that of a trusted proxy, or empty, as that of the peer of a
-// Unix socket.
-func (p *Proxies) trusts(address string) bool {
-	if address == "" || address == "@" {
+// Trusts reports whether an address, with or without a port, is that of a trusted proxy, or empty, as that
+// of the peer of a Unix socket.
+func (p *Proxies) Trusts(address string) bool {
+	if p == nil || address == "" || address == "@" {
 		return true
 	}
-	addr, err := netip.ParseAddr(address)
+	addr, err := netip.ParseAddr(WithoutPort(address))
 	if err != nil {
 		return false
 	}

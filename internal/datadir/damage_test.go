@@ -371,6 +371,30 @@ func TestLostSectorCostsItsFrames(t *testing.T) {
 	}
 }
 
+// One damaged copy of a header costs nothing. It is reported, and the next start writes a file with two good ones.
+func TestDamagedCopyOfHeader(t *testing.T) {
+	t.Parallel()
+	const keys = 100
+	disk := fill(t, keys, 1)
+	name := disk.Names()[0]
+	for at := 10; at < format.HeaderSize; at += format.HeaderSize / 2 {
+		damaged := disk.Clone()
+		data := slices.Clone(disk.Data(name))
+		data[at] ^= 1
+		damaged.Put(name, data)
+		got, events := dumped(t, damaged)
+		if len(got) != keys || len(events) != 1 || events[0].Kind != datadir.Damaged || events[0].Bytes != format.HeaderSize || !strings.Contains(events[0].String(), "no batch") {
+			t.Errorf("byte %d: got %d keys, want %d, and events %v", at, len(got), keys, events)
+		}
+		if err := datadir.CompactOf(damaged); err != nil {
+			t.Fatal(err)
+		}
+		if got, events := dumped(t, damaged); len(got) != keys || len(events) != 0 {
+			t.Errorf("byte %d, after a compaction: got %d keys, want %d, and events %v", at, len(got), keys, events)
+		}
+	}
+}
+
 // A file that lost its header and all copies of it is damaged in one place.
 func TestLostHeader(t *testing.T) {
 	t.Parallel()

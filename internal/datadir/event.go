@@ -64,6 +64,9 @@ func (e Event) String() string {
 		if e.Err != nil {
 			return fmt.Sprintf("%s: cannot be read in full: %v; keys in the missing parts count from an older state, or from zero", e.File, e.Err)
 		}
+		if e.Lost == 0 {
+			return fmt.Sprintf("%s: damaged: %d bytes from offset %d on, in which no batch was", e.File, e.Bytes, e.Offset)
+		}
 		return fmt.Sprintf("%s: damaged: %d bytes from offset %d on, with %d batches, are not loaded; their keys count from an older state, or from zero", e.File, e.Bytes, e.Offset, e.Lost)
 	case Missing:
 		return fmt.Sprintf("%s: the file before it is missing; keys that have not changed since are lost", e.File)

@@ -359,6 +359,36 @@ func TestForgottenWhileFailing(t *testing.T) {
 	})
 }
 
+// Calls that wait for a disk do not when it hangs, and wait again afterwards.
+func TestHangingDiskIsWaitedForBriefly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := datadir.NewDisk()
+		var lines told
+		s := mustOpen(t, disk, datadir.WithSync(datadir.Always), datadir.WithEvents(lines.add))
+		var pause time.Duration
+		disk.SetPause(func() { time.Sleep(pause) })
+		for _, c := range []struct{ pause, most time.Duration }{{time.Second, 5 * time.Second}, {time.Minute, 10 * time.Second}, {time.Minute, 0}, {0, time.Second}} {
+			if pause == time.Minute && c.pause == 0 {
+				pause = 0
+				time.Sleep(5 * time.Minute)
+			}
+			pause = c.pause
+			begun := time.Now()
+			take(t, s, 1)
+			if took := time.Since(begun); took > c.most || c.pause == time.Second && took < c.pause {
+				t.Errorf("a disk that needs %v: the call took %v, want at most %v", c.pause, took, c.most)
+			}
+			if failing := s.Stats().Failing; failing != (c.pause == time.Minute) {
+				t.Errorf("a disk that needs %v: got failing %v", c.pause, failing)
+			}
+		}
+		s.Close()
+		lines.want(t, datadir.Failing, datadir.Writing)
+		wants(t, disk, 1, 4)
+	})
+}
+
 // A disk that hangs holds up no call.
 func TestHangingDisk(t *testing.T) {
 	t.Parallel()

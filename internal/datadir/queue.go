@@ -12,7 +12,7 @@ type queue struct {
 
 	mu     sync.Mutex
 	next   chan struct{} // guarded by mu; closed when the next flush has ended
-	failed bool          // guarded by mu; the last flush failed, so calls do not wait
+	failed bool          // guarded by mu; the last flush failed, or hangs, so calls do not wait
 }
 
 // wait waits for the end of a flush that began after the call of wait. It returns at once if
@@ -70,7 +70,7 @@ func (q *queue) waits() bool {
 	return q.next != nil
 }
 
-// fails reports whether the last flush failed.
+// fails reports whether the last flush failed, or hangs.
 func (q *queue) fails() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

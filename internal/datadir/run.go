@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -18,6 +19,11 @@ func (s *Store) run(loaded bool) {
 		s.result = errors.Join(s.result, s.held.Close())
 	}
 }
+
+// hangAfter is how long a flush takes, besides its rests, when the disk hangs.
+const hangAfter = 5 * time.Second
+
+var errHangs = fmt.Errorf("a write takes more than %v: the disk hangs", hangAfter)
 
 // write flushes until the store is closed.
 func (s *Store) write() {
@@ -42,14 +48,30 @@ func (s *Store) write() {
 			rests = 0
 		}
 		s.writer.pace.begin(s, rests)
+		fails := func(err error) {
+			if !failing {
+				failing, since = true, begun
+				s.told(Event{Kind: Failing, Err: err})
+			}
+		}
+		hangs := make(chan struct{})
+		timer := time.AfterFunc(rests+hangAfter, func() { // while this goroutine waits for the disk
+			defer close(hangs)
+			s.queue.done(waited, true)
+			s.writer.stats.hangs()
+			fails(errHangs)
+		})
 		err := s.writer.flush(stopped)
+		if !timer.Stop() {
+			<-hangs
+			waited = nil
+		}
 		s.queue.done(waited, err != nil)
 		s.writer.stats.flushed(begun, err)
 		switch {
-		case err != nil && !failing:
-			failing, since = true, begun
-			s.told(Event{Kind: Failing, Err: err})
-		case err == nil && failing:
+		case err != nil:
+			fails(err)
+		case failing:
 			failing = false
 			s.told(Event{Kind: Writing, Took: time.Since(since)})
 		}

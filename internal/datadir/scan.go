@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type segment struct {
 	number uint64
 	header format.Header
 	valid  bool // the header is known
-	copied bool // the header is damaged, and known from its copy in a frame
+	copied bool // the header is damaged, and known from one of its copies
 	size   int64
 
 	// What a scan found:
@@ -111,12 +112,14 @@ func refuseForeign(segments []*segment) {
 func (p *segment) readHeader(src source) error {
 	p.size = src.Size()
 	r := reader{src: src, size: p.size}
-	h, err := format.ReadHeader(r.bytes(0, format.HeaderSize))
+	b := r.bytes(0, format.HeaderSize)
+	h, err := format.ReadHeader(b)
 	var newer *format.NewerError
 	if errors.As(err, &newer) {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
-	p.header, p.valid, p.copied = h, err == nil && h.File == p.number, false
+	p.header, p.valid = h, err == nil && h.File == p.number
+	p.copied = p.valid && !bytes.Equal(b[:len(b)/2], b[len(b)/2:])
 	if !p.valid && p.size > format.HeaderSize {
 		p.scanSource(src, func(fr *format.Frame, payload []byte) {
 			_ = format.Read(payload, fr.Base, &format.Visitor{Header: func(h format.Header) {

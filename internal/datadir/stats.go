@@ -35,7 +35,7 @@ type Stats struct {
 	// loaded, without the last, torn one.
 	Damaged int64
 
-	// Failing reports whether the last flush failed.
+	// Failing reports whether the last flush failed, or hangs.
 	Failing bool
 }
 
@@ -79,6 +79,12 @@ func (s *stats) compactionEnded(live int64) {
 	defer s.mu.Unlock()
 	s.Live = live
 	s.Compactions++
+}
+
+func (s *stats) hangs() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Failing = true
 }
 
 func (s *stats) flushed(begun time.Time, err error) {

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -79,7 +79,7 @@ func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 func (e *entry) add(n int64, now window.Instant) int {
 	before := cap(e.state)
 	var r window.Result
-	e.state = e.limit.Do(step.RecordNoStrike, &r, e.state, now, window.Hits{N: n}, nil)
+	e.state = e.limit.Do(transition.RecordNoStrike, &r, e.state, now, window.Hits{N: n}, nil)
 	e.hits = min(e.hits+min(n, window.MaxHits), window.MaxHits)
 	return cap(e.state) - before
 }

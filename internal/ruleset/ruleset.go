@@ -160,6 +160,7 @@ func (s *Compiled) collect(rules []Rule) {
 // trimmed wherever the rule uses its value: in the key, the member, the sum and the quota.
 func (s *Compiled) compile(r Rule) compiledRule {
 	c := compiledRule{Rule: r}
+	c.When = nil // c.when has them
 	trimmed := func(name string) bool {
 		return slices.ContainsFunc(r.When, func(c Condition) bool { return c.Attribute == name && c.Trim })
 	}
@@ -201,18 +202,23 @@ func (s *Compiled) networkAt(n network) int {
 // its test.
 func (s *Compiled) WithAddresses(names []string, canonical func(Condition) Condition) *Compiled {
 	c := *s
-	c.addresses, c.rules = nil, slices.Clone(s.rules)
+	c.addresses = nil
 	for _, name := range names {
 		if at, ok := s.Attribute(name); ok {
 			c.addresses = append(c.addresses, at)
 		}
 	}
 	slices.Sort(c.addresses)
+	tests := func(w condition) bool { return slices.Contains(c.addresses, w.at) }
+	if !slices.ContainsFunc(s.rules, func(r compiledRule) bool { return slices.ContainsFunc(r.when, tests) }) {
+		return &c // with the rules and the index of s
+	}
+	c.rules = slices.Clone(s.rules)
 	for i := range c.rules {
 		r := &c.rules[i]
 		r.when = slices.Clone(r.when)
 		for k := range r.when {
-			if slices.Contains(c.addresses, r.when[k].at) {
+			if tests(r.when[k]) {
 				r.when[k].Condition = canonical(r.when[k].Condition)
 			}
 		}

@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -9,10 +9,10 @@ import (
 // apply runs do on the key of op with p.hits, and writes the answer into the op's result:
 // in the key's own memory where what it becomes fits there, and else on a scratch
 // state, which is copied to new memory. p.find has been called.
-func (s *Store) apply(p *opSlot, op *store.Op, do step.Step) {
+func (s *Store) apply(p *opSlot, op *store.Op, do transition.Transition) {
 	r, l, state := &op.Result, op.Limit, window.State(p.at.State())
-	if p.hits.N == 0 && do <= step.Refund { // changes nothing, and has no key reserved
-		if l.Do(step.Look, r, state, p.now, p.hits, nil); do > step.Take && r.Banned { // a ban denies takes and checks alone
+	if p.hits.N == 0 && do <= transition.Refund { // changes nothing, and has no key reserved
+		if l.Do(transition.Look, r, state, p.now, p.hits, nil); do > transition.Take && r.Banned { // a ban denies takes and checks alone
 			r.Allowed, r.RetryAfter = true, 0
 		}
 		return
@@ -33,11 +33,11 @@ func (s *Store) apply(p *opSlot, op *store.Op, do step.Step) {
 	isNew := !p.at.Known()
 	next := l.Do(do, r, work, p.now, p.hits, hold)
 	switch {
-	case do == step.Look, do <= step.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
+	case do == transition.Look, do <= transition.Take && !r.Allowed && !r.Banned, len(state)+len(next) == 0:
 		return // nothing has changed
 	case len(state) > 0 && len(next) > 0 && &next[0] == &state[0]:
 		p.at.Resize(len(next))
-		if do >= step.Refund || r.Banned { // otherwise no key expires earlier
+		if do >= transition.Refund || r.Banned { // otherwise no key expires earlier
 			p.shard.table.Touch(p.at, p.expires(r))
 		}
 	default:

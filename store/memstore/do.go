@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 )
@@ -256,12 +256,12 @@ func dead(slots []opSlot) bool {
 // reserveKeys reserves a key for each op that may add one. It returns the indexes of those
 // that the store is too full for; nil if there are none.
 func (s *Store) reserveKeys(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
-	do := step.Take
+	do := transition.Take
 	switch v {
 	case store.Record:
-		do = step.Record
+		do = transition.Record
 	case store.Reserve:
-		do = step.Reserve
+		do = transition.Reserve
 	}
 	locked := s.numbersOf(slots)
 	var others numbers // of locked, in which the call has no op for the keyspace

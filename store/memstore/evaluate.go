@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -22,28 +22,28 @@ func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 			p.look(op, &op.Result)
 		case store.Record:
 			if op.Hold != nil && op.Hold.NoStrike {
-				s.apply(p, op, step.RecordNoStrike)
+				s.apply(p, op, transition.RecordNoStrike)
 			} else {
-				s.apply(p, op, step.Record)
+				s.apply(p, op, transition.Record)
 			}
 		case store.Refund:
-			s.apply(p, op, step.Refund)
+			s.apply(p, op, transition.Refund)
 		case store.Settle:
 			p.hits = window.Hits{N: op.N} // negative: what was held
-			s.apply(p, op, step.Settle)
+			s.apply(p, op, transition.Settle)
 		case store.Renew:
-			s.apply(p, op, step.Renew)
+			s.apply(p, op, transition.Renew)
 		case store.Set:
-			s.apply(p, op, step.Set)
+			s.apply(p, op, transition.Set)
 		case store.Unban:
-			s.apply(p, op, step.Unban)
+			s.apply(p, op, transition.Unban)
 		}
 	}
 }
 
 // look evaluates op without counting. p.find has been called.
 func (p *opSlot) look(op *store.Op, r *window.Result) {
-	op.Limit.Do(step.Look, r, p.at.State(), p.now, p.hits, nil)
+	op.Limit.Do(transition.Look, r, p.at.State(), p.now, p.hits, nil)
 }
 
 // take counts all enforcing ops or none, and each of the others on its own. It looks at
@@ -72,7 +72,7 @@ func (s *Store) take(ops []store.Op, slots []opSlot) {
 		case op.Role != store.Enforce:
 			s.takeAlone(p, op)
 		case admitted:
-			s.apply(p, op, step.Count)
+			s.apply(p, op, transition.Count)
 		default:
 			s.takeDenied(p, op, true)
 		}
@@ -97,12 +97,12 @@ func lower(ops []store.Op, slots []opSlot) {
 
 // takeAlone takes an op that no other one can deny: the only op of a call, or one that does not enforce.
 func (s *Store) takeAlone(p *opSlot, op *store.Op) {
-	do := step.Take
+	do := transition.Take
 	switch op.Role {
 	case store.Always:
-		do = step.RecordNow
+		do = transition.RecordNow
 	case store.Look: // evaluated as if it were denied
-		do = step.Look
+		do = transition.Look
 	}
 	if s.apply(p, op, do); !op.Result.Allowed || op.Role == store.Look {
 		s.takeDenied(p, op, op.Role == store.Look)
@@ -113,7 +113,7 @@ func (s *Store) takeAlone(p *opSlot, op *store.Op) {
 // looked at: then a denial of its own under a limit that bans is a strike.
 func (s *Store) takeDenied(p *opSlot, op *store.Op, looked bool) {
 	if looked && !op.Result.Allowed && op.Limit.Ban.For > 0 {
-		s.apply(p, op, step.Take)
+		s.apply(p, op, transition.Take)
 	}
 	if op.CountDenied {
 		s.recordDenied(p, op)
@@ -126,7 +126,7 @@ func (s *Store) recordDenied(p *opSlot, op *store.Op) {
 	r := &op.Result
 	own := *r
 	p.find() // a strike may have moved it
-	s.apply(p, op, step.RecordDenied)
+	s.apply(p, op, transition.RecordDenied)
 	r.Allowed, r.RetryAfter, r.Struck = own.Allowed, own.RetryAfter, own.Struck
 	if own.Allowed {
 		return

@@ -3,7 +3,7 @@ package memstore
 import (
 	"context"
 
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -17,7 +17,7 @@ func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 		op := &ops[p.index]
 		p.findAgain()
 		p.hits = window.Hits{}
-		s.apply(p, op, step.Settle)
+		s.apply(p, op, transition.Settle)
 		found = found || op.Result.Held
 	}
 	for i := range slots {
@@ -26,7 +26,7 @@ func (s *Store) cancel(ops []store.Op, slots []opSlot) {
 		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && op.N > 0 {
 			p.find()
 			p.hits = s.hitsOf(op)
-			s.apply(p, op, step.GiveBack)
+			s.apply(p, op, transition.GiveBack)
 		}
 	}
 }

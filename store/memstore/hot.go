@@ -189,12 +189,12 @@ func (p *opSlot) promote(op *store.Op) {
 	e.seq.Add(1)
 }
 
-// stays reports whether r, the answer to a take of one hit, stays the same until the hit
-// fits, but for the waits, which grow shorter. It does when the window is exactly full and
-// counts hits alone: as soon as something leaves, the hit fits.
+// stays reports whether r, the denial of one hit, stays the same until the hit fits, but for
+// the waits, which grow shorter. It does when the window is exactly full and hits alone
+// decide: as soon as something leaves, the hit fits. Members, the number of holds and bans
+// decide, too.
 func stays(l *window.Limit, r *window.Result) bool {
-	return r.Used == r.Quota && r.ResetAfter > 0 && !r.Allowed &&
-		l.Measure != window.Distinct && l.HoldLength() == 0 && l.Ban.For == 0 && l.After.Count == 0
+	return r.Used == r.Quota && r.ResetAfter > 0 && l.Measure != window.Distinct && l.HoldLength() == 0 && l.Ban.For == 0
 }
 
 // vote votes for h, and reports whether it is elected.

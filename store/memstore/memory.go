@@ -39,6 +39,15 @@ func (m *memory) admits() int {
 	return admitsAll
 }
 
+// admitsNew reports whether there may be a new key. If it is the record of a call, a part of the memory is for other keys:
+// callers choose idempotency keys, so that they could take all of it without being over any limit.
+func (m *memory) admitsNew(record bool) bool {
+	if bound := m.most.Load(); record && bound > 0 && m.taken.Load() >= bound-bound/4 {
+		return false
+	}
+	return m.admits() == admitsAll
+}
+
 // forgetDropped frees the tables of keyspaces that were dropped, which have no
 // keys but may have slots. No shard may be locked.
 func (s *Store) forgetDropped() {

@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore/internal/table"
 	"github.com/weirhq/weir/window"
@@ -81,28 +81,27 @@ func (p *opSlot) findAgain() {
 // reserve counts a key for an op that may add one. It reports false when the
 // keyspace or the store is full. p.find has been called. others are stripes that the call has
 // locked for other keyspaces.
-func (p *opSlot) reserve(s *Store, do step.Step, op *store.Op, others numbers) bool {
+func (p *opSlot) reserve(s *Store, do transition.Transition, op *store.Op, others numbers) bool {
 	if p.hits.N == 0 {
 		return true
 	}
-	taken := s.memory.admits()
 	if p.at.Known() {
 		if p.shared {
 			p.expire(&s.clock)
 		}
 		state := window.State(p.at.State())
-		if taken < admitsNone || do != step.Reserve && op.Limit.WordsAfter(do, state, p.hits) <= cap(state) {
+		if s.memory.admits() < admitsNone || do != transition.Reserve && op.Limit.WordsAfter(do, state, p.hits) <= cap(state) {
 			return true
 		}
 		s.full.Add(1)
 		return false
 	}
 	ks, most := p.keyspace, op.Space.MaxKeys()
-	p.reserved = taken == admitsAll && ks.addKey(most)
+	p.reserved = s.memory.admitsNew(ks.records) && ks.addKey(most)
 	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks), others) {
 		p.shard.account(&s.memory)
 		p.find()
-		p.reserved = s.memory.admits() == admitsAll && ks.addKey(most)
+		p.reserved = s.memory.admitsNew(ks.records) && ks.addKey(most)
 	}
 	if !p.reserved {
 		s.full.Add(1)

@@ -1,7 +1,7 @@
 package memstore
 
 import (
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -21,7 +21,7 @@ func (s *Store) Tally(space *store.Space) (holds, banned int64) {
 	}
 	look := func(state []uint64) {
 		var r window.Result
-		limit.Do(step.Tally, &r, state, now, window.Hits{}, nil)
+		limit.Do(transition.Tally, &r, state, now, window.Hits{}, nil)
 		if holds += r.Used; r.Banned {
 			banned++
 		}

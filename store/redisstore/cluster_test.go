@@ -84,6 +84,24 @@ func TestContractOnCluster(t *testing.T) {
 	})
 }
 
+// A call with keys in several slots is sent at the same time as the others of its group, so calls that share a
+// key with it, before it or after it, are in other groups.
+func TestCallsThatShareKeysAreInOrder(t *testing.T) {
+	t.Parallel()
+	_, s, _ := onCluster(t, 1)
+	var calls []store.Call
+	for _, keys := range [][]string{{"a"}, {"a"}, {"c"}, {"a", "b"}, {"c"}, {"a"}, {"b"}, {"a"}} {
+		var ops []store.Op
+		for _, key := range keys {
+			ops = append(ops, hourly(1, "rule", key))
+		}
+		calls = append(calls, store.Call{Verb: store.Take, Ops: ops})
+	}
+	if got, want := fmt.Sprint(redisstore.WavesOf(s, calls)), "[[0 1 2 4] [3] [5 6 7]]"; got != want {
+		t.Errorf("got the groups %s, want %s", got, want)
+	}
+}
+
 // An export while slots move ends with an error: keys that have moved to a node that was scanned before would be
 // missing, and those that have moved from there would be found twice.
 func TestExportWhileSlotsMove(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -41,6 +42,20 @@ func (o Call) Run(ctx context.Context, c rueidis.Client, prefix string, verb sto
 	})
 }
 
+// WavesOf returns the groups in which s decides calls, by the numbers of the calls.
+func WavesOf(s *Store, calls []store.Call) (waves [][]int) {
+	for _, wave := range s.waves(calls) {
+		var numbers []int
+		for i := range calls {
+			if slices.Contains(wave, &calls[i]) {
+				numbers = append(numbers, i)
+			}
+		}
+		waves = append(waves, numbers)
+	}
+	return waves
+}
+
 // Ready reports whether the node of each slot may get a call.
 func Ready(s *Store) bool {
 	for slot := range 1 << 14 {
@@ -57,7 +72,7 @@ func Ready(s *Store) bool {
 // Settled reports whether the first attempt to connect to each known node has ended.
 func Settled(s *Store) bool {
 	for _, n := range s.servers.Nodes() {
-		if errors.Is(n.Trouble(), remote.ErrUnavailable) {
+		if why := n.Trouble(); errors.Is(why, remote.ErrUnavailable) && !errors.Is(why, context.DeadlineExceeded) {
 			return false
 		}
 	}

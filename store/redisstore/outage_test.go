@@ -2,12 +2,14 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 )
 
 const quota = 1_000_000 // more than any test takes
@@ -33,6 +35,19 @@ func TestLateCallsAreNotCounted(t *testing.T) {
 	n.Continue()
 	if got := used(t, s, op); got != before {
 		t.Errorf("used: got %d, want %d as before", got, before)
+	}
+}
+
+// No call is sent to a server that hangs when the store opens. It is certain that they count nothing.
+func TestServerHangsAtStart(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Stop()
+	defer n.Continue()
+	s := openURL(t, at(n.Addr()))
+	var out *store.OutageError
+	if err := store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", "k")}); !errors.As(err, &out) || out.Reason != remote.CircuitOpen || !out.Uncounted {
+		t.Errorf("got %+v, want an outage with the reason circuit-open, in which nothing was counted", err)
 	}
 }
 

@@ -251,7 +251,7 @@ func TestOtherProtocol(t *testing.T) {
 func TestServerWithoutTLS(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]store.Reason{
-		redistest.Server(t).Addr():              "late",
+		redistest.Server(t).Addr():              "circuit-open", // no call is sent
 		answering(t, "-ERR Protocol error\r\n"): "refused",
 	} {
 		s := openURL(t, "rediss://"+addr)

@@ -127,12 +127,13 @@ func New(c Config) *Trail {
 	return t
 }
 
-// Add records that something was done now in a namespace. If the side store writes before it answers, so does Add.
+// Add records that something was done now in a namespace. In a side store, what a caller did is written when Add returns,
+// and what the service did by itself if the store writes before it answers.
 func (t *Trail) Add(namespace string, e Entry) {
 	if t == nil {
 		return
 	}
-	if t.add(namespace, e); t.c.Side != nil && t.c.Side.Waits() {
+	if t.add(namespace, e); t.c.Side != nil && (e.By != Caller{} || t.c.Side.Waits()) {
 		ctx, cancel := context.WithTimeout(context.Background(), sendTime)
 		defer cancel()
 		_ = t.c.Side.Flush(ctx) // it is in the log

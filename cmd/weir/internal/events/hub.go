@@ -25,9 +25,9 @@ const (
 	// DefaultKeep is the default of [Config.Keep], and MaxKeep its maximum.
 	DefaultKeep, MaxKeep = 1000, 10_000
 
-	// maxQueue bounds the events that decisions have added and nobody has read yet, and pace is the
-	// interval between two reads.
-	maxQueue = 4096
+	// maxQueue bounds the events that decisions have added and nobody has read yet, so that as many fit as may wait to
+	// be written or sent. pace is the interval between two reads.
+	maxQueue = maxOutbox
 	pace     = 100 * time.Millisecond
 
 	// ringBytes bounds the texts in a ring.
@@ -259,7 +259,7 @@ func (h *Hub) Run(ctx context.Context) {
 		case <-h.wake:
 		}
 		wait := pace
-		if h.pass() > maxQueue/4 {
+		if h.pass() > maxQueue/10 {
 			wait = 4 * pace // so that events take a small part of a processor
 		}
 		timer.Reset(wait)

@@ -25,15 +25,18 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	c := gateCall{request: r, rules: x.namespace.Engine().Rules(), proxies: a.proxies, attrs: x.item[0].Request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
 	x.item[0].Request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
+	if err == nil {
+		err = x.beginRequest()
+	}
 	if err != nil {
 		return err
 	}
-	if err := x.beginRequest(); err != nil {
-		return err
+	if c.refused != nil {
+		return c.refusal(c.refused)
 	}
 	x.item[0].Verb = store.Take
 	if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], run.Options{MaxSize: x.namespace.MaxAnswer(), Admit: x.admit}); err != nil {
-		return err
+		return c.refusal(err)
 	}
 	d := &x.item[0].Decision
 	x.limits.SetDecision(d)
@@ -68,6 +71,7 @@ type gateCall struct {
 	proxies  *clientaddr.Proxies
 	attrs    []weir.Attribute
 	statuses []outcomeStatus
+	refused  error // what is wrong with the value of a header
 }
 
 type outcomeStatus struct {
@@ -105,6 +109,17 @@ func (c *gateCall) status(outcome string) int {
 	return 0
 }
 
+// refusal returns the error of a request that is refused for a value that its sender may have chosen. It has the
+// status of a denial, because a proxy may forward what is answered with an error, as if weir was not there.
+func (c *gateCall) refusal(err error) error {
+	status := c.status(rule.Deny)
+	if p := answer.ProblemOf(err); status != 0 && p.Status == http.StatusBadRequest {
+		p.Status = status
+		return p
+	}
+	return err
+}
+
 // maxHeader is the maximum size of an attribute from a header, in bytes. It is more
 // than other attributes may have: proxies pass on paths of 8 KiB.
 const maxHeader = 8 << 10
@@ -120,10 +135,11 @@ func (c *gateCall) header(name, attribute, header string) error {
 	}
 	value := c.fromHeader(attribute, header)
 	if attribute == "ip" && value == "" {
-		return badParameter(name, "the request has no header "+header+": the proxy must set it, or all clients would count as one or none")
+		return badParameter(name, "the request has no header "+header+" with an address: the proxy must set it, or all clients would count as one or none")
 	}
 	if len(value) > maxHeader {
-		return badParameter(name, fmt.Sprintf("the header %s has %d bytes, more than %d", header, len(value), maxHeader))
+		c.refused = badParameter(name, fmt.Sprintf("the header %s has %d bytes, more than %d", header, len(value), maxHeader))
+		return nil
 	}
 	c.attrs = append(c.attrs, weir.Attribute{Name: attribute, Value: value})
 	return nil
@@ -141,7 +157,11 @@ func (c *gateCall) fromHeader(attribute, header string) string {
 	}
 	switch {
 	case attribute == "ip":
-		value = c.proxies.Client(c.request.RemoteAddr, lines)
+		peer := c.request.RemoteAddr
+		if c.proxies.Trusts(peer) {
+			peer = "" // the proxy's own address would be that of all its clients
+		}
+		value = c.proxies.Client(peer, lines)
 	case value == "":
 	case attribute == "path":
 		value = cleanPath(value)

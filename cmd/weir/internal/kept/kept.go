@@ -40,7 +40,10 @@ const (
 	pollEvery = 400 * time.Millisecond
 	callTime  = 2 * time.Second // the time-out of a call
 	pageSize  = 1000            // fields that one call reads
-	doubtFor  = time.Minute     // the shortest interval between two reads of everything because of outages
+
+	// Everything is read again from time to time, because a failover can lose changes that were read and no
+	// version shows it: after wholeEvery, and after an outage when doubtFor has passed since the last time.
+	wholeEvery, doubtFor = 10 * time.Minute, time.Minute
 )
 
 // Page is a part of a register, or of what changed in it.
@@ -123,9 +126,9 @@ func (f *Follower) Sync(ctx context.Context) error {
 func (f *Follower) sync(ctx context.Context) error {
 	ctx = remote.WithTimeout(ctx, callTime)
 	for {
-		since := f.at
-		if f.doubt && !f.failing && time.Since(f.whole) > doubtFor {
-			since = [2]int64{}
+		since, none := f.at, [2]int64{}
+		if age := time.Since(f.whole); !f.failing && (age > wholeEvery || f.doubt && age > doubtFor) {
+			since = none
 		}
 		fields, values, next, again, err := f.Store.Kept(ctx, f.Name, since, pageSize)
 		if err != nil {
@@ -144,11 +147,11 @@ func (f *Follower) sync(ctx context.Context) error {
 			}
 			continue // with everything, if that was not read for long
 		}
-		if again = again || since == [2]int64{}; again {
+		if again = again || since == none; again {
 			f.doubt, f.whole = false, time.Now()
 		}
 		more := next[0] != next[1]
-		if len(fields) > 0 || again && (f.at != next || !f.known.Load()) || f.at[0] != f.at[1] {
+		if len(fields) > 0 || again && (f.at != none || !f.known.Load()) || f.at[0] != f.at[1] {
 			f.Apply(Page{Fields: fields, Values: values, Again: again, More: more})
 		}
 		if f.at = next; !more {

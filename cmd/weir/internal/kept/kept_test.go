@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
@@ -345,6 +346,54 @@ func TestDirectoryOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// What a failover has lost is forgotten, also if it was not noticed and other changes followed at once: soon after an
+// outage, and otherwise later.
+func TestLostChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, outage := range []bool{false, true} {
+			primary, replica := kept.NewMemory(nil), kept.NewMemory(nil)
+			follow(primary, "r").set(t, "a", "1")
+			follow(replica, "r").set(t, "a", "1")
+			s := &failing{Store: primary}
+			v := follow(s, "r")
+			v.set(t, "b", "2")
+			if s.Store = replica; outage {
+				s.err = errors.New("it fails over")
+				if err := v.Sync(t.Context()); err == nil {
+					t.Error("got no error in an outage")
+				}
+				s.err = nil
+			}
+			time.Sleep(time.Second)
+			follow(replica, "r").set(t, "c", "3")
+			if got := v.known(t); got["c"] != "3" {
+				t.Errorf("outage %v: got %q", outage, got)
+			}
+			time.Sleep(2 * time.Minute)
+			if got := v.known(t); outage && got["b"] != "" {
+				t.Errorf("got %q two minutes after an outage, want no b", got)
+			}
+			time.Sleep(9 * time.Minute)
+			if got := v.known(t); !maps.Equal(got, map[string]string{"a": "1", "c": "3"}) {
+				t.Errorf("outage %v: got %q after eleven minutes, want a and c", outage, got)
+			}
+		}
+	})
+}
+
+// failing is a store that fails with err, unless that is nil.
+type failing struct {
+	kept.Store
+	err error
+}
+
+func (f *failing) Kept(ctx context.Context, name string, since [2]int64, most int) ([]string, []string, [2]int64, bool, error) {
+	if f.err != nil {
+		return nil, nil, since, false, f.err
+	}
+	return f.Store.Kept(ctx, name, since, most)
 }
 
 // A call that waits for the store does not make others wait that need not, or that end.

@@ -194,7 +194,7 @@ func (m *Metrics) WatchData(stats func() datadir.Stats) {
 			send(float64(s.Failures), "failed")
 		}},
 		seconds("weir_data_flush_seconds_total", "Time that flushes took.", func(s S) time.Duration { return s.FlushTime }),
-		number("weir_data_failing", "Whether the last flush failed. Counting goes on in memory.", func(s S) float64 { return one(s.Failing) }),
+		number("weir_data_failing", "Whether the last flush failed, or hangs. Counting goes on in memory.", func(s S) float64 { return one(s.Failing) }),
 		count("weir_data_written_bytes_total", "Bytes that were written to the data directory.", func(s S) int64 { return s.WrittenBytes }),
 		count("weir_data_written_keys_total", "Keys that were written to the data directory.", func(s S) int64 { return s.WrittenKeys }),
 		count("weir_data_compactions_total", "Compactions, each of which wrote all keys to a new file.", func(s S) int64 { return s.Compactions }),

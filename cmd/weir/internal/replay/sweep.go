@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/weirhq/weir/internal/step"
+	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/window"
 )
 
@@ -99,12 +99,12 @@ func (w *sweptWindow) decide(l *window.Compiled, s window.State, now window.Inst
 		var id [12]byte
 		w.holds++
 		binary.BigEndian.PutUint64(id[:], w.holds)
-		s = l.Do(step.Take, &r, s, now, h, &window.Hold{ID: id})
+		s = l.Do(transition.Take, &r, s, now, h, &window.Hold{ID: id})
 	} else {
 		s, r = l.Take(s, now, h)
 	}
 	if !r.Allowed && w.countDenied {
-		s = l.Do(step.RecordDenied, new(window.Result), s, now, h, nil)
+		s = l.Do(transition.RecordDenied, new(window.Result), s, now, h, nil)
 	}
 	return s, r.Allowed
 }

@@ -80,6 +80,12 @@ func (c *conn) add(command int, args []string) error {
 			return fault.Newf("feedback", "want the name of an event, of at most %d bytes", sizes.Text)
 		}
 		args = args[2:]
+	default:
+		for i := 2; i < len(args); i += 2 {
+			if args[i] == "HITS" || args[i] == "FEEDBACK" && verb == store.Refund {
+				return fault.Newf("", "%s after attributes: want it before them; if it is the name of an attribute, begin with HITS n", args[i])
+			}
+		}
 	}
 	from := len(c.attributes)
 	if err := c.pairs(args); err != nil {

@@ -382,6 +382,25 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
+// At its end a process leaves the socket of its successor alone, which has replaced its own.
+func TestUnixSocketReplaced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "weir.sock")
+	s := start(t, func(c *config.Config) { c.Listen = "unix:" + path })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	start(t, func(c *config.Config) { c.Listen = "unix:" + path })
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatalf("got %v, want the successor to listen on", err)
+	}
+	conn.Close()
+}
+
 func TestH2C(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *config.Config) { c.Listen = "h2c://127.0.0.1:0" })

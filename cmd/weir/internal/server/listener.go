@@ -145,8 +145,28 @@ func bind(at config.Address) (net.Listener, error) {
 	if err := os.Chmod(at.Host, 0o660); err != nil {
 		return nil, errors.Join(err, socket.Close())
 	}
-	return socket, nil
+	info, err := os.Lstat(at.Host)
+	if err != nil {
+		return nil, errors.Join(err, socket.Close())
+	}
+	socket.(*net.UnixListener).SetUnlinkOnClose(false)
+	return unixListener{socket, sync.OnceValue(func() error {
+		if now, err := os.Lstat(at.Host); err == nil && os.SameFile(info, now) {
+			return errors.Join(os.Remove(at.Host), socket.Close())
+		}
+		return socket.Close()
+	})}, nil
 }
+
+// unixListener is a listener on a Unix socket. When it is closed, it removes the socket's file, unless another process
+// has replaced that.
+type unixListener struct {
+	net.Listener
+	close func() error // compares the files once, because a closed socket's inode is used again
+}
+
+// Close implements [net.Listener].
+func (l unixListener) Close() error { return l.close() }
 
 // abandoned reports whether path is a socket on which no process listens: one
 // that a killed process left behind.

@@ -63,7 +63,7 @@ func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*name
 	s := &namespaces{parts: parts, place: p, set: namespace.NewSet(), all: map[string]*reloader{}}
 	s.logNames(bad)
 	for _, a := range first {
-		r := s.reloader(a)
+		r := s.reloader(a.name, a.at)
 		s.all[a.name] = r
 		if errors.Is(a.err, errNothingSent) {
 			continue
@@ -79,29 +79,29 @@ func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*name
 }
 
 // reloader returns the reloader of a new namespace.
-func (s *namespaces) reloader(a attempt) *reloader {
+func (s *namespaces) reloader(name string, at rulesAt) *reloader {
 	log := s.log
 	if s.place.dir != "" {
-		log = log.With("namespace", a.name)
+		log = log.With("namespace", name)
 	}
-	r := &reloader{audit: s.kept.Audit, rules: a.at, numbers: s.numbers.Namespace(a.name), log: log, space: namespace.New(a.name, nil, 0, nil), publish: s.publish}
+	r := &reloader{audit: s.kept.Audit, rules: at, numbers: s.numbers.Namespace(name), log: log, space: namespace.New(name, nil, 0, nil), publish: s.publish}
 	r.loaded = func(rules *rule.Set) {
 		s.warnNodes(rules)
 		s.backends.holds(rules)
 	}
-	r.changedTo = func(before, hash string) { s.events.RulesChanged(a.name, before, hash) }
+	r.changedTo = func(before, hash string) { s.events.RulesChanged(name, before, hash) }
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
-		tops := s.tops.ForNamespace(a.name)
+		tops := s.tops.ForNamespace(name)
 		options := append(s.backends.options(s.cfg),
-			weir.WithNamespace(counted(a.name)), weir.WithObserver(s.observer(r, a.name, tops)))
+			weir.WithNamespace(counted(name)), weir.WithObserver(s.observer(r, name, tops)))
 		engine, err := weir.NewEngine(rules, options...)
 		if err != nil {
 			tops.Drop()
 			return nil, err
 		}
 		tops.Follow(engine.Rules)
-		s.kept.Overrides.Follow(a.name, engine.Override)
-		return namespace.New(a.name, engine, int64(s.cfg.Resources.Answer), tops).WithKept(s.kept), nil
+		s.kept.Overrides.Follow(name, engine.Override)
+		return namespace.New(name, engine, int64(s.cfg.Resources.Answer), tops).WithKept(s.kept), nil
 	}
 	return r
 }
@@ -217,7 +217,7 @@ func (s *namespaces) scan(asked request, all bool) error {
 		r := s.all[a.name]
 		isNew := r == nil
 		if isNew {
-			r = s.reloader(a)
+			r = s.reloader(a.name, a.at)
 			s.all[a.name] = r
 		}
 		if slow || !isNew && !all && r.rules.hash(r.lists) == r.tried {

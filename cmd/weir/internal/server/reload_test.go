@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
+	"github.com/weirhq/weir/internal/redistest"
 )
 
 // posts returns rules that admit n posts an hour.
@@ -47,6 +49,28 @@ func TestReloadKeepsCounters(t *testing.T) {
 	}
 	wantPosts(t, s, "ann", 1)
 	wantPosts(t, s, "bob", 3)
+}
+
+// A reload frees the rules of the start. The test is not parallel, because it measures the memory of the process.
+func TestReloadFreesRules(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range 5000 {
+		fmt.Fprintf(&b, "  - {name: r%d, when: {tenant: t%d}, per: [user], limit: 5, window: 1h}\n", i, i)
+	}
+	live := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	s := start(t, withRules(rulesFile(t, b.String()), false))
+	started := live()
+	if a := call(t, "POST", s.admin+"/-/reload", ""); a.status != 200 {
+		t.Fatalf("got %d %s", a.status, a.text)
+	}
+	redistest.Eventually(t, "the memory of the first rules is free", func() bool { return live()-started < (started-before)/4 })
 }
 
 // Rules from the standard input stay in force, and a reload says why.

@@ -149,8 +149,17 @@ func at(endpoint string, s Signal) string {
 	return strings.TrimSuffix(endpoint, "/") + "/v1/" + string(s)
 }
 
+// proxy returns the proxy of a request, and an error for one that a collector redirects: it could be sent to an
+// address that trusts this machine. An HTTP client of our own would ignore the variables for certificates.
+func proxy(r *http.Request) (*url.URL, error) {
+	if r.Response != nil {
+		return nil, fmt.Errorf("redirected to %s; redirects are not followed", r.URL.Redacted())
+	}
+	return http.ProxyFromEnvironment(r)
+}
+
 func (t *Telemetry) traces(ctx context.Context, c Config, about *resource.Resource) error {
-	var options []otlptracehttp.Option
+	options := []otlptracehttp.Option{otlptracehttp.WithProxy(proxy)}
 	if c.Endpoint != "" {
 		options = append(options, otlptracehttp.WithEndpointURL(at(c.Endpoint, Traces)))
 	}
@@ -168,7 +177,7 @@ func (t *Telemetry) traces(ctx context.Context, c Config, about *resource.Resour
 }
 
 func (t *Telemetry) metrics(ctx context.Context, c Config, about *resource.Resource) error {
-	var options []otlpmetrichttp.Option
+	options := []otlpmetrichttp.Option{otlpmetrichttp.WithProxy(proxy)}
 	if c.Endpoint != "" {
 		options = append(options, otlpmetrichttp.WithEndpointURL(at(c.Endpoint, Metrics)))
 	}

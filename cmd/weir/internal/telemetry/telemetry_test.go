@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,5 +81,28 @@ func TestEnvironment(t *testing.T) {
 			}
 			got = nil
 		})
+	}
+}
+
+// A collector cannot make weir call other addresses.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var other atomic.Int64
+	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { other.Add(1) }))
+	defer target.Close()
+	collector := httptest.NewServer(http.RedirectHandler(target.URL+"/-/rotate-secret", http.StatusTemporaryRedirect))
+	defer collector.Close()
+	numbers := prometheus.NewRegistry()
+	numbers.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "some_total"}))
+	failed := make(chan error, 1)
+	tele, err := telemetry.Start(t.Context(), telemetry.Config{Endpoint: collector.URL, Metrics: numbers, Sent: func(_ telemetry.Signal, err error) { failed <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = tele.Close(context.Background()) // it sends the metrics
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "redirects are not followed") {
+		t.Errorf("got %v, want an error that says so", err)
+	}
+	if other.Load() > 0 {
+		t.Error("the redirect was followed")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/hook"
@@ -66,10 +67,11 @@ type Config struct {
 // return nothing.
 type Collector struct {
 	*shared
-	space   string                // the name of its namespace
-	inForce func() *rule.Set      // of the engine; guarded by mu; nil: not known
-	rules   map[string]*ruleStats // guarded by mu; nil: dropped
-	set     *rule.Set             // guarded by mu; in force when the counts of other rules were last dropped
+	space   string                 // the name of its namespace
+	inForce func() *rule.Set       // of the engine; guarded by mu; nil: not known
+	rules   map[string]*ruleStats  // guarded by mu; nil: dropped
+	set     weak.Pointer[rule.Set] // guarded by mu; in force when the counts of other rules were last dropped
+	size    int                    // of that set
 }
 
 // shared is the state that the collectors of several engines share.
@@ -164,7 +166,7 @@ func (c *Collector) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.members, c)
-	c.rules, c.set = nil, nil
+	c.rules, c.set, c.size = nil, weak.Pointer[rule.Set]{}, 0
 	c.journal.forget(c.space)
 	c.kept.forget(c.space)
 	c.share()
@@ -287,7 +289,7 @@ func (s *shared) countLocked() {
 		if m.inForce == nil {
 			continue
 		}
-		if rules := m.inForce(); rules != nil && rules != m.set {
+		if rules := m.inForce(); rules != nil && weak.Make(rules) != m.set {
 			m.renew(rules)
 		}
 	}
@@ -353,7 +355,7 @@ func (s *shared) rotate() {
 
 // renew makes rules the rules in force, and drops the counts of other rules.
 func (c *Collector) renew(rules *rule.Set) {
-	c.set = rules
+	c.set, c.size = weak.Make(rules), rules.Len()
 	maps.DeleteFunc(c.rules, func(name string, _ *ruleStats) bool {
 		_, known := rules.Find(name)
 		return !known
@@ -365,9 +367,7 @@ func (c *Collector) renew(rules *rule.Set) {
 func (s *shared) share() {
 	n := 0
 	for m := range s.members {
-		if m.set != nil {
-			n += m.set.Len()
-		}
+		n += m.size
 	}
 	s.capacity = min(s.keys, max(allKeys/max(n, 1), leastKeys))
 }

@@ -83,6 +83,9 @@ func (m *manager) connectionLost() {
 // unavailable returns the error of a call to a node without a connection.
 func (m *manager) unavailable() error {
 	if err := m.trouble.Load(); err != nil {
+		if ReasonOf(*err) == remote.Late { // the attempt was: the call is not sent
+			return fmt.Errorf("no connection: %w: %w", remote.ErrUnavailable, *err)
+		}
 		return fmt.Errorf("no connection: %w", *err)
 	}
 	select {

@@ -93,7 +93,7 @@ func reasonSaid(text string) store.Reason {
 		return remote.Loading
 	case "TRYAGAIN", "MOVED", "ASK":
 		return remote.Moving
-	case "READONLY", "MISCONF":
+	case "READONLY", "MISCONF", "NOREPLICAS":
 		return remote.ReadOnly
 	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED", "NOSCRIPT":
 		return remote.Refused
@@ -124,7 +124,7 @@ func refusal(err error) error {
 		return nil
 	}
 	switch firstWord(text) {
-	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "MISCONF", "OOM", "TRYAGAIN":
+	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "MISCONF", "NOREPLICAS", "OOM", "TRYAGAIN":
 		return nil
 	}
 	return err

@@ -48,7 +48,7 @@ func TestReasonsOfServers(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]store.Reason{
 		"BUSY": "busy", "OOM": "full", "WRONGTYPE": "foreign",
-		"LOADING": "loading", "TRYAGAIN": "moving", "MOVED": "moving", "READONLY": "read-only", "NOAUTH": "refused",
+		"LOADING": "loading", "TRYAGAIN": "moving", "MOVED": "moving", "READONLY": "read-only", "MISCONF": "read-only", "NOREPLICAS": "read-only", "NOAUTH": "refused",
 		"ERR":                               "unknown",
 		"ERR max number of clients reached": "refused",
 		"ERR max number of clients + cluster connections reached":                           "refused",

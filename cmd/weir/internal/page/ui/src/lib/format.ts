@@ -104,3 +104,9 @@ export function ago(at: string | number, now = Date.now()): string {
 
 /** base returns the name of a file without its directory. */
 export const base = (path: string): string => path.replace(/^.*[\\/]/, "");
+
+/** pairs writes attributes as name=value. */
+export const pairs = (of: Record<string, string>): string =>
+  Object.entries(of)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ");

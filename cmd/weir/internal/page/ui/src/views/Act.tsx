@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { api, Failure } from "../lib/api";
-import { count, moment } from "../lib/format";
+import { count, moment, pairs } from "../lib/format";
 import { t, type Text } from "../lib/i18n";
 import { amount, ends, local, type KeyState } from "../lib/why";
 import { windowInWords, type Rule } from "../lib/words";
@@ -8,7 +8,6 @@ import { Dialog } from "../parts/Dialog";
 import { Key } from "../parts/Key";
 import { Failed } from "../parts/Notice";
 import { Sentence } from "../parts/Sentence";
-import { pairs } from "./Key";
 
 /** Action is something that changes a key. */
 export type Action = "forget" | "ban" | "set" | "override" | "remove";

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { api, Failure } from "../lib/api";
-import { count, duration, moment } from "../lib/format";
+import { count, duration, moment, pairs } from "../lib/format";
 import { t, type Text } from "../lib/i18n";
 import { given, href, param } from "../lib/route";
 import { keyParams, useRules } from "../lib/ruleset";
@@ -313,12 +313,6 @@ function State({ rule, attributes: of, rules }: { rule: Rule; attributes: Record
     </>
   );
 }
-
-/** pairs writes attributes as name=value. */
-export const pairs = (of: Record<string, string>): string =>
-  Object.entries(of)
-    .map(([name, value]) => `${name}=${value}`)
-    .join(" ");
 
 /** brief writes what the audit has of a change. */
 function brief(of: Record<string, unknown> | undefined): ComponentChildren {

@@ -1,17 +1,17 @@
-// Package step has the steps of [window.Compiled.Do], by which weir's own packages change the state of a
-// key. Programs use the methods of package window.
+// Package transition has the transitions of the state of a key, which weir's own packages make by
+// [window.Compiled.Do]. Programs use the methods of package window.
 //
-// A store.Verb is what a whole call does, and a store makes these steps of it for each op:
-// a take of several ops is a Look and then a Count, or in a store that copies states a Take.
-package step
+// A store.Verb is what a whole call does, and a store makes these transitions of it for each
+// op: a take of several ops is a Look and then a Count, or in a store that copies states a Take.
+package transition
 
-// Step is what [window.Compiled.Do] does. The order matters: steps up to Take ask the limit, those
-// up to RecordDenied can only add to a state, and the rest can take from it.
-type Step uint8
+// Transition is what [window.Compiled.Do] does. The order matters: transitions up to Take ask
+// the limit, those up to RecordDenied can only add to a state, and the rest can take from it.
+type Transition uint8
 
 const (
 	// Look is the method Check.
-	Look Step = iota
+	Look Transition = iota
 
 	// Count is the second half of a take: it counts hits that a Look has admitted since the state
 	// last changed. The result is that of the Look, which becomes that of the take.

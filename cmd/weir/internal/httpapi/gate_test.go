@@ -1,0 +1,70 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/internal/clientaddr"
+	"github.com/weirhq/weir/window"
+)
+
+// A trusted proxy that does not say who its client is gets an error: its own address would be that of all its clients.
+func TestProxyMustNameItsClient(t *testing.T) {
+	t.Parallel()
+	engine, _ := scripttest.NewEngine(t, "rules: [{name: ips, per: [ip], limit: 1, window: 1h}]", func() window.Instant { return window.At(time.Unix(0, 0)) })
+	proxies, err := clientaddr.NewProxies([]string{"10.0.0.0/8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := httpapi.New(namespace.NewSet(namespace.New(namespace.Default, engine, 0, nil)), httpapi.Config{Proxies: proxies})
+	for _, c := range []struct {
+		peer   string
+		header []string
+		want   int
+	}{
+		{"10.0.0.1:80", nil, http.StatusBadRequest},
+		{"10.0.0.1:80", []string{""}, http.StatusBadRequest},
+		{"10.0.0.1:80", []string{"1.2.3.4, unknown"}, http.StatusBadRequest},
+		{"@", nil, http.StatusBadRequest},
+		{"10.0.0.1:80", []string{"unknown, 192.0.2.1"}, http.StatusOK},
+		{"10.0.0.1:80", []string{"192.0.2.1, 10.0.0.2"}, http.StatusTooManyRequests},
+		{"10.0.0.1:80", []string{"10.0.0.1"}, http.StatusOK}, // a call of the proxy itself
+		{"192.0.2.2:80", nil, http.StatusOK},                 // a client, without a proxy
+		{"192.0.2.2:80", []string{"9.9.9.9"}, http.StatusTooManyRequests},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/v1/gate?header.ip=X-Forwarded-For", http.NoBody)
+		r.RemoteAddr, r.Header["X-Forwarded-For"] = c.peer, c.header
+		w := httptest.NewRecorder()
+		if api.ServeHTTP(w, r); w.Code != c.want {
+			t.Errorf("%s, %q: got %d %s, want %d", c.peer, c.header, w.Code, w.Body, c.want)
+		}
+	}
+}
+
+// What the sender of a request can choose denies it, also by a proxy that forwards requests when the gate fails.
+func TestRefusedValuesDeny(t *testing.T) {
+	t.Parallel()
+	engine, _ := scripttest.NewEngine(t, "rules: [{name: sizes, sum: size, per: [path], limit: 10, window: 1h}]", func() window.Instant { return window.At(time.Unix(0, 0)) })
+	api := httpapi.New(namespace.Only(engine), httpapi.Config{})
+	for _, c := range []struct{ path, size string }{
+		{"/" + strings.Repeat("x", 9000), "1"},
+		{"/" + strings.Repeat("x\xff", 3000), "1"},
+		{"/x", "abc"},
+		{"/x", "-1"},
+	} {
+		for query, want := range map[string]int{"": http.StatusBadRequest, "&status.deny=403": http.StatusForbidden} {
+			r := httptest.NewRequest(http.MethodGet, "/v1/gate?header.path=X-Uri&header.size=Content-Length"+query, http.NoBody)
+			r.Header["X-Uri"], r.Header["Content-Length"] = []string{c.path}, []string{c.size}
+			w := httptest.NewRecorder()
+			if api.ServeHTTP(w, r); w.Code != want {
+				t.Errorf("%.20q, size %s, %s: got %d %s, want %d", c.path, c.size, query, w.Code, w.Body, want)
+			}
+		}
+	}
+}
