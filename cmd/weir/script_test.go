@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -149,6 +151,16 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Fatalf("the service greets with %q and ends with %v", first, <-ended)
 	}
 	go func() { _, _ = io.Copy(io.Discard, r) }()
+	// A data directory is loaded, and a store connected.
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		resp, err := http.Get(m[2] + "/readyz")
+		if err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			ts.Fatalf("the service is not ready after a minute: %v", err)
+		}
+	}
 	ts.Setenv("WEIR_ADDR", m[1])
 	ts.Setenv("WEIR_ADMIN", m[2])
 	end := sync.OnceFunc(func() {

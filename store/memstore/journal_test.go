@@ -227,6 +227,7 @@ func TestSecretsOfTwoCallers(t *testing.T) {
 	adopting.Go(func() {
 		for n := byte(0); !end.Load(); n++ {
 			s.Journal().AdoptSecret([16]byte{n}, window.At(time.Now().Add(time.Hour)))
+			runtime.Gosched() // it would keep a single processor
 		}
 	})
 	for range 20_000 {

@@ -19,7 +19,7 @@ func TestLoneCallersLeave(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
-	before := sharedClients(t, n)
+	same := keepsClients(t, s, n)
 	left := hourly(quota, "left", "k")
 	for i := range 5 {
 		n.Stop()
@@ -46,9 +46,7 @@ func TestLoneCallersLeave(t *testing.T) {
 	if got := used(t, s, left); got != 0 {
 		t.Errorf("used by those who left: got %d, want 0", got)
 	}
-	if after := sharedClients(t, n); after != before {
-		t.Errorf("connections: got %s, want %s as before", after, before)
-	}
+	same()
 }
 
 // A caller whose context is cancelled leaves at once.
