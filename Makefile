@@ -235,6 +235,8 @@ types: ## generate the types of the client for TypeScript from api/openapi.yaml
 
 lint: $(LINT) $(ACTIONLINT) lualint ## run golangci-lint, actionlint and luacheck; the first run installs them (minutes)
 	$(LINT) run $(PACKAGES)
+	cd contrib && ../$(LINT) run $(CONTRIB:contrib/%=./%/...)
+	cd benchmarks && ../$(LINT) run ./...
 	$(ACTIONLINT)
 
 $(LINT):

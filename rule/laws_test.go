@@ -49,6 +49,11 @@ func FuzzMatch(f *testing.F) {
 				}
 			}
 			for i := range rules {
+				for j := range rules {
+					if c := set.Compiled(); c.SameKey(i, j) && !bytes.Equal(c.AppendKey(nil, i, values), c.AppendKey(nil, j, values)) {
+						t.Fatalf("rules %d and %d: got different keys for %v, want the same", i, j, request)
+					}
+				}
 				got, reasons := set.Compiled().Why(i, values)
 				if want := holds(&rules[i], request); got != want || got != (len(reasons) == 0) {
 					t.Fatalf("rule %d: got %v, %v, want %v for %v", i, got, reasons, want, request)

@@ -24,9 +24,7 @@ type drill struct {
 	limit  int64
 	credit int64 // of all nodes
 	window time.Duration
-	nodes  []node
 	procs  []*process
-	files  []string
 	start  int64
 	ended  int64
 }

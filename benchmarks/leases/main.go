@@ -66,7 +66,7 @@ func run(dr named) (lines []line) {
 	}
 	dir, err := os.MkdirTemp(parent, "weir-drill")
 	measure.Check(err)
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }() // the system cleans its folder for temporary files
 	d := &drill{dir: dir, room: 4 << 20}
 	defer d.end()
 	return dr.run(d, dr.name)

@@ -23,6 +23,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
+		answer.Body.Close()
 		fmt.Println(answer.StatusCode, answer.Header.Get("RateLimit"))
 	}
 	// Output:

@@ -2,6 +2,7 @@ package fiberlimit_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net"
 	"testing"
@@ -34,8 +35,13 @@ func serve(t *testing.T, middleware fiber.Handler, wait func()) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true})
-	t.Cleanup(func() { app.Shutdown() })
+	ended := make(chan error, 1)
+	go func() { ended <- app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	t.Cleanup(func() {
+		if err := errors.Join(app.Shutdown(), <-ended); err != nil {
+			t.Error(err)
+		}
+	})
 	return "http://" + l.Addr().String()
 }
 

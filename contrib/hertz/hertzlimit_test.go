@@ -39,8 +39,14 @@ func serve(t *testing.T, middleware app.HandlerFunc, wait func()) string {
 		}()
 		c.SetBodyStream(r, -1)
 	})
-	go h.Run()
-	t.Cleanup(func() { h.Close() })
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run() }()
+	t.Cleanup(func() {
+		h.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 	return "http://" + l.Addr().String()
 }
 

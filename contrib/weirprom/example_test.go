@@ -15,8 +15,8 @@ import (
 	"github.com/weirhq/weir/weirtest"
 )
 
-// print prints the counters of a registry, in the order of their names.
-func print(r prometheus.Gatherer) {
+// printCounters prints the counters of a registry, in the order of their names.
+func printCounters(r prometheus.Gatherer) {
 	families, err := r.Gather()
 	if err != nil {
 		fmt.Println(err)
@@ -54,7 +54,7 @@ func Example() {
 		}
 	}
 	_, _ = posts.AllowN(context.Background(), "ann", -1)
-	print(registry)
+	printCounters(registry)
 	// Output:
 	// weir_decision_duration_seconds 3
 	// weir_decisions_degraded_total 1

@@ -22,11 +22,7 @@ func AppendKey(dst []byte, parts ...string) []byte {
 
 // appendPart appends the length of p, and p.
 func appendPart(dst []byte, p string) []byte {
-	if len(p) < 0x80 { // one byte, without the loop
-		return append(append(dst, byte(len(p))), p...)
-	}
-	dst = binary.AppendUvarint(dst, uint64(len(p)))
-	return append(dst, p...)
+	return append(binary.AppendUvarint(dst, uint64(len(p))), p...)
 }
 
 // AppendKey appends the key of a request under rule i to dst: the values of the
@@ -53,9 +49,7 @@ func (s *Compiled) Per(i int, attribute string) int {
 }
 
 // SameKey reports whether every request has the same key under rules i and j.
-func (s *Compiled) SameKey(i, j int) bool {
-	return slices.Equal(s.rules[i].per, s.rules[j].per) && slices.Equal(s.rules[i].Per, s.rules[j].Per)
-}
+func (s *Compiled) SameKey(i, j int) bool { return slices.Equal(s.rules[i].per, s.rules[j].per) }
 
 // ReadableKey returns the key of a request under rule i in readable form: the value of
 // the only attribute in `per`, or name=value pairs for several, or "" for none.

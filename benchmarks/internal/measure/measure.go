@@ -129,8 +129,10 @@ type Draw []uint32
 // One returns a series of the first key only.
 func One() Draw { return Draw{0} }
 
-// Each returns a series of n keys in turn, and Uniform one in which they are equally frequent.
+// Each returns a series of n keys in turn.
 func Each(n int) Draw { return draw(func(i int) uint32 { return uint32(i % n) }) }
+
+// Uniform returns a series in which n keys are equally frequent.
 func Uniform(n int) Draw {
 	rng := rand.New(rand.NewPCG(1, 2))
 	return draw(func(int) uint32 { return rng.Uint32N(uint32(n)) })

@@ -212,9 +212,10 @@ func (o *Oracle) See(now time.Duration, admitted bool) {
 	}
 }
 
-// Over returns the maximum number of hits admitted in any window, divided by the quota. Admitted returns the admitted
-// hits, divided by those that an exact limiter would have admitted. 1 is ideal.
-func (o *Oracle) Over() float64     { return o.worst / float64(o.quota) }
+// Over returns the maximum number of hits admitted in any window, divided by the quota. 1 is ideal.
+func (o *Oracle) Over() float64 { return o.worst / float64(o.quota) }
+
+// Admitted returns the admitted hits, divided by those that an exact limiter would have admitted. 1 is ideal.
 func (o *Oracle) Admitted() float64 { return o.admitted / o.ideally }
 
 // WronglyDenied returns the share of all requests that were denied although the window held fewer hits than the
