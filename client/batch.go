@@ -27,7 +27,7 @@ func (c *Client) DoAll(ctx context.Context, items []weir.Item) {
 		}
 		request := &weirv1.Request{}
 		size := setRequest(request, it.Verb, &it.Request)
-		if it.Err = tooLarge(size); it.Err != nil {
+		if it.Err = tooLarge(request, size); it.Err != nil {
 			continue
 		}
 		if len(b.items) == maxBatch || b.size+size > maxGroup && len(b.items) > 0 {

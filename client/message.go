@@ -17,8 +17,9 @@ import (
 
 // Resource limits of the service.
 const (
-	maxMessage = 1 << 20 // bytes of a message
-	maxBatch   = 1000    // requests of a batch
+	maxMessage    = 1 << 20 // bytes of a message
+	maxBatch      = 1000    // requests of a batch
+	maxAttributes = 64      // of a request
 )
 
 // verbs are the verbs of the API.

@@ -78,7 +78,7 @@ type stream struct {
 func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
 	c := s.client.calls.Get().(*call)
 	c.bytes = setRequest(&c.request, verb, r)
-	if err := tooLarge(c.bytes); err != nil {
+	if err := tooLarge(&c.request, c.bytes); err != nil {
 		return err
 	}
 	c.verb, c.alone, c.again, c.decision, c.err = verb, false, 0, d, nil

@@ -37,7 +37,7 @@ func (c *Client) one(ctx context.Context, verb store.Verb, r *weir.Request, d *w
 	if n <= maxKept {
 		defer c.unary.Put(x)
 	}
-	if err := tooLarge(n); err != nil {
+	if err := tooLarge(&x.request, n); err != nil {
 		return err
 	}
 	if err := c.invoke(ctx, verb.String(), methods[verb], &x.request, &x.answer); err != nil {
@@ -57,9 +57,12 @@ func unreadable(call string) error {
 // maxKept is the maximum size, in bytes, of a request whose memory is reused.
 const maxKept = 64 << 10
 
-// tooLarge returns the fault of a request of n bytes that is too large to be sent.
-func tooLarge(n int) error {
-	if n > maxRequest {
+// tooLarge returns the fault of a request of n bytes that is too large to be sent, or nil.
+func tooLarge(m *weirv1.Request, n int) error {
+	switch {
+	case len(m.Attributes) > maxAttributes:
+		return fault.Newf("attributes", "more than %d attributes", maxAttributes)
+	case n > maxRequest:
 		return fault.Newf("attributes", "too large: the request has %d bytes, more than %d", n, maxRequest)
 	}
 	return nil

@@ -23,15 +23,20 @@ func TestBatchFloods(t *testing.T) {
 		rules           int
 		requests, bytes int // of one batch
 		status          map[int]bool
+		bad             string // a request with a fault; "": none
 	}{
-		{"long keys and fifty rules", 50, 900, 1000, map[int]bool{413: true, 503: true}},
-		{"two thousand rules", 2000, 1000, 1, map[int]bool{413: true, 503: true}},
-		{"answers of seven megabytes", 50, 900, 10, map[int]bool{200: true, 503: true}},
+		{"long keys and fifty rules", 50, 900, 1000, map[int]bool{413: true, 503: true}, ""},
+		{"two thousand rules", 2000, 1000, 1, map[int]bool{413: true, 503: true}, ""},
+		{"answers of seven megabytes", 50, 900, 10, map[int]bool{200: true, 503: true}, ""},
+		{"faults with long names", 50, 8, 10, map[int]bool{200: true, 503: true}, `{"` + strings.Repeat(`\u0001`, 160) + `":1}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			p := startProcess(t, "", rulesPerUser(tc.rules))
 			body := batchOf(tc.requests, tc.bytes)
+			if tc.bad != "" {
+				body = strings.TrimSuffix(body, "]}") + strings.Repeat(","+tc.bad, 1000-tc.requests) + "]}"
+			}
 			var wg sync.WaitGroup
 			var mu sync.Mutex
 			got := map[int]int{}

@@ -162,8 +162,9 @@ export interface paths {
          * Make up to 1000 of the calls above in one
          * @description Requests that share a key are decided in the order of the batch; on a cluster, or during an outage of the store,
          *     this order can change. A batch is not one atomic step: hits of an earlier request stay counted if a later one is
-         *     denied. A batch that cannot be parsed is refused as a whole, and nothing is counted. A caller needs the scopes of
-         *     all verbs in the batch: `record` for record and refund, `decide` for the others.
+         *     denied. A request with a fault has a problem as its answer, and the others are decided; text that is not a batch
+         *     is refused as a whole, and nothing is counted. A caller needs the scopes of all verbs in the batch: `record` for
+         *     record and refund, `decide` for the others.
          */
         post: operations["batch"];
         delete?: never;

@@ -3,6 +3,7 @@ package clienttest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"sync"
@@ -312,12 +313,16 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Text that is not UTF-8 is wrong input. Nothing is sent, so that no service is needed to
-// find it.
+// Text that is not UTF-8 is wrong input, and so are too many attributes. Nothing is sent, so that no service is needed
+// to find it.
 func TestText(t *testing.T) {
 	t.Parallel()
 	const bad = "\xff"
 	name, value := weir.Attributes(bad, "x"), weir.Attributes("user", bad)
+	var many []weir.Attribute
+	for i := range 65 {
+		many = append(many, weir.Attribute{Name: fmt.Sprint("attribute", i)})
+	}
 	for _, option := range modes {
 		c := open(t, "unix:"+filepath.Join(t.TempDir(), "nobody"), option)
 		take := func(r weir.Request) func() error {
@@ -329,12 +334,18 @@ func TestText(t *testing.T) {
 		}{
 			{"attributes", take(weir.Request{Attributes: name})},
 			{"attributes.user", take(weir.Request{Attributes: value})},
+			{"attributes", take(weir.Request{Attributes: many})},
 			{"feedback", func() error {
 				_, err := c.Refund(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Feedback: bad})
 				return err
 			}},
 			{"attributes.user", func() error {
 				items := []weir.Item{{Request: weir.Request{Attributes: value}}}
+				c.DoAll(t.Context(), items)
+				return items[0].Err
+			}},
+			{"attributes", func() error {
+				items := []weir.Item{{Request: weir.Request{Attributes: many}}}
 				c.DoAll(t.Context(), items)
 				return items[0].Err
 			}},

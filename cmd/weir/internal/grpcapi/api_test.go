@@ -274,6 +274,61 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// A request with too many attributes costs those in the same message nothing, however large it is, in a batch and on a
+// stream.
+func TestTooManyAttributes(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{65, 200, 20000} {
+		e := engineOf(t, rules, memory(t))
+		b := &access.ResourceLimits{Memory: 64 << 20}
+		_, c := serve(t, grpcserver.Config{Resources: b}, namespace.Only(e))
+		many := hit("bob")
+		for i := range n - len(many) {
+			many["attribute"+itoa(int64(i))] = strings.Repeat("x", 20)
+		}
+		requests := []*weirv1.Request{{Attributes: hit("ann")}, {Attributes: many}, {Attributes: hit("ann")}}
+		for range 200 { // so that the message is a large one
+			requests = append(requests, &weirv1.Request{Attributes: map[string]string{"page": strings.Repeat("x", 500)}})
+		}
+		batch, err := c.Batch(t.Context(), &weirv1.BatchRequest{Requests: requests})
+		if err != nil {
+			t.Errorf("%d attributes: got %v, want that the others are decided", n, err)
+		}
+		s, err := c.Decide(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(&weirv1.DecideRequest{Id: 7, Requests: requests}); err != nil {
+			t.Fatal(err)
+		}
+		message, err := s.Recv()
+		if err != nil || message.GetProblem() != nil {
+			t.Errorf("%d attributes: got %v and %v on a stream, want that the others are decided", n, message, err)
+		}
+		if err := s.CloseSend(); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Recv(); !errors.Is(err, io.EOF) {
+			t.Errorf("got %v, want the end", err)
+		}
+		for _, answers := range [][]*weirv1.Answer{batch.GetAnswers(), message.GetAnswers()} {
+			if len(answers) != len(requests) {
+				t.Errorf("%d attributes: got %d answers, want %d", n, len(answers), len(requests))
+				continue
+			}
+			if p := answers[1].GetProblem(); p.GetField() != "attributes" || p.GetDetail() != "more than 64 attributes" || p.GetCode() != int32(codes.InvalidArgument) {
+				t.Errorf("%d attributes: got %v, want that they are too many", n, answers[1])
+			}
+		}
+		if got := used(t, e, "hits", "ann"); got != 4 {
+			t.Errorf("%d attributes: got %d hits of others, want 4", n, got)
+		}
+		if _, memory := b.Now(); memory != 0 {
+			t.Errorf("%d attributes: got %d bytes after all, want none", n, memory)
+		}
+	}
+}
+
 // textOf returns an answer in short.
 func textOf(a *weirv1.Answer) string {
 	if d := a.GetDecision(); d != nil {

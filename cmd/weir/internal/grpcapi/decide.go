@@ -11,10 +11,6 @@ import (
 	"github.com/weirhq/weir/store"
 )
 
-func tooManyAttributes(path string) error {
-	return fault.Newf(path, "more than %d attributes", sizes.Attributes)
-}
-
 // decide returns the handler of the method for a verb.
 func (a *API) decide(verb store.Verb) func(*grpcserver.Call) error {
 	return func(c *grpcserver.Call) error {
@@ -69,7 +65,7 @@ func (m *memory) admitRequest(b []byte) error {
 	}
 	n := grpcserver.Count(b, requestAttributes)
 	if n > sizes.Attributes {
-		return tooManyAttributes("attributes")
+		return fault.Newf("attributes", "more than %d attributes", sizes.Attributes)
 	}
 	return m.decoded(len(b), n)
 }

@@ -16,8 +16,9 @@ import (
 )
 
 // batch decides many requests in order. It reads all of them before it decides
-// the first one, so that a malformed batch counts nothing. Each request is
-// decided by itself: a batch is not one atomic step.
+// the first one, so that a batch that is not JSON counts nothing. Each request is
+// decided by itself: a batch is not one atomic step, and a request with a fault
+// does not affect the others.
 func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.read(r); err != nil {
 		return err
@@ -34,13 +35,16 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err := x.caller.May(needs(parts)); err != nil {
 		return err
 	}
-	if err := x.Reserve(int64(len(parts)) * itemBytes); err != nil {
+	if err := x.Reserve(int64(len(parts))*itemBytes + faultTimes*faultText(parts)); err != nil {
 		return err
 	}
-	items := make([]weir.Item, len(parts))
-	for i, p := range parts {
-		items[i].Verb, items[i].Request = p.verb, p.request
-		items[i].Request.Attributes = shared[p.from:p.to:p.to]
+	items := make([]weir.Item, 0, len(parts)) // of the parts without a fault
+	for i := range parts {
+		p := &parts[i]
+		if p.fault == nil {
+			p.request.Attributes = shared[p.from:p.to:p.to]
+			items = append(items, weir.Item{Verb: p.verb, Request: p.request})
+		}
 	}
 	a.planning <- struct{}{}
 	planned := sync.OnceFunc(func() { <-a.planning })
@@ -54,28 +58,39 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		if err := x.Reserve(int64(s.Usages)*usageMemory + s.Text + s.Bytes()); err != nil {
 			return err
 		}
-		x.out = slices.Grow(x.out, int(s.Bytes())+answerBytes*len(items))
+		x.out = slices.Grow(x.out, int(s.Bytes())+answerBytes*len(parts))
 		return nil
 	}})
 	if err != nil && (len(items) != 1 || items[0].Err == nil) { // a single item has its own
 		return err
 	}
 	b := append(x.out, `{"answers":[`...)
-	for i := range items {
+	for i := range parts {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if err := items[i].Err; err != nil {
-			problem := answer.ProblemOf(err)
-			if problem.Field != "" {
-				problem.Field = fmt.Sprintf("requests[%d].%s", i, problem.Field)
-			}
-			b = append(problem.Append(append(b, `{"problem":`...)), '}')
+		if f := parts[i].fault; f != nil {
+			b = appendProblem(b, answer.ProblemOf(f))
 			continue
 		}
-		b = appendDecision(b, items[i].Verb, &items[i].Decision)
+		it := &items[0]
+		items = items[1:]
+		if it.Err == nil {
+			b = appendDecision(b, it.Verb, &it.Decision)
+			continue
+		}
+		problem := answer.ProblemOf(it.Err)
+		if problem.Field != "" {
+			problem.Field = fmt.Sprintf("requests[%d].%s", i, problem.Field)
+		}
+		b = appendProblem(b, problem)
 	}
 	return x.respond(w, append(b, ']', '}'))
+}
+
+// appendProblem appends p as the answer to a request of a batch.
+func appendProblem(b []byte, p *answer.Problem) []byte {
+	return append(p.Append(append(b, `{"problem":`...)), '}')
 }
 
 // The memory of a batch, in bytes, without its body and the text of its answer. TestBatchFloods in
@@ -84,13 +99,25 @@ const (
 	itemBytes   = 2 << 10 // for each request
 	usageMemory = 512     // for each rule that matches one
 	answerBytes = 200     // of the answer to one request, without its rules
+	faultTimes  = 8       // the text of a fault is copied, and a control character takes six bytes
 )
 
-// needs returns the scopes that a caller needs for all parts of a batch.
+// faultText returns the size of the text of all faults, in bytes. It can have names from the body.
+func faultText(parts []part) (n int64) {
+	for i := range parts {
+		if f := parts[i].fault; f != nil {
+			n += int64(len(f.Path) + len(f.Problem))
+		}
+	}
+	return n
+}
+
+// needs returns the scopes that a caller needs for all parts of a batch that are decided.
 func needs(parts []part) (need access.Scope) {
 	for i := range parts {
-		switch parts[i].named {
-		case store.Record, store.Refund:
+		switch {
+		case parts[i].fault != nil:
+		case parts[i].named == store.Record, parts[i].named == store.Refund:
 			need |= access.Record
 		default:
 			need |= access.Decide
@@ -123,15 +150,23 @@ func (s *scanner) batch(attrs []weir.Attribute) (parts []part, _ []weir.Attribut
 	return parts, attrs, f
 }
 
-// parts reads the array of requests.
+// parts reads the array of requests. A fault of a request is that of its part, and the text goes on behind the
+// request, as long as it is JSON.
 func (s *scanner) parts(attrs []weir.Attribute) (parts []part, _ []weir.Attribute, f *fault.Fault) {
-	f = s.array(func(i int) (f *fault.Fault) {
+	f = s.array(func(i int) *fault.Fault {
 		if i == sizes.Batch {
 			return s.fault(s.pos, "more than %d", sizes.Batch)
 		}
-		var p part
-		if p, attrs, f = s.request(attrs, store.Take, true); f != nil {
-			return f.In(fmt.Sprintf("[%d]", i))
+		start := s.pos
+		p, more, f := s.request(attrs, store.Take, true)
+		if f == nil {
+			attrs = more
+		} else {
+			p = part{fault: f.In(fmt.Sprintf("requests[%d]", i))}
+			s.pos = start
+			if f = s.skip(); f != nil {
+				return f.In(fmt.Sprintf("[%d]", i))
+			}
 		}
 		parts = append(parts, p)
 		return nil

@@ -77,6 +77,7 @@ func FuzzDescribed(f *testing.F) {
 		case refused && x.Status != http.StatusBadRequest && (x.Status != http.StatusNotFound && x.Status != http.StatusConflict || !d.Has(method, path, x.Status)):
 			t.Fatalf("got %d, want 200, 204, 400, or a described 404 or 409\n%s", x.Status, x)
 		case refused == !fits:
+		case !refused && path == "/v1/batch" && strings.Contains(x.Answer, `{"problem":`): // of a request in it
 		case !refused:
 			t.Fatalf("accepted, and not as described\n%s", x)
 		default:

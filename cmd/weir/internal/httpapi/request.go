@@ -22,6 +22,7 @@ type part struct {
 	verb     store.Verb   // to run: a check for hits: 0
 	request  weir.Request // without its attributes
 	from, to int          // these, in the slice that the requests of a batch share
+	fault    *fault.Fault // of a request of a batch, which is then not decided
 }
 
 // decode reads body as one request for verb into item, whose attributes it reuses.

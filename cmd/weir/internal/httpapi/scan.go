@@ -21,6 +21,9 @@ type scanner struct {
 	src  string
 	pos  int
 	text []byte
+
+	depth  int      // of the value that is skipped; 0: none is
+	placed position // of the last fault
 }
 
 // fault returns a fault of the text, at a byte of it.
@@ -38,18 +41,29 @@ func (s *scanner) missing(field string, at int) *fault.Fault {
 	return s.fault(at, "is missing").In(field)
 }
 
-// place returns the line and the column, in characters, of a byte.
+// place returns the line and the column, in characters, of a byte. It counts from the last place on, because
+// each request of a batch can have a fault.
 func (s *scanner) place(at int) fault.Place {
-	before := s.src[:at]
-	start := strings.LastIndexByte(before, '\n') + 1
-	return fault.Place{
-		Line:   strings.Count(before, "\n") + 1,
-		Column: utf8.RuneCountInString(before[start:]) + 1,
+	p := &s.placed
+	if at < p.at {
+		*p = position{}
 	}
+	between := s.src[p.at:at]
+	if newline := strings.LastIndexByte(between, '\n'); newline >= 0 {
+		p.lines += strings.Count(between, "\n")
+		p.characters, between = 0, between[newline+1:]
+	}
+	p.at, p.characters = at, p.characters+utf8.RuneCountInString(between)
+	return fault.Place{Line: p.lines + 1, Column: p.characters + 1}
 }
 
+// position is a byte, the number of lines before that of the byte, and the number of characters before it in its line.
+type position struct{ at, lines, characters int }
+
 // reset sets s to the start of src.
-func (s *scanner) reset(src []byte) { s.src, s.pos, s.text = string(src), 0, s.text[:0] }
+func (s *scanner) reset(src []byte) {
+	s.src, s.pos, s.text, s.depth, s.placed = string(src), 0, s.text[:0], 0, position{}
+}
 
 // peek skips blanks and returns the next byte, or 0 at the end.
 func (s *scanner) peek() byte {
@@ -123,6 +137,28 @@ func (s *scanner) object(member func(name string, at int) *fault.Fault) *fault.F
 	}
 }
 
+// maxDepth is how deep values may be nested in a value that is skipped.
+const maxDepth = 100
+
+// skip reads a value of any kind. A fault is one that makes the text no JSON.
+func (s *scanner) skip() (f *fault.Fault) {
+	s.depth++
+	defer func() { s.depth-- }()
+	switch c := s.peek(); {
+	case s.depth > maxDepth:
+		f = s.fault(s.pos, "is nested more than %d deep", maxDepth)
+	case c == '{':
+		f = s.object(func(name string, _ int) *fault.Fault { return s.skip().In(name) })
+	case c == '[':
+		f = s.array(func(int) *fault.Fault { return s.skip() })
+	case c == 'n':
+		f = s.literal("null")
+	default:
+		_, f = s.value()
+	}
+	return f
+}
+
 // array reads an array. It calls element with each index; element reads the
 // value.
 func (s *scanner) array(element func(i int) *fault.Fault) *fault.Fault {
@@ -188,7 +224,7 @@ func (s *scanner) checked(from, to int) (string, *fault.Fault) {
 	b := s.src[from:to]
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRuneInString(b[i:])
-		if r == utf8.RuneError && n == 1 {
+		if r == utf8.RuneError && n == 1 && s.depth == 0 {
 			return "", s.fault(from+i, "text is not valid UTF-8")
 		}
 		i += n
@@ -254,10 +290,12 @@ func (s *scanner) escape() *fault.Fault {
 	s.pos += 6
 	if utf16.IsSurrogate(r) {
 		low, _ := s.unicode(s.pos)
-		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+		switch r = utf16.DecodeRune(r, low); {
+		case r != utf8.RuneError:
+			s.pos += 6
+		case s.depth == 0:
 			return s.fault(at, `half of a surrogate pair`)
 		}
-		s.pos += 6
 	}
 	s.text = utf8.AppendRune(s.text, r)
 	return nil
@@ -327,7 +365,7 @@ func (s *scanner) number() (string, *fault.Fault) {
 		}
 	}
 	raw := s.src[start:s.pos]
-	if plain {
+	if plain || s.depth > 0 {
 		return raw, nil
 	}
 	begin := len(s.text)
