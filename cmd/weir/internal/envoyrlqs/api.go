@@ -114,7 +114,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 // receive receives a message, within the resource limits.
 func receive(c *grpcserver.Call) (r received) {
 	r.message, r.memory = new(rlqs.RateLimitQuotaUsageReports), c.Reservation()
-	in := grpcserver.Received{Message: r.message, Admit: func(b []byte) error {
+	in := grpcserver.Received{Message: r.message, Texts: texts, Admit: func(b []byte) error {
 		n, err := excess(b)
 		if err != nil || len(b) <= streamBytes/2 {
 			return err

@@ -198,7 +198,7 @@ func (b *bucket) assign(a *run.Assignment, now time.Time) *rlqs.RateLimitQuotaRe
 	b.again(a, now)
 	action := &rlqs.RateLimitQuotaResponse_BucketAction{BucketId: b.id}
 	if now.Sub(b.busy) > abandonAfter {
-		action.BucketAction = &rlqs.RateLimitQuotaResponse_BucketAction_AbandonAction_{AbandonAction: new(rlqs.RateLimitQuotaResponse_BucketAction_AbandonAction)}
+		setAbandon(action)
 		return action
 	}
 	g := assignment{sent: now}
@@ -228,13 +228,33 @@ func (b *bucket) assign(a *run.Assignment, now time.Time) *rlqs.RateLimitQuotaRe
 	}
 	g.until = now.Add(life)
 	b.assigned = append(b.assigned, g)
-	action.BucketAction = &rlqs.RateLimitQuotaResponse_BucketAction_QuotaAssignmentAction_{
-		QuotaAssignmentAction: &rlqs.RateLimitQuotaResponse_BucketAction_QuotaAssignmentAction{
-			AssignmentTimeToLive: durationpb.New(life),
-			RateLimitStrategy:    b.strategy(&g),
-		},
+	setStrategy(action, b.strategy(&g), life)
+	return action
+}
+
+// refuse returns the answer to a usage that is not decidable. It needs no bucket: while there are requests, each report gets it.
+func refuse(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) *rlqs.RateLimitQuotaResponse_BucketAction {
+	action := &rlqs.RateLimitQuotaResponse_BucketAction{BucketId: u.BucketId}
+	if u.NumRequestsAllowed|u.NumRequestsDenied == 0 {
+		setAbandon(action)
+	} else {
+		setStrategy(action, new(bucket).strategy(&assignment{kind: denyAll}), maxLife)
 	}
 	return action
+}
+
+// setAbandon makes Envoy forget the bucket.
+func setAbandon(a *rlqs.RateLimitQuotaResponse_BucketAction) {
+	a.BucketAction = &rlqs.RateLimitQuotaResponse_BucketAction_AbandonAction_{AbandonAction: new(rlqs.RateLimitQuotaResponse_BucketAction_AbandonAction)}
+}
+
+// setStrategy assigns s for a length of time.
+func setStrategy(a *rlqs.RateLimitQuotaResponse_BucketAction, s *envoytype.RateLimitStrategy, life time.Duration) {
+	a.BucketAction = &rlqs.RateLimitQuotaResponse_BucketAction_QuotaAssignmentAction_{
+		QuotaAssignmentAction: &rlqs.RateLimitQuotaResponse_BucketAction_QuotaAssignmentAction{
+			AssignmentTimeToLive: durationpb.New(life), RateLimitStrategy: s,
+		},
+	}
 }
 
 // strategy returns the strategy of g.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
@@ -17,6 +18,9 @@ const (
 	streamBytes = 64 << 10
 	bucketBytes = 2 << 10
 
+	// maxValue is in bytes, for values in ids.
+	maxValue = 8 << 10
+
 	// A decoded message takes about textTimes its size, and objectBytes for each bucket and entry.
 	textTimes   = 4
 	objectBytes = 256
@@ -27,28 +31,31 @@ const (
 	usagesField = 2 // of reports
 	idField     = 1 // of a usage
 	entryField  = 1 // of an id
+	valueField  = 2 // of an entry
 )
 
-// excess returns the number of objects in a message, or the fault of one that has too many. It runs before decoding.
+// texts lead to the values in ids.
+var texts = []protowire.Number{usagesField, idField, entryField, valueField}
+
+// excess returns the number of objects in a message, or the fault of an id that has too many. It runs before decoding.
 func excess(b []byte) (objects int, err error) {
 	i := 0
 	for usage := range grpcserver.Submessages(b, usagesField) {
-		if i++; i > maxBuckets {
-			return 0, fault.Newf("bucket_quota_usages", "are more than %d", maxBuckets)
-		}
 		entries := 0
 		for id := range grpcserver.Submessages(usage, idField) {
 			entries += grpcserver.Count(id, entryField)
 		}
-		if entries > sizes.Attributes {
-			return 0, fault.Newf(at(i-1, "bucket_id"), "has %d entries: want at most %d", entries, sizes.Attributes)
+		if entries == 0 || entries > sizes.Attributes {
+			return 0, fault.Newf(at(i, "bucket_id"), "has %d entries: want 1 to %d", entries, sizes.Attributes)
 		}
-		objects += 2 + entries
+		i, objects = i+1, objects+2+entries
 	}
 	return objects, nil
 }
 
-// check returns the fault of a message, as a [*fault.Fault] with its path. The first message sets the domain of the stream.
+// check returns the fault of a message, as a [*fault.Fault] with its path. It ends the stream, so it is one of Envoy's
+// configuration: what Envoy's clients choose, which are the values in ids, is not ([isDecidable]). The first message sets the domain
+// of the stream.
 func (s *session) check(in *rlqs.RateLimitQuotaUsageReports) error {
 	if s.domain == "" {
 		s.domain = in.Domain
@@ -62,20 +69,23 @@ func (s *session) check(in *rlqs.RateLimitQuotaUsageReports) error {
 		return fault.Newf("domain", "has %d bytes: want at most %d", len(in.Domain), sizes.Text)
 	}
 	for i, u := range in.BucketQuotaUsages {
-		entries := u.GetBucketId().GetBucket()
-		if n := len(entries); n == 0 || n > sizes.Attributes {
-			return fault.Newf(at(i, "bucket_id"), "has %d entries: want 1 to %d", n, sizes.Attributes)
-		}
-		for name, value := range entries {
-			if name == "" || value == "" || max(len(name), len(value)) > sizes.Text {
-				return fault.Newf(at(i, "bucket_id"), "has a key or a value without text, or of more than %d bytes", sizes.Text)
+		for name := range u.BucketId.Bucket {
+			if name == "" || len(name) > sizes.Text {
+				return fault.Newf(at(i, "bucket_id"), "has a key without text, or of more than %d bytes", sizes.Text)
 			}
-		}
-		if most := max(u.NumRequestsAllowed, u.NumRequestsDenied); most > uint64(window.MaxHits)/2 {
-			return fault.Newf(at(i, "num_requests"), "%d: want at most %d", most, window.MaxHits/2)
 		}
 	}
 	return nil
+}
+
+// isDecidable reports whether the rules can decide a bucket with this usage.
+func isDecidable(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) bool {
+	for _, value := range u.BucketId.Bucket {
+		if len(value) > maxValue {
+			return false
+		}
+	}
+	return max(u.NumRequestsAllowed, u.NumRequestsDenied) <= uint64(window.MaxHits)/2
 }
 
 // at returns the path of a field of usage i.

@@ -1,9 +1,11 @@
 package envoyrlqs_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,9 +13,12 @@ import (
 
 	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
 	envoytype "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -162,26 +167,18 @@ func TestBadReports(t *testing.T) {
 		many = append(many, fmt.Sprint("k", i), "v")
 	}
 	for name, m := range map[string]*rlqs.RateLimitQuotaUsageReports{
-		"no domain":        reports("", of(0, "user", "ann")),
-		"long domain":      reports(strings.Repeat("d", 1025), of(0, "user", "ann")),
-		"no id":            reports("edge", &usage{}),
-		"empty key":        reports("edge", of(0, "", "v")),
-		"empty value":      reports("edge", of(0, "user", "")),
-		"long value":       reports("edge", of(0, "user", strings.Repeat("v", 1025))),
-		"many entries":     reports("edge", of(0, many...)),
-		"too many hits":    reports("edge", of(1<<60, "user", "ann")),
-		"too many buckets": reports("edge", make([]*usage, 10_001)...),
+		"no domain":    reports("", of(0, "user", "ann")),
+		"long domain":  reports(strings.Repeat("d", 1025), of(0, "user", "ann")),
+		"no id":        reports("edge", &usage{}),
+		"empty key":    reports("edge", of(0, "", "v")),
+		"long key":     reports("edge", of(0, strings.Repeat("k", 1025), "v")),
+		"many entries": reports("edge", of(0, many...)),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			conn, _ := serve(t, perUser, grpcserver.Config{}, nil)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			stream := open(ctx, t, conn)
-			for i, u := range m.BucketQuotaUsages {
-				if u == nil {
-					m.BucketQuotaUsages[i] = of(0, "user", "u")
-				}
-			}
 			if err := stream.Send(m); err != nil {
 				t.Fatal(err)
 			}
@@ -190,6 +187,74 @@ func TestBadReports(t *testing.T) {
 			}
 		})
 	}
+}
+
+// strange is a codec that writes eve* with a byte that is not UTF-8, which generated messages cannot have.
+type strange struct{ encoding.Codec }
+
+func (strange) Name() string { return "proto" }
+
+func (strange) Marshal(m any) ([]byte, error) {
+	b, err := proto.Marshal(m.(proto.Message))
+	return bytes.ReplaceAll(b, []byte("eve*"), []byte("eve\xff")), err
+}
+
+func (strange) Unmarshal(b []byte, m any) error { return proto.Unmarshal(b, m.(proto.Message)) }
+
+// Ids have what clients of Envoy send. None of it ends the stream, and others get their parts.
+func TestHostileClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conn, engine := serve(t, perUser+"  - {name: sums, per: [tokens], sum: tokens, limit: 3, window: 1m}\n", grpcserver.Config{}, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		stream, err := rlqs.NewRateLimitQuotaServiceClient(conn).StreamRateLimitQuotas(ctx, grpc.ForceCodec(strange{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(usages ...*usage) map[string]string {
+			t.Helper()
+			if err := stream.Send(reports("edge", append(usages, of(1, "user", "ann"))...)); err != nil {
+				t.Fatal(err)
+			}
+			m, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := map[string]string{}
+			for _, a := range m.BucketAction {
+				all[a.BucketId.Bucket["user"]] = textOf(a)
+			}
+			return all
+		}
+		long, most := strings.Repeat("v", 8193), strings.Repeat("m", 8192)
+		want := map[string]string{"": "ALLOW_ALL", long: "DENY_ALL", "many": "DENY_ALL", "number": "DENY_ALL", most: "25 tokens", "ann": "24 tokens"}
+		if got := send(of(1, "user", ""), of(1, "user", long), of(1<<60, "user", "many"), of(1, "user", "number", "tokens", "abc"), of(0, "user", most)); !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		time.Sleep(time.Second)
+		if got := send(of(0, "user", long)); got[long] != "abandon" {
+			t.Errorf("a long value without requests: got %v", got)
+		}
+		time.Sleep(time.Second)
+		many := make([]*usage, 10_001)
+		for i := range many {
+			many[i] = of(1, "user", fmt.Sprint(i))
+		}
+		if got := send(many...); len(got) < 9000 || len(got) > 10_000 || got["ann"] == "DENY_ALL" {
+			t.Errorf("too many buckets: got %d answers, and %q for ann", len(got), got["ann"])
+		}
+		if u, err := engine.Usage(t.Context(), "seen", weir.Attributes("user", "10000")); err != nil || u.Used != 1 {
+			t.Errorf("a bucket too many: got %d hits, %v, want 1", u.Used, err)
+		}
+		// The id in the answer is another one, because a message cannot have those bytes. So Envoy has no assignment.
+		if got := send(of(1, "user", "eve*")); len(got) == 0 || got["eve*"] != "" {
+			t.Errorf("bytes that are not UTF-8: got %v", got)
+		}
+		if u, err := engine.Usage(t.Context(), "seen", weir.Attributes("user", "eve?")); err != nil || u.Used != 1 {
+			t.Errorf("eve\\xff: got %d hits, %v, want 1", u.Used, err)
+		}
+	})
 }
 
 // Ids cost memory of the listener, and none without it.

@@ -36,6 +36,10 @@ func (s *session) report(ctx context.Context, engine *weir.Engine, in *rlqs.Rate
 		buckets := make([]*bucket, 0, len(usages))
 		asks := make([]run.Assignment, 0, len(usages))
 		for _, u := range usages {
+			if !isDecidable(u) {
+				out.BucketAction = append(out.BucketAction, refuse(u))
+				continue
+			}
 			b := s.bucket(u.BucketId)
 			if slices.Contains(buckets, b) { // its usage in this message was not expected: it is counted, and answered once
 				b = &bucket{id: u.BucketId, attributes: b.attributes, untracked: true}

@@ -60,7 +60,7 @@ func (a *API) serve(c *grpcserver.Call) error {
 	x := &exchange{namespace: ns, grpc: true, Reservation: c.Reservation()}
 	defer x.Free()
 	var message rls.RateLimitRequest
-	in := grpcserver.Received{Message: &message, Admit: x.admitCall}
+	in := grpcserver.Received{Message: &message, Admit: x.admitCall, Texts: texts}
 	if err := c.RecvMsg(&in); err != nil {
 		return err
 	}

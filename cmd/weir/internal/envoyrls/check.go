@@ -3,6 +3,8 @@ package envoyrls
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/window"
@@ -13,10 +15,14 @@ const (
 	maxDescriptors = 1000
 	maxEntries     = 64
 	maxKey         = 1 << 10 // bytes, of the domain and of a key
-	maxValue       = 8 << 10 // bytes
+
+	// maxValue is in bytes, for values that weir's rules use. A longer one is denied.
+	maxValue = 8 << 10
 )
 
-// check returns the fault of a call, as a [*fault.Fault] with its path.
+// check returns the fault of a call, as a [*fault.Fault] with its path. It is one of the proxy's configuration.
+// The values come from the proxy's clients, and are no reason for an error: the proxy may let pass
+// what gets an error, so that a client could escape all limits.
 func check(in *request) error {
 	switch n := len(in.descriptors); {
 	case in.domain == "":
@@ -50,8 +56,6 @@ func checkDescriptor(i int, d *descriptor) error {
 			return fault.Newf(at(i, fmt.Sprintf("entries[%d].key", k)), "is missing")
 		case len(e.Name) > maxKey:
 			return tooLong(at(i, fmt.Sprintf("entries[%d].key", k)), len(e.Name), maxKey)
-		case len(e.Value) > maxValue:
-			return tooLong(at(i, fmt.Sprintf("entries[%d].value", k)), len(e.Value), maxValue)
 		}
 	}
 	if d.hits > uint64(window.MaxHits) {
@@ -85,7 +89,11 @@ func tooLong(path string, n, most int) error {
 const (
 	descriptorsField = 2 // of a call
 	entriesField     = 1 // of a descriptor
+	valueField       = 2 // of an entry
 )
+
+// texts lead to the values of entries.
+var texts = []protowire.Number{descriptorsField, entriesField, valueField}
 
 // smallest is the size, in bytes, of the smallest message that can exceed a limit: one with too
 // many empty descriptors.

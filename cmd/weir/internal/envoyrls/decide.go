@@ -9,13 +9,17 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
 )
 
 // decide decides a call by weir's rules. Descriptors that take are one decision.
 // Descriptors with no hits are checks, and those with negative hits are refunds.
-// If a check is denied, nothing is taken.
+// If a check is denied, nothing is taken. A descriptor with a value that the rules cannot use, because
+// it is too long or not the number that they need, is denied, and then nothing is counted at all.
 func (a *API) decide(ctx context.Context, x *exchange) error {
 	x.begin(len(x.in.descriptors))
 	for i := range x.in.descriptors {
@@ -23,29 +27,18 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 			return err
 		}
 	}
-	others := func() error {
-		if len(x.others) == 0 {
-			return nil
-		}
-		allowed, err := x.run(ctx, x.others, false, nil)
-		if err == nil && !allowed {
-			err = errDenied
-		}
-		return err
-	}
+	var allowed bool
 	var err error
-	if len(x.takes) == 0 || !slices.ContainsFunc(x.others, func(it weir.Item) bool { return it.Verb == store.Refund }) {
-		err, others = others(), nil
+	if !x.refused {
+		allowed, err = x.count(ctx)
 	}
-	allowed := err == nil
-	if allowed && len(x.takes) > 0 { // which can have faults: refunds count after these are known
-		allowed, err = x.run(ctx, x.takes, true, others)
-	}
-	if errors.Is(err, errDenied) { // takes are not counted, but the answer has their statuses
-		for i := range x.takes {
-			x.takes[i].Verb, x.takes[i].Err = store.Check, nil
+	switch {
+	case errors.Is(err, errDenied): // takes are not counted, but the answer has their statuses
+		err = x.evaluate(ctx, x.takes)
+	case x.refused || isFault(err): // nothing is
+		if err = x.evaluate(ctx, x.others); err == nil {
+			err = x.evaluate(ctx, x.takes)
 		}
-		_, err = x.run(ctx, x.takes, false, nil)
 	}
 	if err != nil {
 		return err
@@ -65,6 +58,59 @@ func (a *API) decide(ctx context.Context, x *exchange) error {
 
 // errDenied is the error of descriptors of which a check is denied.
 var errDenied = errors.New("a check is denied")
+
+// count decides the takes and the others. If it returns a fault, which is one of a value, nothing was counted.
+func (x *exchange) count(ctx context.Context) (allowed bool, err error) {
+	others := func() error {
+		if len(x.others) == 0 {
+			return nil
+		}
+		allowed, err := x.run(ctx, x.others, false, nil)
+		if err == nil && !allowed {
+			err = errDenied
+		}
+		return err
+	}
+	if len(x.takes) == 0 || !slices.ContainsFunc(x.others, func(it weir.Item) bool { return it.Verb == store.Refund }) {
+		err, others = others(), nil
+	}
+	if err != nil || len(x.takes) == 0 {
+		return err == nil, err
+	}
+	return x.run(ctx, x.takes, true, others) // which can have faults: refunds count after these are known
+}
+
+// evaluate checks items, each by itself. Those with a fault are denied.
+func (x *exchange) evaluate(ctx context.Context, items []weir.Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	for i := range items {
+		items[i].Verb = store.Check
+	}
+	o := run.Options{MaxSize: x.namespace.MaxAnswer(), Admit: x.reserve}
+	if _, err := x.namespace.Engine().Run(ctx, items, o); err != nil && !isFault(err) {
+		return err
+	}
+	for i := range items {
+		it := &items[i]
+		if isFault(it.Err) {
+			it.Decision, it.Err = x.denial(), nil
+		}
+	}
+	return firstError(items)
+}
+
+// denial returns the decision about a descriptor that no rule can decide.
+func (x *exchange) denial() weir.Decision {
+	return weir.Decision{Outcome: rule.Deny, Rules: x.namespace.Engine().Rules(), RetryAfter: window.Never}
+}
+
+// isFault reports whether err is about a value that rules cannot use.
+func isFault(err error) bool {
+	_, is := errors.AsType[*fault.Fault](err)
+	return is
+}
 
 // run decides items, as one action or each by itself. It returns the first error; if that is a fault in one of them, nothing
 // was counted. before, if it is not nil, is called once they are known to have none, and before they count; its error is returned.
@@ -95,8 +141,28 @@ func firstError(items []weir.Item) error {
 	return nil
 }
 
+// shorten leaves out the long values of d that no rule uses. It reports whether there are others.
+func (x *exchange) shorten(d *descriptor) (others bool) {
+	rules := x.namespace.Engine().Rules().Compiled()
+	d.entries = slices.DeleteFunc(d.entries, func(e weir.Attribute) bool {
+		if len(e.Value) <= maxValue {
+			return false
+		}
+		_, used := rules.Attribute(e.Name)
+		used = used || d.limit != nil
+		others = others || used
+		return !used
+	})
+	return others
+}
+
 // plan adds the request of descriptor i.
 func (a *API) plan(x *exchange, i int, d *descriptor) error {
+	if x.shorten(d) {
+		denial := x.denial()
+		x.refused, x.answers[i].decision = true, &denial
+		return nil
+	}
 	hits, check := hitsOf(&x.in, d)
 	it := weir.Item{Request: weir.Request{Hits: hits}}
 	domain := weir.Attribute{Name: domainAttribute, Value: x.in.domain}

@@ -18,6 +18,7 @@ type exchange struct {
 	others  []weir.Item // checks and refunds, of otherOf
 	takeOf  []int       // the descriptors of takes
 	otherOf []int       // the descriptors of others
+	refused bool        // a value is too long
 
 	grpc, degraded, shadowed bool // for [Answered]
 

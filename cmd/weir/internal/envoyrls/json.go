@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	problems "github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
 )
@@ -89,6 +90,7 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 			return ctx.Err()
 		}
 	}
+	grpcserver.ToValid(text)
 	objects, err := excessJSON(text)
 	if err != nil {
 		return err
@@ -106,11 +108,11 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 	return nil
 }
 
-// The memory that reading a body or a message takes. textTimes is for each byte: the body, and
-// the texts in it. objectBytes is for each object: an entry is one of 80 bytes, a pointer to it,
+// The memory that reading a body or a message takes. textTimes is for each byte: the body, a
+// copy of it if it is a message with bytes that are not UTF-8, and the texts in it. objectBytes is for each object: an entry is one of 80 bytes, a pointer to it,
 // and an attribute, and slices have spare capacity.
 const (
-	textTimes   = 2
+	textTimes   = 3
 	objectBytes = 256
 )
 

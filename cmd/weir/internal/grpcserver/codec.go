@@ -1,7 +1,9 @@
 package grpcserver
 
 import (
+	"bytes"
 	"iter"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec of generated messages
@@ -22,6 +24,10 @@ type Received struct {
 	// returns an error, they are not.
 	Admit func(b []byte) error
 
+	// Texts, if it is not empty, has the numbers of the fields that lead to texts which others than the
+	// caller choose. Such a text need not be UTF-8: see [ToValid].
+	Texts []protowire.Number
+
 	// Err is the error of the message: that of Admit, a [*fault.Fault], or nil.
 	Err error
 
@@ -35,8 +41,37 @@ func (r *Received) decode(b []byte) {
 			return
 		}
 	}
-	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, r.Message); err != nil {
+	options := proto.UnmarshalOptions{DiscardUnknown: true}
+	err := options.Unmarshal(b, r.Message)
+	if err != nil && len(r.Texts) > 0 {
+		b = bytes.Clone(b) // gRPC's buffers are read-only
+		toValid(b, r.Texts)
+		err = options.Unmarshal(b, r.Message)
+	}
+	if err != nil {
 		r.Err = fault.Newf("message", "cannot be read: want a %s", r.Message.ProtoReflect().Descriptor().FullName())
+	}
+}
+
+// toValid calls [ToValid] for the texts that fields lead to.
+func toValid(b []byte, fields []protowire.Number) {
+	if len(fields) == 0 {
+		ToValid(b)
+		return
+	}
+	for value := range Submessages(b, fields[0]) {
+		toValid(value, fields[1:])
+	}
+}
+
+// ToValid replaces each byte of text that is not UTF-8 by a question mark, in place.
+func ToValid(text []byte) {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			text[i] = '?'
+		}
+		i += size
 	}
 }
 

@@ -77,6 +77,9 @@ type envoyLabels [1 + maxKeys]string
 // maxValued is how many combinations of values have their own counters. Callers choose the values.
 const maxValued = 10_000
 
+// maxLabel is the maximum size of such a value, in bytes.
+const maxLabel = 8 << 10
+
 // envoyPrefix is the prefix of the names of these metrics.
 const envoyPrefix = "ratelimit_service_rate_limit_"
 
@@ -141,10 +144,13 @@ func (e *Envoy) Called(c *EnvoyCall) {
 // Limit returns the counters of a limit. keys are the domain, and the keys of the limit.
 func (e *Envoy) Limit(keys []string) *EnvoyLimit { return e.limit(e.labels(keys)) }
 
-// ValuedLimit returns the counters of a limit whose keys have values of entries. If there are 10,000
-// others already, it returns those of plain, the keys without values.
+// ValuedLimit returns the counters of a limit whose keys have values of entries. If a value is too long, or there are
+// 10,000 others already, it returns those of plain, the keys without values.
 func (e *Envoy) ValuedLimit(keys, plain []string) *EnvoyLimit {
 	labels := e.labels(keys)
+	if slices.ContainsFunc(labels[:], func(text string) bool { return len(text) > maxLabel }) {
+		return e.Limit(plain)
+	}
 	e.mu.RLock()
 	l, full := e.valued[labels], len(e.valued) >= maxValued
 	e.mu.RUnlock()

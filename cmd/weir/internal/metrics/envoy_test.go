@@ -19,6 +19,7 @@ func TestEnvoyValuesAreLimited(t *testing.T) {
 			e.ValuedLimit([]string{"edge", "user_" + strconv.Itoa(i)}, plain).Count(&metrics.Hit{Hits: 1, Quota: 100, Used: 1})
 		}
 	}
+	e.ValuedLimit([]string{"edge", "user_" + strings.Repeat("x", 8<<10)}, plain).Count(&metrics.Hit{Hits: 3, Quota: 100, Used: 1})
 	var text strings.Builder
 	if _, err := e.WriteTo(&text); err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func TestEnvoyValuesAreLimited(t *testing.T) {
 	if got := strings.Count(text.String(), ".total_hits: "); got != most+1 {
 		t.Errorf("got %d series, want %d", got, most+1)
 	}
-	for _, want := range []string{"user_0.total_hits: 2\n", "user_9999.total_hits: 2\n", "edge.user.total_hits: 100\n"} {
+	for _, want := range []string{"user_0.total_hits: 2\n", "user_9999.total_hits: 2\n", "edge.user.total_hits: 103\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("got no line with %q", want)
 		}
