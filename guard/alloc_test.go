@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A call in memory allocates nothing. The race detector drops pooled values at random.
+// A call in memory whose caller cannot leave allocates nothing. The race detector drops pooled values at random.
 func TestAllocations(t *testing.T) {
 	keys := must(byKey(limiter(t, weir.Sliding(1_000_000, time.Hour))))
 	rules := must(byRules(engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1_000_000}, Window: window.Fixed(time.Hour)}}, nil)))

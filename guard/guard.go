@@ -21,7 +21,6 @@ type guard struct {
 	// One of the two is nil.
 	limiter *weir.Limiter
 	decider Decider
-	asks    bool // decider is not an engine
 
 	name   string // of the limiter's policy
 	limits []weir.Limit
@@ -43,20 +42,19 @@ func forLimiter(l *weir.Limiter, name string) (*guard, error) {
 // forEngine returns a guard that decides by the rules of d: an engine, or a client of a
 // service. The caller closes d.
 func forEngine(d Decider) (*guard, error) {
-	none, asks := d == nil, false
+	none := d == nil
 	switch v := d.(type) {
 	case nil:
 	case *weir.Engine:
 		none = v.Rules() == nil
 	default:
-		asks = true
 		at := reflect.ValueOf(d)
 		none = at.Kind() == reflect.Pointer && at.IsNil()
 	}
 	if none {
 		return nil, errors.New("guard: engine: nil or zero: make one with weir.NewEngine, or a client with client.New")
 	}
-	return &guard{decider: d, asks: asks}, nil
+	return &guard{decider: d}, nil
 }
 
 // ErrNoKey is the error of a call without a key. The empty key is never a key: all
@@ -100,11 +98,11 @@ func (g *guard) take(ctx context.Context, ask ask, c *Call) error {
 		}
 	}
 	c.request = weir.Request{Attributes: ask.attributes, Hits: ask.hits}
-	if g.asks {
+	if ctx.Done() != nil {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// A client returns when ctx is done, without the receipt of what the service holds.
+		// A take that ends with ctx has no receipt of what it may hold nevertheless.
 		ctx = context.WithoutCancel(ctx)
 	}
 	if err := g.decider.Do(ctx, store.Take, &c.request, &c.decision); err != nil {

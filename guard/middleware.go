@@ -135,6 +135,9 @@ func (m *Middleware[C]) Options() *Options[C] { return &m.options }
 // Nothing was counted then, unless the error is that of a client and states otherwise.
 // While a store cannot answer there is no error: the outage policy decides, and
 // Call.Limits.Degraded has the reason.
+//
+// When ctx is done, a take that has begun goes on within the time-out of the store or of the client, so that
+// what it holds is released.
 func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
 	call := m.calls.Get().(*Call)
 	ask := ask{}
