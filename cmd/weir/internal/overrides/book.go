@@ -1,6 +1,7 @@
 package overrides
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -388,16 +389,14 @@ func (b *Book) meets(namespace string, o *Override) (err error) {
 }
 
 // Remove removes the override of a rule with the attributes, and returns it. It returns nil if there is
-// none.
+// none, and a fault if none can be, because the rules do not have the names.
 func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, name string, attributes []weir.Attribute) (before *Override, err error) {
 	o := Override{Rule: name, Attributes: slices.Clone(attributes)}
 	slices.SortFunc(o.Attributes, func(a, b weir.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	fields := []string{o.field(namespace)} // as it was set under earlier rules
-	if i, ok := rules.Find(name); ok {
-		known := !slices.ContainsFunc(o.Attributes, func(a weir.Attribute) bool { return rules.Compiled().Per(i, a.Name) < 0 })
-		if known && o.canonical(rules.Compiled(), i) == nil {
-			fields = append(fields, o.field(namespace))
-		}
+	i, unknown := o.known(rules)
+	if unknown == nil && len(rules.Rule(i).Per) > 0 && o.canonical(rules.Compiled(), i) == nil {
+		fields = append(fields, o.field(namespace))
 	}
 	err = b.follower.Change(ctx, func() (gone, values []string, err error) {
 		b.mu.Lock()
@@ -407,12 +406,12 @@ func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, na
 				if was, ok := read(field, value); ok && (was.Until.IsZero() || was.Until.After(b.c.Now())) {
 					before = &was
 				}
-				gone = append(gone, field)
+				gone, unknown = append(gone, field), nil
 			}
 		}
 		return gone, make([]string, len(gone)), nil
 	})
-	return before, err
+	return before, cmp.Or(err, unknown)
 }
 
 // Of returns the override that a key of the rule called name has, and whether there is one. The attributes

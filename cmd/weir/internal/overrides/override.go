@@ -59,9 +59,9 @@ const (
 // check returns the faults of o, of which Rule, Attributes, Limit, Burst, Until and Note are set, by the
 // rules of set. It makes the attributes canonical.
 func (o *Override) check(set *rule.Set, now time.Time) error {
-	i, ok := set.Find(o.Rule)
-	if !ok {
-		return fault.Newf("rule", "%.64q: not found", o.Rule)
+	i, err := o.known(set)
+	if err != nil {
+		return err
 	}
 	r := set.Rule(i)
 	switch {
@@ -88,11 +88,6 @@ func (o *Override) check(set *rule.Set, now time.Time) error {
 	case !utf8.ValidString(o.Note):
 		return fault.Newf("note", "text is not valid UTF-8")
 	}
-	for _, a := range o.Attributes {
-		if !slices.Contains(r.Per, a.Name) {
-			return fault.Newf("attributes."+a.Name, "rule %s does not count per it, but per %s", o.Rule, strings.Join(r.Per, ", "))
-		}
-	}
 	if err := o.canonical(set.Compiled(), i); err != nil {
 		return err
 	}
@@ -105,6 +100,21 @@ func (o *Override) check(set *rule.Set, now time.Time) error {
 		return fault.Newf(field, "rule %s: %s", o.Rule, f.Problem)
 	}
 	return nil
+}
+
+// known returns the number of the rule of o in set, or the fault of a name that the rules do not have.
+func (o *Override) known(set *rule.Set) (int, error) {
+	i, ok := set.Find(o.Rule)
+	if !ok {
+		return 0, fault.Newf("rule", "%.64q: not found", o.Rule)
+	}
+	per := set.Rule(i).Per
+	for _, a := range o.Attributes {
+		if !slices.Contains(per, a.Name) && len(per) > 0 {
+			return 0, fault.Newf("attributes."+a.Name, "rule %s does not count per it, but per %s", o.Rule, strings.Join(per, ", "))
+		}
+	}
+	return i, nil
 }
 
 // canonical makes the values of the attributes those that the keys of rule i have: addresses without
