@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -150,14 +151,14 @@ func (c *client) send(ctx context.Context, method, path string, body any) (*http
 		return resp, nil
 	case resp.StatusCode < http.StatusMultipleChoices:
 		_ = resp.Body.Close()
-		return nil, notWeir(fmt.Errorf("%s answers %d with a body of type %.40q", base, resp.StatusCode, kind))
+		return nil, notWeir(fmt.Errorf("%s answers %d with a body of type %.40q", resp.Request.URL.Redacted(), resp.StatusCode, kind))
 	}
 	defer resp.Body.Close()
 	answer, err := readAnswer(resp.Body)
 	if err != nil {
 		return nil, err
 	}
-	return nil, problem(resp.Request.URL.String(), resp.StatusCode, answer)
+	return nil, problem(resp.Request.URL.Redacted(), resp.StatusCode, answer)
 }
 
 // transport returns the start of the service's URLs, and the way to send requests
@@ -220,6 +221,9 @@ func attributes(args []string) (map[string]string, error) {
 		name, value, ok := strings.Cut(arg, "=")
 		if !ok || name == "" {
 			return nil, &usageError{fmt.Sprintf("invalid attribute %q: want NAME=VALUE, such as user=42", arg)}
+		}
+		if !utf8.ValidString(arg) {
+			return nil, &usageError{fmt.Sprintf("attribute %q is not valid UTF-8", arg)}
 		}
 		if _, twice := attrs[name]; twice {
 			return nil, &usageError{fmt.Sprintf("attribute %s is given twice", name)}
