@@ -78,7 +78,7 @@ func TestDiagnoseSeesSettings(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", "--maxclients", "25")
 	url := "redis://" + n.Addr() + patiently
-	level(t, url, "eviction", remote.LevelWarn, "allkeys-lru at 100 MB")
+	level(t, url, "eviction", remote.LevelWarn, "allkeys-lru at 100 MB", "and overrides")
 	level(t, url, "persistence", remote.LevelWarn, "neither")
 	level(t, url, "replicas", remote.LevelOK, "0 in step")
 	level(t, url+"&wait_replicas=1", "replicas", remote.LevelWarn, "wait_replicas=1")

@@ -61,6 +61,9 @@ func eviction(s *server) Finding {
 	default:
 		lost = "keys"
 	}
+	if strings.HasPrefix(policy, "allkeys-") {
+		lost += ", and overrides"
+	}
 	v := warn(policy+" at "+bytes(maxmemory), "when memory is full, the server drops "+lost+"; a dropped key admits up to its quota once more",
 		"CONFIG SET maxmemory-policy noeviction")
 	if s.engine == dragonfly {
