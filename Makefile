@@ -218,7 +218,7 @@ page: programs ## build the page of weir serve and of reports, and test it, in C
 
 stories: redis ## run the stories of the page in Chromium, or those with STORY in their names, after make page
 	@mkdir -p bin && $(GO) build -o bin/weir ./cmd/weir
-	@if command -v npm $(CHROMIUM) >/dev/null; then cd $(UI) && WEIR=$(CURDIR)/bin/weir CHROMIUM=$(CHROMIUM) npm run --silent e2e $(STORY); \
+	@if command -v npm >/dev/null && command -v $(CHROMIUM) >/dev/null; then cd $(UI) && WEIR=$(CURDIR)/bin/weir CHROMIUM=$(CHROMIUM) npm run --silent e2e $(STORY); \
 	else echo "no npm or no $(CHROMIUM): the stories of the page are not run"; fi
 
 built: programs # fail if the page is not what its sources build
