@@ -97,3 +97,23 @@ func TestAnswersOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// A password in --addr is shown in no error, and an argument that is not UTF-8 names no other key.
+func TestArgumentsOfCalls(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusOK, http.StatusFound, http.StatusNotFound, http.StatusBadGateway} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(service.Close)
+		for _, command := range [][]string{{"take", "user=42"}, {"usage", "posts", "user=42"}} {
+			var out, errs bytes.Buffer
+			run(append(command, "--addr", strings.Replace(service.URL, "//", "//ann:swordfish@", 1)), strings.NewReader(""), &out, &errs)
+			if got := errs.String(); !strings.Contains(got, "ann:xxxxx@") || strings.Contains(got, "swordfish") {
+				t.Errorf("%d: %q: got %q", status, command, got)
+			}
+		}
+	}
+	var out, errs bytes.Buffer
+	if status := run([]string{"take", "user=a\xff"}, strings.NewReader(""), &out, &errs); status != exitUsage || !strings.Contains(errs.String(), `"user=a\xff" is not valid UTF-8`) {
+		t.Errorf("got status %d and %q", status, errs.String())
+	}
+}
