@@ -94,7 +94,7 @@ func TestGuideBouncer(t *testing.T) {
 			addr := n.Bouncer(settings...)
 			var all sync.WaitGroup
 			for range 3 {
-				s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=20s", pgtest.User, addr))
+				s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=2m", pgtest.User, addr))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -111,7 +111,7 @@ func TestGuideBouncer(t *testing.T) {
 				}
 			}
 			all.Wait()
-			s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=20s", pgtest.User, addr))
+			s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=2m", pgtest.User, addr))
 			if err != nil {
 				t.Fatal(err)
 			}

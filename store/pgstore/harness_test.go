@@ -19,11 +19,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var opened atomic.Int64
 
-// open makes a store with its own tables and a clock that tests set.
+// open makes a store with its own tables and a clock that tests set. What the store does in time is not
+// compared: a machine that stands still for seconds ends no transaction.
 func open(t testing.TB, n *pgtest.Node) storetest.Opened {
 	t.Helper()
 	var now atomic.Int64
-	url := n.URL("timeout=30s", "connections=2", "durability=unlogged", fmt.Sprint("prefix=t", opened.Add(1)))
+	url := n.URL("timeout=5m", "idle_in_transaction_session_timeout=0", "lock_timeout=0", "connections=2", "durability=unlogged", fmt.Sprint("prefix=t", opened.Add(1)))
 	s, err := pgstore.OpenAt(t.Context(), url, func() window.Instant { return window.Instant(now.Load()) })
 	if err != nil {
 		t.Fatal(err)
