@@ -19,6 +19,7 @@ import (
 const (
 	maxMessage = 1 << 20 // bytes of a message
 	maxBatch   = 1000    // requests of a batch
+	maxValue   = 1 << 10 // bytes of the value of an attribute
 )
 
 // verbs are the verbs of the API.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -312,7 +313,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Text that is not UTF-8 is wrong input. Nothing is sent, so that no service is needed to
+// Text that is not UTF-8, and a value that is too long, are wrong input. Nothing is sent, so that no service is needed to
 // find it.
 func TestText(t *testing.T) {
 	t.Parallel()
@@ -329,6 +330,7 @@ func TestText(t *testing.T) {
 		}{
 			{"attributes", take(weir.Request{Attributes: name})},
 			{"attributes.user", take(weir.Request{Attributes: value})},
+			{"attributes.user", take(weir.Request{Attributes: weir.Attributes("user", strings.Repeat("x", 1025))})},
 			{"feedback", func() error {
 				_, err := c.Refund(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Feedback: bad})
 				return err
