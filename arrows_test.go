@@ -177,7 +177,7 @@ var arrows = map[string]arrow{
 		ours:   []string{"cmd/weir/internal/config", "cmd/weir/internal/envoyfile"},
 		theirs: []string{"github.com/cenkalti/backoff/v5", "github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"},
 	},
-	"cmd/weir/internal/xdstest": {ours: []string{"internal/redistest"}, theirs: []string{"github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"}}, // tests only
+	"cmd/weir/internal/xdstest": {theirs: []string{"github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"}}, // tests only
 	"cmd/weir/internal/envoyrls": {
 		ours:   append([]string{"cmd/weir/internal/envoyfile", "cmd/weir/internal/grpcserver", "headers"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),

@@ -20,6 +20,7 @@ const (
 	maxMessage    = 1 << 20 // bytes of a message
 	maxBatch      = 1000    // requests of a batch
 	maxAttributes = 64      // of a request
+	maxValue      = 1 << 10 // bytes of the value of an attribute
 )
 
 // verbs are the verbs of the API.

@@ -111,8 +111,9 @@ func sendable(verb store.Verb, r *weir.Request) error {
 	return textual(r.Attributes)
 }
 
-// textual returns the fault of an attribute that is not UTF-8. A service could not read the whole
-// message with it, including the requests of others.
+// textual returns the fault of an attribute that is not UTF-8 or too long. A service could not read the whole message
+// with text that is not UTF-8, including the requests of others. Many long texts at a time would be refused for lack
+// of memory, which looks like an outage.
 func textual(attributes []weir.Attribute) error {
 	for i := range attributes {
 		switch a := &attributes[i]; {
@@ -120,6 +121,8 @@ func textual(attributes []weir.Attribute) error {
 			return fault.Newf("attributes", "the name %.64q is not valid UTF-8", a.Name)
 		case !utf8.ValidString(a.Value):
 			return fault.Newf("attributes."+a.Name, "text is not valid UTF-8")
+		case len(a.Value) > maxValue:
+			return fault.Newf("attributes."+a.Name, "has %d bytes, more than %d", len(a.Value), maxValue)
 		}
 	}
 	return nil

@@ -126,6 +126,16 @@ class ClientTest(unittest.TestCase):
             lenient.take({"user": ["ann"]})
         self.assertEqual((caught.exception.status, caught.exception.field), (400, "attributes.user"))
         self.assertIn("want a string, a number or a boolean", str(caught.exception))
+        for long in "x" * 1025, "\u00a0" * 1_500_000, "x" * 8_000_000:  # not an outage, whoever has sent it
+            with self.assertRaises(weir.Problem) as caught:
+                lenient.take({"action": "login", "account": long})
+            self.assertEqual((caught.exception.status, caught.exception.field), (400, "attributes.account"))
+            with self.assertRaises(weir.Problem) as caught:
+                lenient.batch([weir.Request({"action": "login", "account": long})])
+            self.assertEqual((caught.exception.status, caught.exception.field), (400, "requests[0].attributes.account"))
+        with self.assertRaises(weir.Problem) as caught:
+            lenient.take({"x" * 8_000_000: "long"})
+        self.assertEqual(caught.exception.status, 413)
         with self.assertRaises(weir.Problem) as caught:
             lenient.usage("nothing")
         self.assertEqual(caught.exception.status, 404)

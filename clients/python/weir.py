@@ -334,6 +334,8 @@ class Client:
     def _call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Any:
         """Sends one call, once, and returns the answer."""
         payload = None if body is None else json.dumps(body, allow_nan=False).encode()
+        if payload is not None and len(payload) > 1 << 20:
+            raise Problem(413, "the body is larger than 1 MiB")  # the service would close the connection: an outage
         deadline = time.monotonic() + self._timeout
         try:
             connection = self._connection(deadline)
@@ -450,7 +452,10 @@ def _readable(sock: socket.socket) -> bool:
 
 
 def _body(attributes: Attributes, **members: Any) -> Dict[str, Any]:
-    body: Dict[str, Any] = {"attributes": dict(attributes)}
+    # A body that is too large could look like an outage. The service refuses values of more than
+    # 1024 bytes, and so also what is left of these.
+    cut = {name: value[:4096] if isinstance(value, str) else value for name, value in dict(attributes).items()}
+    body: Dict[str, Any] = {"attributes": cut}
     body.update((name, value) for name, value in members.items() if value is not None)
     return body
 

@@ -42,7 +42,7 @@ func TestEnvoyGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	gateway := xdstest.New(t, grpc.Creds(credentials.NewTLS(&tls.Config{
+	gateway := xdstest.New(t, fmt.Sprint("127.0.0.1:", redistest.FreePort(t)), grpc.Creds(credentials.NewTLS(&tls.Config{
 		Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authorities,
 	})))
 	var ports []any

@@ -100,6 +100,7 @@ export class Client {
       headers,
       redirect: 'manual', // a call that is sent twice counts twice
       querySerializer: { object: { style: 'form', explode: true } },
+      bodySerializer: json,
       fetch: (request) => answer(send, request, options.timeout ?? 500),
     });
   }
@@ -219,6 +220,22 @@ function split<T extends CallOptions>(options: T): [{ signal?: AbortSignal }, Om
 
 function only(signal: AbortSignal | undefined): { signal?: AbortSignal } {
   return signal ? { signal } : {};
+}
+
+/**
+ * Returns a body as JSON. A service under load could answer what is too large with a status of 500 or more, and
+ * onOutage would let it pass.
+ */
+function json(body: unknown): string {
+  const text = JSON.stringify(body, (name, value: unknown) => (name === 'attributes' ? cut(value) : value));
+  if (new TextEncoder().encode(text).length > 1 << 20) throw new Problem(413, { status: 413, detail: 'the body is larger than 1 MiB' });
+  return text;
+}
+
+/** Cuts long values. The service refuses values of more than 1024 bytes, and so also what is left of these. */
+function cut(attributes: unknown): unknown {
+  if (typeof attributes !== 'object' || attributes === null || Array.isArray(attributes)) return attributes;
+  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, 4096) : value]));
 }
 
 /** Sends a request once, and waits up to timeout milliseconds for the whole answer. */

@@ -29,7 +29,7 @@ export function limitExpress<Request extends IncomingMessage = IncomingMessage>(
   return async (request: Request, response: ServerResponse, next: (error?: unknown) => void): Promise<void> => {
     let denial: number | undefined;
     try {
-      denial = await limit(client, await attributes(request), response, (name, value) => response.setHeader(name, value));
+      denial = await limit(client, () => attributes(request), response, (name, value) => response.setHeader(name, value));
     } catch (error) {
       next(error);
       return;
@@ -47,7 +47,7 @@ export function limitExpress<Request extends IncomingMessage = IncomingMessage>(
 /** Limits the requests of a Fastify application, as limitExpress does: `app.addHook('onRequest', limitFastify(client, attributes))`. */
 export function limitFastify<Request = unknown>(client: Client, attributes: AttributesOf<Request>) {
   return async (request: Request, reply: Reply): Promise<unknown> => {
-    const denial = await limit(client, await attributes(request), reply.raw, (name, value) => reply.header(name, value));
+    const denial = await limit(client, () => attributes(request), reply.raw, (name, value) => reply.header(name, value));
     if (denial === undefined) return undefined;
     reply.code(denial);
     reply.header('Content-Type', 'text/plain; charset=utf-8');
@@ -61,12 +61,14 @@ const texts: Record<number, string> = { 429: 'Too Many Requests\n', 503: 'Servic
 /** Takes a request, sets the headers of its answer, and returns the status of a denial. */
 async function limit(
   client: Client,
-  attributes: Attributes | undefined,
+  attributesOf: () => ReturnType<AttributesOf<unknown>>,
   response: ServerResponse,
   set: (name: string, value: string) => unknown,
 ): Promise<number | undefined> {
+  // It may have ended, or end during the next calls. The take is made all the same, because the application goes on.
+  const ended = response.closed ? Promise.resolve() : new Promise<void>((end) => response.once('close', end));
+  const attributes = await attributesOf();
   if (attributes === undefined) return undefined;
-  const ended = new Promise<void>((end) => response.once('close', end)); // it may end during the take
   let decision: Decision;
   try {
     decision = await client.take(attributes);

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'node:test';
 
 import express, { type NextFunction, type Request, type Response } from 'express';
 import fastify, { type FastifyRequest } from 'fastify';
 
-import { Client } from '../src/index.js';
+import { Client, type Attributes } from '../src/index.js';
 import { limitExpress, limitFastify } from '../src/middleware.js';
 
 const url = process.env['WEIR_URL'];
@@ -136,3 +136,32 @@ for (const [name, start] of Object.entries(starts)) {
     });
   }
 }
+
+test('what a take holds is settled if the caller has left before the middleware or while it asks for the attributes', async (t) => {
+  const reply = { code: () => {}, header: () => {}, send: () => {} };
+  for (const before of [true, false]) {
+    for (const limited of [
+      (client: Client, attributes: () => Promise<Attributes>) => (request: IncomingMessage, response: ServerResponse) =>
+        limitExpress(client, attributes)(request, response, () => {}),
+      (client: Client, attributes: () => Promise<Attributes>) => (request: IncomingMessage, response: ServerResponse) =>
+        limitFastify(client, attributes)(request, { ...reply, raw: response }),
+    ]) {
+      const leave = new AbortController();
+      const settled = new Promise((settle) => {
+        const client = {
+          take: async () => ({ allowed: true, outcome: 'allow', limits: [], receipt: 'the receipt' }),
+          settle: async (receipt: string) => settle(receipt),
+        } as unknown as Client;
+        const server = createServer(async (request, response) => {
+          const left = once(response, 'close');
+          leave.abort();
+          if (before) await left;
+          await limited(client, () => left.then(() => ({})))(request, response);
+        });
+        t.after(() => server.close());
+        void listen(server).then((address) => assert.rejects(fetch(address, { signal: leave.signal })));
+      });
+      assert.equal(await settled, 'the receipt'); // the test's time-out ends it
+    }
+  }
+});

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -313,8 +314,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// Text that is not UTF-8 is wrong input, and so are too many attributes. Nothing is sent, so that no service is needed
-// to find it.
+// Text that is not UTF-8, too many attributes, and a value that is too long are wrong input. Nothing is sent, so that no
+// service is needed to find it.
 func TestText(t *testing.T) {
 	t.Parallel()
 	const bad = "\xff"
@@ -335,6 +336,7 @@ func TestText(t *testing.T) {
 			{"attributes", take(weir.Request{Attributes: name})},
 			{"attributes.user", take(weir.Request{Attributes: value})},
 			{"attributes", take(weir.Request{Attributes: many})},
+			{"attributes.user", take(weir.Request{Attributes: weir.Attributes("user", strings.Repeat("x", 1025))})},
 			{"feedback", func() error {
 				_, err := c.Refund(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Feedback: bad})
 				return err

@@ -75,6 +75,27 @@ func TestClientsAndProblems(t *testing.T) {
 	}
 }
 
+// TestClientsAndLongValues runs the programs without a client with a value that weir might not answer. It is an error,
+// so that those whom the programs limit cannot cause an outage.
+func TestClientsAndLongValues(t *testing.T) {
+	t.Parallel()
+	long := strings.NewReplacer("'php'", "str_repeat('x', 1 << 20)", `"python"`, `"x" * (1 << 20)`, "'js'", "'x'.repeat(1 << 20)")
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	t.Cleanup(service.Close)
+	for _, b := range read(t, "../../../../docs/guides/clients.md") {
+		if interpreters[b.language] == nil || strings.Contains(b.text, "import weir") {
+			continue
+		}
+		t.Run(b.language, func(t *testing.T) {
+			t.Parallel()
+			b.text = long.Replace(b.text)
+			if got, err := interpret(t, b, service.URL); err == nil || !strings.Contains(got, "too long") || strings.Contains(got, "posted") {
+				t.Errorf("got %v\n%.1000s\nwant an error", err, got)
+			}
+		})
+	}
+}
+
 // TestPythonClientSettings makes the client that the page shows for a service with
 // tokens and TLS.
 func TestPythonClientSettings(t *testing.T) {

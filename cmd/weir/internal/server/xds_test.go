@@ -38,7 +38,7 @@ func TestXDS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := xdstest.New(t, grpc.Creds(credentials.NewTLS(certs.Config("h2"))))
+	m := xdstest.New(t, fmt.Sprint("127.0.0.1:", redistest.FreePort(t)), grpc.Creds(credentials.NewTLS(certs.Config("h2"))))
 	s := start(t, func(c *config.Config) {
 		c.Envoy.XDS = &config.XDS{
 			Server: m.Addr, Node: xdstest.Node, Metadata: map[string]string{"region": "eu"}, Headers: map[string]string{"tenant": "a"},
@@ -113,7 +113,7 @@ func TestXDS(t *testing.T) {
 // Limits are in force within a second after a server sent them, also after it was refused some.
 func TestXDSDelay(t *testing.T) {
 	t.Parallel()
-	m := xdstest.New(t)
+	m := xdstest.New(t, fmt.Sprint("127.0.0.1:", redistest.FreePort(t)))
 	m.Send(t, shopLimits(1))
 	s := start(t, func(c *config.Config) {
 		c.Envoy.XDS = &config.XDS{Server: m.Addr, Node: xdstest.Node, RetryAfter: time.Second, MaxRetryAfter: time.Second, MaxMessage: 1 << 20, ReadyWithout: true}

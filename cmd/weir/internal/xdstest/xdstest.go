@@ -4,7 +4,6 @@ package xdstest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strconv"
 	"testing"
@@ -19,7 +18,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/weirhq/weir/internal/redistest"
 )
 
 // Node is the identity of the node that gets the limits.
@@ -41,11 +39,11 @@ type Server struct {
 	server  *grpc.Server
 }
 
-// New starts a server on a free port, which it keeps when it is started again, until the test ends.
-func New(t *testing.T, options ...grpc.ServerOption) *Server {
+// New starts a server at addr, which it keeps when it is started again, until the test ends.
+func New(t *testing.T, addr string, options ...grpc.ServerOption) *Server {
 	t.Helper()
 	s := &Server{
-		Addr: fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t)), Refusals: make(chan string, 100), Headers: make(chan metadata.MD, 1),
+		Addr: addr, Refusals: make(chan string, 100), Headers: make(chan metadata.MD, 1),
 		sent: cache.NewSnapshotCache(true, cache.IDHash{}, nil), options: options,
 	}
 	s.Start(t)
