@@ -125,6 +125,19 @@ func (c *conn) command(args []string) {
 	}
 }
 
+// refuse answers a command that is too large, of which args are the first arguments.
+func (c *conn) refuse(args []string) {
+	c.settle()
+	c.transaction.refuse()
+	if len(args) > 0 {
+		if i, ok := position(args[0]); ok {
+			c.server.commands[i].calls.Add(1)
+			c.server.commands[i].failed.Add(1)
+		}
+	}
+	c.out.fail("ERR the command is too large: want arguments of at most 16384 bytes, and 262144 in all")
+}
+
 // run runs the command numbered i, whose name is args[0].
 func (c *conn) run(i int, args []string) error {
 	s := &specs[i]

@@ -32,6 +32,7 @@ type conn struct {
 	known       bool      // they were found at least once since the last AUTH
 
 	in    []byte             // bytes that were read and not decided yet
+	skips rest               // of a command that was refused
 	large access.Reservation // for the part of in above smallBatch, and as much for its text
 	works access.Reservation // for a large batch, and then for its replies until they are written
 	due   time.Time          // the deadline of the rest of a command, or of the token of an unauthenticated client; zero: none
@@ -84,7 +85,7 @@ func (c *conn) serve() {
 		}
 		if used > 0 {
 			c.in = c.in[:copy(c.in, c.in[used:])]
-			if !c.isUnauthenticated() && !c.transaction.open {
+			if !c.isUnauthenticated() && !c.transaction.open && c.skips == (rest{}) {
 				c.due = time.Time{}
 			}
 			if len(c.in) > 0 {
@@ -128,7 +129,7 @@ func (c *conn) read() bool {
 	// A client that has sent a part of a command or of a transaction has a deadline for the
 	// rest, and an unauthenticated client has one for its token, however often they send a
 	// little. Other connections may be idle forever, because clients keep connections.
-	if len(c.in) > 0 || c.transaction.open || c.isUnauthenticated() {
+	if len(c.in) > 0 || c.skips != (rest{}) || c.transaction.open || c.isUnauthenticated() {
 		if c.due.IsZero() {
 			c.due = time.Now().Add(c.server.c.Patience)
 		}
@@ -142,7 +143,7 @@ func (c *conn) read() bool {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && !c.server.leaving.Load() {
 		switch {
-		case len(c.in) > 0:
+		case len(c.in) > 0 || c.skips != (rest{}):
 			c.end("ERR Protocol error: timeout while reading the rest of a command")
 		case c.transaction.open:
 			c.end("ERR Protocol error: timeout while waiting for EXEC or DISCARD")
@@ -231,16 +232,10 @@ func (c *conn) decide(now time.Time) (used int) {
 	// The arguments of commands in RESP are parts of one string, so that a batch takes one
 	// allocation.
 	text := ""
-	for n := 0; n < maxBatch && !c.ended; n++ {
-		spans, took, err := scan(c.in[used:], c.spans[:0])
-		c.spans = spans
-		if err != nil {
-			c.settle()
-			c.out.fail(err.Error())
-			c.server.protocol.Add(1)
-			c.ended = true
-			break
-		}
+	used, err := c.skips.skip(c.in)
+	for n := 0; n < maxBatch && !c.ended && err == nil && c.skips == (rest{}); n++ {
+		var took int
+		c.spans, took, c.skips, err = scan(c.in[used:], c.spans[:0])
 		if took == 0 {
 			break
 		}
@@ -253,11 +248,18 @@ func (c *conn) decide(now time.Time) (used int) {
 			of = text
 		}
 		c.args = c.args[:0]
-		for _, s := range spans {
+		for _, s := range c.spans {
 			c.args = append(c.args, of[at+s.from:at+s.to])
 		}
 		used += took
-		if len(c.args) > 0 {
+		switch {
+		case c.skips != (rest{}) && c.isUnauthenticated():
+			err = errUnauthenticated
+		case c.skips != (rest{}):
+			c.refuse(c.args)
+			took, err = c.skips.skip(c.in[used:])
+			used += took
+		case len(c.args) > 0:
 			c.command(c.args)
 		}
 		if n := len(c.out.b); n >= maxReplies || n >= smallRead && c.isUnauthenticated() {
@@ -265,6 +267,11 @@ func (c *conn) decide(now time.Time) (used int) {
 		}
 	}
 	c.settle()
+	if err != nil {
+		c.out.fail(err.Error())
+		c.server.protocol.Add(1)
+		c.ended = true
+	}
 	clear(c.args[:cap(c.args)]) // otherwise they would keep the text
 	return used
 }

@@ -3,11 +3,14 @@ package respapi_test
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
 )
 
@@ -105,6 +108,100 @@ func TestConnsWaitForReaders(t *testing.T) {
 	}
 	if err := <-sent; err != nil {
 		t.Error(err)
+	}
+}
+
+// A command that is too large has an error of its own, and takes no memory: other callers can share its connection.
+func TestLargeCommandsAreSkipped(t *testing.T) {
+	t.Parallel()
+	const before, after = `*[:1 "allow" "" "0" ""]`, "-ERR the command is too large: want arguments of at most 16384 bytes, and 262144 in all"
+	long, longest := strings.Repeat("x", 16<<10+1), strings.Repeat("\r\n*1", 1<<18)
+	for name, tc := range map[string]struct{ text, command string }{
+		"a value":               {command("WEIR.TAKE", "user", long), "WEIR.TAKE"},
+		"a value of 1 MiB":      {command("WEIR.TAKE", "user", longest), "WEIR.TAKE"},
+		"many values":           {command(append([]string{"WEIR.TAKE"}, slices.Repeat([]string{long[1:]}, 255)...)...), "WEIR.TAKE"},
+		"values and a name":     {command("weir.take", "user", longest, long, "42", "", longest), "WEIR.TAKE"},
+		"a key":                 {command("CL.THROTTLE", long, "1", "2", "3"), "CL.THROTTLE"},
+		"the name of a command": {command(long, "user", "42"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPipes()
+				resources := &access.ResourceLimits{Memory: 1 << 20}
+				s := newServer(t, postsRule, func(c *respapi.Config) { c.Resources = resources })
+				serve(t, s, l)
+				c := newClient(t, l.dial())
+				defer c.Close()
+				take := command("WEIR.TAKE", "user", "42")
+				got := c.send(take+tc.text+tc.text+take, 4)
+				if want := []string{before, after, after, before}; !slices.Equal(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				synctest.Wait()
+				reservesNothing(t, resources)
+				if st := s.Stats(); st.Protocol != 0 || tc.command != "" && st.Failed[tc.command] != 2 {
+					t.Errorf("got %d protocol errors and %d failed, want 0 and 2", st.Protocol, st.Failed[tc.command])
+				}
+			})
+		})
+	}
+}
+
+// A command that is too large makes EXEC fail, so that nothing of its transaction is counted.
+func TestLargeCommandInTransaction(t *testing.T) {
+	t.Parallel()
+	c := local(t, newServer(t, postsRule, nil))()
+	take := command("WEIR.TAKE", "user", "42")
+	got := c.send(command("MULTI")+take+command("WEIR.TAKE", "user", strings.Repeat("x", 17_000))+command("EXEC")+command("WEIR.USAGE", "posts", "user", "42"), 5)
+	if !strings.HasPrefix(got[2], "-ERR the command is too large") || !strings.HasPrefix(got[3], "-EXECABORT") || !strings.Contains(got[4], `"used" :0`) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The rest of a command that is too large must come in time and be one.
+func TestSkippedCommandsEnd(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ rest, want string }{
+		"slowly":                       {"", "-ERR Protocol error: timeout while reading the rest of a command"},
+		"a longer argument":            {"xx", `-ERR Protocol error: expected \r\n after an argument`},
+		"another type":                 {"\r\n:1\r\n", "-ERR Protocol error: expected '$' and the length of an argument"},
+		"an argument that is too long": {"\r\n$1048577\r\n", "-ERR Protocol error: invalid bulk length: want at most 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newPipes()
+				serve(t, newServer(t, postsRule, nil), l)
+				c := newClient(t, l.dial())
+				var writer sync.WaitGroup
+				defer writer.Wait()
+				defer c.Close()
+				writer.Go(func() {
+					_, _ = io.WriteString(c.Conn, "*3\r\n$4\r\nPING\r\n$17000\r\n"+strings.Repeat("x", 16_000))
+					for range 1000 {
+						time.Sleep(time.Second)
+						if _, err := io.WriteString(c.Conn, "x"); err != nil {
+							return
+						}
+						if tc.rest != "" {
+							_, _ = io.WriteString(c.Conn, strings.Repeat("x", 999)+tc.rest)
+							return
+						}
+					}
+				})
+				begun := time.Now()
+				refused, _ := c.reply()
+				got, err := c.reply()
+				if !strings.HasPrefix(refused, "-ERR the command is too large") || got != tc.want || err != nil {
+					t.Errorf("got %q, %q %v, want %q", refused, got, err, tc.want)
+				}
+				if took := time.Since(begun); took > 15*time.Second {
+					t.Errorf("the rest of a command was read for %v, want about 10 s", took)
+				}
+				if got, err := c.reply(); err == nil {
+					t.Errorf("got %s, want the end", got)
+				}
+			})
+		})
 	}
 }
 

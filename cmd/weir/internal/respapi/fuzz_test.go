@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -53,6 +54,28 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
+// What is skipped of a large command is the same wherever it is cut into pieces, and no byte of the next command.
+func FuzzSkip(f *testing.F) {
+	f.Add([]byte("xx\r\n$3\r\nabc\r\nPING\r\n"), uint16(4), uint8(1), uint16(7))
+	f.Add([]byte("$-1\r\n"), uint16(0), uint8(1), uint16(1))
+	f.Add([]byte("\r\r"), uint16(2), uint8(0), uint16(1))
+	f.Fuzz(func(t *testing.T, b []byte, size uint16, arguments uint8, cut uint16) {
+		n, left, err := respapi.Skip(b, [2]int{int(size), int(arguments)})
+		if n < 0 || n > len(b) || left[0] < 0 || left[1] < 0 || left == [2]int{} && n < int(size) {
+			t.Fatalf("%q: got %d bytes, %v left, error %v", b, n, left, err)
+		}
+		first, some, wrong := respapi.Skip(b[:min(int(cut), len(b))], [2]int{int(size), int(arguments)})
+		if wrong == nil {
+			var more int
+			more, some, wrong = respapi.Skip(b[first:], some)
+			first += more
+		}
+		if first != n || some != left || !errors.Is(wrong, err) {
+			t.Fatalf("%q: got %d bytes, %v left, error %v in two pieces, want %d, %v, %v", b, first, some, wrong, n, left, err)
+		}
+	})
+}
+
 // FuzzConnection checks that, whatever a client sends, the connection answers with replies or ends, and another
 // connection is served.
 func FuzzConnection(f *testing.F) {
@@ -60,6 +83,7 @@ func FuzzConnection(f *testing.F) {
 		command("WEIR.TAKE", "action", "post", "user", "42"), command("CL.THROTTLE", "a", "1", "2", "3"), command("HELLO", "3"),
 		command("WEIR.USAGE", "posts", "user", "42") + command("QUIT") + command("PING"), "*1\r\n$4\r\n", "PING\r\nPING\r\n*x",
 		command("WEIR.SETTLE", "EDw2ASbum9T0Dp2GygZg2Xn0gkEAAAAAAAAAAA", "a", "b"), command("COMMAND"), command("AUTH", "\r\n", "x"),
+		command("WEIR.TAKE", "user", strings.Repeat("x", 17_000)) + command("PING"),
 	} {
 		f.Add([]byte(text))
 	}

@@ -16,14 +16,14 @@ import (
 func TestRubbish(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, want string }{
-		"an argument of 1 GiB":         {"*2\r\n$4\r\nPING\r\n$1073741824\r\n", "-ERR Protocol error: invalid bulk length: want at most 16384 bytes"},
+		"an argument of 1 GiB":         {"*2\r\n$4\r\nPING\r\n$1073741824\r\n", "-ERR Protocol error: invalid bulk length: want at most 1048576 bytes"},
 		"a billion arguments":          {"*1000000000\r\n", "-ERR Protocol error: invalid multibulk length: want at most 256 arguments"},
 		"a length that overflows":      {"*99999999999999999999\r\n", "-ERR Protocol error: invalid multibulk length: want at most 256 arguments"},
-		"null as an argument":          {"*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length: want at most 16384 bytes"},
+		"null as an argument":          {"*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length: want at most 1048576 bytes"},
 		"another type of argument":     {"*1\r\n:1\r\n", "-ERR Protocol error: expected '$' and the length of an argument"},
 		"an argument without an end":   {"*1\r\n$4\r\nPINGPING\r\n", `-ERR Protocol error: expected \r\n after an argument`},
 		"a length that is none":        {"*x\r\n", "-ERR Protocol error: invalid length"},
-		"a large command":              {"*256\r\n" + strings.Repeat("$16384\r\n"+strings.Repeat("x", 16384)+"\r\n", 16), "-ERR Protocol error: the command has more than 262144 bytes"},
+		"an argument of 1 MiB and 1":   {"*2\r\n$4\r\nPING\r\n$1048577\r\n", "-ERR Protocol error: invalid bulk length: want at most 1048576 bytes"},
 		"a long line":                  {strings.Repeat("x", 5000), "-ERR Protocol error: too big inline request"},
 		"a browser's request":          {"POST / HTTP/1.1\r\nHost: localhost\r\n\r\nPING\r\n", "-ERR Protocol error: this port speaks the Redis protocol, not HTTP"},
 		"half a command, and no more":  {"*2\r\n$4\r\nPING\r\n$5\r\nhe", "-ERR Protocol error: timeout while reading the rest of a command"},

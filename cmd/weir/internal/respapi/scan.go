@@ -4,29 +4,33 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+
+	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 )
 
-// Resource limits of what a client may send.
+// Resource limits of what a client may send. A command with larger arguments is skipped, if none has more than
+// maxSkipped bytes: other callers can share the connection of the one who sends it.
 const (
 	maxArguments = 256
-	maxArgument  = 16 << 10  // bytes
-	maxCommand   = 256 << 10 // bytes
-	maxInline    = 4 << 10   // bytes of a command without lengths
-	maxBatch     = 1000      // commands
+	maxArgument  = 16 << 10      // bytes
+	maxCommand   = 256 << 10     // bytes
+	maxSkipped   = sizes.Message // bytes of an argument
+	maxInline    = 4 << 10       // bytes of a command without lengths
+	maxBatch     = 1000          // commands
 )
 
 // Errors of bytes that are not a command. They end the connection, because the next command
 // cannot be found.
 var (
-	errArguments = errors.New("ERR Protocol error: invalid multibulk length: want at most 256 arguments")
-	errArgument  = errors.New("ERR Protocol error: invalid bulk length: want at most 16384 bytes")
-	errCommand   = errors.New("ERR Protocol error: the command has more than 262144 bytes")
-	errInline    = errors.New("ERR Protocol error: too big inline request")
-	errDollar    = errors.New("ERR Protocol error: expected '$' and the length of an argument")
-	errNumber    = errors.New("ERR Protocol error: invalid length")
-	errLine      = errors.New("ERR Protocol error: expected \\r\\n after an argument")
-	errQuotes    = errors.New("ERR Protocol error: unbalanced quotes in request")
-	errHTTP      = errors.New("ERR Protocol error: this port speaks the Redis protocol, not HTTP")
+	errArguments       = errors.New("ERR Protocol error: invalid multibulk length: want at most 256 arguments")
+	errArgument        = errors.New("ERR Protocol error: invalid bulk length: want at most 1048576 bytes")
+	errUnauthenticated = errors.New("ERR Protocol error: unauthenticated bulk length: want at most 16384 bytes")
+	errInline          = errors.New("ERR Protocol error: too big inline request")
+	errDollar          = errors.New("ERR Protocol error: expected '$' and the length of an argument")
+	errNumber          = errors.New("ERR Protocol error: invalid length")
+	errLine            = errors.New("ERR Protocol error: expected \\r\\n after an argument")
+	errQuotes          = errors.New("ERR Protocol error: unbalanced quotes in request")
+	errHTTP            = errors.New("ERR Protocol error: this port speaks the Redis protocol, not HTTP")
 )
 
 // span is a part of a text: from its first byte to the one after its last.
@@ -34,58 +38,83 @@ type span struct{ from, to int }
 
 // scan finds the command at the start of b and appends its arguments to args. It returns the bytes
 // that the command takes. 0 bytes without an error mean that the command is not complete. A command
-// without arguments is ignored. scan changes the bytes of an inline command, so that it cannot be
-// scanned again: see scanInline.
-func scan(b []byte, args []span) (_ []span, n int, err error) {
+// without arguments is ignored. Of a command that is too large, n bytes are scanned, and the rest is to be skipped.
+// scan changes the bytes of an inline command, so that it cannot be scanned again: see scanInline.
+func scan(b []byte, args []span) (_ []span, n int, skipped rest, err error) {
 	if len(b) == 0 {
-		return args, 0, nil
+		return args, 0, rest{}, nil
 	}
 	if b[0] != '*' {
-		return scanInline(b, args)
+		args, n, err = scanInline(b, args)
+		return args, n, rest{}, err
 	}
 	count, n, err := scanLength(b, maxArguments, errArguments)
 	if n == 0 || err != nil {
-		return args, 0, err
+		return args, 0, rest{}, err
 	}
 	before := len(args)
-	for range count {
-		if n == len(b) {
-			return args[:before], 0, tooLong(b)
-		}
-		if b[n] != '$' {
-			return args, 0, errDollar
-		}
-		length, used, err := scanLength(b[n:], maxArgument, errArgument)
-		switch {
-		case err != nil:
-			return args, 0, err
-		case used == 0:
-			return args[:before], 0, tooLong(b)
-		case length < 0:
-			return args, 0, errArgument
+	for i := range count {
+		length, used, err := scanBulk(b[n:])
+		if used == 0 || err != nil {
+			return args[:before], 0, rest{}, err
 		}
 		n += used
-		if n+length+2 > maxCommand {
-			return args, 0, errCommand
+		if length > maxArgument || n+length+2 > maxCommand {
+			return args, n, rest{bytes: length + 2, arguments: count - i - 1}, nil
 		}
 		if len(b) < n+length+2 {
-			return args[:before], 0, nil
+			return args[:before], 0, rest{}, nil
 		}
 		if b[n+length] != '\r' || b[n+length+1] != '\n' {
-			return args, 0, errLine
+			return args, 0, rest{}, errLine
 		}
 		args = append(args, span{n, n + length})
 		n += length + 2
 	}
-	return args, n, nil
+	return args, n, rest{}, nil
 }
 
-// tooLong returns an error if no complete command can follow b.
-func tooLong(b []byte) error {
-	if len(b) > maxCommand {
-		return errCommand
+// scanBulk reads the line with the length of an argument. It returns the bytes of the line, or 0 if it is not
+// complete.
+func scanBulk(b []byte) (length, n int, err error) {
+	if len(b) == 0 {
+		return 0, 0, nil
 	}
-	return nil
+	if b[0] != '$' {
+		return 0, 0, errDollar
+	}
+	if length, n, err = scanLength(b, maxSkipped, errArgument); length < 0 {
+		return 0, 0, errArgument
+	}
+	return length, n, err
+}
+
+// rest is what follows of a command that is too large: the bytes of an argument, with the end of its line, and further
+// arguments.
+type rest struct{ bytes, arguments int }
+
+// skip removes from r what b has of it, and returns how many bytes of b these are.
+func (r *rest) skip(b []byte) (n int, err error) {
+	for n < len(b) && *r != (rest{}) {
+		switch {
+		case r.bytes > len("\r\n"):
+			some := min(r.bytes-len("\r\n"), len(b)-n)
+			n, r.bytes = n+some, r.bytes-some
+		case r.bytes > 0:
+			if b[n] != "\n\r"[r.bytes-1] {
+				return n, errLine
+			}
+			n, r.bytes = n+1, r.bytes-1
+		default:
+			length, used, err := scanBulk(b[n:])
+			if used == 0 || err != nil {
+				return n, err
+			}
+			n += used
+			*r = rest{bytes: length + len("\r\n"), arguments: r.arguments - 1}
+		}
+	}
+	return n, nil
 }
 
 // maxLength is the maximum size of a line with a length, such as *3 or $-1, in bytes.

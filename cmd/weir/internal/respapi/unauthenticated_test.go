@@ -97,6 +97,18 @@ func TestUnauthenticatedClientsHoldNoReplies(t *testing.T) {
 	}
 }
 
+// Nor do clients without a token make the server read past large arguments.
+func TestUnauthenticatedLargeArgument(t *testing.T) {
+	t.Parallel()
+	c := local(t, tokenServer(t))()
+	if got := c.send("*2\r\n$4\r\nPING\r\n$17000\r\n", 1)[0]; got != "-ERR Protocol error: unauthenticated bulk length: want at most 16384 bytes" {
+		t.Errorf("got %s", got)
+	}
+	if got, err := c.reply(); err == nil {
+		t.Errorf("got %s, want the end", got)
+	}
+}
+
 // Incomplete large commands share the memory of large requests. A command that finds none left is
 // refused, and small ones are served.
 func TestIncompleteCommandsAreLimited(t *testing.T) {
