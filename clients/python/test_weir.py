@@ -130,9 +130,8 @@ class ClientTest(unittest.TestCase):
             with self.assertRaises(weir.Problem) as caught:
                 lenient.take({"action": "login", "account": long})
             self.assertEqual((caught.exception.status, caught.exception.field), (400, "attributes.account"))
-            with self.assertRaises(weir.Problem) as caught:
-                lenient.batch([weir.Request({"action": "login", "account": long})])
-            self.assertEqual((caught.exception.status, caught.exception.field), (400, "requests[0].attributes.account"))
+            (answer,) = lenient.batch([weir.Request({"action": "login", "account": long})])
+            self.assertEqual((answer.status, answer.field), (400, "requests[0].attributes.account"))
         with self.assertRaises(weir.Problem) as caught:
             lenient.take({"x" * 8_000_000: "long"})
         self.assertEqual(caught.exception.status, 413)

@@ -98,12 +98,12 @@ test('a mistake is a Problem, whatever onOutage says', async () => {
   });
   for (const long of ['x'.repeat(1025), '\u00a0'.repeat(1_500_000)]) {
     const attributes = { action: 'login', account: long };
-    const refused = (prefix: string) => (error: Problem) => {
-      assert.deepEqual([error.name, error.status, error.problem.field], ['Problem', 400, `${prefix}attributes.account`]);
+    await assert.rejects(lenient.take(attributes), (error: Problem) => {
+      assert.deepEqual([error.name, error.status, error.problem.field], ['Problem', 400, 'attributes.account']);
       return true;
-    };
-    await assert.rejects(lenient.take(attributes), refused(''));
-    await assert.rejects(lenient.batch([{ attributes }]), refused('requests[0].'));
+    });
+    const [answer] = await lenient.batch([{ attributes }]);
+    assert.ok(answer && 'problem' in answer && answer.problem.field === 'requests[0].attributes.account');
   }
   await assert.rejects(new Client('http://127.0.0.1:1').take({ ['x'.repeat(1 << 20)]: 'long' }), { name: 'Problem', status: 413 });
   await assert.rejects(lenient.usage('nothing'), { name: 'Problem', status: 404 });
