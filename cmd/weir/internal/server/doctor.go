@@ -64,9 +64,6 @@ func Doctor(ctx context.Context, store string, strict, asJSON bool, out io.Write
 			Seen:  seen(err),
 			Means: "not checked", Fix: "the URL, the network, or the server",
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
-			f.Fix += ", which may be of another kind" // and wait for more to be sent
-		}
 		var lacks interface {
 			error
 			Grant() string // what gives the user the rights that are missing

@@ -3,7 +3,6 @@ package server_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -78,22 +77,6 @@ func TestDoctorNamesServersOnce(t *testing.T) {
 		}
 		if got := out.String(); !strings.Contains(got, want) || strings.Count(got, a) != 1 {
 			t.Errorf("%s: got %q, want %q and %s once", url, got, want, a)
-		}
-	}
-}
-
-// A server of another kind, such as one of HTTP, may wait for the rest of what a client of PostgreSQL or Redis says.
-func TestDoctorOfAnotherKind(t *testing.T) {
-	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { silent.Close() })
-	for _, url := range []string{"postgres://weir@" + silent.Addr().String() + "/weir", "redis://" + silent.Addr().String()} {
-		var out strings.Builder
-		if err := server.Doctor(t.Context(), url, false, false, &out); err == nil || !strings.Contains(out.String(), "which may be of another kind") {
-			t.Errorf("%s: got error %v and %s, want that the server may be of another kind", url, err, out.String())
 		}
 	}
 }
