@@ -126,7 +126,7 @@ func newOverrideRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "rm RULE ATTRIBUTE=VALUE…",
 		Short:   "Remove an override",
-		Long:    "Remove an override, so that the rule's limit counts again. It is no error if there is none.",
+		Long:    "Remove an override, so that the rule's limit counts again. It is no error if the key has none.",
 		Example: "  weir override rm calls customer=acme",
 		Args:    cobra.MinimumNArgs(2),
 	}

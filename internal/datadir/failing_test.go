@@ -383,6 +383,7 @@ func TestHangingDiskIsWaitedForBriefly(t *testing.T) {
 				t.Errorf("a disk that needs %v: got failing %v", c.pause, failing)
 			}
 		}
+		pause = 10 * time.Second // the last flush may take its time
 		s.Close()
 		lines.want(t, datadir.Failing, datadir.Writing)
 		wants(t, disk, 1, 4)

@@ -20,10 +20,10 @@ func (s *Store) run(loaded bool) {
 	}
 }
 
-// hangAfter is how long a flush takes, besides its rests, when the disk hangs.
+// hangAfter is how long calls wait for a flush, besides its rests.
 const hangAfter = 5 * time.Second
 
-var errHangs = fmt.Errorf("a write takes more than %v: the disk hangs", hangAfter)
+var errHangs = fmt.Errorf("a write takes more than %v: the disk may hang", hangAfter)
 
 // write flushes until the store is closed.
 func (s *Store) write() {
@@ -31,6 +31,12 @@ func (s *Store) write() {
 	defer tick.Stop()
 	failing := false
 	var since, again time.Time
+	fails := func(begun time.Time, err error) {
+		if !failing {
+			failing, since = true, begun
+			s.told(Event{Kind: Failing, Err: err})
+		}
+	}
 	for stopped := false; !stopped; {
 		select {
 		case <-s.stop:
@@ -48,29 +54,26 @@ func (s *Store) write() {
 			rests = 0
 		}
 		s.writer.pace.begin(s, rests)
-		fails := func(err error) {
-			if !failing {
-				failing, since = true, begun
-				s.told(Event{Kind: Failing, Err: err})
-			}
-		}
-		hangs := make(chan struct{})
+		hung := make(chan struct{})
 		timer := time.AfterFunc(rests+hangAfter, func() { // while this goroutine waits for the disk
-			defer close(hangs)
+			defer close(hung)
 			s.queue.done(waited, true)
 			s.writer.stats.hangs()
-			fails(errHangs)
+			fails(begun, errHangs)
 		})
+		if stopped { // no call waits, and the last flush may write much
+			timer.Stop()
+		}
 		err := s.writer.flush(stopped)
-		if !timer.Stop() {
-			<-hangs
+		if !stopped && !timer.Stop() {
+			<-hung
 			waited = nil
 		}
 		s.queue.done(waited, err != nil)
 		s.writer.stats.flushed(begun, err)
 		switch {
 		case err != nil:
-			fails(err)
+			fails(begun, err)
 		case failing:
 			failing = false
 			s.told(Event{Kind: Writing, Took: time.Since(since)})

@@ -109,8 +109,9 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 }
 
 // The memory that reading a body or a message takes. textTimes is for each byte: the body, a
-// copy of it if it is a message with bytes that are not UTF-8, and the texts in it. objectBytes is for each object: an entry is one of 80 bytes, a pointer to it,
-// and an attribute, and slices have spare capacity.
+// copy of it if it is a message with bytes that are not UTF-8, and the texts in it. objectBytes is
+// for each object: an entry is one of 80 bytes, a pointer to it, and an attribute, and slices have
+// spare capacity.
 const (
 	textTimes   = 3
 	objectBytes = 256
