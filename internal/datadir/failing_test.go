@@ -366,14 +366,12 @@ func TestHangingDiskIsWaitedForBriefly(t *testing.T) {
 		disk := datadir.NewDisk()
 		var lines told
 		s := mustOpen(t, disk, datadir.WithSync(datadir.Always), datadir.WithEvents(lines.add))
-		var pause time.Duration
-		disk.SetPause(func() { time.Sleep(pause) })
-		for _, c := range []struct{ pause, most time.Duration }{{time.Second, 5 * time.Second}, {time.Minute, 10 * time.Second}, {time.Minute, 0}, {0, time.Second}} {
-			if pause == time.Minute && c.pause == 0 {
-				pause = 0
-				time.Sleep(5 * time.Minute)
-			}
-			pause = c.pause
+		slow := func(d time.Duration) { disk.SetPause(func() { time.Sleep(d) }) }
+		for _, c := range []struct{ pause, before, most time.Duration }{
+			{time.Second, 0, 5 * time.Second}, {time.Minute, 0, 10 * time.Second}, {time.Minute, 0, 0}, {0, 5 * time.Minute, time.Second},
+		} {
+			slow(c.pause)
+			time.Sleep(c.before)
 			begun := time.Now()
 			take(t, s, 1)
 			if took := time.Since(begun); took > c.most || c.pause == time.Second && took < c.pause {
@@ -383,7 +381,7 @@ func TestHangingDiskIsWaitedForBriefly(t *testing.T) {
 				t.Errorf("a disk that needs %v: got failing %v", c.pause, failing)
 			}
 		}
-		pause = 10 * time.Second // the last flush may take its time
+		slow(10 * time.Second) // the last flush may take its time
 		s.Close()
 		lines.want(t, datadir.Failing, datadir.Writing)
 		wants(t, disk, 1, 4)
