@@ -135,6 +135,9 @@ func (c *call) addSize(s *run.Size, o *run.Options) error {
 		s.Usages += len(rules)
 		for _, i := range rules {
 			s.Text += int64(len(c.plan.Rules.Prepared(i).Name) + c.plan.Rules.ReadableKeyLen(i, c.plan.Request.Values))
+			if o.Escapes != nil {
+				s.Text += int64(o.Escapes(c.plan.Rules.ReadableKey(i, c.plan.Request.Values)))
+			}
 		}
 	}
 	if o.MaxSize > 0 && s.Bytes() > o.MaxSize {

@@ -321,7 +321,7 @@ type Reports struct {
 	Recorded, Lost int64
 
 	// Dropped is the number of hits that are not reported, because 100,000 keys
-	// waited already, or because the engine was closed meanwhile and the local store does
+	// or 32 MB of them waited already, or because the engine was closed meanwhile and the local store does
 	// not keep its counters.
 	Dropped int64
 }

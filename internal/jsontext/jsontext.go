@@ -38,6 +38,12 @@ func AppendTexts(b []byte, texts []string) []byte {
 	return append(b, ']')
 }
 
+// Escapes returns how many bytes of a JSON string of s are not in s, without its quotes.
+func Escapes(s string) int {
+	var room [256]byte
+	return len(AppendText(room[:0], s)) - len(s) - 2
+}
+
 // AppendText appends s as a JSON string, with U+FFFD instead of each byte that
 // is not UTF-8.
 func AppendText(b []byte, s string) []byte {

@@ -43,5 +43,8 @@ func FuzzAppendText(f *testing.F) {
 		if want := string([]rune(text)); got != want {
 			t.Fatalf("%q: got %q, want %q", text, got, want)
 		}
+		if got := jsontext.Escapes(text); got != len(b)-len(`""`)-len(text) {
+			t.Fatalf("%q: got %d bytes more, want those of %s", text, got, b)
+		}
 	})
 }

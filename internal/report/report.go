@@ -7,7 +7,7 @@
 // limit, which has the hits since the last report. Each hold of local memory is pending
 // separately. Hits that leave the window before the store answers are not reported. A refund
 // subtracts pending hits, never below zero, including those of a report in flight that the
-// store then refuses. The number of pending keys is limited; the hits of further keys are
+// store then refuses. The number and the memory of pending keys are limited; the hits of further keys are
 // counted in [Stats] and dropped.
 //
 // # When it is reported
@@ -42,8 +42,8 @@ import (
 const (
 	// MaxKeys is the maximum number of keys and members that wait for a report.
 	MaxKeys = 100_000
-	// maxWords bounds the words of their states.
-	maxWords = 20 * MaxKeys
+	// maxWords bounds the words of their texts and states: 32 MB.
+	maxWords = 40 * MaxKeys
 
 	pause     = 10 * time.Millisecond  // after the first answer, to collect more
 	firstPoll = 100 * time.Millisecond // then twice as long each time, up to:

@@ -396,6 +396,32 @@ func TestMaxKeys(t *testing.T) {
 	})
 }
 
+// The memory of keys is bounded, too, because callers choose how long they are. It is free again after the report.
+func TestKeysOfAnyLength(t *testing.T) {
+	t.Parallel()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
+		const size, most = 64 << 10, 32_000_000 // bytes
+		for range 2 {
+			before := r.Stats()
+			f.gone("circuit-open")
+			for i := range 2 * most / size {
+				key := fmt.Sprintf("%0*d", size, i)
+				r.Add(of(hourly, key, key), hourly, 1)
+				if i < 3 {
+					r.Forget(of(hourly, key, key))
+				}
+			}
+			got := r.Stats()
+			if got.Pending < most/size*9/10 || got.Pending > most/size+1 || int64(got.Pending+3)+got.Dropped-before.Dropped != 2*most/size {
+				t.Fatalf("got %+v of %d keys of %d bytes, want those that %d bytes hold", got, 2*most/size, size, most)
+			}
+			f.back()
+			time.Sleep(time.Minute)
+			wantStats(t, r, report.Stats{Recorded: before.Recorded + int64(got.Pending), Dropped: got.Dropped})
+		}
+	})
+}
+
 // stuck is a store without time-out that answers only at the end of a context.
 type stuck struct{ store.Store }
 

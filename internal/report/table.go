@@ -10,7 +10,7 @@ import (
 type table struct {
 	entries           map[id]*entry
 	inFlight          map[id]*entry // those that a flush has taken and not settled
-	words             int           // of all states, including those in flight
+	words             int           // of all entries, including those in flight
 	maxKeys, maxWords int
 
 	saver *saver // nil: entries are not saved
@@ -69,6 +69,7 @@ func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 		}
 		e = &entry{id: idOf(op), space: op.Space, together: string(op.Together)}
 		t.entries[e.id] = e
+		t.words += e.size()
 	}
 	e.limit = limit
 	t.saver.touch(e)
@@ -84,8 +85,11 @@ func (e *entry) add(n int64, now window.Instant) int {
 	return cap(e.state) - before
 }
 
-// size returns how many words e takes.
-func (e *entry) size() int { return cap(e.state) + heldWords*len(e.holds) }
+// size returns how many words e takes, with its texts, which callers choose.
+func (e *entry) size() int {
+	const word = 8 // bytes
+	return (len(e.id.key)+len(e.id.member)+len(e.together))/word + cap(e.state) + heldWords*len(e.holds)
+}
 
 // sub subtracts n hits from op's key, at most those that are pending. For an entry in flight
 // this matters only if it becomes pending again.
@@ -144,8 +148,9 @@ func (t *table) forget(op *store.Op) {
 	}
 	for at, e := range t.inFlight {
 		if at.member = ""; at == want {
-			t.words -= e.size()
+			size := e.size()
 			e.hits, e.state, e.holds = 0, nil, nil
+			t.words += e.size() - size
 		}
 	}
 }

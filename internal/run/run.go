@@ -17,6 +17,9 @@ type Options struct {
 	// limit. It protects a service from requests that match thousands of rules.
 	MaxSize int64
 
+	// Escapes, if it is not nil, returns how many bytes longer a key is in the answer. Size then counts these, too.
+	Escapes func(key string) int
+
 	// Admit, if it is not nil, is called with the size of the decisions before anything
 	// is counted. If it returns an error, nothing is counted.
 	Admit func(Size) error
@@ -39,5 +42,5 @@ type Size struct {
 // usageBytes is about the size of a usage as JSON, without its rule and its key.
 const usageBytes = 160
 
-// Bytes returns about how many bytes the decisions take as text, without escapes.
+// Bytes returns about how many bytes the decisions take as text.
 func (s Size) Bytes() int64 { return int64(s.Usages)*usageBytes + s.Text }

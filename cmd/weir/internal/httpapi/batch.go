@@ -49,18 +49,15 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	a.planning <- struct{}{}
 	planned := sync.OnceFunc(func() { <-a.planning })
 	defer planned()
-	_, err := x.namespace.Engine().Run(r.Context(), items, run.Options{Caller: x.caller.Token(), MaxSize: x.namespace.MaxAnswer(), Admit: func(s run.Size) error {
+	_, err := x.namespace.Engine().Run(r.Context(), items, x.options(func(s run.Size) error {
 		planned()
-		if err := x.checkEscapes(s); err != nil {
-			return err
-		}
 		x.out = x.out[:0]
 		if err := x.Reserve(int64(s.Usages)*usageMemory + s.Text + s.Bytes()); err != nil {
 			return err
 		}
 		x.out = slices.Grow(x.out, int(s.Bytes())+answerBytes*len(parts))
 		return nil
-	}})
+	}))
 	if err != nil && (len(items) != 1 || items[0].Err == nil) { // a single item has its own
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/jsontext"
-	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -19,7 +18,7 @@ func (a *API) decide(verb store.Verb) handler {
 		if f := x.scan.decode(x.body, verb, &x.item[0]); f != nil {
 			return f
 		}
-		if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], run.Options{Caller: x.caller.Token(), MaxSize: x.namespace.MaxAnswer(), Admit: x.admit}); err != nil {
+		if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], x.options(x.admit)); err != nil {
 			return err
 		}
 		return x.respond(w, appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision))

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/run"
 )
 
@@ -71,21 +72,18 @@ func (x *exchange) endRequest() {
 	}
 }
 
-// checkEscapes returns an error if the answer may be too large because a byte can take
-// six in JSON: a control character does. The engine counts bytes as they are. A
-// body without a backslash has no such characters.
-func (x *exchange) checkEscapes(s run.Size) error {
-	if most := x.namespace.MaxAnswer(); most > 0 && s.Bytes()+5*s.Text > most && strings.IndexByte(x.scan.src, '\\') >= 0 {
-		return run.ErrLarge
+// options returns the options of a run for the body that was read. Only a text with escapes has characters that the
+// answer escapes.
+func (x *exchange) options(admit func(run.Size) error) run.Options {
+	o := run.Options{Caller: x.caller.Token(), MaxSize: x.namespace.MaxAnswer(), Admit: admit}
+	if len(x.scan.text) > 0 {
+		o.Escapes = jsontext.Escapes
 	}
-	return nil
+	return o
 }
 
 // admitOne reserves the memory of one decision, if it is large.
 func (x *exchange) admitOne(s run.Size) error {
-	if err := x.checkEscapes(s); err != nil {
-		return err
-	}
 	if n := int64(s.Usages)*usageMemory + s.Bytes(); n > smallAnswer {
 		return x.Reserve(n)
 	}
