@@ -137,11 +137,8 @@ var arrows = map[string]arrow{
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
 	},
-	"cmd/weir/internal/scripttest": { // tests only
-		ours:   []string{".", "rulefile", "store/memstore", "window"},
-		theirs: []string{"github.com/cockroachdb/datadriven"},
-	},
-	"cmd/weir/internal/clienttest": {}, // tests only
+	"cmd/weir/internal/scripttest": {ours: []string{".", "rulefile", "store/memstore", "window"}}, // tests only
+	"cmd/weir/internal/clienttest": {},                                                            // tests only
 	"cmd/weir/internal/metrics": {
 		ours:   []string{".", "internal/datadir", "internal/hook", "rule", "store", "store/remote", "window"},
 		theirs: []string{"github.com/prometheus"},
@@ -236,7 +233,6 @@ var grpcModules = []string{
 // testModules are open to every test of a module other than the library, and to tests
 // only.
 var testModules = []string{
-	"github.com/cockroachdb/datadriven",
 	"github.com/compose-spec/compose-go",
 	"github.com/dunglas/httpsfv",
 	"github.com/envoyproxy/go-control-plane/envoy",
@@ -389,9 +385,9 @@ func TestRequiresNothing(t *testing.T) {
 
 // TestInternals refuses imports of the library's internal packages by all modules but
 // the library and the program, so that library modules of different versions work
-// together. internal/redistest and internal/pgtest are modules of their own, for tests and benchmarks, and internal/guardtest
-// is for tests, which run with the library of the same commit. Benchmarks are
-// not released, and their drills of leases audit admissions by a hook.
+// together. internal/redistest and internal/pgtest are modules of their own, for tests and benchmarks, and
+// internal/datatest and internal/guardtest are for tests, which run with the library of the same commit. Benchmarks
+// are not released, and their drills of leases audit admissions by a hook.
 func TestInternals(t *testing.T) {
 	t.Parallel()
 	for _, file := range goFiles(t) {
@@ -399,7 +395,7 @@ func TestInternals(t *testing.T) {
 			continue
 		}
 		for _, spec := range parse(t, file).Imports {
-			if server, of := strings.CutPrefix(spec.Path.Value, `"`+module+"/internal/"); of && (strings.HasSuffix(file, "_test.go") || moduleOf(t, file) == "benchmarks") && (server == `redistest"` || server == `pgtest"` || server == `guardtest"`) {
+			if server, of := strings.CutPrefix(spec.Path.Value, `"`+module+"/internal/"); of && (strings.HasSuffix(file, "_test.go") || moduleOf(t, file) == "benchmarks") && slices.Contains([]string{`datatest"`, `guardtest"`, `pgtest"`, `redistest"`}, server) {
 				continue
 			}
 			if strings.HasPrefix(file, "benchmarks/leases/") && spec.Path.Value == `"`+module+`/internal/hook"` {

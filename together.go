@@ -2,8 +2,10 @@ package weir
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/drive"
@@ -19,15 +21,12 @@ type grouped struct {
 	from  []origin // of the ops of task, by Of
 	sent  []int    // for the ops of all calls: the op of task that asks for it
 
-	// index finds the ops of task by their space and key, if there are many.
-	index map[opKey]int
+	// sorted are the ops of task, in the order of compareKeys.
+	sorted []int
 }
 
 // opKey is what no two ops of a call may share.
 type opKey struct{ namespace, id, key string }
-
-// manyOps is the number of ops from which grouped has an index.
-const manyOps = 64
 
 // origin is the op of a call.
 type origin struct {
@@ -123,21 +122,22 @@ func (g *grouped) gather() error {
 			if t.Refused && op.Role == store.Enforce {
 				op.Role = store.Look
 			}
-			at, from := g.find(op), origin{k, c.first.Of[n], n}
-			g.sent = append(g.sent, at)
-			if at < len(t.Ops) {
-				to := &t.Ops[at]
-				if err := merge(to, op); err != nil {
-					return err
-				}
-				if holds(op) && !holds(to) { // what both hold has the receipt of this request
-					to.Hold, g.from[at] = op.Hold, from
-				}
+			from := origin{k, c.first.Of[n], n}
+			i, found := slices.BinarySearchFunc(g.sorted, op, func(at int, op *store.Op) int { return compareKeys(&t.Ops[at], op) })
+			if !found {
+				g.sorted = slices.Insert(g.sorted, i, len(t.Ops))
+				g.sent = append(g.sent, len(t.Ops))
+				t.Ops, t.Of, g.from = append(t.Ops, *op), append(t.Of, len(t.Ops)), append(g.from, from)
 				continue
 			}
-			t.Ops, t.Of, g.from = append(t.Ops, *op), append(t.Of, at), append(g.from, from)
-			if g.index != nil {
-				g.index[keyOf(op)] = at
+			at := g.sorted[i]
+			g.sent = append(g.sent, at)
+			to := &t.Ops[at]
+			if err := merge(to, op); err != nil {
+				return err
+			}
+			if holds(op) && !holds(to) { // what both hold has the receipt of this request
+				to.Hold, g.from[at] = op.Hold, from
 			}
 		}
 	}
@@ -147,26 +147,9 @@ func (g *grouped) gather() error {
 // holds reports whether op is part of a take with a receipt.
 func holds(op *store.Op) bool { return op.Hold != nil && op.Hold.ID != [12]byte{} }
 
-// find returns the op of the task on the same key as op, or their number.
-func (g *grouped) find(op *store.Op) int {
-	if ops := g.task.Ops; len(ops) >= manyOps {
-		if g.index == nil {
-			g.index = make(map[opKey]int, 2*len(ops))
-			for i := range ops {
-				g.index[keyOf(&ops[i])] = i
-			}
-		}
-		if at, ok := g.index[keyOf(op)]; ok {
-			return at
-		}
-		return len(ops)
-	}
-	for i := range g.task.Ops {
-		if other := &g.task.Ops[i]; other.Space.Same(op.Space) && bytes.Equal(other.Key, op.Key) {
-			return i
-		}
-	}
-	return len(g.task.Ops)
+// compareKeys compares the keys of two ops. It returns 0 if they are on the same one.
+func compareKeys(a, b *store.Op) int {
+	return cmp.Or(bytes.Compare(a.Key, b.Key), strings.Compare(a.Space.ID(), b.Space.ID()), strings.Compare(a.Space.Namespace(), b.Space.Namespace()))
 }
 
 func keyOf(op *store.Op) opKey {
@@ -239,8 +222,8 @@ func (g *grouped) spread() {
 // reset drops what g refers to.
 func (g *grouped) reset() {
 	clear(g.task.Ops)
-	g.calls, g.index = nil, nil
-	g.from, g.sent = g.from[:0], g.sent[:0]
+	g.calls = nil
+	g.from, g.sent, g.sorted = g.from[:0], g.sent[:0], g.sorted[:0]
 	g.task.Ops, g.task.Of, g.task.Refused = g.task.Ops[:0], g.task.Of[:0], false
 	g.task.Reset()
 }

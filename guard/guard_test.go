@@ -1,6 +1,7 @@
 package guard_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/weirtest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -143,18 +146,32 @@ func TestHits(t *testing.T) {
 	}
 }
 
+// byClient decides as a client of a service does, which does not have the rules.
+type byClient struct{ guard.Decider }
+
+func (c byClient) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
+	err := c.Decider.Do(ctx, verb, r, d)
+	d.Rules = nil
+	return err
+}
+
 // What a denial says: the outcome, the rule, the status and the body.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	e := engine(t, []rule.Rule{
-		{Name: "posts", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)},
-		{Name: "logins", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("login")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), Then: "captcha"},
+		{Name: "posts", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), OnOutage: rule.OutageDeny},
+		{Name: "logins", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("login")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), Then: "captcha", OnOutage: rule.OutageDeny},
+		{Name: "removed", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("upload")}}, Then: rule.Deny},
 		{Name: "night", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("export")}}, Then: "closed"},
 	}, map[string]rule.Outcome{
 		"captcha": {Status: 403, Body: []byte(`{"need_captcha":true}`)},
 		"closed":  {Status: 503},
 	})
-	rules := must(byRules(e))
+	s := weirtest.NewStore()
+	s.Fail(errors.New("down"))
+	down := must(weir.NewEngine(e.Rules(), weir.WithStore(s)))
+	t.Cleanup(func() { down.Close() })
+	rules, client, outage := must(byRules(e)), must(byRules(byClient{e})), must(byRules(down))
 	keys := must(byKey(limiter(t, weir.Sliding(1, time.Minute))))
 	full := must(byKey(limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(rule.OutageDeny))))
 	full.End(must(full.Take(t.Context(), question{key: "other"})))
@@ -172,6 +189,10 @@ func TestAnswers(t *testing.T) {
 		{"a rule", rules, "post", "deny", "posts", 429, "application/problem+json", `"violated-policies":["posts"]`, "https://iana.org/assignments/http-problem-types#quota-exceeded"},
 		{"an outcome with a body", rules, "login", "captcha", "logins", 403, "application/json", `{"need_captcha":true}`, ""},
 		{"an outcome without one", rules, "export", "closed", "night", 503, "application/problem+json", `"status":503`, ""},
+		{"a verdict", rules, "upload", "deny", "removed", 429, "application/problem+json", `"status":429`, ""},
+		{"a client", client, "login", "captcha", "logins", 429, "application/problem+json", `"violated-policies":["logins"]`, ""},
+		{"a rule in an outage", outage, "post", "deny", "posts", 503, "application/problem+json", `temporary-reduced-capacity`, ""},
+		{"an outcome in an outage", outage, "login", "captcha", "logins", 403, "application/json", `{"need_captcha":true}`, ""},
 		{"an outage", full, "", "deny", "posts", 503, "application/problem+json", `temporary-reduced-capacity`, "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

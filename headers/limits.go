@@ -62,12 +62,11 @@ const concurrentRequests = "concurrent-requests"
 // policies, and l states no limit if a verdict decided.
 func (l *Limits) SetDecision(d *weir.Decision) {
 	l.Policies, l.RetryAfter, l.Degraded = l.Policies[:0], d.RetryAfter, d.DegradedReason
-	end := lastDecider(d)
 	for i := range d.Usages {
-		u := &d.Usages[i]
-		if at, ok := decides(d, u, end); ok {
+		if u := &d.Usages[i]; decides(d, u) {
 			var w window.Window // of unknown length
 			if d.Rules != nil {
+				at, _ := d.Rules.Find(u.Rule)
 				w = d.Rules.Rule(at).Window
 			}
 			l.Policies = append(l.Policies, policyOf(u.Rule, &w, &u.Result))
@@ -75,35 +74,20 @@ func (l *Limits) SetDecision(d *weir.Decision) {
 	}
 }
 
-// lastDecider returns the index of the last rule that can decide d: the first verdict, or the last
-// rule. It returns -1 if that is unknown.
-func lastDecider(d *weir.Decision) int {
-	if d.Rules == nil {
-		if len(d.Verdicts) > 0 {
-			return -1
-		}
-		return 0
+// decides reports whether u is of a limit that could decide d. Of rules that are not known,
+// none could if there is a verdict.
+func decides(d *weir.Decision, u *weir.Usage) bool {
+	switch {
+	case u.Kind != rule.KindLimit, u.Shadow:
+		return false
+	case len(d.Verdicts) == 0:
+		return true
+	case d.Rules == nil:
+		return false
 	}
-	if len(d.Verdicts) > 0 {
-		if at, ok := d.Rules.Find(d.Verdicts[0]); ok {
-			return at
-		}
-	}
-	return d.Rules.Len()
-}
-
-// decides returns the index of the rule of u, and whether it is a limit that could
-// decide d. end is the index of the last rule that can, from lastDecider. Without rules
-// the index is 0.
-func decides(d *weir.Decision, u *weir.Usage, end int) (at int, ok bool) {
-	if end < 0 || u.Kind != rule.KindLimit || u.Shadow {
-		return 0, false
-	}
-	if d.Rules == nil {
-		return 0, true
-	}
-	at, ok = d.Rules.Find(u.Rule)
-	return at, ok && at <= end
+	limit, _ := d.Rules.Find(u.Rule)
+	verdict, _ := d.Rules.Find(d.Verdicts[0])
+	return limit < verdict
 }
 
 // SetResult sets l to the result of a limiter with a limit. name is the name of the limit. It reuses

@@ -2,6 +2,7 @@ package headers
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/weirhq/weir"
@@ -44,23 +45,19 @@ func Denial(d *weir.Decision, status int) *Problem {
 	if d.Rule == "" {
 		p.Detail = "denied: no rule matches the request"
 	}
-	found, end := false, lastDecider(d)
+	found := false
 	for i := range d.Usages {
 		u := &d.Usages[i]
 		if u.Rule == d.Rule {
 			found = true
 			p.Type = typeOf(u.Banned)
 		}
-		if _, ok := decides(d, u, end); ok && u.RetryAfter != 0 {
+		if decides(d, u) && u.RetryAfter != 0 {
 			p.Policies = append(p.Policies, u.Rule)
 		}
 	}
-	switch {
-	case found:
-	case d.Degraded && len(d.Verdicts) == 0:
+	if !found && d.Rule != "" && !slices.Contains(d.Verdicts, d.Rule) { // a limit without numbers
 		p.Type, p.Policies = reducedCapacity, []string{d.Rule}
-	default:
-		p.Policies = nil
 	}
 	return p
 }

@@ -1,7 +1,10 @@
 package headers_test
 
 import (
+	"errors"
+	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/weirtest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -23,6 +27,7 @@ func TestDenial(t *testing.T) {
 		{Name: "blocked", When: equals("user", "eve"), Then: rule.Deny},
 		{Name: "day", When: equals("action", "post"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(24 * time.Hour)},
 		{Name: "minute", When: equals("action", "post"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)},
+		{Name: "hour", When: equals("action", "post"), Per: []string{"user"}, Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)},
 		{Name: "logins", When: equals("action", "login"), Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), Ban: window.Ban{For: time.Hour}},
 	}, nil)
 	if err == nil {
@@ -55,10 +60,108 @@ func TestDenial(t *testing.T) {
 		if d.Allowed {
 			continue
 		}
-		w := httptest.NewRecorder()
-		headers.Denial(&d, 0).Write(w)
-		if got, want := w.Body.String(), "{"+tc.want+"}\n"; got != want || w.Code != 429 || w.Header().Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%s: got %d %v\n%s, want\n%s", tc.attributes, w.Code, w.Header(), got, want)
+		for _, d.Rules = range []*rule.Set{set, nil} { // the rules of a client are not known
+			w := httptest.NewRecorder()
+			headers.Denial(&d, 0).Write(w)
+			if got, want := w.Body.String(), "{"+tc.want+"}\n"; got != want || w.Code != 429 || w.Header().Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%s: got %d %v\n%s, want\n%s", tc.attributes, w.Code, w.Header(), got, want)
+			}
+		}
+	}
+}
+
+// In an outage the policy of a limit denies, whatever other rules match.
+func TestDenialInOutage(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "minute", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), OnOutage: rule.OutageDeny},
+		{Name: "friends", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := weirtest.NewStore()
+	s.Fail(errors.New("down"))
+	e, err := weir.NewEngine(set, weir.WithStore(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, user := range []string{"ann", "bob"} {
+		d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", user)})
+		if p := headers.Denial(&d, 0); err != nil || !strings.HasSuffix(p.Type, "#temporary-reduced-capacity") || !slices.Equal(p.Policies, []string{"minute"}) {
+			t.Errorf("%s: got %+v and error %v, want a denial by the policy of minute", user, p, err)
+		}
+	}
+}
+
+// Limits are those that could decide: not in shadow mode, not after a verdict.
+func TestSetDecision(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{
+		{Name: "shadow", Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Minute), Mode: rule.Shadow},
+		{Name: "running", Quota: &rule.Quota{Value: 9}, Window: window.Held(time.Minute)},
+		{Name: "friends", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow, CountRest: true},
+		{Name: "ever", Quota: &rule.Quota{Value: 9}, Window: window.Ever()},
+		{Name: "hour", Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var l headers.Limits // is used again
+	for _, tc := range []struct{ user, want, ofClient string }{
+		{"ann", "[running concurrent-requests 0s]", "[]"},
+		{"bob", "[running concurrent-requests 0s ever  0s hour  1h0m0s]", "[running  0s ever  0s hour  0s]"},
+	} {
+		d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", tc.user)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{tc.want, tc.ofClient} {
+			l.SetDecision(&d)
+			var got []string
+			for _, p := range l.Policies {
+				got = append(got, fmt.Sprint(p.Name, " ", p.Unit, " ", p.Window))
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("%s: got %v, want %s", tc.user, got, want)
+			}
+			d.Rules = nil
+		}
+	}
+}
+
+// The result of a limiter has a policy unless an outage policy decided without numbers.
+func TestSetResult(t *testing.T) {
+	t.Parallel()
+	limit := weir.Sliding(5, time.Minute)
+	for policies, policy := range []rule.Outage{rule.OutageDeny, rule.OutageLocal} {
+		s := weirtest.NewStore()
+		m, err := weir.NewLimiter(limit, weir.WithStore(s), weir.WithName("posts"), weir.WithOutage(policy))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		l := headers.Limits{Degraded: "of before"}
+		set := func(hits int64) int {
+			r, err := m.AllowN(t.Context(), "k", hits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.SetResult("posts", &limit, &r)
+			return len(l.Policies)
+		}
+		if set(5) != 1 || l.Degraded != "" {
+			t.Errorf("got %+v, want a policy", l)
+		}
+		s.Fail(errors.New("down"))
+		if n := set(5); n != policies || l.Degraded == "" {
+			t.Errorf("got %+v in an outage, want %d policies", l, policies)
 		}
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/rulefile"
 )
 
@@ -16,25 +15,23 @@ import (
 // testdata/NAME.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		files := scriptFiles{}
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+	datatest.Walk(t, "testdata/scripts/*.txt", func(t *testing.T, path string) {
+		files := datatest.Files{}
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "file":
-				files.add(t, d)
+				files.Add(d)
 				return ""
 			case "load":
-				var name string
-				d.ScanArgs(t, "file", &name)
-				f, err := rulefile.Load("testdata/" + name)
+				f, err := rulefile.Load("testdata/" + d.Arg("file"))
 				if err != nil {
 					return err.Error()
 				}
 				return dump(f)
 			case "warnings":
-				return warnings(inputText(d), files)
+				return warnings(d.Text(), files)
 			case "rules":
-				return read(inputText(d), files)
+				return read(d.Text(), files)
 			}
 			d.Fatalf(t, "unknown command %q", d.Cmd)
 			return ""
@@ -42,19 +39,19 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func read(src string, files scriptFiles) string {
-	f, err := rulefile.Parse("rules.yaml", []byte(src), files.read)
+func read(src string, files datatest.Files) string {
+	f, err := rulefile.Parse("rules.yaml", []byte(src), files.Read)
 	if err != nil {
-		return refusal(err)
+		return datatest.Refusal(err)
 	}
 	return dump(f)
 }
 
 // warnings shows the warnings about a file without faults.
-func warnings(src string, files scriptFiles) string {
-	f, err := rulefile.Parse("rules.yaml", []byte(src), files.read)
+func warnings(src string, files datatest.Files) string {
+	f, err := rulefile.Parse("rules.yaml", []byte(src), files.Read)
 	if err != nil {
-		return refusal(err)
+		return datatest.Refusal(err)
 	}
 	var b strings.Builder
 	for _, w := range f.Warnings() {

@@ -1,6 +1,6 @@
-// Package datatest runs tests that are written as scripts, in testdata/*.txt. It has the
-// file format and the names of github.com/cockroachdb/datadriven, as far as the tests of this module need
-// them, because the module requires no other modules, not even in its tests.
+// Package datatest runs tests that are written as scripts, in testdata/*.txt. It has the file format and the
+// names of github.com/cockroachdb/datadriven, as far as weir's tests need them, because the library requires no
+// other modules, not even in its tests.
 //
 // A script consists of blocks, with blank lines and comments between them:
 //
@@ -9,6 +9,8 @@
 //	the input, any number of lines
 //	----
 //	the expected output, up to the next blank line
+//
+// An output with blank lines follows a second separator, and ends with two more.
 //
 // go test -rewrite writes the output that the test got into the script.
 package datatest
@@ -21,8 +23,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the output that tests got into their scripts, instead of comparing it")
@@ -46,6 +50,39 @@ type CmdArg struct {
 // HasArg reports whether the command has an argument with a key.
 func (d *TestData) HasArg(key string) bool {
 	return slices.ContainsFunc(d.CmdArgs, func(a CmdArg) bool { return a.Key == key })
+}
+
+// Arg returns the value of the argument with a key, or an empty string.
+func (d *TestData) Arg(key string) string {
+	for _, a := range d.CmdArgs {
+		if a.Key == key {
+			return strings.Join(a.Vals, ",")
+		}
+	}
+	return ""
+}
+
+// Text returns the input as the text of a file. With the argument escaped, \t \r \n and \xNN stand for
+// characters that a script cannot hold.
+func (d *TestData) Text() string {
+	if !d.HasArg("escaped") {
+		return d.Input + "\n"
+	}
+	text, err := strconv.Unquote(`"` + strings.NewReplacer("\n", "", `"`, `\"`).Replace(d.Input) + `"`)
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// Duration returns the first argument as a duration.
+func (d *TestData) Duration(t *testing.T) time.Duration {
+	t.Helper()
+	length, err := time.ParseDuration(d.CmdArgs[0].Key)
+	if err != nil {
+		d.Fatalf(t, "%v", err)
+	}
+	return length
 }
 
 // Fatalf ends the test with a message that begins with the position of the block.
@@ -117,7 +154,7 @@ func run(name, script string, f func(*TestData) string) (rewritten string, diffe
 		}
 		input := until(lines[at+1:], separator)
 		at += 1 + len(input) // the separator, or the end
-		want := until(lines[min(at+1, len(lines)):], "")
+		want := expected(lines[min(at+1, len(lines)):])
 		at += len(want)
 		d.Input = strings.TrimSpace(strings.Join(input, "\n"))
 
@@ -126,7 +163,7 @@ func run(name, script string, f func(*TestData) string) (rewritten string, diffe
 			got = strings.Split(output, "\n")
 		}
 		if slices.Contains(got, "") {
-			return "", nil, fmt.Errorf("%s: got an output with a blank line, which would end it:\n%s", d.Pos, strings.Join(got, "\n"))
+			got = append(append([]string{separator}, got...), separator, separator)
 		}
 		out = append(append(append(out, input...), separator), got...)
 		if !slices.Equal(got, want) {
@@ -141,6 +178,19 @@ func run(name, script string, f func(*TestData) string) (rewritten string, diffe
 func until(lines []string, end string) []string {
 	if at := slices.Index(lines, end); at >= 0 {
 		return lines[:at]
+	}
+	return lines
+}
+
+// expected returns the output that begins lines, with the separators around it if it has blank lines.
+func expected(lines []string) []string {
+	if len(lines) == 0 || lines[0] != separator {
+		return until(lines, "")
+	}
+	for end := 2; end < len(lines); end++ {
+		if lines[end-1] == separator && lines[end] == separator {
+			return lines[:end+1]
+		}
 	}
 	return lines
 }

@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/rulefile/ruletest"
 )
@@ -22,9 +21,9 @@ func TestRun(t *testing.T) {
 // file for it, whose faults or failures it shows.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/scripts/*.txt", func(t *testing.T, path string) {
 		var rules *rulefile.File
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "rules":
 				file, err := rulefile.Parse("rules.yaml", []byte(d.Input+"\n"), nil)

@@ -119,61 +119,6 @@ func TestReceiptsOfOtherProcesses(t *testing.T) {
 	}
 }
 
-// A log has the newest entries of all stores on a prefix, each once, as many and as old as
-// it may.
-func TestLog(t *testing.T) {
-	t.Parallel()
-	n := pgtest.Server(t)
-	stores := []*pgstore.Store{at(t, n), at(t, n)}
-	read := func(name string, most int) []string {
-		t.Helper()
-		got, err := stores[0].Log(t.Context(), name, 24*time.Hour, nil, nil, most)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	add := func(i int, name string, at []window.Instant, entries ...string) {
-		t.Helper()
-		if _, err := stores[i].Log(t.Context(), name, 24*time.Hour, at, entries, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	now := window.At(time.Now())
-	if got := read("a", 10); len(got) != 0 {
-		t.Errorf("got %q of a log that is not there", got)
-	}
-	add(0, "a", nil)
-	add(0, "a", []window.Instant{now + 2, now + 1}, "two", "one")
-	add(1, "a", []window.Instant{now + 3, now + 2}, "three\x00\xff", "two")
-	add(1, "b {x}", []window.Instant{now}, "other")
-	if got, want := read("a", 10), []string{"one", "two", "three\x00\xff"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := read("a", 1), []string{"three\x00\xff"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := read("b {x}", 10); !slices.Equal(got, []string{"other"}) {
-		t.Errorf("got %q of the other log", got)
-	}
-
-	n.Must("UPDATE weir_log SET at = at - 25 * 3600000000 WHERE name = 'a' AND entry = 'one'")
-	var at []window.Instant
-	var many []string
-	for i := range 10_000 {
-		at, many = append(at, now+4), append(many, fmt.Sprintf("%04d", i))
-		at[i] += window.Instant(i)
-	}
-	add(0, "a", []window.Instant{now + 2}, "two")
-	if got := read("a", 10); len(got) != 2 {
-		t.Errorf("got %q, want what is older than a day gone", got)
-	}
-	add(0, "a", at, many...)
-	if got := read("a", 20_000); !slices.Equal(got, many) {
-		t.Errorf("got %d entries, want the newest 10,000", len(got))
-	}
-}
-
 // Of two stores that drop old removals from a register, the one that has seen fewer does not hide those of the other.
 func TestTrimKept(t *testing.T) {
 	t.Parallel()

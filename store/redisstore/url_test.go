@@ -6,8 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/store/redisstore"
 )
 
@@ -15,7 +14,7 @@ import (
 // ones.
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	datadriven.RunTest(t, "testdata/urls.txt", func(_ *testing.T, d *datadriven.TestData) string {
+	datatest.RunTest(t, "testdata/urls.txt", func(_ *testing.T, d *datatest.TestData) string {
 		var out strings.Builder
 		for url := range strings.Lines(d.Input) {
 			describe(&out, strings.TrimSuffix(url, "\n"))

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
@@ -49,13 +48,13 @@ type decider interface {
 //	usage       RULE name=value …
 func runScripts(t *testing.T, open func(*testing.T, *weir.Engine) decider) {
 	t.Helper()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
 		t.Parallel()
 		s := &scene{start: window.At(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)), open: open}
 		s.now.Store(int64(s.start))
 		s.store = memstore.New(memstore.WithClock(func() window.Instant { return window.Instant(s.now.Load()) }))
 		t.Cleanup(func() { _ = s.store.Close() })
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			if d.Cmd == "rules" {
 				return s.rules(t, d.Input)
 			}

@@ -5,11 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
-	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/datatest"
 )
 
 // TestScripts runs scripts of files:
@@ -21,26 +19,24 @@ import (
 //	native                      writes weir's own rules, and what they mean otherwise
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
 		var sources []envoyfile.Source
 		var c *envoyfile.Config
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "file":
-				var name string
-				d.ScanArgs(t, "name", &name)
-				sources = append(sources, envoyfile.Source{Name: name, Text: []byte(scripttest.Text(d))})
+				sources = append(sources, envoyfile.Source{Name: d.Arg("name"), Text: []byte(d.Text())})
 				return ""
 			case "load":
 				var err error
 				c, err = envoyfile.New(sources, envoyfile.Options{MergeDomains: d.HasArg("merge")})
 				sources = nil
 				if err != nil {
-					return scripttest.Refusal(err)
+					return datatest.Refusal(err)
 				}
 				return describe(c)
 			case "match":
-				return match(c, d.CmdArgs[0].Vals[0], d.Input)
+				return match(c, d.Arg("domain"), d.Input)
 			case "dump":
 				return c.Dump()
 			case "native":

@@ -5,14 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -24,13 +23,13 @@ import (
 //	change                                     another file, with the same counters
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/files", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/files/*.txt", func(t *testing.T, path string) {
 		now := window.At(scripttest.Start)
 		var api *envoyrls.API
 		var engine *weir.Engine
 		var files *envoyfile.Config
 		var seen strings.Builder
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "files", "change":
 				var err error
@@ -73,7 +72,7 @@ func TestFiles(t *testing.T) {
 				api = envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: headers.Format{Dialect: headers.None}, Reference: r})
 				return ""
 			case "wait":
-				now = now.Add(scripttest.Duration(t, d))
+				now = now.Add(d.Duration(t))
 				return ""
 			case "call":
 				seen.Reset()

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	types "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -19,6 +18,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/receipt"
 	"github.com/weirhq/weir/window"
 )
@@ -33,11 +33,11 @@ import (
 // set its other fields.
 func TestNative(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/native", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/native/*.txt", func(t *testing.T, path string) {
 		now := window.At(scripttest.Start)
 		var api *envoyrls.API
 		var engine *weir.Engine
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "rules":
 				engine, _ = scripttest.NewEngine(t, d.Input, func() window.Instant { return now })
@@ -48,7 +48,7 @@ func TestNative(t *testing.T) {
 				api = envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: format})
 				return ""
 			case "wait":
-				now = now.Add(scripttest.Duration(t, d))
+				now = now.Add(d.Duration(t))
 				return ""
 			case "call":
 				return call(t, api, engine, request(t, d))
@@ -60,7 +60,7 @@ func TestNative(t *testing.T) {
 }
 
 // request reads a call.
-func request(t *testing.T, d *datadriven.TestData) *rls.RateLimitRequest {
+func request(t *testing.T, d *datatest.TestData) *rls.RateLimitRequest {
 	t.Helper()
 	in := &rls.RateLimitRequest{}
 	for _, arg := range d.CmdArgs {

@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/apitest"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
@@ -91,10 +90,10 @@ var receipts = regexp.MustCompile(`"receipt":"([A-Za-z0-9_-]{1,64})"`)
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/script/*.txt", func(t *testing.T, path string) {
 		t.Parallel()
 		var b *bench
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "rules":
 				b = newBench(t, d.Input)
@@ -103,7 +102,7 @@ func TestScripts(t *testing.T) {
 			case "call":
 				return b.call(t, d.Input)
 			case "wait":
-				b.now = b.now.Add(scripttest.Duration(t, d))
+				b.now = b.now.Add(d.Duration(t))
 				return ""
 			}
 			d.Fatalf(t, "no such command: %s", d.Cmd)

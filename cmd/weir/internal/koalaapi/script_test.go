@@ -9,17 +9,17 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -127,22 +127,21 @@ func (b *bench) get(t testing.TB, url string) string {
 //	store     gone or back
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
 		t.Parallel()
 		var b *bench
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "rules":
 				b = newBench(t, d.Input)
 				return ""
 			case "send":
-				n := 1
-				d.MaybeScanArgs(t, "n", &n)
+				n, _ := strconv.Atoi(d.Arg("n"))
 				text := strings.ReplaceAll(d.Input, "\n", "\r\n")
 				if !d.HasArg("body") {
 					text += "\r\n\r\n"
 				}
-				return strings.ReplaceAll(b.send(t, text, n), "\r\n", "\n") + "\n"
+				return strings.ReplaceAll(b.send(t, text, max(n, 1)), "\r\n", "\n") + "\n"
 			case "get":
 				var all strings.Builder
 				for url := range strings.SplitSeq(d.Input, "\n") {
@@ -157,7 +156,7 @@ func TestScripts(t *testing.T) {
 				}
 				return all.String()
 			case "wait":
-				b.micros.Add(scripttest.Duration(t, d).Microseconds())
+				b.micros.Add(d.Duration(t).Microseconds())
 				return ""
 			case "store":
 				b.gone.Store(d.CmdArgs[0].Key == "gone")

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir/cmd/weir/internal/koalafile"
-	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -22,27 +20,25 @@ import (
 // shows what it read and its warnings, or every fault, as a person sees them.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		dicts := scripttest.Files{"black.dat": "9\n", "white.dat": "1\n"}
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+	datatest.Walk(t, "testdata/scripts/*.txt", func(t *testing.T, path string) {
+		dicts := datatest.Files{"black.dat": "9\n", "white.dat": "1\n"}
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "dict":
-				dicts.Add(t, d)
+				dicts.Add(d)
 				return ""
 			case "load":
-				var name string
-				d.ScanArgs(t, "file", &name)
-				f, err := load("testdata/" + name)
+				f, err := load("testdata/" + d.Arg("file"))
 				if err != nil {
 					return err.Error() + "\n"
 				}
 				return dump(f)
 			case "file":
-				return read(scripttest.Text(d), dicts)
+				return read(d.Text(), dicts)
 			case "rules":
-				return read(around(scripttest.Text(d)), dicts)
+				return read(around(d.Text()), dicts)
 			case "main":
-				return readMain(scripttest.Text(d))
+				return readMain(d.Text())
 			}
 			d.Fatalf(t, "unknown command %q", d.Cmd)
 			return ""
@@ -63,10 +59,10 @@ white : white.dat
 `
 }
 
-func read(src string, dicts scripttest.Files) string {
+func read(src string, dicts datatest.Files) string {
 	f, err := koalafile.Parse("koala_rule.conf", []byte(src), dicts.Read)
 	if err != nil {
-		return scripttest.Refusal(err)
+		return datatest.Refusal(err)
 	}
 	return dump(f)
 }

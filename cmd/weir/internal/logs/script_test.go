@@ -7,23 +7,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir/cmd/weir/internal/logs"
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
-	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/internal/datatest"
 )
 
 // TestScripts runs testdata. `spec` is a description of logs in YAML. `read
 // attributes=(a,b)` shows the requests in its input, and why lines are bad.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/scripts/*.txt", func(t *testing.T, path string) {
 		var format replay.Format
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "spec":
-				spec, err := logs.Parse("log.yaml", []byte(scripttest.Text(d)))
+				spec, err := logs.Parse("log.yaml", []byte(d.Text()))
 				if err != nil {
 					return err.Error()
 				}

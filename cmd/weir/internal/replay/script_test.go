@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 )
@@ -18,18 +17,16 @@ import (
 // the argument json it prints JSON.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
 		var rules *rule.Set
 		var logs []replay.Log
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "rules":
 				rules = parse(t, d.Input)
 				return ""
 			case "log":
-				var name string
-				d.ScanArgs(t, "name", &name)
-				logs = append(logs, text(name, d.Input))
+				logs = append(logs, text(d.Arg("name"), d.Input))
 				return ""
 			case "replay":
 				report, err := replay.Run(t.Context(), rules, replay.Logs{Files: logs})

@@ -7,10 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
+	"github.com/weirhq/weir/internal/datatest"
 )
 
 // TestScripts runs testdata/*.txt:
@@ -25,13 +24,13 @@ import (
 // Receipts are random: the script has RECEIPT for the last one.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/script", func(t *testing.T, path string) {
+	datatest.Walk(t, "testdata/script/*.txt", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
 			var l *pipes
 			var c *client
 			receipts := regexp.MustCompile(`"[A-Za-z0-9_-]{38,64}"`)
 			receipt := ""
-			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 				var text strings.Builder
 				note := func(reply string) {
 					if r := receipts.FindString(reply); r != "" {
@@ -55,11 +54,7 @@ func TestScripts(t *testing.T) {
 					c.Close()
 					c = newClient(t, l.dial())
 				case "wait":
-					length, err := time.ParseDuration(d.CmdArgs[0].Key)
-					if err != nil {
-						d.Fatalf(t, "%v", err)
-					}
-					time.Sleep(length)
+					time.Sleep(d.Duration(t))
 				case "send":
 					for line := range strings.Lines(d.Input) {
 						note(c.do(words(strings.ReplaceAll(line, "RECEIPT", receipt))...))

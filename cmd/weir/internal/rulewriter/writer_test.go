@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
 	"github.com/weirhq/weir/cmd/weir/internal/rulewriter"
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/window"
@@ -142,8 +141,8 @@ func TestWriteComments(t *testing.T) {
 // written back.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		datadriven.RunTest(t, path, func(_ *testing.T, d *datadriven.TestData) string { return writeBack(d.Input + "\n") })
+	datatest.Walk(t, "testdata/*.txt", func(t *testing.T, path string) {
+		datatest.RunTest(t, path, func(_ *testing.T, d *datatest.TestData) string { return writeBack(d.Input + "\n") })
 	})
 }
 

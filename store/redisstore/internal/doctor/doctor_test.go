@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/store/redisstore/internal/doctor"
 	"github.com/weirhq/weir/store/remote"
 )
@@ -26,8 +25,8 @@ import (
 // "use NAME VALUE". With only, the output has these checks only.
 func TestChecks(t *testing.T) {
 	t.Parallel()
-	datadriven.RunTest(t, "testdata/checks.txt", func(t *testing.T, d *datadriven.TestData) string {
-		facts := recorded(t, argument(d, "server"))
+	datatest.RunTest(t, "testdata/checks.txt", func(t *testing.T, d *datatest.TestData) string {
+		facts := recorded(t, d.Arg("server"))
 		for line := range strings.Lines(d.Input) {
 			change(t, facts, strings.TrimSpace(line))
 		}
@@ -39,15 +38,6 @@ func TestChecks(t *testing.T) {
 		}
 		return out.String()
 	})
-}
-
-func argument(d *datadriven.TestData, name string) string {
-	for _, a := range d.CmdArgs {
-		if a.Key == name && len(a.Vals) == 1 {
-			return a.Vals[0]
-		}
-	}
-	return ""
 }
 
 // recorded returns what a server answered, and what a good one does where no

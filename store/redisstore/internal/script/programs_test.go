@@ -34,7 +34,7 @@ func TestPrograms(t *testing.T) {
 			}
 		}
 	}
-	if flag.Lookup("rewrite").Value.String() == "true" { // datadriven's
+	if flag.Lookup("rewrite").Value.String() == "true" { // datatest's
 		if err := os.WriteFile(file, []byte(list.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

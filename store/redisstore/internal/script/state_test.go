@@ -6,8 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
-
+	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
 	"github.com/weirhq/weir/window"
 )
@@ -77,7 +76,7 @@ func FuzzPeek(f *testing.F) {
 // about them.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
-	datadriven.RunTest(t, "testdata/inspect.txt", func(t *testing.T, d *datadriven.TestData) string {
+	datatest.RunTest(t, "testdata/inspect.txt", func(t *testing.T, d *datatest.TestData) string {
 		state, err := hex.DecodeString(strings.ReplaceAll(d.Input, "\n", ""))
 		if err != nil {
 			return err.Error() + "\n"

@@ -1,0 +1,79 @@
+package stores_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/stores"
+	"github.com/weirhq/weir/window"
+)
+
+// A log has the newest entries of all stores on a prefix, each once, as many and as old as
+// it may.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	for scheme, serve := range oneServer {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			url, _ := serve(t)
+			testLog(t, url)
+		})
+	}
+}
+
+func testLog(t *testing.T, url string) {
+	var instances [2]stores.Shared
+	for i := range instances {
+		at, err := stores.Parse(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if instances[i], err = at.Open(t.Context(), stores.Options{Timeout: 20 * time.Second}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = instances[i].Close() })
+	}
+	log := func(i int, name string, most int, at []window.Instant, entries ...string) []string {
+		t.Helper()
+		newest, err := instances[i].Log(t.Context(), name, 24*time.Hour, at, entries, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newest
+	}
+	has := func(name string, most int, want ...string) {
+		t.Helper()
+		if got := log(0, name, most, nil); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	now := window.At(time.Now())
+	has("a", 10)
+	log(0, "a", 0, []window.Instant{now + 2, now + 1}, "two", "one")
+	log(1, "a", 0, []window.Instant{now + 3, now + 2}, "three\x00\xff", "two")
+	log(1, "b {x}", 0, []window.Instant{now}, "other")
+	has("a", 10, "one", "two", "three\x00\xff")
+	has("a", 1, "three\x00\xff")
+	has("b {x}", 10, "other")
+
+	// What is older than a day goes, and an instance whose clock is ahead drops nothing else.
+	now = window.At(time.Now())
+	log(0, "c", 0, []window.Instant{now.Add(-24*time.Hour) - 1, now.Add(-23 * time.Hour)}, "too old", "old")
+	log(1, "c", 0, []window.Instant{now.Add(10_000 * time.Hour)}, "ahead")
+	log(0, "c", 0, []window.Instant{window.At(time.Now())}, "new")
+	if got := log(0, "c", 10, nil); len(got) != 3 || !slices.Contains(got, "old") || !slices.Contains(got, "ahead") || !slices.Contains(got, "new") {
+		t.Errorf("c: got %q, want all but what is too old", got)
+	}
+
+	var all []string
+	for i := 0; i < 10_300; i += 100 {
+		var at []window.Instant
+		for k := range 100 {
+			at, all = append(at, now+window.Instant(i+k)-20_000), append(all, fmt.Sprint(i+k))
+		}
+		log(i/100%2, "d", 0, at, all[i:]...)
+	}
+	has("d", 20_000, all[300:]...)
+}
