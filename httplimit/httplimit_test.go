@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -413,6 +414,48 @@ func TestHijack(t *testing.T) {
 		t.Errorf("got %d, want 101 after it is closed", got)
 	}
 	(<-taken).Close()
+}
+
+// settles reports each settle.
+type settles struct {
+	guard.Decider
+	ended chan struct{}
+}
+
+func (s settles) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
+	err := s.Decider.Do(ctx, verb, r, d)
+	if verb == store.Settle {
+		s.ended <- struct{}{}
+	}
+	return err
+}
+
+// A connection that a handler has lost, because it panicked, does not keep its place for ever.
+func TestHijackAndPanic(t *testing.T) {
+	t.Parallel()
+	d := settles{engine(t, exports, nil), make(chan struct{}, 1)}
+	m := httplimit.Must(httplimit.Rules(d, byIP))
+	s := httptest.NewServer(m.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, _, err := w.(http.Hijacker).Hijack(); err != nil {
+			t.Error(err)
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	defer s.Close()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: weir\r\n\r\n")
+	for {
+		select {
+		case <-d.ended:
+			return
+		default:
+			runtime.GC() // closes the connection
+		}
+	}
 }
 
 // A request that costs more or less than expected settles what it really cost.
