@@ -22,6 +22,7 @@ type Call struct {
 	request  weir.Request  // to a decider
 	decision weir.Decision // of a decider
 	held     *held         // what the call holds, or nil
+	detached bool          // whether the function of Detach ends it
 
 	list []weir.Attribute // memory for the attributes of middleware
 }
@@ -117,21 +118,19 @@ func (c *Call) SetAttributes(attributes ...weir.Attribute) {
 // at the amount held, or at the cost that [Call.SetAttributes] has set. Calling it twice is safe.
 // A store that cannot answer then ends the holds by itself after their length.
 func (c *Call) end() {
-	if c.held != nil {
+	if c.held != nil && !c.detached {
 		c.held.end()
-		c.held = nil
 	}
 }
 
 // Detach returns a function that ends the holds of c, for calls that last longer than c is valid.
 // [Middleware.End] then does not end the holds. Calling it twice is safe.
 func (c *Call) Detach() (end func()) {
-	h := c.held
-	c.held = nil
-	if h == nil {
+	if c.held == nil {
 		return func() {}
 	}
-	return h.end
+	c.detached = true
+	return c.held.end
 }
 
 // replaced returns attributes, with others replacing those of the same names.

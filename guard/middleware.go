@@ -166,6 +166,9 @@ func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
 // so call must not be used afterwards.
 func (m *Middleware[C]) End(call *Call) {
 	call.end()
+	if call.held != nil {
+		return // a handler that http.TimeoutHandler has left behind may still set attributes: not those of another call
+	}
 	call.forget()
 	m.calls.Put(call)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/guard"
@@ -60,7 +61,9 @@ func (h *holding) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &endingConn{c, h.call.Detach()}, rw, nil
+	conn := &endingConn{c, h.call.Detach()}
+	runtime.AddCleanup(conn, func(end func()) { go end() }, conn.end) // net closes what a handler has lost, too
+	return conn, rw, nil
 }
 
 // endingConn calls end each time it is closed; the first time counts.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -415,6 +416,48 @@ func TestHijack(t *testing.T) {
 	(<-taken).Close()
 }
 
+// settles reports each settle.
+type settles struct {
+	guard.Decider
+	ended chan struct{}
+}
+
+func (s settles) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
+	err := s.Decider.Do(ctx, verb, r, d)
+	if verb == store.Settle {
+		s.ended <- struct{}{}
+	}
+	return err
+}
+
+// A connection that a handler has lost, because it panicked, does not keep its place for ever.
+func TestHijackAndPanic(t *testing.T) {
+	t.Parallel()
+	d := settles{engine(t, exports, nil), make(chan struct{}, 1)}
+	m := httplimit.Must(httplimit.Rules(d, byIP))
+	s := httptest.NewServer(m.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, _, err := w.(http.Hijacker).Hijack(); err != nil {
+			t.Error(err)
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	defer s.Close()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: weir\r\n\r\n")
+	for {
+		select {
+		case <-d.ended:
+			return
+		default:
+			runtime.GC() // closes the connection
+		}
+	}
+}
+
 // A request that costs more or less than expected settles what it really cost.
 func TestSetAttributes(t *testing.T) {
 	t.Parallel()
@@ -435,4 +478,32 @@ func TestSetAttributes(t *testing.T) {
 	if httplimit.SetAttributes(t.Context()) {
 		t.Error("got something held in a context of no request")
 	}
+}
+
+// The cost that a handler states too late, because a time-out has answered its request, is not that of another request.
+func TestSetAttributesTooLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, []rule.Rule{{Name: "tokens", Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: 5 * time.Minute}}, nil)
+		m := httplimit.Must(httplimit.Rules(e, func(r *http.Request, list []weir.Attribute) []weir.Attribute {
+			return append(byIP(r, list), weir.Attribute{Name: "tokens", Value: "10"})
+		}))
+		h := m.Handler(http.TimeoutHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Slow") == "" {
+				time.Sleep(9 * time.Second)
+				return
+			}
+			time.Sleep(15 * time.Second)
+			httplimit.SetAttributes(r.Context(), weir.Attribute{Name: "tokens", Value: "900"})
+		}), 10*time.Second, ""))
+		if w := get(h, "192.0.2.1:1", "X-Slow", "yes"); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("got %d, want the answer of the time-out", w.Code)
+		}
+		if w := get(h, "192.0.2.2:1"); w.Code != http.StatusOK {
+			t.Errorf("got %d", w.Code)
+		}
+		if u, err := e.Usage(t.Context(), "tokens", weir.Attributes("ip", "192.0.2.2")); err != nil || u.Used != 10 {
+			t.Errorf("got %d used, %v; want the 10 that it held", u.Used, err)
+		}
+	})
 }
