@@ -27,8 +27,8 @@ const (
 )
 
 // multi answers browse for several requests. Every rule applies to each of them. If there are
-// too many, none is decided and each gets the row of a failure, because koala's client for PHP
-// takes an answer that it cannot read for permission.
+// too many, none is decided and each gets the row of a failure; a list that cannot be read gets one
+// row. koala's client for PHP takes an answer without rows for permission.
 func (a *API) multi(x *exchange, _ *http.Request) reply {
 	args := x.parameter("argsJson")
 	if n := strings.Count(args, ",")*jobBytes + escapedTimes*len(args); n > smallMulti {
@@ -38,7 +38,7 @@ func (a *API) multi(x *exchange, _ *http.Request) reply {
 	}
 	var jobs []subrequest
 	if json.Unmarshal([]byte(args), &jobs) != nil {
-		return reply{status: http.StatusBadRequest}
+		return reply{http.StatusBadRequest, oneRow(x.out[:0], failure(-1, `argsJson: want [{"Id": "0", "Arg": "name=value"}]`))}
 	}
 	status := 0
 	if len(jobs) > maxSubrequests {
