@@ -91,6 +91,11 @@ func (o *Override) check(set *rule.Set, now time.Time) error {
 	if err := o.canonical(set.Compiled(), i); err != nil {
 		return err
 	}
+	for _, a := range o.Attributes {
+		if a.Value == "*" {
+			return fault.Newf("attributes."+a.Name, "\"*\" is no wildcard; leave the attribute out, or change the limit in the rules")
+		}
+	}
 	if _, err := plan.OverrideLimit(set.Compiled(), i, o.limit()); err != nil {
 		f := fault.Of(err)[0]
 		field := "limit"
