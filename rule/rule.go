@@ -262,7 +262,7 @@ type Outcome struct {
 	// outcome that allows.
 	Allow bool
 
-	Status int    // HTTP status; 0 means 200 if Allow is set, otherwise 429
+	Status int    // HTTP status: below 400 if Allow is set (0 means 200), otherwise from 300 (0 means 429)
 	Body   []byte // JSON; may be empty
 }
 
