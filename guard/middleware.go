@@ -46,6 +46,10 @@ type Options[C any] struct {
 	// error about an empty attribute or an error of the limiter, the engine or the client.
 	// [Middleware.Take] states whether the call may have counted. Nil: the answer is that of
 	// [ProblemOf].
+	//
+	// Clients can cause errors, for example with an empty key or a value that a rule cannot add
+	// up. A function that lets calls continue while the limiter fails must refuse those:
+	// [ProblemOf] gives them the status 400.
 	Failed func(C, error) error
 }
 

@@ -52,6 +52,10 @@ func OnDenied(answer func(w http.ResponseWriter, r *http.Request, c *guard.Call)
 // OnError sets the function that answers a request that could not be decided, with
 // [guard.ErrNoKey], one about an empty attribute or an error of the limiter or the
 // engine. Nothing was counted. Default: the problem of [guard.ProblemOf].
+//
+// Clients can cause errors, for example with an empty key or a value that a rule cannot add up. A
+// function that lets requests pass while the limiter fails must refuse those: [guard.ProblemOf] gives
+// them the status 400.
 func OnError(answer func(w http.ResponseWriter, r *http.Request, err error)) Option {
 	return func(o *options) {
 		if answer != nil {
