@@ -222,7 +222,7 @@ func compact(d disk, told func(Event)) (before, after int64, err error) {
 // Backup copies a directory to another one, which must not exist or be empty, and
 // syncs it. A process may use the directory meanwhile: the copy has all that it had
 // written at some instant during the call. To restore it, [Open] the copy. Backup
-// returns how many bytes it has copied.
+// returns how many bytes it has copied. A copy that was interrupted cannot be opened.
 //
 // Damaged parts are copied as they are, and told is called for each: when a disk fails, a
 // backup of all that can be read is most useful, and the copy is loaded like the original.
@@ -269,6 +269,11 @@ func backup(d, to disk, told func(Event)) (bytes int64, err error) {
 				return bytes, errors.Join(err, closeAll(sources))
 			}
 		}
+		for _, p := range segments {
+			if err := to.rename(p.name+incomplete, p.name); err != nil {
+				return bytes, errors.Join(err, closeAll(sources))
+			}
+		}
 		needed, _ := split(segments)
 		for _, e := range damageOf(needed) {
 			if e.Kind != Torn { // a batch that a process is writing
@@ -300,10 +305,10 @@ func closeAll(sources []source) (err error) {
 }
 
 // copySegment copies p up to the end of its last batch, with zeros in place of what cannot be
-// read.
+// read. The name of the copy says that it is incomplete.
 func copySegment(p *segment, src source, to disk) (bytes int64, err error) {
 	p.scanSource(src, nil)
-	f, err := to.create(p.name)
+	f, err := to.create(p.name + incomplete)
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,5 +251,33 @@ func TestBackupOfNewFile(t *testing.T) {
 	}
 	if got, events := dumped(t, to); len(got) != 10 || len(events) != 0 {
 		t.Errorf("got %d keys, events %v", len(got), events)
+	}
+}
+
+// A backup that was killed is neither loaded nor found to be whole, however far it came.
+func TestKilledBackup(t *testing.T) {
+	t.Parallel()
+	disk := fill(t, 10, 1)
+	disk.Put("0000000002.log", disk.Data("0000000001.log"))
+	ignore := func(datadir.Event) {}
+	for killed := 1; ; killed++ { // before a later step each time
+		to, steps := datadir.NewDisk(), 0
+		to.Fail = func(string, string) error {
+			if steps++; steps >= killed {
+				return errors.New("killed")
+			}
+			return nil
+		}
+		if datadir.BackupOf(disk, to, ignore) == nil {
+			return
+		}
+		to.Fail = nil
+		if names := to.Names(); len(names) == 0 || slices.Equal(names, disk.Names()) {
+			continue // there is nothing, or all but the sync of the folder
+		}
+		err := datadir.DumpOf(to, func(datadir.Entry) error { return nil }, ignore)
+		if err == nil || !strings.Contains(err.Error(), ".log.incomplete is of a backup that did not finish") {
+			t.Errorf("%v: got %v, want the error of an incomplete backup", to.Names(), err)
+		}
 	}
 }

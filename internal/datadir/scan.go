@@ -15,9 +15,11 @@ import (
 
 // Files are named by their numbers, so that their names sort by age. A file with a damaged
 // part is renamed and kept when it is no longer needed.
+// Files of a backup have the suffix incomplete until all are copied.
 const (
-	suffix  = ".log"
-	damaged = ".damaged"
+	suffix     = ".log"
+	damaged    = ".damaged"
+	incomplete = ".incomplete"
 )
 
 func nameOf(number uint64) string { return fmt.Sprintf("%010d%s", number, suffix) }
@@ -61,7 +63,7 @@ func (p *segment) damaged() bool {
 func (p *segment) torn() int64 { return p.size - max(p.good, min(p.size, format.HeaderSize)) }
 
 // list returns the files of d, the oldest first, with their headers. The error is one of
-// the directory, or a [*format.NewerError] in a text that names the file.
+// the directory, that of an incomplete backup, or a [*format.NewerError] in a text that names the file.
 func list(d disk) ([]*segment, error) {
 	names, err := d.names()
 	if err != nil {
@@ -70,6 +72,9 @@ func list(d disk) ([]*segment, error) {
 	var segments []*segment
 	for _, name := range names {
 		number, ok := numberOf(name)
+		if _, begun := numberOf(strings.TrimSuffix(name, incomplete)); begun && !ok {
+			return nil, fmt.Errorf("%s is of a backup that did not finish; make another one", name)
+		}
 		if !ok {
 			continue
 		}
