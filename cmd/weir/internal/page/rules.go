@@ -324,7 +324,7 @@ func (s *Source) lists() func(path string) ([]byte, error) {
 
 // triedJSON is the state of trials in an answer.
 type triedJSON struct {
-	// Trial is the last trial of the namespace, or null.
+	// Trial is the last trial of the caller in the namespace, or null.
 	Trial *trial.Status `json:"trial"`
 
 	// Recording describes the recorded requests; null without --record.
@@ -336,14 +336,14 @@ type triedJSON struct {
 	Formats []logs.Description `json:"formats"`
 }
 
-// tried answers with the last trial.
+// tried answers with the last trial of the caller.
 func (s *Rules) tried(c *Caller, w http.ResponseWriter, _ *http.Request) error {
 	a := triedJSON{Upload: s.mayUpload(c) == nil, MaxLog: trial.MaxLog, Formats: logs.Described()}
 	if s.Recorder != nil {
 		state := s.Recorder.State(c.Name)
 		a.Recording = &state
 	}
-	if last, ok := s.Trials.Status(c.Name); ok {
+	if last, ok := s.Trials.Status(c.Name, c.By.Token); ok {
 		a.Trial = &last
 	}
 	return respond(w, a)
@@ -409,11 +409,7 @@ func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	} else if s.Recorder == nil {
 		return &answer.Problem{Status: http.StatusConflict, Detail: "requests are not recorded: start weir serve with --record 64MiB, or try a log"}
 	}
-	status := trial.Status{Namespace: c.Name}
-	if s.Tokens {
-		status.By = c.Holder.Name
-	}
-	status, err = s.Trials.Start(status, c.Holder.Share(), job, write)
+	status, err := s.Trials.Start(trial.Status{Namespace: c.Name, By: c.By.Token}, c.Holder.Share(), job, write)
 	switch {
 	case errors.Is(err, trial.ErrBusy):
 		return &answer.Problem{Status: http.StatusConflict, Detail: err.Error()}
@@ -533,14 +529,9 @@ func readLog(form *multipart.Reader, body *partsBody, w io.Writer) error {
 // onlyWriter hides ReadFrom of a writer.
 type onlyWriter struct{ io.Writer }
 
-// cancel ends a trial, or forgets its result. That of another caller needs the scope admin.
+// cancel ends the trial of the caller, or forgets its result.
 func (s *Rules) cancel(c *Caller, w http.ResponseWriter, _ *http.Request) error {
-	if last, ok := s.Trials.Status(c.Name); ok && s.Tokens && last.By != c.Holder.Name {
-		if err := c.May(access.Admin); err != nil {
-			return err
-		}
-	}
-	if err := s.Trials.Cancel(c.Name); err != nil {
+	if err := s.Trials.Cancel(c.Name, c.By.Token); err != nil {
 		return &answer.Problem{Status: http.StatusNotFound, Detail: err.Error()}
 	}
 	w.WriteHeader(http.StatusNoContent)

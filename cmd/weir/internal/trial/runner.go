@@ -22,7 +22,7 @@ import (
 // MaxLog is the maximum size of a log, in bytes. Logs may be packed.
 const MaxLog = 1 << 30
 
-// MostRunning is how many trials run at the same time: one of each namespace.
+// MostRunning is how many trials run at the same time: one of each owner.
 const MostRunning = 3
 
 const (
@@ -30,7 +30,7 @@ const (
 	mostTime = 30 * time.Minute
 	kept     = 30 * time.Minute
 
-	// mostKept is the maximum number of namespaces whose last trial is kept.
+	// mostKept is the maximum number of trials that are kept: the last one of each owner.
 	mostKept = 16
 
 	// maxResult is the maximum size of a result, in bytes.
@@ -39,7 +39,7 @@ const (
 
 // Errors of [Runner].
 var (
-	ErrBusy     = errors.New("as many trials are running as may: wait for the end of one, or cancel that of this namespace")
+	ErrBusy     = errors.New("as many trials are running as may: wait for the end of one, or cancel yours")
 	ErrTooLarge = fmt.Errorf("the log is larger than %d MiB: try a part of it, or use weir compare", MaxLog>>20)
 	ErrNone     = errors.New("no trial is running")
 	errCanceled = errors.New("cancelled")
@@ -55,16 +55,16 @@ type Runner struct {
 	places  *access.Places
 
 	mu      sync.Mutex
-	last    map[string]*run // of each namespace; guarded by mu
-	working sync.WaitGroup  // trials that have not ended
-	closed  bool            // guarded by mu
+	last    map[owner]*run // guarded by mu
+	working sync.WaitGroup // trials that have not ended
+	closed  bool           // guarded by mu
 }
 
 // NewRunner returns a runner. command returns the command of a worker without its environment and its files. Logs
 // are spooled to a file in dir; an empty text means the system's directory for temporary files. memory is how many bytes of
 // memory a worker may take.
 func NewRunner(command func() *exec.Cmd, dir string, memory int64) *Runner {
-	return &Runner{command: command, dir: dir, memory: memory, places: access.NewPlaces(MostRunning), last: map[string]*run{}}
+	return &Runner{command: command, dir: dir, memory: memory, places: access.NewPlaces(MostRunning), last: map[owner]*run{}}
 }
 
 // State is what a trial is doing.
@@ -82,7 +82,7 @@ const (
 type Status struct {
 	ID        string    `json:"id"`
 	Namespace string    `json:"namespace"`
-	By        string    `json:"by,omitempty"` // the name of the token
+	By        string    `json:"-"` // the name of the token
 	Log       string    `json:"log"`
 	State     State     `json:"state"`
 	Started   time.Time `json:"started"`
@@ -90,6 +90,11 @@ type Status struct {
 	Error  string          `json:"error,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 }
+
+// owner is whose a trial is: a caller has one in each namespace.
+type owner struct{ namespace, by string }
+
+func (s *Status) owner() owner { return owner{s.Namespace, s.By} }
 
 // run is one trial.
 type run struct {
@@ -99,7 +104,7 @@ type run struct {
 	forget *time.Timer // set when the trial has ended
 
 	mu     sync.Mutex
-	status Status // guarded by mu, but for the namespace and the start
+	status Status // guarded by mu, but for the owner and the start
 }
 
 func (r *run) change(f func(s *Status)) {
@@ -108,10 +113,10 @@ func (r *run) change(f func(s *Status)) {
 	f(&r.status)
 }
 
-// Status returns the last trial of a namespace, and reports whether there is one.
-func (r *Runner) Status(namespace string) (Status, bool) {
+// Status returns the last trial of a caller in a namespace, and reports whether there is one.
+func (r *Runner) Status(namespace, by string) (Status, bool) {
 	r.mu.Lock()
-	of := r.last[namespace]
+	of := r.last[owner{namespace, by}]
 	r.mu.Unlock()
 	if of == nil {
 		return Status{}, false
@@ -121,17 +126,17 @@ func (r *Runner) Status(namespace string) (Status, bool) {
 	return of.status, true
 }
 
-// Cancel ends the trial of a namespace, if it is running, and forgets its result.
-func (r *Runner) Cancel(namespace string) error {
+// Cancel ends the trial of a caller in a namespace, if it is running, and forgets its result.
+func (r *Runner) Cancel(namespace, by string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	of := r.last[namespace]
+	of := r.last[owner{namespace, by}]
 	if of == nil {
 		return ErrNone
 	}
 	of.cancel(errCanceled)
 	if of.over() {
-		r.dropLocked(namespace)
+		r.dropLocked(of.status.owner())
 	}
 	return nil
 }
@@ -162,7 +167,7 @@ func (r *Runner) Close() {
 
 // Start begins a trial and returns when its log is spooled. s has the namespace and the caller, whose share is that of
 // [access.Holder.Share]. log writes the log; its error ends the trial and is returned. The error is [ErrBusy] while another
-// trial of the namespace runs, or as many as may.
+// trial of the caller runs in the namespace, or as many as may.
 func (r *Runner) Start(s Status, share string, job *Job, log func(ctx context.Context, w io.Writer) error) (Status, error) {
 	s.Log = job.Log
 	of, err := r.begin(s, share)
@@ -185,11 +190,11 @@ func (r *Runner) Start(s Status, share string, job *Job, log func(ctx context.Co
 	return s, nil
 }
 
-// begin makes a trial the last one of its namespace.
+// begin makes a trial the last one of its owner.
 func (r *Runner) begin(s Status, share string) (*run, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.last[s.Namespace]
+	before := r.last[s.owner()]
 	switch {
 	case r.closed:
 		return nil, errClosed
@@ -197,27 +202,27 @@ func (r *Runner) begin(s Status, share string) (*run, error) {
 		return nil, ErrBusy
 	}
 	if before != nil {
-		r.dropLocked(s.Namespace)
+		r.dropLocked(s.owner())
 	} else if len(r.last) == mostKept {
 		r.dropLocked(r.oldestLocked())
 	}
 	s.ID, s.State, s.Started = rand.Text()[:8], Reading, time.Now().UTC()
 	of := &run{share: share, status: s}
 	of.ctx, of.cancel = context.WithCancelCause(context.Background())
-	r.last[s.Namespace] = of
+	r.last[s.owner()] = of
 	r.working.Add(1) // until end
 	return of, nil
 }
 
-// oldestLocked returns the namespace whose trial has ended, and began first.
-func (r *Runner) oldestLocked() (namespace string) {
+// oldestLocked returns the owner whose trial has ended, and began first.
+func (r *Runner) oldestLocked() (first owner) {
 	var oldest time.Time
-	for name, of := range r.last {
+	for whose, of := range r.last {
 		if of.over() && (oldest.IsZero() || of.status.Started.Before(oldest)) {
-			namespace, oldest = name, of.status.Started
+			first, oldest = whose, of.status.Started
 		}
 	}
-	return namespace
+	return first
 }
 
 // end sets the result of a trial.
@@ -245,15 +250,15 @@ func (r *Runner) end(of *run, result json.RawMessage, err error) {
 func (r *Runner) forget(of *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if namespace := of.status.Namespace; r.last[namespace] == of {
-		delete(r.last, namespace)
+	if whose := of.status.owner(); r.last[whose] == of {
+		delete(r.last, whose)
 	}
 }
 
-// dropLocked drops the last trial of a namespace, which has ended.
-func (r *Runner) dropLocked(namespace string) {
-	r.last[namespace].forget.Stop()
-	delete(r.last, namespace)
+// dropLocked drops the last trial of an owner, which has ended.
+func (r *Runner) dropLocked(whose owner) {
+	r.last[whose].forget.Stop()
+	delete(r.last, whose)
 }
 
 // spoolFile is a file that has no name any more, where that is possible.

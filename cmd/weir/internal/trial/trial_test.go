@@ -56,7 +56,7 @@ func job(before, after int) *trial.Job {
 func wait(t *testing.T, r *trial.Runner) trial.Status {
 	t.Helper()
 	trial.Wait(r)
-	s, _ := r.Status("default")
+	s, _ := r.Status("default", "")
 	return s
 }
 
@@ -124,13 +124,13 @@ func TestTrial(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 0 {
 		t.Errorf("got files %v, want none", left)
 	}
-	if err := r.Cancel("other"); !errors.Is(err, trial.ErrNone) {
+	if err := r.Cancel("other", ""); !errors.Is(err, trial.ErrNone) {
 		t.Errorf("got %v, want that the other namespace has no trial", err)
 	}
-	if err := r.Cancel("default"); err != nil {
+	if err := r.Cancel("default", ""); err != nil {
 		t.Error(err)
 	}
-	if _, ok := r.Status("default"); ok {
+	if _, ok := r.Status("default", ""); ok {
 		t.Error("the result is not forgotten")
 	}
 }
@@ -172,7 +172,7 @@ func TestFaults(t *testing.T) {
 	if _, err := r.Start(trial.Status{Namespace: "default"}, "", job(1, 2), func(context.Context, io.Writer) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	if s, _ := r.Status("default"); s.Error != broken.Error() {
+	if s, _ := r.Status("default", ""); s.Error != broken.Error() {
 		t.Errorf("got %+v", s)
 	}
 	none := trial.NewRunner(func() *exec.Cmd { return exec.Command(filepath.Join(t.TempDir(), "none")) }, "", trial.MaxMemory)
@@ -250,7 +250,7 @@ func TestCancel(t *testing.T) {
 		ended <- err
 	}()
 	<-spooling
-	if err := r.Cancel("default"); err != nil {
+	if err := r.Cancel("default", ""); err != nil {
 		t.Error(err)
 	}
 	if err := <-ended; err == nil || err.Error() != "cancelled" {
@@ -258,7 +258,7 @@ func TestCancel(t *testing.T) {
 	}
 
 	start(t, r, job(1, 2), posts)
-	if err := r.Cancel("default"); err != nil {
+	if err := r.Cancel("default", ""); err != nil {
 		t.Error(err)
 	}
 	if s := wait(t, r); s.State != trial.Failed || s.Error != "cancelled" {
@@ -275,40 +275,47 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A namespace has one trial at a time, and callers who are bound to a namespace keep neither others nor operators from theirs.
+// A caller has one trial at a time in a namespace, and callers who are bound to a namespace keep neither others nor operators from theirs.
 // Results are kept, those of few namespaces.
 func TestTrialsOfNamespaces(t *testing.T) {
 	t.Parallel()
 	r := trial.NewRunner(func() *exec.Cmd { return exec.Command("sleep", "1000") }, t.TempDir(), trial.MaxMemory)
 	defer r.Close()
-	run := func(namespace, bound string, want error) {
+	run := func(namespace, by string, want error) {
 		t.Helper()
-		if _, err := r.Start(trial.Status{Namespace: namespace}, bound, job(1, 2), func(_ context.Context, w io.Writer) error { return posts(w) }); !errors.Is(err, want) {
+		if _, err := r.Start(trial.Status{Namespace: namespace, By: by}, by, job(1, 2), func(_ context.Context, w io.Writer) error { return posts(w) }); !errors.Is(err, want) {
 			t.Errorf("%s: got %v, want %v", namespace, err, want)
 		}
 	}
 	run("a", "a", nil)
 	run("a", "a", trial.ErrBusy)
-	run("a", "", trial.ErrBusy)
 	run("b", "b", nil)
 	run("c", "c", trial.ErrBusy)
 	run("d", "", nil)
 	run("e", "", trial.ErrBusy)
-	for _, namespace := range []string{"a", "b", "d"} {
-		if err := r.Cancel(namespace); err != nil {
+	for namespace, by := range map[string]string{"a": "a", "b": "b", "d": ""} {
+		if err := r.Cancel(namespace, by); err != nil {
 			t.Error(err)
 		}
 	}
 	trial.Wait(r)
-	kept := func(namespace string) bool { _, ok := r.Status(namespace); return ok }
-	for i := range 15 {
+	kept := func(namespace, by string) bool { _, ok := r.Status(namespace, by); return ok }
+	run("a", "", nil)
+	if err := r.Cancel("a", ""); err != nil {
+		t.Error(err)
+	}
+	trial.Wait(r)
+	if !kept("a", "a") || !kept("a", "") {
+		t.Error("the trial of one caller took the place of another's result")
+	}
+	for i := range 14 {
 		run(fmt.Sprint("n", i), "", nil)
-		if err := r.Cancel(fmt.Sprint("n", i)); err != nil {
+		if err := r.Cancel(fmt.Sprint("n", i), ""); err != nil {
 			t.Error(err)
 		}
 		trial.Wait(r)
 	}
-	if kept("a") || kept("b") || !kept("d") || !kept("n0") || !kept("n14") {
+	if kept("a", "a") || kept("b", "b") || !kept("d", "") || !kept("n0", "") || !kept("n13", "") {
 		t.Error("got others kept, want the last 16 trials")
 	}
 }

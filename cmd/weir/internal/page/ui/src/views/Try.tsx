@@ -32,7 +32,6 @@ interface Result {
 
 interface Trial {
   id: string;
-  by?: string;
   log: string;
   state: "reading" | "running" | "done" | "failed";
   started: string;
@@ -356,7 +355,6 @@ function Answer({ result, trial, recording, source, rules, ns, text }: { result:
         )}
         <p class="quiet">
           {t(recording ? "try.about.recorded" : "try.about", { log: trial.log, requests: count(c.requests), from: c.from ? moment(c.from) : "–", to: c.to ? moment(c.to) : "–", seconds: duration(result.seconds) })}
-          {trial.by && " · " + t("try.by", { name: trial.by })}
         </p>
         {longer.length > 0 && <Notice kind="warn">{t("try.short", { span: duration(Math.max(1, Math.round(covered))), rules: longer.map(([name, length]) => t("try.short.rule", { name, length: duration(length) })).join(t("list.and")) })}</Notice>}
       </div>
