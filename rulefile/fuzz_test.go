@@ -36,6 +36,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("rules: |\n  text\r\t- \x00"), []byte{})
 	f.Add([]byte("rules:\n- {name: a, limit: 1, window: 1m\n}\n- name: b\n  limit: 1\n  window: 1m\n\n# comment\nunmatched: deny"), []byte{})
 	f.Add([]byte("rules: # all\n  - name: |+\n     a\n\n  - name: \"b\n  - c\"\n   # end\n...\n"), []byte{})
+	f.Add([]byte(`rules: [{name: a, limit: {by: x, "b\u0001": x}, window: 1m}]`), []byte{})
 	f.Fuzz(func(t *testing.T, src, list []byte) {
 		read := func(string) ([]byte, error) { return list, nil }
 		file, err := rulefile.Parse("rules.yaml", src, read)
@@ -60,8 +61,8 @@ func FuzzParse(f *testing.F) {
 			if f.Place.Column < 1 || f.Place.Line < 1 || f.Place.File == "rules.yaml" && f.Place.Line > lines || f.Place.File != "rules.yaml" && f.Place.Line > inList {
 				t.Errorf("got %s:%d:%d for %q, want a place in the source", f.Place.File, f.Place.Line, f.Place.Column, src)
 			}
-			if f.Problem == "" || !strings.Contains(err.Error(), f.Problem) {
-				t.Errorf("got %q, want it to say %q", err, f.Problem)
+			if f.Problem == "" || !strings.Contains(err.Error(), f.Summary()) {
+				t.Errorf("got %q, want it to say %q", err, f.Summary())
 			}
 		}
 	})
