@@ -122,7 +122,7 @@ func textual(attributes []weir.Attribute) error {
 		case !utf8.ValidString(a.Value):
 			return fault.Newf("attributes."+a.Name, "text is not valid UTF-8")
 		case len(a.Value) > maxValue:
-			return fault.Newf("attributes."+a.Name, "has %d bytes, more than %d", len(a.Value), maxValue)
+			return fault.Newf("attributes."+a.Name, "has more than %d bytes", maxValue)
 		}
 	}
 	return nil

@@ -41,7 +41,7 @@ func NameFault(attrs []weir.Attribute, name string) *fault.Fault {
 func ValueFault(value string) *fault.Fault {
 	switch {
 	case len(value) > sizes.Text:
-		return fault.Newf("", "has %d bytes, more than %d", len(value), sizes.Text)
+		return fault.Newf("", "has more than %d bytes", sizes.Text) // a client may have cut it
 	case !utf8.ValidString(value):
 		return fault.Newf("", "text is not valid UTF-8")
 	}

@@ -23,7 +23,7 @@ func TestAttributeFault(t *testing.T) {
 		{0, "", "ann", "weir: an attribute without a name"},
 		{0, long, "ann", "weir: an attribute's name has 1025 bytes, more than 1024"},
 		{0, "\xff", "ann", "weir: an attribute's name is not valid UTF-8"},
-		{0, "user", long, "weir: user: has 1025 bytes, more than 1024"},
+		{0, "user", long, "weir: user: has more than 1024 bytes"},
 		{0, "user", "\xff", "weir: user: text is not valid UTF-8"},
 	} {
 		attrs := make([]weir.Attribute, tc.before)

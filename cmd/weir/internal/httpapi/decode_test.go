@@ -84,7 +84,7 @@ func TestDecodeFaults(t *testing.T) {
 		{`{"attributes":{"a":1e}}`, `1:22: attributes.a: got '}', want a digit`},
 		{`{"attributes":{"a":-}}`, `1:21: attributes.a: got '}', want a digit`},
 		{`{"attributes":{"a":1e2000}}`, `1:20: attributes.a: a number with too many digits when written out`},
-		{`{"attributes":{"a":"` + long + `"}}`, `1:20: attributes.a: has 1025 bytes, more than 1024`},
+		{`{"attributes":{"a":"` + long + `"}}`, `1:20: attributes.a: has more than 1024 bytes`},
 		{`{"attributes":{"` + long + `":1}}`, `1:16: attributes: an attribute's name has 1025 bytes, more than 1024`},
 		{`{"attributes":{` + many(65) + `}}`, `1:592: attributes: more than 64 attributes`},
 	} {
