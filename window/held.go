@@ -239,9 +239,9 @@ func (w *held) bare(s State, now Instant) State {
 	return p.words
 }
 
-func (w *held) has(s State, id [12]byte) bool {
+func (w *held) has(s State, now Instant, id [12]byte) bool {
 	p := readPlaces(s)
-	return p.find(0, id) >= 0
+	return p.find(p.live(now), id) >= 0
 }
 
 func (w *held) alive(s State, now Instant) int {

@@ -264,9 +264,9 @@ func (w *holding) bare(s State, now Instant) State {
 	return w.finish(shrinkBase(s, w.base.empty(v.base), len(v.base)), now)
 }
 
-func (w *holding) has(s State, id [12]byte) bool {
+func (w *holding) has(s State, now Instant, id [12]byte) bool {
 	v := readHolds(s)
-	return v.find(id) >= 0
+	return v.alive(v.find(id), now)
 }
 
 func (w *holding) alive(s State, now Instant) int {

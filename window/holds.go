@@ -55,8 +55,8 @@ type holder interface {
 	// are final. It returns an empty state when no hold is alive.
 	bare(s State, now Instant) State
 
-	// has reports whether s has the hold id, which may have ended.
-	has(s State, id [12]byte) bool
+	// has reports whether s has the hold id, alive at now.
+	has(s State, now Instant, id [12]byte) bool
 
 	// alive returns the number of holds at now, and holds returns them as [Reading.Holds] has them.
 	alive(s State, now Instant) int

@@ -115,7 +115,7 @@ func (l *Compiled) record(r *Result, s State, now Instant, h Hits, hold *Hold, n
 	if l.Ban.For > 0 && !noStrike && l.passes(&p, h, hold != nil) {
 		return l.strike(r, s, &p, before, noQuestion)
 	}
-	if w := l.holder(p.in); w != nil && hold != nil && l.HoldLength() > 0 && w.has(p.in, hold.ID) {
+	if w := l.holder(p.in); w != nil && hold != nil && l.HoldLength() > 0 && w.has(p.in, p.now, hold.ID) {
 		hold = nil
 	}
 	return l.count(r, s, &p, h, hold, before)

@@ -224,12 +224,19 @@ func (r *holder) later() store.Call {
 	if r.IntN(4) == 0 {
 		c.Ops = c.Ops[:1+r.IntN(len(c.Ops))]
 	}
+	if r.IntN(6) == 0 { // memory reports a hold that the store had, and may still have
+		c.Verb = store.Record
+	}
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if op.Hold == nil {
 			op.Hold = &store.Hold{}
 		}
 		op.Hold.At, op.Hold.Decided = op.Hold.Decided, 0
+		if c.Verb == store.Record {
+			op.Hold.End, op.Result = r.now.Add(time.Duration(r.IntN(3))*time.Minute), window.Result{}
+			continue
+		}
 		switch r.IntN(8) {
 		case 0:
 			op.Hold.ID = [12]byte{1} // which no take has
