@@ -2189,7 +2189,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["NoNamespace"];
+            404: components["responses"]["NoRule"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["WrongTokens"];
             503: components["responses"]["Unavailable"];

@@ -70,6 +70,11 @@ func TestOverridePages(t *testing.T) {
 			t.Errorf("DELETE %s: got %d %s, want 400", query, w.Code, w.Body)
 		}
 	}
+	for query, want := range map[string]int{"rule=calls&customer=none": 204, "rule=calls&costumer=1": 400, "rule=gone&customer=1": 404} {
+		if w := serve(api, http.MethodDelete, "/v1/overrides?"+query, ""); w.Code != want {
+			t.Errorf("DELETE %s: got %d %s, want %d", query, w.Code, w.Body, want)
+		}
+	}
 }
 
 // No body makes anything but an override or a problem, and what is answered is what was set.

@@ -389,12 +389,16 @@ func (b *Book) meets(namespace string, o *Override) (err error) {
 }
 
 // Remove removes the override of a rule with the attributes, and returns it. It returns nil if there is
-// none, and a fault if none can be, because the rules do not have the names.
+// none, and an error if none can be: [weir.ErrUnknownRule], or a fault of an attribute that the rule does not
+// count per.
 func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, name string, attributes []weir.Attribute) (before *Override, err error) {
 	o := Override{Rule: name, Attributes: slices.Clone(attributes)}
 	slices.SortFunc(o.Attributes, func(a, b weir.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	fields := []string{o.field(namespace)} // as it was set under earlier rules
 	i, unknown := o.known(rules)
+	if _, ok := rules.Find(name); !ok {
+		unknown = fmt.Errorf("%w: %.64q", weir.ErrUnknownRule, name)
+	}
 	if unknown == nil && len(rules.Rule(i).Per) > 0 && o.canonical(rules.Compiled(), i) == nil {
 		fields = append(fields, o.field(namespace))
 	}
