@@ -389,8 +389,7 @@ func (b *Book) meets(namespace string, o *Override) (err error) {
 }
 
 // Remove removes the override of a rule with the attributes, and returns it. It returns nil if there is
-// none, and an error if none can be: [weir.ErrUnknownRule], or a fault of an attribute that the rule does not
-// count per.
+// none, and an error if none can be: [weir.ErrUnknownRule], or the fault of an attribute.
 func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, name string, attributes []weir.Attribute) (before *Override, err error) {
 	o := Override{Rule: name, Attributes: slices.Clone(attributes)}
 	slices.SortFunc(o.Attributes, func(a, b weir.Attribute) int { return strings.Compare(a.Name, b.Name) })

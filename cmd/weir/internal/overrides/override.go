@@ -107,7 +107,8 @@ func (o *Override) check(set *rule.Set, now time.Time) error {
 	return nil
 }
 
-// known returns the number of the rule of o in set, or the fault of a name that the rules do not have.
+// known returns the number of the rule of o in set, or the fault of a name that the rules do not have, or of a value
+// that is meant as a wildcard.
 func (o *Override) known(set *rule.Set) (int, error) {
 	i, ok := set.Find(o.Rule)
 	if !ok {
@@ -115,8 +116,11 @@ func (o *Override) known(set *rule.Set) (int, error) {
 	}
 	per := set.Rule(i).Per
 	for _, a := range o.Attributes {
-		if !slices.Contains(per, a.Name) && len(per) > 0 {
+		switch {
+		case !slices.Contains(per, a.Name) && len(per) > 0:
 			return 0, fault.Newf("attributes."+a.Name, "rule %s does not count per it, but per %s", o.Rule, strings.Join(per, ", "))
+		case a.Value == "*":
+			return 0, fault.Newf("attributes."+a.Name, "\"*\" is no wildcard; leave the attribute out, or change the limit in the rules")
 		}
 	}
 	return i, nil

@@ -125,7 +125,7 @@ func TestOverrides(t *testing.T) {
 			if got := call(t, http.MethodGet, one.api+"/v1/overrides", ""); !strings.Contains(got.text, `"idle":true`) {
 				t.Errorf("got %s, want it idle", got.text)
 			}
-			for _, want := range []int{http.StatusNoContent, http.StatusBadRequest} { // the second has a name that is nowhere
+			for _, want := range []int{http.StatusNoContent, http.StatusNotFound} { // the second time nothing is left
 				if got := call(t, http.MethodDelete, one.api+"/v1/overrides?rule=calls&customer=acme", ""); got.status != want {
 					t.Errorf("got %d %s, want %d", got.status, got.text, want)
 				}
