@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -174,7 +177,7 @@ func (k *Keys) ofCertificate(c *x509.Certificate) (*Holder, *Refusal) {
 	}
 	return nil, &Refusal{
 		Reason: Missing,
-		Detail: fmt.Sprintf("the certificate of %s is not in the tokens file, and there is no token", strings.Join(names, ", ")),
+		Detail: fmt.Sprintf("no name of the certificate (%s) is in the tokens file, and there is no token", strings.Join(names, ", ")),
 	}
 }
 
@@ -188,14 +191,16 @@ func slowed(wait time.Duration) *Refusal {
 }
 
 // certificateNames returns the names in c that a tokens file can contain: those of hosts,
-// URIs and mail addresses, or the common name if there are none of these.
+// URIs and mail addresses, or the common name if c has no alternative names of any kind: an authority that
+// vouches for those may not vouch for the common name beside them.
 func certificateNames(c *x509.Certificate) []string {
 	names := append([]string(nil), c.DNSNames...)
 	for _, u := range c.URIs {
 		names = append(names, u.String())
 	}
 	names = append(names, c.EmailAddresses...)
-	if len(names) == 0 && c.Subject.CommonName != "" {
+	alternative := func(e pkix.Extension) bool { return e.Id.Equal(asn1.ObjectIdentifier{2, 5, 29, 17}) }
+	if c.Subject.CommonName != "" && !slices.ContainsFunc(c.Extensions, alternative) {
 		names = []string{c.Subject.CommonName}
 	}
 	return names

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -219,7 +220,7 @@ func (l *EnvoyLimit) add(what int, hits int64) {
 }
 
 // WriteTo writes the counters in the form of that service's debug endpoint, a line
-// each: ratelimit.service.rate_limit.DOMAIN.KEYS.total_hits: 3.
+// each: ratelimit.service.rate_limit.DOMAIN.KEYS.total_hits: 3. Control characters of values are shown as ?.
 func (e *Envoy) WriteTo(w io.Writer) (int64, error) {
 	families, err := e.own.Gather()
 	if err != nil {
@@ -234,11 +235,19 @@ func (e *Envoy) WriteTo(w io.Writer) (int64, error) {
 					path = append(path, l.GetValue())
 				}
 			}
-			lines = append(lines, "ratelimit.service.rate_limit."+strings.Join(path, ".")+"."+strings.TrimPrefix(f.GetName(), envoyPrefix)+": "+
+			lines = append(lines, "ratelimit.service.rate_limit."+strings.Map(shown, strings.Join(path, "."))+"."+strings.TrimPrefix(f.GetName(), envoyPrefix)+": "+
 				strconv.FormatFloat(m.GetCounter().GetValue(), 'f', 0, 64)+"\n")
 		}
 	}
 	slices.Sort(lines)
 	n, err := io.WriteString(w, strings.Join(lines, ""))
 	return int64(n), err
+}
+
+// shown returns r, or ? instead of a control character.
+func shown(r rune) rune {
+	if unicode.IsControl(r) {
+		return '?'
+	}
+	return r
 }

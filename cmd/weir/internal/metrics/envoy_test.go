@@ -34,3 +34,17 @@ func TestEnvoyValuesAreLimited(t *testing.T) {
 		}
 	}
 }
+
+// A value with a line end makes no line of its own.
+func TestEnvoyStatsAreLines(t *testing.T) {
+	t.Parallel()
+	e := metrics.New(metrics.Config{}).Envoy(metrics.EnvoyConfig{Shown: true})
+	e.ValuedLimit([]string{"edge", "user_a\nuser_b.total_hits: 99"}, []string{"edge", "user"}).Count(&metrics.Hit{Hits: 1, Quota: 100})
+	var text strings.Builder
+	if _, err := e.WriteTo(&text); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := text.String(), "ratelimit.service.rate_limit.edge.user_a?user_b.total_hits: 99.total_hits: 1\n"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q in it", got, want)
+	}
+}

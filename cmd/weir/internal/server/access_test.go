@@ -295,6 +295,9 @@ func TestClientCertificates(t *testing.T) {
 	for _, name := range []string{"shop", "guest"} {
 		ca.sign(t, name, &x509.Certificate{DNSNames: []string{name + ".example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, newKey(t))
 	}
+	// Both have a common name that is in the tokens file; only that of plain counts, which has no SANs.
+	ca.sign(t, "plain", &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, newKey(t))
+	ca.sign(t, "host", &x509.Certificate{IPAddresses: []net.IP{{127, 0, 0, 9}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, newKey(t))
 	other.sign(t, "shop", &x509.Certificate{DNSNames: []string{"shop.example"}}, newKey(t))
 	locked := func(c *config.Config) {
 		c.Listen = "https://0.0.0.0:0" // strangers may reach it
@@ -330,7 +333,7 @@ func TestClientCertificates(t *testing.T) {
 
 	token := access.NewToken()
 	file := filepath.Join(t.TempDir(), "tokens")
-	write(t, file, "shop cert:shop.example scopes=decide\n"+access.Line("reader", token, access.Read, "")+"\n")
+	write(t, file, "shop cert:shop.example scopes=decide\nplain cert:plain scopes=decide\nhost cert:host scopes=decide\n"+access.Line("reader", token, access.Read, "")+"\n")
 	s = start(t, func(c *config.Config) { locked(c); c.Access.Tokens = file })
 	for _, tc := range []struct {
 		cert, token string
@@ -338,7 +341,9 @@ func TestClientCertificates(t *testing.T) {
 		text        string
 	}{
 		{"shop", "", 200, `"allowed":true`},
-		{"guest", "", 401, "the certificate of guest.example is not in the tokens file, and there is no token"},
+		{"guest", "", 401, "no name of the certificate (guest.example) is in the tokens file, and there is no token"},
+		{"plain", "", 200, `"allowed":true`},
+		{"host", "", 401, "no name of the certificate () is in the tokens file"},
 		{"shop", token, 403, "reader lacks scope decide"}, // a token goes before the certificate
 	} {
 		if a := ask(t, ca.via(t, tc.cert, true), "POST", at(s), tc.token, takePost); a.status != tc.want || !strings.Contains(a.text, tc.text) {
