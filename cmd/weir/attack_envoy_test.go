@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 	rpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -123,7 +124,7 @@ func (a *target) call(want codes.Code, calls []*rls.RateLimitRequest) {
 
 // proxy makes calls as an ordinary Envoy does, on one connection and on new ones, until
 // the attack is over.
-func (a *target) proxy(t *testing.T) (took []time.Duration, refused, failed int) {
+func (a *target) proxy(t *testing.T, token string) (took []time.Duration, refused, failed int) {
 	in := &rls.RateLimitRequest{Domain: "edge", Descriptors: []*common.RateLimitDescriptor{{
 		Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: "neighbour"}}, HitsAddend: wrapperspb.UInt64(0),
 	}}}
@@ -141,7 +142,7 @@ func (a *target) proxy(t *testing.T) (took []time.Duration, refused, failed int)
 		if i%4 == 0 {
 			c = open()
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token), 10*time.Second)
 		began := time.Now()
 		_, err := rls.NewRateLimitServiceClient(c).ShouldRateLimit(ctx, in)
 		switch {

@@ -284,19 +284,19 @@ func attacks() []attackRow {
 				a.rapidReset(append([]byte{0x82, 0x86, 0x41, 1, 'x', 0x04, 9}, "/v1/rules"...))
 			}
 		}},
-		{"gRPC rapid reset", 20, setting{grpc: true}, func(a *target) {
+		{"gRPC rapid reset", 20, setting{grpc: true, token: true}, func(a *target) {
 			for a.on() {
 				a.rapidReset(grpcHead())
 			}
 		}},
-		{"gRPC resets by the server: windows of 0", 20, setting{grpc: true, envoy: true, rules: 1}, func(a *target) {
+		{"gRPC resets by the server: windows of 0", 20, setting{grpc: true, envoy: true, rules: 1, token: true}, func(a *target) {
 			for a.on() {
 				a.rapidStreams(func(b []byte, stream uint32) []byte {
 					return frame(frame(b, 1, 4, stream, grpcHead()), 8, 0, stream, make([]byte, 4)) // HEADERS, WINDOW_UPDATE
 				})
 			}
 		}},
-		{"gRPC resets by the server: data after the end", 20, setting{grpc: true, envoy: true, rules: 1}, func(a *target) {
+		{"gRPC resets by the server: data after the end", 20, setting{grpc: true, envoy: true, rules: 1, token: true}, func(a *target) {
 			for a.on() {
 				a.rapidStreams(func(b []byte, stream uint32) []byte {
 					return frame(frame(b, 1, 5, stream, grpcHead()), 0, 0, stream, make([]byte, 5)) // HEADERS, DATA
@@ -559,7 +559,7 @@ func TestAttack(t *testing.T) {
 // ones, until the attack is over.
 func (a *target) neighbour(t *testing.T, token string, how setting) (took []time.Duration, refused, failed int) {
 	if how.envoy {
-		return a.proxy(t)
+		return a.proxy(t, token)
 	}
 	fresh := &http.Transport{DisableKeepAlives: true}
 	if how.admin { // where the address is that of the attackers, some probes are lost

@@ -3,6 +3,9 @@ package envoyrls
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -91,6 +94,7 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 		}
 	}
 	grpcserver.ToValid(text)
+	toValidEscapes(text)
 	objects, err := excessJSON(text)
 	if err != nil {
 		return err
@@ -106,6 +110,31 @@ func (a *API) parse(ctx context.Context, x *exchange, text []byte) error {
 	}
 	x.in.set(&message)
 	return nil
+}
+
+// toValidEscapes makes the escape of half of a surrogate pair, which no UTF-8 has, that of U+FFFD. JavaScript and Python write
+// such halves, if a value has them.
+func toValidEscapes(text []byte) {
+	unit := func(at int) (r rune) {
+		if at+6 <= len(text) && text[at] == '\\' && text[at+1] == 'u' {
+			n, _ := strconv.ParseUint(string(text[at+2:at+6]), 16, 16)
+			r = rune(n)
+		}
+		return r
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		switch r := unit(i); {
+		case !utf16.IsSurrogate(r):
+			i++ // what follows a backslash begins no escape
+		case utf16.DecodeRune(r, unit(i+6)) == utf8.RuneError:
+			copy(text[i+2:], "fffd")
+		default:
+			i += 6
+		}
+	}
 }
 
 // The memory that reading a body or a message takes. textTimes is for each byte: the body, a

@@ -85,6 +85,23 @@ func TestHostileJSON(t *testing.T) {
 	}
 }
 
+// A value can have half of a surrogate pair, which JavaScript and Python write as an escape. It counts as U+FFFD.
+func TestHalfOfASurrogatePair(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		`\ud800`: "\ufffd", `a\uDC00\ud83D`: "a\ufffd\ufffd", `\ud800\u0061`: "\ufffda", // halves
+		`\ud83d\uDE00`: "\U0001f600", `\\ud800`: `\ud800`, `\\\ud800\n\"`: "\\\ufffd\n\"", // not, not, and one
+	} {
+		api, engine := newAPI(t, perUser)
+		w := httptest.NewRecorder()
+		body := `{"domain":"d","descriptors":[{"entries":[{"key":"user","value":"` + sent + `"}]}]}`
+		api.HTTP(nil, nil).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/json", strings.NewReader(body)))
+		if u, err := engine.Usage(t.Context(), "per-user", weir.Attributes("user", want)); w.Code != http.StatusOK || err != nil || u.Used != 1 {
+			t.Errorf("%s: got %d %s, and %d hits of %q, %v, want one", sent, w.Code, w.Body, u.Used, want, err)
+		}
+	}
+}
+
 // Faults that are found before a body is read are also found afterwards. A body has no more messages
 // than objects.
 func FuzzJSON(f *testing.F) {

@@ -19,7 +19,7 @@ import (
 // counts what it reads and subtracts what its calls have received, counts answers until grpc-go
 // has written them, and counts the calls that were given up. It is closed if all connections
 // together have too much and it has the most, if none of its messages makes progress, or if most
-// of its calls are given up.
+// of its calls are given up by callers that may not make them.
 //
 // Closing alone does not help, because an abusive client opens another connection, and the goroutines
 // of its calls have been started by then: the calls of others wait behind them. A connection is

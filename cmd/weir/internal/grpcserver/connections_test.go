@@ -321,11 +321,10 @@ func (c counted) Read(p []byte) (int, error) {
 
 // flood sends text to a server on a separate connection, and returns how much of it was read after each of some
 // times, and how many connections were shed by then.
-func flood(t *testing.T, resources *access.ResourceLimits, text []byte, after ...time.Duration) (read, shed []int64) {
+func flood(t *testing.T, auth *access.Authenticator, text []byte, after ...time.Duration) (read, shed []int64) {
 	t.Helper()
 	var sheds, bytes atomic.Int64
-	resources.Shed = func(string) { sheds.Add(1) }
-	s := grpcserver.New(grpcserver.Config{Resources: resources})
+	s := grpcserver.New(grpcserver.Config{Auth: auth, Resources: &access.ResourceLimits{Shed: func(string) { sheds.Add(1) }}})
 	s.Add(echo, "weir/test.proto", methods(nil))
 	l := make(pipes)
 	go func() { _ = s.Serve(l) }()
@@ -344,45 +343,48 @@ func flood(t *testing.T, resources *access.ResourceLimits, text []byte, after ..
 	return read, shed
 }
 
-// A client that gives up its calls at once is read slowly and disconnected in the end, also if it makes the server
-// reset them.
+// A client that gives up at once calls that it may not make is read slowly and disconnected in the end, also if it makes
+// the server reset them. One that waits for most of its calls may give up the others; and one that may make them, all:
+// it can be a proxy whose own clients leave.
 func TestRapidReset(t *testing.T) {
 	t.Parallel()
 	settings := frames{}.frame(4, 0, 0, nil)
-	reset, window, data := settings, settings, settings
+	reset, window, data, some := settings, settings, settings, settings
 	for i := range 2000 {
 		id := uint32(2*i + 1)
+		if i%3 > 0 {
+			some = some.call(id, "Say")
+		} else {
+			some = some.say(id, 10, 0).frame(3, 0, id, []byte{0, 0, 0, 8})
+		}
 		reset = reset.say(id, 10, 0).frame(3, 0, id, []byte{0, 0, 0, 8})
 		window = window.say(id, 10, 0).frame(8, 0, id, make([]byte, 4))           // of 0, which is wrong
 		data = data.frame(1, 5, id, head("Say")).frame(0, 0, id, make([]byte, 5)) // after the end
 	}
-	for name, f := range map[string]frames{"resets": reset, "windows": window, "data": data} {
+	for name, tc := range map[string]struct {
+		frames
+		abusive bool
+	}{"resets": {reset, true}, "windows": {window, true}, "data": {data, true}, "some resets": {some, false}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				read, shed := flood(t, new(access.ResourceLimits), f, time.Second, time.Hour)
-				t.Log(read, shed)
-				if read[0] > 64<<10 || shed[0] != 0 || shed[1] != 1 {
-					t.Errorf("got %d bytes read and %d connections shed after a second and an hour, want at most 64 KiB, and one in the end", read, shed)
+				keys, err := access.OpenKeys("", access.Own{Name: "web", Token: "web"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer keys.Close()
+				for _, auth := range []*access.Authenticator{nil, {Keys: keys}} {
+					read, shed := flood(t, auth, tc.frames, time.Second, time.Hour)
+					switch all := int64(len(tc.frames)); {
+					case auth != nil && tc.abusive:
+						if read[0] > 64<<10 || shed[0] != 0 || shed[1] != 1 {
+							t.Errorf("got %d bytes read and %d connections shed after a second and an hour, want at most 64 KiB, and one in the end", read, shed)
+						}
+					case read[0] < all || shed[1] != 0:
+						t.Errorf("got %d of %d bytes read and %d connections shed, want all and none", read[0], all, shed[1])
+					}
 				}
 			})
 		})
-	}
-}
-
-// A client that waits for most of its calls may give up the others.
-func TestGivenUpCalls(t *testing.T) {
-	t.Parallel()
-	_, _, conn, shed := pipe(t, 1<<20)
-	for i := range 500 {
-		ctx, cancel := context.WithCancel(t.Context())
-		if i%5 == 0 {
-			cancel()
-		}
-		_, _ = say(ctx, conn, "hello")
-		cancel()
-	}
-	if shed.Load() != 0 {
-		t.Errorf("got %d connections shed, want none", shed.Load())
 	}
 }
 

@@ -131,6 +131,9 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 		if err != nil {
 			return Error(err)
 		}
+		if t, ok := stream.(*tracked); ok {
+			t.admitted = true
+		}
 		if isCompressed(ctx) {
 			return errCompressed
 		}

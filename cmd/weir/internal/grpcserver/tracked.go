@@ -18,6 +18,10 @@ type tracked struct {
 	conn  *connection
 	began time.Time
 	waits bool // the call waits for its only message
+
+	// admitted reports whether the caller may make the call. It may give the call up then: a proxy does so when its own client
+	// is gone, and if the connection was read slowly, all clients of the proxy would have no decisions.
+	admitted bool
 }
 
 // enqueue counts a call that its connection has read, before it gets a goroutine.
@@ -82,7 +86,7 @@ func (t *tracked) end() {
 	if t.waits {
 		t.received(0)
 	}
-	t.conn.end(t.began, isGivenUp(t.Context()))
+	t.conn.end(t.began, !t.admitted && isGivenUp(t.Context()))
 }
 
 // isGivenUp reports whether a call was given up before its deadline.
