@@ -58,9 +58,6 @@ const (
 	hasWall, hasLater = 1 << 6, 1 << 7
 )
 
-// strict refuses text with a second spelling.
-var strict = base64.RawURLEncoding.Strict()
-
 // IsZero reports whether r names no take.
 func (r Take) IsZero() bool { return r.ID == [12]byte{} }
 
@@ -121,53 +118,35 @@ func Parse(text string) (r Take, ok bool) {
 	if len(text) > MaxLen {
 		return r, false
 	}
-	n, err := strict.Decode(room[:], in[:copy(in[:], text)])
-	raw := room[:n]
-	if err != nil || len(raw) < size || raw[0]>>4 != version || Place(raw[0]&15) > Local {
+	n, err := base64.RawURLEncoding.Decode(room[:], in[:copy(in[:], text)])
+	if err != nil || n < size {
 		return r, false
 	}
-	r.Place = Place(raw[0] & 15)
-	flags := raw[1]
+	flags := room[1]
 	digests := int(flags &^ (hasWall | hasLater))
-	if digests > MostCounted || len(raw) < size+4*digests {
+	if digests > MostCounted || n < size+4*digests {
 		return r, false
 	}
-	raw = raw[2:]
-	r.ID = [12]byte(raw)
+	r.Place, r.ID, r.Seal = Place(room[0]&15), [12]byte(room[2:]), [sealSize]byte(room[n-sealSize:])
 	at := [8]byte{}
-	copy(at[1:], raw[12:19])
+	copy(at[1:], room[14:21])
 	r.At = window.Instant(binary.BigEndian.Uint64(at[:]))
-	raw = raw[19:]
+	raw := room[21 : n-sealSize]
 	for i := range digests {
-		r.Counted[i] = binary.BigEndian.Uint32(raw[4*i:])
+		r.Counted[i], raw = binary.BigEndian.Uint32(raw), raw[4:]
 	}
-	raw = raw[4*digests:]
 	r.Wall = r.At
 	if flags&hasWall > 0 {
-		d, n := binary.Varint(raw[:len(raw)-sealSize])
-		if n <= 0 {
-			return r, false
-		}
-		r.Wall += window.Instant(d)
-		raw = raw[n:]
+		d, n := binary.Varint(raw)
+		r.Wall, raw = r.Wall+window.Instant(d), raw[max(n, 0):]
 	}
-	if flags&hasLater > 0 {
-		d, n := binary.Varint(raw[:max(0, len(raw)-sealSize)])
-		if n <= 0 {
-			return r, false
-		}
-		r.Later = window.Instant(d)
-		raw = raw[n:]
-	}
-	if len(raw) != sealSize {
-		return r, false
-	}
-	r.Seal = [sealSize]byte(raw)
+	later, _ := binary.Varint(raw) // 0 if there is none
+	r.Later = window.Instant(later)
 	const latest = window.Instant(window.MaxHits)
-	if r.IsZero() || r.At > latest || min(r.Wall, r.Later) < 0 || max(r.Wall, r.Later) > latest {
+	if r.Place > Local || r.At > latest || min(r.Wall, r.Later) < 0 || max(r.Wall, r.Later) > latest {
 		return r, false
 	}
-	return r, string(r.Append(again[:0])) == text
+	return r, string(r.Append(again[:0])) == text // any other text is not a receipt
 }
 
 // Has reports whether digest, which is not 0, is one of those that r has of rules.

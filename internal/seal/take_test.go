@@ -16,7 +16,7 @@ var some = seal.Take{
 func TestText(t *testing.T) {
 	t.Parallel()
 	far, local := some, some
-	far.Wall = 0
+	far.Wall, far.Later = 0, window.Instant(window.MaxHits)
 	far.At = window.Instant(window.MaxHits)
 	local.Place, local.Seal, local.Later = seal.Local, [16]byte{0: 255, 15: 255}, 1
 	for i := range local.Counted {
@@ -54,6 +54,35 @@ func TestLength(t *testing.T) {
 	r.At, r.Wall, r.Later = 0, window.Instant(window.MaxHits), window.Instant(window.MaxHits)
 	if got := len(r.String()); got > seal.MaxLen {
 		t.Errorf("got %d bytes, want at most %d", got, seal.MaxLen)
+	}
+}
+
+// What Take.String has not written is no receipt.
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	const late = window.Instant(window.MaxHits) + 1
+	long := some
+	long.Wall, long.Later = 1, 1
+	text := long.String()
+	refused := []string{text + "A", text + "\n", text[:10] + "\n" + text[10:], strings.Repeat("A", 50), strings.Repeat("_", 50), strings.Repeat("A", seal.MaxLen+1)}
+	for n := range len(text) {
+		refused = append(refused, text[:n])
+	}
+	for _, r := range []seal.Take{
+		{At: 1, Wall: 1},
+		{ID: some.ID, Place: seal.Local + 1},
+		{ID: some.ID, At: late},
+		{ID: some.ID, Wall: -1},
+		{ID: some.ID, Wall: late},
+		{ID: some.ID, Later: -1},
+		{ID: some.ID, Later: late},
+	} {
+		refused = append(refused, r.String())
+	}
+	for _, text := range refused {
+		if r, ok := seal.Parse(text); ok {
+			t.Errorf("%q: got %+v, want it refused", text, r)
+		}
 	}
 }
 

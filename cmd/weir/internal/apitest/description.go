@@ -77,16 +77,6 @@ func parse(text string) (*document, error) {
 	return d, d.compiler.AddResource(resource, strict)
 }
 
-// Document decodes the description as JSON, for a validator.
-func Document(t testing.TB) map[string]any {
-	t.Helper()
-	root, err := decode(api.OpenAPI())
-	if err != nil {
-		t.Fatalf("api/openapi.yaml: %v", err)
-	}
-	return root
-}
-
 // Rules returns the rules of the examples, which are in the text of the document.
 func (d *document) Rules() string {
 	text, _ := d.at("/info/description")

@@ -71,7 +71,6 @@ type Collector struct {
 	inForce func() *rule.Set       // of the engine; guarded by mu; nil: not known
 	rules   map[string]*ruleStats  // guarded by mu; nil: dropped
 	set     weak.Pointer[rule.Set] // guarded by mu; in force when the counts of other rules were last dropped
-	size    int                    // of that set
 }
 
 // shared is the state that the collectors of several engines share.
@@ -166,7 +165,7 @@ func (c *Collector) Drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.members, c)
-	c.rules, c.set, c.size = nil, weak.Pointer[rule.Set]{}, 0
+	c.rules, c.set = nil, weak.Pointer[rule.Set]{}
 	c.journal.forget(c.space)
 	c.kept.forget(c.space)
 	c.share()
@@ -355,7 +354,7 @@ func (s *shared) rotate() {
 
 // renew makes rules the rules in force, and drops the counts of other rules.
 func (c *Collector) renew(rules *rule.Set) {
-	c.set, c.size = weak.Make(rules), rules.Len()
+	c.set = weak.Make(rules)
 	maps.DeleteFunc(c.rules, func(name string, _ *ruleStats) bool {
 		_, known := rules.Find(name)
 		return !known
@@ -367,7 +366,9 @@ func (c *Collector) renew(rules *rule.Set) {
 func (s *shared) share() {
 	n := 0
 	for m := range s.members {
-		n += m.size
+		if rules := m.set.Value(); rules != nil {
+			n += rules.Len()
+		}
 	}
 	s.capacity = min(s.keys, max(allKeys/max(n, 1), leastKeys))
 }
