@@ -238,6 +238,8 @@ func (c *Config) settings() map[string]string {
 		"default_transaction_isolation": "read committed",
 		// A process that hangs in a transaction ends its connection, and the locks.
 		"idle_in_transaction_session_timeout": "2000", "lock_timeout": "2000",
+		// A policy that would hide rows is an error: hidden rows look like ones that are not there.
+		"row_security": "off",
 	}
 	if c.durability != durabilitySync {
 		set["synchronous_commit"] = "off"

@@ -86,7 +86,7 @@ func TestGuideBouncer(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string][]string{
 		"refuses settings": nil,
-		"drops settings":   {"ignore_startup_parameters = default_transaction_isolation,plan_cache_mode,enable_seqscan,jit,idle_in_transaction_session_timeout,lock_timeout,synchronous_commit"},
+		"drops settings":   {"ignore_startup_parameters = default_transaction_isolation,plan_cache_mode,enable_seqscan,jit,idle_in_transaction_session_timeout,lock_timeout,row_security,synchronous_commit"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -45,7 +45,11 @@ func (s *Store) Keep(ctx context.Context, name string, version int64, fields, va
 // knows: the answer begins with the first entry, because since is zero, too old, or of a register that was lost.
 func (s *Store) Kept(ctx context.Context, name string, since [2]int64, most int) (fields, values []string, next [2]int64, again bool, err error) {
 	rows, err := ask(ctx, s, func(ctx context.Context, c *pgconn.PgConn) ([][][]byte, error) {
-		return read(ctx, c, s.sql.kept, []byte(name), int8Of(since[0]), int8Of(since[1]), int8Of(int64(most)))
+		rows, err := read(ctx, c, s.sql.kept, []byte(name), int8Of(since[0]), int8Of(since[1]), int8Of(int64(most)))
+		if err == nil && len(rows) == 0 && since[0] > 0 { // it was lost, or is hidden
+			_, err = s.tables(ctx, c)
+		}
+		return rows, err
 	})
 	if err != nil || len(rows) == 0 {
 		return nil, nil, next, since[0] > 0, err

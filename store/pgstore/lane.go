@@ -282,7 +282,14 @@ func (l *lane) lock(ctx context.Context) error {
 	keys := l.args.keys(&l.rows)
 	var b pgconn.Batch
 	if l.rows.reads {
+		bare := l.s.bare.Load() // a transaction has the settings
+		if bare {
+			l.begin(&b)
+		}
 		l.add(&b, l.s.sql.read, keys)
+		if bare {
+			l.add(&b, l.s.sql.commit)
+		}
 		_, err := l.read(ctx, &b)
 		return err
 	}

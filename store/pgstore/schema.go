@@ -25,7 +25,7 @@ type statements struct {
 	begin, settings, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
-	create, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, writers, keys, examine string
+	create, tables, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, writers, keys, examine string
 }
 
 // all returns the statements that lanes prepare.
@@ -105,6 +105,9 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			CREATE INDEX IF NOT EXISTS REGISTER_removed ON REGISTER (name, version) WHERE value = '' AND field <> '';
 			COMMENT ON TABLE COUNTERS IS 'counters of weir: key is a digest, name is for people, expires is in microseconds since 1970';
 			INSERT INTO META (name, value) VALUES ('version', '%s'), ('members', '%s') ON CONFLICT DO NOTHING`),
+		// Returns a row if there are tables, with the names of those with row-level security for the user.
+		tables: named.Replace(`SELECT array_to_string(ARRAY(SELECT t FROM unnest(ARRAY['COUNTERS', 'META', 'JOURNAL', 'REGISTER']) t
+			WHERE row_security_active(to_regclass(t))), ', ') WHERE to_regclass('META') IS NOT NULL`),
 		meta: named.Replace(`SELECT value FROM META WHERE name = $1`),
 
 		// A crash must not lose the secret, whatever the durability of counters is.
@@ -206,6 +209,19 @@ func grant(prefix, user string) string {
 	return fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s_counters, %[1]s_meta, %[1]s_log, %[1]s_kept TO %[2]s", prefix, user)
 }
 
+// tables reports whether there are tables. It returns an error if row-level security may hide rows of them: a session with
+// row_security off learns that from each statement, but a proxy may refuse settings.
+func (s *Store) tables(ctx context.Context, c *pgconn.PgConn) (exist bool, err error) {
+	rows, err := read(ctx, c, s.sql.tables)
+	if err != nil || len(rows) == 0 || len(rows[0][0]) == 0 {
+		return len(rows) > 0, err
+	}
+	names, user := string(rows[0][0]), s.config.conn.User
+	said := &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42501", Message: "row-level security hides rows of " + names + " from " + user}
+	const off = " DISABLE ROW LEVEL SECURITY"
+	return true, &rightsError{said, "ALTER TABLE " + strings.ReplaceAll(names, ", ", off+"; ALTER TABLE ") + off}
+}
+
 // prepare makes the tables if there are none, and learns what the store needs of them. Stores
 // that start at the same time make them once.
 func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) (err error) {
@@ -213,12 +229,12 @@ func (s *Store) prepare(ctx context.Context, c *pgconn.PgConn) (err error) {
 	if s.members.Load() != nil && !dropped {
 		return nil
 	}
-	exists := c.ExecParams(ctx, `SELECT 1 WHERE to_regclass($1) IS NOT NULL`, [][]byte{[]byte(s.config.prefix + "_meta")}, nil, nil, nil).Read()
-	if exists.Err != nil {
-		return exists.Err
+	exist, err := s.tables(ctx, c)
+	if err != nil {
+		return err
 	}
 	var got []byte
-	if len(exists.Rows) > 0 && !dropped {
+	if exist && !dropped {
 		if got, err = s.meta(ctx, c, "version"); err != nil {
 			return lacks(err, grant(s.config.prefix, s.config.conn.User))
 		}

@@ -324,3 +324,64 @@ func TestRefusedStatements(t *testing.T) {
 		t.Errorf("got %d hits, want none", got)
 	}
 }
+
+// Rows that a policy hides are not taken for rows that are not there: calls are refused, and so is a start, also behind a proxy
+// that refuses settings.
+func TestRowSecurity(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	if _, err := take(t, openAs(t, n, pgtest.User), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	n.Must("CREATE ROLE app LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON weir_counters, weir_meta, weir_log, weir_kept TO app")
+	port := n.Addr()[strings.LastIndex(n.Addr(), ":")+1:]
+	for name, addr := range map[string]string{
+		"direct": n.Addr(),
+		"proxy":  n.Bouncer("[databases]", "postgres = host=127.0.0.1 user=app port="+port),
+	} {
+		at := fmt.Sprintf("postgres://app@%s/postgres?sslmode=disable&timeout=10s", addr)
+		s, err := pgstore.Open(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		version, err := s.Keep(t.Context(), "overrides "+name, 0, []string{"ann"}, []string{"limit 0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for table, calls := range map[string]func() []error{
+			"weir_counters": func() []error {
+				_, taken := take(t, s, "ann")
+				o := op("ann")
+				_, read := s.Read(t.Context(), &o)
+				return []error{taken, read}
+			},
+			"weir_kept": func() []error {
+				_, _, _, _, err := s.Kept(t.Context(), "overrides "+name, [2]int64{version, version}, 100)
+				return []error{err}
+			},
+		} {
+			n.Must("ALTER TABLE " + table + " ENABLE ROW LEVEL SECURITY")
+			for _, err := range calls() {
+				if why, _ := reason(err); why != "refused" {
+					t.Errorf("%s, %s: got %v, want refused", name, table, err)
+				}
+			}
+			again, err := pgstore.Open(t.Context(), at)
+			if err == nil {
+				again.Close()
+			}
+			var lacks interface {
+				error
+				Grant() string
+			}
+			if !errors.As(err, &lacks) || !strings.Contains(lacks.Error(), table) || lacks.Grant() != "ALTER TABLE "+table+" DISABLE ROW LEVEL SECURITY" {
+				t.Errorf("%s, %s: got %v, want a right that is missing", name, table, err)
+			}
+			n.Must("ALTER TABLE " + table + " DISABLE ROW LEVEL SECURITY")
+		}
+		if got := used(t, s, "ann"); got != 1 {
+			t.Errorf("%s: got %d hits, want 1", name, got)
+		}
+	}
+}
