@@ -26,11 +26,11 @@ func Example() {
 	for range 2 {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/posts", http.NoBody))
-		fmt.Println(w.Code, w.Header().Get("RateLimit"))
+		fmt.Println(w.Code, w.Header().Get("RateLimit-Policy"))
 	}
 	// Output:
-	// 200 "posts";r=0
-	// 429 "posts";r=0;t=60
+	// 200 "posts";q=1;w=60
+	// 429 "posts";q=1;w=60
 }
 
 // Rules decide. The router has put the user into the path.
@@ -82,11 +82,11 @@ func ExamplePerIP() {
 		r.Header.Set("X-Forwarded-For", from.forwarded)
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
-		fmt.Println(w.Code, w.Header().Get("RateLimit"))
+		fmt.Println(w.Code)
 	}
 	// Output:
-	// 404 "requests";r=0
-	// 404 "requests";r=0
-	// 404 "requests";r=0
-	// 429 "requests";r=0;t=60
+	// 404
+	// 404
+	// 404
+	// 429
 }

@@ -106,7 +106,7 @@ func TestEnvoyGateway(t *testing.T) {
 		{Entries: []*common.RateLimitDescriptor_Entry{{Key: "route", Value: "route"}, {Key: "rule-0", Value: "rule-0"}}},
 	}}
 	var codes []rls.RateLimitResponse_Code
-	for until := time.Now().Add(10 * time.Second); len(codes) < 3 && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); len(codes) < 3 && time.Now().Before(until); {
 		answer, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), call)
 		if err == nil && answer.Statuses[0].CurrentLimit != nil { // the rules have arrived
 			codes = append(codes, answer.OverallCode)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,25 +141,33 @@ func TestPrometheus(t *testing.T) {
 	if got, want := len(loaded.Groups[0].Rules), len(readAlerts(t)); got != want {
 		t.Errorf("Prometheus has %d alerts, want %d", got, want)
 	}
+	// On a busy machine a decision may be slow, and a scrape late: then the service is down until the next one.
 	for _, a := range readAlerts(t) {
-		if n := p.query(a.Expr); n != 0 && !strings.HasPrefix(a.Alert, "WeirRule") {
-			t.Errorf("%s fires for a service that is well", a.Alert)
+		if !strings.HasPrefix(a.Alert, "WeirRule") && a.Alert != "WeirSlow" {
+			redistest.Eventually(t, a.Alert+" does not fire for a service that is well", func() bool { return p.query(a.Expr) == 0 })
 		}
 	}
 	variables := strings.NewReplacer("$namespace", ".*", "$__rate_interval", "1m")
-	shown := map[string]bool{}
-	for _, panel := range readPanels(t) {
-		for _, q := range panel.Targets {
-			shown[panel.Title] = p.query(variables.Replace(q.Expr)) > 0 || shown[panel.Title]
-		}
-	}
 	// The panels that have data for a service in memory without authentication.
-	for _, title := range []string{
+	filled := []string{
 		"Decisions by outcome", "Time of a decision", "Over the limit", "Near the limit", "Rules in force",
 		"Memory of counters", "Keys in memory", "Processor", "Memory", "Versions",
-	} {
-		if !shown[title] {
-			t.Errorf("the panel %q shows nothing", title)
+	}
+	for _, panel := range readPanels(t) {
+		shows := func() (shows bool) {
+			for _, q := range panel.Targets {
+				shows = p.query(variables.Replace(q.Expr)) > 0 || shows
+			}
+			return shows
 		}
+		if at := slices.Index(filled, panel.Title); at >= 0 {
+			redistest.Eventually(t, panel.Title+" shows something", shows)
+			filled = slices.Delete(filled, at, at+1)
+		} else {
+			shows() // every expression is valid
+		}
+	}
+	if len(filled) > 0 {
+		t.Errorf("got no panels %q", filled)
 	}
 }

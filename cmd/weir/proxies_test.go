@@ -338,7 +338,7 @@ func visit(t *testing.T, addr, path string, headers ...string) (int, string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n", path)
 	for _, h := range headers {
 		fmt.Fprintf(c, "%s\r\n", h)

@@ -157,7 +157,7 @@ func (v *visitor) grpc(when, token string) {
 		if err != nil {
 			v.t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		for _, action := range []string{"post", "login", "spend"} {
 			r := weir.Request{Attributes: weir.Attributes("action", action, "user", v.user, "amount", "1")}
 			d, err := c.Take(ctx, r)
@@ -175,7 +175,7 @@ func (v *visitor) grpc(when, token string) {
 		v.t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if token != "" {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)

@@ -48,7 +48,7 @@ func TestTutorial(t *testing.T) {
 			commands++
 			printed = ""
 			// What follows an edit of the rules waits until the service has read them.
-			for deadline := time.Now().Add(20 * time.Second); ; {
+			for deadline := time.Now().Add(time.Minute); ; {
 				out, err := shell(text).CombinedOutput()
 				if err != nil {
 					t.Fatalf("%s\n%v\n%s", text, err, out)

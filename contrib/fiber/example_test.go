@@ -18,15 +18,15 @@ func Example() {
 	app.Post("/posts", func(c fiber.Ctx) error { return c.SendStatus(http.StatusCreated) })
 
 	for range 2 {
-		answer, err := app.Test(httptest.NewRequest(http.MethodPost, "/posts", http.NoBody))
+		answer, err := app.Test(httptest.NewRequest(http.MethodPost, "/posts", http.NoBody), fiber.TestConfig{})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		answer.Body.Close()
-		fmt.Println(answer.StatusCode, answer.Header.Get("RateLimit"))
+		fmt.Println(answer.StatusCode, answer.Header.Get("RateLimit-Policy"))
 	}
 	// Output:
-	// 201 "requests";r=0
-	// 429 "requests";r=0;t=60
+	// 201 "requests";q=1;w=60
+	// 429 "requests";q=1;w=60
 }

@@ -21,9 +21,9 @@ func Example() {
 	for range 2 {
 		w := httptest.NewRecorder()
 		r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/posts", http.NoBody))
-		fmt.Println(w.Code, w.Header().Get("RateLimit"))
+		fmt.Println(w.Code, w.Header().Get("RateLimit-Policy"))
 	}
 	// Output:
-	// 201 "requests";r=0
-	// 429 "requests";r=0;t=60
+	// 201 "requests";q=1;w=60
+	// 429 "requests";q=1;w=60
 }

@@ -21,9 +21,9 @@ func Example() {
 
 	for range 2 {
 		answer := ut.PerformRequest(h.Engine, http.MethodPost, "/posts", nil).Result()
-		fmt.Println(answer.StatusCode(), string(answer.Header.Peek("RateLimit")))
+		fmt.Println(answer.StatusCode(), string(answer.Header.Peek("RateLimit-Policy")))
 	}
 	// Output:
-	// 201 "requests";r=0
-	// 429 "requests";r=0;t=60
+	// 201 "requests";q=1;w=60
+	// 429 "requests";q=1;w=60
 }

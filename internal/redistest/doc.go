@@ -18,7 +18,7 @@ import (
 
 // patience is how long a process may take to get ready, on a machine that is busy
 // with other tests.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // program returns the path of the server to run.
 func program(t testing.TB) string {
@@ -40,7 +40,7 @@ func program(t testing.TB) string {
 }
 
 // Eventually calls ok until it returns true. It fails the test when that takes
-// more than 30 seconds; what names the condition.
+// more than a minute; what names the condition.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -27,8 +26,6 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 )
 
-// TestMain replaces go test's default time-out of ten minutes, so that a test that hangs ends
-// while somebody waits for it, with the stacks of all goroutines.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == trial.Command { // as the program, which a trial starts again
 		if err := trial.Work(context.Background(), os.Stdin, os.Stdout); err != nil {
@@ -36,16 +33,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	flag.Parse()
-	if f := flag.Lookup("test.timeout"); f.Value.String() == (10 * time.Minute).String() {
-		_ = f.Value.Set("5m")
-	}
 	goleak.VerifyTestMain(m)
 }
 
 // patience is the limit of every wait of these tests; none is expected to need
 // it.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // service is the real service on free ports.
 type service struct {

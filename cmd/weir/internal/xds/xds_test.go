@@ -104,9 +104,9 @@ func TestEndlessMessages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			applied := make(chan struct{}, 1000)
+			began := time.Now()
 			received := run(t, func() error { applied <- struct{}{}; return tc.refused }, tc.sends...)
 			<-received // the first request
-			began := time.Now()
 			for i := range 3 {
 				if in := <-received; (in.ErrorDetail != nil) != (tc.refused != nil) {
 					t.Errorf("answer %d: got refusal %v, want %v", i, in.ErrorDetail, tc.refused)
