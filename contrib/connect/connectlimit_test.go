@@ -8,6 +8,9 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,6 +180,38 @@ func TestInFlight(t *testing.T) {
 		if err := errors.Join(third.CloseRequest(), third.CloseResponse(), first.CloseResponse()); err != nil {
 			t.Fatalf("%s: %v", side, err)
 		}
+	}
+}
+
+// lasting is a context that outlives its streams, and counts what they leave to its end.
+type lasting struct {
+	context.Context
+	done chan struct{}
+	left atomic.Int64
+}
+
+func (l *lasting) Done() <-chan struct{} { return l.done }
+
+func (l *lasting) AfterFunc(func()) (stop func() bool) {
+	l.left.Add(1)
+	return sync.OnceValue(func() bool { l.left.Add(-1); return true })
+}
+
+// A stream that has ended leaves nothing behind in its context.
+func TestStreamsUnderOneContext(t *testing.T) {
+	t.Parallel()
+	limit := connectlimit.Must(connectlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Procedure))
+	_, chat := serve(t, nil, []connect.Interceptor{limit})
+	ctx := &lasting{Context: t.Context(), done: make(chan struct{})}
+	stream := chat.CallBidiStream(ctx)
+	if err := stream.Send(wrapperspb.String("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stream.CloseRequest(), stream.CloseResponse()); err != nil {
+		t.Fatal(err)
+	}
+	for ctx.left.Load() > 0 { // the transport may end later
+		runtime.Gosched()
 	}
 }
 
