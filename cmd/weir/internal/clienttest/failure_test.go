@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -63,12 +64,7 @@ func newSilent(t *testing.T) (*weir.Engine, *silent) {
 	t.Helper()
 	s := &silent{memstore.New(), make(chan struct{}, 100), make(chan struct{})}
 	t.Cleanup(func() { _ = s.Store.Close() })
-	w := newPair(t)
-	e, err := weir.NewEngine(w.plain.Rules(), weir.WithStore(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e, s
+	return scripttest.Engine(t, newPair(t).plain.Rules(), weir.WithStore(s)), s
 }
 
 // A call ends with its context, and counts nothing if it was not sent.

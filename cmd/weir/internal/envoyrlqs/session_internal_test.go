@@ -7,22 +7,13 @@ import (
 
 	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
 
-	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // A report on a stream that has as many buckets as it may drops the old ones once: a further bucket looks at no others.
 func TestFullSession(t *testing.T) {
 	t.Parallel()
-	file, err := rulefile.Parse("rules.yaml", []byte("rules: [{name: api, per: [user], limit: 100, window: 1m}]"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := weir.NewEngine(file.Set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
+	engine := scripttest.Engine(t, scripttest.Rules(t, "rules: [{name: api, per: [user], limit: 100, window: 1m}]"))
 	now := time.Now()
 	id := func(n int) *rlqs.BucketId {
 		return &rlqs.BucketId{Bucket: map[string]string{"user": fmt.Sprint(n)}}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store/memstore"
 )
 
@@ -24,11 +25,8 @@ func TestNamespaces(t *testing.T) {
 	var all []*namespace.Namespace
 	lines := access.Line("ops", "ops", access.All, "") + "\n"
 	for name, limit := range map[string]string{"default": "9", "a": "1", "b": "2"} {
-		e, err := weir.NewEngine(parse(t, `rules: [{name: koala-1, code: 7, per: [uid], limit: `+limit+`, window: 1h}]`),
+		e := scripttest.Engine(t, scripttest.Rules(t, `rules: [{name: koala-1, code: 7, per: [uid], limit: `+limit+`, window: 1h}]`),
 			weir.WithStore(counts), weir.WithNamespace(name))
-		if err != nil {
-			t.Fatal(err)
-		}
 		all = append(all, namespace.New(name, e, 0, nil))
 		lines += access.Line(name, name, access.All, name) + "\n"
 	}

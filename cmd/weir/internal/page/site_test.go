@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/page"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // maxPage is the maximum size of the live page, compressed.
@@ -64,12 +65,7 @@ func authWith(t *testing.T) *access.Authenticator {
 // spaces returns the namespace default, with a rule that admits five.
 func spaces(t *testing.T, observers ...weir.Option) *namespace.Set {
 	t.Helper()
-	engine, err := weir.NewEngine(limit(t, 5), observers...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close() })
-	return namespace.Only(engine)
+	return namespace.Only(scripttest.Engine(t, limit(t, 5), observers...))
 }
 
 // state has no store.

@@ -1,4 +1,4 @@
-// Package scripttest has an engine for tests with scripts, and the time at which they begin. Only tests import it.
+// Package scripttest has engines for tests, and the time at which scripts begin. Only tests import it.
 package scripttest
 
 import (
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -20,15 +21,28 @@ func NewEngine(
 	t testing.TB, rules string, now func() window.Instant, options ...weir.Option,
 ) (*weir.Engine, *memstore.Store) {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	counts := memstore.New(memstore.WithClock(now))
 	t.Cleanup(func() { counts.Close() })
-	engine, err := weir.NewEngine(file.Set, append([]weir.Option{weir.WithStore(counts)}, options...)...)
+	return Engine(t, Rules(t, rules), append([]weir.Option{weir.WithStore(counts)}, options...)...), counts
+}
+
+// Engine returns an engine that is closed when the test ends.
+func Engine(t testing.TB, rules *rule.Set, options ...weir.Option) *weir.Engine {
+	t.Helper()
+	engine, err := weir.NewEngine(rules, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine, counts
+	t.Cleanup(func() { engine.Close() })
+	return engine
+}
+
+// Rules returns the rules of a file.
+func Rules(t testing.TB, file string) *rule.Set {
+	t.Helper()
+	f, err := rulefile.Parse("rules.yaml", []byte(file), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Set
 }
