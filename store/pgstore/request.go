@@ -325,7 +325,7 @@ func (s *Store) leave(ctx context.Context, r *request) error {
 func (s *Store) heard(ctx context.Context, answered bool, began time.Duration) {
 	open := s.server.Breaker.Open()
 	if opened := s.server.Heard(ctx, answered, began, s.config.Timeout); opened || open && answered {
-		s.server.Report(nil)
-		s.queue.wakeAll() // they ask the server
+		s.background(func() { s.server.Report(nil) }) // no decision waits for Changed
+		s.queue.wakeAll()                             // they ask the server
 	}
 }
