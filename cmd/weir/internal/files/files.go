@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -85,17 +86,27 @@ func Dir(path string) ([]string, error) {
 	})
 }
 
+// hanging has the paths of calls that have taken too long and have not ended. Further calls would hang as well, and each would
+// take a thread.
+var hanging sync.Map
+
 // within returns what f returns, or an error if f takes longer than most. The goroutine of f then
-// remains until f returns.
+// remains until f returns, and calls for the path until then get the error at once.
 func within[T any](most time.Duration, path string, f func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
 	}
+	var none T
+	slow := fmt.Errorf("%s: %w within %v; is its file system mounted?", path, ErrSlow, most)
+	if _, hangs := hanging.Load(path); hangs {
+		return none, slow
+	}
 	done := make(chan result, 1)
 	go func() {
 		value, err := f()
 		done <- result{value, err}
+		hanging.Delete(path)
 	}()
 	late := time.NewTimer(most)
 	defer late.Stop()
@@ -103,8 +114,14 @@ func within[T any](most time.Duration, path string, f func() (T, error)) (T, err
 	case r := <-done:
 		return r.value, r.err
 	case <-late.C:
-		var none T
-		return none, fmt.Errorf("%s: %w within %v; is its file system mounted?", path, ErrSlow, most)
+	}
+	hanging.Store(path, true)
+	select {
+	case r := <-done: // meanwhile
+		hanging.Delete(path)
+		return r.value, r.err
+	default:
+		return none, slow
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/files"
@@ -68,15 +69,28 @@ func (r reading) check(t *testing.T) {
 	}
 }
 
-// A file system that does not answer costs no more than the time-out.
+// A file system that does not answer costs no more than the time-out, and one thread for each file, however often it is read.
 func TestReadGivesUp(t *testing.T) {
 	t.Parallel()
-	hang := make(chan struct{})
-	defer close(hang)
-	_, err := files.Within(10*time.Millisecond, "/mnt/rules.yaml", func() ([]byte, error) { <-hang; return nil, nil })
-	if err == nil || err.Error() != "/mnt/rules.yaml: no answer within 10ms; is its file system mounted?" {
-		t.Errorf("got %v, want that there was no answer", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		hang, reads := make(chan struct{}), 0
+		read := func() ([]byte, error) {
+			return files.Within(10*time.Millisecond, "/mnt/rules.yaml", func() ([]byte, error) { reads++; <-hang; return []byte("rules"), nil })
+		}
+		for range 3 {
+			if _, err := read(); err == nil || err.Error() != "/mnt/rules.yaml: no answer within 10ms; is its file system mounted?" {
+				t.Errorf("got %v, want that there was no answer", err)
+			}
+		}
+		if reads != 1 {
+			t.Errorf("got %d reads that hang, want one", reads)
+		}
+		close(hang)
+		synctest.Wait()
+		if b, err := read(); string(b) != "rules" || err != nil {
+			t.Errorf("got %q and %v, want what the file system answers again", b, err)
+		}
+	})
 }
 
 // A file of keys or tokens is refused where a rules file belongs, and not repeated.

@@ -125,6 +125,9 @@ func stamp(subject watched) string {
 		info, err := files.Stat(file)
 		if err != nil {
 			fmt.Fprintln(&all, err)
+			if errors.Is(err, files.ErrSlow) {
+				break // the next file would take as long
+			}
 			continue
 		}
 		fmt.Fprintln(&all, file, info.Size(), info.ModTime().UnixNano())
