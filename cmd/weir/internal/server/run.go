@@ -167,7 +167,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		var f front
 		switch l.Name {
 		case "grpc":
-			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set).WithEvents(events), envoy.API, envoyrlqs.New(rules.set), rules.telemetry, credentials, resources)
+			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set).WithEvents(events), envoy.API, envoyrlqs.New(rules.set, int64(cfg.Resources.RequestMemory)), rules.telemetry, credentials, resources)
 		case "resp":
 			f, err = openRESP(l, cfg, rules.set, backends, credentials, resources, numbers)
 		case "koala":
