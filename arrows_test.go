@@ -137,7 +137,7 @@ var arrows = map[string]arrow{
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
 	},
-	"cmd/weir/internal/scripttest": {ours: []string{".", "rule", "rulefile", "store/memstore", "window"}}, // tests only
+	"cmd/weir/internal/scripttest": {ours: []string{".", "cmd/weir/internal/access", "rule", "rulefile", "store/memstore", "window"}}, // tests only
 	"cmd/weir/internal/clienttest": {},                                                            // tests only
 	"cmd/weir/internal/metrics": {
 		ours:   []string{".", "internal/datadir", "internal/hook", "rule", "store", "store/remote", "window"},
