@@ -23,6 +23,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store"
 )
 
@@ -324,15 +325,11 @@ func TestBusy(t *testing.T) {
 // A report records hits past the quota, so that a stream needs the scope of a record, too.
 func TestScope(t *testing.T) {
 	t.Parallel()
-	keys, err := access.OpenKeys("",
+	keys := scripttest.Keys(t, "",
 		access.Own{Name: "proxy", Token: "proxy", Scopes: access.Decide | access.Record},
 		access.Own{Name: "decider", Token: "decider", Scopes: access.Decide},
 		access.Own{Name: "reader", Token: "reader", Scopes: access.Read},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keys.Close()
 	conn, _ := serve(t, perUser, grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}}, nil)
 	for token, want := range map[string]codes.Code{"proxy": codes.OK, "decider": codes.PermissionDenied, "reader": codes.PermissionDenied, "": codes.Unauthenticated} {
 		ctx := t.Context()

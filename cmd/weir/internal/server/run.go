@@ -350,13 +350,12 @@ func sweep(ctx context.Context, c *backends) {
 	if !c.local.Await(ctx) {
 		return
 	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	tick := time.Tick(time.Second)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 			c.local.Memory.Sweep(sweepSlots)
 		}
 	}
