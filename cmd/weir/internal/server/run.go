@@ -38,7 +38,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	log := newLog(cfg, logs)
+	log, ended := openLog(cfg, logs)
+	defer ended()
 	commit, _ := Commit()
 	numbers := metrics.New(metrics.Config{Version: Version(), Commit: commit, NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
 	for _, w := range cfg.Warnings {
