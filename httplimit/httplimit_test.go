@@ -448,6 +448,27 @@ func TestSetAttributes(t *testing.T) {
 	}
 }
 
+// The real cost is that of all middleware around a handler, each of which has counted the request.
+func TestSetAttributesOfNested(t *testing.T) {
+	t.Parallel()
+	h := http.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		httplimit.SetAttributes(r.Context(), weir.Attribute{Name: "tokens", Value: "640"})
+	}))
+	engines := map[string]*weir.Engine{}
+	for _, name := range []string{"model", "team"} {
+		engines[name] = engine(t, []rule.Rule{{Name: name, Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute}}, nil)
+		h = httplimit.Must(httplimit.Rules(engines[name], func(r *http.Request, list []weir.Attribute) []weir.Attribute {
+			return append(byIP(r, list), weir.Attribute{Name: "tokens", Value: "900"})
+		})).Handler(h)
+	}
+	get(h, "192.0.2.1:1")
+	for name, e := range engines {
+		if u, err := e.Usage(t.Context(), name, weir.Attributes("ip", "192.0.2.1")); err != nil || u.Used != 640 || u.Holds != 0 {
+			t.Errorf("%s: got %d used, %d holds, %v; want 640 and none", name, u.Used, u.Holds, err)
+		}
+	}
+}
+
 // The cost that a handler states too late, because a time-out has answered its request, is not that of another request.
 func TestSetAttributesTooLate(t *testing.T) {
 	t.Parallel()
