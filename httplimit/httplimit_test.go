@@ -401,7 +401,7 @@ func (s settles) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 // A connection that a handler has lost, because it panicked, does not keep its place for ever.
 func TestHijackAndPanic(t *testing.T) {
 	t.Parallel()
-	d := settles{engine(t, exports, nil), make(chan struct{}, 1)}
+	d := settles{guardtest.Engine(t, exports, nil), make(chan struct{}, 1)}
 	m := httplimit.Must(httplimit.Rules(d, byIP))
 	s := httptest.NewServer(m.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, _, err := w.(http.Hijacker).Hijack(); err != nil {
