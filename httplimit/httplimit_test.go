@@ -456,7 +456,7 @@ func TestSetAttributesOfNested(t *testing.T) {
 	}))
 	engines := map[string]*weir.Engine{}
 	for _, name := range []string{"model", "team"} {
-		engines[name] = engine(t, []rule.Rule{{Name: name, Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute}}, nil)
+		engines[name] = guardtest.Engine(t, []rule.Rule{{Name: name, Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute}}, nil)
 		h = httplimit.Must(httplimit.Rules(engines[name], func(r *http.Request, list []weir.Attribute) []weir.Attribute {
 			return append(byIP(r, list), weir.Attribute{Name: "tokens", Value: "900"})
 		})).Handler(h)
