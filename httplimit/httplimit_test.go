@@ -473,7 +473,7 @@ func TestSetAttributesOfNested(t *testing.T) {
 func TestSetAttributesTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, []rule.Rule{{Name: "tokens", Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: 5 * time.Minute}}, nil)
+		e := guardtest.Engine(t, []rule.Rule{{Name: "tokens", Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: 5 * time.Minute}}, nil)
 		m := httplimit.Must(httplimit.Rules(e, func(r *http.Request, list []weir.Attribute) []weir.Attribute {
 			return append(byIP(r, list), weir.Attribute{Name: "tokens", Value: "10"})
 		}))
