@@ -1,7 +1,6 @@
 """Tries the middleware against the running service at WEIR_URL."""
 
 import asyncio
-import concurrent.futures
 import os
 import socket
 import threading
@@ -70,26 +69,56 @@ class WSGITest(unittest.TestCase):
                 self.ask(client=client, user="wsgi")
             self.assertEqual(self.started[-1][0], status)
 
+    def test_head(self):
+        status, bodies = "200 OK", []
+        while status == "200 OK":
+            bodies.append(self.ask(user="wsgi-head", REQUEST_METHOD="HEAD"))
+            status = self.started[-1][0]
+        self.assertEqual(list(bodies[-1]), [])  # a server would send it as the beginning of the next answer
+        for body in bodies[:-1]:
+            body.close()
+
+    def test_missing_attribute(self):
+        for user in "", None:
+            self.assertEqual(list(self.ask(user=user)), [b"400 Bad Request\n"])
+            self.assertEqual(self.started[-1][0], "400 Bad Request")
+
+    def test_store_unavailable(self):
+        class Degraded(weir.Client):
+            def take(self, attributes):
+                return weir.Decision(False, "deny", retry_after=1.0, limits=limits, degraded=True)
+
+        shadow = weir.Usage("new", "7", 1, 60.0, shadow=True)
+        counted = weir.Usage("posts", "7", 1, 60.0)
+        for limits, status in ([shadow], "503 Service Unavailable"), ([shadow, counted], "429 Too Many Requests"):
+            self.ask(client=Degraded(URL), user="wsgi")
+            self.assertEqual(self.started[-1][0], status)
+
 
 class ASGITest(unittest.IsolatedAsyncioTestCase):
     async def asyncSetUp(self):
         self.client = weir.Client(URL, timeout=60.0)
-        asyncio.get_running_loop().set_default_executor(concurrent.futures.ThreadPoolExecutor(1))
-        self.addAsyncCleanup(asyncio.to_thread, self.client.close)
+        self.middleware = self.limit(self.client)
         self.end = asyncio.Event()
+
+    def limit(self, client):
+        middleware = weir_middleware.ASGI(self.app, client, export, threads=1)
+        self.addCleanup(middleware.threads.shutdown)
+        self.addCleanup(middleware.threads.submit, client.close)
+        return middleware
 
     async def app(self, scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await self.end.wait()
 
-    async def ask(self, **scope):
+    async def ask(self, middleware=None, **scope):
         """Returns the first message of the answer, and the task that gives it."""
         sent = asyncio.Queue()
 
         async def receive():
             return {"type": "websocket.connect"}
 
-        task = asyncio.ensure_future(weir_middleware.ASGI(self.app, self.client, export)(scope, receive, sent.put))
+        task = asyncio.ensure_future((middleware or self.middleware)(scope, receive, sent.put))
         return await sent.get(), task
 
     async def test_place(self):
@@ -111,25 +140,48 @@ class ASGITest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(message["status"], 200)
         await task
 
-    async def test_gone_during_the_take(self):
-        answer, settled = threading.Event(), []
+    async def test_missing_attribute(self):
+        message, task = await self.ask(type="http", user="")
+        self.assertEqual(message["status"], 400)
+        await task
 
-        class Slow:
+    async def test_no_free_thread(self):
+        answer = threading.Event()
+
+        class Allowing(weir.Client):
+            def take(self, attributes):
+                return weir.Decision(True, "allow")
+
+        middleware = self.limit(Allowing(URL, timeout=0.0, on_outage="deny"))
+        middleware.threads.submit(answer.wait)
+        asked = asyncio.ensure_future(self.ask(middleware, type="http", user="asgi"))
+        await asyncio.sleep(0)  # until it waits for the thread
+        answer.set()
+        message, task = await asked
+        self.assertEqual(message["status"], 503)
+        await task
+
+    async def test_gone_during_the_take(self):
+        answer, loop, settled = threading.Event(), asyncio.get_running_loop(), asyncio.Queue()
+
+        class Slow(weir.Client):
             def take(self, attributes):
                 answer.wait()
                 return weir.Decision(True, "allow", receipt="r")
 
             def settle(self, receipt, attributes):
-                settled.append(receipt)
+                loop.call_soon_threadsafe(settled.put_nowait, receipt)
 
-        middleware = weir_middleware.ASGI(self.app, Slow(), export)
+        middleware = self.limit(Slow(URL, timeout=60.0))
         task = asyncio.ensure_future(middleware({"type": "http", "user": "asgi"}, None, None))
         await asyncio.sleep(0)  # until the task waits for the thread
-        task.cancel()
-        asyncio.get_running_loop().call_soon(answer.set)
+        for _ in range(3):  # anyio cancels a task until it ends
+            task.cancel()
+            await asyncio.sleep(0)
         with self.assertRaises(asyncio.CancelledError):
             await task
-        self.assertEqual(settled, ["r"])
+        answer.set()
+        self.assertEqual(await asyncio.wait_for(settled.get(), 60), "r")
 
     async def test_not_limited(self):
         self.end.set()

@@ -7,36 +7,48 @@
 
     app.wsgi_app = weir_middleware.WSGI(app.wsgi_app, weir.Client("http://localhost:8080"), attributes)
 
-A denied request gets the status 429, or 503 if the service did not count it, with Retry-After.
-What a request holds, such as a place in flight, is settled when its answer has ended; it is not
+A denied request gets the status 429, or 503 if the service did not count it, with Retry-After. A
+request with an attribute that is empty or None gets 400, since the rules might take it as missing and
+not match: leave out what requests may lack. What a request holds, such as a place in flight, is settled when its answer has ended; it is not
 renewed, so that hold in the rules must be longer than a request takes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import math
+import time
 from typing import Any, Callable, List, Mapping, Optional, Tuple
 
 import weir
 
 __all__ = ["ASGI", "WSGI"]
 
-_STATUSES = {429: "429 Too Many Requests", 503: "503 Service Unavailable"}
+_STATUSES = {400: "400 Bad Request", 429: "429 Too Many Requests", 503: "503 Service Unavailable"}
 
 
-def _ask(client: weir.Client, attributes: weir.Attributes) -> Tuple[Optional[weir.Decision], int, List[Tuple[str, str]]]:
-    """Returns the decision, and for a denial the status and the header of the answer."""
+def _ask(
+    client: weir.Client, attributes: weir.Attributes, since: float
+) -> Tuple[Optional[weir.Decision], int, List[Tuple[str, str]]]:
+    """Returns the decision, and for a denial the status and the header of the answer. since is when the request came."""
     header = [("Content-Type", "text/plain; charset=utf-8")]
+    if any(value is None or value == "" for value in attributes.values()):
+        return None, 400, header
     try:
-        decision = client.take(attributes)
+        if time.monotonic() - since > client._timeout:
+            decision = client._instead(weir.Unreachable("no thread was free in time"))
+        else:
+            decision = client.take(attributes)
     except weir.Unreachable:
         return None, 503, header
     if decision.allowed:
         return decision, 0, []
     if decision.retry_after is not None and decision.retry_after > 0:
         header.append(("Retry-After", str(math.ceil(decision.retry_after))))
-    return decision, 503 if decision.degraded else 429, header
+    # While the store is unavailable, limits may count in memory.
+    counted = not decision.verdicts and any(u.kind == "limit" and not u.shadow for u in decision.limits)
+    return decision, 503 if decision.degraded and not counted else 429, header
 
 
 def _end(client: weir.Client, decision: Optional[weir.Decision], attributes: weir.Attributes) -> None:
@@ -58,10 +70,11 @@ class WSGI:
         attributes = self.attributes(environ)
         if attributes is None:
             return self.app(environ, start_response)
-        decision, status, header = _ask(self.client, attributes)
+        decision, status, header = _ask(self.client, attributes, time.monotonic())
         if status:
             start_response(_STATUSES[status], header)
-            return [_STATUSES[status].encode() + b"\n"]
+            # Servers send what they get, and what follows the header of a HEAD is read as the next answer.
+            return [] if environ["REQUEST_METHOD"] == "HEAD" else [_STATUSES[status].encode() + b"\n"]
         try:
             body = self.app(environ, start_response)
         except BaseException:
@@ -88,36 +101,46 @@ class _Body:
 
 
 class ASGI:
-    """Limits the requests and the WebSockets of an ASGI application. The client's calls run in threads."""
+    """Limits the requests and the WebSockets of an ASGI application.
 
-    def __init__(self, app: Any, client: weir.Client, attributes: Callable[[Mapping[str, Any]], Optional[weir.Attributes]]) -> None:
+    threads is how many calls of the client run at a time. If a request has waited for one longer than
+    the client's timeout, on_outage decides.
+    """
+
+    def __init__(
+        self, app: Any, client: weir.Client, attributes: Callable[[Mapping[str, Any]], Optional[weir.Attributes]], threads: int = 64
+    ) -> None:
         self.app, self.client, self.attributes = app, client, attributes
+        # Not those of the event loop: they are few, and all would wait while the service does not answer.
+        self.threads = concurrent.futures.ThreadPoolExecutor(threads, "weir")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         attributes = self.attributes(scope) if scope["type"] in ("http", "websocket") else None
         if attributes is None:
             await self.app(scope, receive, send)
             return
-        asked = asyncio.ensure_future(asyncio.to_thread(_ask, self.client, attributes))
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self.threads, _ask, self.client, attributes, time.monotonic())
+
+        async def end() -> None:
+            decision, _, _ = await asked
+            if decision is not None and decision.receipt:
+                await loop.run_in_executor(self.threads, _end, self.client, decision, attributes)
+
         try:
-            decision, status, header = await asyncio.shield(asked)
-        except asyncio.CancelledError:
-            # The client has gone away, and the thread takes all the same.
-            decision, status, header = await asked
-            await asyncio.shield(asyncio.to_thread(_end, self.client, decision, attributes))
-            raise
-        if status and scope["type"] == "websocket":
-            await receive()  # websocket.connect
-            await send({"type": "websocket.close", "code": 1013})
-        elif status:
-            await send({
-                "type": "http.response.start", "status": status,
-                "headers": [(name.lower().encode(), value.encode()) for name, value in header],
-            })
-            await send({"type": "http.response.body", "body": _STATUSES[status].encode() + b"\n"})
-        else:
-            try:
+            _, status, header = await asyncio.shield(asked)
+            if status and scope["type"] == "websocket":
+                await receive()  # websocket.connect
+                await send({"type": "websocket.close", "code": 1013})
+            elif status:
+                await send({
+                    "type": "http.response.start", "status": status,
+                    "headers": [(name.lower().encode(), value.encode()) for name, value in header],
+                })
+                await send({"type": "http.response.body", "body": _STATUSES[status].encode() + b"\n"})
+            else:
                 await self.app(scope, receive, send)
-            finally:
-                # A client that goes away cancels this task, and the settle must be sent all the same.
-                await asyncio.shield(asyncio.to_thread(_end, self.client, decision, attributes))
+        finally:
+            # A client that goes away cancels this task, perhaps again while it waits here. The thread takes, and
+            # the settle must be sent, all the same.
+            await asyncio.shield(end())

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -222,9 +221,8 @@ func (l *Limit) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 		if err != nil {
 			return &deniedStream{spec, err, http.Header{}}
 		}
-		s := &clientStream{next(ctx, spec), sync.OnceFunc(end)}
-		context.AfterFunc(ctx, s.end)
-		return s
+		stop := context.AfterFunc(ctx, end)
+		return &clientStream{next(ctx, spec), func() { stop(); end() }}
 	}
 }
 

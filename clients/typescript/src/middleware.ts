@@ -5,7 +5,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { Unreachable, type Attributes, type Client, type Decision } from './index.js';
 
-/** Returns what describes a request, or undefined for one that is not limited. */
+/**
+ * Returns what describes a request, or undefined for one that is not limited. A request with an attribute that is
+ * undefined or empty, such as the address of a caller who has gone, gets 400, since the rules might take it as missing
+ * and not match: leave out what requests may lack.
+ */
 export type AttributesOf<Request> = (request: Request) => Attributes | undefined | Promise<Attributes | undefined>;
 
 /** What the middleware uses of Fastify's reply. */
@@ -56,7 +60,7 @@ export function limitFastify<Request = unknown>(client: Client, attributes: Attr
   };
 }
 
-const texts: Record<number, string> = { 429: 'Too Many Requests\n', 503: 'Service Unavailable\n' };
+const texts: Record<number, string> = { 400: 'Bad Request\n', 429: 'Too Many Requests\n', 503: 'Service Unavailable\n' };
 
 /** Takes a request, sets the headers of its answer, and returns the status of a denial. */
 async function limit(
@@ -65,10 +69,9 @@ async function limit(
   response: ServerResponse,
   set: (name: string, value: string) => unknown,
 ): Promise<number | undefined> {
-  // It may have ended, or end during the next calls. The take is made all the same, because the application goes on.
-  const ended = response.closed ? Promise.resolve() : new Promise<void>((end) => response.once('close', end));
   const attributes = await attributesOf();
   if (attributes === undefined) return undefined;
+  if (Object.values<unknown>(attributes).some((value) => value === undefined || value === null || value === '')) return 400;
   let decision: Decision;
   try {
     decision = await client.take(attributes);
@@ -80,26 +83,43 @@ async function limit(
   const { receipt, allowed, degraded, retry_after: wait = 0 } = decision;
   if (receipt !== undefined) {
     // Without an answer, the hold ends by itself.
-    void ended.then(() => client.settle(receipt, attributes)).catch(() => undefined);
+    void end(response).then(() => client.settle(receipt, attributes)).catch(() => undefined);
   }
-  stateLimits(decision, set);
+  const stated = stateLimits(decision, set);
   if (allowed) return undefined;
   if (wait > 0) set('Retry-After', String(Math.ceil(wait)));
-  return degraded ? 503 : 429;
+  return degraded && !stated ? 503 : 429;
 }
 
-/** Sets RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10, the tightest limit first. */
-function stateLimits(decision: Decision, set: (name: string, value: string) => unknown): void {
-  if (decision.verdicts !== undefined) return; // a verdict decided, and not the limits
+/** Waits for the end of an answer, or of its connection while the answer waits behind those to earlier requests. */
+function end(response: ServerResponse): Promise<void> {
+  const { socket } = response.req;
+  if (response.closed || socket.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    response.once('close', resolve);
+    if (response.socket === null) {
+      socket.once('close', resolve);
+      response.once('close', () => socket.off('close', resolve));
+    }
+  });
+}
+
+/**
+ * Sets RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10, the tightest limit first, and reports
+ * whether there is one.
+ */
+function stateLimits(decision: Decision, set: (name: string, value: string) => unknown): boolean {
+  if (decision.verdicts !== undefined) return false; // a verdict decided, and not the limits
   const never = Number.MAX_SAFE_INTEGER;
   const rows = decision.limits
     .filter((u) => u.kind === undefined && u.shadow === undefined)
     .map((u) => ({ name: quoted(u.rule), quota: u.quota ?? 0, remaining: u.remaining ?? 0, wait: u.retry_after ?? 0 }))
     .map((u) => ({ ...u, rank: u.wait < 0 ? never : u.wait }))
     .sort((a, b) => b.rank - a.rank || a.remaining - b.remaining);
-  if (rows.length === 0) return;
+  if (rows.length === 0) return false;
   set('RateLimit-Policy', rows.map((u) => `${u.name};q=${integer(u.quota)}`).join(', '));
   set('RateLimit', rows.map((u) => `${u.name};r=${integer(u.remaining)}${u.wait > 0 ? `;t=${integer(Math.ceil(u.wait))}` : ''}`).join(', '));
+  return true;
 }
 
 /** Returns a String of RFC 9651, which has only printable ASCII characters. */

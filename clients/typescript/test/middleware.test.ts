@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { connect, type AddressInfo, type Socket } from 'node:net';
 import { test, type TestContext } from 'node:test';
 
 import express, { type NextFunction, type Request, type Response } from 'express';
@@ -16,10 +16,10 @@ const url = process.env['WEIR_URL'];
 assert.ok(url, 'WEIR_URL is missing; the test in Go sets it');
 const weir = new Client(url, { timeout: 60_000, onOutage: 'throw' });
 
-/** Returns the attributes that a caller states as a query, or undefined. */
+/** Returns the attributes that a caller states as a query, or undefined. The caller leaves out the value of an attribute with -. */
 function stated(query: string): Record<string, string> | undefined {
-  const all = Object.fromEntries(new URLSearchParams(query));
-  return Object.keys(all).length === 0 ? undefined : all;
+  const all = Object.fromEntries([...new URLSearchParams(query)].map(([name, value]) => [name, value === '-' ? undefined : value]));
+  return Object.keys(all).length === 0 ? undefined : (all as Record<string, string>);
 }
 
 /** An application: it answers hello at /, and at /wait when its caller lets it. */
@@ -117,6 +117,33 @@ for (const [name, start] of Object.entries(starts)) {
     second.answer();
   });
 
+  test(`${name}: what a take holds is settled if the caller leaves while the answer waits behind another`, async (t) => {
+    const settled = new Promise<string>((settle) => {
+      const client = {
+        take: async () => {
+          caller.destroy();
+          return { allowed: true, outcome: 'allow', limits: [], receipt: 'the receipt' };
+        },
+        settle: async (receipt: string) => settle(receipt),
+      } as unknown as Client;
+      let caller: Socket;
+      void start(t, client).then(({ address }) => {
+        caller = connect(Number(new URL(address).port), '127.0.0.1');
+        caller.write(['/wait', '/wait?action=export'].map((path) => `GET ${path} HTTP/1.1\r\nHost: weir\r\n\r\n`).join(''));
+      });
+    });
+    assert.equal(await settled, 'the receipt'); // the test's time-out ends it
+  });
+
+  test(`${name}: a request that lacks the value of an attribute does not pass`, async (t) => {
+    const { address } = await start(t);
+    for (const user of ['', '-']) {
+      const response = await fetch(`${address}/?action=post&user=${user}`);
+      assert.equal(response.status, 400);
+      assert.equal(await response.text(), 'Bad Request\n');
+    }
+  });
+
   test(`${name}: a wrong call is an error of the application`, async (t) => {
     const { address } = await start(t, new Client(url, { timeout: 60_000, namespace: 'nobody' }));
     const response = await fetch(`${address}/?action=post&user=x`);
@@ -136,6 +163,17 @@ for (const [name, start] of Object.entries(starts)) {
     });
   }
 }
+
+test('a denial that is counted in memory, because the store is unavailable, is 429', async () => {
+  const usage = { rule: 'posts', key: '7', used: 1, quota: 1, remaining: 0, reset_after: 60, retry_after: 60 };
+  for (const [limits, status] of [[[usage], 429], [[{ ...usage, shadow: true }], 503]] as const) {
+    const client = { take: async () => ({ allowed: false, outcome: 'deny', limits, degraded: true }) } as unknown as Client;
+    let got = 0;
+    const reply = { raw: {} as ServerResponse, code: (code: number) => (got = code), header: () => {}, send: () => {} };
+    await limitFastify(client, () => ({ user: '7' }))(undefined, reply);
+    assert.equal(got, status);
+  }
+});
 
 test('what a take holds is settled if the caller has left before the middleware or while it asks for the attributes', async (t) => {
   const reply = { code: () => {}, header: () => {}, send: () => {} };

@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
@@ -63,12 +64,7 @@ func newSilent(t *testing.T) (*weir.Engine, *silent) {
 	t.Helper()
 	s := &silent{memstore.New(), make(chan struct{}, 100), make(chan struct{})}
 	t.Cleanup(func() { _ = s.Store.Close() })
-	w := newPair(t)
-	e, err := weir.NewEngine(w.plain.Rules(), weir.WithStore(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e, s
+	return scripttest.Engine(t, newPair(t).plain.Rules(), weir.WithStore(s)), s
 }
 
 // A call ends with its context, and counts nothing if it was not sent.
@@ -217,11 +213,7 @@ func TestClose(t *testing.T) {
 // A caller without the right gets the reason. A caller of too much gets the wait.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	keys, err := access.OpenKeys("", access.Own{Name: "web", Token: "web", Scopes: access.Decide})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = keys.Close() })
+	keys := scripttest.Keys(t, "", access.Own{Name: "web", Token: "web", Scopes: access.Decide})
 	for mode, option := range modes {
 		w := newPair(t)
 		b := &access.ResourceLimits{Requests: 1}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
@@ -104,10 +105,7 @@ func newLossy(t *testing.T, first int64, options ...client.Option) (*client.Clie
 	s := &lossy{Store: memstore.New()}
 	s.first.Store(first)
 	t.Cleanup(func() { _ = s.Store.Close() })
-	e, err := weir.NewEngine(newPair(t).plain.Rules(), weir.WithStore(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := scripttest.Engine(t, newPair(t).plain.Rules(), weir.WithStore(s))
 	path := filepath.Join(t.TempDir(), "socket")
 	serveAt(t, path, grpcserver.Config{}, e)
 	r, path := newRelay(t, path)

@@ -21,8 +21,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrlqs"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/internal/export"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/leasestore"
 	"github.com/weirhq/weir/store/memstore"
@@ -149,21 +149,14 @@ func (e *envoy) reportLocked() {
 // serve serves an engine with rules, and returns a connection to it.
 func serve(t *testing.T, rules string, c grpcserver.Config, wrap func(store.Store) store.Store) (*grpc.ClientConn, *weir.Engine) {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var counts store.Store = memstore.New()
 	if wrap != nil {
 		counts = wrap(counts)
 	}
-	engine, err := weir.NewEngine(file.Set, weir.WithStore(counts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := scripttest.Engine(t, scripttest.Rules(t, rules), weir.WithStore(counts))
 	l := bufconn.Listen(1 << 16)
 	s := grpcserver.New(c)
-	s.Add(envoyrlqs.Service, envoyrlqs.File, envoyrlqs.New(namespace.Only(engine)).Methods())
+	s.Add(envoyrlqs.Service, envoyrlqs.File, envoyrlqs.New(namespace.Only(engine), 64<<20).Methods())
 	go func() { _ = s.Serve(l) }()
 	conn, err := grpc.NewClient("passthrough:weir", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))

@@ -27,6 +27,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -54,12 +55,7 @@ func engine(t testing.TB, h *Hub, rules ...rule.Rule) *weir.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(set, weir.WithObserver(observer{h.Watch("default")}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
+	return scripttest.Engine(t, set, weir.WithObserver(observer{h.Watch("default")}))
 }
 
 func limit(quota int64, w window.Window) rule.Rule {
@@ -906,11 +902,7 @@ func BenchmarkDecided(b *testing.B) {
 				if !on {
 					w = nil
 				}
-				e, err := weir.NewEngine(set, weir.WithObserver(observer{w}))
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer e.Close()
+				e := scripttest.Engine(b, set, weir.WithObserver(observer{w}))
 				ctx, stop := context.WithCancel(b.Context())
 				defer stop()
 				go h.Run(ctx)

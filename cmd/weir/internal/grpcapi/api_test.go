@@ -26,8 +26,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/grpcapi"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
@@ -44,15 +44,7 @@ const rules = `rules:
 // engineOf returns an engine with rules that counts in a store.
 func engineOf(t *testing.T, rules string, counts store.Store, options ...weir.Option) *weir.Engine {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(file.Set, append(options, weir.WithStore(counts))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
+	return scripttest.Engine(t, scripttest.Rules(t, rules), append(options, weir.WithStore(counts))...)
 }
 
 // serve serves the namespaces until the test ends.
@@ -460,11 +452,7 @@ func locked(t *testing.T) grpcserver.Config {
 		}
 		own = append(own, access.Own{Name: name, Token: name, Scopes: scope})
 	}
-	keys, err := access.OpenKeys("", own...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = keys.Close() })
+	keys := scripttest.Keys(t, "", own...)
 	return grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}}
 }
 

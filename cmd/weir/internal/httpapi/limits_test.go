@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -64,14 +64,7 @@ func (unreachable) Read(context.Context, *store.Op) (window.Reading, error) {
 // With the policy deny only the store knows the numbers of a key.
 func TestUsageOutOfReach(t *testing.T) {
 	t.Parallel()
-	file, err := rulefile.Parse("rules.yaml", []byte(strings.Replace(posts, "1h}", "1h, on_outage: deny}", 1)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	engine, err := weir.NewEngine(file.Set, weir.WithStore(unreachable{}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := scripttest.Engine(t, scripttest.Rules(t, strings.Replace(posts, "1h}", "1h, on_outage: deny}", 1)), weir.WithStore(unreachable{}))
 	w := httptest.NewRecorder()
 	httpapi.New(namespace.Only(engine), httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/usage?rule=posts&user=42", nil))
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "connection refused") {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store/memstore"
 )
 
@@ -24,29 +24,19 @@ func newTenants(t *testing.T) *tenants {
 	t.Helper()
 	counts := memstore.New()
 	t.Cleanup(func() { counts.Close() })
-	file, err := rulefile.Parse("rules.yaml", []byte(`rules:
+	rules := scripttest.Rules(t, `rules:
   - {name: posts, when: {action: post}, per: [user], limit: 5, window: 1h}
   - {name: places, when: {action: export}, per: [user], limit: 5, window: {held: 1h}}
-`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	own := []access.Own{{Name: "ops", Token: "ops", Scopes: access.All}}
 	var all []*namespace.Namespace
 	lines := ""
 	for _, name := range []string{"default", "a", "b"} {
-		e, err := weir.NewEngine(file.Set, weir.WithStore(counts), weir.WithNamespace(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := scripttest.Engine(t, rules, weir.WithStore(counts), weir.WithNamespace(name))
 		all = append(all, namespace.New(name, e, 0, nil))
 		lines += access.Line(name, name, access.All, name) + "\n"
 	}
-	keys, err := access.OpenKeys(tokensFile(t, lines), own...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keys.Close() })
+	keys := scripttest.Keys(t, tokensFile(t, lines), own...)
 	auth := &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 	return &tenants{httpapi.New(namespace.NewSet(all...), httpapi.Config{Auth: auth})}
 }

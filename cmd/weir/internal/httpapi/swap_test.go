@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
@@ -29,22 +29,12 @@ func (b *between) Do(ctx context.Context, calls []store.Call) error {
 // when they are replaced before it writes.
 func TestGateWhileRulesAreSwapped(t *testing.T) {
 	t.Parallel()
-	parse := func(src string) *rulefile.File {
-		f, err := rulefile.Parse("rules.yaml", []byte(src), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	first := parse(`{outcomes: {told: {status: 403}}, rules: [{name: posts, per: [user], limit: 0, window: 1h, then: told}]}`)
-	other := parse(`{outcomes: {told: {allow: true}}, rules: [{name: staff, when: {user: ann}, then: told}]}`)
+	first := scripttest.Rules(t, `{outcomes: {told: {status: 403}}, rules: [{name: posts, per: [user], limit: 0, window: 1h, then: told}]}`)
+	other := scripttest.Rules(t, `{outcomes: {told: {allow: true}}, rules: [{name: staff, when: {user: ann}, then: told}]}`)
 	counts := &between{Store: memstore.New()}
 	defer counts.Close()
-	e, err := weir.NewEngine(first.Set, weir.WithStore(counts))
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts.do = func() { _ = e.SetRules(other.Set) }
+	e := scripttest.Engine(t, first, weir.WithStore(counts))
+	counts.do = func() { _ = e.SetRules(other) }
 	w := httptest.NewRecorder()
 	api := httpapi.New(namespace.Only(e), httpapi.Config{})
 	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/gate?user=bob", nil))

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store/memstore"
 )
 
@@ -24,11 +25,8 @@ func TestNamespaces(t *testing.T) {
 	var all []*namespace.Namespace
 	lines := access.Line("ops", "ops", access.All, "") + "\n"
 	for name, limit := range map[string]string{"default": "9", "a": "1", "b": "2"} {
-		e, err := weir.NewEngine(parse(t, `rules: [{name: koala-1, code: 7, per: [uid], limit: `+limit+`, window: 1h}]`),
+		e := scripttest.Engine(t, scripttest.Rules(t, `rules: [{name: koala-1, code: 7, per: [uid], limit: `+limit+`, window: 1h}]`),
 			weir.WithStore(counts), weir.WithNamespace(name))
-		if err != nil {
-			t.Fatal(err)
-		}
 		all = append(all, namespace.New(name, e, 0, nil))
 		lines += access.Line(name, name, access.All, name) + "\n"
 	}
@@ -36,11 +34,7 @@ func TestNamespaces(t *testing.T) {
 	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := access.OpenKeys(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keys.Close() })
+	keys := scripttest.Keys(t, file)
 	auth := &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 	k := koalaapi.New(namespace.NewSet(all...), koalaapi.Config{Auth: auth})
 	const take, allowed, denied = "/rule/browse?uid=u&_writeThrough=yes", `"Str_reason":"Allow"`, `"Ret_code":7`

@@ -12,8 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
-	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
@@ -31,25 +30,13 @@ func (s *scripted) Do(ctx context.Context, calls []store.Call) error {
 	return s.Store.Do(ctx, calls)
 }
 
-func parse(t *testing.T, src string) *rule.Set {
-	t.Helper()
-	f, err := rulefile.Parse("rules.yaml", []byte(src), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f.Set
-}
-
 // ask returns the answer to uri under rules, with a store that calls do; do is given
 // the engine.
 func ask(t *testing.T, rules, uri string, do func(*weir.Engine) error) string {
 	t.Helper()
 	counts := &scripted{Store: memstore.New()}
 	defer counts.Close()
-	e, err := weir.NewEngine(parse(t, rules), weir.WithStore(counts))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := scripttest.Engine(t, scripttest.Rules(t, rules), weir.WithStore(counts))
 	counts.do = func() error { return do(e) }
 	a := koalaapi.New(namespace.Only(e), koalaapi.Config{})
 	w := httptest.NewRecorder()
@@ -61,7 +48,7 @@ func ask(t *testing.T, rules, uri string, do func(*weir.Engine) error) string {
 // the ones before it were decided by others.
 func TestRowIsOfTheRulesThatDecided(t *testing.T) {
 	t.Parallel()
-	other := parse(t, `{outcomes: {told: {allow: true, body: {Str_reason: staff}}}, rules: [{name: koala-1, code: 1, when: {uid: ann}, then: told}]}`)
+	other := scripttest.Rules(t, `{outcomes: {told: {allow: true, body: {Str_reason: staff}}}, rules: [{name: koala-1, code: 1, when: {uid: ann}, then: told}]}`)
 	jobs := url.QueryEscape(`[{"Id":"0","Arg":"uid%3Dbob"},{"Id":"1","Arg":"uid%3Dann"}]`)
 	got := ask(t, `{outcomes: {told: {status: 403}}, rules: [{name: koala-1, code: 1, per: [uid], limit: 0, window: 1h, then: told}]}`,
 		"/multi/browse?argsJson="+jobs, func(e *weir.Engine) error { return e.SetRules(other) })

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -234,19 +235,9 @@ func (observer) Outage(context.Context, store.Verb, error) {}
 // alone is more than the quota. Denials during a ban are no bans.
 func TestBansAreCounted(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{{
-		Name: "logins", Per: []string{"user"}, Quota: &rule.Quota{Value: 4},
-		Window: window.Sliding(time.Minute), Ban: window.Ban{For: time.Hour},
-	}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	m := metrics.New(metrics.Config{})
-	engine, err := weir.NewEngine(set, weir.WithObserver(observer{m.Namespace("default")}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
+	rules := scripttest.Rules(t, "rules: [{name: logins, per: [user], limit: 4, window: 1m, ban: 1h}]")
+	engine := scripttest.Engine(t, rules, weir.WithObserver(observer{m.Namespace("default")}))
 	call := func(do func(context.Context, weir.Request) (weir.Decision, error), user string, hits int64) {
 		t.Helper()
 		if _, err := do(t.Context(), weir.Request{Attributes: []weir.Attribute{{Name: "user", Value: user}}, Hits: hits}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -21,12 +22,7 @@ func engine(t *testing.T, rules ...rule.Rule) *weir.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
+	return scripttest.Engine(t, set)
 }
 
 func TestChoose(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/overrides"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
@@ -148,11 +149,7 @@ func TestEnds(t *testing.T) {
 					t.Errorf("told twice of the end of %+v", o)
 				}
 			}})
-			e, err := weir.NewEngine(set)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { e.Close() })
+			e := scripttest.Engine(t, set)
 			books[i].Follow("default", e.Override)
 			engines[i] = e
 			running.Go(func() { books[i].Run(ctx) })
@@ -217,11 +214,7 @@ func TestKey(t *testing.T) {
 		rule.Rule{Name: "one", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)},
 		rule.Rule{Name: "two", Per: []string{"user", "action"}, Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)},
 	)
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := scripttest.Engine(t, set)
 	all := weir.Attributes("action", "post", "user", "ann")
 	d, err := e.Check(t.Context(), weir.Request{Attributes: all})
 	if err != nil {
@@ -304,11 +297,7 @@ func TestMany(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	b := overrides.New(overrides.Config{Store: clones{store}})
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := scripttest.Engine(t, set)
 	b.Follow("default", e.Override)
 	began := time.Now()
 	if _, err := b.Remove(t.Context(), "default", set, "calls", weir.Attributes("customer", "not there")); err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/page"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -172,11 +172,7 @@ func TestHistoryIsBounded(t *testing.T) {
 // TestOverview: it needs scope read, says who was denied, and hides the service from callers of one namespace.
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: adminToken, Scopes: access.All}, access.Own{Name: "deciding", Token: readToken, Scopes: access.Decide})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keys.Close()
+	keys := scripttest.Keys(t, "", access.Own{Name: "ops", Token: adminToken, Scopes: access.All}, access.Own{Name: "deciding", Token: readToken, Scopes: access.Decide})
 	p := page.New(page.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Namespaces: spaces(t)})
 	counts := counted{"": {Matched: 9, Denied: 4}, "agents": {Matched: 9, Denied: 4}, "gone": {Matched: 9}}
 	page.AddOverview(p, page.NewHistory(counts), state{[]metrics.RuleStats{{Namespace: "default", Rule: "agents", Keys: 3, Holds: -1, Banned: 2}, {Namespace: "shop", Rule: "secret", Keys: 1}}})
@@ -199,23 +195,16 @@ func TestOverview(t *testing.T) {
 // TestBusiest: a rule that sums bytes leaves room for the keys of others, whose counts are small.
 func TestBusiest(t *testing.T) {
 	t.Parallel()
-	file, err := rulefile.Parse("rules.yaml", []byte(`rules:
+	rules := scripttest.Rules(t, `rules:
   - {name: uploads, when: {bytes: "*"}, per: [user], sum: bytes, limit: 1000000, window: 1h}
   - {name: posts, when: {action: post}, per: [user], limit: 100, window: 1h}
-`), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	text, err := top.NewKeyText(top.KeyPlain, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	tops := top.New(top.Config{Keys: 20, Text: text}, namespace.Default)
-	engine, err := weir.NewEngine(file.Set, weir.WithObserver(tops))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
+	engine := scripttest.Engine(t, rules, weir.WithObserver(tops))
 	for i := range 12 {
 		for _, of := range [][]string{{"bytes", strconv.Itoa(5000 + i)}, {"action", "post"}} {
 			if _, err := engine.Take(t.Context(), weir.Request{Attributes: weir.Attributes(append(of, "user", fmt.Sprintf("u%02d", i))...), Hits: 1}); err != nil {
@@ -234,11 +223,7 @@ func TestBusiest(t *testing.T) {
 // TestOverviewOfOneNamespace: a caller that is bound to a namespace sees nothing of the service.
 func TestOverviewOfOneNamespace(t *testing.T) {
 	t.Parallel()
-	engine, err := weir.NewEngine(limit(t, 5))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
+	engine := scripttest.Engine(t, limit(t, 5))
 	set := namespace.NewSet(namespace.New("shop", engine, 0, nil), namespace.New("default", nil, 0, nil))
 	p := page.New(page.Config{Namespaces: set})
 	page.AddOverview(p, page.NewHistory(counted{}), state{})
@@ -344,11 +329,7 @@ func BenchmarkOverview(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
 			set := manyRules(n)
-			engine, err := weir.NewEngine(set)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer engine.Close()
+			engine := scripttest.Engine(b, set)
 			counts := counted{}
 			history := page.NewHistory(counts)
 			for minute := range 60 {

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/page"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // maxPage is the maximum size of the live page, compressed.
@@ -53,23 +54,14 @@ const adminToken, readToken = "admin-token-0123456789abcdef", "read-token-012345
 // keysWith returns two tokens: one with all scopes, and one that reads the namespace shop.
 func authWith(t *testing.T) *access.Authenticator {
 	t.Helper()
-	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: adminToken, Scopes: access.All}, access.Own{Name: "eye", Token: readToken, Scopes: access.Read})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = keys.Close() })
+	keys := scripttest.Keys(t, "", access.Own{Name: "ops", Token: adminToken, Scopes: access.All}, access.Own{Name: "eye", Token: readToken, Scopes: access.Read})
 	return &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 }
 
 // spaces returns the namespace default, with a rule that admits five.
 func spaces(t *testing.T, observers ...weir.Option) *namespace.Set {
 	t.Helper()
-	engine, err := weir.NewEngine(limit(t, 5), observers...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close() })
-	return namespace.Only(engine)
+	return namespace.Only(scripttest.Engine(t, limit(t, 5), observers...))
 }
 
 // state has no store.

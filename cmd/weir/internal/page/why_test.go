@@ -20,8 +20,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/overrides"
 	"github.com/weirhq/weir/cmd/weir/internal/page"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/rulefile/ruletest"
 )
 
@@ -46,19 +46,12 @@ type scene struct {
 
 func newScene(t *testing.T, keys top.KeyForm) *scene {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(whyRules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	text, err := top.NewKeyText(keys, "secret")
 	if err != nil {
 		t.Fatal(err)
 	}
 	tops := top.New(top.Config{Keys: 10, Text: text}, namespace.Default)
-	s := &scene{t: t}
-	if s.engine, err = weir.NewEngine(file.Set, weir.WithObserver(tops)); err != nil {
-		t.Fatal(err)
-	}
+	s := &scene{t: t, engine: scripttest.Engine(t, scripttest.Rules(t, whyRules), weir.WithObserver(tops))}
 	book := overrides.New(overrides.Config{Store: kept.NewMemory(nil)})
 	book.Follow(namespace.Default, s.engine.Override)
 	s.space = namespace.New(namespace.Default, s.engine, 0, tops).WithKept(&namespace.Kept{Overrides: book, Audit: audit.New(audit.Config{})})
@@ -219,11 +212,7 @@ func TestLiveStreamOfToken(t *testing.T) {
 		}
 	}
 	bind(namespace.Default)
-	keys, err := access.OpenKeys(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keys.Close()
+	keys := scripttest.Keys(t, path)
 	s := newScene(t, top.KeyPlain)
 	p := page.New(page.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Namespaces: namespace.NewSet(s.space)})
 	page.AddDenials(p)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/record"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -41,12 +42,7 @@ func (observer) Outage(_ context.Context, _ store.Verb, _ error)                
 // engine returns an engine whose requests are recorded.
 func engine(t testing.TB, r *record.Recorder, namespace string) *weir.Engine {
 	t.Helper()
-	e, err := weir.NewEngine(rules(t), weir.WithObserver(observer{r.Of(namespace)}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
+	return scripttest.Engine(t, rules(t), weir.WithObserver(observer{r.Of(namespace)}))
 }
 
 // line is a recorded request.
@@ -258,10 +254,7 @@ func BenchmarkTake(b *testing.B) {
 	} {
 		for _, parallel := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s/parallel=%v", bench.name, parallel), func(b *testing.B) {
-				e, err := weir.NewEngine(rules(b), weir.WithObserver(bench.record()))
-				if err != nil {
-					b.Fatal(err)
-				}
+				e := scripttest.Engine(b, rules(b), weir.WithObserver(bench.record()))
 				b.ReportAllocs()
 				take := func(d *weir.Decision, r *weir.Request) {
 					if err := e.Do(b.Context(), store.Take, r, d); err != nil {

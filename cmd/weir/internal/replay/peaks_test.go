@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // TestPeaksAreThoseOfSuggest compares the peaks of a replay with those that Suggest
@@ -21,7 +22,7 @@ func TestPeaksAreThoseOfSuggest(t *testing.T) {
 		"sum: bytes, limit: 20000, window: {fixed: 1m}", "limit: 5, window: 1m, ban: {for: 1h}", "limit: 5, window: 1m, after: {count: 3, window: 1h}",
 		"limit: 5, window: 1m, count_denied: true, mode: shadow", "limit: 5, window: 1m, hold: 5m", "limit: 0, window: 1m",
 	} {
-		rules := parse(t, "rules: [{name: it, per: [ip], "+rule+"}, {name: other, limit: 1, window: 1h}]")
+		rules := scripttest.Rules(t, "rules: [{name: it, per: [ip], "+rule+"}, {name: other, limit: 1, window: 1h}]")
 		r, err := replay.Run(t.Context(), rules, source, replay.WithPeaks())
 		if err != nil {
 			t.Fatal(err)
@@ -58,13 +59,13 @@ func TestPeaks(t *testing.T) {
 		}
 	}
 	source := replay.Logs{Files: []replay.Log{text("log", log.String())}}
-	old := parse(t, `rules:
+	old := scripttest.Rules(t, `rules:
   - {name: friend, when: {ip: 10.0.0.5}, then: allow}
   - {name: gone, per: [path], limit: 100, window: 1h}
   - {name: by, per: [ip], limit: {by: path, /0: 8, else: 5}, window: 1h}
   - {name: it, per: [ip], limit: 8, window: 1h}
   - {name: of, per: [ip], limit: {of: status, most: 50}, window: 1h}`)
-	edited := parse(t, `rules:
+	edited := scripttest.Rules(t, `rules:
   - {name: it, per: [ip], limit: 50, window: 1h}
   - {name: off, per: [ip], limit: 1, window: 1h, mode: off}`)
 	r, err := replay.Run(t.Context(), old, source, replay.WithPeaks())

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -32,7 +33,7 @@ func requests(n int) string {
 
 func twoAnHour(t *testing.T) *rule.Set {
 	t.Helper()
-	return parse(t, `rules: [{name: two, per: [ip], limit: 2, window: 1h}]`)
+	return scripttest.Rules(t, `rules: [{name: two, per: [ip], limit: 2, window: 1h}]`)
 }
 
 func pack(t *testing.T, text string) []byte {
@@ -222,7 +223,7 @@ func TestHowMuchIsShown(t *testing.T) {
 // TestStrangeKeys has a client that sends control characters of terminals.
 func TestStrangeKeys(t *testing.T) {
 	t.Parallel()
-	rules := parse(t, `rules: [{name: agents, per: [agent], limit: 0, window: 1h}]`)
+	rules := scripttest.Rules(t, `rules: [{name: agents, per: [agent], limit: 0, window: 1h}]`)
 	line := "h - - [01/Mar/2026:12:00:00 +0000] \"GET / HTTP/1.1\" 200 1 \"-\" \"a\tb\x1b[2J\xff\"\n"
 	report, err := replay.Run(t.Context(), rules, replay.Logs{Files: []replay.Log{text("a", line+"\x1b[2J\n")}})
 	if err != nil {

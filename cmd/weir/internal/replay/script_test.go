@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/internal/datatest"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
 )
 
 // TestScripts runs testdata. `rules` sets the rules, and `log name=N` adds a log.
@@ -23,7 +23,7 @@ func TestScripts(t *testing.T) {
 		datatest.RunTest(t, path, func(t *testing.T, d *datatest.TestData) string {
 			switch d.Cmd {
 			case "rules":
-				rules = parse(t, d.Input)
+				rules = scripttest.Rules(t, d.Input)
 				return ""
 			case "log":
 				logs = append(logs, text(d.Arg("name"), d.Input))
@@ -40,15 +40,6 @@ func TestScripts(t *testing.T) {
 			return ""
 		})
 	})
-}
-
-func parse(t *testing.T, src string) *rule.Set {
-	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(src), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file.Set
 }
 
 // text returns a log with the given text.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // entries returns the lines of a source as "log:line second ip", or "log:line bad".
@@ -164,8 +165,8 @@ func TestSortLarge(t *testing.T) {
 // replays of one line more each: for every prefix of the log, the last decision.
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	before := parse(t, `rules: [{name: a, per: [ip], limit: 3, window: 1m}, {name: b, when: {method: POST}, per: [ip], limit: 1, window: 1m}]`)
-	after := parse(t, `rules: [{name: a, per: [ip], limit: 2, window: 1m}, {name: c, when: {path: /x}, then: deny}]`)
+	before := scripttest.Rules(t, `rules: [{name: a, per: [ip], limit: 3, window: 1m}, {name: b, when: {method: POST}, per: [ip], limit: 1, window: 1m}]`)
+	after := scripttest.Rules(t, `rules: [{name: a, per: [ip], limit: 2, window: 1m}, {name: c, when: {path: /x}, then: deny}]`)
 	var lines []string
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range 300 {

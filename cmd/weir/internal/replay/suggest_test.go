@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -50,7 +51,7 @@ func TestSuggestEqualsReplays(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			rules := parse(t, "rules: [{name: first, limit: 1, window: 1h}, {name: it, per: [ip], "+tc.rule+"limit: 9, window: 1h}]")
+			rules := scripttest.Rules(t, "rules: [{name: first, limit: 1, window: 1h}, {name: it, per: [ip], "+tc.rule+"limit: 9, window: 1h}]")
 			got, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: "it", Windows: tc.windows, Quotas: tc.quotas}, source)
 			if err != nil {
 				t.Fatal(err)
@@ -95,7 +96,7 @@ func TestSuggests(t *testing.T) {
 	for i := range 500 {
 		fmt.Fprintf(&log, "10.9.9.9 - - [01/Mar/2026:12:%02d:%02d +0000] \"GET / HTTP/1.1\" 200 1\n", i/60, i%60)
 	}
-	rules := parse(t, "rules: [{name: it, per: [ip], limit: 9, window: 1m}, {name: held, per: [ip], limit: 9, window: {held: 1m}}]")
+	rules := scripttest.Rules(t, "rules: [{name: it, per: [ip], limit: 9, window: 1m}, {name: held, per: [ip], limit: 9, window: {held: 1m}}]")
 	got, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: "it", Share: 0.01}, replay.Logs{Files: []replay.Log{text("log", log.String())}})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestNetworks(t *testing.T) {
 	for i, ip := range []string{"2001:db8::1", "2001:DB8:0::2", "2001:db8::3", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.2"} {
 		fmt.Fprintf(&log, "%s - - [01/Mar/2026:12:00:%02d +0000] \"GET / HTTP/1.1\" 200 1\n", ip, i)
 	}
-	rules := parse(t, "rules: [{name: it, per: [{ip: {v6: 64}}], limit: 1, window: 1m}]")
+	rules := scripttest.Rules(t, "rules: [{name: it, per: [{ip: {v6: 64}}], limit: 1, window: 1m}]")
 	source := replay.Logs{Files: []replay.Log{text("log", log.String())}}
 	s, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: "it", Quotas: []int64{1, 2}}, source)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/cmd/weir/internal/replay"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // TestTerminal: in a terminal, reports have lines that show numbers over time, or
@@ -12,12 +13,12 @@ import (
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	source := replay.Logs{Files: []replay.Log{at("log", 1, 1, 1, 1, 2, 9)}}
-	rules := parse(t, `rules: [{name: all, limit: 2, window: 1s}]`)
+	rules := scripttest.Rules(t, `rules: [{name: all, limit: 2, window: 1s}]`)
 	report, err := replay.Run(t.Context(), rules, source)
 	if err != nil {
 		t.Fatal(err)
 	}
-	comparison, err := replay.Compare(t.Context(), parse(t, `rules: [{name: all, limit: 3, window: 1s}]`), rules, source)
+	comparison, err := replay.Compare(t.Context(), scripttest.Rules(t, `rules: [{name: all, limit: 3, window: 1s}]`), rules, source)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
@@ -35,16 +35,10 @@ func TestCloseEndsCallsOfAHungStore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file, err := rulefile.Parse("rules.yaml", []byte("rules: [{name: posts, per: [user], limit: 5, window: 1h, on_outage: allow}]"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rules := scripttest.Rules(t, "rules: [{name: posts, per: [user], limit: 5, window: 1h, on_outage: allow}]")
 			synctest.Test(t, func(t *testing.T) {
 				memory := hung{memstore.New()}
-				e, err := weir.NewEngine(file.Set, weir.WithStore(memory))
-				if err != nil {
-					t.Fatal(err)
-				}
+				e := scripttest.Engine(t, rules, weir.WithStore(memory))
 				s := respapi.New(respapi.Config{Namespaces: namespace.Only(e), Throttle: func(_ string, l weir.Limit) (*weir.Limiter, error) {
 					return weir.NewLimiter(l, weir.WithStore(memory), weir.WithName("CL.THROTTLE"))
 				}})

@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
-	"github.com/weirhq/weir/rulefile"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/store/memstore"
 )
 
@@ -55,15 +55,8 @@ func (p *pipes) dial() net.Conn {
 // configuration.
 func newServer(t testing.TB, rules string, change func(*respapi.Config)) *respapi.Server {
 	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	memory := memstore.New()
-	e, err := weir.NewEngine(file.Set, weir.WithStore(memory))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := scripttest.Engine(t, scripttest.Rules(t, rules), weir.WithStore(memory))
 	c := respapi.Config{Namespaces: namespace.Only(e), Version: "test", Throttle: func(space string, l weir.Limit) (*weir.Limiter, error) {
 		return weir.NewLimiter(l, weir.WithStore(memory), weir.WithName("CL.THROTTLE"), weir.WithNamespace(space))
 	}}

@@ -11,24 +11,15 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // twoSpaces returns a server of the namespaces eu and shop, and its namespaces.
 func twoSpaces(t *testing.T) (*respapi.Server, *namespace.Set) {
 	t.Helper()
-	none, err := rule.New(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []*namespace.Namespace
 	for _, name := range []string{"eu", "shop"} {
-		e, err := weir.NewEngine(none)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		all = append(all, namespace.New(name, e, 0, nil))
+		all = append(all, namespace.New(name, scripttest.Engine(t, scripttest.Rules(t, "rules: []")), 0, nil))
 	}
 	set := namespace.NewSet(all...)
 	return newServer(t, "rules: []", func(c *respapi.Config) { c.Namespaces = set }), set

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 )
 
@@ -17,10 +17,7 @@ import (
 func BenchmarkObserved(b *testing.B) {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer collector.Close()
-	file, err := rulefile.Parse("rules.yaml", []byte(posts(1_000_000_000)), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	rules := scripttest.Rules(b, posts(1_000_000_000))
 	for _, tc := range []struct{ name, endpoint, sampler string }{
 		{"off", "", ""}, {"unsampled", collector.URL, "always_off"}, {"sampled", collector.URL, "always_on"},
 	} {
@@ -28,11 +25,7 @@ func BenchmarkObserved(b *testing.B) {
 			b.Setenv("OTEL_TRACES_SAMPLER", tc.sampler)
 			observer, end := server.NewObserver(tc.endpoint)
 			defer end()
-			e, err := weir.NewEngine(file.Set, weir.WithObserver(observer))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
+			e := scripttest.Engine(b, rules, weir.WithObserver(observer))
 			r := weir.Request{Attributes: weir.Attributes("action", "post", "user", "42")}
 			var d weir.Decision
 			b.ReportAllocs()

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -36,22 +36,9 @@ rules:
 // engine returns an engine that c watches.
 func engine(t testing.TB, rules string, c *top.Collector) *weir.Engine {
 	t.Helper()
-	e, err := weir.NewEngine(set(t, rules), weir.WithObserver(c))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
+	e := scripttest.Engine(t, scripttest.Rules(t, rules), weir.WithObserver(c))
 	c.Follow(e.Rules)
 	return e
-}
-
-func set(t testing.TB, rules string) *rule.Set {
-	t.Helper()
-	file, err := rulefile.Parse("rules.yaml", []byte(rules), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file.Set
 }
 
 func do(t testing.TB, e *weir.Engine, verb store.Verb, hits int64, attributes ...string) {
@@ -211,7 +198,7 @@ rules:
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	c := top.New(top.Config{Keys: 10}, "default")
-	rules := set(t, someRules)
+	rules := scripttest.Rules(t, someRules)
 	c.Decided(t.Context(), store.Take, &weir.Decision{
 		Outcome: "deny", Rule: "posts", RetryRule: "posts", RetryAfter: time.Second,
 		Degraded: true, DegradedReason: "late", Rules: rules,
@@ -276,7 +263,7 @@ func TestReload(t *testing.T) {
 	for i := range 249 {
 		many += fmt.Sprintf(", {name: rule-%d, per: [user], limit: 1, window: 1h}", i)
 	}
-	if err := e.SetRules(set(t, many+"]")); err != nil {
+	if err := e.SetRules(scripttest.Rules(t, many+"]")); err != nil {
 		t.Fatal(err)
 	}
 	for range 210 {
@@ -304,7 +291,7 @@ func TestOtherRules(t *testing.T) {
 	do(t, e, store.Take, 1, "user", "ann")
 	wants(t, "posts", text(c.Top("posts", 10).Used), "1 ann:1")
 	var d weir.Decision
-	own := set(t, "rules: [{name: own, per: [user], limit: 1, window: 1h}]")
+	own := scripttest.Rules(t, "rules: [{name: own, per: [user], limit: 1, window: 1h}]")
 	if err := e.Do(t.Context(), store.Take, &weir.Request{Attributes: weir.Attributes("user", "ann"), Rules: own}, &d); err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +331,7 @@ func TestSample(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		group.Go(func() { c.Run(ctx) })
-		rules := set(t, someRules)
+		rules := scripttest.Rules(t, someRules)
 		busy := decision(rules, true)
 		const seconds, each = 5, 500_000
 		denied := decision(rules, false)
@@ -418,7 +405,7 @@ func TestConcurrent(t *testing.T) {
 
 func TestDecidedAllocatesNothing(t *testing.T) {
 	c := top.New(top.Config{Keys: 10}, "default")
-	d := decision(set(t, someRules), false)
+	d := decision(scripttest.Rules(t, someRules), false)
 	for range 5000 {
 		c.Decided(t.Context(), store.Take, d, 0) // fills the rows
 	}
@@ -433,7 +420,7 @@ func TestDecidedAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkDecided(b *testing.B) {
-	rules := set(b, someRules)
+	rules := scripttest.Rules(b, someRules)
 	for _, allowed := range []bool{true, false} {
 		b.Run(fmt.Sprintf("allowed=%v", allowed), func(b *testing.B) {
 			c := top.New(top.Config{Keys: top.DefaultKeys}, "default")
@@ -458,7 +445,7 @@ func BenchmarkDecided(b *testing.B) {
 func BenchmarkDenial(b *testing.B) {
 	now := time.Unix(1_000_020, 0)
 	c := top.New(top.Config{Keys: top.DefaultKeys, Now: func() time.Time { return now }}, "default")
-	rules := set(b, someRules)
+	rules := scripttest.Rules(b, someRules)
 	var denied [1000]*weir.Decision
 	for i := range denied {
 		denied[i] = decision(rules, false)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/store"
 )
@@ -102,7 +103,7 @@ func TestDecisionsAreBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_020, 0)
 	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
-	rules := set(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	rules := scripttest.Rules(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
 	d := decision(rules, false)
 	deny := func(key string) {
 		d.Usages[0].Key = key
@@ -154,7 +155,7 @@ func TestWatch(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_020, 0)
 	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
-	rules := set(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	rules := scripttest.Rules(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
 	d := decision(rules, false)
 	deny := func(from, n int) {
 		for i := range n {
@@ -199,7 +200,7 @@ func TestWatch(t *testing.T) {
 
 func BenchmarkDenied(b *testing.B) {
 	c := top.New(top.Config{Keys: 10}, "default")
-	rules := set(b, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	rules := scripttest.Rules(b, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
 	d := decision(rules, false)
 	r := &weir.Request{Attributes: weir.Attributes("user", "ann")}
 	b.ReportAllocs()
@@ -213,7 +214,7 @@ func BenchmarkDenied(b *testing.B) {
 // Denials that were dropped take no memory while the side store cannot write, as with a directory
 // that is read-only.
 func TestSideStoreThatNeverWrites(t *testing.T) {
-	rules := set(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
+	rules := scripttest.Rules(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]")
 	now := time.Unix(1_000_020, 0)
 	c := opened(t, top.Config{Keys: 10, Side: newSideStore(), Now: func() time.Time { return now }})
 	d := decision(rules, false)

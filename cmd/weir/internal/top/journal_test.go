@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -90,7 +91,7 @@ func opened(t *testing.T, c top.Config) *top.Collector {
 // deny makes a rule deny keys, one after another, a second apart.
 func deny(t *testing.T, c *top.Collector, now *time.Time, rule string, keys ...string) {
 	t.Helper()
-	rules := set(t, twoRules)
+	rules := scripttest.Rules(t, twoRules)
 	for _, key := range keys {
 		d := decision(rules, false)
 		d.Rule, d.Usages[0].Rule, d.Usages[0].Key = rule, rule, key
@@ -214,7 +215,7 @@ func TestDenialsAreKeptWhole(t *testing.T) {
 	now, side := time.Unix(1_000_020, 123_456_000).UTC(), newSideStore()
 	config := top.Config{Keys: 10, Side: side, Now: func() time.Time { return now }}
 	c := opened(t, config)
-	rules := set(t, twoRules)
+	rules := scripttest.Rules(t, twoRules)
 	until := window.At(now.Add(time.Hour))
 	for _, d := range []weir.Decision{
 		{Outcome: "captcha", Rule: "posts", Usages: []weir.Usage{{
@@ -244,7 +245,7 @@ func TestDenialsAreKeptWhole(t *testing.T) {
 // Attributes select the key of a rule, as it is shown.
 func TestSelect(t *testing.T) {
 	t.Parallel()
-	rules := set(t, twoRules)
+	rules := scripttest.Rules(t, twoRules)
 	form := func(f top.KeyForm) *top.Collector {
 		text, err := top.NewKeyText(f, "secret")
 		if err != nil {
@@ -292,7 +293,7 @@ func TestFilter(t *testing.T) {
 	now := time.Unix(1_000_020, 0)
 	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
 	deny(t, c, &now, "posts", "ann", "bob")
-	c.Decided(t.Context(), store.Take, &weir.Decision{Outcome: "deny", Rule: "posts", DegradedReason: "late", Rules: set(t, twoRules)}, 0)
+	c.Decided(t.Context(), store.Take, &weir.Decision{Outcome: "deny", Rule: "posts", DegradedReason: "late", Rules: scripttest.Rules(t, twoRules)}, 0)
 	deny(t, c, &now, "posts", "ann", "bob")
 	ann := "ann"
 	for _, row := range []struct {
@@ -407,7 +408,7 @@ func TestKeysAreText(t *testing.T) {
 	deny(t, c, &now, "posts", "/a\xff\xfeb")
 	wants(t, "denial", keysOf(denials(t, c, 9, "posts")), "/a\uFFFDb")
 	wants(t, "top", c.Top("posts", 1).Denied.Entries[0].Key, "/a\uFFFDb")
-	all, bad := c.Select(set(t, twoRules), []int{0}, weir.Attributes("user", "/a\xff\xfeb"))
+	all, bad := c.Select(scripttest.Rules(t, twoRules), []int{0}, weir.Attributes("user", "/a\xff\xfeb"))
 	if bad != nil || *all[0].Key != "/a\uFFFDb" {
 		t.Errorf("got %v, %v, want the text", all, bad)
 	}
@@ -440,7 +441,7 @@ func TestClockWasAhead(t *testing.T) {
 // denials themselves.
 func TestLoudKeysAreBounded(t *testing.T) {
 	now := time.Unix(1_000_020, 0)
-	rules := set(t, twoRules)
+	rules := scripttest.Rules(t, twoRules)
 	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
 	before := heap()
 	names := make([]string, 100)

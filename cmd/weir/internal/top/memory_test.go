@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -24,7 +25,7 @@ func TestMemory(t *testing.T) {
 		for i := range row.rules {
 			text += fmt.Sprintf("{name: rule-%d, per: [user], limit: 1, window: 1h},", i)
 		}
-		rules := set(t, text+"]")
+		rules := scripttest.Rules(t, text+"]")
 		now := time.Unix(0, 0)
 		c := top.New(top.Config{Keys: top.DefaultKeys, Now: func() time.Time { return now }}, "default")
 		c.Follow(func() *rule.Set { return rules })
