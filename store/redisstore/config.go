@@ -30,7 +30,7 @@ type Config struct {
 
 	// Changed, when not nil, is called when a node becomes unavailable, and when it answers
 	// again. It may be called before Open returns, and for several nodes at the
-	// same time. It must not use the store.
+	// same time. It must not block, or use the store.
 	Changed func(Change)
 
 	prefix string

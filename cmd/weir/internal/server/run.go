@@ -242,7 +242,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		remote.SetReady(false)
 	}
 	log.Info("draining", "delay", cfg.DrainDelay, "timeout", cfg.DrainTimeout)
-	if err := drain(cfg, fronts, admin); err != nil {
+	if err := drain(cfg, fronts, admin, rules); err != nil {
 		return err
 	}
 	log.Info("stopped")
@@ -256,8 +256,9 @@ type named struct {
 }
 
 // drain lets requests in flight finish. The admin address is closed last,
-// because it reports that the service is draining.
-func drain(cfg config.Config, fronts []front, admin *listener) error {
+// because it reports that the service is draining. Then drain waits for the counters that are still being
+// loaded, if some hits have to be added to them.
+func drain(cfg config.Config, fronts []front, admin *listener, rules *namespaces) error {
 	time.Sleep(cfg.DrainDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()
@@ -271,6 +272,9 @@ func drain(cfg config.Config, fronts []front, admin *listener) error {
 	}
 	if err = errors.Join(err, admin.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
+	}
+	if keys := rules.reports().Pending; keys > 0 && !rules.backends.local.Await(ctx) {
+		return fmt.Errorf("the counters were still being loaded after %v: what was counted meanwhile is lost, for %d keys", cfg.DrainTimeout, keys)
 	}
 	return nil
 }
