@@ -38,7 +38,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	log := newLog(cfg, logs)
+	log, ended := openLog(cfg, logs)
+	defer ended()
 	commit, _ := Commit()
 	numbers := metrics.New(metrics.Config{Version: Version(), Commit: commit, NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
 	for _, w := range cfg.Warnings {
@@ -167,7 +168,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		var f front
 		switch l.Name {
 		case "grpc":
-			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set).WithEvents(events), envoy.API, envoyrlqs.New(rules.set), rules.telemetry, credentials, resources)
+			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set).WithEvents(events), envoy.API, envoyrlqs.New(rules.set, int64(cfg.Resources.RequestMemory)), rules.telemetry, credentials, resources)
 		case "resp":
 			f, err = openRESP(l, cfg, rules.set, backends, credentials, resources, numbers)
 		case "koala":
@@ -350,13 +351,12 @@ func sweep(ctx context.Context, c *backends) {
 	if !c.local.Await(ctx) {
 		return
 	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	tick := time.Tick(time.Second)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 			c.local.Memory.Sweep(sweepSlots)
 		}
 	}
