@@ -380,6 +380,34 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
+// Where keys are hidden, an event that two instances report is there once, too.
+func TestEventsOfHiddenKeys(t *testing.T) {
+	t.Parallel()
+	for _, form := range []string{"none", "hashed"} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			change := onStore(t, redistest.Server(t), 2)
+			hidden := func(c *config.Config) {
+				change(c)
+				c.LogKeys = form
+				write(t, c.Rules, "rules: [{name: users, per: [user], limit: 0, window: 1d}, {name: ips, per: [ip], limit: 0, window: 1d}]")
+			}
+			one, two := startOnStore(t, hidden), startOnStore(t, hidden)
+			all := openStream(t, two.api+"/v1/events", "")
+			for i, s := range []*service{one, two} {
+				take(t, s.api, `{"user":"alice"}`)
+				if i == 1 {
+					take(t, s.api, `{"ip":"1.2.3.4"}`)
+				}
+				e, _, _ := all.next(t)
+				if want := []string{"users", "ips"}[i]; e.Data.Rule != want || e.Data.Key == "alice" {
+					t.Errorf("got %s, want the denial by %s", &e, want)
+				}
+			}
+		})
+	}
+}
+
 // Outages are reported from memory, and events that the store could not keep meanwhile arrive after it. A tenant sees
 // neither outages nor the events of others.
 func TestEventsOfOutages(t *testing.T) {

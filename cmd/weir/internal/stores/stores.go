@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/pgstore"
 	"github.com/weirhq/weir/store/redisstore"
@@ -94,6 +95,7 @@ type Options struct {
 type Shared interface {
 	store.Store
 	kept.Store
+	hook.Keyed
 
 	// Nodes returns the state of the servers in use. There are none until one was available.
 	Nodes() []remote.Node
