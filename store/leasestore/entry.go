@@ -233,7 +233,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, settles []lease.Se
 	e.mu.Unlock()
 	close(done)
 	if answer.err != nil {
-		s.send(context.Background(), op, over)
+		s.send(context.Background(), settling(op, over))
 	}
 	s.settle(context.Background(), op, settles)
 }
@@ -356,8 +356,9 @@ func (e *entry) recallLocked() []lease.Settle {
 	return e.key.Recall()
 }
 
-// end lets go of e, and has the store count what was spent on credit, as far as it fits.
-func (e *entry) end(s *leases) {
+// end lets go of e. It returns the calls that give back its leases, and then have the store count what was spent on credit, as far as it
+// fits.
+func (e *entry) end(s *leases) (calls []store.Call) {
 	e.mu.Lock()
 	e.gone = true
 	if e.timer != nil {
@@ -366,11 +367,13 @@ func (e *entry) end(s *leases) {
 	op, settles := e.op, e.recallLocked()
 	e.mu.Unlock()
 	s.keys.remove(e)
-	s.settle(context.Background(), op, settles)
+	s.close(settles)
+	calls = settling(op, settles)
 	if op.N = e.key.Unrecorded(); op.N > 0 {
 		op.UpTo = true
-		_ = store.Do(context.Background(), s.shared, store.Take, []store.Op{op})
+		calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{op}})
 	}
+	return calls
 }
 
 // answer writes the result of op, which memory has decided as d at now.

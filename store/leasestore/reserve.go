@@ -3,6 +3,7 @@ package leasestore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/lease"
@@ -75,10 +76,17 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r 
 	return r
 }
 
-// settle gives back what is left of leases of the key of op, which are closed.
+// settle gives back what is left of leases of the key of op, which are closed. It does so even if ctx is cancelled, but within its
+// deadline: that of a decision is its time-out, which the store does not set again.
 func (s *leases) settle(ctx context.Context, op store.Op, settles []lease.Settle) {
 	s.close(settles)
-	s.send(ctx, op, settles)
+	lasting := context.WithoutCancel(ctx)
+	if end, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		lasting, cancel = context.WithDeadline(lasting, end)
+		defer cancel()
+	}
+	s.send(lasting, settling(op, settles))
 }
 
 // close counts leases that are closed.
@@ -90,21 +98,14 @@ func (s *leases) close(settles []lease.Settle) {
 	}
 }
 
-// send sends settles, and those without an answer again: a second one changes nothing. What is not given back stays unused until it leaves
-// the window.
-func (s *leases) send(ctx context.Context, op store.Op, settles []lease.Settle) {
+// send sends calls, and settles without an answer again: a second one changes nothing. What is not given back stays unused until it
+// leaves the window.
+func (s *leases) send(ctx context.Context, calls []store.Call) {
 	for range 2 {
-		calls := settling(op, settles)
-		if len(calls) == 0 || s.shared.Do(context.WithoutCancel(ctx), calls) != nil {
+		if len(calls) == 0 || s.shared.Do(ctx, calls) != nil {
 			return
 		}
-		var again []lease.Settle
-		for i := range calls {
-			if calls[i].Err != nil {
-				again = append(again, settles[i])
-			}
-		}
-		settles = again
+		calls = slices.DeleteFunc(calls, func(c store.Call) bool { return c.Err == nil || c.Verb != store.Settle })
 	}
 }
 

@@ -373,7 +373,9 @@ func (s *leases) Close() error {
 	s.mu.Unlock()
 	if !already {
 		s.work.Wait() // nothing is asked for, and no entry is added, afterwards
-		s.keys.all(func(e *entry) { e.end(s) })
+		var calls []store.Call
+		s.keys.all(func(e *entry) { calls = append(calls, e.end(s)...) })
+		s.send(context.Background(), calls) // together: there can be thousands of keys
 	}
 	return s.shared.Close()
 }

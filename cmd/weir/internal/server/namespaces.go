@@ -32,11 +32,13 @@ type namespaces struct {
 	place place
 	set   *namespace.Set // those in service
 
-	mu      sync.Mutex           // held during a reload
-	all     map[string]*reloader // guarded by mu
-	bad     string               // faults of names that were logged last; guarded by mu
-	retired weir.Reports         // of namespaces that are gone; guarded by mu
-	closing sync.WaitGroup       // the engines of these
+	mu  sync.Mutex           // held during a reload
+	all map[string]*reloader // guarded by mu
+	bad string               // faults of names that were logged last; guarded by mu
+
+	closing  sync.WaitGroup // the engines of namespaces that are gone
+	counting sync.Mutex     // metrics wait for it, and not for a reload
+	retired  weir.Reports   // of these engines; guarded by counting
 
 	nodesOnce, leasesOnce sync.Once // the warnings about --nodes
 }
@@ -272,8 +274,8 @@ func (s *namespaces) retire(r *reloader, asked request) {
 	s.closing.Go(func() {
 		_ = r.space.Engine().Close() // does not own its store
 		reports := r.space.Engine().Reports()
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.counting.Lock()
+		defer s.counting.Unlock()
 		s.retired = together(s.retired, reports)
 	})
 }
@@ -293,9 +295,9 @@ func (s *namespaces) close() error {
 
 // reports returns the numbers of the reports of all namespaces.
 func (s *namespaces) reports() weir.Reports {
-	s.mu.Lock()
+	s.counting.Lock()
 	total := s.retired
-	s.mu.Unlock()
+	s.counting.Unlock()
 	for _, n := range s.set.All() {
 		if e := n.Engine(); e != nil {
 			total = together(total, e.Reports())

@@ -217,8 +217,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	}
 
 	keeps.begin(ctx)
-	failed := make(chan error, 5)
-	for _, l := range append(fronts[:len(fronts):len(fronts)], admin) {
+	all := append(fronts[:len(fronts):len(fronts)], admin)
+	failed := make(chan error, len(all))
+	for _, l := range all {
 		group.Go(func() { failed <- l.serve() })
 	}
 	greet(out, rules, main.url(), admin, site != nil, optional)

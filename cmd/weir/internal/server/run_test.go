@@ -188,6 +188,20 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 }
 
+// TestEndOfAllListeners ends a service with every address that it can have: all that it has started ends with it.
+func TestEndOfAllListeners(t *testing.T) {
+	t.Parallel()
+	s := startKoala(t, koalaHome(t), func(c *config.Config) {
+		c.GRPCListen, c.RESPListen, c.MetricsListen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	})
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if s.logs.count("ending without it") > 0 {
+		t.Error("got goroutines that have not ended, want none")
+	}
+}
+
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
