@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/pgstore"
 	"github.com/weirhq/weir/store/redisstore"
@@ -95,7 +94,10 @@ type Options struct {
 type Shared interface {
 	store.Store
 	kept.Store
-	hook.Keyed
+
+	// Secrets returns the secrets of receipts, which all instances have in common, the newest one first; see
+	// [remote.Secrets.List].
+	Secrets(again bool) [][16]byte
 
 	// Nodes returns the state of the servers in use. There are none until one was available.
 	Nodes() []remote.Node
