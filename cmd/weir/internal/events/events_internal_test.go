@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -668,6 +669,38 @@ func TestLeaseLost(t *testing.T) {
 	}
 	if k.round(t.Context()); calls != 1 {
 		t.Errorf("got %d calls, want 1", calls)
+	}
+}
+
+// largest is a store of registers that knows how many fields the largest change had.
+type largest struct {
+	kept.Store
+	fields int
+}
+
+func (l *largest) Keep(ctx context.Context, name string, version int64, fields, values []string) (int64, error) {
+	l.fields = max(l.fields, len(fields))
+	return l.Store.Keep(ctx, name, version, fields, values)
+}
+
+// Events that a webhook has not accepted for a day leave the outbox in parts: a server decides nothing while it removes one.
+func TestRemovesInParts(t *testing.T) {
+	shared := &largest{Store: kept.NewMemory(nil)}
+	h := newHub(t, Config{Kept: shared, Webhooks: []Webhook{{Name: "a", URL: &url.URL{}}}})
+	k := h.hooks[0]
+	for n := range 5 * writeMost {
+		e := &Event{ID: strconv.Itoa(n), Kind: Denied, Time: time.Now().Add(-giveUp - time.Hour)}
+		e.encode()
+		k.outbox.put(e)
+	}
+	for len(k.outbox.some()) > 0 {
+		if err := k.outbox.write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.round(t.Context())
+	if k.waiting() > 0 || len(k.gone) > 0 || shared.fields > writeMost {
+		t.Errorf("got %d waiting, %d to be removed, and %d removed at once; want none, and %d at most", k.waiting(), len(k.gone), shared.fields, writeMost)
 	}
 }
 

@@ -462,10 +462,14 @@ func (k *hook) done(items []*item) {
 	}
 }
 
-// tidy removes what was sent from the outbox.
+// tidy removes what was sent from the outbox, a part at a time: a server decides nothing while it removes one.
 func (k *hook) tidy(ctx context.Context) {
-	if len(k.gone) > 0 && k.outbox.remove(ctx, k.gone) == nil {
-		k.gone = nil
+	for len(k.gone) > 0 {
+		some := k.gone[:min(len(k.gone), writeMost)]
+		if k.outbox.remove(ctx, some) != nil {
+			return
+		}
+		k.gone = k.gone[len(some):]
 	}
 }
 

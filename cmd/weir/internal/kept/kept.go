@@ -132,7 +132,7 @@ func (f *Follower) sync(ctx context.Context) error {
 		}
 		fields, values, next, again, err := f.Store.Kept(ctx, f.Name, since, pageSize)
 		if err != nil {
-			if !f.failing && !errors.Is(err, store.ErrClosed) && !errors.Is(err, context.Canceled) {
+			if !f.failing && !errors.Is(err, store.ErrClosed) && ctx.Err() == nil { // else it may be the caller's deadline
 				f.failing, f.doubt = true, true
 				if f.Failed != nil {
 					f.Failed(err)

@@ -425,6 +425,27 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// A caller with little time does not make a store unavailable for others.
+func TestLittleTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := follow(&silent{kept.NewMemory(nil)}, "r")
+		v.Failed = func(err error) { t.Errorf("got a failure of the store: %v", err) }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := v.Sync(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want that the time is over", err)
+		}
+	})
+}
+
+// silent is a store that does not answer reads.
+type silent struct{ kept.Store }
+
+func (*silent) Kept(ctx context.Context, _ string, since [2]int64, _ int) ([]string, []string, [2]int64, bool, error) {
+	<-ctx.Done()
+	return nil, nil, since, false, ctx.Err()
+}
+
 // slow is a store that answers reads when it may.
 type slow struct {
 	kept.Store
