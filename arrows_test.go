@@ -137,8 +137,10 @@ var arrows = map[string]arrow{
 		ours:   []string{"api"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/santhosh-tekuri/jsonschema"},
 	},
-	"cmd/weir/internal/scripttest": {ours: []string{".", "rule", "rulefile", "store/memstore", "window"}}, // tests only
-	"cmd/weir/internal/clienttest": {},                                                            // tests only
+	"cmd/weir/internal/scripttest": { // tests only
+		ours: []string{".", "cmd/weir/internal/access", "rule", "rulefile", "store/memstore", "window"},
+	},
+	"cmd/weir/internal/clienttest": {}, // tests only
 	"cmd/weir/internal/metrics": {
 		ours:   []string{".", "internal/datadir", "internal/hook", "rule", "store", "store/remote", "window"},
 		theirs: []string{"github.com/prometheus"},

@@ -455,12 +455,15 @@ func deciding(ops []store.Op) (at int) {
 			}
 		case r.Allowed && r.Remaining < now.Remaining:
 			at = i
-		case !r.Allowed && now.RetryAfter != window.Never && (r.RetryAfter == window.Never || r.RetryAfter > now.RetryAfter):
+		case !r.Allowed && isLonger(r.RetryAfter, now.RetryAfter):
 			at = i
 		}
 	}
 	return at
 }
+
+// isLonger reports whether one wait is longer than another. [window.Never], which is negative, is the longest.
+func isLonger(wait, than time.Duration) bool { return uint64(wait) > uint64(than) }
 
 // observe calls the observer with the answer r of a, or with err.
 func (m *Limiter) observe(ctx context.Context, a *limiterCall, r *Result, err error, key string, began time.Time) {

@@ -36,7 +36,7 @@ func writeDecision(d *Decision, p *plan.Plan, t *drive.Task, admitted bool) {
 		if denial < 0 || i < denial {
 			denial = i
 		}
-		if d.RetryAfter != window.Never && (wait == window.Never || wait > d.RetryAfter) {
+		if isLonger(wait, d.RetryAfter) {
 			d.RetryAfter, d.RetryRule = wait, rules.Prepared(i).Name
 		}
 	}
@@ -88,7 +88,7 @@ func writeDecision(d *Decision, p *plan.Plan, t *drive.Task, admitted bool) {
 	}
 	if t.WasDenied() {
 		d.Allowed, d.Outcome, d.Rule = false, rule.Deny, ""
-		if wait := t.Once.Result.RetryAfter; d.RetryAfter != window.Never && (wait == window.Never || wait > d.RetryAfter) {
+		if wait := t.Once.Result.RetryAfter; isLonger(wait, d.RetryAfter) {
 			d.RetryAfter, d.RetryRule = wait, ""
 		}
 	}

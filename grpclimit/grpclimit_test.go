@@ -106,30 +106,6 @@ func say(s grpc.ClientStream, text string) error {
 	return s.RecvMsg(new(wrapperspb.StringValue))
 }
 
-func limiter(t *testing.T, l weir.Limit, options ...weir.LimiterOption) *weir.Limiter {
-	t.Helper()
-	m, err := weir.NewLimiter(l, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
-
-func engine(t *testing.T, r rule.Rule, options ...weir.Option) *weir.Engine {
-	t.Helper()
-	set, err := rule.New([]rule.Rule{r}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return e
-}
-
 // denial checks that err is a denial by a limit, with a wait of about a minute.
 func denial(t *testing.T, err error, limit string) {
 	t.Helper()
@@ -150,7 +126,7 @@ func denial(t *testing.T, err error, limit string) {
 
 func TestUnaryServer(t *testing.T) {
 	t.Parallel()
-	limit := grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), grpclimit.PeerIP, grpclimit.Options{Name: "calls"}))
+	limit := grpclimit.Must(grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), grpclimit.PeerIP, grpclimit.Options{Name: "calls"}))
 	cc := client(t, limit.ServerOptions())
 	md, err := once(t.Context(), cc, "a")
 	if err != nil || strings.Join(md["ratelimit"], "") != `"calls";r=0` || strings.Join(md["ratelimit-policy"], "") != `"calls";q=1;w=60` {
@@ -163,7 +139,7 @@ func TestUnaryServer(t *testing.T) {
 // The message of a unary call is at hand: its key can come from it.
 func TestKeyFromTheMessage(t *testing.T) {
 	t.Parallel()
-	limit := grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), func(c grpclimit.Call) string {
+	limit := grpclimit.Must(grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), func(c grpclimit.Call) string {
 		return c.Message.(*wrapperspb.StringValue).Value
 	}))
 	cc := client(t, limit.ServerOptions())
@@ -178,7 +154,7 @@ func TestKeyFromTheMessage(t *testing.T) {
 
 func TestMetadata(t *testing.T) {
 	t.Parallel()
-	cc := client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), grpclimit.Metadata("api-key"))).ServerOptions())
+	cc := client(t, grpclimit.Must(grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), grpclimit.Metadata("api-key"))).ServerOptions())
 	ann := metadata.AppendToOutgoingContext(t.Context(), "api-key", "ann")
 	if _, err := once(ann, cc, "a"); err != nil {
 		t.Error(err)
@@ -196,7 +172,7 @@ func TestMetadata(t *testing.T) {
 // Streams count when they are opened; with Messages each message counts, too.
 func TestStreamServer(t *testing.T) {
 	t.Parallel()
-	cc := client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), grpclimit.PeerIP)).ServerOptions())
+	cc := client(t, grpclimit.Must(grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), grpclimit.PeerIP)).ServerOptions())
 	s := chat(t.Context(), t, cc)
 	for range 3 {
 		if err := say(s, "a"); err != nil {
@@ -205,7 +181,7 @@ func TestStreamServer(t *testing.T) {
 	}
 	denial(t, say(chat(t.Context(), t, cc), "a"), "requests")
 
-	cc = client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(3, time.Minute)), grpclimit.PeerIP)).EachMessage().ServerOptions())
+	cc = client(t, grpclimit.Must(grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(3, time.Minute)), grpclimit.PeerIP)).EachMessage().ServerOptions())
 	s = chat(t.Context(), t, cc) // 1
 	for range 2 {
 		if err := say(s, "a"); err != nil {
@@ -229,7 +205,7 @@ func TestInFlight(t *testing.T) {
 		"client": func(l *grpclimit.Limit) *grpc.ClientConn { return client(t, nil, l.DialOptions()...) },
 	} {
 		settled := make(guardtest.Settles, 10)
-		cc := options(grpclimit.Must(grpclimit.Rules(engine(t, inFlight, weir.WithObserver(settled)), byMethod)))
+		cc := options(grpclimit.Must(grpclimit.Rules(guardtest.Engine(t, []rule.Rule{inFlight}, nil, weir.WithObserver(settled)), byMethod)))
 		first := chat(t.Context(), t, cc)
 		if err := say(first, "a"); err != nil {
 			t.Fatal(err)
@@ -257,7 +233,7 @@ func TestInFlight(t *testing.T) {
 // A client that limits itself does not send what it denies.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	cc := client(t, nil, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(2, time.Minute)), grpclimit.Method)).EachMessage().DialOptions()...)
+	cc := client(t, nil, grpclimit.Must(grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(2, time.Minute)), grpclimit.Method)).EachMessage().DialOptions()...)
 	for range 2 {
 		if _, err := once(t.Context(), cc, "a"); err != nil {
 			t.Fatal(err)
@@ -278,7 +254,7 @@ func TestClient(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[rule.Outage]codes.Code{rule.OutageAllow: codes.OK, rule.OutageDeny: codes.Unavailable} {
-		m := limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(policy))
+		m := guardtest.Limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(policy))
 		cc := client(t, grpclimit.Must(grpclimit.Keys(m, grpclimit.Metadata("user"))).ServerOptions())
 		if _, err := once(metadata.AppendToOutgoingContext(t.Context(), "user", "ann"), cc, "a"); err != nil {
 			t.Fatal(err)
@@ -301,7 +277,7 @@ func TestOptions(t *testing.T) {
 		"denied, own error": {grpclimit.Options{Denied: func(grpclimit.Call, *guard.Call) error { return own }}, own},
 		"denied, goes on":   {grpclimit.Options{Denied: func(grpclimit.Call, *guard.Call) error { return nil }}, nil},
 	} {
-		cc := client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(0, time.Minute)), grpclimit.PeerIP, tc.options)).ServerOptions())
+		cc := client(t, grpclimit.Must(grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(0, time.Minute)), grpclimit.PeerIP, tc.options)).ServerOptions())
 		if _, err := once(t.Context(), cc, "a"); status.Code(err) != status.Code(tc.want) {
 			t.Errorf("%s: got %v, want %v", name, err, tc.want)
 		}
@@ -312,7 +288,7 @@ func TestOptions(t *testing.T) {
 		}
 		return nil
 	}}
-	cc := client(t, grpclimit.Must(grpclimit.Keys(limiter(t, weir.Sliding(0, time.Minute)), grpclimit.Metadata("user"), noKey)).ServerOptions())
+	cc := client(t, grpclimit.Must(grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(0, time.Minute)), grpclimit.Metadata("user"), noKey)).ServerOptions())
 	if _, err := once(t.Context(), cc, "a"); err != nil {
 		t.Errorf("got %v, want the call to go on", err)
 	}
@@ -321,8 +297,14 @@ func TestOptions(t *testing.T) {
 	}
 	for _, err := range []error{
 		func() error { _, err := grpclimit.Keys(nil, grpclimit.PeerIP); return err }(),
-		func() error { _, err := grpclimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), nil); return err }(),
-		func() error { _, err := grpclimit.Rules(engine(t, inFlight), nil); return err }(),
+		func() error {
+			_, err := grpclimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), nil)
+			return err
+		}(),
+		func() error {
+			_, err := grpclimit.Rules(guardtest.Engine(t, []rule.Rule{inFlight}, nil), nil)
+			return err
+		}(),
 	} {
 		if err == nil {
 			t.Error("got no error for a nil argument")

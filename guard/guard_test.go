@@ -10,36 +10,12 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/guard"
+	"github.com/weirhq/weir/internal/guardtest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/weirtest"
 	"github.com/weirhq/weir/window"
 )
-
-// engine returns an engine that decides by rules.
-func engine(t testing.TB, rules []rule.Rule, outcomes map[string]rule.Outcome) *weir.Engine {
-	t.Helper()
-	set, err := rule.New(rules, outcomes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return e
-}
-
-func limiter(t testing.TB, l weir.Limit, options ...weir.LimiterOption) *weir.Limiter {
-	t.Helper()
-	m, err := weir.NewLimiter(l, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -80,8 +56,8 @@ func used(t *testing.T, e *weir.Engine, rule, user string) int64 {
 // A guard does not decide by a limiter or an engine that decides nothing.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	posts := limiter(t, weir.Sliding(1, time.Minute))
-	peers := limiter(t, weir.Members(1, time.Minute))
+	posts := guardtest.Limiter(t, weir.Sliding(1, time.Minute))
+	peers := guardtest.Limiter(t, weir.Members(1, time.Minute))
 	key := func(k string) string { return k }
 	for name, make := range map[string]func() error{
 		"nil or zero": func() error { _, err := byKey(nil); return err },
@@ -94,7 +70,7 @@ func TestArguments(t *testing.T) {
 			return err
 		},
 		"attributes: nil": func() error {
-			_, err := guard.Rules[string](engine(t, []rule.Rule{{Name: "a", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil), nil, guard.Options[string]{})
+			_, err := guard.Rules[string](guardtest.Engine(t, []rule.Rule{{Name: "a", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil), nil, guard.Options[string]{})
 			return err
 		},
 	} {
@@ -107,7 +83,7 @@ func TestArguments(t *testing.T) {
 // A call without a key and a call with an empty attribute are errors, and count nothing.
 func TestNothingToDecideBy(t *testing.T) {
 	t.Parallel()
-	posts := limiter(t, weir.Sliding(1, time.Minute))
+	posts := guardtest.Limiter(t, weir.Sliding(1, time.Minute))
 	g := must(byKey(posts))
 	for range 3 {
 		if _, err := g.Take(t.Context(), question{}); !errors.Is(err, guard.ErrNoKey) {
@@ -118,7 +94,7 @@ func TestNothingToDecideBy(t *testing.T) {
 		t.Errorf("got %v and allowed %v for a call with a key", err, c.Allowed)
 	}
 
-	e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil)
+	e := guardtest.Engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil)
 	rules := must(byRules(e))
 	_, err := rules.Take(t.Context(), question{attributes: weir.Attributes("ip", "192.0.2.1", "user", "")})
 	if err == nil || !strings.Contains(err.Error(), "attribute user is empty") || guard.ProblemOf(err).Status != 400 {
@@ -133,7 +109,7 @@ func TestNothingToDecideBy(t *testing.T) {
 // Hits are the cost: 0 means 1, and a negative cost is an error.
 func TestHits(t *testing.T) {
 	t.Parallel()
-	g := must(byKey(limiter(t, weir.Sliding(10, time.Minute))))
+	g := must(byKey(guardtest.Limiter(t, weir.Sliding(10, time.Minute))))
 	for _, step := range []struct{ hits, left int64 }{{0, 9}, {1, 8}, {5, 3}, {4, 3}, {3, 0}} {
 		c := must(g.Take(t.Context(), question{key: "ann", hits: step.hits}))
 		if c.Allowed != (step.hits < 4 || step.hits == 5) || c.Limits.Policies[0].Remaining != step.left {
@@ -158,7 +134,7 @@ func (c byClient) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *w
 // What a denial says: the outcome, the rule, the status and the body.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []rule.Rule{
+	e := guardtest.Engine(t, []rule.Rule{
 		{Name: "posts", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("post")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), OnOutage: rule.OutageDeny},
 		{Name: "logins", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("login")}}, Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), Then: "captcha", OnOutage: rule.OutageDeny},
 		{Name: "removed", When: []rule.Condition{{Attribute: "action", Test: rule.Equal("upload")}}, Then: rule.Deny},
@@ -172,8 +148,8 @@ func TestAnswers(t *testing.T) {
 	down := must(weir.NewEngine(e.Rules(), weir.WithStore(s)))
 	t.Cleanup(func() { down.Close() })
 	rules, client, outage := must(byRules(e)), must(byRules(byClient{e})), must(byRules(down))
-	keys := must(byKey(limiter(t, weir.Sliding(1, time.Minute))))
-	full := must(byKey(limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(rule.OutageDeny))))
+	keys := must(byKey(guardtest.Limiter(t, weir.Sliding(1, time.Minute))))
+	full := must(byKey(guardtest.Limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(rule.OutageDeny))))
 	full.End(must(full.Take(t.Context(), question{key: "other"})))
 	for _, tc := range []struct {
 		name          string
@@ -231,7 +207,7 @@ func TestZeroCall(t *testing.T) {
 // A fault of the caller is shown to the caller. What went wrong in the service is not.
 func TestProblemOf(t *testing.T) {
 	t.Parallel()
-	m := limiter(t, weir.Sliding(1, time.Minute))
+	m := guardtest.Limiter(t, weir.Sliding(1, time.Minute))
 	g := must(byKey(m))
 	m.Close()
 	_, closed := g.Take(t.Context(), question{key: "ann"})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/guard"
+	"github.com/weirhq/weir/internal/guardtest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -30,7 +31,7 @@ func ask(user, tokens string) question {
 func TestCallsKeepTheirPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, flightRules, nil)
+		e := guardtest.Engine(t, flightRules, nil)
 		g := must(byRules(e))
 		calls := make([]*guard.Call, 3)
 		for i := range calls {
@@ -88,7 +89,7 @@ func (u unbounded) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *
 func TestHoldsHaveTheTimeoutOfTheDecider(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, flightRules, nil)
+		e := guardtest.Engine(t, flightRules, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		g := must(byRules(unbounded{e, t, cancel}))
 		c := must(g.Take(ctx, ask("ann", "10")))
@@ -110,7 +111,7 @@ func TestHoldsHaveTheTimeoutOfTheDecider(t *testing.T) {
 func TestCallsCostWhatTheyCost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, flightRules, nil)
+		e := guardtest.Engine(t, flightRules, nil)
 		g := must(byRules(e))
 		for _, tokens := range []string{"7", "900"} {
 			c, err := g.Take(t.Context(), ask("ann", "500"))
@@ -137,7 +138,7 @@ func TestLawOfPlaces(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			e := engine(t, []rule.Rule{{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Held(30 * time.Second)}}, nil)
+			e := guardtest.Engine(t, []rule.Rule{{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 3}, Window: window.Held(30 * time.Second)}}, nil)
 			g := must(byRules(e))
 			open := map[string][]*guard.Call{}
 			for range 300 {
@@ -178,7 +179,7 @@ func TestLawOfPlaces(t *testing.T) {
 // Middleware passes no attribute, limit or hold of one call to another.
 func TestMiddlewareTogether(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []rule.Rule{
+	e := guardtest.Engine(t, []rule.Rule{
 		{Name: "flight", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)},
 		{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour)},
 	}, nil)

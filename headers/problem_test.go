@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/internal/guardtest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/weirtest"
 	"github.com/weirhq/weir/window"
@@ -73,20 +74,13 @@ func TestDenial(t *testing.T) {
 // In an outage the policy of a limit denies, whatever other rules match.
 func TestDenialInOutage(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{
+	rules := []rule.Rule{
 		{Name: "minute", Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), OnOutage: rule.OutageDeny},
 		{Name: "friends", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow},
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
 	}
 	s := weirtest.NewStore()
 	s.Fail(errors.New("down"))
-	e, err := weir.NewEngine(set, weir.WithStore(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := guardtest.Engine(t, rules, nil, weir.WithStore(s))
 	for _, user := range []string{"ann", "bob"} {
 		d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", user)})
 		if p := headers.Denial(&d, 0); err != nil || !strings.HasSuffix(p.Type, "#temporary-reduced-capacity") || !slices.Equal(p.Policies, []string{"minute"}) {
@@ -98,21 +92,13 @@ func TestDenialInOutage(t *testing.T) {
 // Limits are those that could decide: not in shadow mode, not after a verdict.
 func TestSetDecision(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{
+	e := guardtest.Engine(t, []rule.Rule{
 		{Name: "shadow", Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Minute), Mode: rule.Shadow},
 		{Name: "running", Quota: &rule.Quota{Value: 9}, Window: window.Held(time.Minute)},
 		{Name: "friends", When: []rule.Condition{{Attribute: "user", Test: rule.Equal("ann")}}, Then: rule.Allow, CountRest: true},
 		{Name: "ever", Quota: &rule.Quota{Value: 9}, Window: window.Ever()},
 		{Name: "hour", Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
 	var l headers.Limits // is used again
 	for _, tc := range []struct{ user, want, ofClient string }{
 		{"ann", "[running concurrent-requests 0s]", "[]"},
@@ -142,11 +128,7 @@ func TestSetResult(t *testing.T) {
 	limit := weir.Sliding(5, time.Minute)
 	for policies, policy := range []rule.Outage{rule.OutageDeny, rule.OutageLocal} {
 		s := weirtest.NewStore()
-		m, err := weir.NewLimiter(limit, weir.WithStore(s), weir.WithName("posts"), weir.WithOutage(policy))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
+		m := guardtest.Limiter(t, limit, weir.WithStore(s), weir.WithName("posts"), weir.WithOutage(policy))
 		l := headers.Limits{Degraded: "of before"}
 		set := func(hits int64) int {
 			r, err := m.AllowN(t.Context(), "k", hits)

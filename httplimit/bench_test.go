@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/httplimit"
+	"github.com/weirhq/weir/internal/guardtest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -16,9 +17,9 @@ import (
 // the middleware adds.
 func BenchmarkHandler(b *testing.B) {
 	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	m := limiter(b, weir.Sliding(1<<40, time.Minute))
-	deny := limiter(b, weir.Sliding(0, time.Minute))
-	e := engine(b, []rule.Rule{{Name: "visits", Per: []string{"ip"}, Quota: &rule.Quota{Value: 1_000_000_000}, Window: window.Sliding(time.Minute)}}, nil)
+	m := guardtest.Limiter(b, weir.Sliding(1<<40, time.Minute))
+	deny := guardtest.Limiter(b, weir.Sliding(0, time.Minute))
+	e := guardtest.Engine(b, []rule.Rule{{Name: "visits", Per: []string{"ip"}, Quota: &rule.Quota{Value: 1_000_000_000}, Window: window.Sliding(time.Minute)}}, nil)
 	for name, h := range map[string]http.Handler{
 		"no limit": next,
 		"limiter":  httplimit.Must(httplimit.Keys(m, httplimit.PeerIP)).Handler(next),

@@ -16,7 +16,9 @@ import (
 // returned, unless the handler has taken over the connection: then the call ends when
 // the connection is closed.
 func hold(c *guard.Call, next http.Handler, w http.ResponseWriter, r *http.Request) {
-	next.ServeHTTP(&holding{w, c}, r.WithContext(context.WithValue(r.Context(), callKey{}, c)))
+	outer, _ := r.Context().Value(holdingKey{}).(*holding)
+	h := &holding{w, c, outer}
+	next.ServeHTTP(h, r.WithContext(context.WithValue(r.Context(), holdingKey{}, h)))
 }
 
 // holds reports whether c holds something.
@@ -25,25 +27,26 @@ func holds(c *guard.Call) bool {
 	return d != nil && !d.Receipt.IsZero()
 }
 
-// callKey is the key of the call in the context of a request.
-type callKey struct{}
+// holdingKey is the key of the innermost holding in the context of a request.
+type holdingKey struct{}
 
 // SetAttributes replaces attributes of the request that ctx belongs to, such as the
 // number of tokens that it really cost. Rules with a hold are settled at the real cost
-// when the request ends. It reports whether the request holds anything. ctx is that of
+// when the request ends, in all middleware around the handler. It reports whether the request holds anything. ctx is that of
 // the request, and SetAttributes must be called before the handler returns.
 func SetAttributes(ctx context.Context, attributes ...weir.Attribute) bool {
-	c, ok := ctx.Value(callKey{}).(*guard.Call)
-	if ok {
-		c.SetAttributes(attributes...)
+	inner, _ := ctx.Value(holdingKey{}).(*holding)
+	for h := inner; h != nil; h = h.outer {
+		h.call.SetAttributes(attributes...)
 	}
-	return ok
+	return inner != nil
 }
 
 // holding is the writer of the answer to a request with holds.
 type holding struct {
 	http.ResponseWriter
-	call *guard.Call
+	call  *guard.Call
+	outer *holding // of the middleware around; nil: none
 }
 
 // Unwrap returns the writer below, for [http.ResponseController].

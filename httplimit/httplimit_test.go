@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/guard"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/httplimit"
+	"github.com/weirhq/weir/internal/guardtest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -25,31 +26,6 @@ import (
 
 // ok answers every request.
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "welcome") })
-
-// engine returns an engine that decides by rules.
-func engine(t testing.TB, rules []rule.Rule, outcomes map[string]rule.Outcome) *weir.Engine {
-	t.Helper()
-	set, err := rule.New(rules, outcomes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := weir.NewEngine(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return e
-}
-
-func limiter(t testing.TB, l weir.Limit, options ...weir.LimiterOption) *weir.Limiter {
-	t.Helper()
-	m, err := weir.NewLimiter(l, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
 
 // get sends a request from an address with header fields, and returns the answer.
 func get(h http.Handler, peer string, fields ...string) *httptest.ResponseRecorder {
@@ -66,7 +42,7 @@ func get(h http.Handler, peer string, fields ...string) *httptest.ResponseRecord
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := limiter(t, weir.Sliding(2, time.Minute))
+		m := guardtest.Limiter(t, weir.Sliding(2, time.Minute))
 		h := httplimit.Must(httplimit.Keys(m, httplimit.PeerIP, httplimit.Name("visits"))).Handler(ok)
 		for i, want := range []string{`"visits";r=1`, `"visits";r=0`} {
 			w := get(h, "192.0.2.1:1000")
@@ -98,7 +74,7 @@ func TestKeys(t *testing.T) {
 // requests share.
 func TestNoKey(t *testing.T) {
 	t.Parallel()
-	m := limiter(t, weir.Sliding(1, time.Minute))
+	m := guardtest.Limiter(t, weir.Sliding(1, time.Minute))
 	for name, key := range map[string]func(*http.Request) string{
 		"a header that is not there": httplimit.Header("X-Api-Key"),
 		"an address that is none":    httplimit.PeerIP,
@@ -112,7 +88,7 @@ func TestNoKey(t *testing.T) {
 		t.Errorf("got %+v %v, want nothing counted", r, err)
 	}
 
-	e := engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil)
+	e := guardtest.Engine(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute)}}, nil)
 	h := httplimit.Must(httplimit.Rules(e, func(r *http.Request, list []weir.Attribute) []weir.Attribute {
 		return append(list, weir.Attribute{Name: "user", Value: r.Header.Get("X-User")})
 	})).Handler(ok)
@@ -130,8 +106,8 @@ func TestNoKey(t *testing.T) {
 // Constructors refuse what cannot be meant.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	m, members := limiter(t, weir.Sliding(1, time.Minute)), limiter(t, weir.Members(1, time.Minute))
-	e := engine(t, []rule.Rule{}, nil)
+	m, members := guardtest.Limiter(t, weir.Sliding(1, time.Minute)), guardtest.Limiter(t, weir.Members(1, time.Minute))
+	e := guardtest.Engine(t, []rule.Rule{}, nil)
 	none := func(_ *http.Request, list []weir.Attribute) []weir.Attribute { return list }
 	keys := func(l *weir.Limiter, k func(*http.Request) string, options ...httplimit.Option) error {
 		_, err := httplimit.Keys(l, k, options...)
@@ -196,7 +172,7 @@ func TestForwardedIP(t *testing.T) {
 // The rules' outcome has its status and its body.
 func TestOutcome(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []rule.Rule{
+	e := guardtest.Engine(t, []rule.Rule{
 		{Name: "logins", Per: []string{"account"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Minute), Then: "captcha"},
 	}, map[string]rule.Outcome{"captcha": {Status: 403, Body: []byte(`{"need_captcha":true}`)}})
 	attributes := func(r *http.Request, list []weir.Attribute) []weir.Attribute {
@@ -232,7 +208,7 @@ func TestOutage(t *testing.T) {
 		{rule.OutageDeny, 503, "temporary-reduced-capacity"},
 	} {
 		seen := &observer{}
-		m := limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(tc.policy), weir.WithObserver(seen))
+		m := guardtest.Limiter(t, weir.Sliding(1, time.Minute), weir.WithMaxKeys(1), weir.WithOutage(tc.policy), weir.WithObserver(seen))
 		h := httplimit.Must(httplimit.Keys(m, httplimit.PeerIP)).Handler(ok)
 		get(h, "192.0.2.1:1")
 		w := get(h, "192.0.2.2:1") // there is no room for another key
@@ -260,7 +236,7 @@ func (o *observer) Outage(context.Context, store.Verb, error) {}
 // An error of the limiter is answered with 503, and with what OnError writes.
 func TestError(t *testing.T) {
 	t.Parallel()
-	m := limiter(t, weir.Sliding(1, time.Minute))
+	m := guardtest.Limiter(t, weir.Sliding(1, time.Minute))
 	h := httplimit.Must(httplimit.Keys(m, httplimit.PeerIP)).Handler(ok)
 	let := httplimit.Must(httplimit.Keys(m, httplimit.PeerIP, httplimit.OnError(func(w http.ResponseWriter, r *http.Request, _ error) {
 		ok(w, r)
@@ -277,11 +253,7 @@ func TestError(t *testing.T) {
 // TestNameOfLimiter checks that a header has the name of the limiter, unless the middleware has one.
 func TestNameOfLimiter(t *testing.T) {
 	t.Parallel()
-	l, err := weir.NewLimiter(weir.Sliding(10, time.Minute), weir.WithName("uploads"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := guardtest.Limiter(t, weir.Sliding(10, time.Minute), weir.WithName("uploads"))
 	for want, m := range map[string]*httplimit.Middleware{
 		`"uploads"`: httplimit.Must(httplimit.Keys(l, httplimit.PeerIP)),
 		`"posts"`:   httplimit.Must(httplimit.Keys(l, httplimit.PeerIP, httplimit.Name("posts"))),
@@ -295,8 +267,7 @@ func TestNameOfLimiter(t *testing.T) {
 // The header has the limit that decides.
 func TestSeveralLimits(t *testing.T) {
 	t.Parallel()
-	m := weir.MustLimiter(weir.Fixed(2, time.Minute), weir.And(weir.Fixed(3, time.Hour)))
-	defer m.Close()
+	m := guardtest.Limiter(t, weir.Fixed(2, time.Minute), weir.And(weir.Fixed(3, time.Hour)))
 	h := httplimit.Must(httplimit.Keys(m, httplimit.PeerIP, httplimit.Name("visits"))).Handler(ok)
 	for i := range 3 {
 		if got := get(h, "192.0.2.1:1").Header().Get("RateLimit-Policy"); got != `"visits";q=2;w=60` {
@@ -316,14 +287,11 @@ func TestSeveralLimits(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	t.Parallel()
-	m := limiter(t, weir.Sliding(10, time.Minute))
+	m := guardtest.Limiter(t, weir.Sliding(10, time.Minute))
 	h := httplimit.Must(httplimit.Keys(m, httplimit.PeerIP, httplimit.Cost(func(r *http.Request) int64 { return int64(len(r.URL.RawQuery)) }))).Handler(ok)
-	for query, want := range map[string]int{"1234567": 200} {
-		r := httptest.NewRequest(http.MethodGet, "/?"+query, http.NoBody)
-		w := httptest.NewRecorder()
-		if h.ServeHTTP(w, r); w.Code != want || w.Header().Get("RateLimit") != `"requests";r=3` {
-			t.Errorf("got %d %v, want 3 left", w.Code, w.Header())
-		}
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?1234567", http.NoBody)); w.Code != 200 || w.Header().Get("RateLimit") != `"requests";r=3` {
+		t.Errorf("got %d %v, want 3 left", w.Code, w.Header())
 	}
 	if w := get(h, "192.0.2.1:1"); w.Code != 200 { // no cost means one hit
 		t.Errorf("got %d, want 200", w.Code)
@@ -341,7 +309,7 @@ func byIP(r *http.Request, list []weir.Attribute) []weir.Attribute {
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := httplimit.Must(httplimit.Rules(engine(t, exports, nil), byIP))
+		m := httplimit.Must(httplimit.Rules(guardtest.Engine(t, exports, nil), byIP))
 		h := m.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(10 * time.Minute)
 			if r.Header.Get("X-Panic") != "" {
@@ -381,7 +349,7 @@ func TestInFlight(t *testing.T) {
 // A connection that the handler has taken over keeps its place until it is closed.
 func TestHijack(t *testing.T) {
 	t.Parallel()
-	m := httplimit.Must(httplimit.Rules(engine(t, exports, nil), byIP))
+	m := httplimit.Must(httplimit.Rules(guardtest.Engine(t, exports, nil), byIP))
 	taken := make(chan net.Conn, 1)
 	s := httptest.NewServer(m.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := w.(http.Hijacker).Hijack()
@@ -433,7 +401,7 @@ func (s settles) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 // A connection that a handler has lost, because it panicked, does not keep its place for ever.
 func TestHijackAndPanic(t *testing.T) {
 	t.Parallel()
-	d := settles{engine(t, exports, nil), make(chan struct{}, 1)}
+	d := settles{guardtest.Engine(t, exports, nil), make(chan struct{}, 1)}
 	m := httplimit.Must(httplimit.Rules(d, byIP))
 	s := httptest.NewServer(m.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, _, err := w.(http.Hijacker).Hijack(); err != nil {
@@ -461,7 +429,7 @@ func TestHijackAndPanic(t *testing.T) {
 // A request that costs more or less than expected settles what it really cost.
 func TestSetAttributes(t *testing.T) {
 	t.Parallel()
-	e := engine(t, []rule.Rule{{Name: "tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute}}, nil)
+	e := guardtest.Engine(t, []rule.Rule{{Name: "tokens", Per: []string{"team"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute}}, nil)
 	m := httplimit.Must(httplimit.Rules(e, func(_ *http.Request, list []weir.Attribute) []weir.Attribute {
 		return append(list, weir.Attributes("team", "red", "tokens", "900")...)
 	}))
@@ -480,11 +448,32 @@ func TestSetAttributes(t *testing.T) {
 	}
 }
 
+// The real cost is that of all middleware around a handler, each of which has counted the request.
+func TestSetAttributesOfNested(t *testing.T) {
+	t.Parallel()
+	h := http.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		httplimit.SetAttributes(r.Context(), weir.Attribute{Name: "tokens", Value: "640"})
+	}))
+	engines := map[string]*weir.Engine{}
+	for _, name := range []string{"model", "team"} {
+		engines[name] = guardtest.Engine(t, []rule.Rule{{Name: name, Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Minute), Hold: 5 * time.Minute}}, nil)
+		h = httplimit.Must(httplimit.Rules(engines[name], func(r *http.Request, list []weir.Attribute) []weir.Attribute {
+			return append(byIP(r, list), weir.Attribute{Name: "tokens", Value: "900"})
+		})).Handler(h)
+	}
+	get(h, "192.0.2.1:1")
+	for name, e := range engines {
+		if u, err := e.Usage(t.Context(), name, weir.Attributes("ip", "192.0.2.1")); err != nil || u.Used != 640 || u.Holds != 0 {
+			t.Errorf("%s: got %d used, %d holds, %v; want 640 and none", name, u.Used, u.Holds, err)
+		}
+	}
+}
+
 // The cost that a handler states too late, because a time-out has answered its request, is not that of another request.
 func TestSetAttributesTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := engine(t, []rule.Rule{{Name: "tokens", Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: 5 * time.Minute}}, nil)
+		e := guardtest.Engine(t, []rule.Rule{{Name: "tokens", Per: []string{"ip"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: 5 * time.Minute}}, nil)
 		m := httplimit.Must(httplimit.Rules(e, func(r *http.Request, list []weir.Attribute) []weir.Attribute {
 			return append(byIP(r, list), weir.Attribute{Name: "tokens", Value: "10"})
 		}))

@@ -320,26 +320,37 @@ func refusedWhileLoading(t *testing.T, p *process) bool {
 }
 
 // With --serve-while-loading the rules follow their on_outage, and what is counted
-// meanwhile is added to what is loaded.
+// meanwhile is added to what is loaded, also if the process is told to end before.
 func TestServeWhileLoading(t *testing.T) {
 	t.Parallel()
-	dir := manyKeys(t, 400_000)
+	dir := manyKeys(t, 1_000_000)
 	first := &loaded{process: startProcess(t, "", dataRules, "--data", dir)}
 	first.ready(t)
 	if !first.take(1) {
 		t.Fatal("a take was not answered")
 	}
 	first.end(t)
-	for hits, meanwhile := int64(2), false; !meanwhile; hits++ { // see TestServiceWhileLoading
-		p := startProcess(t, "", dataRules, "--data", dir, "--serve-while-loading")
-		meanwhile = p.degraded(t)
+	hits := int64(1)
+	counted := func(p *process) {
+		t.Helper()
 		var usage struct{ Used int64 }
 		redistest.Eventually(t, "the hits of before are loaded", func() bool {
 			get(t, p.api+"/v1/usage?rule=forever&user=u1", &usage)
 			return usage.Used == hits
 		})
-		p.end(t)
 	}
+	for _, ends := range []bool{false, true} {
+		for meanwhile := false; !meanwhile; { // see TestServiceWhileLoading
+			p := startProcess(t, "", dataRules, "--data", dir, "--serve-while-loading")
+			meanwhile = p.degraded(t)
+			if hits++; !ends {
+				counted(p)
+			}
+			http.DefaultClient.CloseIdleConnections() // for which the end would wait
+			p.end(t)
+		}
+	}
+	counted(startProcess(t, "", dataRules, "--data", dir))
 }
 
 // What is wrong with a directory is said in one line, and the service does not start.

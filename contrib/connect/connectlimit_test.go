@@ -25,16 +25,6 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-func limiter(t *testing.T, l weir.Limit) *weir.Limiter {
-	t.Helper()
-	m, err := weir.NewLimiter(l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m
-}
-
 type (
 	text   = wrapperspb.StringValue
 	client = connect.Client[text, text]
@@ -100,7 +90,7 @@ func denial(t *testing.T, err error, limit string) {
 
 func TestUnary(t *testing.T) {
 	t.Parallel()
-	limit := connectlimit.Must(connectlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), connectlimit.PeerIP, connectlimit.Options{Name: "calls"}))
+	limit := connectlimit.Must(connectlimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), connectlimit.PeerIP, connectlimit.Options{Name: "calls"}))
 	once, _ := serve(t, []connect.Interceptor{limit}, nil)
 	answer, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
 	if err != nil || answer.Msg.Value != "a" || answer.Header().Get("RateLimit") != `"calls";r=0` {
@@ -112,7 +102,7 @@ func TestUnary(t *testing.T) {
 
 func TestNoKey(t *testing.T) {
 	t.Parallel()
-	once, _ := serve(t, []connect.Interceptor{connectlimit.Must(connectlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Header("Api-Key")))}, nil)
+	once, _ := serve(t, []connect.Interceptor{connectlimit.Must(connectlimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Header("Api-Key")))}, nil)
 	_, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
 	if connect.CodeOf(err) != connect.CodeInvalidArgument {
 		t.Errorf("got %v, want invalid_argument", err)
@@ -130,17 +120,10 @@ func TestNoKey(t *testing.T) {
 // A stream is in flight until it has ended, on a server and on a client.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
-	set, err := rule.New([]rule.Rule{{Name: "chats", Per: []string{"procedure"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := []rule.Rule{{Name: "chats", Per: []string{"procedure"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}
 	for _, side := range []string{"server", "client"} {
 		settled := make(guardtest.Settles, 10)
-		e, err := weir.NewEngine(set, weir.WithObserver(settled))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { e.Close() })
+		e := guardtest.Engine(t, rules, nil, weir.WithObserver(settled))
 		limits := []connect.Interceptor{connectlimit.Must(connectlimit.Rules(e, func(c connectlimit.Call, list []weir.Attribute) []weir.Attribute {
 			return append(list, weir.Attribute{Name: "procedure", Value: c.Spec.Procedure})
 		}))}
@@ -218,7 +201,7 @@ func TestStreamsUnderOneContext(t *testing.T) {
 // A client that limits itself does not send what it denies.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	limit := connectlimit.Must(connectlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Procedure))
+	limit := connectlimit.Must(connectlimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Procedure))
 	once, _ := serve(t, nil, []connect.Interceptor{limit})
 	if _, err := once.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a"))); err != nil {
 		t.Fatal(err)

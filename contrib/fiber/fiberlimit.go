@@ -79,7 +79,8 @@ func handler(m *guard.Middleware[fiber.Ctx], err error) fiber.Handler {
 		// A body that is a stream is written after the handlers have returned.
 		defer func() {
 			if c.Response().IsBodyStream() {
-				c.RequestCtx().SetUserValue(endKey{}, ending{call.Detach()})
+				e := &ending{call.Detach()}
+				c.RequestCtx().SetUserValue(e, e) // one for each middleware of the request
 			}
 			m.End(call)
 		}()
@@ -104,15 +105,12 @@ func send(c fiber.Ctx, status int, mediaType string, body []byte) error {
 	return c.Status(status).Send(body)
 }
 
-// endKey is the key of an ending among the values of a request.
-type endKey struct{}
-
 // ending ends a call when it is closed: fasthttp closes the values of a request after it
 // has written the answer.
 type ending struct{ end func() }
 
 // Close implements [io.Closer].
-func (e ending) Close() error {
+func (e *ending) Close() error {
 	e.end()
 	return nil
 }

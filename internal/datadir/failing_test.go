@@ -262,6 +262,7 @@ func TestWholeWhenWritingWorksAgain(t *testing.T) {
 			disk.SetFail(nil)
 			_ = s.RotateSecret(t.Context(), time.Hour) // the error is that of the last flush
 		},
+		"interrupted": interrupt,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -296,6 +297,36 @@ func TestWholeWhenWritingWorksAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// interrupt makes a write fail after some of the keys that have changed were visited, and then changes
+// all keys again.
+func interrupt(t *testing.T, s *datadir.Store, disk *datadir.Disk) {
+	t.Helper()
+	const keys = 200_000
+	time.Sleep(1500 * time.Millisecond) // between two flushes
+	disk.SetFail(failing("write"))
+	take(t, s, keys)
+	time.Sleep(time.Second)
+	take(t, s, keys)
+	if s.Memory().Journal().Overflowed() {
+		t.Error("got an overflow, after which all keys are written anyway")
+	}
+	disk.SetFail(nil)
+}
+
+// An orderly end loses nothing, also if its flush is the first one that works again.
+func TestCloseAfterFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		disk := datadir.NewDisk()
+		s := mustOpen(t, disk, datadir.WithInterval(time.Second))
+		interrupt(t, s, disk)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		wants(t, disk, 200_000, 2)
+	})
 }
 
 // A directory in which no file can be made does not let the last file grow without end, and

@@ -94,7 +94,8 @@ func WithClock(tell func() window.Instant) Option {
 }
 
 // WithEvents makes the store call told when the counters are loaded, when it finds damage,
-// and when writing fails or works again. Calls are sequential, and start within [Open]. told must not call the store. Default: no calls.
+// and when writing fails or works again. Calls are sequential, and start within [Open]. told must not call the store, and
+// nothing is written until it returns. Default: no calls.
 func WithEvents(told func(Event)) Option { return func(c *config) { c.told = told } }
 
 // InBackground makes [Open] return before the counters are loaded. Until

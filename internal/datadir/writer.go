@@ -73,6 +73,7 @@ type writer struct {
 	pending bool   // buf is sealed and not written yet
 
 	changes journal.Reader
+	midway  bool // a failure has interrupted a pass of changes
 	spaces  map[*store.Space]*known
 	blobs   map[string]*blob
 	dropped time.Time // when the first blob was dropped that files still have; zero: there is none
@@ -269,14 +270,21 @@ func (w *writer) payload() int { return len(w.buf) - w.starts[len(w.starts)-1] -
 // made.
 func (w *writer) written() int64 { return w.size + int64(len(w.buf)) }
 
-// writeChanges writes the keys that have changed.
+// writeChanges writes the keys that had changed when it was called. It makes a whole pass, also
+// after it has ended one that was interrupted: that does not visit again what it had visited before.
 func (w *writer) writeChanges() error {
 	from := w.written()
 	defer func() { w.grown += w.written() - from }()
 	for {
 		more, err := w.section(w.changes.Next)
-		if err != nil || !more {
+		switch {
+		case err != nil:
+			w.midway = true
 			return err
+		case !more && !w.midway:
+			return nil
+		case !more:
+			w.midway = false
 		}
 		w.pace.rest()
 	}

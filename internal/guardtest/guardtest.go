@@ -1,4 +1,4 @@
-// Package guardtest has the tests that the middleware of every framework must pass.
+// Package guardtest has the tests that the middleware of every framework must pass, and engines and limiters for them.
 package guardtest
 
 import (
@@ -44,26 +44,39 @@ func Run[M, C any](t *testing.T, f Framework[M, C]) {
 	t.Run("per IP", func(t *testing.T) { t.Parallel(); f.perIP(t) })
 }
 
-func limiter(t *testing.T) *weir.Limiter {
-	l := weir.MustLimiter(weir.Sliding(1, time.Minute))
-	t.Cleanup(func() { l.Close() })
-	return l
+// Limiter returns a limiter that is closed when the test ends.
+func Limiter(t testing.TB, l weir.Limit, options ...weir.LimiterOption) *weir.Limiter {
+	t.Helper()
+	m, err := weir.NewLimiter(l, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// Engine returns an engine that is closed when the test ends.
+func Engine(t testing.TB, rules []rule.Rule, outcomes map[string]rule.Outcome, options ...weir.Option) *weir.Engine {
+	t.Helper()
+	set, err := rule.New(rules, outcomes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := weir.NewEngine(set, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e
 }
 
 // engine returns an engine that admits one request of each user at a time. settled gets
 // an element for each settle.
 func engine(t *testing.T) (e *weir.Engine, settled Settles) {
 	t.Helper()
-	set, err := rule.New([]rule.Rule{{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	settled = make(Settles, 10)
-	if e, err = weir.NewEngine(set, weir.WithObserver(settled)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.Close() })
-	return e, settled
+	rules := []rule.Rule{{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(30 * time.Second)}}
+	return Engine(t, rules, nil, weir.WithObserver(settled)), settled
 }
 
 // Settles is an observer that gets an element for each settle.
@@ -112,7 +125,7 @@ func get(t *testing.T, url string, fields ...string) (status int, header http.He
 }
 
 func (f *Framework[M, C]) keys(t *testing.T) {
-	url := f.Serve(t, f.Keys(limiter(t), f.User, guard.Options[C]{Name: "visits"}), nil)
+	url := f.Serve(t, f.Keys(Limiter(t, weir.Sliding(1, time.Minute)), f.User, guard.Options[C]{Name: "visits"}), nil)
 	if status, header, body := get(t, url, "X-User", "ann"); status != 200 || body != "welcome" || header.Get("RateLimit") != `"visits";r=0` {
 		t.Errorf("got %d %v %s", status, header, body)
 	}
@@ -159,7 +172,7 @@ func (f *Framework[M, C]) inFlight(t *testing.T) {
 }
 
 func (f *Framework[M, C]) options(t *testing.T) {
-	url := f.Serve(t, f.Keys(limiter(t), f.User, guard.Options[C]{Denied: f.Denied, Failed: f.Failed}), nil)
+	url := f.Serve(t, f.Keys(Limiter(t, weir.Sliding(1, time.Minute)), f.User, guard.Options[C]{Denied: f.Denied, Failed: f.Failed}), nil)
 	get(t, url, "X-User", "ann")
 	if status, _, body := get(t, url, "X-User", "ann"); status != 418 || body != "requests" {
 		t.Errorf("got %d %s", status, body)
@@ -169,7 +182,7 @@ func (f *Framework[M, C]) options(t *testing.T) {
 	}
 	e, _ := engine(t)
 	panics(t, "no limiter", func() { f.Keys(nil, f.User) })
-	panics(t, "no key", func() { f.Keys(limiter(t), nil) })
+	panics(t, "no key", func() { f.Keys(Limiter(t, weir.Sliding(1, time.Minute)), nil) })
 	panics(t, "no engine", func() { f.Rules(nil, f.attributes) })
 	panics(t, "no attributes", func() { f.Rules(e, nil) })
 }

@@ -276,10 +276,16 @@ func (n *Node) waitSynced() {
 // to outgoing connections.
 const lowestPort, highestPort = 15000, 32000
 
+// block is how many ports a process claims at a time. It listens on the first of them until it ends, so that the
+// tests of other packages, which run at the same time, do not take one between FreePort and the start of its server,
+// or while its server is down.
+const block = 50
+
 // given are the ports that this process has handed out.
 var given struct {
 	sync.Mutex
-	ports map[int]bool // guarded by Mutex
+	next   int            // to be tried next, after a new claim if it is a multiple of block; guarded by Mutex
+	claims []net.Listener // kept open; guarded by Mutex
 }
 
 // FreePort returns a port of the loopback without a listener.
@@ -288,19 +294,21 @@ func FreePort(t testing.TB) int {
 	given.Lock()
 	defer given.Unlock()
 	for range 1000 {
-		port := lowestPort + rand.IntN(highestPort-lowestPort)
-		if given.ports[port] {
-			continue
+		if given.next%block == 0 {
+			first := lowestPort + block*rand.IntN((highestPort-lowestPort)/block)
+			claim, err := net.Listen("tcp", loopback(first))
+			if err != nil {
+				continue
+			}
+			given.next, given.claims = first+1, append(given.claims, claim)
 		}
+		port := given.next
+		given.next++
 		l, err := net.Listen("tcp", loopback(port))
 		if err != nil {
 			continue
 		}
 		l.Close()
-		if given.ports == nil {
-			given.ports = map[int]bool{}
-		}
-		given.ports[port] = true
 		return port
 	}
 	t.Fatalf("found no free port between %d and %d", lowestPort, highestPort)

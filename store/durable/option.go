@@ -47,7 +47,7 @@ func InBackground() Option { return set(datadir.InBackground()) }
 // WithEvents makes the store call told when the counters are loaded, when it finds damage, and when
 // writing fails or works again. The level is [slog.LevelWarn] if counters are lost, [slog.LevelError] if
 // a restart would lose them, and otherwise [slog.LevelInfo]. Calls are sequential, and start within
-// [Open]. told must not call the store. Default: no calls.
+// [Open]. told must not call the store, and nothing is written until it returns. Default: no calls.
 func WithEvents(told func(level slog.Level, text string)) Option {
 	return set(datadir.WithEvents(func(e datadir.Event) { told(e.Level(), e.String()) }))
 }

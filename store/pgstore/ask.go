@@ -36,11 +36,8 @@ func ask[T any](ctx context.Context, s *Store, do func(context.Context, *pgconn.
 		done <- answer{got, true, err}
 	}
 	for tries := 0; ; tries++ {
-		select {
-		case s.tasks <- task:
-		case <-s.life.Done():
-		case <-within.Done():
-			return got, s.failed(ctx, s.count(outage(endOf(within), true)))
+		if err := s.hand(within, task); err != nil {
+			return got, s.failed(ctx, s.count(outage(err, true)))
 		}
 		select {
 		case a := <-done:
@@ -59,8 +56,31 @@ func ask[T any](ctx context.Context, s *Store, do func(context.Context, *pgconn.
 	}
 }
 
+// hand hands task to a lane. At most half of the lanes run tasks, because a task may wait for what no decision
+// waits for, such as a standby, and decisions need a lane meanwhile.
+func (s *Store) hand(ctx context.Context, task func(context.Context, *pgconn.PgConn)) (err error) {
+	select {
+	case s.turns <- struct{}{}:
+	case <-ctx.Done():
+		return endOf(ctx)
+	case <-s.life.Done():
+		return errUnavailable
+	}
+	select {
+	case s.tasks <- task: // the lane ends the turn
+		return nil
+	case <-ctx.Done():
+		err = endOf(ctx)
+	case <-s.life.Done():
+		err = errUnavailable
+	}
+	<-s.turns
+	return err
+}
+
 // task runs what another goroutine has asked for.
 func (l *lane) task(do func(context.Context, *pgconn.PgConn)) {
+	defer func() { <-l.s.turns }()
 	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
 	defer cancel()
 	do(ctx, l.conn)

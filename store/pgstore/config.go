@@ -26,8 +26,7 @@ type Config struct {
 	Timeout time.Duration
 
 	// Changed, when not nil, is called when the server becomes unavailable, and when it
-	// answers again. It may be called before Open returns. It must not use the store, and should return soon: meanwhile
-	// no connection is made again.
+	// answers again. It may be called before Open returns. It must not block, or use the store.
 	Changed func(Change)
 
 	conn        *pgconn.Config

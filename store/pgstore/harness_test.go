@@ -29,8 +29,7 @@ func open(t testing.TB, n *pgtest.Node) storetest.Opened {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return storetest.Opened{Store: s, Set: func(i window.Instant) { now.Store(int64(i)) }}
+	return storetest.Opened{Store: ready(t, s), Set: func(i window.Instant) { now.Store(int64(i)) }}
 }
 
 func TestContract(t *testing.T) {

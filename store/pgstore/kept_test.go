@@ -22,8 +22,7 @@ func at(t testing.TB, n *pgtest.Node, options ...string) *pgstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return ready(t, s)
 }
 
 // Changes of several processes to a register do not fail, whatever isolation the database has by default.

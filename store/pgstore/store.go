@@ -31,6 +31,7 @@ type Store struct {
 	link    link
 	queue   queue
 	tasks   chan func(context.Context, *pgconn.PgConn) // for a lane, between transactions
+	turns   chan struct{}                              // has one for each task that a lane runs
 	secrets remote.Secrets
 	sweeper sweeper
 
@@ -74,7 +75,7 @@ func newStore(c *Config) *Store {
 	s := &Store{config: c, sql: statementsFor(c.prefix, c.settings())}
 	s.sweeper = sweeper{margin: sweepMargin, blocks: sweepLeast}
 	s.link.tried = make(chan struct{})
-	s.tasks = make(chan func(context.Context, *pgconn.PgConn))
+	s.tasks, s.turns = make(chan func(context.Context, *pgconn.PgConn)), make(chan struct{}, max(1, c.connections/2))
 	s.server.Addr, s.server.Changed = c.Servers(), c.Changed
 	s.server.Connected = func() bool { return s.link.unavailable() == nil }
 	s.server.Outage = func(err error) *store.OutageError { return outage(err, true) }

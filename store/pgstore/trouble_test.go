@@ -22,7 +22,15 @@ func connect(t testing.TB, n *pgtest.Node, options ...string) *pgstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return ready(t, s)
+}
+
+// ready waits until a store is connected and has its tables, which a busy machine makes late. It closes the store at the
+// end of the test.
+func ready(t testing.TB, s *pgstore.Store) *pgstore.Store {
+	t.Helper()
 	t.Cleanup(func() { s.Close() })
+	pgtest.Eventually(t, "the store is connected", func() bool { return !s.Nodes()[0].Unavailable })
 	return s
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 
 	// Changed, when not nil, is called when a node becomes unavailable, and when it answers
 	// again. It may be called before Open returns, and for several nodes at the
-	// same time. It must not use the store, and should return soon: meanwhile no connection to that node is made again.
+	// same time. It must not block, or use the store.
 	Changed func(Change)
 
 	prefix string

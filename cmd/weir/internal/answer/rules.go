@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +15,24 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// UnknownRule returns the error of a call about a rule that set does not have.
-func UnknownRule(set *rule.Set, name string) error {
-	names := make([]string, set.Len())
-	for i := range names {
-		names[i] = set.Rule(i).Name
+// Select returns the indexes of all rules of a set, or of the one called name.
+func Select(set *rule.Set, name string, all bool) ([]int, error) {
+	if i, ok := set.Find(name); ok && !all {
+		return []int{i}, nil
 	}
-	return fmt.Errorf("%w: %.64q%s", weir.ErrUnknownRule, name, fault.DidYouMean(name, names))
+	rules, names := make([]int, set.Len()), make([]string, set.Len())
+	for i := range rules {
+		rules[i], names[i] = i, set.Rule(i).Name
+	}
+	if !all {
+		return nil, fmt.Errorf("%w: %.64q%s", weir.ErrUnknownRule, name, fault.DidYouMean(name, names))
+	}
+	return rules, nil
+}
+
+// NoTops is the problem of calls about top keys and denials in a service that keeps none.
+func NoTops() *Problem {
+	return &Problem{Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0"}
 }
 
 // Network returns n as "v4/24 v6/64".

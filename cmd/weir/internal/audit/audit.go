@@ -240,13 +240,12 @@ func (t *Trail) Run(ctx context.Context) {
 	if t == nil || t.c.Remote == nil {
 		return
 	}
-	tick := time.NewTicker(sendEvery)
-	defer tick.Stop()
+	tick := time.Tick(sendEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		case <-t.added:
 		}
 		_ = t.send(ctx) // it is tried again

@@ -213,11 +213,7 @@ func TestClose(t *testing.T) {
 // A caller without the right gets the reason. A caller of too much gets the wait.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	keys, err := access.OpenKeys("", access.Own{Name: "web", Token: "web", Scopes: access.Decide})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = keys.Close() })
+	keys := scripttest.Keys(t, "", access.Own{Name: "web", Token: "web", Scopes: access.Decide})
 	for mode, option := range modes {
 		w := newPair(t)
 		b := &access.ResourceLimits{Requests: 1}

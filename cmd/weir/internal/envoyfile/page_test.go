@@ -10,6 +10,7 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	mutation "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"github.com/goccy/go-yaml"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -33,7 +34,7 @@ func TestPage(t *testing.T) {
 	for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```\n").FindAllStringSubmatch(string(src), -1) {
 		text := m[1]
 		switch {
-		case strings.HasPrefix(text, "rules:"):
+		case strings.Contains(text, "\nrules:\n"):
 			rules++
 			if _, err := rulefile.Parse("rules.yaml", []byte(text), nil); err != nil {
 				t.Error(err)
@@ -71,6 +72,11 @@ func decodeEnvoy(t *testing.T, text string) {
 	of(t, b.StaticResources.Listeners[0].FilterChains[0].Filters[0].GetTypedConfig(), manager)
 	if err := manager.ValidateAll(); err != nil {
 		t.Error(err)
+	}
+	early := &mutation.HeaderMutation{}
+	of(t, manager.EarlyHeaderMutationExtensions[0].TypedConfig, early)
+	if err := early.ValidateAll(); err != nil || early.Mutations[0].GetRemove() != "x-weir-receipt" {
+		t.Errorf("got %v, %v, want no receipt that a client has sent", early, err)
 	}
 	filter := &ratelimit.RateLimit{}
 	of(t, manager.HttpFilters[0].GetTypedConfig(), filter)

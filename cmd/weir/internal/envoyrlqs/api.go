@@ -22,10 +22,13 @@ const (
 // API serves StreamRateLimitQuotas. Make one with [New]. It is safe for concurrent use.
 type API struct {
 	namespaces *namespace.Set
+	pool       pool
 }
 
-// New returns the API of the namespaces in namespaces.
-func New(namespaces *namespace.Set) *API { return &API{namespaces} }
+// New returns the API of the namespaces in namespaces. Its streams keep buckets in so much memory, in bytes; 0: no limit.
+func New(namespaces *namespace.Set, memory int64) *API {
+	return &API{namespaces: namespaces, pool: pool{limit: memory}}
+}
 
 // need has the scopes that a stream needs: a report also records hits past the quota, which belong to no assignment.
 const need = access.Decide | access.Record
@@ -51,11 +54,13 @@ var errTooFast = &access.Overload{Detail: "reports arrive faster than they are a
 
 // serve serves one stream. Reports are answered in their order.
 func (a *API) serve(c *grpcserver.Call) error {
-	s := &session{memory: c.Reservation(), buckets: map[string]*bucket{}}
-	defer s.memory.Free()
-	if err := s.memory.Reserve(streamBytes); err != nil {
+	memory := c.Reservation()
+	if err := memory.Reserve(streamBytes); err != nil {
 		return err
 	}
+	defer memory.Free()
+	s := a.pool.open()
+	defer s.close()
 	in := make(chan received, waiting)
 	go func() { // it ends soon after the call has ended, at the latest
 		defer close(in)

@@ -1,6 +1,7 @@
 package envoyrlqs
 
 import (
+	"container/list"
 	"math"
 	"time"
 
@@ -43,7 +44,8 @@ type bucket struct {
 	key        string
 	id         *rlqs.BucketId
 	attributes []weir.Attribute
-	untracked  bool
+	place      *list.Element // in the session's idle
+	untracked  bool          // it is dropped: its usage counts, and it gets no assignment
 
 	last   time.Time     // of a report; zero: there was none before
 	busy   time.Time     // of a report with requests

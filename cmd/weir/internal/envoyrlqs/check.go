@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Resource limits of one stream. A bucket reserves bucketBytes and its text of the memory for requests.
+// Resource limits of one stream. A bucket takes bucketBytes and its text of the [pool].
 const (
 	maxBuckets  = 10_000
 	streamBytes = 64 << 10

@@ -1,26 +1,46 @@
 package envoyrlqs
 
 import (
+	"container/list"
 	"context"
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/internal/run"
 )
+
+// pool is the memory of the buckets of all streams. It is not that of requests, because clients of one Envoy, who choose
+// ids, would take that from others. It is safe for concurrent use.
+type pool struct {
+	limit          int64 // in bytes; 0: none
+	streams, bytes atomic.Int64
+}
 
 // session is one stream: the buckets of one Envoy. It is not safe for concurrent use.
 type session struct {
 	domain  string
 	buckets map[string]*bucket // by the text of the id
+	idle    *list.List         // of them, the one without requests for longest first
 	due     time.Time          // of a bucket that is due first, or earlier; zero: none is
-	memory  access.Reservation
+	pool    *pool
 	bytes   int64 // of the buckets
+}
+
+// open returns a new session, which close must end.
+func (p *pool) open() *session {
+	p.streams.Add(1)
+	return &session{buckets: map[string]*bucket{}, idle: list.New(), pool: p}
+}
+
+func (s *session) close() {
+	s.pool.streams.Add(-1)
+	s.pool.bytes.Add(-s.bytes)
 }
 
 // batch is the maximum number of buckets that are asked for in one call of the store.
@@ -29,26 +49,29 @@ const batch = 256
 // report takes the usages of a message, which was checked, and returns the assignments that are sent at once. Its error ends the stream.
 func (s *session) report(ctx context.Context, engine *weir.Engine, in *rlqs.RateLimitQuotaUsageReports, now time.Time) (*rlqs.RateLimitQuotaResponse, error) {
 	out := new(rlqs.RateLimitQuotaResponse)
-	if len(s.buckets)+len(in.BucketQuotaUsages) > maxBuckets {
-		s.sweep(now) // once, as it looks at all buckets
+	usages := make([]*rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage, 0, len(in.BucketQuotaUsages))
+	all := make([]*bucket, 0, len(in.BucketQuotaUsages))
+	for _, u := range in.BucketQuotaUsages {
+		if isDecidable(u) {
+			usages, all = append(usages, u), append(all, s.bucket(u))
+		} else {
+			out.BucketAction = append(out.BucketAction, refuse(u))
+		}
 	}
-	for usages := range slices.Chunk(in.BucketQuotaUsages, batch) {
-		buckets := make([]*bucket, 0, len(usages))
-		asks := make([]run.Assignment, 0, len(usages))
-		for _, u := range usages {
-			if !isDecidable(u) {
-				out.BucketAction = append(out.BucketAction, refuse(u))
-				continue
+	s.shrink(out)
+	for len(all) > 0 {
+		n := min(batch, len(all))
+		buckets, asks := all[:n:n], make([]run.Assignment, n)
+		for i, b := range buckets {
+			if slices.Contains(buckets[:i], b) { // its usage in this message was not expected: it is counted, and answered once
+				b = &bucket{id: b.id, attributes: b.attributes, untracked: true}
 			}
-			b := s.bucket(u.BucketId)
-			if slices.Contains(buckets, b) { // its usage in this message was not expected: it is counted, and answered once
-				b = &bucket{id: u.BucketId, attributes: b.attributes, untracked: true}
-			}
-			buckets, asks = append(buckets, b), append(asks, b.ask(u, now))
+			buckets[i], asks[i] = b, b.ask(usages[i], now)
 		}
 		if err := s.assign(ctx, engine, buckets, asks, out); err != nil {
 			return nil, err
 		}
+		all, usages = all[n:], usages[n:]
 	}
 	return out, nil
 }
@@ -103,8 +126,9 @@ func (s *session) assign(ctx context.Context, engine *weir.Engine, buckets []*bu
 	return nil
 }
 
-// bucket returns the bucket with an id. If there is no room for it, it is not tracked: its usage counts, and it gets no assignment.
-func (s *session) bucket(id *rlqs.BucketId) *bucket {
+// bucket returns the bucket of a usage.
+func (s *session) bucket(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) *bucket {
+	id := u.BucketId
 	var text strings.Builder
 	attributes := make([]weir.Attribute, 0, len(id.Bucket)+1)
 	for _, name := range slices.Sorted(maps.Keys(id.Bucket)) {
@@ -118,31 +142,42 @@ func (s *session) bucket(id *rlqs.BucketId) *bucket {
 	}
 	attributes = append(attributes, weir.Attribute{Name: "domain", Value: s.domain}) // which no entry replaces
 	key := text.String()
-	if b := s.buckets[key]; b != nil {
-		return b
+	b := s.buckets[key]
+	if b == nil {
+		b = &bucket{key: key, id: id, attributes: attributes}
+		b.place = s.idle.PushFront(b)
+		s.buckets[key] = b
+		s.add(b.size())
 	}
-	b := &bucket{key: key, id: id, attributes: attributes}
-	if len(s.buckets) >= maxBuckets || s.memory.Reserve(b.size()) != nil {
-		b.untracked = true
-		return b
+	if u.NumRequestsAllowed|u.NumRequestsDenied != 0 {
+		s.idle.MoveToBack(b.place)
 	}
-	s.bytes += b.size()
-	s.buckets[key] = b
 	return b
+}
+
+// shrink has Envoy abandon the buckets without requests for longest, until there are as few as there may be. While all streams
+// have too many, each may keep its share.
+func (s *session) shrink(out *rlqs.RateLimitQuotaResponse) {
+	p := s.pool
+	for len(s.buckets) > maxBuckets || p.limit > 0 && p.bytes.Load() > p.limit && s.bytes > p.limit/p.streams.Load() {
+		b := s.idle.Front().Value.(*bucket)
+		s.drop(b)
+		action := &rlqs.RateLimitQuotaResponse_BucketAction{BucketId: b.id}
+		setAbandon(action)
+		out.BucketAction = append(out.BucketAction, action)
+	}
 }
 
 // drop forgets b. What is assigned to it counts in full.
 func (s *session) drop(b *bucket) {
+	b.untracked = true
 	delete(s.buckets, b.key)
-	s.bytes -= b.size()
-	s.memory.Shrink(streamBytes + s.bytes)
+	s.idle.Remove(b.place)
+	s.add(-b.size())
 }
 
-// sweep drops buckets that Envoy does not report anymore.
-func (s *session) sweep(now time.Time) {
-	for _, b := range s.buckets {
-		if now.Sub(b.last) > maxLife {
-			s.drop(b)
-		}
-	}
+// add counts bytes of buckets.
+func (s *session) add(bytes int64) {
+	s.bytes += bytes
+	s.pool.bytes.Add(bytes)
 }

@@ -82,17 +82,6 @@ func (a *API) serve(c *grpcserver.Call) error {
 	return c.SendMsg(&x.out)
 }
 
-// Answer answers one call in ns. The error is one that [grpcserver.Error] and
-// [answer.ProblemOf] know.
-func (a *API) Answer(ctx context.Context, ns *namespace.Namespace, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
-	x := &exchange{namespace: ns}
-	x.in.set(in)
-	if err := a.answer(ctx, x); err != nil {
-		return nil, err
-	}
-	return &x.out, nil
-}
-
 // answer decides x.in and fills in the answer.
 func (a *API) answer(ctx context.Context, x *exchange) error {
 	r := a.config.Reference

@@ -15,6 +15,14 @@ func Excess(b []byte) error { _, err := excess(b); return err }
 // ExcessJSON returns what a body has too much of, and how many objects it has.
 func ExcessJSON(text []byte) (int, error) { return excessJSON(text) }
 
+// Answer answers one call in ns.
+func (a *API) Answer(ctx context.Context, ns *namespace.Namespace, in *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	x := &exchange{namespace: ns}
+	x.in.set(in)
+	err := a.answer(ctx, x)
+	return &x.out, err
+}
+
 // Call answers a call in a message, as over gRPC.
 func Call(ctx context.Context, a *API, ns *namespace.Namespace, message []byte) error {
 	x := &exchange{namespace: ns}

@@ -21,20 +21,17 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // A call with a refund needs the scope record, too, over gRPC and in JSON.
 func TestRefundNeedsScope(t *testing.T) {
 	t.Parallel()
 	api, engine := newAPI(t, perUser)
-	keys, err := access.OpenKeys("",
+	keys := scripttest.Keys(t, "",
 		access.Own{Name: "proxy", Token: "proxy", Scopes: access.Decide},
 		access.Own{Name: "shop", Token: "shop", Scopes: access.Decide | access.Record},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keys.Close()
 	auth := &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 
 	path := filepath.Join(t.TempDir(), "socket")

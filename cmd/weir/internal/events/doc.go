@@ -28,6 +28,6 @@
 //
 // An id is a hash of what happened. For the events of a key in a window it has the end of the window, or for
 // windows without an end the number of whole lengths of the window since 1970. Therefore an instance that reports an event again,
-// after a restart or because a table has forgotten it, does so under the same id. With --log-keys none, ids have a hash of the key
-// under a random secret of the process, so that another process reports the event under another id.
+// after a restart or because a table has forgotten it, does so under the same id. If --log-keys hides keys, the hash is under the secret
+// of the store, so that nobody finds a key by its id, and ids change when that secret is rotated.
 package events

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -130,9 +131,14 @@ func decode(text string) (*Event, error) {
 // order names what events are delivered in order for.
 func (e *Event) order() string { return e.Namespace + "\x00" + e.Rule + "\x00" + e.Key }
 
-// idOf returns the id of an event of a kind with the parts that tell it from all others.
-func idOf(kind Kind, parts ...string) string {
+// idOf returns the id of an event of a kind with the parts that tell it from all others. With a secret, they cannot be
+// guessed from the id.
+func idOf(secret []byte, kind Kind, parts ...string) string {
 	h := sha256.New()
+	if len(secret) > 0 {
+		h = hmac.New(sha256.New, secret)
+		h.Write([]byte("event")) // so that no event has the seal of a receipt
+	}
 	for _, p := range append(parts, string(kind)) {
 		h.Write(binary.AppendUvarint(nil, uint64(len(p))))
 		h.Write([]byte(p))

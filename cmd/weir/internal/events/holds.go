@@ -176,13 +176,12 @@ func (t *take) renew(now time.Time) {
 
 // run reports holds that have ended, until ctx is done.
 func (h *holds) run(ctx context.Context) {
-	tick := time.NewTicker(holdsEvery)
-	defer tick.Stop()
+	tick := time.Tick(holdsEvery)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
+		case now := <-tick:
 			h.expire(ctx, now)
 		}
 	}

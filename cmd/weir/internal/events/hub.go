@@ -3,10 +3,7 @@ package events
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -45,6 +42,9 @@ type Config struct {
 	Instance string      // the name of this process in events
 	Agent    string      // the name of the program in the header of a webhook call
 
+	// Secret returns the secret of ids, if Text hides keys. All instances that may report the same event have the same one.
+	Secret func() []byte
+
 	// Kept keeps the history and what waits for webhooks. Nil: this process does. Shared states that other
 	// instances use it, too.
 	Kept   kept.Store
@@ -61,7 +61,7 @@ type Hub struct {
 	text     top.KeyText
 	instance string
 	log      *slog.Logger
-	secret   []byte // of ids if keys are not shown
+	secret   func() []byte // of ids
 	seen     *seen
 	ring     *ring
 	hooks    []*hook
@@ -92,7 +92,7 @@ func New(c Config) *Hub {
 		return nil
 	}
 	h := &Hub{
-		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: []byte(rand.Text()), seen: newSeen(),
+		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: c.Secret, seen: newSeen(),
 		ring: &ring{
 			most: c.Keep, mostBytes: ringBytes, places: access.NewPlaces(MaxStreams),
 			of: map[string]int{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{},
@@ -127,15 +127,14 @@ func New(c Config) *Hub {
 // shownKey is a key as events have it. Its size is bounded.
 type shownKey struct {
 	text string
-	id   string // tells it from others, also if keys are not shown
+	id   string // tells it from others, on all instances, also if keys are not shown
 }
 
 func (h *Hub) show(key string) (k shownKey) {
-	text, shown := h.text.Of(key)
-	if k.text, k.id = text, text; !shown {
-		m := hmac.New(sha256.New, h.secret)
-		m.Write([]byte(key))
-		k.id = hex.EncodeToString(m.Sum(nil))
+	k.text, _ = h.text.Of(key)
+	if k.id = k.text; h.text.Hides() {
+		digest := sha256.Sum256([]byte(key))
+		k.id = string(digest[:])
 	}
 	return k
 }
@@ -273,9 +272,13 @@ func (h *Hub) Run(ctx context.Context) {
 // pass delivers what is in the queue, and returns how many events that were.
 func (h *Hub) pass() int {
 	all := h.take()
+	var secret []byte
+	if h.text.Hides() {
+		secret = h.secret() // here, because it may wait for the store
+	}
 	for _, q := range all {
 		e := q.Event
-		e.ID, e.Instance = idOf(e.Kind, q.parts...), h.instance
+		e.ID, e.Instance = idOf(secret, e.Kind, q.parts...), h.instance
 		e.encode()
 		if h.history != nil && !q.direct {
 			h.history.put(e)

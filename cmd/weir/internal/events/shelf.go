@@ -136,14 +136,13 @@ func (s *shelf) sync(ctx context.Context) error { return s.follower.Sync(ctx) }
 // run writes what waits, and reads what others write: at each interval if reads reports true, and now and then
 // otherwise. It ends after ctx is done, with a last write.
 func (s *shelf) run(ctx context.Context, reads func() bool) {
-	tick := time.NewTicker(writeEvery)
-	defer tick.Stop()
+	tick := time.Tick(writeEvery)
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			s.writeLast(context.WithoutCancel(ctx))
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		s.gather()
 		if len(s.some()) > 0 {

@@ -452,11 +452,7 @@ func locked(t *testing.T) grpcserver.Config {
 		}
 		own = append(own, access.Own{Name: name, Token: name, Scopes: scope})
 	}
-	keys, err := access.OpenKeys("", own...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = keys.Close() })
+	keys := scripttest.Keys(t, "", own...)
 	return grpcserver.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}}
 }
 

@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"context"
-	"net/http"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -136,7 +135,7 @@ func (a *API) some(c *grpcserver.Call, name string, n int32, fallback int) (s so
 		return s, err
 	}
 	if s.namespace.Tops() == nil {
-		return s, &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0"}
+		return s, answer.NoTops()
 	}
 	switch s.n = int(n); {
 	case n == 0:
@@ -145,19 +144,8 @@ func (a *API) some(c *grpcserver.Call, name string, n int32, fallback int) (s so
 		return s, fault.Newf("n", "%d: want a number from 1 to %d", n, top.MaxAsked)
 	}
 	s.set = s.namespace.Engine().Rules()
-	if name == "" {
-		s.rules = make([]int, s.set.Len())
-		for i := range s.rules {
-			s.rules[i] = i
-		}
-		return s, nil
-	}
-	i, ok := s.set.Find(name)
-	if !ok {
-		return s, answer.UnknownRule(s.set, name)
-	}
-	s.rules = []int{i}
-	return s, nil
+	s.rules, err = answer.Select(s.set, name, name == "")
+	return s, err
 }
 
 // top serves the method Top.

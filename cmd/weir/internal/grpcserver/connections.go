@@ -373,13 +373,12 @@ func (s *connections) settleLocked(c *connection) {
 
 // watch calls closeStalled every interval, until ctx is done.
 func (s *connections) watch(ctx context.Context) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
+	tick := time.Tick(interval)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
+		case now := <-tick:
 			s.closeStalled(now)
 		}
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
@@ -214,13 +215,9 @@ func withToken(ctx context.Context, token string) context.Context {
 func TestLock(t *testing.T) {
 	t.Parallel()
 	shop, ops := access.NewToken(), access.NewToken()
-	keys, err := access.OpenKeys("",
+	keys := scripttest.Keys(t, "",
 		access.Own{Name: "shop", Token: shop, Scopes: access.Decide},
 		access.Own{Name: "ops", Token: ops, Scopes: access.Record})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = keys.Close() })
 	var reasons []access.Reason
 	auth := &access.Authenticator{Keys: keys, Refused: func(r access.Reason) { reasons = append(reasons, r) }}
 	_, conn := serve(t, grpcserver.Config{Auth: auth}, nil)

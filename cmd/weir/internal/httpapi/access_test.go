@@ -56,12 +56,7 @@ func newKeys(t *testing.T) *access.Keys {
 		}
 		own = append(own, access.Own{Name: name, Token: name, Scopes: scope})
 	}
-	keys, err := access.OpenKeys("", own...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keys.Close() })
-	return keys
+	return scripttest.Keys(t, "", own...)
 }
 
 // locked returns an API with one token for each scope, called like the scope.

@@ -36,11 +36,7 @@ func newTenants(t *testing.T) *tenants {
 		all = append(all, namespace.New(name, e, 0, nil))
 		lines += access.Line(name, name, access.All, name) + "\n"
 	}
-	keys, err := access.OpenKeys(tokensFile(t, lines), own...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keys.Close() })
+	keys := scripttest.Keys(t, tokensFile(t, lines), own...)
 	auth := &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 	return &tenants{httpapi.New(namespace.NewSet(all...), httpapi.Config{Auth: auth})}
 }

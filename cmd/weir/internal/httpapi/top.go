@@ -151,9 +151,7 @@ type asked struct {
 // &since=1h&attribute=value….
 func some(ns *namespace.Namespace, r *http.Request, fallback int, filters bool) (s asked, err error) {
 	if ns.Tops() == nil {
-		return s, &answer.Problem{
-			Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0",
-		}
+		return s, answer.NoTops()
 	}
 	s.set, s.n = ns.Engine().Rules(), fallback
 	name, given := "", map[string]bool{}
@@ -184,17 +182,7 @@ func some(ns *namespace.Namespace, r *http.Request, fallback int, filters bool) 
 	if err != nil {
 		return s, err
 	}
-	if s.one = given["rule"]; !s.one {
-		s.rules = make([]int, s.set.Len())
-		for i := range s.rules {
-			s.rules[i] = i
-		}
-		return s, nil
-	}
-	i, ok := s.set.Find(name)
-	if !ok {
-		return s, answer.UnknownRule(s.set, name)
-	}
-	s.rules = []int{i}
-	return s, nil
+	s.one = given["rule"]
+	s.rules, err = answer.Select(s.set, name, !s.one)
+	return s, err
 }

@@ -34,11 +34,7 @@ func TestNamespaces(t *testing.T) {
 	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := access.OpenKeys(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keys.Close() })
+	keys := scripttest.Keys(t, file)
 	auth := &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 	k := koalaapi.New(namespace.NewSet(all...), koalaapi.Config{Auth: auth})
 	const take, allowed, denied = "/rule/browse?uid=u&_writeThrough=yes", `"Str_reason":"Allow"`, `"Ret_code":7`

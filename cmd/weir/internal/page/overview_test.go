@@ -172,11 +172,7 @@ func TestHistoryIsBounded(t *testing.T) {
 // TestOverview: it needs scope read, says who was denied, and hides the service from callers of one namespace.
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: adminToken, Scopes: access.All}, access.Own{Name: "deciding", Token: readToken, Scopes: access.Decide})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keys.Close()
+	keys := scripttest.Keys(t, "", access.Own{Name: "ops", Token: adminToken, Scopes: access.All}, access.Own{Name: "deciding", Token: readToken, Scopes: access.Decide})
 	p := page.New(page.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Namespaces: spaces(t)})
 	counts := counted{"": {Matched: 9, Denied: 4}, "agents": {Matched: 9, Denied: 4}, "gone": {Matched: 9}}
 	page.AddOverview(p, page.NewHistory(counts), state{[]metrics.RuleStats{{Namespace: "default", Rule: "agents", Keys: 3, Holds: -1, Banned: 2}, {Namespace: "shop", Rule: "secret", Keys: 1}}})

@@ -54,11 +54,7 @@ const adminToken, readToken = "admin-token-0123456789abcdef", "read-token-012345
 // keysWith returns two tokens: one with all scopes, and one that reads the namespace shop.
 func authWith(t *testing.T) *access.Authenticator {
 	t.Helper()
-	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: adminToken, Scopes: access.All}, access.Own{Name: "eye", Token: readToken, Scopes: access.Read})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = keys.Close() })
+	keys := scripttest.Keys(t, "", access.Own{Name: "ops", Token: adminToken, Scopes: access.All}, access.Own{Name: "eye", Token: readToken, Scopes: access.Read})
 	return &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 }
 

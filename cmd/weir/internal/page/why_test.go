@@ -212,11 +212,7 @@ func TestLiveStreamOfToken(t *testing.T) {
 		}
 	}
 	bind(namespace.Default)
-	keys, err := access.OpenKeys(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keys.Close()
+	keys := scripttest.Keys(t, path)
 	s := newScene(t, top.KeyPlain)
 	p := page.New(page.Config{Auth: &access.Authenticator{Keys: keys, Reach: access.ReachNamed}, Namespaces: namespace.NewSet(s.space)})
 	page.AddDenials(p)

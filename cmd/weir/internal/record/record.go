@@ -200,13 +200,12 @@ const settled = time.Minute
 
 // Run drops what is older than [Age], and adapts the share to the number of requests, until ctx is done.
 func (r *Recorder) Run(ctx context.Context) {
-	tick := time.NewTicker(settled)
-	defer tick.Stop()
+	tick := time.Tick(settled)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
+		case now := <-tick:
 			r.drop(now)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/internal/datatest"
 )
 
@@ -97,10 +98,6 @@ func words(line string) []string {
 // may only decide.
 func auth(t *testing.T) *access.Authenticator {
 	t.Helper()
-	keys, err := access.OpenKeys("", access.Own{Name: "ops", Token: "all", Scopes: access.All}, access.Own{Name: "shop", Token: "some", Scopes: access.Decide})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { keys.Close() })
+	keys := scripttest.Keys(t, "", access.Own{Name: "ops", Token: "all", Scopes: access.All}, access.Own{Name: "shop", Token: "some", Scopes: access.Decide})
 	return &access.Authenticator{Keys: keys, Reach: access.ReachNamed}
 }

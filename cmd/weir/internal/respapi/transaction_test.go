@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
 // A transaction is bounded in commands, in bytes and in time. Nothing of one that is not
@@ -124,11 +125,7 @@ func TestRefusedExecEndsTransaction(t *testing.T) {
 			}
 		}
 		write("first")
-		keys, err := access.OpenKeys(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer keys.Close()
+		keys := scripttest.Keys(t, file)
 		l := newPipes()
 		serve(t, newServer(t, postsRule, func(c *respapi.Config) {
 			c.Auth = &access.Authenticator{Keys: keys, Reach: access.ReachNamed}

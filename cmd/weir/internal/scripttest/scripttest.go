@@ -1,4 +1,4 @@
-// Package scripttest has engines for tests, and the time at which scripts begin. Only tests import it.
+// Package scripttest has engines and tokens for tests, and the time at which scripts begin. Only tests import it.
 package scripttest
 
 import (
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rulefile"
 	"github.com/weirhq/weir/store/memstore"
@@ -35,6 +36,17 @@ func Engine(t testing.TB, rules *rule.Set, options ...weir.Option) *weir.Engine 
 	}
 	t.Cleanup(func() { engine.Close() })
 	return engine
+}
+
+// Keys returns the tokens in a file and own ones. They are closed when the test ends.
+func Keys(t testing.TB, file string, own ...access.Own) *access.Keys {
+	t.Helper()
+	keys, err := access.OpenKeys(file, own...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	return keys
 }
 
 // Rules returns the rules of a file.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 )
 
@@ -80,11 +81,7 @@ func TestAdminWhileOthersCall(t *testing.T) {
 	t.Parallel()
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	write(t, tokens, access.Line("shop", "tenant", access.Read, "shop")+"\n"+access.Line("web", "web", access.Decide, "")+"\n")
-	keys, err := access.OpenKeys(tokens, access.Own{Name: "ops", Token: "right", Scopes: access.All})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer keys.Close()
+	keys := scripttest.Keys(t, tokens, access.Own{Name: "ops", Token: "right", Scopes: access.All})
 	for _, path := range []string{"/v1/check", "/slow"} { // which the API answers, and which the admin address does
 		for _, token := range []string{"", "wrong", "tenant", "web"} {
 			begun, end := make(chan bool, 100), make(chan bool)

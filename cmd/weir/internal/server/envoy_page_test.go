@@ -31,7 +31,7 @@ func TestEnvoyPage(t *testing.T) {
 	var client rls.RateLimitServiceClient
 	for _, b := range blocks {
 		switch {
-		case b.language == "yaml" && strings.HasPrefix(b.text, "rules:"):
+		case b.language == "yaml" && strings.Contains(b.text, "\nrules:\n"):
 			socket := filepath.Join(dir, "grpc")
 			native = start(t, func(c *config.Config) { c.Rules, c.GRPCListen = rulesFile(t, b.text), "unix:"+socket })
 			client = rls.NewRateLimitServiceClient(dial(t, "unix:"+socket, insecure.NewCredentials()))

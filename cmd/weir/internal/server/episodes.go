@@ -101,14 +101,13 @@ func texts(cause *store.OutageError) (began, ended, cut string) {
 // await waits until the episode has ended, and returns it. It returns false
 // when ctx is done first.
 func (e *episodes) await(ctx context.Context) (ended bool, c episode) {
-	tick := time.NewTicker(quiet / 4)
-	defer tick.Stop()
+	tick := time.Tick(quiet / 4)
 	for {
 		ended = true
 		select {
 		case <-ctx.Done():
 			ended = false
-		case <-tick.C:
+		case <-tick:
 		}
 		e.mu.Lock()
 		if ended && time.Since(e.current.last) < quiet {

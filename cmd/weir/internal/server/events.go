@@ -25,6 +25,10 @@ func openEvents(cfg config.Config, backends *backends, keeps *keeper, keys top.K
 			return nil, err
 		}
 	}
+	c.Secret = backends.secret
+	if cfg.LogKeysSecret != "" {
+		c.Secret = func() []byte { return []byte(cfg.LogKeysSecret) } // all instances have it, also without a store
+	}
 	switch {
 	case backends.shared != nil:
 		c.Kept, c.Shared = backends.shared, true

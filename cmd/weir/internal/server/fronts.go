@@ -99,13 +99,12 @@ func working(c net.Conn) func(by int32) {
 
 // report reports to the health service of gRPC what /readyz answers, until ctx is done.
 func (r *readiness) report(ctx context.Context, to *grpcserver.Server) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	tick := time.Tick(time.Second)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 			to.SetReady(r.is())
 		}
 	}

@@ -243,7 +243,7 @@ func TestKoalaAdmitsTheLimitOnRedis(t *testing.T) {
 func TestKoalaWithoutItsStore(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	k := startKoala(t, koalaHome(t), func(c *config.Config) { c.Store, c.StoreTimeout = "redis://"+n.Addr(), time.Second })
+	k := startKoala(t, koalaHome(t), func(c *config.Config) { c.Store, c.StoreTimeout = "redis://"+n.Addr(), 10*time.Second })
 	if a := k.get(t, "/monitor/alive"); a.status != 200 {
 		t.Fatalf("with the store: got %d %s", a.status, a.text)
 	}

@@ -130,9 +130,9 @@ func TestPageReadOnly(t *testing.T) {
 		status int
 	}{
 		"without --page-write": {func(c *config.Config) { c.PageWrite = false }, "--page-write", http.StatusForbidden},
-		"several instances": {func(c *config.Config) { c.Store, c.Nodes = "redis://"+redis.Addr()+"?timeout=5s", 2 },
+		"several instances": {func(c *config.Config) { c.Store, c.Nodes = "redis://"+redis.Addr()+"?timeout=30s", 2 },
 			"several instances", http.StatusConflict},
-		"one instance": {func(c *config.Config) { c.Store, c.Nodes = "redis://"+redis.Addr()+"?timeout=5s", 1 }, "", http.StatusOK},
+		"one instance": {func(c *config.Config) { c.Store, c.Nodes = "redis://"+redis.Addr()+"?timeout=30s", 1 }, "", http.StatusOK},
 		"the demo":     {func(c *config.Config) { c.Rules, c.PageWrite = "", false }, "demo rule", http.StatusForbidden},
 		"stdin":        {func(c *config.Config) { c.Rules, c.Stdin, c.PageWrite = "-", []byte(posts(2)), false }, "standard input", http.StatusForbidden},
 	} {
@@ -190,7 +190,7 @@ func TestPageChecks(t *testing.T) {
 		t.Errorf("got %s, want no warning for two instances", a.text)
 	}
 	many := start(t, func(c *config.Config) {
-		c.Rules, c.Store, c.Nodes = path, "redis://"+redistest.Server(t).Addr()+"?timeout=5s", 40
+		c.Rules, c.Store, c.Nodes = path, "redis://"+redistest.Server(t).Addr()+"?timeout=30s", 40
 	})
 	if a := asPage(t, "POST", many.admin+"/page/check", leased, ""); !strings.Contains(a.text, "by 40 instances") {
 		t.Errorf("got %s, want a warning for 40 instances", a.text)

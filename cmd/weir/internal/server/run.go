@@ -38,7 +38,8 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	log := newLog(cfg, logs)
+	log, ended := openLog(cfg, logs)
+	defer ended()
 	commit, _ := Commit()
 	numbers := metrics.New(metrics.Config{Version: Version(), Commit: commit, NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
 	for _, w := range cfg.Warnings {
@@ -167,7 +168,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		var f front
 		switch l.Name {
 		case "grpc":
-			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set).WithEvents(events), envoy.API, envoyrlqs.New(rules.set), rules.telemetry, credentials, resources)
+			f, remote, err = openGRPC(l, cfg, grpcapi.New(rules.set).WithEvents(events), envoy.API, envoyrlqs.New(rules.set, int64(cfg.Resources.RequestMemory)), rules.telemetry, credentials, resources)
 		case "resp":
 			f, err = openRESP(l, cfg, rules.set, backends, credentials, resources, numbers)
 		case "koala":
@@ -242,7 +243,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		remote.SetReady(false)
 	}
 	log.Info("draining", "delay", cfg.DrainDelay, "timeout", cfg.DrainTimeout)
-	if err := drain(cfg, fronts, admin); err != nil {
+	if err := drain(cfg, fronts, admin, rules); err != nil {
 		return err
 	}
 	log.Info("stopped")
@@ -256,8 +257,9 @@ type named struct {
 }
 
 // drain lets requests in flight finish. The admin address is closed last,
-// because it reports that the service is draining.
-func drain(cfg config.Config, fronts []front, admin *listener) error {
+// because it reports that the service is draining. Then drain waits for the counters that are still being
+// loaded, if some hits have to be added to them.
+func drain(cfg config.Config, fronts []front, admin *listener, rules *namespaces) error {
 	time.Sleep(cfg.DrainDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)
 	defer cancel()
@@ -271,6 +273,9 @@ func drain(cfg config.Config, fronts []front, admin *listener) error {
 	}
 	if err = errors.Join(err, admin.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
+	}
+	if keys := rules.reports().Pending; keys > 0 && !rules.backends.local.Await(ctx) {
+		return fmt.Errorf("the counters were still being loaded after %v: what was counted meanwhile is lost, for %d keys", cfg.DrainTimeout, keys)
 	}
 	return nil
 }
@@ -351,13 +356,12 @@ func sweep(ctx context.Context, c *backends) {
 	if !c.local.Await(ctx) {
 		return
 	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	tick := time.Tick(time.Second)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 			c.local.Memory.Sweep(sweepSlots)
 		}
 	}

@@ -151,6 +151,17 @@ func (c *backends) refusing() func() bool {
 	return c.refuses
 }
 
+// secret returns the secret of the store that has the counters, or of this process's memory while a shared store
+// has not answered yet.
+func (c *backends) secret() []byte {
+	if c.shared != nil {
+		if all := c.shared.Secrets(false); len(all) > 0 {
+			return all[0][:]
+		}
+	}
+	return c.local.Memory.Secrets(false)[0][:]
+}
+
 // nodes returns the state of the servers of the shared store. There are none without one.
 func (c *backends) nodes() []remote.Node {
 	if c.shared == nil {

@@ -95,6 +95,10 @@ type Shared interface {
 	store.Store
 	kept.Store
 
+	// Secrets returns the secrets of receipts, which all instances have in common, the newest one first; see
+	// [remote.Secrets.List].
+	Secrets(again bool) [][16]byte
+
 	// Nodes returns the state of the servers in use. There are none until one was available.
 	Nodes() []remote.Node
 

@@ -27,13 +27,12 @@ func (j *journal) remote(n logName) string { return j.prefix + "/" + n.space + "
 
 // sendAll sends denials until ctx is done.
 func (s *shared) sendAll(ctx context.Context) {
-	tick := time.NewTicker(sendPace)
-	defer tick.Stop()
+	tick := time.Tick(sendPace)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 			_ = s.send(ctx) // retried; what exceeds the buffer is counted as dropped
 		}
 	}

@@ -424,13 +424,12 @@ func (s *Servers) node(addr string) *Node {
 
 // watch updates the slots until the cluster is closed.
 func (s *Servers) watch() {
-	tick := time.NewTicker(refreshEvery)
-	defer tick.Stop()
+	tick := time.Tick(refreshEvery)
 	for {
 		select {
 		case <-s.config.life.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		case <-s.changed:
 		}
 		_ = s.refresh(s.config.life) // it is called again as long as calls fail
