@@ -183,7 +183,7 @@ func (l *lasting) AfterFunc(func()) (stop func() bool) {
 // A stream that has ended leaves nothing behind in its context.
 func TestStreamsUnderOneContext(t *testing.T) {
 	t.Parallel()
-	limit := connectlimit.Must(connectlimit.Keys(limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Procedure))
+	limit := connectlimit.Must(connectlimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Procedure))
 	_, chat := serve(t, nil, []connect.Interceptor{limit})
 	ctx := &lasting{Context: t.Context(), done: make(chan struct{})}
 	stream := chat.CallBidiStream(ctx)
