@@ -85,6 +85,16 @@ func (d *Decision) reset() {
 	d.Receipt, d.Hold, d.Unmatched, d.Replayed, d.Degraded, d.DegradedReason, d.Rules = Receipt{}, 0, false, false, false, "", nil
 }
 
+// foundHold reports whether some rule of d has found a hold.
+func (d *Decision) foundHold() bool {
+	for i := range d.Usages {
+		if d.Usages[i].Held {
+			return true
+		}
+	}
+	return false
+}
+
 // Usage holds the numbers of one rule for one key.
 type Usage struct {
 	// Rule and Kind are the rule's name and kind.

@@ -199,12 +199,22 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 func (e *Engine) observe(ctx context.Context, verb store.Verb, c *call, r *Request, d *Decision, err error, began time.Time) {
 	if err != nil {
 		e.observer.Failed(ctx, verb, err)
+		if ctx.Err() != nil { // the call may have reached the store
+			e.ended(verb, r)
+		}
 		return
 	}
 	if e.requests != nil && !d.Replayed {
 		e.requests.Requested(verb, r, d, c.plan.Matched, c.plan.Request.Values, began)
 	}
 	e.observer.Decided(ctx, verb, d, time.Since(began))
+	if d.Degraded || d.foundHold() {
+		e.ended(verb, r)
+	}
+}
+
+// ended tells an observer that follows holds that those of r have ended, or were renewed, as far as is known.
+func (e *Engine) ended(verb store.Verb, r *Request) {
 	if verb.NeedsReceipt() && e.holds != nil {
 		e.holds.Ended(verb, r.Receipt.Take.ID)
 	}

@@ -85,7 +85,7 @@ func New(target string, options ...Option) (*Client, error) {
 }
 
 // Service returns the generated client of the API, on the connection of c. It has the
-// calls that Client lacks: Top, Denials and Rules.
+// calls that Client lacks, such as Top, Denials and Rules.
 func (c *Client) Service() weirv1.WeirServiceClient { return c.rest }
 
 // Close ends the calls in flight, with an error that wraps [weir.ErrClosed], and the

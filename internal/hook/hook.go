@@ -100,8 +100,8 @@ type Timed interface {
 
 // HoldObserver is implemented by observers that also follow holds.
 type HoldObserver interface {
-	// Ended is called after Decided for a settle, a cancel or a renewal, with the id of the take. It is
-	// called whether the hold was found or not.
+	// Ended is called after Decided for a settle, a cancel or a renewal, with the id of the take, if it has found a
+	// hold or may have, as its answer was lost.
 	Ended(verb store.Verb, id [12]byte)
 }
 

@@ -17,9 +17,9 @@
 // the operating system has not written yet. [Store.Close] loses nothing. A take under
 // several rules can be kept in one rule and lost in another.
 //
-// The directory has no names of keys, only their fingerprints, as memory does. The files
-// contain the secret with which keys are hashed, so they are readable by their owner
-// only.
+// Counters are kept under fingerprints of their keys, as in memory. Only the keys of rules that are exported, and
+// those of hits that wait to be reported to another store, are in clear. The files contain the secret with which keys
+// are hashed, so they are readable by their owner only.
 //
 // The files take at most four times what the keys need, plus 16 MiB. The commands of
 // weir data check, show, compact and back up a directory. Package internal/datadir documents the

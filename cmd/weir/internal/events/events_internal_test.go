@@ -843,6 +843,43 @@ func TestReplayedHold(t *testing.T) {
 	})
 }
 
+// A settle that finds no hold, because it names another key or comes too late, does not keep the end of the hold from being
+// reported.
+func TestSettleFindsNoHold(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		user  string
+		after time.Duration
+		want  []string
+	}{
+		{"in time", "ann", 30 * time.Second, nil},
+		{"of another key", "bob", 30 * time.Second, []string{"hold_expired ann"}},
+		{"late", "ann", 61 * time.Second, []string{"hold_expired ann"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHub(t, Config{})
+				held := limit(10, window.Fixed(time.Hour))
+				held.Hold = time.Minute
+				e := engine(t, h, held)
+				d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(c.after)
+				if _, err := e.Settle(t.Context(), d.Receipt, weir.Request{Attributes: weir.Attributes("user", c.user)}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				h.holds.expire(t.Context(), time.Now())
+				if got := h.texts(); !slices.Equal(got, c.want) {
+					t.Errorf("got %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
+
 // A hold that another instance has settled does not expire, however many others that instance settles.
 func TestForeignSettles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -87,6 +87,35 @@ func TestDecided(t *testing.T) {
 	}
 }
 
+// TestReplaysAreNoEvents repeats a take under its idempotency key: the answers are decisions, but what happened in the rules
+// happened once.
+func TestReplaysAreNoEvents(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{})
+	n := m.Namespace("default")
+	d := denied()
+	d.Usages[0].Struck, d.Usages[0].Banned, d.Usages[2].Held = true, true, true
+	for range 3 {
+		n.Decided(t.Context(), store.Take, d, 0)
+		n.Decided(t.Context(), store.Settle, d, 0)
+		d.Replayed = true
+	}
+	got := read(m)
+	for _, want := range []string{
+		`weir_decisions_total{namespace="default",outcome="deny",rule="posts",verb="take"} 3`,
+		`weir_rule_matched_total{namespace="default",rule="posts"} 1`,
+		`weir_rule_over_total{mode="enforce",namespace="default",rule="posts"} 1`,
+		`weir_rule_triggered_total{namespace="default",rule="burst"} 1`,
+		`weir_bans_total{namespace="default",rule="posts"} 1`,
+		`weir_holds_total{event="held",namespace="default",rule="views"} 1`,
+		`weir_holds_total{event="settled",namespace="default",rule="views"} 1`,
+	} {
+		if !got[want] {
+			t.Errorf("got no line %s", want)
+		}
+	}
+}
+
 func TestHolds(t *testing.T) {
 	t.Parallel()
 	set, err := rule.New([]rule.Rule{

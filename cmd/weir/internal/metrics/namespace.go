@@ -121,6 +121,9 @@ func (n *Namespace) Decided(_ context.Context, verb store.Verb, d *weir.Decision
 	if d.Unmatched {
 		n.unmatched.get(verb).Inc()
 	}
+	if d.Replayed {
+		return // the rules have counted nothing
+	}
 	if verb.NeedsReceipt() {
 		n.ended(verb, d)
 		return

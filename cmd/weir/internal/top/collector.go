@@ -342,6 +342,7 @@ func (s *shared) rotate() {
 		turns, s.since, s.began = 2, now, now
 	}
 	s.journal.expire(now)
+	s.kept.expire(now)
 	for m := range s.members {
 		for _, r := range m.rules {
 			for range turns {

@@ -173,15 +173,27 @@ func (k *decisions) add(d *Decision) {
 	}
 }
 
+// expire drops decisions that are older than journalAge.
+func (k *decisions) expire(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.dropLocked(func(d *Decision) bool { return now.Sub(d.Time) > journalAge })
+}
+
 // forget drops the decisions of a namespace.
 func (k *decisions) forget(space string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.dropLocked(func(d *Decision) bool { return d.space == space })
+}
+
+func (k *decisions) dropLocked(drop func(*Decision) bool) {
 	k.list = slices.DeleteFunc(k.list, func(d *Decision) bool {
-		if d.space == space {
+		gone := drop(d)
+		if gone {
 			k.bytes -= d.size
 		}
-		return d.space == space
+		return gone
 	})
 }
 

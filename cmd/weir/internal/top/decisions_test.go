@@ -97,6 +97,23 @@ func TestDecisionsHideKeys(t *testing.T) {
 	}
 }
 
+// What is kept of a request is kept for a day, as denials are, also if nothing displaces it.
+func TestDecisionsAreKeptForADay(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_020, 0)
+	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
+	e := engine(t, "rules: [{name: posts, per: [user], limit: 1, window: 1h}]", c)
+	do(t, e, store.Take, 2, "user", "ann")
+	now = now.Add(23 * time.Hour)
+	do(t, e, store.Take, 2, "user", "bob")
+	for _, want := range []int{2, 1, 1, 0} {
+		c.Top("posts", 1) // counts, as each tick does
+		list, _, _ := c.Decisions(top.DecisionFilter{}, 100)
+		wants(t, now.String(), len(list), want)
+		now = now.Add(8*time.Hour + time.Minute)
+	}
+}
+
 // A key that is denied constantly does not displace others, many keys do not take more than a part of a
 // processor, and no more than 1,000 decisions are kept.
 func TestDecisionsAreBounded(t *testing.T) {
