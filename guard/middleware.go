@@ -167,7 +167,7 @@ func (m *Middleware[C]) Take(ctx context.Context, c C) (*Call, error) {
 func (m *Middleware[C]) End(call *Call) {
 	call.end()
 	if call.held != nil {
-		return // a handler that http.TimeoutHandler has left behind may still set attributes: not those of another call
+		return // not reused: a handler that http.TimeoutHandler has left may still set attributes
 	}
 	call.forget()
 	m.calls.Put(call)

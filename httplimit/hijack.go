@@ -32,8 +32,8 @@ type holdingKey struct{}
 
 // SetAttributes replaces attributes of the request that ctx belongs to, such as the
 // number of tokens that it really cost. Rules with a hold are settled at the real cost
-// when the request ends, in all middleware around the handler. It reports whether the request holds anything. ctx is that of
-// the request, and SetAttributes must be called before the handler returns.
+// when the request ends, in all middleware around the handler. It reports whether the request holds
+// anything. ctx is that of the request, and SetAttributes must be called before the handler returns.
 func SetAttributes(ctx context.Context, attributes ...weir.Attribute) bool {
 	inner, _ := ctx.Value(holdingKey{}).(*holding)
 	for h := inner; h != nil; h = h.outer {
@@ -65,7 +65,7 @@ func (h *holding) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	conn := &endingConn{c, h.call.Detach()}
-	runtime.AddCleanup(conn, func(end func()) { go end() }, conn.end) // net closes what a handler has lost, too
+	runtime.AddCleanup(conn, func(end func()) { go end() }, conn.end) // package net closes a connection that a handler has lost
 	return conn, rw, nil
 }
 

@@ -398,7 +398,7 @@ func (s settles) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 	return err
 }
 
-// A connection that a handler has lost, because it panicked, does not keep its place for ever.
+// A connection that a handler has lost, because it panicked, does not keep its place forever.
 func TestHijackAndPanic(t *testing.T) {
 	t.Parallel()
 	d := settles{guardtest.Engine(t, exports, nil), make(chan struct{}, 1)}

@@ -8,9 +8,10 @@
     app.wsgi_app = weir_middleware.WSGI(app.wsgi_app, weir.Client("http://localhost:8080"), attributes)
 
 A denied request gets the status 429, or 503 if the service did not count it, with Retry-After. A
-request with an attribute that is empty or None gets 400, since the rules might take it as missing and
-not match: leave out what requests may lack. What a request holds, such as a place in flight, is settled when its answer has ended; it is not
-renewed, so that hold in the rules must be longer than a request takes.
+request with an attribute that is empty or None gets 400, because rules take it as missing and may not
+match: leave out what requests may lack. What a request holds, such as a place in flight, is settled
+when its answer has ended; it is not renewed, so that hold in the rules must be longer than a request
+takes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _STATUSES = {400: "400 Bad Request", 429: "429 Too Many Requests", 503: "503 Ser
 def _ask(
     client: weir.Client, attributes: weir.Attributes, since: float
 ) -> Tuple[Optional[weir.Decision], int, List[Tuple[str, str]]]:
-    """Returns the decision, and for a denial the status and the header of the answer. since is when the request came."""
+    """Returns the decision, and for a denial the status and the header of the answer. since is when the request arrived."""
     header = [("Content-Type", "text/plain; charset=utf-8")]
     if any(value is None or value == "" for value in attributes.values()):
         return None, 400, header

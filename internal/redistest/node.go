@@ -276,9 +276,8 @@ func (n *Node) waitSynced() {
 // to outgoing connections.
 const lowestPort, highestPort = 15000, 32000
 
-// block is how many ports a process claims at a time. It listens on the first of them until it ends, so that the
-// tests of other packages, which run at the same time, do not take one between FreePort and the start of its server,
-// or while its server is down.
+// block is how many ports a process claims at a time, by listening on the first of them until it ends. Otherwise the
+// tests of other packages, which run at the same time, could take a port before its server starts, or while it is down.
 const block = 50
 
 // given are the ports that this process has handed out.

@@ -43,7 +43,7 @@ func (r *Reporter) End(op *store.Op, n int64) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.table.end(op, n, now())
+	r.table.end(op, n, r.now())
 }
 
 // Renew renews the hold of op, as local memory has done.

@@ -114,7 +114,7 @@ func (r *Reporter) restore() {
 	whole := side.Claim(blobPrefix, func(name string, data []byte) { all = append(all, found{decode(data), name}) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := now()
+	at := r.now()
 	for _, f := range all {
 		e := f.entry
 		switch {

@@ -55,6 +55,7 @@ const (
 // concurrent use, and do nothing on a nil Reporter.
 type Reporter struct {
 	store store.Store
+	began time.Time
 
 	mu      sync.Mutex
 	table   table // guarded by mu
@@ -87,7 +88,7 @@ type Stats struct {
 // before side is closed.
 func New(s store.Store, side hook.SideStore) *Reporter {
 	r := &Reporter{
-		store: s, table: table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: MaxKeys, maxWords: maxWords, saver: newSaver(side)},
+		store: s, began: time.Now(), table: table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: MaxKeys, maxWords: maxWords, saver: newSaver(side)},
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {},
 	}
 	if side != nil {
@@ -105,7 +106,7 @@ func (r *Reporter) Add(op *store.Op, limit *window.Compiled, n int64) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.started(!r.closed && r.table.add(op, limit, n, now()), n)
+	r.started(!r.closed && r.table.add(op, limit, n, r.now()), n)
 }
 
 // started starts the goroutine, if need be, after n hits were added, or counts
@@ -134,7 +135,7 @@ func (r *Reporter) Sub(op *store.Op, n int64) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.table.sub(op, n, now())
+	r.table.sub(op, n, r.now())
 }
 
 // Forget drops what is pending for op's key.
@@ -210,4 +211,6 @@ func (r *Reporter) Close() {
 	r.end()
 }
 
-func now() window.Instant { return window.At(time.Now()) }
+// now returns the time at which r was made and what has passed since. Like the clock of the memory whose hits are reported,
+// it does not follow steps of the wall clock, with which open windows would look as if they had ended.
+func (r *Reporter) now() window.Instant { return window.At(r.began.Add(time.Since(r.began))) }

@@ -44,7 +44,7 @@ func (r *Reporter) rest(end bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if end {
-		if at := now(); r.table.saver == nil {
+		if at := r.now(); r.table.saver == nil {
 			for _, e := range r.table.entries {
 				r.dropped.Add(e.amount(at))
 			}
@@ -96,7 +96,7 @@ func (r *Reporter) flush() (reached bool, unsent int) {
 			break
 		}
 		r.mu.Lock()
-		batch := r.table.take(batchSize, batchBytes, now())
+		batch := r.table.take(batchSize, batchBytes, r.now())
 		r.mu.Unlock()
 		if len(batch) == 0 {
 			break
@@ -113,7 +113,7 @@ func (r *Reporter) flush() (reached bool, unsent int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range keep {
-		r.table.back(e, now())
+		r.table.back(e, r.now())
 	}
 	return reached, len(keep)
 }
@@ -128,7 +128,7 @@ func (e *entry) op(n int64) store.Op {
 // probe reports whether something is pending and the store answers a read of one of its keys.
 func (r *Reporter) probe() bool {
 	r.mu.Lock()
-	pending := r.table.live(batchSize, now()) // many, so that more entries that left their windows are dropped
+	pending := r.table.live(batchSize, r.now()) // many, so that more entries that left their windows are dropped
 	if len(pending) == 0 {
 		r.mu.Unlock()
 		return false
@@ -178,7 +178,7 @@ func (r *Reporter) widen(ctx context.Context, calls []store.Call) {
 // send records batch, and returns the entries that were not sent. It returns false if a call
 // was not answered, because the next ones may be lost as well.
 func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
-	at := now()
+	at := r.now()
 	var calls []store.Call
 	var of []*entry
 	r.mu.Lock()

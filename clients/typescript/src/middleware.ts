@@ -7,8 +7,8 @@ import { Unreachable, type Attributes, type Client, type Decision } from './inde
 
 /**
  * Returns what describes a request, or undefined for one that is not limited. A request with an attribute that is
- * undefined or empty, such as the address of a caller who has gone, gets 400, since the rules might take it as missing
- * and not match: leave out what requests may lack.
+ * undefined or empty, such as the address of a caller who has gone, gets 400, because rules take it as missing and
+ * may not match: leave out what requests may lack.
  */
 export type AttributesOf<Request> = (request: Request) => Attributes | undefined | Promise<Attributes | undefined>;
 

@@ -175,10 +175,11 @@ func (k *Keys) ofCertificate(c *x509.Certificate) (*Holder, *Refusal) {
 			return h, nil
 		}
 	}
-	return nil, &Refusal{
-		Reason: Missing,
-		Detail: fmt.Sprintf("no name of the certificate (%s) is in the tokens file, and there is no token", strings.Join(names, ", ")),
+	detail := "the certificate has no name that a tokens file can have, and there is no token"
+	if len(names) > 0 {
+		detail = fmt.Sprintf("no name of the certificate (%s) is in the tokens file, and there is no token", strings.Join(names, ", "))
 	}
+	return nil, &Refusal{Reason: Missing, Detail: detail}
 }
 
 // slowed returns the refusal of an address that has shown too many wrong tokens.
@@ -190,9 +191,9 @@ func slowed(wait time.Duration) *Refusal {
 	}
 }
 
-// certificateNames returns the names in c that a tokens file can contain: those of hosts,
-// URIs and mail addresses, or the common name if c has no alternative names of any kind: an authority that
-// vouches for those may not vouch for the common name beside them.
+// certificateNames returns the names in c that a tokens file can contain: host names, URIs and mail addresses, or
+// the common name if c has no alternative names at all, because an authority that verifies these may not verify the
+// common name.
 func certificateNames(c *x509.Certificate) []string {
 	names := append([]string(nil), c.DNSNames...)
 	for _, u := range c.URIs {

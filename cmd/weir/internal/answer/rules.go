@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Select returns the indexes of all rules of a set, or of the one called name.
+// Select returns the index of the rule called name, or those of all rules.
 func Select(set *rule.Set, name string, all bool) ([]int, error) {
 	if i, ok := set.Find(name); ok && !all {
 		return []int{i}, nil

@@ -25,7 +25,7 @@ type API struct {
 	pool       pool
 }
 
-// New returns the API of the namespaces in namespaces. Its streams keep buckets in so much memory, in bytes; 0: no limit.
+// New returns the API of the namespaces in namespaces. memory limits the buckets of all streams, in bytes; 0: no limit.
 func New(namespaces *namespace.Set, memory int64) *API {
 	return &API{namespaces: namespaces, pool: pool{limit: memory}}
 }

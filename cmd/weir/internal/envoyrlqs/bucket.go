@@ -44,8 +44,8 @@ type bucket struct {
 	key        string
 	id         *rlqs.BucketId
 	attributes []weir.Attribute
-	place      *list.Element // in the session's idle
-	untracked  bool          // it is dropped: its usage counts, and it gets no assignment
+	place      *list.Element // in idle of its session
+	untracked  bool          // it was dropped: its usage counts, and it gets no assignment
 
 	last   time.Time     // of a report; zero: there was none before
 	busy   time.Time     // of a report with requests

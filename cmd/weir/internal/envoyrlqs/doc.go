@@ -17,7 +17,7 @@
 // # Where it is inexact
 //
 // Hits of an assignment that was on its way for longer than [travel] may be spent after the end of the reservation. Hits that Envoy admits without
-// an assignment are recorded when they are reported, past the quota. Those of an abandoned bucket that Envoy has not reported are
+// an assignment are recorded when they are reported, past the quota. Hits that Envoy has not reported when it abandons a bucket are
 // missing in rules without a limit. After a stream has ended, what was assigned counts in full, and what
 // Envoy reports of it on the next stream counts again.
 package envoyrlqs

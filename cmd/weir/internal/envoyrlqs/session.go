@@ -15,8 +15,8 @@ import (
 	"github.com/weirhq/weir/internal/run"
 )
 
-// pool is the memory of the buckets of all streams. It is not that of requests, because clients of one Envoy, who choose
-// ids, would take that from others. It is safe for concurrent use.
+// pool counts the memory of the buckets of all streams. It is separate from that of requests, which clients of Envoy
+// could otherwise use up, because they choose ids. It is safe for concurrent use.
 type pool struct {
 	limit          int64 // in bytes; 0: none
 	streams, bytes atomic.Int64
@@ -26,7 +26,7 @@ type pool struct {
 type session struct {
 	domain  string
 	buckets map[string]*bucket // by the text of the id
-	idle    *list.List         // of them, the one without requests for longest first
+	idle    *list.List         // the buckets by their last request, the oldest first
 	due     time.Time          // of a bucket that is due first, or earlier; zero: none is
 	pool    *pool
 	bytes   int64 // of the buckets
@@ -155,8 +155,8 @@ func (s *session) bucket(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) *b
 	return b
 }
 
-// shrink has Envoy abandon the buckets without requests for longest, until there are as few as there may be. While all streams
-// have too many, each may keep its share.
+// shrink has Envoy abandon the least recently used buckets, until there are at most maxBuckets, and the pool is not full or s takes
+// at most an equal share of it.
 func (s *session) shrink(out *rlqs.RateLimitQuotaResponse) {
 	p := s.pool
 	for len(s.buckets) > maxBuckets || p.limit > 0 && p.bytes.Load() > p.limit && s.bytes > p.limit/p.streams.Load() {

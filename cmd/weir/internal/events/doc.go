@@ -28,6 +28,7 @@
 //
 // An id is a hash of what happened. For the events of a key in a window it has the end of the window, or for
 // windows without an end the number of whole lengths of the window since 1970. Therefore an instance that reports an event again,
-// after a restart or because a table has forgotten it, does so under the same id. If --log-keys hides keys, the hash is under the secret
-// of the store, so that nobody finds a key by its id, and ids change when that secret is rotated.
+// after a restart or because a table has forgotten it, does so under the same id. If --log-keys hides keys, the id is an HMAC under
+// WEIR_LOG_KEYS_SECRET or the secret of the store, so that nobody can find the key of an event by trying keys. Ids change when
+// the secret does.
 package events

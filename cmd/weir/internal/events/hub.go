@@ -273,7 +273,7 @@ func (h *Hub) Run(ctx context.Context) {
 func (h *Hub) pass() int {
 	all := h.take()
 	var secret []byte
-	if h.text.Hides() {
+	if len(all) > 0 && h.text.Hides() {
 		secret = h.secret() // here, because it may wait for the store
 	}
 	for _, q := range all {

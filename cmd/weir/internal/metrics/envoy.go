@@ -78,7 +78,7 @@ type envoyLabels [1 + maxKeys]string
 // maxValued is how many combinations of values have their own counters. Callers choose the values.
 const maxValued = 10_000
 
-// maxLabel is the maximum size of a key with such a value, in bytes: each scrape has five series of all.
+// maxLabel is the maximum size of a key with such a value, in bytes. Every scrape has it five times.
 const maxLabel = 256
 
 // envoyPrefix is the prefix of the names of these metrics.

@@ -70,7 +70,7 @@ func TestPut(t *testing.T) {
 		{"attributes", overrides.Override{Rule: "three", Attributes: weir.Attributes("a", strings.Repeat("x", 1000), "b", strings.Repeat("x", 1000), "c", strings.Repeat("x", 1000))}},
 		{"attributes.user", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a", "user", "b")}},
 		{"attributes.customer", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "")}},
-		{"attributes.b", overrides.Override{Rule: "three", Attributes: weir.Attributes("a", "1", "b", "*"), Limit: 5}},
+		{"attributes.b", overrides.Override{Rule: "three", Attributes: weir.Attributes("a", "1", "b", " *"), Limit: 5}},
 		{"limit", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Limit: -1}},
 		{"limit", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Limit: window.MaxHits + 1}},
 		{"burst", overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", "a"), Burst: 1}},

@@ -91,11 +91,6 @@ func (o *Override) check(set *rule.Set, now time.Time) error {
 	if err := o.canonical(set.Compiled(), i); err != nil {
 		return err
 	}
-	for _, a := range o.Attributes {
-		if a.Value == "*" {
-			return fault.Newf("attributes."+a.Name, "\"*\" is no wildcard; leave the attribute out, or change the limit in the rules")
-		}
-	}
 	if _, err := plan.OverrideLimit(set.Compiled(), i, o.limit()); err != nil {
 		f := fault.Of(err)[0]
 		field := "limit"
@@ -107,7 +102,7 @@ func (o *Override) check(set *rule.Set, now time.Time) error {
 	return nil
 }
 
-// known returns the number of the rule of o in set, or the fault of a name that the rules do not have, or of a value
+// known returns the index of the rule of o in set, or the fault of a name that the rules do not have or of a value
 // that is meant as a wildcard.
 func (o *Override) known(set *rule.Set) (int, error) {
 	i, ok := set.Find(o.Rule)
@@ -119,8 +114,8 @@ func (o *Override) known(set *rule.Set) (int, error) {
 		switch {
 		case !slices.Contains(per, a.Name) && len(per) > 0:
 			return 0, fault.Newf("attributes."+a.Name, "rule %s does not count per it, but per %s", o.Rule, strings.Join(per, ", "))
-		case a.Value == "*":
-			return 0, fault.Newf("attributes."+a.Name, "\"*\" is no wildcard; leave the attribute out, or change the limit in the rules")
+		case strings.TrimSpace(a.Value) == "*":
+			return 0, fault.Newf("attributes."+a.Name, "\"*\" is not a wildcard; leave the attribute out, or change the limit in the rules")
 		}
 	}
 	return i, nil

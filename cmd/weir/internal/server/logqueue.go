@@ -18,16 +18,16 @@ const (
 	logEnd = time.Second
 )
 
-// logQueue is a writer that never waits for the one below it. If nobody reads the standard error, whoever
-// logs would otherwise stop: a store that reconnects, the data directory, and the end of the process.
+// logQueue is a writer that never blocks. Otherwise a standard error that nobody reads would stop whoever logs: a store that
+// reconnects, the data directory, and the end of the process.
 type logQueue struct {
 	lines   chan []byte // nil is the last one
 	dropped atomic.Int64
 	ended   chan struct{}
 }
 
-// openLog returns the logger that cfg describes. It drops and counts the lines for which w does not make room. end
-// returns when all lines are written, but does not wait long for w.
+// openLog returns the logger that cfg describes. It drops and counts lines while w blocks and the queue is full. end
+// waits until all lines are written, for at most logEnd.
 func openLog(cfg config.Config, w io.Writer) (log *slog.Logger, end func()) {
 	q := &logQueue{lines: make(chan []byte, maxLogQueue), ended: make(chan struct{})}
 	go q.run(w, newLog(cfg, w))

@@ -257,8 +257,8 @@ type named struct {
 }
 
 // drain lets requests in flight finish. The admin address is closed last,
-// because it reports that the service is draining. Then drain waits for the counters that are still being
-// loaded, if some hits have to be added to them.
+// because it reports that the service is draining. Then drain waits for counters that are still being
+// loaded, if hits have to be added to them.
 func drain(cfg config.Config, fronts []front, admin *listener, rules *namespaces) error {
 	time.Sleep(cfg.DrainDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.DrainTimeout)

@@ -39,7 +39,7 @@ const (
 
 // Errors of [Runner].
 var (
-	ErrBusy     = errors.New("as many trials are running as may: wait for the end of one, or cancel yours")
+	ErrBusy     = errors.New("too many trials are running: wait until one ends, or cancel yours")
 	ErrTooLarge = fmt.Errorf("the log is larger than %d MiB: try a part of it, or use weir compare", MaxLog>>20)
 	ErrNone     = errors.New("no trial is running")
 	errCanceled = errors.New("cancelled")

@@ -275,8 +275,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A caller has one trial at a time in a namespace, and callers who are bound to a namespace keep neither others nor operators from theirs.
-// Results are kept, those of few namespaces.
+// A caller has one trial at a time in a namespace. Callers who are bound to a namespace leave a place for operators. The last
+// 16 results are kept.
 func TestTrialsOfNamespaces(t *testing.T) {
 	t.Parallel()
 	r := trial.NewRunner(func() *exec.Cmd { return exec.Command("sleep", "1000") }, t.TempDir(), trial.MaxMemory)

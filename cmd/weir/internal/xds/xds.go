@@ -47,6 +47,9 @@ type Client struct {
 
 	// Log has a line when a stream ends, and when another one begins.
 	Log *slog.Logger
+
+	last    *sotw.Response // of all streams
+	refusal string         // of it; empty: it is in force
 }
 
 // Run applies what the server sends until ctx is done. A stream that fails is followed by another one,
@@ -98,34 +101,29 @@ func (c *Client) stream(ctx context.Context, received func()) error {
 	if err := ads.InitConnect(conn); err != nil {
 		return err
 	}
-	var last *sotw.Response
-	refusal := "" // of the last message; empty: it is in force
-	for {
+	for answered := (time.Time{}); ; answered = time.Now() {
 		message, err := ads.Fetch()
 		if err != nil {
 			return err
 		}
-		before := refusal
-		again := last != nil && slices.EqualFunc(message.Resources, last.Resources, func(a, b *anypb.Any) bool { return proto.Equal(a, b) })
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause - time.Since(answered)):
+		}
+		again := c.last != nil && slices.EqualFunc(message.Resources, c.last.Resources, func(a, b *anypb.Any) bool { return proto.Equal(a, b) })
 		if !again {
-			refusal = ""
+			c.last, c.refusal = message, ""
 			if err := c.apply(message.Resources); err != nil {
-				refusal = shortened(err.Error())
-			} else {
+				c.refusal = shortened(err.Error())
+			}
+		}
+		if c.refusal != "" {
+			err = ads.Nack(c.refusal)
+		} else {
+			if !again || answered.IsZero() {
 				received()
 			}
-		}
-		last = message
-		if again || before != "" && refusal != "" {
-			select { // some servers send the same again at once, or what is refused, too, and without end
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(pause):
-			}
-		}
-		if refusal != "" {
-			err = ads.Nack(refusal)
-		} else {
 			err = ads.Ack()
 		}
 		if err != nil {
@@ -134,7 +132,8 @@ func (c *Client) stream(ctx context.Context, received func()) error {
 	}
 }
 
-// pause is the delay before a message is answered that brings nothing new.
+// pause is the least time between the answer to a message and the next message: some servers send the same, or two
+// messages in turns, without end.
 const pause = 500 * time.Millisecond
 
 // Limits of a message. Rule files, too, are nested at most as deep, and the text of what is nested grows

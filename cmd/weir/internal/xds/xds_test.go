@@ -83,8 +83,7 @@ func run(t *testing.T, apply func() error, sends ...*limits.RateLimitConfig) <-c
 	return b.received
 }
 
-// A server that sends limits in force again, or one refused message after the other, without end, has
-// little effect.
+// A server that sends messages without end has little effect.
 func TestEndlessMessages(t *testing.T) {
 	t.Parallel()
 	a, b := &limits.RateLimitConfig{Name: "a", Domain: "a"}, &limits.RateLimitConfig{Name: "b", Domain: "b"}
@@ -99,6 +98,7 @@ func TestEndlessMessages(t *testing.T) {
 	}{
 		"in force":          {many[:1], nil, 1},
 		"refused":           {many[:1], errors.New("no"), 1},
+		"in turns":          {many, nil, 4},
 		"refused, in turns": {many, errors.New("no"), 4},
 	} {
 		t.Run(name, func(t *testing.T) {
