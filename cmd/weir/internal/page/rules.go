@@ -102,8 +102,8 @@ const (
 	// Backups is how many earlier versions of a rules file are kept next to it.
 	Backups = 3
 
-	// mostLinted is the maximum number of rules in a text whose warnings are looked for, because that takes time
-	// that grows with its square.
+	// mostLinted is the maximum number of rules in a text whose warnings are looked for, because that reads each rule
+	// again and compares it with others.
 	mostLinted = 1000
 
 	// mostWarnings is the maximum number of warnings in an answer, as reading stops at so many errors.
