@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/weirhq/weir/fault"
 	ipaddr "github.com/weirhq/weir/internal/address"
@@ -40,13 +39,15 @@ func (n Network) check() string {
 // 009.9.9.9, is none.
 func (s *Set) WithAddresses(names ...string) (*Set, error) {
 	var faults fault.List
+	named := make(map[string]bool, len(names))
 	for i, name := range names {
 		switch {
 		case name == "":
 			faults.Addf(fmt.Sprintf("addresses[%d]", i), "empty: want the name of an attribute")
-		case slices.Index(names, name) < i:
+		case named[name]:
 			faults.Addf(fmt.Sprintf("addresses[%d]", i), "%s is there twice", ruleset.Quoted(name))
 		}
+		named[name] = true
 	}
 	if err := faults.Err(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func Keys() map[string][]string {
 }
 
 // Stricter reports whether the linter takes b to hold for every value for which a holds.
-func Stricter(a, b rule.Test) bool { return stricter(a, b) }
+func Stricter(a, b rule.Test) bool { return newComparison().stricter(a, b) }
 
 // NotFound returns a pair of rules of which the first implies the conditions of the second,
 // although the index of the linter does not find that, or false.
@@ -35,14 +35,15 @@ func NotFound(set *rule.Set) (pair [2]int, missed bool) {
 	for i := range set.Len() {
 		rules = append(rules, *set.Rule(i))
 	}
-	x := newIndex(rules, func(int) bool { return true })
+	compare := newComparison()
+	x := newIndex(rules, compare, func(int) bool { return true })
 	for i := range rules {
 		x.add(i)
 	}
 	for i := range rules {
 		found := x.find(&rules[i])
 		for j := range rules {
-			if implies(&rules[i], rules[j].When) && !slices.Contains(found, j) {
+			if compare.implies(&rules[i], rules[j].When) && !slices.Contains(found, j) {
 				return [2]int{i, j}, true
 			}
 		}

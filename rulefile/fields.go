@@ -100,10 +100,14 @@ func (p *pass) lacksQuotes(n *node) bool {
 	if len(p.faults) >= maxFaults { // the answer changes nothing, and the line can be the whole file
 		return false
 	}
-	line, column := p.lines[n.line-1], 1
-	for at := range line {
+	line, column, from := p.lines[n.line-1], 1, 0
+	if p.last.line == n.line && p.last.column <= n.column {
+		column, from = p.last.column, p.last.at
+	}
+	for at := range line[from:] {
 		if column == n.column {
-			rest, ok := strings.CutPrefix(line[at:], n.entries[0].key.text+":")
+			p.last = spot{n.line, column, from + at}
+			rest, ok := strings.CutPrefix(line[from+at:], n.entries[0].key.text+":")
 			return ok && rest != "" && rest[0] != ' '
 		}
 		column++

@@ -86,6 +86,9 @@ func Parse(name string, src []byte, read func(path string) ([]byte, error)) (*Fi
 	return file, nil
 }
 
+// spot is a place in a line, with its position in bytes.
+type spot struct{ line, column, at int }
+
 // pass is one run over a file. If a value is wrong, its methods record a fault and continue
 // with a harmless value, so that one run finds all faults.
 type pass struct {
@@ -95,6 +98,7 @@ type pass struct {
 
 	lines  []string // of the source
 	starts []int    // see split
+	last   spot     // where lacksQuotes has looked last: a line can have many thousand places
 	cost   cost     // of parsing it
 	faults fault.List
 	rule   string // the rule that is being read, for its faults

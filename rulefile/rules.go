@@ -215,7 +215,7 @@ func (p *pass) per(n *node) (names []string, networks map[string]rule.Network) {
 			if name != "" {
 				names = append(names, name)
 			}
-			if name == "ip" && slices.Contains(p.ips, name) {
+			if _, is := slices.BinarySearch(p.ips, name); is && name == "ip" {
 				networks = with(networks, name, ipNetwork)
 			}
 			continue

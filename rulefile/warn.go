@@ -29,7 +29,8 @@ func WarningTexts() map[string]string { return maps.Clone(warningTexts) }
 
 // Warnings returns the warnings about the file, in the order of the file. It
 // leaves out those that a key ignore silences. instances is the number of instances that decide
-// by the file together; without it, they are two.
+// by the file together; without it, they are two. It compares rules with each other for about half a second at most, whatever
+// the file holds, and says in a warning not-compared if that was not enough.
 func (f *File) Warnings(instances ...int64) []Warning {
 	if f.warnings == nil {
 		return nil
@@ -74,12 +75,14 @@ type linter struct {
 	never    map[int]bool    // rules that never apply
 	held     map[string]int  // by attribute: the first rule that sums and holds it
 	named    map[string]bool // names of rules
-	pairs    int             // how many pairs of rules were compared
+	compare  *comparison
+	ignores  map[*node]map[string]*node // by a key ignore: the entry with each name
+	wanted   map[string]bool            // attributes without which requests are denied
 }
 
 // lint returns the warnings about rules, which have no faults.
 func (p *pass) lint(file map[string]*node, rules []rule.Rule, instances int64) []Warning {
-	l := linter{pass: p, many: instances, file: file, rules: rules, nodes: make([]*node, len(rules)), silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}, named: map[string]bool{}}
+	l := linter{pass: p, many: instances, file: file, rules: rules, nodes: make([]*node, len(rules)), silenced: map[*node]bool{}, never: map[int]bool{}, held: map[string]int{}, named: map[string]bool{}, compare: newComparison(), ignores: map[*node]map[string]*node{}, wanted: map[string]bool{}}
 	for i := range rules {
 		l.nodes[i] = p.item(file["rules"], i)
 	}
@@ -88,6 +91,7 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule, instances int64) [
 	}
 	for i := range rules {
 		l.named[rules[i].Name] = true
+		l.noteWanted(i)
 		if r := &rules[i]; r.Mode != rule.Off && r.Hold > 0 && r.Measure == window.Sum {
 			if _, has := l.held[r.Of]; !has {
 				l.held[r.Of] = i
@@ -97,7 +101,6 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule, instances int64) [
 	l.fileFullWidth()
 	l.unused()
 	l.whole()
-	l.names()
 	for i := range rules {
 		if rules[i].Mode == rule.Off {
 			continue
@@ -122,6 +125,10 @@ func (p *pass) lint(file map[string]*node, rules []rule.Rule, instances int64) [
 	}
 	l.dead()
 	l.pointless()
+	l.names()
+	if l.compare.left <= 0 {
+		l.warn(none, "not-compared", file["rules"], "the file has so many similar conditions or names that not all of them were compared: some dead rules, pointless limits and similar attributes may be missing")
+	}
 	l.unneeded()
 	slices.SortStableFunc(l.list, func(a, b Warning) int {
 		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
@@ -134,15 +141,8 @@ const none = -1
 
 // warn adds a warning about rule i at n, if no key ignore silences it.
 func (l *linter) warn(i int, name string, n *node, format string, args ...any) {
-	ignores := scalars(l.file["ignore"])
-	if i != none {
-		ignores = append(scalars(l.nodes[i].get("ignore")), ignores...)
-	}
-	for _, ignore := range ignores {
-		if ignore.text == name {
-			l.silenced[ignore] = true
-			return
-		}
+	if i != none && l.silences(l.nodes[i].get("ignore"), name) || l.silences(l.file["ignore"], name) {
+		return
 	}
 	f := &fault.Fault{Problem: fmt.Sprintf(format, args...), Place: l.pass.place(n.line, n.column)}
 	if i != none {
@@ -151,30 +151,32 @@ func (l *linter) warn(i int, name string, n *node, format string, args ...any) {
 	l.list = append(l.list, Warning{name, f})
 }
 
+// silences reports whether a key ignore has the name of a warning, and notes that it silenced one.
+func (l *linter) silences(ignore *node, name string) bool {
+	if ignore == nil {
+		return false
+	}
+	by := l.ignores[ignore]
+	if by == nil {
+		by = map[string]*node{}
+		for _, entry := range slices.Backward(scalars(ignore)) {
+			by[entry.text] = entry
+		}
+		l.ignores[ignore] = by
+	}
+	entry, has := by[name]
+	if has {
+		l.silenced[entry] = true
+	}
+	return has
+}
+
 // field returns the node of a key of rule i, or that of the rule without it.
 func (l *linter) field(i int, key string) *node {
 	if n := l.nodes[i].get(key); n != nil {
 		return n
 	}
 	return l.nodes[i]
-}
-
-// mostPairs is the maximum number of pairs of rules that are compared, so that the time does
-// not grow with the square of the number of rules. All pairs of 1400 rules are fewer.
-const mostPairs = 2_000_000
-
-// candidates returns the rules in x whose conditions r may imply. After [mostPairs] it warns
-// once and returns none.
-func (l *linter) candidates(x *index, r *rule.Rule) []int {
-	if l.pairs > mostPairs {
-		return nil
-	}
-	found := x.find(r)
-	if l.pairs += len(found); l.pairs > mostPairs {
-		l.warn(none, "not-compared", l.file["rules"], "so many rules have similar conditions that not all of them were compared: some dead rules and pointless limits may be missing")
-		return nil
-	}
-	return found
 }
 
 // unmatched returns the outcome of requests that no rule decides.
@@ -322,10 +324,10 @@ Write a burst of at least the threshold, or leave burst out: it is the threshold
 then.`,
 	"no-rules": `The file has no rules, so that every request gets the outcome of "unmatched":
 allow, by default.`,
-	"not-compared": `Thousands of rules have conditions that the same requests can meet. Each would have
-to be compared with each other one, which takes too long, so that the comparison ended
-early: some warnings dead-rule and pointless-limit may be missing. Faults and other
-warnings are complete.
+	"not-compared": `Many rules have conditions that the same requests can meet, or many attributes are named
+only once. Each would have to be compared with each other one, which takes too long, so
+that the comparison ended early: some warnings dead-rule, never-matches, missing-else,
+pointless-limit and similar-attribute may be missing. Faults and other warnings are complete.
 
 Use one rule with a key (per) or a list instead of a rule for each value, or silence
 the warning.`,

@@ -132,6 +132,37 @@ func TestManyRules(t *testing.T) {
 	}
 }
 
+// TestFewRulesOfManyParts checks that comparing rules stops, and says so, however much a few of them hold: without a bound
+// each of these files takes from five seconds to minutes.
+func TestFewRulesOfManyParts(t *testing.T) {
+	t.Parallel()
+	list := func(n int, format string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(strings.ReplaceAll(format, "#", fmt.Sprint(10_000+i)))
+		}
+		return b.String()
+	}
+	nots := list(45, "a#: {not: x}, ")
+	for name, rules := range map[string]string{
+		"verdicts":          list(950, "- {name: r#, when: {"+nots+"z: {not: y#}}, then: deny}\n"),
+		"limits":            list(950, "- {name: r#, when: {"+nots+"z: {not: y#}}, per: [user], limit: 5, window: 1m}\n"),
+		"tests":             list(2, "- {name: r#, when: {a: {all: ["+strings.Repeat("{not: x}, ", 35_000)+"{not: y#}]}}, then: deny}\n"),
+		"values with tests": "- {name: r, when: {a: {all: [[" + list(40_000, "v#, ") + "w], " + list(30_000, "{not: x}, ") + "{not: y}]}}, then: deny}\n",
+		"values in pattern": "- {name: r, when: {a: {all: [[" + list(300, strings.Repeat("x", 1000)+"#, ") + "w], {match: '((x?){30}){30}y'}]}}, then: deny}\n",
+		"key":               "- {name: r, when: {" + list(20_000, "b#: {absent: true}, ") + "}, per: [" + list(30_000, "c#, ") + "d], limit: 1, window: 1m}\n",
+		"names":             list(1000, "- {name: r#, per: ["+strings.Repeat("a", 50)+"#, b], limit: 1, window: 1m}\n") + list(2, "- {name: s#, per: ["+list(1000, strings.Repeat("b", 50)+"#, ")+"c], limit: 1, window: 1m}\n"),
+	} {
+		file, err := rulefile.Parse("rules.yaml", []byte("rules:\n"+rules), nil)
+		if err != nil {
+			t.Fatalf("%s: got %.500v, want no error", name, err)
+		}
+		if !slices.ContainsFunc(file.Warnings(), func(w rulefile.Warning) bool { return w.Name == "not-compared" }) {
+			t.Errorf("%s: got no warning not-compared", name)
+		}
+	}
+}
+
 // TestSilentTrigger sends single hits and large sums to triggers in buckets. Exactly those
 // that the warning is about report nothing.
 func TestSilentTrigger(t *testing.T) {

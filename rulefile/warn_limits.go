@@ -25,10 +25,13 @@ func (l *linter) missingElse(i int) {
 		return
 	}
 	for _, c := range r.When {
-		values, ok := valuesOf(c.Test)
+		values, ok := l.compare.valuesOf(c.Test)
 		if ok && c.Attribute == r.Quota.By && !slices.ContainsFunc(values, func(v string) bool { _, has := r.Quota.Cases[v]; return !has }) {
 			return // the rule does not match other values anyway
 		}
+	}
+	if l.compare.left <= 0 {
+		return
 	}
 	hint := ""
 	for _, v := range slices.Sorted(maps.Keys(r.Quota.Cases)) {
@@ -169,7 +172,7 @@ func stateBytes(r *rule.Rule) int64 {
 
 // pointless warns of limits that another limit makes pointless.
 func (l *linter) pointless() {
-	limits := newIndex(l.rules, l.decides)
+	limits := newIndex(l.rules, l.compare, l.decides)
 	verdicts := make([]int, len(l.rules)) // how many are before each rule
 	var all []int
 	for i, n := 0, 0; i < len(l.rules); i++ {
@@ -184,7 +187,7 @@ func (l *linter) pointless() {
 		}
 	}
 	for _, i := range all {
-		for _, j := range l.candidates(limits, &l.rules[i]) {
+		for _, j := range limits.find(&l.rules[i]) {
 			// A verdict between them can end the evaluation before the second one.
 			if i == j || verdicts[i] != verdicts[j] || !l.covers(j, i) || i < j && l.covers(i, j) {
 				continue
@@ -211,7 +214,7 @@ func (l *linter) covers(j, i int) bool {
 	if a.Measure != b.Measure || a.Of != b.Of || a.CountDenied || len(b.Feedback) > 0 || b.Quota.Attribute() != "" {
 		return false
 	}
-	if slices.ContainsFunc(b.Per, func(name string) bool { return !slices.Contains(a.Per, name) }) {
+	if !l.compare.spend(len(a.Per)*len(b.Per)/16+len(a.Quota.Cases)/4) || slices.ContainsFunc(b.Per, func(name string) bool { return !slices.Contains(a.Per, name) }) {
 		return false
 	}
 	most := slices.Min(quotas(a))
@@ -219,7 +222,7 @@ func (l *linter) covers(j, i int) bool {
 		most -= groupOf(a, most) - 1 // a can deny early by a group
 	}
 	times := windowsIn(b.Window, a.Window)
-	return times > 0 && b.Quota.Value <= most/times && implies(a, b.When)
+	return times > 0 && b.Quota.Value <= most/times && l.compare.implies(a, b.When)
 }
 
 // longestPeriod holds the greatest length of each calendar period, with changes of
@@ -310,18 +313,24 @@ func (l *linter) leased(i int) {
 	}
 }
 
+// noteWanted notes without which attributes rule i denies a request.
+func (l *linter) noteWanted(i int) {
+	r := &l.rules[i]
+	if r.Kind() != rule.KindVerdict || r.Mode != rule.Enforce || r.Then == rule.Allow || l.pass.outcomes[r.Then].Allow {
+		return
+	}
+	for _, c := range r.When {
+		l.wanted[c.Attribute] = l.wanted[c.Attribute] || c.Test.Holds("")
+	}
+}
+
 // banned warns of a ban that requests without an attribute do not meet.
 func (l *linter) banned(i int) {
 	r := &l.rules[i]
 	if r.Ban == (window.Ban{}) || r.Measure == window.Count || r.Mode == rule.Shadow {
 		return
 	}
-	for j := range l.rules {
-		by := &l.rules[j]
-		denies := by.Kind() == rule.KindVerdict && by.Mode == rule.Enforce && by.Then != rule.Allow && !l.pass.outcomes[by.Then].Allow
-		if denies && slices.ContainsFunc(by.When, func(c rule.Condition) bool { return c.Attribute == r.Of && c.Test.Holds("") }) {
-			return
-		}
+	if !l.wanted[r.Of] {
+		l.warn(i, "ban-needs-attribute", l.field(i, "ban"), "a request without %s does not match the rule, and passes while the key is banned", r.Of)
 	}
-	l.warn(i, "ban-needs-attribute", l.field(i, "ban"), "a request without %s does not match the rule, and passes while the key is banned", r.Of)
 }

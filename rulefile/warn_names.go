@@ -14,8 +14,8 @@ import (
 // usualAttributes are the attributes that logs and gates give to requests.
 var usualAttributes = []string{"ip", "user", "action", "method", "path", "query", "status", "bytes", "referer", "agent", "host"}
 
-// mostNames is the maximum number of names that are compared with each other.
-const mostNames = 1000
+// longestName is the maximum size of names that are compared with each other, in bytes.
+const longestName = 64
 
 // names warns of attributes that differ by their case from one that other rules or logs
 // have, and of those that one rule names, and that differ by a letter from one that several do.
@@ -46,17 +46,23 @@ func (l *linter) names() {
 		switch {
 		case on && lower != name && (uses[lower] != nil || slices.Contains(usualAttributes, lower)):
 			l.warn(u.rule, "similar-attribute", u.at, "the attribute %q is not %q: case matters", name, lower)
+		case len(name) > longestName:
 		case u.rules > 1:
 			known = append(known, name)
 		case on && !slices.Contains(usualAttributes, name) && firstWide(name) == "":
 			rare = append(rare, name)
 		}
 	}
-	if len(rare) > mostNames || len(known) > mostNames {
-		return
-	}
 	for _, name := range rare {
-		likely := slices.DeleteFunc(slices.Clone(known), func(other string) bool { return !isTypo(name, other) })
+		var likely []string
+		for _, other := range known {
+			if !l.compare.spend(8 + len(name)*len(other)/16) {
+				return
+			}
+			if isTypo(name, other) {
+				likely = append(likely, other)
+			}
+		}
 		if hint := fault.DidYouMean(name, likely); hint != "" {
 			u := uses[name]
 			l.warn(u.rule, "similar-attribute", u.at, "no other rule has the attribute %q%s", name, hint)

@@ -74,9 +74,10 @@ type Test interface {
 type Compiled struct {
 	rules     []compiledRule
 	names     []string
-	position  map[string]int // in names
-	addresses []int          // positions of attributes that are addresses
-	networks  []network      // whose values follow those of the attributes
+	position  map[string]int  // in names
+	addresses []int           // sorted positions of attributes that are addresses
+	networks  []network       // whose values follow those of the attributes
+	networkIn map[network]int // networks; nil after New
 	index     index
 
 	unmatched string
@@ -126,11 +127,12 @@ func (p part) value(values []string) string {
 // New compiles rules. Requests that no rule matches get the outcome unmatched, and are
 // allowed if allows is set. New keeps its arguments.
 func New(rules []Rule, unmatched string, allows bool) *Compiled {
-	s := &Compiled{rules: make([]compiledRule, len(rules)), unmatched: unmatched, allows: allows}
+	s := &Compiled{rules: make([]compiledRule, len(rules)), networkIn: map[network]int{}, unmatched: unmatched, allows: allows}
 	s.collect(rules)
 	for i := range rules {
 		s.rules[i] = s.compile(rules[i])
 	}
+	s.networkIn = nil
 	s.index = newIndex(s.rules)
 	return s
 }
@@ -161,14 +163,17 @@ func (s *Compiled) collect(rules []Rule) {
 func (s *Compiled) compile(r Rule) compiledRule {
 	c := compiledRule{Rule: r}
 	c.When = nil // c.when has them
-	trimmed := func(name string) bool {
-		return slices.ContainsFunc(r.When, func(c Condition) bool { return c.Attribute == name && c.Trim })
+	trimmed := map[string]bool{}
+	for _, w := range r.When {
+		if w.Trim {
+			trimmed[w.Attribute] = true
+		}
 	}
 	place := func(name string) part {
 		if name == "" {
 			return part{at: -1}
 		}
-		return part{at: s.position[name], trim: trimmed(name)}
+		return part{at: s.position[name], trim: trimmed[name]}
 	}
 	for _, w := range r.When {
 		c.when = append(c.when, condition{part{s.position[w.Attribute], w.Trim}, w})
@@ -189,10 +194,11 @@ func (s *Compiled) compile(r Rule) compiledRule {
 
 // networkAt returns the position of n in a vector. It adds n if it is new.
 func (s *Compiled) networkAt(n network) int {
-	i := slices.Index(s.networks, n)
-	if i < 0 {
+	i, known := s.networkIn[n]
+	if !known {
 		i = len(s.networks)
 		s.networks = append(s.networks, n)
+		s.networkIn[n] = i
 	}
 	return len(s.names) + i
 }
@@ -209,7 +215,7 @@ func (s *Compiled) WithAddresses(names []string, canonical func(Condition) Condi
 		}
 	}
 	slices.Sort(c.addresses)
-	tests := func(w condition) bool { return slices.Contains(c.addresses, w.at) }
+	tests := func(w condition) bool { return c.isAddress(w.at) }
 	if !slices.ContainsFunc(s.rules, func(r compiledRule) bool { return slices.ContainsFunc(r.when, tests) }) {
 		return &c // with the rules and the index of s
 	}
@@ -225,6 +231,12 @@ func (s *Compiled) WithAddresses(names []string, canonical func(Condition) Condi
 	}
 	c.index = newIndex(c.rules)
 	return &c
+}
+
+// isAddress reports whether the values at a position in a vector are addresses.
+func (s *Compiled) isAddress(at int) bool {
+	_, is := slices.BinarySearch(s.addresses, at)
+	return is
 }
 
 // Addresses returns the sorted names of the attributes that are addresses.
@@ -290,7 +302,7 @@ func (s *Compiled) Complete(values []string) {
 	for i := range s.networks {
 		n := &s.networks[i]
 		text := values[n.from]
-		if !slices.Contains(s.addresses, n.from) { // those are canonical by now
+		if !s.isAddress(n.from) { // those are canonical by now
 			text, _ = address.Canonical(text)
 		}
 		values[len(s.names)+i] = address.NetworkOf(text, n.v4, n.v6)

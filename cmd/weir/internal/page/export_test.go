@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -28,12 +29,16 @@ func SumOf(h *History, space, rule string, now time.Time) int64 {
 	return sum.Matched
 }
 
-// WithHolder returns a function that calls a path for a holder, and returns the answer.
-func WithHolder(p *Page, h *access.Holder) func(path string) string {
-	return func(path string) string {
-		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)
+// WithHolder returns a function that calls a path for a holder, and returns the answer. With a body it posts that.
+func WithHolder(p *Page, h *access.Holder) func(path string, body ...string) string {
+	return func(path string, body ...string) string {
+		method := http.MethodGet
+		if len(body) > 0 {
+			method = http.MethodPost
+		}
+		w, r := httptest.NewRecorder(), httptest.NewRequest(method, path, strings.NewReader(strings.Join(body, "")))
 		space, err := p.c.Namespaces.Choose(nil, h, "")
-		if err := p.calls[path][http.MethodGet].do(&Caller{Holder: h, Name: h.Namespace, space: space, err: err}, w, r); err != nil {
+		if err := p.calls[path][method].do(&Caller{Holder: h, Name: h.Namespace, space: space, err: err}, w, r); err != nil {
 			return err.Error()
 		}
 		return w.Body.String()

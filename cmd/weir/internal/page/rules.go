@@ -45,7 +45,7 @@ type Rules struct {
 	// HideKeys leaves keys out of the results of trials with recorded requests.
 	HideKeys bool
 
-	checks [2]chan struct{} // semaphores; the second is for callers who are bound to a namespace
+	drafts, files *turns // for checks of texts that callers send, and of rules files
 }
 
 // Sources has the rules files of namespaces.
@@ -78,6 +78,9 @@ type Source struct {
 	Lists []string
 	bound bool
 
+	// share is that of the caller; see [access.Holder.Share].
+	share string
+
 	// Warnings returns those about the file that concern the service.
 	Warnings func(*rulefile.File) []rulefile.Warning
 }
@@ -99,8 +102,8 @@ const (
 	// Backups is how many earlier versions of a rules file are kept next to it.
 	Backups = 3
 
-	// mostLinted is the maximum number of rules in a text whose warnings are looked for, because that takes time
-	// that grows with its square.
+	// mostLinted is the maximum number of rules in a text whose warnings are looked for, because that reads each rule
+	// again and compares it with others.
 	mostLinted = 1000
 
 	// mostWarnings is the maximum number of warnings in an answer, as reading stops at so many errors.
@@ -116,9 +119,7 @@ const (
 
 // AddTo adds the calls to p.
 func (s *Rules) AddTo(p *Page) {
-	for i := range s.checks {
-		s.checks[i] = make(chan struct{}, 1)
-	}
+	s.drafts, s.files = newTurns(), newTurns()
 	p.Handle(http.MethodGet, prefix+"source", access.Read, s.source)
 	p.Handle(http.MethodPut, prefix+"source", access.Admin, s.save)
 	p.Handle(http.MethodPost, prefix+"check", access.Read, s.check)
@@ -191,7 +192,7 @@ func tooMany(text []byte) error {
 // of returns the rules file of the namespace of a call.
 func (s *Rules) of(c *Caller) (Source, error) {
 	of, err := s.Sources.Source(c.Name)
-	of.bound = !c.Whole()
+	of.bound, of.share = !c.Whole(), c.Holder.Share()
 	return of, err
 }
 
@@ -252,25 +253,22 @@ func (s *Rules) check(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, checked)
 }
 
-// findings checks text as the rules file of. One text of callers who are bound to a namespace is checked at a time, and one of
-// others, who do not wait for them: a text can be made so that it takes long. Any text but that of the file has at most
+// findings checks text as the rules file of. A text can be made so that it takes long: callers of one share wait for each
+// other, and who reads a rules file does not wait for checks of other texts. Any text but that of the file has at most
 // [mostMarks].
 func (s *Rules) findings(ctx context.Context, of *Source, text []byte) (*checkedJSON, error) {
+	turns := s.files
 	if !bytes.Equal(text, of.Text) {
 		if err := tooMany(text); err != nil {
 			return nil, err
 		}
+		turns = s.drafts
 	}
-	checks := s.checks[0]
-	if of.bound {
-		checks = s.checks[1]
+	end, err := turns.wait(ctx, of.share)
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case checks <- struct{}{}:
-		defer func() { <-checks }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	defer end()
 	c := &checkedJSON{Errors: []findings.Finding{}, Warnings: []findings.Finding{}}
 	file, err := rulefile.Parse(of.Name, text, of.lists())
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"github.com/weirhq/weir/rulefile"
 )
 
-// slowSources has a text for each namespace. It takes until end to check that of the namespace default.
+// slowSources has a text for each namespace. It takes until end to check one with a rule slow.
 type slowSources struct{ end chan struct{} }
 
-func (s slowSources) Source(name string) (page.Source, error) {
-	return page.Source{Name: "rules.yaml", Text: []byte("rules: [{name: a, limit: 1, window: 1m}]"), Warnings: func(*rulefile.File) []rulefile.Warning {
-		if name == "default" {
+func (s slowSources) Source(string) (page.Source, error) {
+	return page.Source{Name: "rules.yaml", Text: []byte("rules: [{name: a, limit: 1, window: 1m}]"), Warnings: func(file *rulefile.File) []rulefile.Warning {
+		if file.Set.Rule(0).Name == "slow" {
 			<-s.end
 		}
 		return nil
@@ -28,24 +28,43 @@ func (s slowSources) Save(name string, _ []byte, _ string, _ audit.Caller) (page
 	return s.Source(name)
 }
 
-// Nobody waits for the checks of callers who are bound to a namespace but those.
-func TestChecksOfOneNamespace(t *testing.T) {
+// Nobody waits for the checks of a caller but those who share its part of what there is, and not even they to read the
+// rules in force.
+func TestChecksOfOthers(t *testing.T) {
 	t.Parallel()
-	p := site(t, nil)
-	synctest.Test(t, func(t *testing.T) {
-		slow := slowSources{make(chan struct{})}
-		(&page.Rules{Sources: slow, Trials: trial.NewRunner(nil, "", 0)}).AddTo(p)
-		bound := make(chan string)
-		go func() {
-			bound <- page.WithHolder(p, &access.Holder{Namespace: "default", Scopes: access.Read})("/page/source")
-		}()
-		synctest.Wait()
-		if got := page.WithHolder(p, &access.Holder{Scopes: access.All})("/page/source"); !strings.Contains(got, "rules.yaml") {
-			t.Errorf("got %s, want the rules file", got)
-		}
-		close(slow.end)
-		if got := <-bound; !strings.Contains(got, "rules.yaml") {
-			t.Errorf("got %s, want the rules file", got)
-		}
-	})
+	all := &access.Holder{Name: "ops", Scopes: access.All}
+	anyone := &access.Holder{Scopes: access.Read} // without tokens
+	reader := &access.Holder{Name: "reader", Scopes: access.Read}
+	tenant := &access.Holder{Name: "tenant", Namespace: "default", Scopes: access.All}
+	for _, slow := range []*access.Holder{anyone, all, reader, tenant} {
+		p := site(t, nil)
+		synctest.Test(t, func(t *testing.T) {
+			sources := slowSources{make(chan struct{})}
+			(&page.Rules{Sources: sources, Trials: trial.NewRunner(nil, "", 0)}).AddTo(p)
+			checked := make(chan string, 8)
+			for range cap(checked) {
+				go func() {
+					checked <- page.WithHolder(p, slow)("/page/check", "rules: [{name: slow, limit: 1, window: 1m}]")
+				}()
+			}
+			synctest.Wait()
+			for _, h := range []*access.Holder{anyone, all, reader, tenant} {
+				if got := page.WithHolder(p, h)("/page/source"); !strings.Contains(got, `"rules.yaml"`) {
+					t.Errorf("got %s for %v, want the rules file", got, h)
+				}
+				if h.Share() == slow.Share() {
+					continue
+				}
+				if got := page.WithHolder(p, h)("/page/check", "rules: [{name: b, limit: 1, window: 1m}]"); !strings.Contains(got, `"rules":1`) {
+					t.Errorf("got %s for %v, want what was found", got, h)
+				}
+			}
+			close(sources.end)
+			for range cap(checked) {
+				if got := <-checked; !strings.Contains(got, `"rules":1`) {
+					t.Errorf("got %s, want what was found", got)
+				}
+			}
+		})
+	}
 }

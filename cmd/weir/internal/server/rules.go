@@ -128,8 +128,8 @@ func (r rulesAt) parse(src []byte) (l loaded, err error) {
 	return l, err
 }
 
-// mostLinted is the maximum number of rules in a file whose warnings are logged. Finding them takes
-// time that grows with the square of this number: here a few milliseconds.
+// mostLinted is the maximum number of rules in a file whose warnings are logged. Finding those of so many usual rules
+// takes a few milliseconds.
 const mostLinted = 1000
 
 // lint returns the warnings about a rules file for the log.
