@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -322,9 +323,6 @@ func (s *Source) lists() func(path string) ([]byte, error) {
 
 // triedJSON is the state of trials in an answer.
 type triedJSON struct {
-	// Trial is the last trial of the caller in the namespace, or null.
-	Trial *trial.Status `json:"trial"`
-
 	// Recording describes the recorded requests; null without --record.
 	Recording *record.Recording `json:"recording"`
 
@@ -332,6 +330,9 @@ type triedJSON struct {
 	Upload  bool               `json:"upload"`
 	MaxLog  int64              `json:"max_log"`
 	Formats []logs.Description `json:"formats"`
+
+	// Trial is the last trial of the caller in the namespace, or null. It is last because its result follows.
+	Trial *trial.Status `json:"trial"`
 }
 
 // tried answers with the last trial of the caller.
@@ -341,10 +342,24 @@ func (s *Rules) tried(c *Caller, w http.ResponseWriter, _ *http.Request) error {
 		state := s.Recorder.State(c.Name)
 		a.Recording = &state
 	}
-	if last, ok := s.Trials.Status(c.Name, c.By.Token); ok {
+	last, ok := s.Trials.Status(c.Name, c.By.Token)
+	if ok {
 		a.Trial = &last
 	}
-	return respond(w, a)
+	if last.Result == nil {
+		return respond(w, a)
+	}
+	// A result can have megabytes, and readers can be slow: it is not copied into the answer.
+	head, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	const key, tail = `,"result":`, "}}"
+	head = append(bytes.TrimSuffix(head, []byte(tail)), key...)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.FormatInt(int64(len(head)+len(tail))+last.Result.Size(), 10)) // an answer that ends early is an error for its reader
+	_, _ = io.Copy(w, io.MultiReader(bytes.NewReader(head), last.Result, strings.NewReader(tail)))
+	return nil
 }
 
 // mayUpload returns the refusal of a caller that may not send logs.

@@ -33,8 +33,10 @@ const (
 	// mostKept is the maximum number of trials that are kept: the last one of each owner.
 	mostKept = 16
 
-	// maxResult is the maximum size of a result, in bytes.
-	maxResult = 16 << 20
+	// maxResult is the maximum size of a result, and mostBytes that of all results that are kept, in bytes. Ten thousand
+	// rules with keys of ordinary length have 5 MB.
+	maxResult = 8 << 20
+	mostBytes = 4 * maxResult
 )
 
 // Errors of [Runner].
@@ -42,8 +44,10 @@ var (
 	ErrBusy     = errors.New("too many trials are running: wait until one ends, or cancel yours")
 	ErrTooLarge = fmt.Errorf("the log is larger than %d MiB: try a part of it, or use weir compare", MaxLog>>20)
 	ErrNone     = errors.New("no trial is running")
+	errResult   = fmt.Errorf("the result is larger than %d MiB, because it has so many rules with long keys: change fewer rules at a time, or use weir compare", maxResult>>20)
 	errCanceled = errors.New("cancelled")
 	errTooLong  = fmt.Errorf("took longer than %v", mostTime)
+	errDropped  = errors.New("the result is not kept any more")
 	errClosed   = errors.New("the service ends")
 )
 
@@ -87,8 +91,10 @@ type Status struct {
 	State     State     `json:"state"`
 	Started   time.Time `json:"started"`
 	Progress
-	Error  string          `json:"error,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
+	Error string `json:"error,omitempty"`
+
+	// Result reads the [Result] as JSON, or is nil. It returns an error once the runner has dropped the result.
+	Result *io.SectionReader `json:"-"`
 }
 
 // owner is whose a trial is: a caller has one in each namespace.
@@ -105,6 +111,24 @@ type run struct {
 
 	mu     sync.Mutex
 	status Status // guarded by mu, but for the owner and the start
+	result []byte // guarded by mu; nil once it is dropped
+}
+
+// ReadAt implements [io.ReaderAt] for the result. A slow reader keeps nothing in memory that the runner has dropped.
+func (r *run) ReadAt(p []byte, at int64) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.result == nil {
+		return 0, errDropped
+	}
+	return bytes.NewReader(r.result).ReadAt(p, at)
+}
+
+// size returns the size of the result, in bytes.
+func (r *run) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.result)
 }
 
 func (r *run) change(f func(s *Status)) {
@@ -123,7 +147,11 @@ func (r *Runner) Status(namespace, by string) (Status, bool) {
 	}
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	return of.status, true
+	s := of.status
+	if of.result != nil {
+		s.Result = io.NewSectionReader(of, 0, int64(len(of.result)))
+	}
+	return s, true
 }
 
 // Cancel ends the trial of a caller in a namespace, if it is running, and forgets its result.
@@ -225,18 +253,34 @@ func (r *Runner) oldestLocked() (first owner) {
 	return first
 }
 
+// makeRoomLocked drops the oldest results, so that one of n bytes can be kept.
+func (r *Runner) makeRoomLocked(n int) {
+	for _, of := range r.last {
+		n += of.size()
+	}
+	for n > mostBytes {
+		oldest := r.oldestLocked()
+		n -= r.last[oldest].size()
+		r.dropLocked(oldest)
+	}
+}
+
 // end sets the result of a trial.
-func (r *Runner) end(of *run, result json.RawMessage, err error) {
+func (r *Runner) end(of *run, result []byte, err error) {
 	defer r.working.Done()
 	if cause := context.Cause(of.ctx); cause != nil {
 		err = cause
 	}
+	if err != nil {
+		result = nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.makeRoomLocked(len(result))
 	of.change(func(s *Status) {
-		s.State, s.Result = Done, result
+		of.result, s.State = result, Done
 		if err != nil {
-			s.State, s.Error, s.Result = Failed, err.Error(), nil
+			s.State, s.Error = Failed, err.Error()
 		}
 	})
 	of.cancel(nil)
@@ -251,13 +295,15 @@ func (r *Runner) forget(of *run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if whose := of.status.owner(); r.last[whose] == of {
-		delete(r.last, whose)
+		r.dropLocked(whose)
 	}
 }
 
 // dropLocked drops the last trial of an owner, which has ended.
 func (r *Runner) dropLocked(whose owner) {
-	r.last[whose].forget.Stop()
+	of := r.last[whose]
+	of.forget.Stop()
+	of.change(func(*Status) { of.result = nil })
 	delete(r.last, whose)
 }
 
@@ -315,7 +361,7 @@ func (l *limited) Write(p []byte) (int, error) {
 var passed = []string{"TZ", "ZONEINFO", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP", "HOME", "PATH"}
 
 // work runs a worker, and returns its result.
-func (r *Runner) work(of *run, spool spoolFile) (json.RawMessage, error) {
+func (r *Runner) work(of *run, spool spoolFile) ([]byte, error) {
 	late := time.AfterFunc(mostTime, func() { of.cancel(errTooLong) })
 	defer late.Stop()
 	cmd := r.command()
@@ -359,7 +405,7 @@ func failure(ended error, text string) error {
 }
 
 // follow reads what a worker prints.
-func follow(of *run, out io.Reader) (result json.RawMessage, err error) {
+func follow(of *run, out io.Reader) (result []byte, err error) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, maxResult)
 	for lines.Scan() {
@@ -371,10 +417,13 @@ func follow(of *run, out io.Reader) (result json.RawMessage, err error) {
 		case m.Error != "":
 			return nil, errors.New(m.Error)
 		case m.Result != nil:
-			return bytes.Clone(m.Result), nil
+			return m.Result, nil
 		case m.Progress != nil:
 			of.change(func(s *Status) { s.Progress = *m.Progress })
 		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return nil, errResult
 	}
 	return nil, lines.Err()
 }

@@ -60,6 +60,19 @@ func wait(t *testing.T, r *trial.Runner) trial.Status {
 	return s
 }
 
+// result returns the result of a trial that has one.
+func result(t *testing.T, s trial.Status) []byte {
+	t.Helper()
+	if s.Result == nil {
+		t.Fatalf("got %+v, want a result", s)
+	}
+	text, err := io.ReadAll(s.Result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 func start(t *testing.T, r *trial.Runner, j *trial.Job, write func(io.Writer) error) {
 	t.Helper()
 	s, err := r.Start(trial.Status{Namespace: "default"}, "", j, func(_ context.Context, w io.Writer) error { return write(w) })
@@ -85,7 +98,7 @@ func TestTrial(t *testing.T) {
 		t.Fatalf("got %+v", s)
 	}
 	var got trial.Result
-	if err := json.Unmarshal(s.Result, &got); err != nil {
+	if err := json.Unmarshal(result(t, s), &got); err != nil {
 		t.Fatal(err)
 	}
 	// Of 16, 17, … 20 requests, 15 are allowed before and 10 now; of 11 … 15 all before.
@@ -146,8 +159,8 @@ func TestHideKeys(t *testing.T) {
 		_, _ = io.WriteString(w, "u1u2u3 is no request\n")
 		return posts(w)
 	})
-	if s := wait(t, r); s.Error != "" || bytes.Contains(s.Result, []byte("u1")) {
-		t.Errorf("got %s, want no key: %s", s.Error, s.Result)
+	if got := result(t, wait(t, r)); bytes.Contains(got, []byte("u1")) {
+		t.Errorf("got %s, want no key", got)
 	}
 }
 
@@ -209,7 +222,7 @@ func TestMemory(t *testing.T) {
 	both.After = strings.Replace(both.After, "name: all,", "name: all, per: [user],", 1)
 	start(t, small, both, users(110_000))
 	var got trial.Result
-	if s := wait(t, small); json.Unmarshal(s.Result, &got) != nil || got.Comparison == nil || !slices.Equal(got.Unswept, both.Rules) {
+	if s := wait(t, small); json.Unmarshal(result(t, s), &got) != nil || got.Comparison == nil || !slices.Equal(got.Unswept, both.Rules) {
 		t.Errorf("got %v %q, unswept %v, want %v", s.State, s.Error, got.Unswept, both.Rules)
 	}
 	for _, script := range []string{"kill -9 $$", "echo fatal error: runtime: out of memory >&2; exit 2"} {
@@ -317,5 +330,48 @@ func TestTrialsOfNamespaces(t *testing.T) {
 	}
 	if kept("a", "a") || kept("b", "b") || !kept("d", "") || !kept("n0", "") || !kept("n13", "") {
 		t.Error("got others kept, want the last 16 trials")
+	}
+}
+
+// All results together have a limited size. The oldest ones are dropped, also while somebody reads them; a result that is
+// larger by itself is an error.
+func TestLargeResults(t *testing.T) {
+	t.Parallel()
+	size := trial.MaxResult / 2
+	r := trial.NewRunner(func() *exec.Cmd {
+		return exec.Command("sh", "-c", fmt.Sprintf(`printf '{"result":"'; head -c %d /dev/zero | tr '\0' a; printf '"}\n'`, size))
+	}, t.TempDir(), trial.MaxMemory)
+	defer r.Close()
+	run := func(namespace string) trial.Status {
+		t.Helper()
+		if _, err := r.Start(trial.Status{Namespace: namespace}, "", job(1, 2), func(_ context.Context, w io.Writer) error { return posts(w) }); err != nil {
+			t.Fatal(err)
+		}
+		trial.Wait(r)
+		s, _ := r.Status(namespace, "")
+		return s
+	}
+	first := run("n0")
+	if got := result(t, first); len(got) != size+2 {
+		t.Errorf("got %d bytes, want %d", len(got), size+2)
+	}
+	for i := 1; i < 16; i++ {
+		run(fmt.Sprint("n", i))
+	}
+	kept := 0
+	for i := range 16 {
+		if s, ok := r.Status(fmt.Sprint("n", i), ""); ok {
+			kept += len(result(t, s))
+		}
+	}
+	if _, ok := r.Status("n15", ""); kept > trial.MostBytes || kept < trial.MostBytes/2 || !ok {
+		t.Errorf("got %d bytes of results, the last one among them: %v; want at most %d", kept, ok, trial.MostBytes)
+	}
+	if _, err := first.Result.ReadAt(make([]byte, 1), 0); err == nil {
+		t.Error("a result that is dropped can be read")
+	}
+	size = trial.MaxResult
+	if s := run("large"); s.State != trial.Failed || !strings.Contains(s.Error, "the result is larger than 8 MiB") {
+		t.Errorf("got %v %q", s.State, s.Error)
 	}
 }
