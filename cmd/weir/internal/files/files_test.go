@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,17 +74,18 @@ func (r reading) check(t *testing.T) {
 func TestReadGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		hang, reads := make(chan struct{}), 0
+		hang := make(chan struct{})
+		var reads atomic.Int64
 		read := func() ([]byte, error) {
-			return files.Within(10*time.Millisecond, "/mnt/rules.yaml", func() ([]byte, error) { reads++; <-hang; return []byte("rules"), nil })
+			return files.Within(10*time.Millisecond, "/mnt/rules.yaml", func() ([]byte, error) { reads.Add(1); <-hang; return []byte("rules"), nil })
 		}
 		for range 3 {
 			if _, err := read(); err == nil || err.Error() != "/mnt/rules.yaml: no answer within 10ms; is its file system mounted?" {
 				t.Errorf("got %v, want that there was no answer", err)
 			}
 		}
-		if reads != 1 {
-			t.Errorf("got %d reads that hang, want one", reads)
+		if reads.Load() != 1 {
+			t.Errorf("got %d reads that hang, want one", reads.Load())
 		}
 		close(hang)
 		synctest.Wait()
