@@ -37,7 +37,7 @@ func testLog(t *testing.T, url string) {
 	}
 	log := func(i int, name string, most int, at []window.Instant, entries ...string) []string {
 		t.Helper()
-		newest, err := instances[i].Log(t.Context(), name, 24*time.Hour, at, entries, most)
+		newest, err := instances[i].Log(t.Context(), name, 24*time.Hour, at, entries, 0, most)
 		if err != nil {
 			t.Fatal(err)
 		}
