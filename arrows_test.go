@@ -127,10 +127,11 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/findings":  {ours: []string{"rulefile"}},
 	"cmd/weir/internal/trial":     {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/logs", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "rule", "rulefile", "rulefile/ruletest", "window"}},
 	"cmd/weir/internal/access":    {ours: []string{".", "cmd/weir/internal/files", "internal/clientaddr", "rule"}},
-	"cmd/weir/internal/top":       {ours: []string{".", "internal/hook", "rule", "store", "window"}},
+	"cmd/weir/internal/sharedlog": {ours: []string{"internal/export", "window"}},
+	"cmd/weir/internal/top":       {ours: []string{".", "cmd/weir/internal/sharedlog", "internal/export", "internal/hook", "rule", "store", "window"}},
 	"cmd/weir/internal/kept":      {ours: []string{"internal/hook", "store", "store/remote"}},
 	"cmd/weir/internal/overrides": {ours: []string{".", "cmd/weir/internal/kept", "cmd/weir/internal/sizes", "internal/jsontext", "internal/override", "internal/plan", "internal/ruleset", "rule", "store", "window"}},
-	"cmd/weir/internal/audit":     {ours: []string{"internal/hook", "store/remote", "window"}},
+	"cmd/weir/internal/audit":     {ours: []string{"cmd/weir/internal/sharedlog", "internal/export", "internal/hook", "store/remote", "window"}},
 	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/audit", "cmd/weir/internal/overrides", "cmd/weir/internal/files", "cmd/weir/internal/top"}},
 	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/sizes", "internal/export", "internal/jsontext", "internal/once", "internal/run", "rule", "store", "store/remote", "window"}},
 	"cmd/weir/internal/apitest": { // tests only

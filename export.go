@@ -51,7 +51,7 @@ func (e *Engine) Export(ctx context.Context, name string, o export.Options) (exp
 	for x.result.Next = o.After; ; {
 		began := time.Now()
 		x.result.Next, err = e.lister.Keys(ctx, &x.op, x.result.Next, x.found)
-		x.owed += time.Since(began)
+		used := time.Since(began)
 		if err != nil {
 			return x.result, fmt.Errorf("weir: export: %w", err)
 		}
@@ -61,7 +61,7 @@ func (e *Engine) Export(ctx context.Context, name string, o export.Options) (exp
 		if x.result.Next == nil || o.Most > 0 && x.result.Keys >= o.Most {
 			return x.result, nil
 		}
-		if err := x.rest(ctx); err != nil {
+		if err := x.pace.Rest(ctx, used); err != nil {
 			return x.result, err
 		}
 	}
@@ -96,7 +96,7 @@ type exporter struct {
 
 	page   []export.Key
 	result export.Result
-	owed   time.Duration // for which the store was used without a rest
+	pace   export.Pace
 
 	recent *export.Recent
 	hash   maphash.Hash
@@ -174,21 +174,4 @@ func (x *exporter) again(values []string) bool {
 		_, _ = x.hash.WriteString(v)
 	}
 	return x.recent.Again(x.hash.Sum64())
-}
-
-// rest waits for as long as the store was used, now and then.
-func (x *exporter) rest(ctx context.Context) error {
-	const least = 5 * time.Millisecond
-	if x.owed < least {
-		return ctx.Err()
-	}
-	t := time.NewTimer(x.owed)
-	defer t.Stop()
-	x.owed = 0
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -72,10 +72,10 @@ func (s *Store) Kept(ctx context.Context, name string, since [2]int64, most int)
 const logSize = 10_000
 
 // Log adds entries, at most a few hundred, to a log that is stored with the counters for all
-// stores on the prefix. It returns the newest n of the log, the oldest one first. A log has the
-// newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
+// stores on the prefix. It returns the newest n of the log but for the newest skip, the oldest one
+// first. A log has the newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
 // is in the log already is not added again, so that a call that failed can be repeated.
-func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error) {
+func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, skip, n int) ([]string, error) {
 	var a args
 	if len(entries) > 0 {
 		a.begin(oidInt8, len(entries))
@@ -105,7 +105,7 @@ func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []wi
 		if n <= 0 {
 			return nil, nil
 		}
-		rows, err := read(ctx, c, s.sql.readLog, []byte(name), int8Of(int64(n)))
+		rows, err := read(ctx, c, s.sql.readLog, []byte(name), int8Of(int64(n)), int8Of(int64(skip)))
 		for _, row := range rows {
 			newest = append(newest, string(row[0]))
 		}

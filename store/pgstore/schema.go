@@ -123,7 +123,7 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			(extract(epoch FROM clock_timestamp()) * 1000000)::int8 - $2::int8,
 			(SELECT at FROM JOURNAL WHERE name = $1 ORDER BY at DESC OFFSET $3::int8 LIMIT 1))`),
 		readLog: named.Replace(`SELECT entry FROM (SELECT at, digest, entry FROM JOURNAL WHERE name = $1
-			ORDER BY at DESC, digest DESC LIMIT $2::int8) newest ORDER BY at, digest`),
+			ORDER BY at DESC, digest DESC LIMIT $2::int8 OFFSET $3::int8) newest ORDER BY at, digest`),
 
 		// Of the rows of a register, the one with an empty field has the version of the whole, and as its
 		// value the version up to which removals are forgotten. A row without a value is of a field that was

@@ -74,10 +74,10 @@ const logSize = 10_000
 var addLog = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.AddLog) })
 
 // Log adds entries, at most a few hundred, to a log that is stored with the counters for all
-// stores on the prefix. It returns the newest n of the log, the oldest one first. A log has the
-// newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
+// stores on the prefix. It returns the newest n of the log but for the newest skip, the oldest one
+// first. A log has the newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
 // is in the log already is not added again, so that a call that failed can be repeated.
-func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) (newest []string, err error) {
+func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, skip, n int) (newest []string, err error) {
 	key := s.codec.Names().Log(name)
 	args := append(make([]string, 0, 3+2*len(entries)), strconv.FormatInt(age.Microseconds(), 10),
 		strconv.Itoa(logSize), strconv.FormatInt(age.Milliseconds(), 10))
@@ -91,7 +91,7 @@ func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []wi
 			}
 		}
 		if n > 0 {
-			newest, err = c.Do(ctx, c.B().Zrange().Key(key).Min(strconv.Itoa(-n)).Max("-1").Build()).AsStrSlice()
+			newest, err = c.Do(ctx, c.B().Zrange().Key(key).Min(strconv.Itoa(-skip-n)).Max(strconv.Itoa(-skip-1)).Build()).AsStrSlice()
 		}
 		return err
 	})

@@ -13,7 +13,7 @@ func TestLogExpires(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=10s")
-	if _, err := s.Log(t.Context(), "d", 24*time.Hour, []window.Instant{window.At(time.Now())}, []string{"entry"}, 0); err != nil {
+	if _, err := s.Log(t.Context(), "d", 24*time.Hour, []window.Instant{window.At(time.Now())}, []string{"entry"}, 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	if ttl := n.Must("PTTL", "weir:log:d").(int64); ttl < 86_000_000 || ttl > 86_400_000 {

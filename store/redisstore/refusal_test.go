@@ -146,7 +146,7 @@ func TestLeastRights(t *testing.T) {
 	if fields, _, _, _, err := s.Kept(t.Context(), "r", [2]int64{}, 10); err != nil || len(fields) != 2 {
 		t.Errorf("a register: got %q and %v, want both fields", fields, err)
 	}
-	if entries, err := s.Log(t.Context(), "l", time.Hour, []window.Instant{window.Instant(time.Now().UnixMicro())}, []string{"e"}, 1); err != nil || len(entries) != 1 {
+	if entries, err := s.Log(t.Context(), "l", time.Hour, []window.Instant{window.Instant(time.Now().UnixMicro())}, []string{"e"}, 0, 1); err != nil || len(entries) != 1 {
 		t.Errorf("a log: got %q and %v, want one entry", entries, err)
 	}
 	if err := s.RotateSecret(t.Context(), time.Hour); err != nil {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/sharedlog"
+	"github.com/weirhq/weir/internal/export"
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
@@ -55,7 +57,7 @@ type Entry struct {
 
 const (
 	// Size is how many entries of a namespace are kept.
-	Size = 10_000
+	Size = sharedlog.Size
 
 	// MaxAsked is how many a caller may ask for.
 	MaxAsked = 1000
@@ -71,13 +73,10 @@ const (
 	sendTime  = 2 * time.Second
 )
 
-// Remote is the log of a store that instances share; see package redisstore.
-type Remote func(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error)
-
 // Config configures a [Trail]. Its zero value keeps entries in memory.
 type Config struct {
 	// Remote and Side keep the entries; at most one of them is set.
-	Remote Remote
+	Remote sharedlog.Log
 	Side   hook.SideStore
 
 	// Log gets all entries.
@@ -283,7 +282,7 @@ func (t *Trail) send(ctx context.Context) error {
 			for i, text := range some {
 				at[i] = window.At(parse(text).Time)
 			}
-			if _, err := t.c.Remote(ctx, remoteName(namespace), window.MaxLength, at, some, 0); err != nil {
+			if _, err := t.c.Remote(ctx, remoteName(namespace), window.MaxLength, at, some, 0, 0); err != nil {
 				failed = errors.Join(failed, err)
 				break
 			}
@@ -354,29 +353,41 @@ func (t *Trail) List(ctx context.Context, namespace string, n int, until time.Ti
 	case <-ctx.Done():
 		return f, ctx.Err()
 	}
-	var texts []string
+	var kept []string // by the store
 	if t.c.Remote != nil {
+		reading, cancel := context.WithTimeout(remote.WithTimeout(ctx, sendTime), sharedlog.Time)
+		defer cancel()
 		most := n
 		if !until.IsZero() {
 			most = Size
 		}
-		ctx := remote.WithTimeout(ctx, sendTime)
-		if texts, err = t.c.Remote(ctx, remoteName(namespace), window.MaxLength, nil, nil, most); err != nil {
+		left := n
+		_, err := t.c.Remote.Newest(reading, remoteName(namespace), most, new(export.Pace), func(text string) bool {
+			if e := parse(text); until.IsZero() || !e.Time.After(until) {
+				kept = append(kept, text)
+				left--
+			}
+			return left > 0
+		})
+		if err != nil {
 			if ctx.Err() != nil {
 				return f, err
 			}
-			f.Degraded = true
+			f.Degraded, kept = true, nil
 		}
 	}
 	t.mu.Lock()
 	t.load()
 	t.mu.Unlock()
+	own := t.some(namespace, Size)
+	slices.Reverse(own)
 	seen := map[string]bool{} // an entry can be sent meanwhile
-	for _, texts := range [...][]string{t.some(namespace, Size), texts} {
-		for i, left := len(texts)-1, n; i >= 0 && left > 0; i-- {
-			if e := parse(texts[i]); !seen[texts[i]] && !e.Time.IsZero() && (until.IsZero() || !e.Time.After(until)) {
+	for _, texts := range [...][]string{own, kept} {
+		left := n
+		for _, text := range texts {
+			if e := parse(text); left > 0 && !seen[text] && !e.Time.IsZero() && (until.IsZero() || !e.Time.After(until)) {
 				f.Entries = append(f.Entries, e)
-				seen[texts[i]] = true
+				seen[text] = true
 				left--
 			}
 		}

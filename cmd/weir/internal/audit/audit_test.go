@@ -143,10 +143,10 @@ func TestRemote(t *testing.T) {
 	defer s.Close()
 	var mu sync.Mutex
 	fails := true
-	remote := func(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error) {
+	remote := func(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, skip, n int) ([]string, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		newest, err := s.Log(ctx, name, age, at, entries, n)
+		newest, err := s.Log(ctx, name, age, at, entries, skip, n)
 		if fails {
 			err = errors.New("the answer is lost")
 		}
@@ -191,7 +191,7 @@ func TestSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent []string
 		var fails atomic.Bool
-		trail := audit.New(audit.Config{Remote: func(_ context.Context, _ string, _ time.Duration, _ []window.Instant, entries []string, _ int) ([]string, error) {
+		trail := audit.New(audit.Config{Remote: func(_ context.Context, _ string, _ time.Duration, _ []window.Instant, entries []string, _, _ int) ([]string, error) {
 			if fails.Load() {
 				return nil, errors.New("the store does not answer")
 			}
@@ -255,7 +255,7 @@ func TestOneReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		reads := 0
-		trail := audit.New(audit.Config{Remote: func(ctx context.Context, _ string, _ time.Duration, _ []window.Instant, _ []string, _ int) ([]string, error) {
+		trail := audit.New(audit.Config{Remote: func(ctx context.Context, _ string, _ time.Duration, _ []window.Instant, _ []string, _, _ int) ([]string, error) {
 			reads++
 			<-ctx.Done()
 			return nil, ctx.Err()

@@ -37,7 +37,7 @@ func testLog(t *testing.T, url string) {
 	}
 	log := func(i int, name string, most int, at []window.Instant, entries ...string) []string {
 		t.Helper()
-		newest, err := instances[i].Log(t.Context(), name, 24*time.Hour, at, entries, most)
+		newest, err := instances[i].Log(t.Context(), name, 24*time.Hour, at, entries, 0, most)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,4 +76,9 @@ func testLog(t *testing.T, url string) {
 		log(i/100%2, "d", 0, at, all[i:]...)
 	}
 	has("d", 20_000, all[300:]...)
+	for skip, want := range map[int][]string{5000: all[5050:5300], 9900: all[300:400], 10_000: nil} {
+		if got, err := instances[0].Log(t.Context(), "d", 0, nil, nil, skip, 250); err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v after the newest %d, want %q", got, err, skip, want)
+		}
+	}
 }

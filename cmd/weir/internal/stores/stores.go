@@ -108,7 +108,7 @@ type Shared interface {
 
 	// Log adds entries to a log that instances share, and returns its newest ones; see
 	// package redisstore.
-	Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error)
+	Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, skip, n int) ([]string, error)
 
 	// Inspect returns a description of what the store has under the name of a key.
 	Inspect(ctx context.Context, key string) (string, error)

@@ -10,6 +10,7 @@ import (
 	"weak"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/sharedlog"
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -56,7 +57,7 @@ type Config struct {
 	// instances share. At most one of them is set. If neither is, the denials are lost when
 	// the process ends.
 	Side   hook.SideStore
-	Remote Remote
+	Remote sharedlog.Log
 
 	// Now returns the time. Nil: time.Now.
 	Now func() time.Time
@@ -84,7 +85,7 @@ type shared struct {
 
 	side     hook.SideStore // or nil
 	unfollow func()         // ends the calls by side; nil: there are none yet
-	remote   Remote         // or nil
+	remote   sharedlog.Log  // or nil
 	sending  sync.Mutex     // held while denials are sent to remote
 	reading  chan struct{}  // a semaphore: one caller at a time reads from remote
 

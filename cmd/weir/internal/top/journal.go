@@ -11,13 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/sharedlog"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
 const (
 	// journalSize and journalAge bound the denials of one rule in a journal.
-	journalSize, journalAge = 10_000, 24 * time.Hour
+	journalSize, journalAge = sharedlog.Size, 24 * time.Hour
 
 	// allDenials bounds the denials of all rules in memory. If there are too many rules for
 	// that, each keeps fewer, but at least leastDenials.

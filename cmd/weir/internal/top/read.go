@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/sharedlog"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/export"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -112,48 +113,30 @@ func missing(set *rule.Set, i int, values []string) string {
 	return ""
 }
 
-// readers is how many rules are read from a remote log at the same time, by one caller at
-// a time: the denials of a rule can take megabytes.
-const readers = 8
-
 // Denials returns what q selects. The error is that of ctx.
 func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 	if c == nil {
 		return Denials{}, nil
 	}
+	reading, cancel := context.WithTimeout(ctx, sharedlog.Time)
+	defer cancel()
 	if c.remote != nil {
 		select {
 		case c.reading <- struct{}{}:
 			defer func() { <-c.reading }()
-		case <-ctx.Done():
-			return Denials{}, ctx.Err()
+			_ = c.send(reading) // denials that were not sent are still here
+		case <-reading.Done():
+			if err := ctx.Err(); err != nil {
+				return Denials{}, err
+			}
 		}
-		_ = c.send(ctx) // denials that were not sent are still here
 	}
 	c.count()
-	since := window.At(c.now().Add(-journalAge))
-	if !q.Since.IsZero() {
-		since = max(since, window.At(q.Since))
-	}
+	var pace export.Pace
 	found := make([]Denials, len(q.Rules))
-	var group sync.WaitGroup
-	next := make(chan int)
-	workers := 1
-	if c.remote != nil {
-		workers = readers
-	}
-	for range workers {
-		group.Go(func() {
-			for i := range next {
-				found[i] = c.read(ctx, &q, q.Rules[i], since)
-			}
-		})
-	}
 	for i := range q.Rules {
-		next <- i
+		found[i] = c.read(reading, &q, q.Rules[i], &pace)
 	}
-	close(next)
-	group.Wait()
 	var all Denials
 	for i := range found {
 		f := &found[i]
@@ -173,7 +156,12 @@ func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 }
 
 // read returns what q selects of one rule.
-func (c *Collector) read(ctx context.Context, q *Query, s Selected, since window.Instant) (d Denials) {
+func (c *Collector) read(ctx context.Context, q *Query, s Selected, pace *export.Pace) (d Denials) {
+	aged := window.At(c.now().Add(-journalAge))
+	since := aged
+	if !q.Since.IsZero() {
+		since = max(since, window.At(q.Since))
+	}
 	name := logName{c.space, s.Rule}
 	c.mu.Lock()
 	var chunks []chunk
@@ -184,17 +172,11 @@ func (c *Collector) read(ctx context.Context, q *Query, s Selected, since window
 		}
 	}
 	c.mu.Unlock()
-	whole := true
 	if c.remote != nil {
-		most := q.N
-		if s.Key != nil || !q.Since.IsZero() {
-			most = journalSize
+		if c.readRemote(ctx, &d, s, q.N, since, aged, pace) == nil {
+			return d
 		}
-		texts, err := c.remote(ctx, c.journal.remote(name), journalAge, nil, nil, most)
-		if d.Degraded = err != nil; err == nil {
-			chunks = []chunk{joined(texts)}
-			whole = len(texts) < most || most == journalSize
-		}
+		d = Denials{Dropped: d.Dropped, Degraded: true}
 	}
 	for _, k := range slices.Backward(chunks) {
 		if len(d.List) >= q.N {
@@ -204,19 +186,49 @@ func (c *Collector) read(ctx context.Context, q *Query, s Selected, since window
 			continue
 		}
 		for _, text := range slices.Backward(k.all()) {
-			if instantOf(text) < since || len(d.List) >= q.N {
-				continue
-			}
-			one, ok := readDenial(s.Rule, text)
-			if ok && (s.Key == nil || *s.Key == one.Key || one.Reason == ReasonOutage) {
-				d.List = append(d.List, one)
+			if instantOf(text) >= since && len(d.List) < q.N {
+				d.add(s, text)
 			}
 		}
 	}
-	if whole {
-		d.Oldest = oldest(chunks, window.At(c.now().Add(-journalAge)))
-	}
+	d.Oldest = oldest(chunks, aged)
 	return d
+}
+
+// readRemote adds the newest n denials that s selects to d, none before since, from the log that instances share.
+// Those before aged are none any more.
+func (c *Collector) readRemote(ctx context.Context, d *Denials, s Selected, n int, since, aged window.Instant, pace *export.Pace) error {
+	most := n
+	if s.Key != nil {
+		most = journalSize
+	}
+	var oldest window.Instant
+	ended := false
+	all, err := c.remote.Newest(ctx, c.journal.remote(logName{c.space, s.Rule}), most, pace, func(entry string) bool {
+		text := []byte(entry)
+		at := instantOf(text)
+		if at == 0 {
+			return true // another version has written it
+		}
+		if at < since {
+			ended = since == aged
+			return false
+		}
+		oldest = at
+		d.add(s, text)
+		return len(d.List) < n
+	})
+	if oldest != 0 && (all || ended) {
+		d.Oldest = oldest.Time()
+	}
+	return err
+}
+
+// add adds the denial that text states, if s selects it.
+func (d *Denials) add(s Selected, text []byte) {
+	if one, ok := readDenial(s.Rule, text); ok && (s.Key == nil || *s.Key == one.Key || one.Reason == ReasonOutage) {
+		d.List = append(d.List, one)
+	}
 }
 
 // oldest returns the time of the oldest denial of chunks that is not before from.

@@ -2,19 +2,12 @@ package top
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/weirhq/weir/window"
 )
-
-// Remote is a function that adds entries to a log that instances share, and returns its newest
-// n, the oldest one first. A log has as many entries as a journal, none older than age. at has the
-// instant of each entry. Entries that are already in the log are not added again, so a failed
-// call can be repeated.
-type Remote func(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, n int) ([]string, error)
 
 const (
 	sendPace = time.Second     // the interval between two sends
@@ -62,7 +55,7 @@ func (s *shared) send(ctx context.Context) error {
 			for i, u := range all[:n] {
 				at[i], texts[i] = u.at, u.text
 			}
-			if _, err := s.remote(ctx, s.journal.remote(l.name), journalAge, at, texts, 0); err != nil {
+			if _, err := s.remote(ctx, s.journal.remote(l.name), journalAge, at, texts, 0, 0); err != nil {
 				failed = errors.Join(failed, err)
 				break
 			}
@@ -82,13 +75,4 @@ func (s *shared) send(ctx context.Context) error {
 		s.mu.Unlock()
 	}
 	return failed
-}
-
-// joined returns entries of a log as one chunk.
-func joined(texts []string) (c chunk) {
-	for _, text := range texts {
-		c.text = append(binary.AppendUvarint(c.text, uint64(len(text))), text...)
-		c.newest = max(c.newest, instantOf([]byte(text)))
-	}
-	return c
 }
