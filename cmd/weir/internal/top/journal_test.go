@@ -536,3 +536,27 @@ func TestFewReadersOfASharedStore(t *testing.T) {
 		}
 	})
 }
+
+// The newest denials of many rules are found without making a list of those of all rules.
+func TestNewestOfManyRules(t *testing.T) { // not parallel: it counts allocations
+	const n = 100
+	now := time.Unix(1_000_020, 0)
+	c := top.New(top.Config{Keys: 10, Now: func() time.Time { return now }}, "default")
+	q := top.Query{N: n}
+	for i := range 50 {
+		q.Rules = append(q.Rules, top.Selected{Rule: fmt.Sprint("rule", i)})
+	}
+	for i := range n {
+		for _, s := range q.Rules {
+			deny(t, c, &now, s.Rule, fmt.Sprint(s.Rule, " ", i))
+		}
+	}
+	d, err := c.Denials(t.Context(), q)
+	if want := "rule0 98"; err != nil || len(d.List) != n || d.List[n-1].Key != want || d.List[0].Key != "rule49 99" {
+		t.Fatalf("got %d denials, %v, want those from %s on", len(d.List), err, want)
+	}
+	one := testing.AllocsPerRun(1, func() { _, _ = c.Denials(t.Context(), top.Query{N: n, Rules: q.Rules[:1]}) })
+	if all := testing.AllocsPerRun(1, func() { _, _ = c.Denials(t.Context(), q) }); all > 10*one {
+		t.Errorf("got %v allocations for %d rules and %v for one", all, len(q.Rules), one)
+	}
+}

@@ -133,22 +133,25 @@ func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 	}
 	c.count()
 	var pace export.Pace
-	found := make([]Denials, len(q.Rules))
-	for i := range q.Rules {
-		found[i] = c.read(reading, &q, q.Rules[i], &pace)
-	}
 	var all Denials
-	for i := range found {
-		f := &found[i]
-		all.List = append(all.List, f.List...)
-		all.Dropped += f.Dropped
-		all.Degraded = all.Degraded || f.Degraded
+	newest := func() {
+		slices.SortStableFunc(all.List, func(a, b Denial) int { return b.Time.Compare(a.Time) })
+		all.List = all.List[:min(q.N, len(all.List))]
 	}
-	if len(found) == 1 {
-		all.Oldest = found[0].Oldest
+	for _, s := range q.Rules {
+		found := c.read(reading, &q, s, &pace)
+		all.List = append(all.List, found.List...)
+		all.Dropped += found.Dropped
+		all.Degraded = all.Degraded || found.Degraded
+		if len(q.Rules) == 1 {
+			all.Oldest = found.Oldest
+		}
+		if len(all.List) >= 2*q.N && q.N > 0 { // earlier denials of the next rules are not needed
+			newest()
+			q.Since = all.List[q.N-1].Time
+		}
 	}
-	slices.SortStableFunc(all.List, func(a, b Denial) int { return b.Time.Compare(a.Time) })
-	all.List = all.List[:min(q.N, len(all.List))]
+	newest()
 	c.mu.Lock()
 	all.Dropped += c.journal.missed
 	c.mu.Unlock()
