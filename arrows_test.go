@@ -128,7 +128,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/trial":     {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/logs", "cmd/weir/internal/replay", "cmd/weir/internal/rulewriter", "rule", "rulefile", "rulefile/ruletest", "window"}},
 	"cmd/weir/internal/access":    {ours: []string{".", "cmd/weir/internal/files", "internal/clientaddr", "rule"}},
 	"cmd/weir/internal/sharedlog": {ours: []string{"internal/export", "window"}},
-	"cmd/weir/internal/top":       {ours: []string{".", "cmd/weir/internal/sharedlog", "internal/export", "internal/hook", "rule", "store", "window"}},
+	"cmd/weir/internal/top":       {ours: []string{".", "cmd/weir/internal/sharedlog", "internal/export", "internal/hook", "rule", "store", "store/remote", "window"}},
 	"cmd/weir/internal/kept":      {ours: []string{"internal/hook", "store", "store/remote"}},
 	"cmd/weir/internal/overrides": {ours: []string{".", "cmd/weir/internal/kept", "cmd/weir/internal/sizes", "internal/jsontext", "internal/override", "internal/plan", "internal/ruleset", "rule", "store", "window"}},
 	"cmd/weir/internal/audit":     {ours: []string{"cmd/weir/internal/sharedlog", "internal/export", "internal/hook", "store/remote", "window"}},

@@ -326,11 +326,13 @@ type remote struct {
 	added map[string][]string
 	most  int // entries that one call read
 	reads int
+	calls int
 }
 
 func (r *remote) log(_ context.Context, name string, _ time.Duration, _ []window.Instant, entries []string, skip, n int) ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.calls++
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -368,6 +370,10 @@ func TestRemote(t *testing.T) {
 	shared.err = errors.New("unavailable")
 	deny(t, a, &now, "posts", "three")
 	ask(a, "one three", true, 0)
+	shared.calls = 0
+	if denials(t, a, 5, "posts", "pairs", "others"); shared.calls != 2 {
+		t.Errorf("got %d calls of a store that is unavailable, want one that sends and one that reads", shared.calls)
+	}
 	deny(t, a, &now, "posts", numbered(0, 1010)...)
 	ask(a, "1005 1006 1007 1008 1009", true, 11)
 	shared.err = nil

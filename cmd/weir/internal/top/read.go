@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/export"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -118,7 +119,8 @@ func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 	if c == nil {
 		return Denials{}, nil
 	}
-	reading, cancel := context.WithTimeout(ctx, sharedlog.Time)
+	// One command may take longer than a decision: if it is late, all pages before were read in vain.
+	reading, cancel := context.WithTimeout(remote.WithTimeout(ctx, sendTime), sharedlog.Time)
 	defer cancel()
 	if c.remote != nil {
 		select {
@@ -142,7 +144,10 @@ func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 		found := c.read(reading, &q, s, &pace)
 		all.List = append(all.List, found.List...)
 		all.Dropped += found.Dropped
-		all.Degraded = all.Degraded || found.Degraded
+		if found.Degraded {
+			all.Degraded = true
+			cancel() // the next rules do not wait for the store, too
+		}
 		if len(q.Rules) == 1 {
 			all.Oldest = found.Oldest
 		}
