@@ -2,6 +2,7 @@ package sharedlog_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -51,7 +52,7 @@ func TestNewest(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := log.Newest(ctx, "a", 1000, new(export.Pace), func(string) bool { cancel(); return true }); err != context.Canceled {
+		if _, err := log.Newest(ctx, "a", 1000, new(export.Pace), func(string) bool { cancel(); return true }); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v of a caller that has left", err)
 		}
 	})
