@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -309,6 +310,52 @@ func TestManyMembers(t *testing.T) {
 	}
 	if keys := ttls(t, c); len(keys) != 0 {
 		t.Errorf("after forget: got keys %v, want none", keys)
+	}
+}
+
+// The members of a period leave together, so a reading of it asks for their number: Redis
+// decides nothing while it lists them.
+func TestReadsNumberOfMembers(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := redisstore.New(connect(t, n.Addr()), "")
+	sent := func() int {
+		bytes, err := strconv.Atoi(n.Info("total_net_output_bytes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	for _, w := range []window.Window{window.Fixed(time.Hour), window.Calendar(window.Year, nil)} {
+		op := store.Op{
+			Space: store.NewSpace("", w.Kind.String(), "", 0), Key: []byte("k"), N: 1,
+			Limit: window.MustCompile(window.Limit{Quota: 2000, Window: w, Measure: window.Distinct}),
+		}
+		calls := make([]store.Call, 2010)
+		for i := range calls {
+			own := op
+			own.Member = fmt.Append(nil, i)
+			calls[i] = store.Call{Verb: store.Record, Ops: []store.Op{own}}
+		}
+		if err := s.Do(t.Context(), calls); err != nil {
+			t.Fatal(err)
+		}
+		check := op
+		check.N = 0
+		checked := []store.Op{check}
+		if err := store.Do(t.Context(), s, store.Check, checked); err != nil {
+			t.Fatal(err)
+		}
+		before := sent()
+		r, err := s.Read(t.Context(), &op)
+		if bytes := sent() - before; bytes > 40_000 { // with the answer to INFO; the members take twice as many
+			t.Errorf("%v: got %d bytes", w.Kind, bytes)
+		}
+		want := checked[0].Result
+		want.ResetAfter = r.ResetAfter // which has got shorter
+		if err != nil || r.Result != want || r.ResetAfter <= 0 || r.Used != 2000 || len(r.History) != 1 || r.History[0].Hits != 2000 {
+			t.Errorf("%v: got %+v, %v, want %+v", w.Kind, r, err, want)
+		}
 	}
 }
 
