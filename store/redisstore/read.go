@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -29,6 +30,13 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 // peek returns the state of op's key in words, empty when there is none, and the
 // server's instant.
 func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
+	if l := op.Limit; l.Measure == window.Distinct && firstMember(l) == allMembers && max(l.Quota, l.Highest) > manyMembers {
+		end, err := s.turn(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer end()
+	}
 	err = s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) error {
 		key := string(s.codec.Names().Append(nil, op))
 		kept, err := fetch(ctx, c, key, firstMember(op.Limit))
@@ -43,6 +51,25 @@ func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now
 		now = s.clock()
 	}
 	return state, now, s.failed(ctx, err)
+}
+
+const (
+	manyMembers = 1000 // Redis needs a millisecond to list so many
+	turnTimeout = 5 * time.Second
+)
+
+// turn waits until no other caller lists many members, because Redis decides nothing meanwhile. The
+// caller calls end when it is done; the next one then waits for as long as it took.
+func (s *Store) turn(ctx context.Context) (end func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	select {
+	case s.turns <- struct{}{}:
+		began := time.Now()
+		return func() { time.AfterFunc(time.Since(began), func() { <-s.turns }) }, nil
+	case <-waiting.Done():
+		return nil, s.failed(ctx, remote.ErrBusy)
+	}
 }
 
 // Forget implements [store.Store].

@@ -359,6 +359,58 @@ func TestReadsNumberOfMembers(t *testing.T) {
 	}
 }
 
+// lister counts the scripts that a client runs at the same time. While held is not nil, they wait for it.
+type lister struct {
+	rueidis.Client
+	held      chan struct{}
+	begun     chan struct{}
+	now, most atomic.Int64
+}
+
+func (l *lister) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	l.most.Store(max(l.most.Load(), l.now.Add(1)))
+	defer l.now.Add(-1)
+	if l.held != nil {
+		l.begun <- struct{}{}
+		<-l.held
+	}
+	return l.Client.Do(ctx, cmd)
+}
+
+// The members of a sliding window leave one by one, so a reading lists them. One caller at a time does, because Redis
+// decides nothing meanwhile; others can leave.
+func TestOneListsManyMembers(t *testing.T) {
+	t.Parallel()
+	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
+	s := redisstore.New(c, "")
+	op := store.Op{
+		Space: store.NewSpace("", "s", "", 0), Key: []byte("k"),
+		Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Measure: window.Distinct}),
+	}
+	var readers sync.WaitGroup
+	for range 16 {
+		readers.Go(func() {
+			if _, err := s.Read(t.Context(), &op); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	readers.Wait()
+	if got := c.most.Load(); got != 1 {
+		t.Errorf("got %d callers at a time, want 1", got)
+	}
+	c.held, c.begun = make(chan struct{}), make(chan struct{}, 2)
+	readers.Go(func() { _, _ = s.Read(t.Context(), &op) })
+	<-c.begun
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Read(ctx, &op); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v of a caller that has left, want %v", err, context.Canceled)
+	}
+	close(c.held)
+	readers.Wait()
+}
+
 // A member counts its uses up to 2047. From then on it cannot be refunded, in a
 // string as in a set.
 func TestMembersUsedTooOften(t *testing.T) {
