@@ -113,7 +113,7 @@ func (s *Store) readKeys(ctx context.Context, slot int, limit *window.Compiled, 
 	defer cancel()
 	all := make([]rueidis.LuaExec, len(names))
 	for i, name := range names {
-		all[i] = rueidis.LuaExec{Keys: keyname.StateAndMembers(name), Args: []string{""}}
+		all[i] = rueidis.LuaExec{Keys: keyname.StateAndMembers(name), Args: []string{firstMember(limit)}}
 	}
 	var replies []rueidis.RedisResult
 	err := s.servers.Client(within, slot, func(c rueidis.Client) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
 	"github.com/weirhq/weir/store/redisstore/internal/keyname"
 	"github.com/weirhq/weir/store/redisstore/internal/script"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -29,9 +30,16 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 // peek returns the state of op's key in words, empty when there is none, and the
 // server's instant.
 func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
+	if l := op.Limit; l.Measure == window.Distinct && firstMember(l) == allMembers && max(l.Quota, l.Highest) > manyMembers {
+		end, err := s.turn(ctx)
+		if err != nil {
+			return nil, 0, err
+		}
+		defer end()
+	}
 	err = s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) error {
 		key := string(s.codec.Names().Append(nil, op))
-		kept, err := fetch(ctx, c, key)
+		kept, err := fetch(ctx, c, key, firstMember(op.Limit))
 		if err != nil {
 			return err
 		}
@@ -43,6 +51,25 @@ func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now
 		now = s.clock()
 	}
 	return state, now, s.failed(ctx, err)
+}
+
+const (
+	manyMembers = 1000 // Redis needs a millisecond to list so many
+	turnTimeout = 5 * time.Second
+)
+
+// turn waits until no other caller lists many members, because Redis decides nothing meanwhile. The
+// caller calls end when it is done; the next one then waits for as long as it took.
+func (s *Store) turn(ctx context.Context) (end func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	select {
+	case s.turns <- struct{}{}:
+		began := time.Now()
+		return func() { time.AfterFunc(time.Since(began), func() { <-s.turns }) }, nil
+	case <-waiting.Done():
+		return nil, s.failed(ctx, remote.ErrBusy)
+	}
 }
 
 // Forget implements [store.Store].
@@ -70,7 +97,7 @@ func (s *Store) Inspect(ctx context.Context, key string) (string, error) {
 func (s *Store) inspect(ctx context.Context, key string) (string, error) {
 	var kept script.Kept
 	err := s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (err error) {
-		kept, err = fetch(ctx, c, key)
+		kept, err = fetch(ctx, c, key, allMembers)
 		return err
 	})
 	if err != nil {
@@ -91,9 +118,24 @@ func (s *Store) ask(ctx context.Context, slot int, f func(context.Context, rueid
 
 var peek = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.Peek().Text) })
 
-// fetch reads all that Redis keeps for key.
-func fetch(ctx context.Context, c rueidis.Client, key string) (script.Kept, error) {
-	return read(peek().Exec(ctx, c, keyname.StateAndMembers(key), []string{""}), key)
+// What a peek reads of the members in a sorted set.
+const (
+	allMembers = "0"
+	lastMember = "-1" // and how many there are
+)
+
+// firstMember returns what a peek reads of members under limit. In a period all of them
+// leave together, and no reading has more than their number.
+func firstMember(limit *window.Compiled) string {
+	if limit.Measure == window.Distinct && limit.Window.Kind != window.KindSliding {
+		return lastMember
+	}
+	return allMembers
+}
+
+// fetch reads what Redis keeps for key, and of members those from first on.
+func fetch(ctx context.Context, c rueidis.Client, key, first string) (script.Kept, error) {
+	return read(peek().Exec(ctx, c, keyname.StateAndMembers(key), []string{first}), key)
 }
 
 // read returns the reply to a peek at key.
@@ -101,7 +143,7 @@ func read(reply rueidis.RedisResult, key string) (k script.Kept, _ error) {
 	all, err := reply.ToArray()
 	if said, ok := rueidis.IsRedisErr(err); ok && strings.Contains(said.Error(), "WRONGTYPE") {
 		err = fmt.Errorf("it holds no string: %w", script.ErrForeign)
-	} else if err == nil && len(all) != 5 {
+	} else if err == nil && len(all) != 6 {
 		err = fmt.Errorf("the script answers %d values", len(all))
 	}
 	if err != nil {
@@ -112,9 +154,11 @@ func read(reply rueidis.RedisResult, key string) (k script.Kept, _ error) {
 	if k.State, err = all[1].ToString(); rueidis.IsRedisNil(err) {
 		err = nil // there is no key
 	}
-	var err3, err4 error
-	k.Last, err3 = all[3].AsStrSlice()
-	k.Uses, err4 = all[4].AsStrMap()
+	members, err3 := all[3].AsInt64()
+	var err4, err5 error
+	k.Last, err4 = all[4].AsStrSlice()
+	k.Uses, err5 = all[5].AsStrMap()
+	k.Members = int(min(members, window.MaxEntries))
 	k.Now, k.TTL = window.Instant(now), time.Duration(ms)*time.Millisecond
-	return k, errors.Join(err, err1, err2, err3, err4)
+	return k, errors.Join(err, err1, err2, err3, err4, err5)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -310,6 +311,104 @@ func TestManyMembers(t *testing.T) {
 	if keys := ttls(t, c); len(keys) != 0 {
 		t.Errorf("after forget: got keys %v, want none", keys)
 	}
+}
+
+// The members of a period leave together, so a reading of it asks for their number: Redis
+// decides nothing while it lists them.
+func TestReadsNumberOfMembers(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := redisstore.New(connect(t, n.Addr()), "")
+	sent := func() int {
+		bytes, err := strconv.Atoi(n.Info("total_net_output_bytes"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	for _, w := range []window.Window{window.Fixed(time.Hour), window.Calendar(window.Year, nil)} {
+		op := store.Op{
+			Space: store.NewSpace("", w.Kind.String(), "", 0), Key: []byte("k"), N: 1,
+			Limit: window.MustCompile(window.Limit{Quota: 2000, Window: w, Measure: window.Distinct}),
+		}
+		calls := make([]store.Call, 2010)
+		for i := range calls {
+			own := op
+			own.Member = fmt.Append(nil, i)
+			calls[i] = store.Call{Verb: store.Record, Ops: []store.Op{own}}
+		}
+		if err := s.Do(t.Context(), calls); err != nil {
+			t.Fatal(err)
+		}
+		check := op
+		check.N = 0
+		checked := []store.Op{check}
+		if err := store.Do(t.Context(), s, store.Check, checked); err != nil {
+			t.Fatal(err)
+		}
+		before := sent()
+		r, err := s.Read(t.Context(), &op)
+		if bytes := sent() - before; bytes > 40_000 { // with the answer to INFO; the members take twice as many
+			t.Errorf("%v: got %d bytes", w.Kind, bytes)
+		}
+		want := checked[0].Result
+		want.ResetAfter = r.ResetAfter // which has got shorter
+		if err != nil || r.Result != want || r.ResetAfter <= 0 || r.Used != 2000 || len(r.History) != 1 || r.History[0].Hits != 2000 {
+			t.Errorf("%v: got %+v, %v, want %+v", w.Kind, r, err, want)
+		}
+	}
+}
+
+// lister counts the scripts that a client runs at the same time. While held is not nil, they wait for it.
+type lister struct {
+	rueidis.Client
+	held      chan struct{}
+	begun     chan struct{}
+	now, most atomic.Int64
+}
+
+func (l *lister) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	l.most.Store(max(l.most.Load(), l.now.Add(1)))
+	defer l.now.Add(-1)
+	if l.held != nil {
+		l.begun <- struct{}{}
+		<-l.held
+	}
+	return l.Client.Do(ctx, cmd)
+}
+
+// The members of a sliding window leave one by one, so a reading lists them. One caller at a time does, because Redis
+// decides nothing meanwhile; others can leave.
+func TestOneListsManyMembers(t *testing.T) {
+	t.Parallel()
+	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
+	s := redisstore.New(c, "")
+	op := store.Op{
+		Space: store.NewSpace("", "s", "", 0), Key: []byte("k"),
+		Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Measure: window.Distinct}),
+	}
+	var readers sync.WaitGroup
+	for range 16 {
+		readers.Go(func() {
+			if _, err := s.Read(t.Context(), &op); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	readers.Wait()
+	if got := c.most.Load(); got != 1 {
+		t.Errorf("got %d callers at a time, want 1", got)
+	}
+	c.held, c.begun = make(chan struct{}), make(chan struct{}, 2)
+	readers.Go(func() { _, _ = s.Read(t.Context(), &op) })
+	<-c.begun
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Read(ctx, &op); !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v of a caller that has left, want %v", err, context.Canceled)
+	}
+	close(c.held)
+	readers.Wait()
 }
 
 // A member counts its uses up to 2047. From then on it cannot be refunded, in a

@@ -12,11 +12,12 @@ import (
 
 // Kept is all that Redis keeps for a key, as the program [Peek] answers it.
 type Kept struct {
-	Now   window.Instant
-	State string        // empty: the key is not there
-	TTL   time.Duration // negative: none
-	Last  []string      // of the sorted set, fingerprints and scores in turn
-	Uses  map[string]string
+	Now     window.Instant
+	State   string        // empty: the key is not there
+	TTL     time.Duration // negative: none
+	Members int           // in the sorted set
+	Last    []string      // of them, fingerprints and scores in turn: all, or only the one used last
+	Uses    map[string]string
 }
 
 // Words returns the state in words, as package window keeps it under limit, and nil for a
@@ -247,6 +248,9 @@ func decodeMembers(k *Kept, body string) (window.State, bool) {
 		}
 		date := uint64(int64(math.Floor(score)) + epoch)
 		s = append(s, binary.LittleEndian.Uint64([]byte(m[0])), date|uses<<usesShift)
+	}
+	if read := len(k.Last) / 2; read > 0 && read < k.Members { // the last one stands for all
+		s = append(s, slices.Repeat(s[len(s)-2:], k.Members-read)...)
 	}
 	return s, true
 }
