@@ -111,7 +111,7 @@ type pass struct {
 
 	listNames, outcomeNames []string // sorted, for faults about others
 
-	ips []string // attributes that are IP addresses
+	ips []string // sorted names of the attributes that are IP addresses
 
 	patterns int // the size of those that were read
 }

@@ -215,7 +215,7 @@ func (p *pass) per(n *node) (names []string, networks map[string]rule.Network) {
 			if name != "" {
 				names = append(names, name)
 			}
-			if _, is := slices.BinarySearch(p.ips, name); is && name == "ip" {
+			if _, isAddress := slices.BinarySearch(p.ips, name); name == "ip" && isAddress {
 				networks = with(networks, name, ipNetwork)
 			}
 			continue

@@ -29,8 +29,8 @@ func WarningTexts() map[string]string { return maps.Clone(warningTexts) }
 
 // Warnings returns the warnings about the file, in the order of the file. It
 // leaves out those that a key ignore silences. instances is the number of instances that decide
-// by the file together; without it, they are two. It compares rules with each other for about half a second at most, whatever
-// the file holds, and says in a warning not-compared if that was not enough.
+// by the file together; without it, they are two. Warnings compares rules with each other in a limited number of
+// steps; a warning not-compared says if they were too few for the file.
 func (f *File) Warnings(instances ...int64) []Warning {
 	if f.warnings == nil {
 		return nil
@@ -141,7 +141,7 @@ const none = -1
 
 // warn adds a warning about rule i at n, if no key ignore silences it.
 func (l *linter) warn(i int, name string, n *node, format string, args ...any) {
-	if i != none && l.silences(l.nodes[i].get("ignore"), name) || l.silences(l.file["ignore"], name) {
+	if i != none && l.ignored(l.nodes[i].get("ignore"), name) || l.ignored(l.file["ignore"], name) {
 		return
 	}
 	f := &fault.Fault{Problem: fmt.Sprintf(format, args...), Place: l.pass.place(n.line, n.column)}
@@ -151,8 +151,8 @@ func (l *linter) warn(i int, name string, n *node, format string, args ...any) {
 	l.list = append(l.list, Warning{name, f})
 }
 
-// silences reports whether a key ignore has the name of a warning, and notes that it silenced one.
-func (l *linter) silences(ignore *node, name string) bool {
+// ignored reports whether a key ignore has the name of a warning, and notes that it was needed.
+func (l *linter) ignored(ignore *node, name string) bool {
 	if ignore == nil {
 		return false
 	}

@@ -57,16 +57,16 @@ func (l *linter) contradiction(i int) {
 	}
 }
 
-// mostSteps is the maximum number of steps in which the linter compares the rules of a file with each other, so that the time
-// does not grow with the square of the size of the file: about half a second. All pairs of 500 usual rules take fewer.
+// mostSteps is the maximum number of steps in which the linter compares the rules of a file with each other. Otherwise the
+// time would grow with the square of the size of the file. All pairs of 500 usual rules take fewer steps.
 const mostSteps = 5_000_000
 
-// longestValue is the maximum size of values and prefixes that are compared with other tests than the same one, in bytes.
+// longestValue is the maximum size of values and prefixes that are compared with those of other tests, in bytes.
 const longestValue = 1024
 
-// comparison compares conditions, in a number of steps. Without steps left it finds nothing.
+// comparison compares conditions, in at most [mostSteps]. Without steps left it finds nothing.
 type comparison struct {
-	left  int
+	left  int            // steps
 	sizes map[string]int // of regular expressions; see patternSize
 }
 

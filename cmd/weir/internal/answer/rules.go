@@ -15,7 +15,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Select returns the index of the rule called name, or those of all rules.
+// Select returns the index of the rule called name or, if all is set, those of all rules. The error wraps
+// [weir.ErrUnknownRule].
 func Select(set *rule.Set, name string, all bool) ([]int, error) {
 	if i, ok := set.Find(name); ok && !all {
 		return []int{i}, nil
@@ -30,7 +31,7 @@ func Select(set *rule.Set, name string, all bool) ([]int, error) {
 	return rules, nil
 }
 
-// NoTops is the problem of calls about top keys and denials in a service that keeps none.
+// NoTops returns the problem of calls about top keys and denials in a service that keeps none.
 func NoTops() *Problem {
 	return &Problem{Status: http.StatusNotFound, Detail: "the service keeps no top keys and denials: it runs with --top-keys 0"}
 }

@@ -101,7 +101,7 @@ func (s *session) wake(b *bucket) {
 	}
 }
 
-// assign has the engine answer asks, which are of buckets, and adds the assignments to out.
+// assign asks the engine for assignments for buckets, and adds them to out.
 func (s *session) assign(ctx context.Context, engine *weir.Engine, buckets []*bucket, asks []run.Assignment, out *rlqs.RateLimitQuotaResponse) error {
 	requests := make([]weir.Item, len(buckets))
 	for i, b := range buckets {
@@ -155,8 +155,8 @@ func (s *session) bucket(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) *b
 	return b
 }
 
-// shrink has Envoy abandon the least recently used buckets, until there are at most maxBuckets, and the pool is not full or s takes
-// at most an equal share of it.
+// shrink drops the least recently used buckets, and adds to out that Envoy abandons them, until there are at most maxBuckets
+// and the pool is not full or s takes at most an equal share of it.
 func (s *session) shrink(out *rlqs.RateLimitQuotaResponse) {
 	p := s.pool
 	for len(s.buckets) > maxBuckets || p.limit > 0 && p.bytes.Load() > p.limit && s.bytes > p.limit/p.streams.Load() {

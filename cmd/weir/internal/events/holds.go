@@ -67,8 +67,8 @@ func (h *holds) follows() bool {
 
 func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}, of: map[string]int{}} }
 
-// Ended is called after a settle, a cancel or a renewal that has found a hold with an id, or may have. The engine calls
-// it (hook.HoldObserver).
+// Ended notes a settle, a cancel or a renewal that has found the hold with an id, or may have. It implements
+// hook.HoldObserver.
 func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
 	if w == nil || w.hub.holds == nil {
 		return
