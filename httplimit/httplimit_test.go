@@ -384,25 +384,11 @@ func TestHijack(t *testing.T) {
 	(<-taken).Close()
 }
 
-// settles reports each settle.
-type settles struct {
-	guard.Decider
-	ended chan struct{}
-}
-
-func (s settles) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
-	err := s.Decider.Do(ctx, verb, r, d)
-	if verb == store.Settle {
-		s.ended <- struct{}{}
-	}
-	return err
-}
-
 // A connection that a handler has lost, because it panicked, does not keep its place forever.
 func TestHijackAndPanic(t *testing.T) {
 	t.Parallel()
-	d := settles{guardtest.Engine(t, exports, nil), make(chan struct{}, 1)}
-	m := httplimit.Must(httplimit.Rules(d, byIP))
+	settled := make(guardtest.Settles, 1)
+	m := httplimit.Must(httplimit.Rules(guardtest.Engine(t, exports, nil, weir.WithObserver(settled)), byIP))
 	s := httptest.NewServer(m.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if _, _, err := w.(http.Hijacker).Hijack(); err != nil {
 			t.Error(err)
@@ -418,7 +404,7 @@ func TestHijackAndPanic(t *testing.T) {
 	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: weir\r\n\r\n")
 	for {
 		select {
-		case <-d.ended:
+		case <-settled:
 			return
 		default:
 			runtime.GC() // closes the connection
