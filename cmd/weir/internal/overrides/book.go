@@ -30,8 +30,7 @@ type Book struct {
 	spaces  map[string]*space              // by the name of their namespace; guarded by mu
 	engines map[string]func(*override.Set) // guarded by mu
 	checked int64                          // overrides that ended until then are in no set; guarded by mu
-	next    int64                          // the earliest end after checked, or 0; guarded by mu
-	over    bool                           // some have ended and may still be in the store; guarded by mu
+	next    int64                          // when endLocked has something to do, or 0; guarded by mu
 }
 
 // space is what one namespace has.
@@ -62,6 +61,10 @@ const register = "overrides"
 // endedFor is how long an override that has ended is left in the store, so that an instance whose clock
 // is ahead does not end it for others.
 const endedFor = 5 * time.Second
+
+// pause is the time between two looks for overrides that have ended, as each reads all overrides: so many that
+// end shortly after each other end together, later by less than this.
+const pause = 100 * time.Millisecond
 
 // New returns a book on a store. It is empty until Run, or a change, has read the store.
 func New(c Config) *Book {
@@ -115,58 +118,64 @@ func (b *Book) Run(ctx context.Context) {
 // end takes overrides that have ended out of force, and later out of the store. It returns how long to
 // wait for the next one.
 func (b *Book) end(ctx context.Context) time.Duration {
-	b.mu.Lock()
 	now := b.c.Now()
-	if b.next != 0 && now.UnixMicro() >= b.next {
-		b.endLocked(now.UnixMicro())
-	}
+	b.mu.Lock()
 	var old []string
-	oldest := now.Add(-endedFor).UnixMicro()
-	if b.over {
-		b.over = false
-		for field, value := range b.records {
-			if _, until, _, _, ok := numbers(value); ok && until != 0 && until <= now.UnixMicro() {
-				if b.over = true; until <= oldest && len(old) < 200 {
-					old = append(old, field)
-				}
-			}
-		}
+	if b.next != 0 && b.wait(now) <= 0 {
+		old = b.endLocked(now.UnixMicro())
 	}
 	wait := time.Hour
 	if b.next != 0 {
-		wait = time.UnixMicro(b.next).Sub(now)
-	}
-	if b.over {
-		wait = min(wait, time.Second)
+		wait = b.wait(now)
 	}
 	b.mu.Unlock()
 	if len(old) > 0 {
-		b.drop(ctx, old, oldest)
+		b.drop(ctx, old, now.Add(-endedFor).UnixMicro())
 	}
-	return max(wait, time.Millisecond)
+	return wait
 }
 
-// endLocked takes those overrides out of the sets that end until now, and finds the next end.
-func (b *Book) endLocked(now int64) {
+// wait returns how long after now endLocked has something to do. It needs mu.
+func (b *Book) wait(now time.Time) time.Duration {
+	return time.UnixMicro(max(b.next, b.checked+pause.Microseconds())).Sub(now)
+}
+
+// endLocked takes those overrides out of the sets that end until now, and returns some that can leave the
+// store.
+func (b *Book) endLocked(now int64) (old []string) {
 	changes := map[string][]override.Change{}
-	b.next = 0
+	checked := b.checked
+	b.checked, b.next = now, 0
 	for field, value := range b.records {
 		_, until, _, _, ok := numbers(value)
-		switch {
-		case !ok || until == 0:
+		if !ok || until == 0 {
+			continue
+		}
+		if checked < until && until <= now {
+			p, _ := parse(field) // put has parsed it
+			changes[p.namespace] = append(changes[p.namespace], override.Change{Rule: p.rule, Attributes: p.names, Key: p.key, Remove: true})
+		}
+		switch leaves := until + endedFor.Microseconds(); {
 		case until > now:
-			if b.next == 0 || until < b.next {
-				b.next = until
-			}
-		case until > b.checked:
-			if p, ok := parse(field); ok {
-				changes[p.namespace] = append(changes[p.namespace], override.Change{Rule: p.rule, Attributes: p.names, Key: p.key, Remove: true})
-			}
-			b.over = true
+			b.expect(until)
+		case leaves > now:
+			b.expect(leaves)
+		case len(old) < 200:
+			old = append(old, field)
+			b.expect(now + time.Second.Microseconds()) // again, if the store fails
+		default:
+			b.expect(now)
 		}
 	}
-	b.checked = now
 	b.publish(changes)
+	return old
+}
+
+// expect notes that endLocked has something to do at an instant.
+func (b *Book) expect(at int64) {
+	if b.next == 0 || at < b.next {
+		b.next = at
+	}
 }
 
 // drop removes overrides that have ended from the store, and tells of those that it has removed.
@@ -258,11 +267,11 @@ func (b *Book) put(changes map[string][]override.Change, field, value string) {
 		switch limit, until, _, _, ok := numbers(value); {
 		case !ok:
 		case until != 0 && until <= b.checked:
-			b.over = true
+			b.expect(until + endedFor.Microseconds())
 		default:
 			c.Limit, c.Remove = limit, false
-			if until != 0 && (b.next == 0 || until < b.next) {
-				b.next = until
+			if until != 0 {
+				b.expect(until)
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/overrides"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -202,6 +203,39 @@ func TestEnds(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		want("set again", 7, 2)
+		cancel()
+		running.Wait()
+	})
+}
+
+// Of overrides that end shortly after each other, some end together, up to 100 ms late.
+func TestManyEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, set := overrides.New(overrides.Config{Store: kept.NewMemory(nil)}), some(t)
+		const n, apart = 2000, 3 * time.Millisecond
+		first := time.Now().Add(time.Minute)
+		for i := range n {
+			o := overrides.Override{Rule: "calls", Attributes: weir.Attributes("customer", fmt.Sprint(i)), Limit: 5, Until: first.Add(time.Duration(i) * apart)}
+			if _, _, err := b.Put(t.Context(), "default", set, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changes := 0
+		b.Follow("default", func(s *override.Set) {
+			changes++
+			ended := int(time.Since(first)/apart) + 1
+			if r := s.Rule("calls"); r != nil && time.Now().After(first) && r.Shapes[0].Len() != max(n-ended, 0) {
+				t.Errorf("%d have ended, got %d of %d in force", ended, r.Shapes[0].Len(), n)
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { b.Run(ctx) })
+		time.Sleep(time.Until(first) + n*apart + 100*time.Millisecond)
+		if got := len(list(b, set, "")); got != 0 || changes > 100 {
+			t.Errorf("got %d overrides and %d changes of those in force, want 0 and about %d", got, changes, n*apart/(100*time.Millisecond))
+		}
 		cancel()
 		running.Wait()
 	})
