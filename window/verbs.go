@@ -6,8 +6,8 @@ import (
 	"github.com/weirhq/weir/internal/transition"
 )
 
-// Check returns the answer that Take would give for h at now, and counts nothing:
-// it never changes s.
+// Check returns the answer that Take would give for h at now, but for a ban that Take
+// would begin. It counts nothing: it never changes s.
 func (l *Compiled) Check(s State, now Instant, h Hits) (r Result) {
 	l.Do(transition.Look, &r, s, now, h, nil)
 	return r

@@ -843,7 +843,7 @@ func (x *TakeResponse) GetDecision() *Decision {
 // CheckResponse answers a check.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The decision that a take would get.
+	// The decision that a take would get, before a denial is counted or bans the key.
 	Decision      *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1921,7 +1921,7 @@ func (x *ExplainRequest) GetHits() int64 {
 // ExplainResponse shows how the rules apply to an action.
 type ExplainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The decision that a take would get.
+	// The decision of a check.
 	Decision *Decision `protobuf:"bytes,1,opt,name=decision,proto3" json:"decision,omitempty"`
 	// One for each rule in force, in the order of the rules.
 	Rules         []*RuleExplanation `protobuf:"bytes,2,rep,name=rules,proto3" json:"rules,omitempty"`

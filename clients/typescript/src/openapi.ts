@@ -1548,7 +1548,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The decision that a take would get */
+            /** @description The decision that a take would get, before a denial is counted or bans the key */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1837,7 +1837,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The decision that a take would get, and for each rule whether it matches */
+            /** @description The decision of a check, and for each rule whether it matches */
             200: {
                 headers: {
                     [name: string]: unknown;
