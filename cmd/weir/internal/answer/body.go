@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -11,6 +12,16 @@ import (
 
 // smallBody is the size, in bytes, up to which bodies are not counted as memory.
 const smallBody = 64 << 10
+
+// Context returns the context in which r is decided. Over HTTP/1, some clients close their side of the
+// connection behind the request, as nc -N does, and wait for the answer. To net/http they have gone, so the
+// context has no end: the time-out of the store ends a call.
+func Context(r *http.Request) context.Context {
+	if r.ProtoMajor == 1 {
+		return context.WithoutCancel(r.Context())
+	}
+	return r.Context()
+}
 
 var tooLarge = &Problem{Status: http.StatusRequestEntityTooLarge, Detail: "the body is larger than 1 MiB"}
 

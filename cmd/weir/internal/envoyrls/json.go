@@ -68,7 +68,7 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	if err := resources.Begin(); err != nil {
 		return 0, nil, err
 	}
-	err = a.answer(r.Context(), x)
+	err = a.answer(problems.Context(r), x)
 	resources.End()
 	if err != nil {
 		return 0, nil, err

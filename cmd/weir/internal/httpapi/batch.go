@@ -49,7 +49,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	a.planning <- struct{}{}
 	planned := sync.OnceFunc(func() { <-a.planning })
 	defer planned()
-	_, err := x.namespace.Engine().Run(r.Context(), items, x.options(func(s run.Size) error {
+	_, err := x.namespace.Engine().Run(answer.Context(r), items, x.options(func(s run.Size) error {
 		planned()
 		x.out = x.out[:0]
 		if err := x.Reserve(int64(s.Usages)*usageMemory + s.Text + s.Bytes()); err != nil {

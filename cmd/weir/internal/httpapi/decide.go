@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/store"
 )
@@ -18,7 +19,7 @@ func (a *API) decide(verb store.Verb) handler {
 		if f := x.scan.decode(x.body, verb, &x.item[0]); f != nil {
 			return f
 		}
-		if _, err := x.namespace.Engine().Run(r.Context(), x.item[:], x.options(x.admit)); err != nil {
+		if _, err := x.namespace.Engine().Run(answer.Context(r), x.item[:], x.options(x.admit)); err != nil {
 			return err
 		}
 		return x.respond(w, appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision))
@@ -36,7 +37,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.reserveExplanations(x.namespace.Engine().Rules().Len()); err != nil {
 		return err
 	}
-	d, why, err := x.namespace.Engine().Explain(r.Context(), x.item[0].Request)
+	d, why, err := x.namespace.Engine().Explain(answer.Context(r), x.item[0].Request)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func TestUsageOutOfReach(t *testing.T) {
 	}
 }
 
-// TestUnavailable calls a service whose store is closed, and gives up a call.
+// TestUnavailable calls a service whose store is closed, and gives up a call over HTTP/2.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	closed := newBench(t, posts)
@@ -92,6 +92,7 @@ func TestUnavailable(t *testing.T) {
 	} {
 		req := httptest.NewRequestWithContext(tc.ctx, http.MethodPost, "/v1/take",
 			strings.NewReader(`{"attributes":{"action":"post","user":"42"}}`))
+		req.ProtoMajor = 2
 		w := httptest.NewRecorder()
 		tc.api.ServeHTTP(w, req)
 		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), tc.want) {

@@ -57,7 +57,7 @@ func (a *API) usage(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	u, err := x.namespace.Engine().Usage(r.Context(), name, attrs)
+	u, err := x.namespace.Engine().Usage(answer.Context(r), name, attrs)
 	if err != nil {
 		return err
 	}
