@@ -116,9 +116,15 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		replaceSecret: named.Replace(`UPDATE META SET value = $2 FROM set_config('synchronous_commit', 'on', true)
 			WHERE name = 'secret' AND value = $1 RETURNING name`),
 
-		// A log loses what is older than the first limit, and all but the newest of the second.
-		addLog: named.Replace(`INSERT INTO JOURNAL (name, at, digest, entry)
-			SELECT $1, * FROM unnest($2::int8[], $3::bytea[], $4::bytea[]) ON CONFLICT DO NOTHING`),
+		// A log loses what is older than the first limit, and all but the newest of the second. An entry of an instance
+		// whose clock is ahead gets the time of the server, so that it does not stay for longer. So it can have another
+		// time when a call is repeated.
+		addLog: named.Replace(`WITH clock AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8 now)
+			INSERT INTO JOURNAL (name, at, digest, entry)
+			SELECT $1, least(u.at, now), u.digest, u.entry FROM clock, unnest($2::int8[], $3::bytea[], $4::bytea[]) u(at, digest, entry)
+			WHERE u.at <= now OR u.digest NOT IN (SELECT digest FROM JOURNAL
+				WHERE name = $1 AND at > (SELECT now FROM clock) - 60000000)
+			ON CONFLICT DO NOTHING`),
 		trimLog: named.Replace(`DELETE FROM JOURNAL WHERE name = $1 AND at < greatest(
 			(extract(epoch FROM clock_timestamp()) * 1000000)::int8 - $2::int8,
 			(SELECT at FROM JOURNAL WHERE name = $1 ORDER BY at DESC OFFSET $3::int8 LIMIT 1))`),

@@ -58,14 +58,14 @@ func testLog(t *testing.T, url string) {
 	has("a", 1, "three\x00\xff")
 	has("b {x}", 10, "other")
 
-	// What is older than a day goes, and an instance whose clock is ahead drops nothing else.
+	// What is older than a day goes, and an entry of an instance whose clock is ahead is as old as its call.
 	now = window.At(time.Now())
 	log(0, "c", 0, []window.Instant{now.Add(-24*time.Hour) - 1, now.Add(-23 * time.Hour)}, "too old", "old")
-	log(1, "c", 0, []window.Instant{now.Add(10_000 * time.Hour)}, "ahead")
-	log(0, "c", 0, []window.Instant{window.At(time.Now())}, "new")
-	if got := log(0, "c", 10, nil); len(got) != 3 || !slices.Contains(got, "old") || !slices.Contains(got, "ahead") || !slices.Contains(got, "new") {
-		t.Errorf("c: got %q, want all but what is too old", got)
+	for range 2 { // the answer to the first call was lost
+		log(1, "c", 0, []window.Instant{now.Add(10_000 * time.Hour)}, "ahead")
 	}
+	log(0, "c", 0, []window.Instant{window.At(time.Now())}, "new")
+	has("c", 10, "old", "ahead", "new")
 
 	var all []string
 	for i := 0; i < 10_300; i += 100 {
