@@ -187,7 +187,7 @@ var arrows = map[string]arrow{
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/export", "internal/jsontext"}, frontEnd...)},
+	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/export", "internal/jsontext", "internal/ruleset"}, frontEnd...)},
 	"cmd/weir/internal/events": {
 		ours:   []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/kept", "cmd/weir/internal/top", "rule", "store", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},

@@ -65,13 +65,8 @@ func checkOutcome(outcome string, o *Outcome) (faults fault.List) {
 	case !validName(outcome):
 		add("", "%s is not a name, %s", ruleset.Quoted(outcome), wantName)
 	}
-	switch {
-	case o.Status != 0 && (o.Status < 200 || o.Status > 599):
-		add(".status", "%d is not an HTTP status, want 200 to 599", o.Status)
-	case o.Allow && o.Status >= 400:
-		add(".status", "%d denies, and the outcome allows: want less than 400", o.Status)
-	case !o.Allow && o.Status != 0 && o.Status < 300:
-		add(".status", "%d allows, and the outcome denies: want 300 or more", o.Status)
+	if err := ruleset.CheckStatus(o.Allow, o.Status); err != nil && o.Status != 0 {
+		add(".status", "%v", err)
 	}
 	if len(o.Body) > 0 && !json.Valid(o.Body) {
 		add(".body", "is not JSON")

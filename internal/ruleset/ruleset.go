@@ -331,6 +331,19 @@ func (s *Compiled) LimitOf(i int, values []string, kept *Limits) (*window.Compil
 	return kept.limit(c.Limit, int64(min(n, uint64(c.Limit.Quota)))), nil
 }
 
+// CheckStatus returns an error if an outcome that allows or denies cannot have the HTTP status.
+func CheckStatus(allow bool, status int) error {
+	switch {
+	case status < 200 || status > 599:
+		return fmt.Errorf("%d is not an HTTP status, want 200 to 599", status)
+	case allow && status >= 400:
+		return fmt.Errorf("%d denies, and the outcome allows: want less than 400", status)
+	case !allow && status < 300:
+		return fmt.Errorf("%d allows, and the outcome denies: want 300 or more", status)
+	}
+	return nil
+}
+
 // AnyLimit returns a limit of rule i, which differs from its others in the quota only, or nil for a
 // verdict.
 func (s *Compiled) AnyLimit(i int) *window.Compiled {

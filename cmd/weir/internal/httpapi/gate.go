@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/clientaddr"
+	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -89,8 +90,14 @@ func (c *gateCall) parameter(name, value string) (err error) {
 	}
 	if outcome, ok := strings.CutPrefix(name, "status."); ok {
 		status, err := strconv.Atoi(value)
-		if err != nil || status < 200 || status > 599 {
+		if err != nil {
 			return badParameter(name, "not a status from 200 to 599")
+		}
+		if o, ok := c.rules.Outcome(outcome); ok { // others have no effect
+			err = ruleset.CheckStatus(o.Allow, status)
+		}
+		if err != nil {
+			return badParameter(name, err.Error())
 		}
 		c.statuses = append(c.statuses, outcomeStatus{outcome, status})
 		return nil

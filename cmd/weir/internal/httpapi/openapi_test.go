@@ -183,7 +183,10 @@ func TestOpenAPIStatuses(t *testing.T) {
 		if gate {
 			send(400, plain, func(r *http.Request) { r.URL.RawQuery = "status.deny=99" })
 			send(413, tight, nil)
-			send(418, plain, func(r *http.Request) { r.URL.RawQuery = "status.allow=418" })
+			send(418, plain, func(r *http.Request) {
+				r.URL.RawQuery = "action=chat&team=red&header.tokens=X-Tokens&status.deny=418"
+				r.Header.Set("X-Tokens", "many")
+			})
 			send(503, loading, nil)
 		} else {
 			send(400, plain, func(r *http.Request) { r.Header.Set("Weir-Namespace", "!") })
