@@ -81,7 +81,7 @@ type Data struct {
 	By     string     `json:"by,omitempty"`     // who set an override
 	Node   string     `json:"node,omitempty"`   // of the store
 	Reason string     `json:"reason,omitempty"` // of an outage
-	Hash   string     `json:"hash,omitempty"`   // of the rules in force
+	Hash   string     `json:"hash,omitempty"`   // of the rules in force; empty: the namespace is gone
 	Before string     `json:"before,omitempty"` // the hash of the rules before
 
 	Instance string `json:"instance"` // the process that noticed the event

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/audit"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
 	"github.com/weirhq/weir/cmd/weir/internal/events"
@@ -269,6 +270,9 @@ func (s *namespaces) retire(r *reloader, asked request) {
 	if !r.isOpen() {
 		return
 	}
+	before := r.space.Source()
+	r.changedTo(before.Hash, "")
+	r.record(audit.RulesChanged, asked, before, map[string]any{"asked": asked.text, "rules": 0})
 	r.space.Tops().Drop()
 	s.kept.Overrides.Follow(r.space.Name(), nil)
 	s.closing.Go(func() {

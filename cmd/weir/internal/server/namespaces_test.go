@@ -158,6 +158,16 @@ func TestDirectoryChanges(t *testing.T) {
 	if got := s.postsIn(t, "new", "42"); got != 1 {
 		t.Errorf("got %d posts more in a namespace that came back, want 1: one was counted before", got)
 	}
+	if a := call(t, "GET", s.api+"/ns/new/v1/audit", ""); !strings.Contains(a.text, `"},"after":{"asked":"file","rules":0}`) {
+		t.Errorf("got %s, want that the rules have gone", a.text)
+	}
+	all := openStream(t, s.api+"/ns/new/v1/events", "unknown")
+	all.next(t) // a gap
+	for i, want := range []bool{true, false, true} {
+		if e, kind, _ := all.next(t); kind != "rules_changed" || (e.Data.Hash != "") != want {
+			t.Errorf("%d: got %s %+v, want that the rules came, went and came", i, kind, e.Data)
+		}
+	}
 }
 
 // An empty directory changes nothing: the file system may not be mounted.
