@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,8 +113,8 @@ but for the admin address.`,
 			}
 			cfg.Access.Token = os.Getenv("WEIR_TOKEN")
 			cfg.LogKeysSecret = os.Getenv("WEIR_LOG_KEYS_SECRET")
-			if err := cfg.Exposed(); err != nil {
-				return &usageError{strings.ReplaceAll(err.Error(), "\nweir: ", "\n")}
+			if err := cmp.Or(cfg.Exposed(), cfg.Validate()); err != nil {
+				return &usageError{err.Error()}
 			}
 			return server.Run(ctx, cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
