@@ -84,10 +84,13 @@
 // # Errors
 //
 // A call returns an error for bad input, a [*fault.Fault] that names the field;
-// for a context that is done; and for a store that is closed ([ErrClosed]).
-// After an error nothing was counted. One case is uncertain: a context that ends
-// while a call to a store over the network is under way. The store may have
-// counted it, or not.
+// for a context that is done; and for a store that is closed ([ErrClosed]). Calls
+// that no outage policy can answer, such as a Forget, return an outage as
+// a [*store.OutageError].
+//
+// After an error nothing was counted or changed, but for two cases that are uncertain:
+// a context that ends while a call to a store over the network is under way, and an
+// outage whose Uncounted is false.
 //
 // Engines, limiters and counters are safe for concurrent use. An [Observer] is
 // called after each decision and each error, and at each outage.

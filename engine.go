@@ -35,7 +35,7 @@ import (
 //
 // Being over a limit is a Decision, not an error. Errors are bad input
 // ([*fault.Fault]), a done context and a closed store. After an error nothing
-// was counted. While the store cannot answer, the outage policy of each rule
+// was counted, unless the context ended during a call over the network. While the store cannot answer, the outage policy of each rule
 // decides ([rule.Rule.OnOutage]).
 //
 // An Engine is safe for concurrent use, SetRules included.

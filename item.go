@@ -13,7 +13,7 @@ type Item struct {
 	// Decision is the answer. [Engine.DoAll] reuses its slices.
 	Decision Decision
 
-	// Err is the error of this item, or nil. After an error nothing was counted
-	// for the item, and Decision holds no answer.
+	// Err is the error of this item, or nil. After an error Decision holds no answer, and
+	// nothing was counted for the item, unless the context ended during a call over the network.
 	Err error
 }

@@ -35,8 +35,8 @@ import (
 //
 // The methods that ask or count return the numbers of the key as a [Result].
 // Being over the limit is a Result, not an error. Errors are bad input ([*fault.Fault]), a done
-// context and a closed store. After an error nothing was counted and Allowed is
-// false. While the store cannot answer, the limiter's outage policy decides; see
+// context and a closed store. After an error Allowed is false and nothing was counted,
+// unless the context ended during a call over the network. While the store cannot answer, the limiter's outage policy decides; see
 // [WithOutage].
 //
 // A Limiter is safe for concurrent use. On a store in memory, and without an
@@ -214,7 +214,7 @@ func (m *Limiter) Allow(ctx context.Context, key string) (r Result, err error) {
 }
 
 // AllowN admits n hits together and counts them, or denies all of them. n must be
-// at least 1. More hits than Result.Quota never fit.
+// at least 1. More hits than Result.Quota never fit, unless the limit starts at a count ([window.After]).
 func (m *Limiter) AllowN(ctx context.Context, key string, n int64) (r Result, err error) {
 	err = m.do(ctx, store.Take, key, "", n, &r)
 	return r, err

@@ -40,6 +40,16 @@ type waiter struct {
 // not overflow.
 const mostHits = 1 << 40
 
+// queued reports whether callers wait for key.
+func (w *waiting) queued(key string) bool {
+	if w.callers.Load() == 0 {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.queues[key] != nil
+}
+
 // join appends a caller to the queue of key. ahead are the hits of those who came before, -1
 // if there are none.
 func (w *waiting) join(key string, hits int64) (me *waiter, ahead int64, err error) {

@@ -27,7 +27,7 @@ func (m *Limiter) Wait(ctx context.Context, key string) error { return m.WaitN(c
 // that its last denial stated.
 //
 // It returns [ErrWouldWait] at once if the hits never fit, or if they cannot fit before ctx's
-// deadline with the callers ahead, and [ErrTooManyWaiting] if too many callers wait already.
+// deadline with the callers ahead, and [ErrTooManyWaiting] if it would have to wait and too many callers do already.
 // It returns ctx.Err() if ctx is done first. After an error nothing was counted, except as for
 // any call of a store over the network whose context ends meanwhile.
 //
@@ -38,7 +38,7 @@ func (m *Limiter) Wait(ctx context.Context, key string) error { return m.WaitN(c
 // it denies, the first caller of each key asks again when RetryAfter is over.
 func (m *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	var r Result
-	if m == nil || m.waiting.callers.Load() == 0 {
+	if m == nil || !m.waiting.queued(key) {
 		if err := m.do(ctx, store.Take, key, "", n, &r); err != nil || r.Allowed {
 			return err
 		}

@@ -159,6 +159,23 @@ func TestWaitFailsAtOnce(t *testing.T) {
 	}
 }
 
+// While as many callers wait for a key as may, other keys are admitted if their hits fit at once.
+func TestWaitOfOtherKeysWhenFull(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := queued{m: weir.MustLimiter(weir.Bucket(1, time.Second, 1), weir.WithMaxWaiting(1))}
+		defer q.m.Close()
+		q.start(t.Context(), "at once", 1)
+		q.start(t.Context(), "waits", 1)
+		for _, want := range []error{nil, weir.ErrTooManyWaiting} {
+			if err := q.m.Wait(t.Context(), "other"); !errors.Is(err, want) {
+				t.Errorf("another key: got %v, want %v", err, want)
+			}
+		}
+		q.wants(t, "at once 0s", "waits 1s")
+	})
+}
+
 // No wait that would end before its deadline is refused: the lower bound of a wait is one, in windows
 // of all kinds. Where it is exact, a wait that ends later is refused at once.
 func TestWaitsThatEndInTime(t *testing.T) {

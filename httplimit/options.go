@@ -50,8 +50,9 @@ func OnDenied(answer func(w http.ResponseWriter, r *http.Request, c *guard.Call)
 }
 
 // OnError sets the function that answers a request that could not be decided, with
-// [guard.ErrNoKey], one about an empty attribute or an error of the limiter or the
-// engine. Nothing was counted. Default: the problem of [guard.ProblemOf].
+// [guard.ErrNoKey], one about an empty attribute or an error of the limiter, the
+// engine or the client. [guard.Middleware.Take] states whether the request may have counted. Default: the
+// problem of [guard.ProblemOf].
 //
 // Clients can cause errors, for example with an empty key or a value that a rule cannot add up. A
 // function that lets requests pass while the limiter fails must refuse those: [guard.ProblemOf] gives

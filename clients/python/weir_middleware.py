@@ -104,6 +104,8 @@ class _Body:
 class ASGI:
     """Limits the requests and the WebSockets of an ASGI application.
 
+    A denied WebSocket is closed before it is accepted, which servers answer with 403.
+
     threads is how many calls of the client run at a time. If a request has waited for one longer than
     the client's timeout, on_outage decides.
     """

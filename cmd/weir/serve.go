@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,8 +113,8 @@ but for the admin address.`,
 			}
 			cfg.Access.Token = os.Getenv("WEIR_TOKEN")
 			cfg.LogKeysSecret = os.Getenv("WEIR_LOG_KEYS_SECRET")
-			if err := cfg.Exposed(); err != nil {
-				return &usageError{strings.ReplaceAll(err.Error(), "\nweir: ", "\n")}
+			if err := cmp.Or(cfg.Exposed(), cfg.Validate()); err != nil {
+				return &usageError{err.Error()}
 			}
 			return server.Run(ctx, cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -153,7 +154,7 @@ func serveFlags(cmd *cobra.Command, cfg *config.Config) {
 	f.StringVar(&cfg.Sync, "sync", cfg.Sync, "`when` what changed is synced to the disk of --data: always, interval or os (default interval)")
 	f.DurationVar(&cfg.SyncInterval, "sync-interval", cfg.SyncInterval, "how often what changed is written to --data (default 200ms)")
 	f.BoolVar(&cfg.ServeWhileLoading, "serve-while-loading", cfg.ServeWhileLoading, "while counters are loaded from --data, let rules follow their on_outage instead of answering 503")
-	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest time that a decision waits for the store (default 50ms)")
+	f.DurationVar(&cfg.StoreTimeout, "store-timeout", cfg.StoreTimeout, "longest time that a decision waits for the store (default 50ms, PostgreSQL 100ms)")
 	f.Var(nodesFlag{&cfg.Nodes}, "nodes", "`number` of instances that share the store, or auto to count them; each leases at most its share of what is left of a quota, and admits its share during an outage (not set: all)")
 	f.BoolVar(&cfg.ReadyNeedsStore, "ready-needs-store", cfg.ReadyNeedsStore, "report not ready while the store is unavailable")
 	f.IntVar(&cfg.TopKeys, "top-keys", cfg.TopKeys, "`number` of keys that are kept for each rule for weir top; 0 keeps none, and no denials")

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -190,13 +191,11 @@ func (l *Limit) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			return nil, err
 		}
 		defer end()
-		answer, err := next(ctx, r)
-		if err == nil && !r.Spec().IsClient {
-			for name, values := range limits {
-				answer.Header()[name] = values
-			}
+		// A client can call within a handler, whose header is not that of the call.
+		if info, ok := connect.CallInfoForHandlerContext(ctx); ok && !r.Spec().IsClient {
+			maps.Copy(info.ResponseHeader(), limits) // of an error, too
 		}
-		return answer, err
+		return next(ctx, r)
 	}
 }
 

@@ -100,6 +100,22 @@ func TestUnary(t *testing.T) {
 	denial(t, err, "calls")
 }
 
+// The error of a procedure states the limits, too.
+func TestErrorsStateTheLimits(t *testing.T) {
+	t.Parallel()
+	limit := connectlimit.PerIP(2, time.Minute)
+	handler := connect.NewUnaryHandler("/test.Echo/Once", func(context.Context, *connect.Request[text]) (*connect.Response[text], error) {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("none"))
+	}, connect.WithInterceptors(limit))
+	s := httptest.NewServer(handler)
+	defer s.Close()
+	_, err := connect.NewClient[text, text](s.Client(), s.URL+"/test.Echo/Once").CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("a")))
+	var e *connect.Error
+	if !errors.As(err, &e) || e.Code() != connect.CodeNotFound || e.Meta().Get("RateLimit") != `"requests";r=1` {
+		t.Errorf("got %v with the header %v", err, e.Meta())
+	}
+}
+
 func TestNoKey(t *testing.T) {
 	t.Parallel()
 	once, _ := serve(t, []connect.Interceptor{connectlimit.Must(connectlimit.Keys(guardtest.Limiter(t, weir.Sliding(1, time.Minute)), connectlimit.Header("Api-Key")))}, nil)

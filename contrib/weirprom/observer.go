@@ -4,7 +4,8 @@
 //	prometheus.MustRegister(observer)
 //	posts := weir.MustLimiter(weir.Sliding(5, time.Minute), weir.WithName("posts"), weir.WithObserver(observer))
 //
-// The names and labels are those of the service, without its label namespace.
+// The names and labels are those of the service, without its label namespace. Only weir_outages_total has another name
+// there, weir_store_outages_total, and no label node here.
 package weirprom
 
 import (

@@ -78,7 +78,7 @@ const mapped = 96
 // that is not a trusted proxy's. peer is the address that the connection comes
 // from, with a port. If that is not trusted, it is the client, because its header may be forged. Entries before
 // one that is not an address are not trusted; the proxy that wrote it is the client then. Without a
-// header, peer is the client.
+// header, peer is the client. A nil *Proxies takes the last entry, and returns an empty string if that is no address.
 func (p *Proxies) Client(peer string, lines []string) string {
 	if p == nil {
 		return last(lines)
@@ -110,13 +110,17 @@ func (p *Proxies) Client(peer string, lines []string) string {
 	return client
 }
 
-// last returns the last entry of the last line.
+// last returns the last entry of the last line, or an empty string if that is no address.
 func last(lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	line := lines[len(lines)-1]
-	return strings.TrimSpace(line[strings.LastIndexByte(line, ',')+1:])
+	address, ok := ipaddr.Canonical(line[strings.LastIndexByte(line, ',')+1:])
+	if !ok {
+		return ""
+	}
+	return address
 }
 
 // Trusts reports whether an address, with or without a port, is that of a trusted proxy, or empty, as that

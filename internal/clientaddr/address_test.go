@@ -1,6 +1,7 @@
 package clientaddr_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/internal/clientaddr"
@@ -76,10 +77,16 @@ func TestClient(t *testing.T) {
 		}
 	}
 	var none *clientaddr.Proxies
-	for want, lines := range map[string][]string{"9.9.9.9": {"1.1.1.1", "2.2.2.2, 9.9.9.9"}, "": nil} {
-		if got := none.Client("8.8.8.8:80", lines); got != want {
-			t.Errorf("%q: got %s, want the last one, %s", lines, got, want)
+	for lines, want := range map[string]string{
+		"": "", "1.1.1.1|2.2.2.2, 9.9.9.9": "9.9.9.9", "[2001:DB8::1]:80": "2001:db8::1",
+		"unix:": "", "unknown": "", "9.9.9.9, unknown": "", "9.9.9.9,": "",
+	} {
+		if got := none.Client("8.8.8.8:80", strings.Split(lines, "|")); got != want {
+			t.Errorf("%q: got %s, want the last one if it is an address, %s", lines, got, want)
 		}
+	}
+	if got := none.Client("8.8.8.8:80", nil); got != "" {
+		t.Errorf("without a header: got %s, want none", got)
 	}
 	if _, err := clientaddr.NewProxies([]string{"10.0.0.0/33"}); err == nil {
 		t.Error("got no error for a network that is none")

@@ -29,7 +29,7 @@ export interface Options {
   timeout?: number;
   /**
    * What take, check and a batch of them answer when the service gives no answer, or one
-   * with status 500 or more: a decision that allows, a decision that denies, or an
+   * with status 408, 500 or more: a decision that allows, a decision that denies, or an
    * error of the class Unreachable. All other calls throw the error. Default: `allow`.
    */
   onOutage?: 'allow' | 'deny' | 'throw';

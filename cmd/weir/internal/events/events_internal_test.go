@@ -522,8 +522,12 @@ func TestReceivers(t *testing.T) {
 	for i := range 30 {
 		r := retry{failures: i}
 		r.fail(time.Time{}, 0, backoffMost)
-		if wait := r.next.Sub(time.Time{}); wait < 800*time.Millisecond || wait > 6*time.Minute {
+		if wait := r.next.Sub(time.Time{}); wait < 800*time.Millisecond || wait > 5*time.Minute {
 			t.Errorf("got a wait of %v after %d failures", wait, i)
+		}
+		r = retry{}
+		if r.fail(time.Time{}, time.Minute, backoffMost); r.next.Sub(time.Time{}) < time.Minute {
+			t.Errorf("got a wait of %v, want the minute that the receiver asks for", r.next.Sub(time.Time{}))
 		}
 	}
 }

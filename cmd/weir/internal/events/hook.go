@@ -96,10 +96,9 @@ type retry struct {
 
 // fail moves r to the next attempt, by at most a length. least is what the receiver has asked for.
 func (r *retry) fail(now time.Time, least, most time.Duration) {
-	wait := min(backoffFirst<<min(r.failures, 20), most)
-	wait = time.Duration(float64(max(wait, min(least, most))) * (0.8 + 0.4*rand.Float64()))
+	wait := time.Duration(float64(min(backoffFirst<<min(r.failures, 20), most)) * (0.8 + 0.4*rand.Float64()))
 	r.failures++
-	r.next = now.Add(wait)
+	r.next = now.Add(min(max(wait, least), most))
 }
 
 func newHook(h *Hub, w Webhook, agent string) *hook {
