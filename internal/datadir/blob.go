@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -20,6 +21,7 @@ type blobs struct {
 	data      map[string][]byte // guarded by mu; of this process, and of the last one
 	set       map[string]bool   // guarded by mu; since the writer last collected them
 	unclaimed map[string]bool   // guarded by mu; of the last process
+	replaced  bool              // the files have data that was dropped or replaced
 
 	collecting sync.Mutex  // held while followers are asked for blobs
 	followers  []*follower // guarded by collecting
@@ -61,6 +63,7 @@ func (b *blobs) put(name string, data []byte) {
 func (s *Store) restoreBlob(name string, data []byte) {
 	s.blobs.mu.Lock()
 	defer s.blobs.mu.Unlock()
+	s.blobs.replaced = s.blobs.replaced || replaces(data, s.blobs.data[name])
 	s.blobs.put(name, data) // so that the writer knows it, too
 	if len(data) > 0 {
 		s.blobs.unclaimed[name] = true
@@ -127,7 +130,8 @@ func (s *Store) collectBlobs(known map[string]*blob) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name := range b.set {
-		known[name] = &blob{data: b.data[name]}
+		was := known[name]
+		known[name] = &blob{data: b.data[name], replaced: was != nil && (was.replaced || replaces(b.data[name], was.data))}
 	}
 	clear(b.set)
 }
@@ -135,9 +139,13 @@ func (s *Store) collectBlobs(known map[string]*blob) {
 // blob is data of the program, which is written when it changes and in each compaction. One
 // without data was dropped.
 type blob struct {
-	data    []byte
-	written bool
+	data     []byte
+	written  bool
+	replaced bool // files may have what it had before
 }
+
+// replaces reports whether something of a blob's data before is not in its data now.
+func replaces(data, before []byte) bool { return !bytes.HasPrefix(data, before) }
 
 // writeBlobs writes the blobs that have changed.
 func (w *writer) writeBlobs() error {
@@ -155,7 +163,7 @@ func (w *writer) writeBlobs() error {
 				w.next()
 			}
 			w.buf = format.AppendBlob(w.buf, name, b.data)
-			if b.written = true; dropped && w.dropped.IsZero() {
+			if b.written = true; (dropped || b.replaced) && w.dropped.IsZero() {
 				w.dropped = time.Now()
 			}
 			if len(w.buf) >= frameTarget {

@@ -16,7 +16,7 @@ func (w *writer) beginCompaction(lost bool) {
 		if len(n.data) == 0 && n.written && !lost {
 			delete(w.blobs, name) // the files before this one record that it was dropped
 		}
-		n.written = false
+		n.written, n.replaced = false, false
 	}
 	w.walk, w.walked, w.changed = w.store.memory.Journal().Walk(), 0, 0
 }

@@ -159,6 +159,9 @@ func (w *writer) follow(segments, needed, superfluous []*segment) {
 	w.file, w.name, w.seq, w.size = f, last.name, last.last.Seq, last.good
 	w.live, w.grown = last.whole, last.good-last.whole
 	w.synced, w.saved = false, true
+	if w.store.blobs.replaced { // since the first file that is needed was begun
+		w.dropped = time.UnixMicro(needed[0].first)
+	}
 	w.stats.fileMade(w.name, w.size)
 	w.reset()
 	if partial { // a compaction is due, once the process has lived for a while

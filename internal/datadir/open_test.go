@@ -432,6 +432,34 @@ func TestDroppedBlobsLeaveTheFiles(t *testing.T) {
 	})
 }
 
+// What was in a blob that was replaced is in no file a day later either, also if processes live for less than a day. A blob that only
+// grows causes no compaction.
+func TestReplacedBlobsLeaveTheFiles(t *testing.T) {
+	t.Parallel()
+	for replaced, want := range map[string]int64{"nobody": 1, "somebody, and somebody else": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			disk, compactions := datadir.NewDisk(), int64(-1) // without that of the first file
+			for _, data := range []string{"somebody", replaced, replaced, replaced} {
+				s := mustOpen(t, disk, datadir.WithInterval(10*time.Second))
+				time.Sleep(time.Minute)
+				if string(s.Blob("a")) != data {
+					s.PutBlob("a", []byte(data))
+				}
+				time.Sleep(10 * time.Hour)
+				compactions += s.Stats().Compactions
+				s.Close()
+			}
+			var all []byte
+			for _, name := range disk.Names() {
+				all = append(all, disk.Data(name)...)
+			}
+			if old := bytes.Contains(all, []byte("somebody")); old != (want == 0) || compactions != want {
+				t.Errorf("replaced by %q: got %d compactions, the old data in the files: %v", replaced, compactions, old)
+			}
+		})
+	}
+}
+
 // A foreign file, whatever its number, costs no counters.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()

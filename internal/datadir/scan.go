@@ -40,6 +40,7 @@ type segment struct {
 	size   int64
 
 	// What a scan found:
+	first   int64 // the wall clock of the first frame
 	last    format.Frame
 	good    int64 // the end of the last frame
 	whole   int64 // the end of the last frame with the flag Whole; 0: none
@@ -173,7 +174,9 @@ func (p *segment) scanSource(src source, f func(fr *format.Frame, payload []byte
 			p.gaps = append(p.gaps, gap{from, at, lost})
 		}
 		at += int64(format.FrameSize + fr.Length)
-		p.frames++
+		if p.frames++; p.frames == 1 {
+			p.first = fr.Wall
+		}
 		p.last, p.good = fr, at
 		if fr.Flags&format.Whole != 0 {
 			p.whole = at

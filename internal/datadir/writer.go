@@ -22,8 +22,8 @@ const (
 	// leastGrowth is how much a file grows at least before a compaction begins.
 	leastGrowth = 4 << 20
 
-	// maxDropped is the longest time that a dropped blob stays in a file before a compaction
-	// begins, because blobs can have personal data.
+	// maxDropped is the longest time that what was in a blob which was dropped or replaced stays in a
+	// file before a compaction begins, because blobs can have personal data.
 	maxDropped = 24 * time.Hour
 
 	// A flush writes compactionShare bytes of the compaction for each byte of changes, and
@@ -76,7 +76,7 @@ type writer struct {
 	midway  bool // a failure has interrupted a pass of changes
 	spaces  map[*store.Space]*known
 	blobs   map[string]*blob
-	dropped time.Time // when the first blob was dropped that files still have; zero: there is none
+	dropped time.Time // when the first blob was dropped or replaced that files still have, or earlier; zero: there is none
 
 	walk    journal.Reader // of the compaction; nil: none
 	hurry   bool           // the compaction writes maxCompaction in each flush, or all keys

@@ -25,7 +25,7 @@ type statements struct {
 	begin, settings, commit, rollback, lock, make, read, write statement
 
 	// Others are rare, and not prepared.
-	create, tables, meta, size, sweep, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, writers, keys, examine string
+	create, tables, meta, size, sweep, sweepAged, makeSecret, replaceSecret, addLog, trimLog, readLog, keep, trimKept, kept, inspect, writers, keys, examine string
 }
 
 // all returns the statements that lanes prepare.
@@ -185,6 +185,20 @@ func statementsFor(prefix string, settings map[string]string) statements {
 			SELECT ctid FROM COUNTERS
 			WHERE (SELECT pg_try_advisory_xact_lock(hashtext('COUNTERS'), 2)) AND ctid >= $1::text::tid AND ctid < $2::text::tid AND expires <= (extract(epoch FROM now()) * 1000000)::int8 - $3::text::int8
 			FOR UPDATE SKIP LOCKED))`),
+
+		// Deletes some denials that are older than a day, and the registers of events that wait for a webhook
+		// if those did not change for an hour longer. The names of logs are read from the index, one row each.
+		sweepAged: named.Replace(`WITH RECURSIVE names AS (
+				(SELECT name FROM JOURNAL ORDER BY name LIMIT 1)
+				UNION ALL SELECT (SELECT name FROM JOURNAL WHERE name > names.name ORDER BY name LIMIT 1) FROM names WHERE name IS NOT NULL),
+			heads AS (SELECT name FROM REGISTER WHERE starts_with(name, 'events/') AND field = ''
+				AND version < (extract(epoch FROM now() - interval '25 hours') * 1000000)::int8 FOR UPDATE SKIP LOCKED),
+			outboxes AS (DELETE FROM REGISTER USING heads WHERE REGISTER.name = heads.name)
+			DELETE FROM JOURNAL WHERE ctid = ANY (ARRAY (
+				SELECT log.ctid FROM names, LATERAL (SELECT ctid FROM JOURNAL WHERE name = names.name
+					AND at < (extract(epoch FROM now() - interval '24 hours') * 1000000)::int8
+					ORDER BY at LIMIT $1::text::int8 FOR UPDATE SKIP LOCKED) log
+				WHERE starts_with(names.name, 'denials') LIMIT $1::text::int8))`),
 	}
 }
 

@@ -23,6 +23,11 @@ const (
 	// sweepMargin is how long expired rows stay, so that the server's clock may be set back by
 	// as much.
 	sweepMargin = time.Minute
+
+	// agedEvery is how often denials and events are deleted that are too old, because no call deletes those of a
+	// rule that denies nobody any more, or of a webhook that was removed. A step deletes at most agedMost denials.
+	agedEvery = 10 * time.Minute
+	agedMost  = 1000
 )
 
 // sweeper is the state of the sweep, which goes over the table in circles. Of the stores on a
@@ -32,11 +37,16 @@ type sweeper struct {
 	begun  bool
 	block  int64
 	blocks int64 // of the next step
+
+	aged time.Time // when all was deleted that was too old
 }
 
 // sweep deletes expired rows in the next blocks of the table. It returns the pause until the next step.
 func (l *lane) sweep() time.Duration {
 	w := &l.s.sweeper
+	if time.Since(w.aged) >= agedEvery {
+		l.sweepAged()
+	}
 	began := time.Now()
 	n, err := l.sweepStep()
 	if err != nil || n < manyRows {
@@ -72,4 +82,15 @@ func (l *lane) sweepStep() (deleted int64, err error) {
 	}, nil, nil, nil).Close()
 	w.block += w.blocks
 	return tag.RowsAffected(), err
+}
+
+// sweepAged deletes denials and events that are too old, and goes on with the next step if there may be more.
+func (l *lane) sweepAged() {
+	ctx, cancel := context.WithTimeout(l.s.life, stuckAfter)
+	defer cancel()
+	began := time.Now()
+	tag, _ := l.conn.ExecParams(ctx, l.s.sql.sweepAged, [][]byte{strconv.AppendInt(nil, agedMost, 10)}, nil, nil, nil).Close()
+	if tag.RowsAffected() < agedMost { // or it has failed
+		l.s.sweeper.aged = began
+	}
 }

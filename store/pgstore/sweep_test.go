@@ -58,6 +58,45 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// Denials of a rule that denies nobody any more, and events that wait for a webhook which was removed, are deleted, however many
+// there are. What else logs and registers have stays.
+func TestSweepAged(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s := at(t, n)
+	logs := []string{"audit/default", "denials-hashed/default/quiet", "denials/default/gone", "denials/default/often"}
+	registers := []string{"events", "events/dead", "events/removed", "overrides"}
+	write := func(logs, registers []string, entries int) {
+		t.Helper()
+		for _, name := range logs {
+			for from := 0; from < entries; from += 200 {
+				var at []window.Instant
+				var texts []string
+				for i := range min(200, entries-from) {
+					at, texts = append(at, window.At(time.Now())), append(texts, fmt.Sprint(from+i))
+				}
+				if _, err := s.Log(t.Context(), name, window.MaxLength, at, texts, 0, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, name := range registers {
+			if now, err := s.Keep(t.Context(), name, 0, []string{"a", "b"}, []string{"somebody", ""}); err != nil || now == 0 {
+				t.Fatalf("got %d, %v", now, err)
+			}
+		}
+	}
+	write(logs, registers, 1500)
+	n.Must("UPDATE weir_log SET at = at - 25 * 3600000000; UPDATE weir_kept SET version = version - 26 * 3600000000")
+	write(logs[3:], []string{"events/live"}, 1)
+	n.Must("UPDATE weir_log SET at = at - 23 * 3600000000 WHERE entry = '0'; UPDATE weir_kept SET version = version - 24 * 3600000000 WHERE name = 'events/live'")
+	at(t, n)
+	pgtest.Eventually(t, "what is too old is deleted", func() bool {
+		return n.Must("SELECT string_agg(name || ' ' || n, ', ' ORDER BY name) FROM (SELECT name, count(*) n FROM weir_log GROUP BY name) logs") == "audit/default 1500, denials/default/often 1" &&
+			n.Must("SELECT string_agg(name || ' ' || n, ', ' ORDER BY name) FROM (SELECT name, count(*) n FROM weir_kept GROUP BY name) registers") == "events 3, events/live 3, overrides 3"
+	})
+}
+
 // The table stops growing while new keys come all the time and old ones expire. With WEIR_PG_RATE there are so many
 // calls in a second for an hour, or for WEIR_PG_FOR, each of one of a million keys with a window of ten minutes, by a server
 // with its own settings: see make bloat.

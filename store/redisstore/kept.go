@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,12 +20,22 @@ var (
 	kept = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.ReadRegister) })
 )
 
+// outboxes begins the names of registers of events that wait for a webhook. They expire outboxAge after their last change,
+// an hour after the time for which events are sent, because nobody removes those of a webhook that was removed.
+const (
+	outboxes  = "events/"
+	outboxAge = 25 * time.Hour
+)
+
 // Keep changes the register called name, which all stores on the prefix have in common, if its
 // version is version: it sets each of fields to the value beside it, or removes it if that is empty.
 // A register without entries has the version 0. Keep returns the version afterwards, or 0 if
 // another store has changed the register meanwhile. A change whose answer was lost may have been made.
 func (s *Store) Keep(ctx context.Context, name string, version int64, fields, values []string) (now int64, err error) {
-	args := append(make([]string, 0, 1+2*len(fields)), strconv.FormatInt(version, 10))
+	args := append(make([]string, 0, 2+2*len(fields)), strconv.FormatInt(version, 10), "0")
+	if strings.HasPrefix(name, outboxes) {
+		args[1] = strconv.FormatInt(outboxAge.Milliseconds(), 10)
+	}
 	for i := range fields {
 		args = append(args, fields[i], values[i])
 	}

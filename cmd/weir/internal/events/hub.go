@@ -116,7 +116,7 @@ func New(c Config) *Hub {
 	for _, w := range c.Webhooks {
 		k := newHook(h, w, c.Agent)
 		if c.Kept != nil {
-			k.outbox = newShelf(h, c.Kept, historyName+"/"+w.Name, 0)
+			k.outbox = newShelf(h, c.Kept, kept.Outboxes+w.Name, 0)
 			k.outbox.apply = k.applied
 		}
 		h.hooks = append(h.hooks, k)

@@ -18,6 +18,13 @@ import (
 // MaxField is the maximum size of a field in bytes: PostgreSQL has an index on fields.
 const MaxField = 2500
 
+// Outboxes begins the names of registers of events that wait for a webhook. All stores drop such a register outboxAge
+// after its last change, because nobody follows that of a webhook which was removed.
+const (
+	Outboxes  = "events/"
+	outboxAge = 25 * time.Hour
+)
+
 // Store keeps registers. The stores that instances share implement it, and [Memory].
 type Store interface {
 	// Keep changes the register called name if its version is version: it sets each of fields, which

@@ -267,6 +267,45 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
+// Events that wait for a webhook which was removed leave the directory when none was added for a day and an hour, in the process that
+// wrote them or a later one. Other registers stay.
+func TestDirectoryOfRemovedWebhooks(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"overrides", "events", "events/added", "events/removed"}
+		for turn, want := range []string{"[]", "[overrides events events/added]", "[overrides events]"} {
+			d, err := datadir.Open(dir, datadir.WithInterval(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := kept.NewMemory(d)
+			follow(s, "overrides").known(t) // loads all
+			time.Sleep(10 * time.Hour)
+			got := []string{}
+			for _, name := range names {
+				if _, ok := follow(s, name).known(t)["a"]; ok {
+					got = append(got, name)
+				}
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("turn %d: got %q, want %s", turn, got, want)
+			}
+			if turn == 0 {
+				for _, name := range names {
+					follow(s, name).set(t, "a", "somebody")
+				}
+				time.Sleep(10 * time.Hour)
+				follow(s, "events/added").set(t, "b", "somebody else")
+			}
+			time.Sleep(7 * time.Hour)
+			s.Close()
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // A change that the disk has no space for is an error each time that it is made, and takes effect when it is written.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()

@@ -220,6 +220,13 @@ func (m *Memory) save(put func(name string, data []byte)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, r := range m.registers {
+		if strings.HasPrefix(name, Outboxes) && r.version < time.Now().Add(-outboxAge).UnixMicro() {
+			for _, part := range r.parts {
+				for field := range part {
+					r.set(field, "")
+				}
+			}
+		}
 		for p, changed := range r.changed {
 			if !changed {
 				continue

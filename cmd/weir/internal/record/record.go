@@ -198,7 +198,7 @@ func (r *Recorder) next(c *chunk, lane int, now time.Time) *chunk {
 // settled is how long a level is kept before it is judged, unless a half of the memory was written meanwhile.
 const settled = time.Minute
 
-// Run drops what is older than [Age], and adapts the share to the number of requests, until ctx is done.
+// Run drops what is older than [Age], at most an hour later, and adapts the share to the number of requests, until ctx is done.
 func (r *Recorder) Run(ctx context.Context) {
 	tick := time.Tick(settled)
 	for {
@@ -219,10 +219,16 @@ func (r *Recorder) drop(now time.Time) {
 	for i := range r.lanes {
 		if c := r.lanes[i].chunk; c != nil {
 			written += len(c.data)
-			if c.last < old {
-				r.lanes[i].chunk = nil
+			switch {
+			case c.last < old:
 				r.chunks--
+			case c.base < old: // its first requests must not stay until it is full
+				r.full = append(r.full, c)
+				r.written += len(c.data)
+			default:
+				continue
 			}
+			r.lanes[i].chunk = nil
 		}
 	}
 	for len(r.full) > 0 && r.full[0].last < old {

@@ -199,6 +199,33 @@ func TestShare(t *testing.T) {
 	})
 }
 
+// Few requests do not stay for longer than two hours.
+func TestFewRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := record.New(0, nil)
+		e := engine(t, r, "default")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go r.Run(ctx)
+		var most int64 // of two hours
+		for minute := range 600 {
+			if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("ip", "192.0.2.1")}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if got := r.State("default").Bytes; minute <= 120 {
+				most = max(most, got)
+			} else if got > most+most/20 {
+				t.Fatalf("got %d bytes after %d minutes, and at most %d in two hours", got, minute, most)
+			}
+		}
+		if got, _ := read(t, r, "default"); len(got) < 59 || len(got) > 61 {
+			t.Errorf("got %d requests, want those of an hour", len(got))
+		}
+	})
+}
+
 // Requests are recorded by many goroutines while others read.
 func TestRace(t *testing.T) {
 	t.Parallel()

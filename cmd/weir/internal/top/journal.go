@@ -28,8 +28,9 @@ const (
 	// that a key which is denied constantly does not displace others.
 	keyDenials = 10
 
-	// maxChunk is the maximum number of denials of a chunk.
-	maxChunk = 32
+	// maxChunk and chunkTime bound the number of denials of a chunk and the time between them, because a
+	// chunk stays until its newest denial is too old.
+	maxChunk, chunkTime = 32, time.Hour
 
 	// maxUnsent and allUnsent bound the denials that wait to be sent to a shared store, of one
 	// rule and of all rules.
@@ -86,6 +87,7 @@ type chunk struct {
 	number  uint64 // 0: the side store does not have it
 	text    []byte // is appended to; nil: dropped
 	denials int
+	oldest  window.Instant // of the first denial
 	newest  window.Instant
 	changed bool
 }
@@ -136,8 +138,8 @@ func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
 	if n := len(l.chunks); n > 0 {
 		last = l.chunks[n-1]
 	}
-	if last == nil || last.denials >= min(maxChunk, size/8) {
-		last = &chunk{of: l}
+	if last == nil || last.denials >= min(maxChunk, size/8) || last.oldest < window.At(d.Time.Add(-chunkTime)) {
+		last = &chunk{of: l, oldest: at}
 		l.chunks = append(l.chunks, last)
 	}
 	s.encoded = appendDenial(s.encoded[:0], d, key)
@@ -279,8 +281,9 @@ func (s *shared) load() {
 		l := j.log(logName{parts[2], parts[3]})
 		c := &chunk{of: l, number: number, text: text}
 		for _, text := range c.all() {
+			at := instantOf(text)
 			c.denials++
-			c.newest = max(c.newest, instantOf(text))
+			c.oldest, c.newest = cmp.Or(c.oldest, at), max(c.newest, at)
 		}
 		l.chunks = append(l.chunks, c)
 		l.denials += c.denials

@@ -158,6 +158,35 @@ func TestNextProcess(t *testing.T) {
 	}
 }
 
+// Denials of a rule that denies seldom are dropped when they are a day old, and at most an hour later, as those of a rule that
+// was removed.
+func TestFewDenials(t *testing.T) {
+	t.Parallel()
+	now, side := time.Unix(1_000_020, 0), newSideStore()
+	config := top.Config{Keys: 10, Side: side, Now: func() time.Time { return now }}
+	c := opened(t, config)
+	deny(t, c, &now, "pairs", "removed")
+	for hour := range 100 {
+		deny(t, c, &now, "posts", fmt.Sprintf("seldom%d.", hour))
+		if hour == 50 {
+			c.Close()
+			c = opened(t, config)
+		}
+		now = now.Add(time.Hour)
+	}
+	c.Missed()
+	c.Close()
+	all := fmt.Sprint(side.blobs)
+	for hour, kept := range map[int]bool{0: false, 74: false, 77: true, 99: true} {
+		if got := strings.Contains(all, fmt.Sprintf("seldom%d.", hour)); got != kept {
+			t.Errorf("%d hours later: kept %v, want %v", 100-hour, got, kept)
+		}
+	}
+	if strings.Contains(all, "removed") {
+		t.Error("got a denial of a rule that was removed four days ago")
+	}
+}
+
 // A journal has at most 10,000 denials of a rule, also in the side store, and costs little to
 // write. A rule with many takes nothing from others.
 func TestJournalIsBounded(t *testing.T) {

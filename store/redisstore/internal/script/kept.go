@@ -11,9 +11,10 @@ import (
 // removals are forgotten ("f") and the value of each field ("e" before its name); a sorted set of
 // all fields by the version of their last change; and one of the fields that were removed.
 
-// ChangeRegister sets the fields ARGV[2], ARGV[4], … of a register to the values that follow them if its
+// ChangeRegister sets the fields ARGV[3], ARGV[5], … of a register to the values that follow them if its
 // version is ARGV[1], and otherwise returns 0. An empty value removes a field. It returns the version
-// afterwards, which is later than the server's time in microseconds.
+// afterwards, which is later than the server's time in microseconds. The register expires ARGV[2] milliseconds after
+// its last change, unless that is 0.
 // Versions never return, also if the register was lost meanwhile. Of the fields that were removed, the
 // newest 1,000 are remembered.
 const ChangeRegister = `local now, removed = redis.call('TIME'), 0
@@ -21,7 +22,7 @@ local was = tonumber(redis.call('HGET', KEYS[1], 'v') or 0)
 if was ~= tonumber(ARGV[1]) then return 0 end
 local n = math.max(was, now[1] * 1000000 + now[2])
 if was == 0 then redis.call('HSET', KEYS[1], 'f', string.format('%.0f', n)) end
-for i = 2, #ARGV, 2 do
+for i = 3, #ARGV, 2 do
   local field, value = ARGV[i], ARGV[i + 1]
   n = n + 1
   local version = string.format('%.0f', n)
@@ -43,6 +44,9 @@ if over > 0 then
     redis.call('ZREM', KEYS[3], old[i])
   end
   redis.call('HSET', KEYS[1], 'f', old[#old])
+end
+if ARGV[2] ~= '0' then
+  for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[2]) end
 end
 return n`
 
