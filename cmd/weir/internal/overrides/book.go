@@ -182,7 +182,7 @@ func (b *Book) expect(at int64) {
 func (b *Book) drop(ctx context.Context, fields []string, oldest int64) {
 	var gone []string
 	var values []string
-	err := b.follower.Change(ctx, func() ([]string, []string, error) {
+	err := b.follower.Change(ctx, "", func() ([]string, []string, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		gone, values = nil, nil
@@ -320,7 +320,7 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 	if len(field) > kept.MaxField {
 		return o, nil, fault.Newf("attributes", "have %d bytes with the names of the rule and the namespace, more than %d", len(field), kept.MaxField)
 	}
-	err = b.follower.Change(ctx, func() (fields, values []string, err error) {
+	err = b.follower.Change(ctx, namespace, func() (fields, values []string, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		old, known := b.records[field]
@@ -410,7 +410,7 @@ func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, na
 	if unknown == nil && len(rules.Rule(i).Per) > 0 && o.canonical(rules.Compiled(), i) == nil {
 		fields = append(fields, o.field(namespace))
 	}
-	err = b.follower.Change(ctx, func() (gone, values []string, err error) {
+	err = b.follower.Change(ctx, namespace, func() (gone, values []string, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, field := range slices.Compact(fields) {
