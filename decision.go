@@ -11,7 +11,7 @@ import (
 // Decision is the answer to one request. Its zero value holds no answer.
 type Decision struct {
 	// Allowed reports whether the action may happen. A take has then counted
-	// it. It is true for every record and refund.
+	// it. Only a check and a take can be denied.
 	Allowed bool
 
 	// Outcome is what to tell the caller: "allow", "deny", or an outcome that
@@ -27,7 +27,8 @@ type Decision struct {
 	// RetryRule is the name of the rule with that wait, which can differ from
 	// Rule. RetryAfter is 0 when the action is allowed, and [window.Never] when
 	// waiting does not help. A rule that denies because of its outage policy
-	// has a wait of one second.
+	// has a wait of one second or, if there was no room for the key, until the first key
+	// may expire.
 	RetryAfter time.Duration
 	RetryRule  string
 
@@ -49,7 +50,7 @@ type Decision struct {
 	Triggered []string
 
 	// Unmatched reports whether no rule matched the request. The outcome is then
-	// that of [rule.Set.Unmatched], and Rule is empty.
+	// that of [rule.Set.WithUnmatched], and Rule is empty.
 	Unmatched bool
 
 	// Receipt names a take that was admitted and holds hits, so that they can be

@@ -9,7 +9,7 @@ import (
 // ParseTests reads src as a test file, for package ruletest, which runs it: requests
 // at stated times, and the expected decisions of a rules file. name is the path of the
 // test file. ParseTests calls load, such as [Load], with the path of the rules file.
-// docs/reference/rules.md describes the format.
+// docs/guides/testing-rules.md describes the format.
 //
 // The error is a [fault.List] with the faults of the test file, or the error of
 // load.

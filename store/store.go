@@ -286,7 +286,7 @@ var (
 	ErrRepeated = errors.New("two ops on the same key in one call")
 	// ErrFull is the cause of an [OutageError] when a space has no room for a
 	// new key.
-	ErrFull = errors.New("no room for a new key: the most that may be kept (max_keys) is reached; raise it, or wait until keys expire")
+	ErrFull = errors.New("no room for a new key: raise the limit, or wait until keys expire")
 )
 
 // OutageError is the Err of a call that a store could not answer, or the error of

@@ -44,7 +44,7 @@ const flagsTail = `
 
 | variable | |
 |---|---|
-| ` + "`WEIR_TOKEN`" + ` | the only token that callers may use, with all scopes, instead of ` + "`--tokens`" + `. Commands that ask a service send it |
+| ` + "`WEIR_TOKEN`" + ` | a token that callers may use, with all scopes unless ` + "`--tokens`" + ` lists it. Commands that ask a service send it |
 | ` + "`WEIR_LOG_KEYS_SECRET`" + ` | the secret of [hashed keys](../guides/personal-data.md#keys-in-logs-and-traces); without one it is random |
 | ` + "`GOMEMLIMIT`" + ` | replaces nine tenths of the available memory as the limit of Go's garbage collector |
 | ` + "`OTEL_…`" + ` | [OpenTelemetry](../guides/monitoring.md#opentelemetry) |

@@ -40,7 +40,7 @@ type Call struct {
 	// Peer is the other side. Its Addr is empty on a client of a stream.
 	Peer connect.Peer
 
-	// Header has the fields that the caller has sent, or will send.
+	// Header has the fields that the caller has sent, or will send. It is empty on a client of a stream.
 	Header http.Header
 
 	// Message is the request of a unary call, and nil for a stream.

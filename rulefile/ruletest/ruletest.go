@@ -6,7 +6,7 @@
 //		ruletest.Run(t, "posts_test.yaml")
 //	}
 //
-// The command weir test runs the same files. docs/reference/rules.md describes the format.
+// The command weir test runs the same files. docs/guides/testing-rules.md describes the format.
 package ruletest
 
 import (

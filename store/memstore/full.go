@@ -9,14 +9,17 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// errMemory is the cause when the memory that the store may take in all is the reason.
-var errMemory = fmt.Errorf("memory limit reached: %w", store.ErrFull)
+// errKeys is the cause when a space has as many keys as it may, and errMemory when all spaces take as much memory as they may.
+var (
+	errKeys   = fmt.Errorf("max_keys reached: %w", store.ErrFull)
+	errMemory = fmt.Errorf("memory limit reached: %w", store.ErrFull)
+)
 
 // outage returns the error of a call for whose ops with the numbers in full there
 // is no space left. The shards of the slots are unlocked.
 func (s *Store) outage(slots []opSlot, full []int) *store.OutageError {
 	slices.Sort(full)
-	out := &store.OutageError{Ops: full, Reason: "full", Err: store.ErrFull, Uncounted: true}
+	out := &store.OutageError{Ops: full, Reason: "full", Err: errKeys, Uncounted: true}
 	if s.memory.admits() != admitsAll {
 		out.Err = errMemory
 		for _, ks := range s.keyspaces.all() {

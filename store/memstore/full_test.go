@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,7 +34,7 @@ func TestFull(t *testing.T) {
 		ops := []store.Op{small("k0"), small("new"), wide, small("newer")}
 		err := store.Do(t.Context(), s, verb, ops)
 		var full *store.OutageError
-		if !errors.As(err, &full) || !errors.Is(err, store.ErrFull) || !slices.Equal(full.Ops, []int{1, 3}) {
+		if !errors.As(err, &full) || !errors.Is(err, store.ErrFull) || !slices.Equal(full.Ops, []int{1, 3}) || !strings.HasPrefix(err.Error(), "max_keys reached") {
 			t.Fatalf("%v of new keys: got error %v, want ops 1 and 3 refused as full", verb, err)
 		}
 	}

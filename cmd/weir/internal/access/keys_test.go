@@ -48,6 +48,17 @@ func TestWrongTokensAreSlowed(t *testing.T) {
 	})
 }
 
+// The token of the variable WEIR_TOKEN can be one of the file, as that of a shell whose commands use it.
+func TestFileSaysWhatItsTokensMay(t *testing.T) {
+	t.Parallel()
+	token := access.NewToken()
+	k := open(t, tokensFile(t, access.Line("a", token, access.Read, "shop")+"\n"), access.Own{Name: "WEIR_TOKEN", Token: token, Scopes: access.All})
+	h, err := k.Holder(access.Credentials{Token: token, Shown: true, Address: "192.0.2.1:80"})
+	if err != nil || h.Scopes != access.Read || h.Namespace != "shop" {
+		t.Errorf("got %+v, %v, want what its line says", h, err)
+	}
+}
+
 func TestReload(t *testing.T) {
 	t.Parallel()
 	path := tokensFile(t, "a "+hashA+" scopes=read\n")

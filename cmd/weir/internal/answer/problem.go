@@ -114,6 +114,9 @@ var statuses = []struct {
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 }
 
+// roomAfter is how long to wait after [once.ErrFull]: answers under idempotency keys end by the minute.
+const roomAfter = time.Minute
+
 // refusals maps the reasons of [access.Refusal] to status codes.
 var refusals = map[access.Reason]int{
 	access.Missing:   http.StatusUnauthorized,
@@ -157,5 +160,9 @@ func ProblemOf(err error) *Problem {
 			status = row.status
 		}
 	}
-	return &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: ")}
+	p = &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: ")}
+	if status == http.StatusTooManyRequests {
+		p.RetryAfter = roomAfter
+	}
+	return p
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
 )
@@ -32,6 +33,7 @@ func TestProblemOf(t *testing.T) {
 		{weir.ErrUnknownRule, 404, `"detail":"no such rule"`},
 		{store.ErrClosed, 503, ""},
 		{remote.ErrNodes, 409, ""},
+		{once.ErrFull, 429, ""},
 		{context.Canceled, 503, `"detail":"context canceled"`},
 		{context.DeadlineExceeded, 503, `"detail":"context deadline exceeded"`},
 		{&store.OutageError{Err: errors.New("connection refused")}, 503, ""},
@@ -44,6 +46,9 @@ func TestProblemOf(t *testing.T) {
 		p := answer.ProblemOf(tc.err)
 		if p.Status != tc.status {
 			t.Errorf("%v: got status %d, want %d", tc.err, p.Status, tc.status)
+		}
+		if p.RetryAfter > 0 != (tc.status == 429) {
+			t.Errorf("%v: got a wait of %v", tc.err, p.RetryAfter)
 		}
 		title := map[int]string{400: "Bad Request", 403: "Forbidden", 404: "Not Found", 500: "Internal Server Error", 503: "Service Unavailable"}[tc.status]
 		want := fmt.Sprintf(`{"type":"about:blank","title":%q,"status":%d,%s}`, title, tc.status, tc.want)
