@@ -93,11 +93,15 @@ func newRecorder(cfg config.Config, lists top.KeyText) (*record.Recorder, error)
 // are: in the shared store, or in the data directory.
 func newTops(cfg config.Config, backends *backends, keys top.KeyText) *top.Collector {
 	c := top.Config{Keys: cfg.TopKeys, Text: keys}
+	side := backends.local.Kept
 	switch {
 	case backends.shared != nil:
 		c.Remote = backends.shared.Log
-	case backends.local.Kept != nil:
-		c.Side = backends.local.Kept
+	case side != nil && c.Keys > 0:
+		c.Side, side = side, nil
+	}
+	if side != nil {
+		top.Abandon(side)
 	}
 	return top.New(c, "")
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/sharedlog"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -299,6 +300,17 @@ func (s *shared) load() {
 	j.expire(s.now())
 	s.mu.Unlock()
 	s.unfollow = s.side.Follow(s.save)
+}
+
+// Abandon drops the denials that an earlier process has left in a side store, in which this one keeps none.
+func Abandon(side hook.SideStore) {
+	side.Follow(func(put func(name string, data []byte)) {
+		select {
+		case <-side.Loaded():
+			side.Claim(journalName, func(name string, _ []byte) { put(name, nil) })
+		default:
+		}
+	})
 }
 
 // save puts the chunks that have changed into the side store.

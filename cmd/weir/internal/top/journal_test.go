@@ -187,6 +187,22 @@ func TestFewDenials(t *testing.T) {
 	}
 }
 
+// A process that keeps no denials in a side store drops those that an earlier one has left there, and nothing else.
+func TestAbandon(t *testing.T) {
+	t.Parallel()
+	now, side := time.Unix(1_000_020, 0), newSideStore()
+	c := opened(t, top.Config{Keys: 10, Side: side, Now: func() time.Time { return now }})
+	deny(t, c, &now, "posts", numbered(0, 100)...)
+	c.Close()
+	side.blobs["audit/default/0"] = "kept"
+	side.follows = make(chan struct{})
+	top.Abandon(side)
+	side.write()
+	if got := slices.Sorted(maps.Keys(side.blobs)); !slices.Equal(got, []string{"audit/default/0"}) {
+		t.Errorf("got blobs %q, want no denials", got)
+	}
+}
+
 // A journal has at most 10,000 denials of a rule, also in the side store, and costs little to
 // write. A rule with many takes nothing from others.
 func TestJournalIsBounded(t *testing.T) {
