@@ -262,7 +262,6 @@ func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r 
 	if _, ok := errors.AsType[*store.OutageError](err); !ok {
 		return r, false, err
 	}
-	d.reportOutage(ctx, store.Check, err)
 	r, err = d.Local.read(ctx, op)
 	return r, true, err
 }

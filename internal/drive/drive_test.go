@@ -170,6 +170,26 @@ func TestGiveBackThatFails(t *testing.T) {
 	}
 }
 
+// A reading that memory answers is no decision in an outage: the store can refuse it only because it is large.
+func TestReadInAnOutage(t *testing.T) {
+	t.Parallel()
+	d := &drive.Driver{
+		Store: &unreadable{}, Local: &drive.Local{Store: storetest.NewModel().Store, Nodes: 1},
+		Told: func(_ context.Context, verb store.Verb, err error) { t.Errorf("got told of %v: %v", verb, err) },
+	}
+	o := op(0, 5, store.Enforce)
+	if _, degraded, err := d.Read(t.Context(), &o, rule.OutageLocal); err != nil || !degraded {
+		t.Errorf("got degraded %v, %v, want what memory has", degraded, err)
+	}
+}
+
+// unreadable is a store that answers no reading.
+type unreadable struct{ store.Store }
+
+func (*unreadable) Read(context.Context, *store.Op) (window.Reading, error) {
+	return window.Reading{}, &store.OutageError{Reason: "busy", Err: errors.New("too many wait"), Uncounted: true}
+}
+
 // An error that is no outage ends a task, and what memory counted for it is
 // given back.
 func TestErrorsEndATask(t *testing.T) {
