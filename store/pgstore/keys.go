@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// keysPage is how many rows of the table, of all rules, one statement looks at.
-	keysPage = "2000"
+	// keysPage is how many rows of the table, of all rules, one statement looks at: fewer if their states could have more
+	// than keysBytes together.
+	keysPage, keysBytes = 2000, 16 << 20
 
 	pageTimeout = 10 * time.Second
 
@@ -38,14 +39,14 @@ const (
 // character, is no UTF-8, has values with more than six commas, or is too long: the name has at most 2,000 bytes, or about 120 without
 // Export. found must not keep its arguments.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
-	prefix := asText(prefixOf(op))
+	prefix, most := asText(prefixOf(op)), min(keysPage, max(1, keysBytes/(8*op.Limit.MaxWords())))
 	type page struct {
 		at   window.Instant
 		rows [][][]byte
 	}
 	got, err := ask(remote.WithTimeout(ctx, pageTimeout), s, func(ctx context.Context, c *pgconn.PgConn) (p page, err error) {
 		if p.at, err = s.settled(ctx, c); err == nil {
-			p.rows, err = read(ctx, c, s.sql.keys, append([]byte{}, after...), []byte(prefix))
+			p.rows, err = read(ctx, c, s.sql.keys, append([]byte{}, after...), []byte(prefix), int8Of(int64(most)))
 		}
 		return p, err
 	})

@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -81,6 +82,41 @@ func TestKeysOfNames(t *testing.T) {
 		if len(got)+nils != len(all) {
 			t.Errorf("exported %v: got %d keys and %d that are not known, want %d", exports, len(got), nils, len(all))
 		}
+	}
+}
+
+// A page has fewer keys if their states can be large, because a process has all of them in memory.
+func TestPagesOfLargeStates(t *testing.T) {
+	t.Parallel()
+	s := at(t, pgtest.Server(t))
+	w := window.Sliding(time.Hour)
+	w.Precision = window.MaxEntries
+	op := store.Op{Space: store.NewSpace("", "id", "rule", 0), Limit: window.MustCompile(window.Limit{Quota: window.MaxEntries, Window: w}), N: 1}
+	calls := make([]store.Call, 300)
+	for i := range calls {
+		own := op
+		own.Key = fmt.Append(nil, "k", i)
+		calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{own}}
+	}
+	if err := s.Do(t.Context(), calls); err != nil {
+		t.Fatal(err)
+	}
+	found, pages := 0, 0
+	for after := []byte(nil); ; pages++ {
+		before := found
+		next, err := s.Keys(t.Context(), &op, after, func([]byte, window.State, window.Instant) { found++ })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := found - before; got > 210 {
+			t.Errorf("got %d keys of a page, with up to 80 KB each, want at most 16 MB", got)
+		}
+		if after = next; after == nil {
+			break
+		}
+	}
+	if found != 300 {
+		t.Errorf("got %d keys, want 300", found)
 	}
 }
 

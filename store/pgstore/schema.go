@@ -174,7 +174,7 @@ func statementsFor(prefix string, settings map[string]string) statements {
 		// name begins with a prefix, and the time. Names are as make gets them.
 		keys: named.Replace(`SELECT key, CASE WHEN starts_with(name, $2) THEN state END,
 			CASE WHEN starts_with(name, $2) THEN CASE getdatabaseencoding() WHEN 'UTF8' THEN convert_to(name, 'UTF8') ELSE decode(name, 'escape') END END
-			FROM COUNTERS WHERE key > $1::bytea ORDER BY key LIMIT ` + keysPage),
+			FROM COUNTERS WHERE key > $1::bytea ORDER BY key LIMIT $3::int8`),
 
 		examine: named.Replace(examineSQL),
 

@@ -58,12 +58,12 @@ const (
 	turnTimeout = 5 * time.Second
 )
 
-// turn waits until no other caller reads much, because Redis decides nothing meanwhile. of is a namespace, or what
-// else callers share: one of them waits for those of others. The caller calls end when it is done; the next one then waits for as long as it took.
-func (s *Store) turn(ctx context.Context, of string) (end func(), err error) {
+// turn waits until no other caller lists many members, because Redis decides nothing meanwhile. One caller of each
+// namespace waits for those of others. The caller calls end when it is done; the next one then waits for as long as it took.
+func (s *Store) turn(ctx context.Context, namespace string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
-	next, err := remote.Turn(waiting, &s.turns, "of "+of)
+	next, err := remote.Turn(waiting, &s.turns, "of "+namespace)
 	if err != nil {
 		return nil, s.failed(ctx, remote.ErrBusy)
 	}

@@ -16,12 +16,14 @@ import (
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // Book has the overrides of all namespaces. Make one with [New]. It is safe for concurrent use.
 type Book struct {
 	c        Config
 	follower kept.Follower
+	lists    sync.Map      // one caller of each namespace at a time lists overrides; see [remote.Turn]
 	wake     chan struct{} // when an earlier end has become known
 
 	mu      sync.Mutex
@@ -471,9 +473,15 @@ type Page struct {
 }
 
 // List returns the overrides of a namespace, or those of the rule called name, if that is not empty,
-// after a page that returned next as its end. rules are those of the namespace.
-func (b *Book) List(namespace string, rules *rule.Set, name, next string) Page {
-	p := Page{Degraded: !b.follower.Known()}
+// after a page that returned next as its end. rules are those of the namespace. That takes long where there are many, so
+// callers of one namespace wait for each other. The error is that of ctx.
+func (b *Book) List(ctx context.Context, namespace string, rules *rule.Set, name, next string) (p Page, err error) {
+	end, err := remote.Turn(ctx, &b.lists, namespace)
+	if err != nil {
+		return p, err
+	}
+	defer end()
+	p.Degraded = !b.follower.Known()
 	prefix := string(ruleset.AppendKey(nil, namespace))
 	if name != "" {
 		prefix = string(ruleset.AppendKey(nil, namespace, name))
@@ -506,5 +514,5 @@ func (b *Book) List(namespace string, rules *rule.Set, name, next string) Page {
 			p.Overrides = append(p.Overrides, o)
 		}
 	}
-	return p
+	return p, nil
 }
