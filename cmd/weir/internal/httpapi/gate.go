@@ -153,7 +153,8 @@ func (c *gateCall) header(name, attribute, header string) error {
 }
 
 // fromHeader returns the attribute in a header: of a URI the path as servers
-// resolve it or the query as it is, and as ip the address of the client.
+// resolve it or the query as it is, as ip the address of the client, and a method in
+// capitals.
 func (c *gateCall) fromHeader(attribute, header string) string {
 	lines := c.request.Header.Values(header)
 	value := ""
@@ -174,26 +175,32 @@ func (c *gateCall) fromHeader(attribute, header string) string {
 		value = cleanPath(value)
 	case attribute == "query":
 		_, value, _ = strings.Cut(value, "?")
+	case attribute == "method":
+		value = strings.ToUpper(value) // as many servers do
 	}
 	return strings.ToValidUTF8(value, "\uFFFD")
 }
 
 // cleanPath returns the path of a URI in the form that servers resolve it to: with
 // escapes decoded, without empty and dot segments, and without the query. It
-// starts with a slash. Otherwise a client could write the same path in ways that a
-// rule does not know: //api/y, /x/../api/y, /%61pi/y.
+// starts with a slash, and a backslash is one, too. Otherwise a client could write the
+// same path in ways that a rule does not know: //api/y, /x/../api/y, /%61pi/y, /api\y,
+// http://host/api/y, http:/api/y.
 func cleanPath(uri string) string {
 	if end := strings.IndexAny(uri, "?#"); end >= 0 {
 		uri = uri[:end]
 	}
-	if scheme, rest, ok := strings.Cut(uri, "://"); ok && !strings.Contains(scheme, "/") {
-		_, path, _ := strings.Cut(rest, "/")
-		uri = "/" + path
+	if scheme, rest, ok := strings.Cut(uri, ":/"); ok && !strings.Contains(scheme, "/") {
+		uri = rest
+		if host, ok := strings.CutPrefix(rest, "/"); ok {
+			_, uri, _ = strings.Cut(host, "/")
+		}
+		uri = "/" + uri
 	}
 	if isClean(uri) {
 		return uri
 	}
-	path := decode(uri)
+	path := strings.ReplaceAll(decode(uri), `\`, "/")
 	var kept []string
 	for segment := range strings.SplitSeq(path, "/") {
 		switch segment {
@@ -215,7 +222,7 @@ func cleanPath(uri string) string {
 
 // isClean reports whether path surely stays as it is.
 func isClean(path string) bool {
-	return strings.HasPrefix(path, "/") && !strings.Contains(path, "//") && !strings.Contains(path, "/.") && !strings.Contains(path, "%")
+	return strings.HasPrefix(path, "/") && !strings.Contains(path, "//") && !strings.Contains(path, "/.") && !strings.ContainsAny(path, `%\`)
 }
 
 // decode decodes the escapes in path. What is no escape stays.
