@@ -179,20 +179,21 @@ var arrows = map[string]arrow{
 	},
 	"cmd/weir/internal/xdstest": {theirs: []string{"github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"}}, // tests only
 	"cmd/weir/internal/envoyrls": {
-		ours:   append([]string{"cmd/weir/internal/envoyfile", "cmd/weir/internal/grpcserver", "headers"}, frontEnd...),
+		ours:   append([]string{"cmd/weir/internal/envoyfile", "cmd/weir/internal/grpcserver", "headers", "cmd/weir/internal/urlpath"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
 	"cmd/weir/internal/envoyrlqs": {
-		ours:   append([]string{"cmd/weir/internal/grpcserver", "window"}, frontEnd...),
+		ours:   append([]string{"cmd/weir/internal/grpcserver", "window", "cmd/weir/internal/urlpath"}, frontEnd...),
 		theirs: append([]string{"github.com/envoyproxy/go-control-plane/envoy"}, grpcModules...),
 	},
 	"cmd/weir/internal/respapi": {ours: append([]string{"internal/jsontext"}, frontEnd...)},
-	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/export", "internal/jsontext", "internal/ruleset"}, frontEnd...)},
+	"cmd/weir/internal/httpapi": {ours: append([]string{"api", "cmd/weir/internal/audit", "cmd/weir/internal/events", "cmd/weir/internal/overrides", "cmd/weir/internal/top", "headers", "internal/clientaddr", "internal/export", "internal/jsontext", "internal/ruleset", "cmd/weir/internal/urlpath"}, frontEnd...)},
 	"cmd/weir/internal/events": {
 		ours:   []string{".", "cmd/weir/internal/access", "cmd/weir/internal/files", "cmd/weir/internal/kept", "cmd/weir/internal/top", "rule", "store", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
-	"cmd/weir/internal/stores": {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
+	"cmd/weir/internal/urlpath": {ours: []string{"."}},
+	"cmd/weir/internal/stores":  {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
 			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "rule", "rulefile", "store", "store/leasestore", "store/remote", "window",

@@ -30,7 +30,7 @@ const apiRules = `rules:
 // spellings are paths that servers resolve to one below /api/.
 var spellings = []string{
 	"/api/y", "//api/y", "/x/../api/y", "/%61pi/y", "/./api/y", "/x/%2e%2e/api/y", "/api//y", "/api/y?x=/../z",
-	"/api/" + strings.Repeat("y", 1500), "http://shop.example/api/y", "http://shop.example//x/../api/y",
+	"/api/" + strings.Repeat("y", 1500), "http://shop.example/api/y", "http://shop.example//x/../api/y", `/api\y`,
 }
 
 // proxy is a recipe of docs/guides/proxies.md and the program that it is for.
@@ -94,6 +94,9 @@ func TestProxies(t *testing.T) {
 			want(200, "/api/first")
 			for _, path := range spellings {
 				want(429, path)
+			}
+			if got, body := visit(t, addr, "http:/api/y"); got == 200 { // some refuse it
+				t.Errorf("http:/api/y: got %d %s", got, body)
 			}
 			for _, forged := range []string{
 				"X-Forwarded-For: 9.9.9.9", "X-Real-IP: 9.9.9.9", "Forwarded: for=9.9.9.9",

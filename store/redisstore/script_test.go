@@ -270,6 +270,52 @@ func TestRefusedRead(t *testing.T) {
 	}
 }
 
+// Members are told apart by 128 bits of a hash: two members whose hashes begin with the same
+// 64 bits, as a caller can compute them in minutes, count as two.
+func TestMembersWithNearlyTheSameHash(t *testing.T) {
+	t.Parallel()
+	s := redisstore.New(connect(t, redistest.Server(t).Addr()), "")
+	op := store.Op{Space: store.NewSpace("", "s", "", 0), Key: []byte("k"), N: 1,
+		Limit: window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Hour), Measure: window.Distinct})}
+	for i := range 100 { // at first in a string, then in a set
+		for _, member := range []string{"m-afkcaidfigoenpeg", "m-ghnpgfionbjlocie", fmt.Sprint(i)} {
+			op.Member = []byte(member)
+			ops := []store.Op{op}
+			if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
+				t.Fatal(err)
+			}
+			op.Result = ops[0].Result
+		}
+		if want := int64(3 + i); op.Result.Used != want {
+			t.Fatalf("got %d members, want %d", op.Result.Used, want)
+		}
+	}
+}
+
+// The members that an earlier release counted by 64 bits of a hash count as none.
+func TestMembersOfAnEarlierRelease(t *testing.T) {
+	t.Parallel()
+	c := connect(t, redistest.Server(t).Addr())
+	s := redisstore.New(c, "")
+	for name, state := range map[string]string{"few": "\x00" + strings.Repeat("f", 3*17), "many": "\x01"} {
+		op := store.Op{Space: store.NewSpace("", "s", "", 0), Key: []byte(name), N: 1, Member: []byte("m"),
+			Limit: window.MustCompile(window.Limit{Quota: 3, Window: window.Sliding(time.Hour), Measure: window.Distinct})}
+		key := redisstore.KeyName("weir", &op)
+		if err := c.Do(t.Context(), c.B().Set().Key(key).Value("\x01\x07"+strings.Repeat("\x00", 7)+state).Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+		if words, _, err := s.Peek(t.Context(), &op); err != nil || len(words) != 0 {
+			t.Errorf("%s: peek: got %d words and error %v, want none", name, len(words), err)
+		}
+		for _, verb := range []store.Verb{store.Take, store.Take, store.Refund, store.Check} {
+			ops := []store.Op{op}
+			if err := store.Do(t.Context(), s, verb, ops); err != nil || ops[0].Result.Used > 1 {
+				t.Errorf("%s, %v: got %d members and error %v, want 1 at most", name, verb, ops[0].Result.Used, err)
+			}
+		}
+	}
+}
+
 // Members that are too many for one string have their own keys, which come and
 // go with the string.
 func TestManyMembers(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/urlpath"
 	"github.com/weirhq/weir/internal/run"
 )
 
@@ -141,6 +142,7 @@ func (s *session) bucket(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) *b
 		}
 	}
 	attributes = append(attributes, weir.Attribute{Name: "domain", Value: s.domain}) // which no entry replaces
+	attributes = urlpath.InAttributes(attributes)
 	key := text.String()
 	b := s.buckets[key]
 	if b == nil {

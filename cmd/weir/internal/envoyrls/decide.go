@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/urlpath"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
@@ -166,8 +167,9 @@ func (a *API) plan(x *exchange, i int, d *descriptor) error {
 	hits, check := hitsOf(&x.in, d)
 	it := weir.Item{Request: weir.Request{Hits: hits}}
 	domain := weir.Attribute{Name: domainAttribute, Value: x.in.domain}
-	it.Request.Attributes = append(d.entries, domain)
-	if d.limit != nil {
+	if d.limit == nil {
+		it.Request.Attributes = urlpath.InAttributes(append(d.entries, domain))
+	} else {
 		o, err := overrideOf(i, d.limit)
 		if err != nil {
 			return err

@@ -32,6 +32,3 @@ func (a *API) Calls() map[string]access.Scope {
 	}
 	return all
 }
-
-// CleanPath calls cleanPath.
-func CleanPath(uri string) string { return cleanPath(uri) }

@@ -3,12 +3,12 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
+	"github.com/weirhq/weir/cmd/weir/internal/urlpath"
 	"github.com/weirhq/weir/headers"
 	"github.com/weirhq/weir/internal/clientaddr"
 	"github.com/weirhq/weir/internal/ruleset"
@@ -153,7 +153,8 @@ func (c *gateCall) header(name, attribute, header string) error {
 }
 
 // fromHeader returns the attribute in a header: of a URI the path as servers
-// resolve it or the query as it is, and as ip the address of the client.
+// resolve it or the query as it is, as ip the address of the client, and a method in
+// capitals.
 func (c *gateCall) fromHeader(attribute, header string) string {
 	lines := c.request.Header.Values(header)
 	value := ""
@@ -171,68 +172,11 @@ func (c *gateCall) fromHeader(attribute, header string) string {
 		value = c.proxies.Client(peer, lines)
 	case value == "":
 	case attribute == "path":
-		value = cleanPath(value)
+		value = urlpath.Clean(value)
 	case attribute == "query":
 		_, value, _ = strings.Cut(value, "?")
+	case attribute == "method":
+		value = strings.ToUpper(value) // as many servers do
 	}
 	return strings.ToValidUTF8(value, "\uFFFD")
-}
-
-// cleanPath returns the path of a URI in the form that servers resolve it to: with
-// escapes decoded, without empty and dot segments, and without the query. It
-// starts with a slash. Otherwise a client could write the same path in ways that a
-// rule does not know: //api/y, /x/../api/y, /%61pi/y.
-func cleanPath(uri string) string {
-	if end := strings.IndexAny(uri, "?#"); end >= 0 {
-		uri = uri[:end]
-	}
-	if scheme, rest, ok := strings.Cut(uri, "://"); ok && !strings.Contains(scheme, "/") {
-		_, path, _ := strings.Cut(rest, "/")
-		uri = "/" + path
-	}
-	if isClean(uri) {
-		return uri
-	}
-	path := decode(uri)
-	var kept []string
-	for segment := range strings.SplitSeq(path, "/") {
-		switch segment {
-		case "", ".":
-		case "..":
-			if len(kept) > 0 {
-				kept = kept[:len(kept)-1]
-			}
-		default:
-			kept = append(kept, segment)
-		}
-	}
-	clean := "/" + strings.Join(kept, "/")
-	if last := path[strings.LastIndexByte(path, '/')+1:]; len(kept) > 0 && (last == "" || last == "." || last == "..") {
-		clean += "/"
-	}
-	return clean
-}
-
-// isClean reports whether path surely stays as it is.
-func isClean(path string) bool {
-	return strings.HasPrefix(path, "/") && !strings.Contains(path, "//") && !strings.Contains(path, "/.") && !strings.Contains(path, "%")
-}
-
-// decode decodes the escapes in path. What is no escape stays.
-func decode(path string) string {
-	if decoded, err := url.PathUnescape(path); err == nil {
-		return decoded
-	}
-	var b strings.Builder
-	for i := 0; i < len(path); i++ {
-		if path[i] == '%' && i+2 < len(path) {
-			if decoded, err := url.PathUnescape(path[i : i+3]); err == nil {
-				b.WriteString(decoded)
-				i += 2
-				continue
-			}
-		}
-		b.WriteByte(path[i])
-	}
-	return b.String()
 }

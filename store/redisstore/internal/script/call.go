@@ -222,7 +222,7 @@ func (c *Codec) Encode(call *Call, near, deadline window.Instant, keys []string)
 		}
 		b = c.appendLimit(b, k, op.Limit, at)
 		if k.distinct {
-			b = binary.LittleEndian.AppendUint64(b, fingerprint(op.Member))
+			b = append(b, fingerprint(op.Member)...)
 		}
 	}
 	switch {

@@ -290,9 +290,9 @@ func Fits(ops []store.Op) error {
 	return nil
 }
 
-// fingerprint returns what a state keeps of a member: 64 bits of its SHA-256, the
-// same in every process.
-func fingerprint(member []byte) uint64 {
+// fingerprint returns what a state keeps of a member: 128 bits of its SHA-256, the
+// same in every process. With 64, a caller could compute two members that have the same.
+func fingerprint(member []byte) []byte {
 	sum := sha256.Sum256(member)
-	return binary.LittleEndian.Uint64(sum[:])
+	return sum[:16]
 }

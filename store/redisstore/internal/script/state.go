@@ -223,23 +223,30 @@ const epoch = 1_577_836_800_000_000
 
 const usesShift = 53 // in a state in words a member's uses are above its date
 
+const membersNear = 2 // of a state that has its members itself
+
 func decodeMembers(k *Kept, body string) (window.State, bool) {
-	const head, record = 7 + 1, 8 + 7 + 2
-	if len(body) < head || (len(body)-head)%record != 0 {
+	const head, record = 7 + 1, 16 + 7 + 2
+	s := window.State{}
+	switch {
+	case len(body) < head:
+		return nil, false
+	case body[7] < membersNear:
+		return s, true // the state of an earlier release, which counts as none
+	case (len(body)-head)%record != 0:
 		return nil, false
 	}
-	s := window.State{}
 	for rest := body[head:]; rest != ""; rest = rest[record:] {
 		b := []byte(rest[:record])
-		uses := uint64(binary.LittleEndian.Uint16(b[15:]))
-		s = append(s, binary.LittleEndian.Uint64(b), uint64(get7(rest[8:]))|uses<<usesShift)
+		uses := uint64(binary.LittleEndian.Uint16(b[23:]))
+		s = append(s, binary.LittleEndian.Uint64(b), uint64(get7(rest[16:]))|uses<<usesShift)
 	}
-	if body[7] == 0 {
+	if body[7] == membersNear {
 		return s, true // a sorted set without its state, which was evicted
 	}
 	for m := range slices.Chunk(k.Last, 2) {
 		score, err := strconv.ParseFloat(m[1], 64)
-		if err != nil || len(m[0]) != 8 {
+		if err != nil || len(m[0]) != 16 {
 			return nil, false
 		}
 		uses := uint64(1)

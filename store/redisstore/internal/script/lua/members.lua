@@ -1,19 +1,21 @@
 -- Distinct members, the one used last at the end. State: version, kind, mark
--- of the period (0 in a sliding window), whether the members are elsewhere;
--- then 17 bytes a member: fingerprint, date, uses.
+-- of the period (0 in a sliding window), FAR or NEAR; then 25 bytes a member: fingerprint,
+-- date, uses. Without FAR and NEAR it is the state of an earlier release, which kept 64 bits
+-- of a fingerprint, and counts as none.
 --
--- Before them stand, if members were dropped that are still inside, 17 bytes with their number, the date
+-- Before them stand, if members were dropped that are still inside, 25 bytes with their number, the date
 -- of the newest of them, and no uses.
 --
 -- More than FEW members are kept in a sorted set in addition to the state, by date, and
--- those with more than one use also in a hash. Both hold the 8 bytes of the
+-- those with more than one use also in a hash. Both hold the 16 bytes of the
 -- fingerprints. The score is the date after EPOCH, with room for 16ths of a
 -- microsecond, which keep 16 members of one microsecond in order. There can be
 -- more only after a clock was set back; those leave in any order.
 --
 -- With 64 members both ways cost the same. With 1000 members a call costs 15 µs,
 -- and 117 µs if they were in a string. The set takes twice the memory of the
--- string, and from 128 members on six times.
+-- string, and from 128 members on five times.
+local NEAR, FAR = 2, 3 -- where the members are: in the string, or in the set
 local FEW = 64
 local EPOCH = 1577836800000000 -- 2020-01-01
 local MOST_USES = 2047
@@ -22,7 +24,7 @@ local MOST = 10000 -- members that can be dropped and counted
 -- find returns where the member's record starts in the packed state, or nil.
 local function find(o)
   local at = string.find(o.v, o.member, o.s, true)
-  while at and (at - o.s) % 17 ~= 0 do at = string.find(o.v, o.member, at + 1, true) end
+  while at and (at - o.s) % 25 ~= 0 do at = string.find(o.v, o.member, at + 1, true) end
   return at
 end
 
@@ -41,7 +43,7 @@ local function look_members(o, n)
   if not o.sliding then return used, o.mark + o.w end
   if o.count < quota then return used, o.dropped_at + o.w end
   local oldest = o.count - quota -- those that leave before one fits, less one
-  if not o.set then return used, up('<I7', o.v, o.s + oldest * 17 + 8) + o.w end
+  if not o.set then return used, up('<I7', o.v, o.s + oldest * 25 + 16) + o.w end
   oldest = call('ZCARD', o.set) - o.count + oldest
   oldest = call('ZRANGE', o.set, oldest, oldest, 'WITHSCORES')
   return used, floor(oldest[2]) + EPOCH + o.w
@@ -58,9 +60,9 @@ local function spread(o)
   call('DEL', o.keys[1], o.keys[2])
   o.set, o.hash = o.keys[1], o.keys[2]
   local score
-  for s = o.s, #o.v, 17 do
-    local member = cut(o.v, s, s + 7)
-    local date, uses = up('<I7I2', o.v, s + 8)
+  for s = o.s, #o.v, 25 do
+    local member = cut(o.v, s, s + 15)
+    local date, uses = up('<I7I2', o.v, s + 16)
     score = score_after(score, date - EPOCH)
     call('ZADD', o.set, score, member)
     if uses > 1 then call('HSET', o.hash, member, uses) end
@@ -112,12 +114,12 @@ local function add_members(o)
   local uses, v, s = 1, o.v, o.s
   local at = o.count > 0 and find(o)
   if at then
-    uses = math.min(up('<I2', v, at + 15) + 1, MOST_USES)
-    v = cut(v, s, at - 1) .. cut(v, at + 17)
+    uses = math.min(up('<I2', v, at + 23) + 1, MOST_USES)
+    v = cut(v, s, at - 1) .. cut(v, at + 25)
   else
     local over = o.count > 0 and o.count >= o.highest and 1 or 0 -- all others stay: another limit may have counted them
     if over > 0 then
-      s = s + over * 17
+      s = s + over * 25
       drop(o, over, up('<I7', v, s - 9))
     end
     v, o.count = cut(v, s), o.count + 1
@@ -132,8 +134,8 @@ end
 
 local function save_members(o)
   if not o.newest then return nil end
-  local head = pk('<BBI7B', 1, o.kind, o.mark, o.set and 1 or 0)
-  if o.dropped > 0 then head = head .. pk('<I8I7I2', o.dropped, o.dropped_at, 0) end
+  local head = pk('<BBI7B', 1, o.kind, o.mark, o.set and FAR or NEAR)
+  if o.dropped > 0 then head = head .. pk('<I8I8I7I2', o.dropped, 0, o.dropped_at, 0) end
   return head .. cut(o.v, o.first), expires_members(o)
 end
 
@@ -141,7 +143,7 @@ end
 -- and next the mark of a period that starts now.
 local function open_members(kind, v, at, k, quota, highest, w, next)
   local member
-  member, p = up('<c8', args, p)
+  member, p = up('<c16', args, p)
   local keys = {KEYS[k], KEYS[k + 1]}
   local o = {
     now = at, kind = kind, sliding = kind == 7, quota = quota, highest = highest, w = w, next = next,
@@ -150,13 +152,14 @@ local function open_members(kind, v, at, k, quota, highest, w, next)
   }
   if not v then return o end
   local mark, far = up('<I7B', v, 3)
+  if far < NEAR then return o end
   o.mark = mark
   local count, newest
   local base, dropped, dropped_at = 11, 0, 0
-  if #v > 26 and up('<I2', v, 26) == 0 then
-    base, dropped, dropped_at = 28, up('<I7', v, 11), up('<I7', v, 19)
+  if #v > 34 and up('<I2', v, 34) == 0 then
+    base, dropped, dropped_at = 36, up('<I7', v, 11), up('<I7', v, 27)
   end
-  if far == 1 then
+  if far == FAR then
     local last = call('ZRANGE', keys[1], -1, -1, 'WITHSCORES')[2]
     if not last then return o end -- evicted without its state
     o.set, o.hash, o.score = keys[1], keys[2], tonumber(last)
@@ -178,16 +181,16 @@ local function open_members(kind, v, at, k, quota, highest, w, next)
   else
     o.first = 11 -- the clock can be set back, so they stay in the state as members do that have left
   end
-  if far == 1 then
+  if far == FAR then
     o.count = call('ZCOUNT', keys[1], o.edge > -NEVER and o.edge - EPOCH + 1 or '-inf', '+inf')
     return o
   end
-  local lo, hi = 0, (#v - base + 1) / 17
+  local lo, hi = 0, (#v - base + 1) / 25
   count = hi
   while lo < hi do
     local mid = floor((lo + hi) / 2)
-    if up('<I7', v, base + 8 + mid * 17) <= o.edge then lo = mid + 1 else hi = mid end
+    if up('<I7', v, base + 16 + mid * 25) <= o.edge then lo = mid + 1 else hi = mid end
   end
-  o.s, o.count = base + lo * 17, count - lo
+  o.s, o.count = base + lo * 25, count - lo
   return o
 end

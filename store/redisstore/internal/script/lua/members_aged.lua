@@ -5,7 +5,7 @@ local function give_back_member(o, at, n)
   if o.set then
     date = floor(call('ZSCORE', o.set, o.member)) + EPOCH
   else
-    date = up('<I7', o.v, find(o) + 8)
+    date = up('<I7', o.v, find(o) + 16)
   end
   if date == at then sub_members(o, n) end
 end

@@ -28,13 +28,13 @@ local function sub_members(o)
   if not inside(o) then return true end
   if o.set then return sub_from_set(o) end
   local at, v = find(o), o.v
-  local uses = up('<I2', v, at + 15)
+  local uses = up('<I2', v, at + 23)
   if uses == MOST_USES then return true end
   if uses > 1 then
-    o.v = cut(v, 1, at + 14) .. pk('<I2', uses - 1) .. cut(v, at + 17)
+    o.v = cut(v, 1, at + 22) .. pk('<I2', uses - 1) .. cut(v, at + 25)
     return
   end
-  v = cut(v, 1, at - 1) .. cut(v, at + 17)
+  v = cut(v, 1, at - 1) .. cut(v, at + 25)
   o.v, o.count = v, o.count - 1
   o.newest = #v > o.first and up('<I7', v, #v - 8)
   keep_dropped(o)

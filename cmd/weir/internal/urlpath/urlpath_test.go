@@ -1,13 +1,13 @@
-package httpapi_test
+package urlpath_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
+	"github.com/weirhq/weir/cmd/weir/internal/urlpath"
 )
 
-func TestCleanPath(t *testing.T) {
+func TestClean(t *testing.T) {
 	t.Parallel()
 	for uri, want := range map[string]string{
 		"/api/y":                  "/api/y",
@@ -27,6 +27,12 @@ func TestCleanPath(t *testing.T) {
 		"/api/%zz/%6":             "/api/%zz/%6",
 		"/api/%zz/%61":            "/api/%zz/a",
 		"http://h/x/../api/y?q":   "/api/y",
+		`/api\y`:                  "/api/y",
+		`/x\..\api/y`:             "/api/y",
+		"http:/api/y":             "/api/y",
+		"HTTPS:/api/y?q":          "/api/y",
+		"/api%5cy":                "/api/y",
+		"/api/a:/b":               "/api/a:/b",
 		"http://h":                "/",
 		"http://h?/x":             "/",
 		"http://h#/x":             "/",
@@ -38,20 +44,20 @@ func TestCleanPath(t *testing.T) {
 		"/..":                     "/",
 		"/.well-known/x":          "/.well-known/x",
 	} {
-		if got := httpapi.CleanPath(uri); got != want {
+		if got := urlpath.Clean(uri); got != want {
 			t.Errorf("%s: got %s, want %s", uri, got, want)
 		}
 	}
 }
 
-// FuzzCleanPath checks that a clean path has no segment that a server would
+// FuzzClean checks that a clean path has no segment that a server would
 // resolve, and that segments without meaning do not change it.
-func FuzzCleanPath(f *testing.F) {
+func FuzzClean(f *testing.F) {
 	for _, uri := range []string{"/api/y", "//a/../b/./c/", "/%2e%2e/%zz", "http://h/p?q"} {
 		f.Add(uri)
 	}
 	f.Fuzz(func(t *testing.T, uri string) {
-		got := httpapi.CleanPath(uri)
+		got := urlpath.Clean(uri)
 		if !strings.HasPrefix(got, "/") || strings.Contains(got, "//") {
 			t.Fatalf("%q: got %q, want a path without empty segments", uri, got)
 		}
@@ -62,7 +68,7 @@ func FuzzCleanPath(f *testing.F) {
 		}
 		if strings.HasPrefix(uri, "/") {
 			for _, same := range []string{"/." + uri, "//" + uri, "/x/.." + uri} {
-				if again := httpapi.CleanPath(same); again != got && !strings.Contains(uri, "://") {
+				if again := urlpath.Clean(same); again != got && !strings.Contains(uri, "://") {
 					t.Fatalf("%q: got %q, want %q as of %q", same, again, got, uri)
 				}
 			}
