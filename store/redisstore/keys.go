@@ -20,9 +20,11 @@ import (
 
 const (
 	// scanCount is about how many names a server looks at for one page, and atOnce how
-	// many keys it reads in one round trip, or fewer with [manyMembers] in all: a server does nothing else meanwhile.
+	// many keys it reads in one round trip, or fewer with [manyMembers] or manyWords in all: a server does nothing else
+	// meanwhile.
 	scanCount = 512
 	atOnce    = 64
+	manyWords = 1 << 18
 
 	pageTimeout = 5 * time.Second
 )
@@ -80,9 +82,9 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 		}
 		return !ok
 	})
-	most := atOnce
+	most := min(atOnce, max(manyWords/op.Limit.MaxWords(), 1))
 	if members := listed(op.Limit); members > 0 {
-		most = min(atOnce, int(max(manyMembers/members, 1)))
+		most = min(most, int(max(manyMembers/members, 1)))
 	}
 	for len(names) > 0 {
 		n := min(len(names), most)

@@ -500,7 +500,7 @@ func TestListersOfOtherNamespaces(t *testing.T) {
 	readers.Wait()
 }
 
-// Keys with many members that are listed are few of a round trip, because the server decides nothing meanwhile.
+// Keys with large states, or many members that are listed, are few of a round trip, because the server decides nothing meanwhile.
 func TestKeysWithManyMembersAreFewAtOnce(t *testing.T) {
 	t.Parallel()
 	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
@@ -509,7 +509,9 @@ func TestKeysWithManyMembersAreFewAtOnce(t *testing.T) {
 		limit window.Limit
 		want  int
 	}{
-		{window.Limit{Quota: 10_000, Window: window.Fixed(time.Hour), Measure: window.Distinct}, 64},
+		{window.Limit{Quota: 9999, Window: window.Fixed(time.Hour)}, 64},
+		{window.Limit{Quota: 10_000, Window: window.Fixed(time.Hour), Measure: window.Distinct}, 13},
+		{window.Limit{Quota: 10_001, Window: window.Fixed(time.Hour), Hold: time.Hour, MaxHolds: 10_000}, 3},
 		{window.Limit{Quota: 10, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 64},
 		{window.Limit{Quota: 250, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 4},
 		{window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 1},
