@@ -16,10 +16,10 @@ end
 -- level returns how much is used at t, with what has ended and is kept, and
 -- whether n more fit.
 local function level(h, t, n)
-  local o, held, s = copy(h), h.sum, 1
+  local o, held, s = copy(h), h.sum, h.first
   for _ = 1, h.count do
     local till, _, keep, hits
-    till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s)
+    till, _, _, _, keep, hits, s = up(READ_HOLD, h.list, s)
     if till > t then break end
     held = held - hits
     if keep == 1 then
@@ -34,26 +34,43 @@ local function level(h, t, n)
     local _, at = look_bucket(o, n + held)
     fits = at == 0
   end
-  return math.min(used + held, o.cap), fits, expires_bucket(o)
+  return math.min(used + held, o.cap), fits
+end
+
+-- drained returns when the bucket of h is empty at the latest: as if all that is kept ended
+-- at the instant last, with the last hold.
+local function drained(h, last)
+  local o = copy(h)
+  advance(o, last)
+  if h.kept > 0 then add_bucket(o, h.sum) end
+  return expires_bucket(o)
 end
 
 -- wait returns the instant from which n hits, which do not fit now, fit if no hold is
--- settled. Between two ends of holds the bucket drains as one without holds.
+-- settled. Between two ends of holds the bucket drains as one without holds. Once the
+-- rest of the capacity has room for n hits, a hold that is kept changes nothing: as many
+-- hits as it ceases to hold are in the bucket, which is not empty before n hits fit.
 local function wait(h, n)
-  local o, held, s = copy(h), h.sum, 1
+  local o, held, s = copy(h), h.sum, h.first
+  local fits, moved = nil, 0 -- the instant without further releases, and the hits to book in o
   for i = 1, h.count + 1 do
     local till, _, keep, hits = NEVER, nil, 0, 0
-    if i <= h.count then till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s) end
-    if till > h.now and n <= o.cap - held then
+    if i <= h.count then till, _, _, _, keep, hits, s = up(READ_HOLD, h.list, s) end
+    if not fits and till > h.now and n <= o.cap - held then
       if o.now < h.now then advance(o, h.now) end
       local _, at = look_bucket(o, n + held)
-      if at == 0 then at = o.now end
-      if at < till then return at end
+      fits = at == 0 and o.now or at
     end
+    if fits and fits < till then return fits end
     if till == NEVER then return NEVER end
-    advance(o, till)
-    held = held - hits
-    if keep == 1 then add_bucket(o, hits) end
+    if fits and keep == 1 and fits + o.cap * o.length / o.quota < MAX then
+      moved = moved + hits
+    else
+      add_bucket(o, moved)
+      advance(o, till)
+      held, fits, moved = held - moved - hits, nil, 0
+      if keep == 1 then add_bucket(o, hits) end
+    end
   end
 end
 
@@ -75,6 +92,7 @@ row.aged = {
   open = function(v, _, seen) return row.open(v, 1, seen) end,
   adopt = function(o) return o end,
   level = level,
+  drained = drained,
   wait = wait,
   begin = function() end,
   advance = advance,

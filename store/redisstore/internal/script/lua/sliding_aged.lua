@@ -111,16 +111,12 @@ local function tighten(h)
   local o = h.base
   expire_dated(o)
   if o.n <= 2 * o.precision then return end
-  local ats, s = {}, 1
-  for i = 1, h.count do
-    local _
-    _, ats[i], _, _, _, s = up('<I7I7c12BI7', h.list, s)
-  end
-  local function between(from, to)
-    for i = 1, #ats do
-      if ats[i] >= from and ats[i] < to then return true end
-    end
-    return false
+  local ats, next_at = {}, 1
+  for i = 1, h.count do ats[i] = up('<I7', h.list, h.first + (i - 1) * HOLD_SIZE + 7) end
+  table.sort(ats)
+  local function between(from, to) -- each from is later than the one before
+    while ats[next_at] and ats[next_at] < from do next_at = next_at + 1 end
+    return ats[next_at] and ats[next_at] < to
   end
   local size = math.max(o.size, floor((o.hits - 1) / o.precision) + 1) -- larger after a larger quota
   local out, date, hits = {}, pair(o, 1)
