@@ -130,7 +130,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/sharedlog": {ours: []string{"internal/export", "window"}},
 	"cmd/weir/internal/top":       {ours: []string{".", "cmd/weir/internal/sharedlog", "internal/export", "internal/hook", "rule", "store", "store/remote", "window"}},
 	"cmd/weir/internal/kept":      {ours: []string{"internal/hook", "store", "store/remote"}},
-	"cmd/weir/internal/overrides": {ours: []string{".", "cmd/weir/internal/kept", "cmd/weir/internal/sizes", "internal/jsontext", "internal/override", "internal/plan", "internal/ruleset", "rule", "store", "window"}},
+	"cmd/weir/internal/overrides": {ours: []string{".", "cmd/weir/internal/kept", "cmd/weir/internal/sizes", "internal/jsontext", "internal/override", "internal/plan", "internal/ruleset", "rule", "store", "store/remote", "window"}},
 	"cmd/weir/internal/audit":     {ours: []string{"cmd/weir/internal/sharedlog", "internal/export", "internal/hook", "store/remote", "window"}},
 	"cmd/weir/internal/namespace": {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/audit", "cmd/weir/internal/overrides", "cmd/weir/internal/files", "cmd/weir/internal/top"}},
 	"cmd/weir/internal/answer":    {ours: []string{".", "cmd/weir/internal/access", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/sizes", "internal/export", "internal/jsontext", "internal/once", "internal/run", "rule", "store", "store/remote", "window"}},
@@ -147,7 +147,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/page": {ours: []string{
-		".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/audit", "cmd/weir/internal/files", "cmd/weir/internal/findings", "cmd/weir/internal/logs", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/record", "cmd/weir/internal/replay", "cmd/weir/internal/top", "cmd/weir/internal/trial", "internal/export", "internal/jsontext", "rule", "rulefile", "window",
+		".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/audit", "cmd/weir/internal/files", "cmd/weir/internal/findings", "cmd/weir/internal/logs", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/record", "cmd/weir/internal/replay", "cmd/weir/internal/top", "cmd/weir/internal/trial", "internal/export", "internal/jsontext", "rule", "rulefile", "store/remote", "window",
 	}},
 	"cmd/weir/internal/telemetry": {
 		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},

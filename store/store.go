@@ -36,9 +36,6 @@ const (
 
 var verbNames = [...]string{"check", "take", "record", "refund", "settle", "cancel", "renew", "set", "unban", "reserve"}
 
-// CanAdd reports whether v can add a key that has no counter.
-func (v Verb) CanAdd() bool { return v <= Record || v == Set || v == Reserve }
-
 // CanRepeat reports whether a request for v can have an idempotency key.
 func (v Verb) CanRepeat() bool { return v == Take || v == Record || v == Refund || v == Settle }
 

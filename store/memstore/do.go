@@ -60,7 +60,7 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		st.lock()
 		var full []int
 		isNew := p.dateAndFind(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
-		if v.CanAdd() && (isNew || s.memory.admits() != admitsAll) {
+		if adds(v) && (isNew || s.memory.admits() != admitsAll) {
 			full = s.reserveKeys(v, ops, slots[:])
 			if p.keyspace.dead.Load() {
 				p.release()
@@ -93,6 +93,9 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 	}
 }
 
+// adds reports whether v can add a key that has no counter.
+func adds(v store.Verb) bool { return v <= store.Record || v == store.Set || v == store.Reserve }
+
 // decideMany decides several ops in one step. The package comment describes the steps.
 func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
 	var few [stackOps]opSlot
@@ -115,7 +118,7 @@ func (s *Store) decideMany(v store.Verb, ops []store.Op) error {
 			return err
 		}
 		var full []int
-		if reserves && v.CanAdd() {
+		if reserves && adds(v) {
 			full = s.reserveKeys(v, ops, slots)
 			if dead(slots) {
 				release(slots)

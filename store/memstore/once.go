@@ -68,7 +68,7 @@ func copies(slots []opSlot) (states []window.State, now func(*store.Op) window.I
 
 // reserveOnce is reserveKeys for a call that has a record, the last of ops.
 func (s *Store) reserveOnce(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
-	if !v.CanAdd() { // but the record
+	if !adds(v) { // but the record
 		for i := range slots {
 			if p := &slots[i]; p.index < len(ops)-1 {
 				p.hits.N = 0

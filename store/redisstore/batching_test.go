@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -31,6 +32,48 @@ func evalshas(t *testing.T, n *redistest.Node) int {
 		t.Fatal(err)
 	}
 	return calls
+}
+
+// The time of a call grows with the size of its state. A run of a program decides few calls with large ones, because the
+// server decides nothing else meanwhile. All are decided, in their order.
+func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s := redisstore.New(connect(t, n.Addr()), "")
+	op := store.Op{
+		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
+		Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 2000}),
+	}
+	holds := uint64(0)
+	takes := func(most int) (calls []store.Call) {
+		for range most {
+			own := op
+			own.Hold = &store.Hold{}
+			holds++
+			binary.BigEndian.PutUint64(own.Hold.ID[:], holds)
+			calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{own}})
+		}
+		return calls
+	}
+	for range 15 {
+		if err := s.Do(t.Context(), takes(100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := evalshas(t, n)
+	calls := takes(100)
+	calls = append(calls, store.Call{Verb: store.Refund, Ops: []store.Op{op}}) // by another program
+	if err := s.Do(t.Context(), calls); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range calls {
+		if got, want := c.Ops[0].Result.Before, int64(1500+i); c.Err != nil || got != want {
+			t.Fatalf("call %d: got %d used before and error %v, want %d", i, got, c.Err, want)
+		}
+	}
+	if got := evalshas(t, n) - before; got < 25 {
+		t.Errorf("got %d runs of programs for 100 calls with states of 50 KB, want one for few", got)
+	}
 }
 
 // Callers who wait at the same time share runs, each with its own result. Those

@@ -84,6 +84,13 @@ func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []wi
 	for i, entry := range entries {
 		args = append(args, strconv.FormatInt(int64(at[i]), 10), entry)
 	}
+	if n > 0 {
+		end, err := s.turn(ctx, "a log")
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+	}
 	err = s.ask(ctx, conn.SlotOf([]byte(key)), func(ctx context.Context, c rueidis.Client) (err error) {
 		if len(entries) > 0 {
 			if err := addLog().Exec(ctx, c, []string{key}, args).Error(); err != nil {

@@ -20,7 +20,7 @@ import (
 
 const (
 	// scanCount is about how many names a server looks at for one page, and atOnce how
-	// many keys it reads in one round trip: a server does nothing else meanwhile.
+	// many keys it reads in one round trip, or fewer with [manyMembers] in all: a server does nothing else meanwhile.
 	scanCount = 512
 	atOnce    = 64
 
@@ -80,9 +80,13 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 		}
 		return !ok
 	})
+	most := atOnce
+	if members := listed(op.Limit); members > 0 {
+		most = min(atOnce, int(max(manyMembers/members, 1)))
+	}
 	for len(names) > 0 {
-		n := min(len(names), atOnce)
-		if err := s.readKeys(ctx, slots[nodes[at]], op.Limit, names[:n], keys[:n], found); errors.Is(err, remote.ErrNodes) {
+		n := min(len(names), most)
+		if err := s.readKeys(ctx, slots[nodes[at]], op, names[:n], keys[:n], found); errors.Is(err, remote.ErrNodes) {
 			return nil, err
 		} else if err != nil {
 			return nil, s.failed(ctx, err)
@@ -107,13 +111,20 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	return []byte(strings.Join([]string{strconv.FormatUint(cursor, 10), layout, process, nodes[at].Addr}, " ")), nil
 }
 
-// readKeys calls found for keys of one node.
-func (s *Store) readKeys(ctx context.Context, slot int, limit *window.Compiled, names []string, keys [][]byte, found func([]byte, window.State, window.Instant)) error {
+// readKeys calls found for keys of one node in the space of op.
+func (s *Store) readKeys(ctx context.Context, slot int, op *store.Op, names []string, keys [][]byte, found func([]byte, window.State, window.Instant)) error {
+	if listed(op.Limit) > 0 {
+		end, err := s.turn(ctx, op.Space.Namespace())
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
 	defer cancel()
 	all := make([]rueidis.LuaExec, len(names))
 	for i, name := range names {
-		all[i] = rueidis.LuaExec{Keys: keyname.StateAndMembers(name), Args: []string{firstMember(limit)}}
+		all[i] = rueidis.LuaExec{Keys: keyname.StateAndMembers(name), Args: []string{firstMember(op.Limit)}}
 	}
 	var replies []rueidis.RedisResult
 	err := s.servers.Client(within, slot, func(c rueidis.Client) error {
@@ -134,7 +145,7 @@ func (s *Store) readKeys(ctx context.Context, slot int, limit *window.Compiled, 
 		if s.clock != nil {
 			k.Now = s.clock()
 		}
-		state, err := k.Words(names[i], limit)
+		state, err := k.Words(names[i], op.Limit)
 		if err != nil && !errors.As(err, new(*script.StateError)) {
 			return err
 		}

@@ -30,8 +30,8 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 // peek returns the state of op's key in words, empty when there is none, and the
 // server's instant.
 func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
-	if l := op.Limit; l.Measure == window.Distinct && firstMember(l) == allMembers && max(l.Quota, l.Highest) > manyMembers {
-		end, err := s.turn(ctx)
+	if listed(op.Limit) > manyMembers {
+		end, err := s.turn(ctx, op.Space.Namespace())
 		if err != nil {
 			return nil, 0, err
 		}
@@ -58,18 +58,22 @@ const (
 	turnTimeout = 5 * time.Second
 )
 
-// turn waits until no other caller lists many members, because Redis decides nothing meanwhile. The
-// caller calls end when it is done; the next one then waits for as long as it took.
-func (s *Store) turn(ctx context.Context) (end func(), err error) {
+// turn waits until no other caller reads much, because Redis decides nothing meanwhile. of is a namespace, or what
+// else callers share: one of them waits for those of others. The caller calls end when it is done; the next one then waits for as long as it took.
+func (s *Store) turn(ctx context.Context, of string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
-	select {
-	case s.turns <- struct{}{}:
-		began := time.Now()
-		return func() { time.AfterFunc(time.Since(began), func() { <-s.turns }) }, nil
-	case <-waiting.Done():
+	next, err := remote.Turn(waiting, &s.turns, "of "+of)
+	if err != nil {
 		return nil, s.failed(ctx, remote.ErrBusy)
 	}
+	leave, err := remote.Turn(waiting, &s.turns, "all")
+	if err != nil {
+		next()
+		return nil, s.failed(ctx, remote.ErrBusy)
+	}
+	began := time.Now()
+	return func() { time.AfterFunc(time.Since(began), func() { leave(); next() }) }, nil
 }
 
 // Forget implements [store.Store].
@@ -131,6 +135,14 @@ func firstMember(limit *window.Compiled) string {
 		return lastMember
 	}
 	return allMembers
+}
+
+// listed returns how many members a peek at a key lists under limit, at most.
+func listed(limit *window.Compiled) int64 {
+	if limit.Measure != window.Distinct || firstMember(limit) != allMembers {
+		return 0
+	}
+	return max(limit.Quota, limit.Highest)
 }
 
 // fetch reads what Redis keeps for key, and of members those from first on.

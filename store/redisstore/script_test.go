@@ -365,6 +365,12 @@ type lister struct {
 	held      chan struct{}
 	begun     chan struct{}
 	now, most atomic.Int64
+	together  int // the most scripts of one round trip
+}
+
+func (l *lister) DoMulti(ctx context.Context, all ...rueidis.Completed) []rueidis.RedisResult {
+	l.together = max(l.together, len(all))
+	return l.Client.DoMulti(ctx, all...)
 }
 
 func (l *lister) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
@@ -377,8 +383,8 @@ func (l *lister) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 	return l.Client.Do(ctx, cmd)
 }
 
-// The members of a sliding window leave one by one, so a reading lists them. One caller at a time does, because Redis
-// decides nothing meanwhile; others can leave.
+// The members of a sliding window leave one by one, so a reading lists them. One caller at a time does, or reads a log,
+// because Redis decides nothing meanwhile; others can leave.
 func TestOneListsManyMembers(t *testing.T) {
 	t.Parallel()
 	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
@@ -391,6 +397,11 @@ func TestOneListsManyMembers(t *testing.T) {
 	for range 16 {
 		readers.Go(func() {
 			if _, err := s.Read(t.Context(), &op); err != nil {
+				t.Error(err)
+			}
+		})
+		readers.Go(func() {
+			if _, err := s.Log(t.Context(), "l", time.Hour, nil, nil, 0, 250); err != nil {
 				t.Error(err)
 			}
 		})
@@ -409,6 +420,81 @@ func TestOneListsManyMembers(t *testing.T) {
 	}
 	close(c.held)
 	readers.Wait()
+}
+
+// However many callers of one namespace list members, one of another namespace waits for one or two of them.
+func TestListersOfOtherNamespaces(t *testing.T) {
+	t.Parallel()
+	s := redisstore.New(connect(t, redistest.Server(t).Addr()), "")
+	read := func(namespace string) {
+		op := store.Op{
+			Space: store.NewSpace(namespace, "s", "", 0), Key: []byte("k"),
+			Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Measure: window.Distinct}),
+		}
+		if _, err := s.Read(t.Context(), &op); err != nil {
+			t.Error(err)
+		}
+	}
+	const crowd = 100
+	var others atomic.Int64
+	var ended atomic.Bool
+	var readers sync.WaitGroup
+	for range crowd {
+		readers.Go(func() {
+			for !ended.Load() {
+				read("loud")
+				others.Add(1)
+			}
+		})
+	}
+	for others.Load() < crowd {
+		read("warm")
+	}
+	before := others.Load()
+	read("quiet")
+	if got := others.Load() - before; got > crowd/4 {
+		t.Errorf("got %d answers to others meanwhile, want one or two", got)
+	}
+	ended.Store(true)
+	readers.Wait()
+}
+
+// Keys with many members that are listed are few of a round trip, because the server decides nothing meanwhile.
+func TestKeysWithManyMembersAreFewAtOnce(t *testing.T) {
+	t.Parallel()
+	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
+	s := redisstore.New(c, "")
+	for _, row := range []struct {
+		limit window.Limit
+		want  int
+	}{
+		{window.Limit{Quota: 10_000, Window: window.Fixed(time.Hour), Measure: window.Distinct}, 64},
+		{window.Limit{Quota: 10, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 64},
+		{window.Limit{Quota: 250, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 4},
+		{window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 1},
+	} {
+		c.together = 0
+		op := store.Op{Space: store.NewSpace("", row.limit.Window.ID()+fmt.Sprint(row.limit.Quota), "", 0), Limit: window.MustCompile(row.limit), N: 1, Member: []byte("m")}
+		for i := range 80 {
+			op.Key = fmt.Append(nil, "k", i)
+			if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found := map[string]bool{}
+		for after := []byte(nil); ; {
+			next, err := s.Keys(t.Context(), &op, after, func(key []byte, _ window.State, _ window.Instant) { found[string(key)] = true })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after = next; after == nil {
+				break
+			}
+		}
+		if len(found) != 80 || c.together != row.want {
+			t.Errorf("%+v: got %d keys, %d at once, want 80 and %d", row.limit, len(found), c.together, row.want)
+		}
+	}
 }
 
 // A member counts its uses up to 2047. From then on it cannot be refunded, in a

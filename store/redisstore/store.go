@@ -26,8 +26,8 @@ type Store struct {
 	owned   bool                  // the connections are the store's own
 	clock   func() window.Instant // in tests only
 
-	sliced atomic.Int64  // calls in slices that are under way
-	turns  chan struct{} // a semaphore: one caller at a time lists many members
+	sliced atomic.Int64 // calls in slices that are under way
+	turns  sync.Map     // of callers that read much; see [remote.Turn]
 
 	secrets remote.Secrets
 
@@ -76,7 +76,6 @@ func (c Config) Open(ctx context.Context) (*Store, error) {
 }
 
 func newStore(s *Store) *Store {
-	s.turns = make(chan struct{}, 1)
 	s.secrets.Agree, s.secrets.Replace, s.secrets.Background = s.agree, s.replaceSecret, s.background
 	return s
 }

@@ -96,7 +96,7 @@ type Trail struct {
 	end   func()
 	added chan struct{} // has room for one: there are entries to send
 
-	reading chan struct{} // a semaphore: one caller at a time lists entries, which can take megabytes
+	readers sync.Map // one caller at a time lists the entries of a namespace, which can take megabytes; see [remote.Turn]
 
 	mu     sync.Mutex
 	loaded bool              // the entries of the last process are known; guarded by mu
@@ -119,7 +119,7 @@ func New(c Config) *Trail {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	t := &Trail{c: c, added: make(chan struct{}, 1), reading: make(chan struct{}, 1), spaces: map[string]*trail{}}
+	t := &Trail{c: c, added: make(chan struct{}, 1), spaces: map[string]*trail{}}
 	if c.Side != nil {
 		t.end = c.Side.Follow(t.save)
 	}
@@ -347,12 +347,11 @@ func (t *Trail) List(ctx context.Context, namespace string, n int, until time.Ti
 	if t == nil {
 		return f, nil
 	}
-	select {
-	case t.reading <- struct{}{}:
-		defer func() { <-t.reading }()
-	case <-ctx.Done():
-		return f, ctx.Err()
+	end, err := remote.Turn(ctx, &t.readers, namespace)
+	if err != nil {
+		return f, err
 	}
+	defer end()
 	var kept []string // by the store
 	if t.c.Remote != nil {
 		reading, cancel := context.WithTimeout(remote.WithTimeout(ctx, sendTime), sharedlog.Time)

@@ -268,6 +268,11 @@ func TestOneReader(t *testing.T) {
 		if reads != 1 {
 			t.Errorf("got %d readers at the same time, want one", reads)
 		}
+		go func() { _, _ = trail.List(ctx, "b", 10, time.Time{}) }()
+		synctest.Wait()
+		if reads != 2 {
+			t.Errorf("got %d readers, want one of another namespace, too", reads)
+		}
 		cancel()
 		if _, err := trail.List(ctx, "a", 10, time.Time{}); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v of a caller that has left", err)

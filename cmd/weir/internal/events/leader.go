@@ -59,7 +59,7 @@ func (l *leader) run(ctx context.Context) {
 		timer.Reset(leaseEvery)
 		asked := time.Since(l.begun)
 		mine := false
-		err := l.follower.Change(ctx, func() (fields, values []string, err error) {
+		err := l.follower.Change(ctx, "", func() (fields, values []string, err error) {
 			if l.now != last {
 				last, since = l.now, time.Now()
 			}
@@ -83,7 +83,7 @@ func (l *leader) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	l.sure.Store(0)
-	_ = l.follower.Change(ctx, func() (fields, values []string, err error) { // it ends by itself otherwise
+	_ = l.follower.Change(ctx, "", func() (fields, values []string, err error) { // it ends by itself otherwise
 		if !strings.HasPrefix(l.now, l.instance+" ") {
 			return nil, nil, nil
 		}

@@ -172,7 +172,7 @@ func (s *shelf) writeLast(ctx context.Context) {
 func (s *shelf) write(ctx context.Context) error {
 	events := s.some()
 	var dropped int64
-	err := s.follower.Change(ctx, func() (fields, values []string, err error) {
+	err := s.follower.Change(ctx, "", func() (fields, values []string, err error) {
 		fields, values, dropped = s.changes(events)
 		return fields, values, nil
 	})
@@ -232,7 +232,7 @@ func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64
 
 // remove removes ids.
 func (s *shelf) remove(ctx context.Context, ids []string) error {
-	return s.follower.Change(ctx, func() (fields, values []string, err error) {
+	return s.follower.Change(ctx, "", func() (fields, values []string, err error) {
 		for _, id := range ids {
 			if _, has := s.has[id]; has {
 				fields, values = append(fields, id), append(values, "")

@@ -89,7 +89,7 @@ func (a *API) removeOverride(ctx context.Context, c *grpcserver.Call, in *weirv1
 }
 
 // overrides serves the method Overrides.
-func (a *API) overrides(_ context.Context, c *grpcserver.Call, in *weirv1.OverridesRequest) (*weirv1.OverridesResponse, error) {
+func (a *API) overrides(ctx context.Context, c *grpcserver.Call, in *weirv1.OverridesRequest) (*weirv1.OverridesResponse, error) {
 	ns, err := a.withOverrides(c)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,10 @@ func (a *API) overrides(_ context.Context, c *grpcserver.Call, in *weirv1.Overri
 	if err := m.list(overrides.PageSize); err != nil {
 		return nil, err
 	}
-	p := ns.Kept().Overrides.List(ns.Name(), ns.Engine().Rules(), in.GetRule(), string(after))
+	p, err := ns.Kept().Overrides.List(ctx, ns.Name(), ns.Engine().Rules(), in.GetRule(), string(after))
+	if err != nil {
+		return nil, err
+	}
 	out := &weirv1.OverridesResponse{Next: base64.RawURLEncoding.EncodeToString([]byte(p.Next)), Degraded: p.Degraded}
 	for i := range p.Overrides {
 		out.Overrides = append(out.Overrides, overrideOf(&p.Overrides[i]))

@@ -194,7 +194,7 @@ func (a *API) denials(ctx context.Context, c *grpcserver.Call, in *weirv1.Denial
 	if bad != nil {
 		return nil, bad.In("attributes")
 	}
-	q := top.Query{Rules: rules, N: s.n}
+	q := top.Query{Rules: rules, N: s.n, Share: c.Caller.Share()}
 	if in.GetSince() != nil {
 		q.Since = in.GetSince().AsTime()
 	}

@@ -179,7 +179,10 @@ func (a *API) overrides(x *exchange, w http.ResponseWriter, r *http.Request) err
 	if book == nil {
 		return errNoOverrides
 	}
-	p := book.List(x.namespace.Name(), x.namespace.Engine().Rules(), name, after)
+	p, err := book.List(r.Context(), x.namespace.Name(), x.namespace.Engine().Rules(), name, after)
+	if err != nil {
+		return err
+	}
 	b := append(x.out[:0], `{"overrides":[`...)
 	for i := range p.Overrides {
 		if i > 0 {

@@ -69,8 +69,7 @@ type Follower struct {
 
 	known atomic.Bool
 
-	once sync.Once
-	turn chan struct{} // has room for the one call that uses the store
+	turns sync.Map // one call of each share waits to be the one that uses the store; see [remote.Turn]
 
 	// Used by that call.
 	at      [2]int64 // as of Store.Kept
@@ -97,28 +96,32 @@ func (f *Follower) Run(ctx context.Context) {
 // Known reports whether the register was read.
 func (f *Follower) Known() bool { return f.known.Load() }
 
-// begin waits until no other call uses the store, for callTime at most. The caller receives from turn
-// when it is done.
-func (f *Follower) begin(ctx context.Context) error {
-	f.once.Do(func() { f.turn = make(chan struct{}, 1) })
-	late := time.NewTimer(callTime)
-	defer late.Stop()
-	select {
-	case f.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-late.C:
-		return &store.OutageError{Reason: remote.Busy, Err: errors.New("other changes wait for the store"), Uncounted: true}
+// begin waits until no other call uses the store, for callTime at most. One call of each share waits for those of others.
+// The caller calls end when it is done.
+func (f *Follower) begin(ctx context.Context, share string) (end func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	next, err := remote.Turn(waiting, &f.turns, "of "+share)
+	if err == nil {
+		var leave func()
+		if leave, err = remote.Turn(waiting, &f.turns, "all"); err == nil {
+			return func() { leave(); next() }, nil
+		}
+		next()
 	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, &store.OutageError{Reason: remote.Busy, Err: errors.New("other changes wait for the store"), Uncounted: true}
 }
 
 // Sync reads what has changed.
 func (f *Follower) Sync(ctx context.Context) error {
-	if err := f.begin(ctx); err != nil {
+	end, err := f.begin(ctx, "")
+	if err != nil {
 		return err
 	}
-	defer func() { <-f.turn }()
+	defer end()
 	return f.sync(ctx)
 }
 
@@ -163,12 +166,14 @@ func (f *Follower) sync(ctx context.Context) error {
 
 // Change makes a change: compute returns the fields and their new values, by what Apply has been
 // given, or nothing if nothing is to be changed. It is called again if another instance has made a change
-// meanwhile, or if the answer to the change was lost, and so must not have other effects.
-func (f *Follower) Change(ctx context.Context, compute func() (fields, values []string, err error)) error {
-	if err := f.begin(ctx); err != nil {
+// meanwhile, or if the answer to the change was lost, and so must not have other effects. However many changes of one share
+// wait, one of another share waits for one of them.
+func (f *Follower) Change(ctx context.Context, share string, compute func() (fields, values []string, err error)) error {
+	end, err := f.begin(ctx, share)
+	if err != nil {
 		return err
 	}
-	defer func() { <-f.turn }()
+	defer end()
 	lost := false
 	for {
 		if err := f.sync(ctx); err != nil {

@@ -67,7 +67,7 @@ func (v *view) set(t *testing.T, field, value string) {
 
 func (v *view) setAll(t *testing.T, fields, values []string) {
 	t.Helper()
-	if err := v.Change(t.Context(), func() ([]string, []string, error) { return fields, values, nil }); err != nil {
+	if err := v.Change(t.Context(), "", func() ([]string, []string, error) { return fields, values, nil }); err != nil {
 		t.Error(err)
 	}
 }
@@ -165,7 +165,7 @@ func together(t *testing.T, s kept.Store) {
 		v := follow(s, "sum")
 		all.Go(func() {
 			for range turns {
-				err := v.Change(t.Context(), func() ([]string, []string, error) {
+				err := v.Change(t.Context(), "", func() ([]string, []string, error) {
 					v.mu.Lock()
 					defer v.mu.Unlock()
 					return []string{"n"}, []string{v.entries["n"] + "x"}, nil
@@ -282,7 +282,7 @@ func TestFullDisk(t *testing.T) {
 		disk.full = true
 		was := v.entries["a"]
 		for range 2 {
-			err := v.Change(t.Context(), func() ([]string, []string, error) {
+			err := v.Change(t.Context(), "", func() ([]string, []string, error) {
 				if v.entries["a"] == value { // the answer of an attempt was lost
 					return nil, nil, nil
 				}
@@ -425,6 +425,37 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// However many changes of one share wait, one of another share waits for one of them.
+func TestChangesOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{Store: kept.NewMemory(nil), answers: make(chan struct{})}
+		v := follow(s, "r")
+		var made []string
+		change := func(share string) {
+			go func() {
+				err := v.Change(t.Context(), share, func() ([]string, []string, error) {
+					made = append(made, share)
+					return nil, nil, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 5 {
+			change("loud")
+		}
+		change("quiet")
+		close(s.answers)
+		synctest.Wait()
+		if len(made) != 6 || made[1] != "quiet" {
+			t.Errorf("got changes in the order %v, want the quiet one after the first", made)
+		}
+	})
+}
+
 // A caller with little time does not make a store unavailable for others.
 func TestLittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -474,7 +505,7 @@ func TestOutage(t *testing.T) {
 			t.Error("got no error of a store that is unavailable")
 		}
 	}
-	if err := v.Change(ctx, func() ([]string, []string, error) { return []string{"b"}, []string{"2"}, nil }); err == nil {
+	if err := v.Change(ctx, "", func() ([]string, []string, error) { return []string{"b"}, []string{"2"}, nil }); err == nil {
 		t.Error("got no error of a change")
 	}
 	if failed != 1 || answered != 0 || v.entries["a"] != "1" {

@@ -16,12 +16,14 @@ import (
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/remote"
 )
 
 // Book has the overrides of all namespaces. Make one with [New]. It is safe for concurrent use.
 type Book struct {
 	c        Config
 	follower kept.Follower
+	lists    sync.Map      // one caller of each namespace at a time lists overrides; see [remote.Turn]
 	wake     chan struct{} // when an earlier end has become known
 
 	mu      sync.Mutex
@@ -173,7 +175,7 @@ func (b *Book) endLocked(now int64) {
 func (b *Book) drop(ctx context.Context, fields []string, oldest int64) {
 	var gone []string
 	var values []string
-	err := b.follower.Change(ctx, func() ([]string, []string, error) {
+	err := b.follower.Change(ctx, "", func() ([]string, []string, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		gone, values = nil, nil
@@ -311,7 +313,7 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 	if len(field) > kept.MaxField {
 		return o, nil, fault.Newf("attributes", "have %d bytes with the names of the rule and the namespace, more than %d", len(field), kept.MaxField)
 	}
-	err = b.follower.Change(ctx, func() (fields, values []string, err error) {
+	err = b.follower.Change(ctx, namespace, func() (fields, values []string, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		old, known := b.records[field]
@@ -401,7 +403,7 @@ func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, na
 	if unknown == nil && len(rules.Rule(i).Per) > 0 && o.canonical(rules.Compiled(), i) == nil {
 		fields = append(fields, o.field(namespace))
 	}
-	err = b.follower.Change(ctx, func() (gone, values []string, err error) {
+	err = b.follower.Change(ctx, namespace, func() (gone, values []string, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, field := range slices.Compact(fields) {
@@ -462,9 +464,15 @@ type Page struct {
 }
 
 // List returns the overrides of a namespace, or those of the rule called name, if that is not empty,
-// after a page that returned next as its end. rules are those of the namespace.
-func (b *Book) List(namespace string, rules *rule.Set, name, next string) Page {
-	p := Page{Degraded: !b.follower.Known()}
+// after a page that returned next as its end. rules are those of the namespace. That takes long where there are many, so
+// callers of one namespace wait for each other. The error is that of ctx.
+func (b *Book) List(ctx context.Context, namespace string, rules *rule.Set, name, next string) (p Page, err error) {
+	end, err := remote.Turn(ctx, &b.lists, namespace)
+	if err != nil {
+		return p, err
+	}
+	defer end()
+	p.Degraded = !b.follower.Known()
 	prefix := string(ruleset.AppendKey(nil, namespace))
 	if name != "" {
 		prefix = string(ruleset.AppendKey(nil, namespace, name))
@@ -497,5 +505,5 @@ func (b *Book) List(namespace string, rules *rule.Set, name, next string) Page {
 			p.Overrides = append(p.Overrides, o)
 		}
 	}
-	return p
+	return p, nil
 }

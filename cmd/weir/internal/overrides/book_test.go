@@ -48,7 +48,8 @@ func put(t *testing.T, b *overrides.Book, set *rule.Set, name string, limit int6
 }
 
 func list(b *overrides.Book, set *rule.Set, name string) (texts []string) {
-	for _, o := range b.List("default", set, name, "").Overrides {
+	page, _ := b.List(context.Background(), "default", set, name, "")
+	for _, o := range page.Overrides {
 		o.Set = time.Time{}
 		texts = append(texts, strings.ReplaceAll(string(o.AppendJSON(nil)), `,"set":"0001-01-01T00:00:00Z"`, ""))
 	}
@@ -128,7 +129,7 @@ func TestPut(t *testing.T) {
 	if got := list(b, set, ""); len(got) != 6 {
 		t.Errorf("got %d overrides, want 6: %s", len(got), got)
 	}
-	if got := b.List("other", set, "", ""); len(got.Overrides) != 0 {
+	if got, err := b.List(t.Context(), "other", set, "", ""); len(got.Overrides) != 0 || err != nil {
 		t.Errorf("got %v in another namespace", got)
 	}
 }
@@ -314,7 +315,10 @@ func TestMany(t *testing.T) {
 	seen, next := map[string]bool{}, ""
 	began = time.Now()
 	for range n/overrides.PageSize + 1 {
-		p := b.List("default", set, "calls", next)
+		p, err := b.List(t.Context(), "default", set, "calls", next)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, o := range p.Overrides {
 			seen[o.Attributes[0].Value] = true
 		}
@@ -327,6 +331,44 @@ func TestMany(t *testing.T) {
 		t.Errorf("got %d overrides, want %d", len(seen), n)
 	}
 	runtime.KeepAlive(writer)
+}
+
+// Callers of one namespace list overrides one after the other, because that takes long where there are many. Others do not
+// wait for all of them, and a caller can leave.
+func TestListsOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		listing, held := 0, make(chan struct{})
+		b := overrides.New(overrides.Config{Store: kept.NewMemory(nil), Now: func() time.Time {
+			listing++
+			<-held
+			return time.Now()
+		}})
+		list := func(namespace string) {
+			go func() {
+				if _, err := b.List(t.Context(), namespace, some(t), "", ""); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 10 {
+			list("loud")
+		}
+		if listing != 1 {
+			t.Errorf("got %d callers at a time, want 1", listing)
+		}
+		if list("quiet"); listing != 2 {
+			t.Errorf("got %d callers at a time, want one of another namespace, too", listing)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := b.List(ctx, "loud", some(t), "", ""); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v of a caller that has left", err)
+		}
+		close(held)
+		synctest.Wait()
+	})
 }
 
 // clones is a store whose texts are not shared with others.

@@ -126,7 +126,7 @@ func key(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if o, ok := space.Kept().Overrides.Of(space.Name(), rules, name, attrs); ok {
 		a.Override = o.AppendJSON(nil)
 	}
-	if err := a.addDenials(r.Context(), space.Tops(), rules, i); err != nil {
+	if err := a.addDenials(r.Context(), space.Tops(), rules, i, c.Holder.Share()); err != nil {
 		return err
 	}
 	if c.May(access.Admin) == nil {
@@ -165,8 +165,8 @@ func keyQuery(r *http.Request) (name string, attrs []weir.Attribute, err error) 
 	return name, attrs, err
 }
 
-// addDenials adds the newest denials of the key.
-func (a *keyAnswer) addDenials(ctx context.Context, tops *top.Collector, rules *rule.Set, i int) error {
+// addDenials adds the newest denials of the key, for a caller of a share.
+func (a *keyAnswer) addDenials(ctx context.Context, tops *top.Collector, rules *rule.Set, i int, share string) error {
 	if tops == nil {
 		a.Hidden = "off"
 		return nil
@@ -185,7 +185,7 @@ func (a *keyAnswer) addDenials(ctx context.Context, tops *top.Collector, rules *
 	if fault != nil {
 		return fault
 	}
-	d, err := tops.Denials(ctx, top.Query{Rules: selected, N: keyDenials})
+	d, err := tops.Denials(ctx, top.Query{Rules: selected, N: keyDenials, Share: share})
 	for i := range d.List {
 		a.Denials = append(a.Denials, lineOf(&d.List[i]))
 	}

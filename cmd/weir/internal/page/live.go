@@ -59,7 +59,7 @@ func live(c *Caller, w http.ResponseWriter, r *http.Request) error {
 		a.Decisions = append(a.Decisions, decisionOf(k))
 	}
 	if set := space.Engine().Rules(); len(kept) < n && (f.Rule != "" || set.Len() <= journalRules) {
-		lines, err := journal(r.Context(), tops, set, f, oldest, n-len(kept))
+		lines, err := journal(r.Context(), tops, set, f, c.Holder.Share(), oldest, n-len(kept))
 		if err != nil {
 			return err
 		}
@@ -71,15 +71,15 @@ func live(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, a)
 }
 
-// journal returns lines that f selects and that are before an instant, if that is not zero.
-func journal(ctx context.Context, tops *top.Collector, set *rule.Set, f top.DecisionFilter, before time.Time, n int) (top.Denials, error) {
+// journal returns lines that f selects for a caller of a share, and that are before an instant, if that is not zero.
+func journal(ctx context.Context, tops *top.Collector, set *rule.Set, f top.DecisionFilter, share string, before time.Time, n int) (top.Denials, error) {
 	var rules []top.Selected
 	for i := range set.Len() {
 		if name := set.Rule(i).Name; (f.Rule == "" || f.Rule == name) && set.Rule(i).Kind() != rule.KindCounter {
 			rules = append(rules, top.Selected{Rule: name})
 		}
 	}
-	d, err := tops.Denials(ctx, top.Query{Rules: rules, N: journalMost})
+	d, err := tops.Denials(ctx, top.Query{Rules: rules, N: journalMost, Share: share})
 	d.List = slices.DeleteFunc(d.List, func(l top.Denial) bool {
 		return !before.IsZero() && !l.Time.Before(before) || !f.Selects(&l)
 	})

@@ -87,7 +87,7 @@ type shared struct {
 	unfollow func()         // ends the calls by side; nil: there are none yet
 	remote   sharedlog.Log  // or nil
 	sending  sync.Mutex     // held while denials are sent to remote
-	reading  chan struct{}  // a semaphore: one caller at a time reads from remote
+	readers  sync.Map       // one caller of each share at a time reads from remote; see [remote.Turn]
 
 	mu       sync.Mutex
 	journal  journal                 // guarded by mu
@@ -122,7 +122,7 @@ func New(c Config, space string) *Collector {
 	now := c.Now()
 	s := &shared{
 		now: c.Now, keys: c.Keys, text: c.Text, wake: make(chan struct{}, 1),
-		side: c.Side, remote: c.Remote, reading: make(chan struct{}, 1), journal: newJournal(c.Text.form),
+		side: c.Side, remote: c.Remote, journal: newJournal(c.Text.form),
 		members: map[*Collector]struct{}{}, capacity: c.Keys, began: now, since: now,
 		kept: decisions{seed: maphash.MakeSeed(), changed: make(chan struct{})},
 	}

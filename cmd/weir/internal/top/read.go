@@ -20,6 +20,7 @@ type Query struct {
 	Rules []Selected
 	Since time.Time // the earliest; zero: no bound
 	N     int       // the most, of those that are the newest
+	Share string    // of the caller; see [access.Holder.Share]
 }
 
 // Selected is the denials of one rule.
@@ -123,14 +124,11 @@ func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 	reading, cancel := context.WithTimeout(remote.WithTimeout(ctx, sendTime), sharedlog.Time)
 	defer cancel()
 	if c.remote != nil {
-		select {
-		case c.reading <- struct{}{}:
-			defer func() { <-c.reading }()
+		if end, err := remote.Turn(reading, &c.readers, q.Share); err == nil {
+			defer end()
 			_ = c.send(reading) // denials that were not sent are still here
-		case <-reading.Done():
-			if err := ctx.Err(); err != nil {
-				return Denials{}, err
-			}
+		} else if err := ctx.Err(); err != nil {
+			return Denials{}, err
 		}
 	}
 	c.count()

@@ -232,7 +232,7 @@ func (r *Runner) begin(s Status, share string) (*run, error) {
 	if before != nil {
 		r.dropLocked(s.owner())
 	} else if len(r.last) == mostKept {
-		r.dropLocked(r.oldestLocked())
+		r.dropLocked(r.nextLocked(share, 1, func(*run) int { return 1 }))
 	}
 	s.ID, s.State, s.Started = rand.Text()[:8], Reading, time.Now().UTC()
 	of := &run{share: share, status: s}
@@ -242,26 +242,32 @@ func (r *Runner) begin(s Status, share string) (*run, error) {
 	return of, nil
 }
 
-// oldestLocked returns the owner whose trial has ended, and began first.
-func (r *Runner) oldestLocked() (first owner) {
-	var oldest time.Time
+// nextLocked returns the owner whose trial is dropped next, so that n more of what size counts can be kept for a share: of
+// the shares with trials that have ended, that with most has the one that began first dropped.
+func (r *Runner) nextLocked(share string, n int, size func(*run) int) (next owner) {
+	held := map[string]int{share: n}
+	for _, of := range r.last {
+		held[of.share] += size(of)
+	}
+	var first *run
 	for whose, of := range r.last {
-		if of.over() && (oldest.IsZero() || of.status.Started.Before(oldest)) {
-			first, oldest = whose, of.status.Started
+		if of.over() && (first == nil || cmp.Or(cmp.Compare(held[first.share], held[of.share]), of.status.Started.Compare(first.status.Started)) < 0) {
+			next, first = whose, of
 		}
 	}
-	return first
+	return next
 }
 
-// makeRoomLocked drops the oldest results, so that one of n bytes can be kept.
-func (r *Runner) makeRoomLocked(n int) {
+// makeRoomLocked drops results, so that one of n bytes can be kept for a share.
+func (r *Runner) makeRoomLocked(share string, n int) {
+	sum := n
 	for _, of := range r.last {
-		n += of.size()
+		sum += of.size()
 	}
-	for n > mostBytes {
-		oldest := r.oldestLocked()
-		n -= r.last[oldest].size()
-		r.dropLocked(oldest)
+	for sum > mostBytes {
+		next := r.nextLocked(share, n, (*run).size)
+		sum -= r.last[next].size()
+		r.dropLocked(next)
 	}
 }
 
@@ -276,7 +282,7 @@ func (r *Runner) end(of *run, result []byte, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.makeRoomLocked(len(result))
+	r.makeRoomLocked(of.share, len(result))
 	of.change(func(s *Status) {
 		of.result, s.State = result, Done
 		if err != nil {

@@ -288,8 +288,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A caller has one trial at a time in a namespace. Callers who are bound to a namespace leave a place for operators. The last
-// 16 results are kept.
+// A caller has one trial at a time in a namespace. Callers who are bound to a namespace leave a place for operators. 16
+// results are kept: the oldest of those who have most goes first.
 func TestTrialsOfNamespaces(t *testing.T) {
 	t.Parallel()
 	r := trial.NewRunner(func() *exec.Cmd { return exec.Command("sleep", "1000") }, t.TempDir(), trial.MaxMemory)
@@ -328,13 +328,13 @@ func TestTrialsOfNamespaces(t *testing.T) {
 		}
 		trial.Wait(r)
 	}
-	if kept("a", "a") || kept("b", "b") || !kept("d", "") || !kept("n0", "") || !kept("n13", "") {
-		t.Error("got others kept, want the last 16 trials")
+	if !kept("a", "a") || !kept("b", "b") || kept("a", "") || kept("d", "") || !kept("n0", "") || !kept("n13", "") {
+		t.Error("got others kept, want those of callers with one, and the last 14 of the one with most")
 	}
 }
 
-// All results together have a limited size. The oldest ones are dropped, also while somebody reads them; a result that is
-// larger by itself is an error.
+// All results together have a limited size. The oldest ones of those who have most are dropped, also while somebody reads
+// them; a result that is larger by itself is an error.
 func TestLargeResults(t *testing.T) {
 	t.Parallel()
 	size := trial.MaxResult / 2
@@ -342,23 +342,28 @@ func TestLargeResults(t *testing.T) {
 		return exec.Command("sh", "-c", fmt.Sprintf(`printf '{"result":"'; head -c %d /dev/zero | tr '\0' a; printf '"}\n'`, size))
 	}, t.TempDir(), trial.MaxMemory)
 	defer r.Close()
-	run := func(namespace string) trial.Status {
+	run := func(namespace, share string) trial.Status {
 		t.Helper()
-		if _, err := r.Start(trial.Status{Namespace: namespace}, "", job(1, 2), func(_ context.Context, w io.Writer) error { return posts(w) }); err != nil {
+		if _, err := r.Start(trial.Status{Namespace: namespace}, share, job(1, 2), func(_ context.Context, w io.Writer) error { return posts(w) }); err != nil {
 			t.Fatal(err)
 		}
 		trial.Wait(r)
 		s, _ := r.Status(namespace, "")
 		return s
 	}
-	first := run("n0")
+	run("quiet", "quiet")
+	first := run("n0", "loud")
 	if got := result(t, first); len(got) != size+2 {
 		t.Errorf("got %d bytes, want %d", len(got), size+2)
 	}
 	for i := 1; i < 16; i++ {
-		run(fmt.Sprint("n", i))
+		run(fmt.Sprint("n", i), "loud")
 	}
-	kept := 0
+	quiet, ok := r.Status("quiet", "")
+	if !ok {
+		t.Fatal("a result of one caller is dropped for those of another")
+	}
+	kept := len(result(t, quiet))
 	for i := range 16 {
 		if s, ok := r.Status(fmt.Sprint("n", i), ""); ok {
 			kept += len(result(t, s))
@@ -371,7 +376,7 @@ func TestLargeResults(t *testing.T) {
 		t.Error("a result that is dropped can be read")
 	}
 	size = trial.MaxResult
-	if s := run("large"); s.State != trial.Failed || !strings.Contains(s.Error, "the result is larger than 8 MiB") {
+	if s := run("large", ""); s.State != trial.Failed || !strings.Contains(s.Error, "the result is larger than 8 MiB") {
 		t.Errorf("got %v %q", s.State, s.Error)
 	}
 }

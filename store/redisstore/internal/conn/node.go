@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,22 +152,24 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 		if left = left[:ready]; ready == 0 {
 			break
 		}
+		sent := left
 		switch c := left[0]; {
 		case c.done == nil || c.ownCommand: // of a slice of a batch, or by itself
-			n.send(ctx, n.pick(), left)
+			sent = inOrder(left)
+			n.send(ctx, n.pick(), sent)
 		case c.counts && n.config.WaitReplicas > 0:
 			n.confirms.decide(ctx, c)
 		default:
 			n.batcher.decide(ctx, c)
 		}
-		again := 0
-		for i, c := range left {
+		again := len(sent) // where those begin that are sent again, in their order
+		for i, c := range slices.Backward(sent) {
 			if n.resolve(ctx, c) {
-				left[i], left[again] = left[again], c
-				again++
+				again--
+				sent[i], sent[again] = sent[again], c
 			}
 		}
-		left = left[:again]
+		left = left[again:]
 	}
 	answered := false
 	for _, c := range calls {
@@ -215,6 +218,9 @@ func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
 	}
 	if c.At, c.Err = n.codec.Decode(&c.Call, c.keys, c.reply); c.Err == nil {
 		return false
+	}
+	if errors.Is(c.Err, script.ErrLater) && ctx.Err() == nil {
+		return true
 	}
 	if errors.Is(c.Err, script.ErrStale) && c.stale < maxStale && ctx.Err() == nil {
 		c.stale++ // the server's clock may have been set forward; now it is known

@@ -76,6 +76,24 @@ func sortByCommand(calls []*Pending) {
 	}
 }
 
+// inOrder returns the first of calls that one round trip may decide in their order: of those that share a key all are in
+// one command, because a server leaves the end of a command for later that takes long.
+func inOrder(calls []*Pending) []*Pending {
+	of, first := make(map[string]int), 0 // by key: where the command begins
+	for i, c := range calls {
+		if i == first+maxBatch || !calls[first].shares(c) {
+			first = i
+		}
+		for _, key := range c.keys {
+			if at, known := of[key]; known && at != first {
+				return calls[:i]
+			}
+			of[key] = first
+		}
+	}
+	return calls
+}
+
 // command is one script call: a program that decides one call, or several that share it.
 type command struct {
 	calls   []*Pending

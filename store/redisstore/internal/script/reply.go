@@ -24,6 +24,7 @@ const (
 	statusOnce     // of lua/once_begin.lua: a record follows
 	statusConflict
 	statusNone
+	statusLater // of lua/batch_end.lua: not decided, because others have taken long
 )
 
 const (
@@ -111,6 +112,8 @@ func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, 
 		return now, nil
 	case reply[0] == statusStale:
 		return now, ErrStale
+	case reply[0] == statusLater:
+		return now, ErrLater
 	case reply[0] == statusClock:
 		op := int(reply[replyHead]) | int(reply[replyHead+1])<<8
 		return now, &CalendarError{Op: op - 1, At: window.Instant(get7(reply[replyHead+2:]))}
@@ -178,6 +181,8 @@ func IsRefusal(err error) bool {
 var (
 	// ErrStale is the error of a call that reached the server after its deadline.
 	ErrStale = errors.New("the call came too late to the server")
+	// ErrLater is the error of a call that was not decided, because those before it in a batch took long.
+	ErrLater = fmt.Errorf("%w, behind others", ErrStale)
 	// ErrForeign is the error of a key that holds something else than a string.
 	ErrForeign = errors.New("it is not weir's; delete it or use another prefix")
 )

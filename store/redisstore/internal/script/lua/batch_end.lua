@@ -2,6 +2,10 @@
 -- other. Calls that the fast path decides have numbers, the others replies, by their index.
 -- program.go makes functions of the parts of the program that decide one call: fast of
 -- fast_call.lua, and decide of call.lua or call_full.lua with the kinds before it.
+--
+-- The time of a call grows with the size of its states. After so many bytes the rest is not decided, because the server
+-- decides nothing else meanwhile: it is sent again.
+local LATER, MOST_READ = 11, 131072
 local replies, slow, done, next_first = {}, 0, 0, 1
 local function go_on()
   local args, own_keys, total, deadline = ARGV[2], same_keys, same_total, 0
@@ -18,6 +22,8 @@ local function go_on()
     local reply
     if deadline > 0 and now > deadline then
       reply = pk('<BI7', STALE, now)
+    elseif read > MOST_READ then
+      reply = pk('<BI7', LATER, now)
     elseif not fast or not fast(args, first, total, 3) then
       reply = decide(args, first, total, 3)
       if type(reply) == 'table' then error(reply) end

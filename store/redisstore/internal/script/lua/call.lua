@@ -13,6 +13,7 @@ for i = 1, total do
       if not string.find(v.err, 'WRONGTYPE', 1, true) then return v end
       return pk('<BI7I4I2', FOREIGN, now, k - first + 1, #v.err) .. v.err
     end
+    read = read + #v
     local version, held = string.byte(v, 1, 2)
     if version ~= 1 or held ~= kind then
       return pk('<BI7I4I2', BROKEN, now, k - first + 1, math.min(#v, 2)) .. cut(v, 1, 2)

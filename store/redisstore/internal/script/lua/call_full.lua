@@ -363,6 +363,7 @@ for i = 1, total do
     if not string.find(v.err, 'WRONGTYPE', 1, true) then return v end
     return pk('<BI7I4I2', FOREIGN, now, k - first + 1, #v.err) .. v.err
   end
+  if v then read = read + #v end
   local o = open(v, k)
   if not o then
     return pk('<BI7I4I2', BROKEN, now, k - first + 1, math.min(#v, 2)) .. cut(v, 1, 2)

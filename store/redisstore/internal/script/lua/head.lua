@@ -11,6 +11,8 @@ local up, pk, call, try, KEYS, ARGV = struct.unpack, struct.pack, redis.call, re
 local MAX = 9007199254740991       -- window.MaxHits
 local NEVER = 9007199254740992     -- the wait of hits that can never fit
 
+local read = 0                     -- bytes of states that were read other than by the fast path
+
 local cut, floor, type = string.sub, math.floor, type
 
 -- What the caller asks for an op.
