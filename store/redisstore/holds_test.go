@@ -194,7 +194,7 @@ func TestManyHoldsCostLittle(t *testing.T) {
 	const many = 1000
 	for name, l := range map[string]window.Limit{
 		"sliding": {Window: window.Sliding(time.Hour)}, "fixed": {Window: window.Fixed(time.Hour)},
-		"bucket": {Window: window.Bucket(time.Hour, 0), Release: true},
+		"bucket": {Window: window.Bucket(time.Hour, 0)}, "bucket, released": {Window: window.Bucket(time.Hour, 0), Release: true},
 	} {
 		l.Hold = time.Hour
 		cost := func(holds, quota int64, verb store.Verb) float64 {

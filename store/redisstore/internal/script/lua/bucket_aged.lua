@@ -48,29 +48,34 @@ end
 
 -- wait returns the instant from which n hits, which do not fit now, fit if no hold is
 -- settled. Between two ends of holds the bucket drains as one without holds. Once the
--- rest of the capacity has room for n hits, a hold that is kept changes nothing: as many
--- hits as it ceases to hold are in the bucket, which is not empty before n hits fit.
+-- rest of the capacity has room for n hits, the end of a hold that is kept changes nothing:
+-- as many hits as it held are in the bucket, which is not empty before n hits fit.
 local function wait(h, n)
-  local o, held, s = copy(h), h.sum, h.first
-  local fits, moved = nil, 0 -- the instant without further releases, and the hits to book in o
-  for i = 1, h.count + 1 do
-    local till, _, keep, hits = NEVER, nil, 0, 0
-    if i <= h.count then till, _, _, _, keep, hits, s = up(READ_HOLD, h.list, s) end
-    if not fits and till > h.now and n <= o.cap - held then
+  local o, held, s, stop = copy(h), h.sum, h.first, behind(h)
+  while true do
+    local till, keep, hits, _ = NEVER, 0, 0, nil
+    if s < stop then till, _, _, _, keep, hits = up(READ_HOLD, h.list, s) end
+    if till > h.now and n <= o.cap - held then
       if o.now < h.now then advance(o, h.now) end
       local _, at = look_bucket(o, n + held)
-      fits = at == 0 and o.now or at
+      if at == 0 then at = o.now end
+      if at < till then return at end
+      if keep == 1 and at + o.cap * o.length / o.quota < MAX then
+        local ends, moved = h.first + ended(h, at) * HOLD_SIZE, 0
+        local kept = s
+        while s < ends and byte(h.list, s + KEEP) == 1 do s = s + HOLD_SIZE end
+        if s == ends then return at end
+        for k = kept, s - 1, HOLD_SIZE do moved = moved + up('<I7', h.list, k + HITS) end
+        add_bucket(o, moved)
+        held = held - moved
+        till, _, _, _, keep, hits = up(READ_HOLD, h.list, s) -- which is not kept
+      end
     end
-    if fits and fits < till then return fits end
     if till == NEVER then return NEVER end
-    if fits and keep == 1 and fits + o.cap * o.length / o.quota < MAX then
-      moved = moved + hits
-    else
-      add_bucket(o, moved)
-      advance(o, till)
-      held, fits, moved = held - moved - hits, nil, 0
-      if keep == 1 then add_bucket(o, hits) end
-    end
+    advance(o, till)
+    held = held - hits
+    if keep == 1 then add_bucket(o, hits) end
+    s = s + HOLD_SIZE
   end
 end
 

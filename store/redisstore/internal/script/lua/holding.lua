@@ -9,6 +9,7 @@
 -- and the holds in list from first on; otherwise it has plain, the state as the kind's row
 -- keeps it. A new string costs a server a nanosecond a byte, because it hashes all of it, so
 -- list is the whole state until the holds change.
+
 -- anew makes the state one without hits, of the kind.
 local function anew(o)
   local back = p
@@ -16,63 +17,6 @@ local function anew(o)
   o.held, o.base, o.plain = false, nil, o.row.open(false, 1, o.now, o.k)
   o.plain.most = o.most
   p = back
-end
-
-local function hold_at(o, s)
-  return up(READ_HOLD, o.list, s)
-end
-
--- behind returns the index in o.list of what follows the holds.
-local function behind(o)
-  return o.first + o.count * HOLD_SIZE
-end
-
-local function last_end(o)
-  return up('<I7', o.list, behind(o) - HOLD_SIZE)
-end
-
-local function find_hold(o, id)
-  local at = string.find(o.list, id, o.first + 14, true)
-  while at and (at - 14 - o.first) % HOLD_SIZE ~= 0 do at = string.find(o.list, id, at + 1, true) end
-  return at and at < behind(o) and at - 14
-end
-
-local function live_hold(o, id)
-  local s = o.held and find_hold(o, id)
-  return s and hold_at(o, s) > o.now and s
-end
-
--- ended returns how many holds have ended at t.
-local function ended(o, t)
-  local lo, hi = 0, o.count -- between them is the answer
-  while lo < hi do
-    local mid = floor((lo + hi) / 2)
-    if up('<I7', o.list, o.first + mid * HOLD_SIZE) <= t then lo = mid + 1 else hi = mid end
-  end
-  return lo
-end
-
-local function insert_hold(o, till, at, id, keep, hits)
-  local s = o.first + ended(o, till) * HOLD_SIZE
-  local h = pk(HOLD, till, at, id, keep, hits)
-  o.list, o.first = cut(o.list, o.first, s - 1) .. h .. cut(o.list, s, behind(o) - 1), 1
-  o.count, o.sum = o.count + 1, o.sum + hits
-end
-
-local function remove_hold(o, s)
-  local _, _, _, _, _, hits = hold_at(o, s)
-  o.list, o.first = cut(o.list, o.first, s - 1) .. cut(o.list, s + HOLD_SIZE, behind(o) - 1), 1
-  o.count, o.sum = o.count - 1, o.sum - hits
-end
-
--- newest returns the latest instant of a take whose hold is kept, plus 1, or 0.
-local function newest(o)
-  local latest = 0
-  for s = o.first, behind(o) - 1, HOLD_SIZE do
-    local _, at, _, _, keep = hold_at(o, s)
-    if keep == 1 and at >= latest then latest = at + 1 end
-  end
-  return latest
 end
 
 -- extra returns how many hits count at t besides those that are final.
@@ -142,10 +86,11 @@ local function departures(o)
   end
   -- is_first reports whether no hold from read on leaves before t.
   local function is_first(t)
-    while read < size do
-      local till, at, _, _, keep = up(READ_HOLD, o.list, read)
-      if till >= t then break end
-      if keep == 0 or at < latest then return false end
+    if read >= size or up('<I7', o.list, read) >= t then return true end
+    local stop = o.first + ended(o, t - 1) * HOLD_SIZE
+    while read < stop do
+      local at = up('<I7', o.list, read + AT)
+      if at < latest or byte(o.list, read + KEEP) == 0 then return false end
       read, latest = read + HOLD_SIZE, at
     end
     return true

@@ -1,7 +1,3 @@
--- The bytes of a hold, see holding.lua. It is read with the id as two numbers, because a
--- string costs more.
-local HOLD, READ_HOLD, HOLD_SIZE = '<I7I7c12BI7', '<I7I7dI4BI7', 34
-
 -- A state that is changed around its window only, by holds or a ban, stays as it
 -- is: with what a limit with other numbers left, and with what has ended. raw is
 -- that state, as long as it did not change. A function that changes a state

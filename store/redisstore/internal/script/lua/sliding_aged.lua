@@ -112,7 +112,7 @@ local function tighten(h)
   expire_dated(o)
   if o.n <= 2 * o.precision then return end
   local ats, next_at = {}, 1
-  for i = 1, h.count do ats[i] = up('<I7', h.list, h.first + (i - 1) * HOLD_SIZE + 7) end
+  for i = 1, h.count do ats[i] = up('<I7', h.list, h.first + (i - 1) * HOLD_SIZE + AT) end
   table.sort(ats)
   local function between(from, to) -- each from is later than the one before
     while ats[next_at] and ats[next_at] < from do next_at = next_at + 1 end
