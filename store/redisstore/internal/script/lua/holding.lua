@@ -77,21 +77,21 @@ end
 -- of their ends, so it reads only the first of them.
 local function departures(o)
   local leaves, size = o.row.aged.leaves, behind(o)
-  local s, read, latest = o.first, 0, 0 -- holds from s to read were taken in order, the last at latest, and are kept
+  local s, unread, latest = o.first, 0, 0 -- holds from s to unread were taken in order, the last at latest, and are kept
   local times, hits, i            -- of what leaves from s on, if that is in another order
 
   local function departure(from)
     local till, at, _, _, keep, n = hold_at(o, from)
     return keep == 1 and math.max(till, leaves(o.base, at)) or till, n, at
   end
-  -- is_first reports whether no hold from read on leaves before t.
+  -- is_first reports whether no hold from unread on leaves before t.
   local function is_first(t)
-    if read >= size or up('<I7', o.list, read) >= t then return true end
+    if unread >= size or up('<I7', o.list, unread) >= t then return true end
     local stop = o.first + ended(o, t - 1) * HOLD_SIZE
-    while read < stop do
-      local at = up('<I7', o.list, read + AT)
-      if at < latest or byte(o.list, read + KEEP) == 0 then return false end
-      read, latest = read + HOLD_SIZE, at
+    while unread < stop do
+      local at = up('<I7', o.list, unread + AT)
+      if at < latest or byte(o.list, unread + KEEP) == 0 then return false end
+      unread, latest = unread + HOLD_SIZE, at
     end
     return true
   end
@@ -109,7 +109,7 @@ local function departures(o)
   return function()
     while not times and s < size do
       local t, n, at = departure(s)
-      if read <= s then read, latest = s + HOLD_SIZE, at end
+      if unread <= s then unread, latest = s + HOLD_SIZE, at end
       if is_first(t) then
         s = s + HOLD_SIZE
         if t > o.now then return t, n end
@@ -185,7 +185,7 @@ local function begin_holding(o)
   if aged.advance then aged.advance(o.base, o.now) end
   if over == 0 then return end
   o.first, o.count = s, o.count - over
-  if lost then o.kept = newest(o) end
+  if lost then o.kept = newest_hold(o) end
   if o.count == 0 then aged.trim(o.base) end
 end
 
@@ -225,7 +225,7 @@ local function settle(o, id, n)
   local s = find_hold(o, id)
   local _, at, _, _, keep, hits = hold_at(o, s)
   remove_hold(o, s)
-  if keep == 1 and at + 1 == o.kept then o.kept = newest(o) end
+  if keep == 1 and at + 1 == o.kept then o.kept = newest_hold(o) end
   n = n or hits
   local aged = o.row.aged
   local before = aged.forget and aged.count(o.base)

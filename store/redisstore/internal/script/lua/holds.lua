@@ -51,8 +51,8 @@ local function remove_hold(o, s)
   o.count, o.sum = o.count - 1, o.sum - hits
 end
 
--- newest returns the latest instant of a take whose hold is kept, plus 1, or 0.
-local function newest(o)
+-- newest_hold returns the latest instant of a take whose hold is kept, plus 1, or 0.
+local function newest_hold(o)
   local latest = 0
   for s = o.first, behind(o) - 1, HOLD_SIZE do
     local at = up('<I7', o.list, s + AT)
