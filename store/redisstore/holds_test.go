@@ -179,6 +179,9 @@ func TestWaitsAmongManyHolds(t *testing.T) {
 						do(store.Check, n, 0, false)
 					}
 					now = now.Add(time.Duration(r.Int64N(int64(length) / 2)))
+					if r.IntN(2) == 0 {
+						do(store.Record, 1, 0, false) // what has ended becomes final
+					}
 				}
 			}
 		}

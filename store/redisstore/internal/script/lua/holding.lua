@@ -174,14 +174,20 @@ local function begin_holding(o)
     o.base, o.plain = aged.adopt(o.plain), nil
     return
   end
-  local over, s, lost = ended(o, o.now), o.first, false
+  local over, s, lost, kept = ended(o, o.now), o.first, false, {}
+  local together = aged.book_all and o.base.hits + o.sum <= MAX
   for _ = 1, over do
     local till, at, _, _, keep, hits, after = hold_at(o, s)
     o.sum = o.sum - hits
     lost = lost or at + 1 == o.kept
-    if keep == 1 then aged.book(o.base, at, till, hits) end
+    if keep == 1 and together then
+      kept[at] = (kept[at] or 0) + hits
+    elseif keep == 1 then
+      aged.book(o.base, at, till, hits)
+    end
     s = after
   end
+  if together then aged.book_all(o.base, kept) end
   if aged.advance then aged.advance(o.base, o.now) end
   if over == 0 then return end
   o.first, o.count = s, o.count - over

@@ -56,6 +56,33 @@ local function book_dated(o, at, _, n)
   end
 end
 
+-- book_all books what hits has by the instants of takes, as book_dated does one after the other,
+-- and makes one string of the pairs. All hits are at most MAX.
+local function book_all(o, hits)
+  expire_dated(o)
+  local ats, sum = {}, o.hits
+  for at, n in pairs(hits) do
+    if at + o.w > o.now then ats[#ats + 1], sum = at, sum + n end
+  end
+  if #ats == 0 then return end
+  table.sort(ats)
+  local i, next_at = o.n, 1
+  while i > 0 and pair(o, i) >= ats[1] do i = i - 1 end
+  local out = {cut(o.v, o.s, o.s + i * 14 - 1)}
+  for j = i + 1, o.n + 1 do
+    local date, n = NEVER, 0
+    if j <= o.n then date, n = pair(o, j) end
+    while next_at <= #ats and ats[next_at] <= date do
+      local at = ats[next_at]
+      if at == date then n = n + hits[at] else out[#out + 1] = pk('<I7I7', at, hits[at]) end
+      next_at = next_at + 1
+    end
+    if j <= o.n then out[#out + 1] = pk('<I7I7', date, n) end
+  end
+  o.v, o.s, o.hits = table.concat(out), 1, sum
+  o.n = #o.v / 14
+end
+
 -- forget_dated moves pairs past the bound to the excess, the oldest first, as long as
 -- what stays fills it. Where there were more hits before, as many stay.
 local function forget_dated(o, before)
@@ -219,6 +246,7 @@ kinds[1].aged = {
   sub_at = sub_at_dated,
   empty = clear_dated,
   book = book_dated,
+  book_all = book_all,
   count = function(o) -- before a forget
     expire_dated(o)
     return o.hits
