@@ -19,7 +19,8 @@ const maxSlice = 128
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most
 // 128, one slice after the other. A slice is one round trip to each node that has
 // keys of its calls, with a time-out of its own, because a batch can have any
-// number of slices, and another one for what a server left for later because states are large. The first slice that ends with its time-out, and has no call
+// number of slices, and another one for what a server left for later because states are large. One
+// batch at a time sends that. The first slice that ends with its time-out, and has no call
 // that was decided, ends the batch: the later ones return outage errors at once. The slices of all batches have at
 // most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
 // what is free of this quarter. So slices get smaller when there are many batches,
@@ -126,12 +127,21 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, call)) })
 		}
 	}
-	for b.run(ctx, within); len(b.sent) > 0; b.run(ctx, within) {
-		spread.Wait() // its time is that of the first round trip
+	b.run(ctx, within)
+	spread.Wait()
+	for len(b.sent) > 0 {
+		end, err := b.turn(ctx, b.of[0].Ops[0].Space.Namespace()) // mostly that of all
+		if err != nil {
+			for _, c := range b.of {
+				c.Err = err
+			}
+			break
+		}
 		cancel()
 		within, cancel = b.Within(ctx)
+		b.run(ctx, within)
+		end()
 	}
-	spread.Wait()
 	if remote.TimedOut(within) && !slices.ContainsFunc(calls, func(c *store.Call) bool { return c.Err == nil }) {
 		return within
 	}

@@ -58,7 +58,7 @@ const (
 	turnTimeout = 5 * time.Second
 )
 
-// turn waits until no other caller reads much, because Redis decides nothing meanwhile. of is a namespace, or what
+// turn waits until no other caller reads much, or has calls with large states decided, because Redis decides nothing meanwhile. of is a namespace, or what
 // else callers share: one of them waits for those of others. The caller calls end when it is done; the next one then waits for as long as it took.
 func (s *Store) turn(ctx context.Context, of string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
