@@ -182,15 +182,21 @@ const never = window.Instant(math.MaxInt64)
 // reset returns how long it takes until the key is unused.
 func (tw *holdModel) reset(now window.Instant) (d time.Duration) {
 	if b, ok := tw.final.(*levels); ok {
-		level := *b
-		end := now
+		exact, latest, end := *b, *b, now
+		held, kept := int64(0), false
 		for _, h := range tw.holds {
-			end = max(end, h.end)
+			end, held, kept = max(end, h.end), held+h.n, kept || h.keep
 			if h.keep {
-				level.add(h.end, h.at, h.end, h.n)
+				exact.add(h.end, h.at, h.end, h.n)
 			}
 		}
-		return max(end, level.Expires(level.s)).Sub(now)
+		if kept { // as if all of them ended with the last one
+			latest.add(0, 0, tw.holds[len(tw.holds)-1].end, held)
+		}
+		if at := latest.Expires(latest.s); at < exact.Expires(exact.s) {
+			panic("a bucket resets earlier than it is empty")
+		}
+		return max(end, latest.Expires(latest.s)).Sub(now)
 	}
 	for _, at := range tw.changes(now) {
 		if at == never {

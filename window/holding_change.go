@@ -293,7 +293,10 @@ func (w *holding) expires(s State) Instant {
 		end = Instant(v.list[len(v.list)-holdWords])
 		if w.bucket != nil {
 			var room [bucketWords]uint64
-			b, _ := w.drained(room[:0], &v, end)
+			b := append(room[:0], v.base...)
+			if s[3] > 0 { // at the latest: as if all of them ended with the last one
+				b = w.bucket.add(b, end, Hits{N: v.sum})
+			}
 			return max(end, orZero(w.bucket, b))
 		}
 	}

@@ -123,7 +123,8 @@ type Result struct {
 	// ResetAfter is the time until the key is as good as unused, but for strikes,
 	// if there is no other traffic. It is 0 for an unused key, and [Never] for a
 	// used one in an [Ever] window. For a banned key it is the time until the ban
-	// ends.
+	// ends. In a bucket what is held counts as if it drained after the last hold has
+	// ended, so it can be too long.
 	ResetAfter time.Duration
 
 	// A Result is copied as whole pairs of words. Copies of copies would otherwise wait for

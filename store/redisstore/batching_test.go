@@ -35,11 +35,13 @@ func evalshas(t *testing.T, n *redistest.Node) int {
 }
 
 // The time of a call grows with the size of its state. A run of a program decides few calls with large ones, because the
-// server decides nothing else meanwhile. All are decided, in their order.
+// server decides nothing else meanwhile. All are decided, in their order, even if that takes longer than the time-out of a
+// round trip.
 func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	s := redisstore.New(connect(t, n.Addr()), "")
+	p := redistest.Through(t, n)
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=300ms")
 	op := store.Op{
 		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 2000}),
@@ -61,6 +63,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 		}
 	}
 	before := evalshas(t, n)
+	p.Delay(15 * time.Millisecond)
 	calls := takes(100)
 	calls = append(calls, store.Call{Verb: store.Refund, Ops: []store.Op{op}}) // by another program
 	if err := s.Do(t.Context(), calls); err != nil {

@@ -90,11 +90,11 @@ func (m meter) measure(b *testing.B, command string, call func() error) {
 
 // read returns the calls of a command, the µs in them, and the CPU seconds of the
 // process.
-func (m meter) read(b *testing.B, command string) (calls, usec, cpu float64) {
-	b.Helper()
-	info, err := m.client.Do(b.Context(), m.client.B().Info().Section("everything").Build()).ToString()
+func (m meter) read(t testing.TB, command string) (calls, usec, cpu float64) {
+	t.Helper()
+	info, err := m.client.Do(t.Context(), m.client.B().Info().Section("everything").Build()).ToString()
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -18,7 +19,8 @@ const maxSlice = 128
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most
 // 128, one slice after the other. A slice is one round trip to each node that has
 // keys of its calls, with a time-out of its own, because a batch can have any
-// number of slices. The first slice that ends with its time-out, and has no call
+// number of slices, and another one for what a server left for later because states are large. One
+// batch at a time sends that. The first slice that ends with its time-out, and has no call
 // that was decided, ends the batch: the later ones return outage errors at once. The slices of all batches have at
 // most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
 // what is free of this quarter. So slices get smaller when there are many batches,
@@ -111,7 +113,7 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 		return ctx
 	}
 	within, cancel := b.Within(ctx)
-	defer cancel()
+	defer func() { cancel() }()
 	b.sent, b.of = b.sent[:0], b.of[:0]
 	var spread sync.WaitGroup
 	for _, c := range calls {
@@ -125,15 +127,40 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 			spread.Go(func() { c.Err = b.failed(ctx, b.spread(within, call)) })
 		}
 	}
-	b.servers.RunAll(within, b.sent)
-	for i, c := range b.of {
-		c.Err = b.failed(ctx, b.sent[i].Err)
-	}
+	b.run(ctx, within)
 	spread.Wait()
+	for len(b.sent) > 0 {
+		end, err := b.turn(ctx, b.of[0].Ops[0].Space.Namespace()) // mostly that of all
+		if err != nil {
+			for _, c := range b.of {
+				c.Err = err
+			}
+			break
+		}
+		cancel()
+		within, cancel = b.Within(ctx)
+		b.run(ctx, within)
+		end()
+	}
 	if remote.TimedOut(within) && !slices.ContainsFunc(calls, func(c *store.Call) bool { return c.Err == nil }) {
 		return within
 	}
 	return ctx
+}
+
+// run decides the calls of b.sent, and leaves those in it that a server left for later.
+func (b *batchOfCalls) run(ctx, within context.Context) {
+	b.servers.RunAll(within, b.sent)
+	later := 0
+	for i, c := range b.of {
+		if errors.Is(b.sent[i].Err, script.ErrLater) {
+			b.sent[later], b.of[later] = b.sent[i], c
+			later++
+		} else {
+			c.Err = b.failed(ctx, b.sent[i].Err)
+		}
+	}
+	b.sent, b.of = b.sent[:later], b.of[:later]
 }
 
 // waves returns calls in groups that can be decided together, one group after

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -129,6 +132,108 @@ func TestKilledHolder(t *testing.T) {
 		}
 		return r.Allowed
 	})
+}
+
+// Among many holds that end in another order than they were taken, some of them kept and some
+// not, every number of hits waits as long as in package window.
+func TestWaitsAmongManyHolds(t *testing.T) {
+	t.Parallel()
+	const quota, start = 60, window.Instant(1_800_000_000_000_000)
+	c := connect(t, redistest.Server(t).Addr())
+	for name, w := range map[string]window.Window{
+		"sliding": window.Sliding(time.Minute), "cells": window.Cells(time.Minute, 10), "fixed": window.Fixed(time.Minute),
+		"calendar": window.Calendar(window.Minute, nil), "bucket": window.Bucket(time.Minute, 0), "ever": window.Ever(),
+	} {
+		for _, length := range []time.Duration{10 * time.Second, time.Minute, 2 * time.Minute} {
+			for seed := range uint64(12) {
+				redis, model := open(t, c), storetest.NewModel()
+				r, now := rand.New(rand.NewPCG(seed, 0)), start
+				keeps := window.Limit{Quota: quota, Window: w, Hold: length}
+				do := func(verb store.Verb, n int64, id uint64, release bool) {
+					redis.Set(now)
+					model.Set(now)
+					l := keeps
+					l.Release = release
+					op := holdOf(opUnder(l, "k"), id)
+					op.N, op.Hold.At, op.Hold.End = n, now, now.Add(length)
+					got, want := []store.Op{op}, []store.Op{op}
+					if err := store.Do(t.Context(), redis.Store, verb, got); err != nil {
+						t.Fatal(err)
+					}
+					if err := store.Do(t.Context(), model.Store, verb, want); err != nil {
+						t.Fatal(err)
+					}
+					if got[0].Result != want[0].Result {
+						t.Fatalf("%s, hold %v, seed %d: %v of %d at %v: got  %+v\nwant %+v", name, length, seed, verb, n, now.Sub(start), got[0].Result, want[0].Result)
+					}
+				}
+				for id := range uint64(quota) {
+					do(store.Take, 1+r.Int64N(2), id+1, seed%3 == 1 && r.IntN(4) == 0 || seed%3 == 2)
+					now = now.Add(time.Duration(r.IntN(300)) * time.Millisecond)
+				}
+				for range r.IntN(quota) {
+					do(store.Renew, 1, 1+r.Uint64N(quota), false)
+				}
+				for range 4 {
+					for _, n := range []int64{1, 2, 3, quota / 2, quota - 1, quota} {
+						do(store.Check, n, 0, false)
+					}
+					now = now.Add(time.Duration(r.Int64N(int64(length) / 2)))
+					if r.IntN(2) == 0 {
+						do(store.Record, 1, 0, false) // what has ended becomes final
+					}
+				}
+			}
+		}
+	}
+}
+
+// A call decodes few of the holds of a key. So a key with 1,000 holds, of which none ends, costs a server only a few
+// times what one with a single hold does, most of it to copy the state.
+func TestManyHoldsCostLittle(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	s, m := openURL(t, at(n.Addr())), meter{connect(t, n.Addr())}
+	const many = 1000
+	for name, l := range map[string]window.Limit{
+		"sliding": {Window: window.Sliding(time.Hour)}, "fixed": {Window: window.Fixed(time.Hour)},
+		"bucket": {Window: window.Bucket(time.Hour, 0)}, "bucket, released": {Window: window.Bucket(time.Hour, 0), Release: true},
+	} {
+		l.Hold = time.Hour
+		cost := func(holds, quota int64, verb store.Verb) float64 {
+			l := l
+			l.Quota = quota
+			op := opUnder(l, fmt.Sprint(name, holds))
+			best := math.Inf(1)
+			for range 10 { // other programs interrupt the server
+				calls, usec, _ := m.read(t, "evalsha")
+				for range 20 {
+					if err := store.Do(t.Context(), s, verb, []store.Op{op}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				calls2, usec2, _ := m.read(t, "evalsha")
+				best = min(best, (usec2-usec)/(calls2-calls))
+			}
+			return best
+		}
+		for _, holds := range []int64{1, many} {
+			l.Quota = holds
+			for range holds {
+				ops := []store.Op{holdOf(opUnder(l, fmt.Sprint(name, holds)), rand.Uint64())}
+				if err := store.Do(t.Context(), s, store.Take, ops); err != nil || !ops[0].Result.Held {
+					t.Fatalf("%s: got %+v and error %v, want it held", name, ops[0].Result, err)
+				}
+			}
+		}
+		for what, quota := range map[string]int64{"denied": 0, "admitted": many} {
+			one, all := cost(1, 1+quota, store.Check), cost(many, many+quota, store.Check)
+			t.Logf("%s, %s: %.1f µs with one hold, %.1f µs with %d", name, what, one, all, many)
+			if all > 10*one {
+				t.Errorf("%s, %s: got %.1f µs with %d holds and %.1f µs with one, want at most ten times that", name, what, all, many, one)
+			}
+		}
+	}
 }
 
 // BenchmarkHold takes under a limit that holds, and under the same that does not,

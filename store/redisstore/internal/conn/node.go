@@ -124,8 +124,9 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 
 // decide has the node decide calls, and sets their results: one call together with those of
 // other callers, several as they are, in their order. It sends those again that the server
-// has not decided, and not counted, for a reason that is gone now. It may change the order of
-// the list.
+// has not decided, and not counted, for a reason that is gone now; but those of several that the
+// server left for later get [script.ErrLater], because each round trip has a time-out of its
+// own. It may change the order of the list.
 func (n *Node) decide(ctx context.Context, calls []*Pending) {
 	began, err := n.admit(len(calls))
 	if err != nil {
@@ -134,7 +135,8 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 		}
 		return
 	}
-	for left := calls; len(left) > 0; {
+	left := calls
+	for len(left) > 0 {
 		now, deadline, end, err := n.instants(ctx, remote.Elapsed())
 		ready := 0
 		for i, c := range left {
@@ -170,6 +172,12 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 			}
 		}
 		left = left[again:]
+		if calls[0].done == nil && slices.ContainsFunc(left, func(c *Pending) bool { return errors.Is(c.Err, script.ErrLater) }) {
+			break
+		}
+	}
+	for _, c := range left {
+		c.Err = nil // neither an outage nor a refusal
 	}
 	answered := false
 	for _, c := range calls {
@@ -179,6 +187,9 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 		}
 	}
 	n.finish(ctx, len(calls), began, answered)
+	for _, c := range left {
+		c.Err = script.ErrLater
+	}
 }
 
 // instants returns the server's instant at now, or a little later, and at the end of ctx; and
@@ -219,7 +230,7 @@ func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
 	if c.At, c.Err = n.codec.Decode(&c.Call, c.keys, c.reply); c.Err == nil {
 		return false
 	}
-	if errors.Is(c.Err, script.ErrLater) && ctx.Err() == nil {
+	if errors.Is(c.Err, script.ErrLater) && (c.done == nil || ctx.Err() == nil) {
 		return true
 	}
 	if errors.Is(c.Err, script.ErrStale) && c.stale < maxStale && ctx.Err() == nil {

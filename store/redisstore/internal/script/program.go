@@ -152,7 +152,7 @@ func (v variant) text() string {
 	}
 	a.add("rows")
 	if base == full {
-		a.add("raw")
+		a.add("raw", "holds")
 	}
 	if k := v.kind(); k != nil {
 		a.family(kinds[k.code-1 : k.code])

@@ -16,10 +16,10 @@ end
 -- level returns how much is used at t, with what has ended and is kept, and
 -- whether n more fit.
 local function level(h, t, n)
-  local o, held, s = copy(h), h.sum, 1
+  local o, held, s = copy(h), h.sum, h.first
   for _ = 1, h.count do
     local till, _, keep, hits
-    till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s)
+    till, _, _, _, keep, hits, s = up(READ_HOLD, h.list, s)
     if till > t then break end
     held = held - hits
     if keep == 1 then
@@ -34,26 +34,48 @@ local function level(h, t, n)
     local _, at = look_bucket(o, n + held)
     fits = at == 0
   end
-  return math.min(used + held, o.cap), fits, expires_bucket(o)
+  return math.min(used + held, o.cap), fits
+end
+
+-- drained returns when the bucket of h is empty at the latest: as if all that is kept ended
+-- at the instant last, with the last hold.
+local function drained(h, last)
+  local o = copy(h)
+  advance(o, last)
+  if h.kept > 0 then add_bucket(o, h.sum) end
+  return expires_bucket(o)
 end
 
 -- wait returns the instant from which n hits, which do not fit now, fit if no hold is
--- settled. Between two ends of holds the bucket drains as one without holds.
+-- settled. Between two ends of holds the bucket drains as one without holds. Once the
+-- rest of the capacity has room for n hits, the end of a hold that is kept changes nothing:
+-- as many hits as it held are in the bucket, which is not empty before n hits fit.
 local function wait(h, n)
-  local o, held, s = copy(h), h.sum, 1
-  for i = 1, h.count + 1 do
-    local till, _, keep, hits = NEVER, nil, 0, 0
-    if i <= h.count then till, _, _, keep, hits, s = up('<I7I7c12BI7', h.list, s) end
+  local o, held, s, stop = copy(h), h.sum, h.first, behind(h)
+  while true do
+    local till, keep, hits, _ = NEVER, 0, 0, nil
+    if s < stop then till, _, _, _, keep, hits = up(READ_HOLD, h.list, s) end
     if till > h.now and n <= o.cap - held then
       if o.now < h.now then advance(o, h.now) end
       local _, at = look_bucket(o, n + held)
       if at == 0 then at = o.now end
       if at < till then return at end
+      if keep == 1 and at + o.cap * o.length / o.quota < MAX then
+        local ends, moved = h.first + ended(h, at) * HOLD_SIZE, 0
+        local kept = s
+        while s < ends and byte(h.list, s + KEEP) == 1 do s = s + HOLD_SIZE end
+        if s == ends then return at end
+        for k = kept, s - 1, HOLD_SIZE do moved = moved + up('<I7', h.list, k + HITS) end
+        add_bucket(o, moved)
+        held = held - moved
+        till, _, _, _, keep, hits = up(READ_HOLD, h.list, s) -- which is not kept
+      end
     end
     if till == NEVER then return NEVER end
     advance(o, till)
     held = held - hits
     if keep == 1 then add_bucket(o, hits) end
+    s = s + HOLD_SIZE
   end
 end
 
@@ -75,6 +97,7 @@ row.aged = {
   open = function(v, _, seen) return row.open(v, 1, seen) end,
   adopt = function(o) return o end,
   level = level,
+  drained = drained,
   wait = wait,
   begin = function() end,
   advance = advance,

@@ -340,14 +340,14 @@ local function open(v, k)
   end
   if kind ~= 12 or string.byte(v, 3) ~= o.kind or not o.row.aged then return nil end
   o.around, o.held = true, true
-  local _, s
-  _, _, _, o.count, o.sum, o.seen, o.kept, s = up('<BBBI2I7I7I7', v)
+  local _
+  _, _, _, o.count, o.sum, o.seen, o.kept, o.first = up('<BBBI2I7I7I7', v)
   o.now = math.max(o.now, o.seen)
-  local base = s + o.count * HOLD_SIZE
-  o.list = cut(v, s, base - 1)
+  o.list = v
+  local base = behind(o)
   o.base = o.row.aged.open(base <= #v and cut(v, base), o.now, o.seen)
   forget_strikes(o)
-  local alive = o.count > 0 and hold_at(o, #o.list - HOLD_SIZE + 1) > o.now
+  local alive = o.count > 0 and last_end(o) > o.now
   if not alive and lasts(o) <= o.now then
     anew(o)
     drop_note(o)

@@ -5,9 +5,10 @@
 -- whether it is kept when it ends, hits; then the hits that are final, as the kind
 -- of window keeps them for this.
 --
--- An op o has held if its state is of this form, and then list, count, sum, seen,
--- kept and base; otherwise it has plain, the state as the kind's row keeps it.
-local HOLD, HOLD_SIZE = '<I7I7c12BI7', 34
+-- An op o has held if its state is of this form, and then count, sum, seen, kept and base,
+-- and the holds in list from first on; otherwise it has plain, the state as the kind's row
+-- keeps it. A new string costs a server a nanosecond a byte, because it hashes all of it, so
+-- list is the whole state until the holds change.
 
 -- anew makes the state one without hits, of the kind.
 local function anew(o)
@@ -18,69 +19,20 @@ local function anew(o)
   p = back
 end
 
-local function hold_at(o, s)
-  return up(HOLD, o.list, s)
-end
-
-local function find_hold(o, id)
-  local at = string.find(o.list, id, 15, true)
-  while at and (at - 15) % HOLD_SIZE ~= 0 do at = string.find(o.list, id, at + 1, true) end
-  return at and at - 14
-end
-
-local function live_hold(o, id)
-  local s = o.held and find_hold(o, id)
-  return s and hold_at(o, s) > o.now and s
-end
-
-local function insert_hold(o, till, at, id, keep, hits)
-  local s = #o.list + 1
-  while s > 1 and up('<I7', o.list, s - HOLD_SIZE) > till do s = s - HOLD_SIZE end
-  local h = pk(HOLD, till, at, id, keep, hits)
-  o.list = s > #o.list and o.list .. h or cut(o.list, 1, s - 1) .. h .. cut(o.list, s)
-  o.count, o.sum = o.count + 1, o.sum + hits
-end
-
-local function remove_hold(o, s)
-  local _, _, _, _, hits = hold_at(o, s)
-  o.list = cut(o.list, 1, s - 1) .. cut(o.list, s + HOLD_SIZE)
-  o.count, o.sum = o.count - 1, o.sum - hits
-end
-
--- newest returns the latest instant of a take whose hold is kept, plus 1, or 0.
-local function newest(o)
-  local latest = 0
-  for i = 1, o.count do
-    local _, at, _, keep = hold_at(o, (i - 1) * HOLD_SIZE + 1)
-    if keep == 1 and at >= latest then latest = at + 1 end
-  end
-  return latest
-end
-
--- ended returns how many holds have ended at t.
-local function ended(o, t)
-  for i = 1, o.count do
-    if hold_at(o, (i - 1) * HOLD_SIZE + 1) > t then return i - 1 end
-  end
-  return o.count
-end
-
 -- extra returns how many hits count at t besides those that are final.
 local function extra(o, t)
-  local n, s = o.sum, 1
-  for _ = 1, o.count do
-    local till, at, _, keep, hits, after = hold_at(o, s)
+  local n = o.sum
+  for s = o.first, behind(o) - 1, HOLD_SIZE do
+    local till, at, _, _, keep, hits = hold_at(o, s)
     if till > t then break end
     if keep == 0 or o.row.aged.leaves(o.base, at) <= t then n = n - hits end
-    s = after
   end
   return n
 end
 
 local function used_holding(o, t)
   if o.row.aged.level then
-    local used = o.row.aged.level(o, t, 0)
-    return used
+    return (o.row.aged.level(o, t, 0))
   end
   return math.min(o.row.aged.used(o.base, t) + extra(o, t), MAX)
 end
@@ -98,10 +50,9 @@ end
 local function expires_holding(o)
   local aged, last = o.row.aged, 0
   if o.count > 0 then
-    last = hold_at(o, #o.list - HOLD_SIZE + 1)
-    if aged.level then
-      local _, _, expires = aged.level(o, last, 0)
-      return math.max(last, expires)
+    last = last_end(o)
+    if aged.drained then
+      return math.max(last, aged.drained(o, last))
     end
   end
   last = math.max(last, aged.expires(o.base))
@@ -116,31 +67,60 @@ local function lasts(o)
   if not part.keeps then return o.held and expires_holding(o) or o.row.expires(part) end
   local last = aged.lasting(part)
   if not o.held then return last end
-  if o.count > 0 then last = math.max(last, (hold_at(o, #o.list - HOLD_SIZE + 1))) end
+  if o.count > 0 then last = math.max(last, (last_end(o))) end
   if o.kept > 0 then last = math.max(last, aged.lasting_hold(part, o.kept - 1)) end
   return last
 end
 
--- departures returns when the hits of the holds leave after now, and how many, in
--- order. Holds stand in the order of their ends, which mostly is that order.
+-- departures returns a function that returns when the next hits of the holds leave after
+-- now, and how many, or nil. No hold leaves before its end, and mostly they leave in the order
+-- of their ends, so it reads only the first of them.
 local function departures(o)
-  local times, hits, n, s, sorted = {}, {}, 0, 1, true
-  for _ = 1, o.count do
-    local till, at, _, keep, held, after = hold_at(o, s)
-    if keep == 1 then till = math.max(till, o.row.aged.leaves(o.base, at)) end
-    if till > o.now then
-      sorted = sorted and (n == 0 or times[n] <= till)
-      n = n + 1
-      times[n], hits[n] = till, held
-    end
-    s = after
+  local leaves, size = o.row.aged.leaves, behind(o)
+  local s, unread, latest = o.first, 0, 0 -- holds from s to unread were taken in order, the last at latest, and are kept
+  local times, hits, i            -- of what leaves from s on, if that is in another order
+
+  local function departure(from)
+    local till, at, _, _, keep, n = hold_at(o, from)
+    return keep == 1 and math.max(till, leaves(o.base, at)) or till, n, at
   end
-  if sorted then return times, hits end
-  local order, sorted_times, sorted_hits = {}, {}, {}
-  for i = 1, n do order[i] = i end
-  table.sort(order, function(i, j) return times[i] < times[j] end)
-  for i = 1, n do sorted_times[i], sorted_hits[i] = times[order[i]], hits[order[i]] end
-  return sorted_times, sorted_hits
+  -- is_first reports whether no hold from unread on leaves before t.
+  local function is_first(t)
+    if unread >= size or up('<I7', o.list, unread) >= t then return true end
+    local stop = o.first + ended(o, t - 1) * HOLD_SIZE
+    while unread < stop do
+      local at = up('<I7', o.list, unread + AT)
+      if at < latest or byte(o.list, unread + KEEP) == 0 then return false end
+      unread, latest = unread + HOLD_SIZE, at
+    end
+    return true
+  end
+  local function sort()
+    times, hits, i = {}, {}, 0
+    for from = s, size - 1, HOLD_SIZE do
+      local t, n = departure(from)
+      if t > o.now then
+        if not hits[t] then times[#times + 1] = t end
+        hits[t] = (hits[t] or 0) + n
+      end
+    end
+    table.sort(times)
+  end
+  return function()
+    while not times and s < size do
+      local t, n, at = departure(s)
+      if unread <= s then unread, latest = s + HOLD_SIZE, at end
+      if is_first(t) then
+        s = s + HOLD_SIZE
+        if t > o.now then return t, n end
+      else
+        sort()
+      end
+    end
+    if not times then return nil end
+    i = i + 1
+    return times[i], hits[times[i]]
+  end
 end
 
 -- wait_holding returns the instant from which n hits, which do not fit now, fit if
@@ -148,14 +128,15 @@ end
 local function wait_holding(o, n)
   local aged = o.row.aged
   if aged.wait then return aged.wait(o, n) end
-  local times, hits = departures(o)
   local used, room = aged.used(o.base, o.now), o.base.quota - extra(o, o.now)
-  local i, at = 1, o.now
+  local at, departs = o.now, departures(o)
+  local ends, held = departs()
   local final = aged.leaving(o.base, o.now) -- returns when the next final hits leave, and how many
   local leaves, gone = final()
   while n > room or used > room - n do
-    if times[i] and (not leaves or times[i] <= leaves) then
-      at, room, i = times[i], room + hits[i], i + 1
+    if ends and (not leaves or ends <= leaves) then
+      at, room = ends, room + held
+      ends, held = departs()
     elseif leaves then
       at, used = leaves, used - gone
       leaves, gone = final()
@@ -179,7 +160,7 @@ local function look_holding(o, n)
   if o.most then
     local over = ended(o, o.now)
     if o.count - over >= o.most then
-      fits = math.max(fits, (hold_at(o, over * HOLD_SIZE + 1)))
+      fits = math.max(fits, (hold_at(o, o.first + over * HOLD_SIZE)))
     end
   end
   return used, fits
@@ -189,22 +170,28 @@ end
 local function begin_holding(o)
   local aged = o.row.aged
   if not o.held then
-    o.held, o.list, o.count, o.sum, o.seen, o.kept = true, '', 0, 0, o.now, 0
+    o.held, o.list, o.first, o.count, o.sum, o.seen, o.kept = true, '', 1, 0, 0, o.now, 0
     o.base, o.plain = aged.adopt(o.plain), nil
     return
   end
-  local over, s, lost = ended(o, o.now), 1, false
+  local over, s, lost, kept = ended(o, o.now), o.first, false, {}
+  local together = aged.book_all and o.base.hits + o.sum <= MAX
   for _ = 1, over do
-    local till, at, _, keep, hits, after = hold_at(o, s)
+    local till, at, _, _, keep, hits, after = hold_at(o, s)
     o.sum = o.sum - hits
     lost = lost or at + 1 == o.kept
-    if keep == 1 then aged.book(o.base, at, till, hits) end
+    if keep == 1 and together then
+      kept[at] = (kept[at] or 0) + hits
+    elseif keep == 1 then
+      aged.book(o.base, at, till, hits)
+    end
     s = after
   end
+  if together then aged.book_all(o.base, kept) end
   if aged.advance then aged.advance(o.base, o.now) end
   if over == 0 then return end
-  o.list, o.count = cut(o.list, s), o.count - over
-  if lost then o.kept = newest(o) end
+  o.first, o.count = s, o.count - over
+  if lost then o.kept = newest_hold(o) end
   if o.count == 0 then aged.trim(o.base) end
 end
 
@@ -242,9 +229,9 @@ local function settle(o, id, n)
   if not live_hold(o, id) then return false end
   begin_holding(o)
   local s = find_hold(o, id)
-  local _, at, _, keep, hits = hold_at(o, s)
+  local _, at, _, _, keep, hits = hold_at(o, s)
   remove_hold(o, s)
-  if keep == 1 and at + 1 == o.kept then o.kept = newest(o) end
+  if keep == 1 and at + 1 == o.kept then o.kept = newest_hold(o) end
   n = n or hits
   local aged = o.row.aged
   local before = aged.forget and aged.count(o.base)
@@ -259,7 +246,7 @@ local function renew(o, id, till)
   if o.row.renew then return o.row.renew(o.plain, id, till) end
   local s = live_hold(o, id)
   local ends, at, _, keep, hits
-  if s then ends, at, _, keep, hits = hold_at(o, s) end
+  if s then ends, at, _, _, keep, hits = hold_at(o, s) end
   if not s or ends == at then return false end -- a reservation is not renewed
   begin_holding(o)
   remove_hold(o, find_hold(o, id))
@@ -304,6 +291,7 @@ end
 
 local function save(o)
   if not o.held then return o.row.save(o.plain) end
-  return pk('<BBBI2I7I7I7', 1, 12, o.kind, o.count, o.sum, o.seen, o.kept) .. o.list .. (o.row.aged.save(o.base) or ''),
+  local list = o.first > 1 and cut(o.list, o.first, behind(o) - 1) or o.list -- there it has nothing else
+  return pk('<BBBI2I7I7I7', 1, 12, o.kind, o.count, o.sum, o.seen, o.kept) .. list .. (o.row.aged.save(o.base) or ''),
     lasts(o)
 end

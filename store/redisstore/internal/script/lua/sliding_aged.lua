@@ -56,6 +56,33 @@ local function book_dated(o, at, _, n)
   end
 end
 
+-- book_all books what hits has by the instants of takes, as book_dated does one after the other,
+-- and makes one string of the pairs. All hits are at most MAX.
+local function book_all(o, hits)
+  expire_dated(o)
+  local ats, sum = {}, o.hits
+  for at, n in pairs(hits) do
+    if at + o.w > o.now then ats[#ats + 1], sum = at, sum + n end
+  end
+  if #ats == 0 then return end
+  table.sort(ats)
+  local i, next_at = o.n, 1
+  while i > 0 and pair(o, i) >= ats[1] do i = i - 1 end
+  local out = {cut(o.v, o.s, o.s + i * 14 - 1)}
+  for j = i + 1, o.n + 1 do
+    local date, n = NEVER, 0
+    if j <= o.n then date, n = pair(o, j) end
+    while next_at <= #ats and ats[next_at] <= date do
+      local at = ats[next_at]
+      if at == date then n = n + hits[at] else out[#out + 1] = pk('<I7I7', at, hits[at]) end
+      next_at = next_at + 1
+    end
+    if j <= o.n then out[#out + 1] = pk('<I7I7', date, n) end
+  end
+  o.v, o.s, o.hits = table.concat(out), 1, sum
+  o.n = #o.v / 14
+end
+
 -- forget_dated moves pairs past the bound to the excess, the oldest first, as long as
 -- what stays fills it. Where there were more hits before, as many stay.
 local function forget_dated(o, before)
@@ -111,16 +138,12 @@ local function tighten(h)
   local o = h.base
   expire_dated(o)
   if o.n <= 2 * o.precision then return end
-  local ats, s = {}, 1
-  for i = 1, h.count do
-    local _
-    _, ats[i], _, _, _, s = up('<I7I7c12BI7', h.list, s)
-  end
-  local function between(from, to)
-    for i = 1, #ats do
-      if ats[i] >= from and ats[i] < to then return true end
-    end
-    return false
+  local ats, next_at = {}, 1
+  for i = 1, h.count do ats[i] = up('<I7', h.list, h.first + (i - 1) * HOLD_SIZE + AT) end
+  table.sort(ats)
+  local function between(from, to) -- each from is later than the one before
+    while ats[next_at] and ats[next_at] < from do next_at = next_at + 1 end
+    return ats[next_at] and ats[next_at] < to
   end
   local size = math.max(o.size, floor((o.hits - 1) / o.precision) + 1) -- larger after a larger quota
   local out, date, hits = {}, pair(o, 1)
@@ -223,6 +246,7 @@ kinds[1].aged = {
   sub_at = sub_at_dated,
   empty = clear_dated,
   book = book_dated,
+  book_all = book_all,
   count = function(o) -- before a forget
     expire_dated(o)
     return o.hits
