@@ -189,7 +189,10 @@ func (t *throttles) close() {
 	t.closing.Wait()
 }
 
-// runThrottles decides calls. Over a network, calls with different keys are batched.
+// maxTogether is the maximum number of keys of a batch that are decided at the same time, each in its own call.
+const maxTogether = 64
+
+// runThrottles decides calls. Over a network, calls with different keys are decided at the same time.
 func runThrottles(ctx context.Context, calls []throttleCall, shared bool) {
 	if !shared || len(calls) == 1 {
 		for i := range calls {
@@ -202,8 +205,11 @@ func runThrottles(ctx context.Context, calls []throttleCall, shared bool) {
 		byKey[calls[i].key] = append(byKey[calls[i].key], i)
 	}
 	var group sync.WaitGroup
+	places := make(chan struct{}, maxTogether)
 	for _, list := range byKey {
+		places <- struct{}{}
 		group.Go(func() {
+			defer func() { <-places }()
 			for _, i := range list {
 				calls[i].run(ctx)
 			}
