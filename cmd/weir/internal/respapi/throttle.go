@@ -94,6 +94,9 @@ const (
 	maxPeriods   = 256
 )
 
+// maxDrains is the most nanoseconds after which a key without hits is empty: nothing else takes it back from a caller.
+const maxDrains = 366 * 24 * float64(time.Hour)
+
 // maxThrottle is the largest number in a command that states its limit.
 const maxThrottle = 1 << 40
 
@@ -255,6 +258,8 @@ func (c *conn) throttle(command int, args []string) error {
 		return errors.New("zero rates are not supported")
 	case l.period > window.MaxLength:
 		return fmt.Errorf("period: more than %d seconds", int64(window.MaxLength/time.Second))
+	case l.drains() > maxDrains:
+		return errors.New("a key would be in use for more than 366 days")
 	}
 	m, err := c.throttles.get(l, c.began.Unix())
 	if err != nil {

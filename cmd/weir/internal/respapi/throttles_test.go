@@ -106,6 +106,26 @@ func TestThrottleIsNotOpened(t *testing.T) {
 	}
 }
 
+// A caller cannot make a key that outlives its token by more than a year.
+func TestThrottleIsTooLong(t *testing.T) {
+	t.Parallel()
+	c := local(t, newServer(t, "rules: []", nil))()
+	const tooLong = "-ERR a key would be in use for more than 366 days"
+	for args, want := range map[string]string{
+		"CL.THROTTLE a 0 1 31622400":        "*[:0 :1 :0 :-1 :31622400]",
+		"CL.THROTTLE b 0 1 31622401":        tooLong,
+		"CL.THROTTLE c 9 1 31622400":        tooLong,
+		"CL.THROTTLE d 9 100 63244800":      "*[:0 :10 :9 :-1 :632448]",
+		"GCRA e 0 1 31622401":               tooLong,
+		"INCREX f UBOUND 5 EX 31622400 ENX": "*[:1 :1]",
+		"INCREX g UBOUND 5 EX 31622401 ENX": tooLong,
+	} {
+		if got := c.do(strings.Fields(args)...); got != want {
+			t.Errorf("%s: got %s, want %s", args, got, want)
+		}
+	}
+}
+
 // slow is a store that answers after a millisecond. It records how many calls were waiting at the same time, at most.
 type slow struct {
 	store.Store
@@ -128,7 +148,9 @@ func TestThrottlesTogether(t *testing.T) {
 		counts := &slow{Store: memstore.New()}
 		s := newServer(t, "rules: []", func(c *respapi.Config) {
 			c.Shared = true
-			c.Throttle = func(_ string, l weir.Limit) (*weir.Limiter, error) { return weir.NewLimiter(l, weir.WithStore(counts), weir.WithName("CL.THROTTLE")) }
+			c.Throttle = func(_ string, l weir.Limit) (*weir.Limiter, error) {
+				return weir.NewLimiter(l, weir.WithStore(counts), weir.WithName("CL.THROTTLE"))
+			}
 		})
 		l := newPipes()
 		serve(t, s, l)
