@@ -258,7 +258,7 @@ func (s *Store) finish(r *request, err error) {
 // drain ends all queued requests.
 func (s *Store) drain(err error) {
 	for {
-		batch := s.queue.take(nil, maxBatch)
+		batch := s.queue.take(nil, maxSlice)
 		if len(batch) == 0 {
 			return
 		}

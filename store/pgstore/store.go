@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,6 @@ type Store struct {
 	dropped    atomic.Bool            // a table is missing, and the next connection makes it again
 
 	server  remote.Server
-	sliced  atomic.Int64 // calls in slices of batches that are under way
 	link    link
 	queue   queue
 	tasks   chan func(context.Context, *pgconn.PgConn) // for a lane, between transactions
@@ -130,22 +130,18 @@ func (s *Store) ready(ctx context.Context) error {
 	return nil
 }
 
-// Do implements [store.Store]. It decides the calls of a batch in slices of at most 128
-// ([remote.NextSlice]), one after the other, each in one transaction with a time-out of its own. The first slice that
+// maxSlice is the most calls of a batch that are decided in one transaction.
+const maxSlice = 128
+
+// Do implements [store.Store]. It decides the calls of a batch in slices of at most 128, or a quarter
+// of in_flight if that is less, one after the other, each in one transaction with a time-out of its own. The first slice that
 // ends with its time-out ends the batch: the later ones return outage errors at once.
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	if len(calls) == 1 {
-		s.slice(ctx, calls)
-		return nil
-	}
-	for len(calls) > 0 {
-		n := remote.NextSlice(&s.sliced, len(calls), s.config.inFlight)
-		ctx = s.slice(ctx, calls[:n])
-		s.sliced.Add(-int64(n))
-		calls = calls[n:]
+	for slice := range slices.Chunk(calls, min(maxSlice, max(s.config.inFlight/4, 1))) {
+		ctx = s.slice(ctx, slice)
 	}
 	return nil
 }

@@ -12,11 +12,17 @@ import (
 	"github.com/weirhq/weir/store/remote"
 )
 
+// maxSlice is the most calls of a batch that are sent together.
+const maxSlice = 128
+
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most
-// 128, one slice after the other ([remote.NextSlice]). A slice is one round trip to each node that has
+// 128, one slice after the other. A slice is one round trip to each node that has
 // keys of its calls, with a time-out of its own, because a batch can have any
 // number of slices. The first slice that ends with its time-out, and has no call
-// that was decided, ends the batch: the later ones return outage errors at once.
+// that was decided, ends the batch: the later ones return outage errors at once. The slices of all batches have at
+// most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
+// what is free of this quarter. So slices get smaller when there are many batches,
+// and a server can answer them in time.
 //
 // Calls that share a key are decided in their order, unless one of them has to be
 // sent again: because its slot has moved, the server had lost the script, the call came
@@ -51,7 +57,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	b := batchOfCalls{Store: s}
 	for len(calls) > 0 {
-		n := remote.NextSlice(&s.sliced, len(calls), cmp.Or(s.config.rest.InFlight, defaultInFlight))
+		n := s.nextSlice(len(calls))
 		for _, wave := range s.waves(calls[:n]) {
 			ctx = b.together(ctx, wave)
 		}
@@ -71,6 +77,19 @@ func (s *Store) callOf(c *store.Call) script.Call {
 		call.Beside = &call.Ops[0]
 	}
 	return call
+}
+
+// nextSlice returns how many calls the next slice may have, of most that are left,
+// and counts them in s.sliced.
+func (s *Store) nextSlice(most int) int {
+	inFlight := int64(cmp.Or(s.config.rest.InFlight, defaultInFlight))
+	for {
+		sliced := s.sliced.Load()
+		n := min(max((inFlight/4-sliced)/2, 1), maxSlice, int64(most))
+		if s.sliced.CompareAndSwap(sliced, sliced+n) {
+			return int(n)
+		}
+	}
 }
 
 // batchOfCalls is the memory of one Do with several calls.

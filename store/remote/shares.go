@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 )
 
 // shares limits the calls in flight, and divides them among namespaces. A call may be in flight if its namespace then has
@@ -117,20 +116,4 @@ func (s *shares) total() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(s.inFlight)
-}
-
-// maxSlice is the most calls of a batch that are decided together.
-const maxSlice = 128
-
-// NextSlice returns how many calls of a batch may be decided together, of most that are left, and adds them to sliced, which
-// has those of all batches. Together they have at most a quarter of the calls that may be in flight, and a new slice takes at
-// most half of what is free of it. So slices get smaller when there are many batches, and a server can answer them in time.
-func NextSlice(sliced *atomic.Int64, most, inFlight int) int {
-	for {
-		under := sliced.Load()
-		n := min(max((int64(inFlight)/4-under)/2, 1), maxSlice, int64(most))
-		if sliced.CompareAndSwap(under, under+n) {
-			return int(n)
-		}
-	}
 }

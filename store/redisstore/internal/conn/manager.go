@@ -433,7 +433,7 @@ func (m *manager) endIdle(asked <-chan struct{}, cancel context.CancelFunc) {
 			return
 		case <-time.After(wait):
 		}
-		if m.node.Node().InFlight == 0 {
+		if m.node.InFlight() == 0 {
 			cancel()
 			return
 		}
