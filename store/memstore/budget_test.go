@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/throttle"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -155,5 +157,26 @@ func TestFullSaysWhen(t *testing.T) {
 		if want := 58 * time.Minute; full.RetryAfter != want {
 			t.Errorf("got a wait of %v, want %v", full.RetryAfter, want)
 		}
+	}
+}
+
+// Limits that callers state leave a quarter of the memory to others: no rule bounds how many keys they have, and for how long.
+func TestStatedLimitsLeaveRoom(t *testing.T) {
+	t.Parallel()
+	o := open(t, memstore.WithMaxBytes(4<<20))
+	o.Set(1e15)
+	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Bucket(365*24*time.Hour, 1)})
+	op := hit("stated", limit, "")
+	op.Space = store.NewSpace("shop", "stated", throttle.Name, 0)
+	var err error
+	for i := 0; err == nil && i < 1_000_000; i++ {
+		op.Key = strconv.AppendInt(nil, int64(i), 10)
+		err = store.Do(t.Context(), o.Store, store.Take, []store.Op{op})
+	}
+	if !errors.Is(err, memstore.ErrMemory) {
+		t.Errorf("got %v, want that the memory is full", err)
+	}
+	for i := range 1000 {
+		take(t, o.Store, hit("rule", limit, fmt.Sprint(i)))
 	}
 }

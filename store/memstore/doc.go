@@ -65,8 +65,8 @@
 //
 // The memory of all spaces together can be bounded, too ([WithMaxBytes]). Each call
 // adds to one counter what the tables of its shards have grown or shrunk by. New
-// keys are refused from nine tenths on, records of calls with an idempotency key from three
-// quarters on, and states that must grow at the full bound.
+// keys are refused from nine tenths on, records of calls with an idempotency key and keys of limits that
+// callers state from three quarters on, and states that must grow at the full bound.
 // Hot keys, at most 4 KiB a shard, are not part of the sum. The error of a refused
 // call says when the first key expires: each shard knows a bound for that, and they
 // are asked at most ten times a second.

@@ -20,7 +20,7 @@ var (
 func (s *Store) outage(slots []opSlot, full []int) *store.OutageError {
 	slices.Sort(full)
 	out := &store.OutageError{Ops: full, Reason: "full", Err: errKeys, Uncounted: true}
-	if s.memory.admits() != admitsAll {
+	if slices.ContainsFunc(slots, func(p opSlot) bool { return slices.Contains(full, p.index) && !s.memory.admitsNew(p.keyspace.chosen) }) {
 		out.Err = errMemory
 		for _, ks := range s.keyspaces.all() {
 			out.RetryAfter = sooner(out.RetryAfter, s.untilFree(ks))

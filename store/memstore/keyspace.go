@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/once"
+	"github.com/weirhq/weir/internal/throttle"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -17,6 +18,7 @@ type keyspace struct {
 	number uint64      // keyspaces are locked in the order of their numbers
 
 	records bool // its keys are records of calls; see changeReader
+	chosen  bool // callers choose its keys without being over any limit; see memory.admitsNew
 
 	// shards are made when they are first needed, and nil until then and after
 	// [Store.Close].
@@ -173,6 +175,7 @@ func (kss *keyspaces) findOrMakeSlow(space *store.Space, l *window.Compiled) *ke
 		ks = &keyspace{
 			space: *space, number: kss.made,
 			onWall: l.OnCalendar(), stripes: kss.stripes, journal: kss.journal, records: space.ID() == once.Space,
+			chosen: space.ID() == once.Space || space.Name() == throttle.Name,
 			shards: make([]atomic.Pointer[shard], len(kss.stripes)),
 		}
 		ks.keep(l) // before calls can find ks

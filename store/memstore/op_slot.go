@@ -97,11 +97,11 @@ func (p *opSlot) reserve(s *Store, do transition.Transition, op *store.Op, other
 		return false
 	}
 	ks, most := p.keyspace, op.Space.MaxKeys()
-	p.reserved = s.memory.admitsNew(ks.records) && ks.addKey(most)
+	p.reserved = s.memory.admitsNew(ks.chosen) && ks.addKey(most)
 	if !p.reserved && p.reclaim(s.clock.expiry(p.read, ks), others) {
 		p.shard.account(&s.memory)
 		p.find()
-		p.reserved = s.memory.admitsNew(ks.records) && ks.addKey(most)
+		p.reserved = s.memory.admitsNew(ks.chosen) && ks.addKey(most)
 	}
 	if !p.reserved {
 		s.full.Add(1)

@@ -2,6 +2,8 @@ package pgstore_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -110,4 +112,43 @@ func TestLockedRows(t *testing.T) {
 		ops := []store.Op{op("ann")}
 		return store.Do(t.Context(), s, store.Take, ops) == nil
 	})
+}
+
+// Batches that have more calls than may be in flight wait for each other, and refuse no one else's.
+func TestManyBatches(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	for _, inFlight := range []int{1, 8, 100} {
+		s, err := pgstore.Open(t.Context(), n.URL("timeout=1m", fmt.Sprint("in_flight=", inFlight)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				calls := make([]store.Call, 30)
+				for k := range calls {
+					o := op(fmt.Sprint("key", k))
+					o.Space = store.NewSpace(fmt.Sprint("tenant", i/6), "posts", "posts", 0)
+					calls[k] = store.Call{Verb: store.Record, Ops: []store.Op{o}}
+				}
+				if i == 7 {
+					calls = calls[:1]
+				}
+				if err := s.Do(t.Context(), calls); err != nil {
+					t.Error(err)
+				}
+				for _, c := range calls {
+					if c.Err != nil {
+						t.Errorf("%d in flight: got %v", inFlight, c.Err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -130,6 +130,9 @@ func repeated(keys []key) bool {
 	return false
 }
 
+// namespace returns that of the calls: one caller's are in the same.
+func (r *request) namespace() string { return r.ops[0].Space.Namespace() }
+
 // store writes the results of call i to the caller's own.
 func (r *request) store(to *store.Call, i int) {
 	c := &r.calls[i]
@@ -248,7 +251,7 @@ func (q *queue) take(batch []*request, most int) []*request {
 
 // finish delivers the outcome of a request that is not in the queue any more.
 func (s *Store) finish(r *request, err error) {
-	s.server.End(len(r.calls)) // before the caller uses it again
+	s.server.End(r.namespace(), len(r.calls)) // before the caller uses it again
 	r.done <- err
 }
 
@@ -284,16 +287,17 @@ func (s *Store) count(err error) error {
 
 // decide has a lane decide r, and waits for it. The error concerns all of its calls.
 func (s *Store) decide(ctx context.Context, r *request) error {
-	began, err := remote.Elapsed(), s.unavailable()
+	err := s.unavailable()
 	switch {
 	case ctx.Err() != nil:
 		err = endOf(ctx)
-	case err == nil && !s.server.Begin(len(r.calls), s.config.inFlight):
-		err = remote.ErrBusy
+	case err == nil:
+		err = s.server.Begin(ctx, r.namespace(), len(r.calls), s.config.inFlight)
 	}
 	if err != nil {
 		return s.count(outage(err, true))
 	}
+	began := remote.Elapsed()
 	s.queue.add(r)
 	if s.closed.Load() { // since the lanes have ended
 		s.drain(store.ErrClosed)

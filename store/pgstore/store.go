@@ -133,14 +133,14 @@ func (s *Store) ready(ctx context.Context) error {
 // maxSlice is the most calls of a batch that are decided in one transaction.
 const maxSlice = 128
 
-// Do implements [store.Store]. It decides the calls of a batch in slices of at most 128, one
-// after the other, each in one transaction with a time-out of its own. The first slice that
+// Do implements [store.Store]. It decides the calls of a batch in slices of at most 128, or a quarter
+// of in_flight if that is less, one after the other, each in one transaction with a time-out of its own. The first slice that
 // ends with its time-out ends the batch: the later ones return outage errors at once.
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	for slice := range slices.Chunk(calls, maxSlice) {
+	for slice := range slices.Chunk(calls, min(maxSlice, max(s.config.inFlight/4, 1))) {
 		ctx = s.slice(ctx, slice)
 	}
 	return nil

@@ -80,7 +80,7 @@ type Server struct {
 	Outage  func(error) *store.OutageError
 	Changed func(Change)
 
-	inFlight      atomic.Int64
+	calls         shares
 	interruptions atomic.Int64
 	losses        atomic.Uint64 // of the last connection
 
@@ -98,21 +98,29 @@ type Server struct {
 // lately or there is no connection.
 func (s *Server) Unavailable() bool { return s.Breaker.Open() || !s.Connected() }
 
-// Begin counts calls that are in flight until [Server.End]. It reports false if there would be
-// more than most, unless there are no others.
-func (s *Server) Begin(calls, most int) bool {
-	if n := s.inFlight.Add(int64(calls)); n > int64(most) && n != int64(calls) {
-		s.End(calls)
-		return false
+// Begin counts calls of a namespace that are in flight until [Server.End]. Of all namespaces there are at most most, unless
+// there are no others, and one namespace leaves some of them free for another one. Calls for which there is no place wait
+// until others end, for at most half of the time that ctx has left. Then the error is [ErrBusy], or [ErrUnavailable] if the
+// breaker is open.
+func (s *Server) Begin(ctx context.Context, namespace string, calls, most int) error {
+	began := s.calls.begin(ctx, namespace, calls, most)
+	switch {
+	case s.Breaker.Open():
+		if began {
+			s.End(namespace, calls)
+		}
+		return ErrUnavailable
+	case !began:
+		return ErrBusy
 	}
-	return true
+	return nil
 }
 
-// End counts calls that are in flight no more.
-func (s *Server) End(calls int) { s.inFlight.Add(-int64(calls)) }
+// End counts calls of a namespace that are in flight no more.
+func (s *Server) End(namespace string, calls int) { s.calls.end(namespace, calls) }
 
 // InFlight returns the number of calls in flight.
-func (s *Server) InFlight() int64 { return s.inFlight.Load() }
+func (s *Server) InFlight() int64 { return s.calls.total() }
 
 // Heard tells the breaker whether the server has answered calls that were sent at began, in the
 // context of their decision. It reports whether the breaker has opened. What is no answer is a time-out only if the

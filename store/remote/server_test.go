@@ -104,22 +104,3 @@ func TestHeard(t *testing.T) {
 		t.Error("an answer: got an open breaker")
 	}
 }
-
-// Calls in flight are limited, but for one that is alone.
-func TestInFlight(t *testing.T) {
-	t.Parallel()
-	var s remote.Server
-	for i, step := range []struct {
-		calls int
-		want  bool
-	}{{5, true}, {1, false}, {-5, true}, {1, true}, {2, true}, {1, false}} {
-		if step.calls < 0 {
-			s.End(-step.calls)
-		} else if got := s.Begin(step.calls, 3); got != step.want {
-			t.Errorf("step %d: got %v, want %v", i, got, step.want)
-		}
-	}
-	if got := s.InFlight(); got != 3 {
-		t.Errorf("got %d in flight, want 3", got)
-	}
-}

@@ -94,6 +94,9 @@ const (
 	maxPeriods   = 256
 )
 
+// maxDrains is the most nanoseconds after which a key without hits is empty: nothing else takes it back from a caller.
+const maxDrains = 366 * 24 * float64(time.Hour)
+
 // maxThrottle is the largest number in a command that states its limit.
 const maxThrottle = 1 << 40
 
@@ -189,7 +192,10 @@ func (t *throttles) close() {
 	t.closing.Wait()
 }
 
-// runThrottles decides calls. Over a network, calls with different keys are batched.
+// maxTogether is the maximum number of keys of a batch that are decided at the same time, each in its own call.
+const maxTogether = 64
+
+// runThrottles decides calls. Over a network, calls with different keys are decided at the same time.
 func runThrottles(ctx context.Context, calls []throttleCall, shared bool) {
 	if !shared || len(calls) == 1 {
 		for i := range calls {
@@ -202,8 +208,11 @@ func runThrottles(ctx context.Context, calls []throttleCall, shared bool) {
 		byKey[calls[i].key] = append(byKey[calls[i].key], i)
 	}
 	var group sync.WaitGroup
+	places := make(chan struct{}, maxTogether)
 	for _, list := range byKey {
+		places <- struct{}{}
 		group.Go(func() {
+			defer func() { <-places }()
 			for _, i := range list {
 				calls[i].run(ctx)
 			}
@@ -249,6 +258,8 @@ func (c *conn) throttle(command int, args []string) error {
 		return errors.New("zero rates are not supported")
 	case l.period > window.MaxLength:
 		return fmt.Errorf("period: more than %d seconds", int64(window.MaxLength/time.Second))
+	case l.drains() > maxDrains:
+		return errors.New("a key would be in use for more than 366 days")
 	}
 	m, err := c.throttles.get(l, c.began.Unix())
 	if err != nil {

@@ -1,9 +1,11 @@
 package respapi_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 )
 
 // twoSpaces returns a server of the namespaces eu and shop, and its namespaces.
@@ -100,4 +104,66 @@ func TestThrottleIsNotOpened(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 	}
+}
+
+// A caller cannot make a key that outlives its token by more than a year.
+func TestThrottleIsTooLong(t *testing.T) {
+	t.Parallel()
+	c := local(t, newServer(t, "rules: []", nil))()
+	const tooLong = "-ERR a key would be in use for more than 366 days"
+	for args, want := range map[string]string{
+		"CL.THROTTLE a 0 1 31622400":        "*[:0 :1 :0 :-1 :31622400]",
+		"CL.THROTTLE b 0 1 31622401":        tooLong,
+		"CL.THROTTLE c 9 1 31622400":        tooLong,
+		"CL.THROTTLE d 9 100 63244800":      "*[:0 :10 :9 :-1 :632448]",
+		"GCRA e 0 1 31622401":               tooLong,
+		"INCREX f UBOUND 5 EX 31622400 ENX": "*[:1 :1]",
+		"INCREX g UBOUND 5 EX 31622401 ENX": tooLong,
+	} {
+		if got := c.do(strings.Fields(args)...); got != want {
+			t.Errorf("%s: got %s, want %s", args, got, want)
+		}
+	}
+}
+
+// slow is a store that answers after a millisecond. It records how many calls were waiting at the same time, at most.
+type slow struct {
+	store.Store
+	waiting, most atomic.Int64
+}
+
+func (s *slow) Do(ctx context.Context, calls []store.Call) error {
+	if n := s.waiting.Add(1); n > s.most.Load() {
+		s.most.Store(n)
+	}
+	time.Sleep(time.Millisecond)
+	s.waiting.Add(-1)
+	return s.Store.Do(ctx, calls)
+}
+
+// One pipeline does not take all calls that the shared store can decide at the same time.
+func TestThrottlesTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		counts := &slow{Store: memstore.New()}
+		s := newServer(t, "rules: []", func(c *respapi.Config) {
+			c.Shared = true
+			c.Throttle = func(_ string, l weir.Limit) (*weir.Limiter, error) {
+				return weir.NewLimiter(l, weir.WithStore(counts), weir.WithName("CL.THROTTLE"))
+			}
+		})
+		l := newPipes()
+		serve(t, s, l)
+		c := newClient(t, l.dial())
+		defer c.Close()
+		var all strings.Builder
+		for i := range 500 {
+			all.WriteString(command("CL.THROTTLE", fmt.Sprint(i), "0", "1", "60"))
+		}
+		c.send(all.String(), 500)
+		if got := counts.most.Load(); got != 64 {
+			t.Errorf("got %d calls at the same time, want 64", got)
+		}
+		_ = counts.Close()
+	})
 }

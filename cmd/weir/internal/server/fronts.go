@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
+	"github.com/weirhq/weir/internal/throttle"
 	"github.com/weirhq/weir/store/remote"
 )
 
@@ -130,7 +131,7 @@ func openRESP(l config.Listener, cfg config.Config, namespaces *namespace.Set, b
 // throttle returns a function that opens the limiters of CL.THROTTLE. They count where the rules
 // do, under a name that no rule has.
 func (c *backends) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Limiter, error) {
-	options := []weir.LimiterOption{weir.WithName("CL.THROTTLE")}
+	options := []weir.LimiterOption{weir.WithName(throttle.Name)}
 	for _, o := range c.options(cfg) {
 		options = append(options, o)
 	}

@@ -29,7 +29,8 @@
 //     whose context was done earlier than its time-out does not count, nor does one that
 //     got less than half of it.
 //   - The limit of calls in flight, [Config].InFlight, for each node. A call above
-//     it fails at once. A slice counts as its calls.
+//     it, or above the part of its namespace, waits for half of its time at most
+//     ([remote.Server.Begin]). A slice counts as its calls.
 //   - The batcher. A caller whose time is over leaves, whatever becomes of its flush.
 //
 // # Connections

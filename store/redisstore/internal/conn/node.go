@@ -128,7 +128,8 @@ func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
 // server left for later get [script.ErrLater], because each round trip has a time-out of its
 // own. It may change the order of the list.
 func (n *Node) decide(ctx context.Context, calls []*Pending) {
-	began, err := n.admit(len(calls))
+	namespace := calls[0].Ops[0].Space.Namespace()
+	began, err := n.admit(ctx, namespace, len(calls))
 	if err != nil {
 		for _, c := range calls {
 			c.Err = n.countOutage(err)
@@ -186,7 +187,7 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 			c.Err = n.countOutage(c.Err)
 		}
 	}
-	n.finish(ctx, len(calls), began, answered)
+	n.finish(ctx, namespace, len(calls), began, answered)
 	for _, c := range left {
 		c.Err = script.ErrLater
 	}
@@ -245,28 +246,28 @@ func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
 // again.
 const maxStale = 3
 
-// admit counts some calls as in flight until finish, and returns the time. It returns an error when the
+// admit counts some calls of a namespace as in flight until finish, and returns the time. It returns an error when the
 // node is unavailable or busy.
-func (n *Node) admit(calls int) (time.Duration, error) {
+func (n *Node) admit(ctx context.Context, namespace string, calls int) (time.Duration, error) {
 	switch {
 	case n.Breaker.Open():
 		return 0, remote.ErrUnavailable
 	case n.client() == nil:
 		return 0, n.manager.unavailable()
 	case n.config.Timeout == 0:
-	case !n.Begin(calls, n.config.InFlight):
-		return 0, remote.ErrBusy
+		return remote.Elapsed(), nil
 	}
-	return remote.Elapsed(), nil
+	err := n.Begin(ctx, namespace, calls, n.config.InFlight)
+	return remote.Elapsed(), err
 }
 
 // finish ends some calls that were sent together, and passes on to the breaker
 // whether the node has answered.
-func (n *Node) finish(ctx context.Context, calls int, began time.Duration, answered bool) {
+func (n *Node) finish(ctx context.Context, namespace string, calls int, began time.Duration, answered bool) {
 	if n.config.Timeout == 0 {
 		return
 	}
-	n.End(calls)
+	n.End(namespace, calls)
 	if n.Heard(ctx, answered, began, n.config.Timeout) {
 		n.manager.wake()
 	}

@@ -243,9 +243,12 @@ func (s *Servers) Client(ctx context.Context, slot int, f func(rueidis.Client) e
 	return err
 }
 
+// others stands for the namespace of calls that decide nothing, such as reads. No namespace has this name.
+const others = "\x00"
+
 // lend calls f with the client of n.
 func (n *Node) lend(ctx context.Context, asking bool, f func(rueidis.Client) error) error {
-	began, err := n.admit(1)
+	began, err := n.admit(ctx, others, 1)
 	if err != nil {
 		return err
 	}
@@ -256,7 +259,7 @@ func (n *Node) lend(ctx context.Context, asking bool, f func(rueidis.Client) err
 	} else {
 		err = f(l.Client)
 	}
-	n.finish(ctx, 1, began, answers(err))
+	n.finish(ctx, others, 1, began, answers(err))
 	return err
 }
 
