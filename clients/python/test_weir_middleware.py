@@ -78,10 +78,14 @@ class WSGITest(unittest.TestCase):
         for body in bodies[:-1]:
             body.close()
 
-    def test_missing_attribute(self):
-        for user in "", None:
+    def test_bad_attribute(self):
+        for user in "", None, "x" * 2000:
             self.assertEqual(list(self.ask(user=user)), [b"400 Bad Request\n"])
             self.assertEqual(self.started[-1][0], "400 Bad Request")
+
+    def test_wrong_call(self):
+        with weir.Client(URL, namespace="nobody") as client, self.assertRaises(weir.Problem):
+            self.ask(client=client, user="wsgi")
 
     def test_store_unavailable(self):
         class Degraded(weir.Client):

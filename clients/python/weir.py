@@ -177,7 +177,8 @@ class Client:
     take, check and a batch of them return when the service gives no answer, or one with status 408,
     500 or more: "allow" and "deny" return such a decision, and "raise" raises Unreachable. All other
     calls raise Unreachable. tls is for addresses that start with https. With retries, each take, record, refund and settle has an
-    idempotency key, and is sent again so many times if there is no answer; it counts once.
+    idempotency key, and is sent again so many times if there is no answer; it counts once. If the service has no
+    room for the answer under a key, the call is sent once without one.
     """
 
     def __init__(
@@ -231,7 +232,8 @@ class Client:
     def batch(self, requests: Iterable[Request]) -> List[Union[Decision, Problem]]:
         """Makes up to 1000 calls in one. The answers are in the order of the requests.
 
-        A request that could not be decided has a Problem in place of a decision.
+        A request that could not be decided has a Problem in place of a decision, unless it is a take or a
+        check that could not be decided now, and on_outage is "allow" or "deny".
         """
         requests = list(requests)
         body = [_body(r.attributes, verb=r.verb, hits=r.hits, feedback=r.feedback, receipt=r.receipt) for r in requests]
@@ -245,6 +247,10 @@ class Client:
             answers = [_problem(a["problem"]) if "problem" in a else _decision(a) for a in answer["answers"]]
             if len(answers) != len(requests):
                 raise ValueError(f"{len(answers)} answers to {len(requests)} requests")
+            if self._on_outage != "raise":
+                for i, (request, problem) in enumerate(zip(requests, answers)):
+                    if isinstance(problem, Problem) and _undecided(problem.status) and request.verb in ("take", "check"):
+                        answers[i] = self._instead(Unreachable(str(problem)))
         return answers
 
     def explain(self, attributes: Attributes, *, hits: Optional[int] = None) -> Dict[str, Any]:
@@ -320,16 +326,23 @@ class Client:
         )
 
     def _ask(self, verb: str, attributes: Attributes, **members: Any) -> Decision:
-        retries = 0
-        if self._retries > 0 and verb in ("take", "record", "refund", "settle"):
-            retries, members["idempotency_key"] = self._retries, uuid.uuid4().hex
-        body = _body(attributes, **members)
-        for attempt in range(retries):
+        path, body = "/v1/" + verb, _body(attributes, **members)
+        repeats = self._retries > 0 and verb in ("take", "record", "refund", "settle")
+        keyed = {**body, "idempotency_key": uuid.uuid4().hex}
+        for attempt in range(self._retries + 1 if repeats else 0):
             try:
-                return _decision(self._call("POST", "/v1/" + verb, body))
+                return _decision(self._call("POST", path, keyed))
             except Unreachable:
+                if attempt == self._retries:
+                    raise
                 time.sleep(min(0.02 * 2**attempt, 1) * random.uniform(0.5, 1))
-        return _decision(self._call("POST", "/v1/" + verb, body))
+            except Problem as full:  # of answers under keys, if its status is 429
+                if full.status != 429:
+                    raise
+                if attempt > 0:  # an earlier attempt may have counted
+                    raise Unreachable(str(full)) from full
+                break
+        return _decision(self._call("POST", path, body))
 
     def _call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Any:
         """Sends one call, once, and returns the answer."""
@@ -368,7 +381,7 @@ class Client:
             return value
         wait = response.getheader("Retry-After", "")
         problem = _problem(value, response.status, float(wait) if re.fullmatch("[0-9]{1,9}", wait) else None)
-        if response.status >= 500 or response.status == 408:
+        if _undecided(response.status):
             raise Unreachable(str(problem)) from problem
         raise problem
 
@@ -470,6 +483,11 @@ def _query(pairs: Dict[str, str], attributes: Optional[Attributes]) -> str:
 
 def _listing(rule: Optional[str], n: int) -> str:
     return urllib.parse.urlencode({"n": n} if rule is None else {"n": n, "rule": rule})
+
+
+def _undecided(status: int) -> bool:
+    """Reports whether a status says that the service could not decide, and not that the call is wrong."""
+    return status >= 500 or status == 408
 
 
 def _problem(value: Dict[str, Any], status: Optional[int] = None, wait: Optional[float] = None) -> Problem:

@@ -9,7 +9,7 @@
 
 A denied request gets the status 429, or 503 if the service did not count it, with Retry-After. A
 request with an attribute that is empty or None gets 400, because rules take it as missing and may not
-match: leave out what requests may lack. What a request holds, such as a place in flight, is settled
+match: leave out what requests may lack. So does one with a value that weir refuses, such as a long one. What a request holds, such as a place in flight, is settled
 when its answer has ended; it is not renewed, so that hold in the rules must be longer than a request
 takes.
 """
@@ -43,6 +43,10 @@ def _ask(
             decision = client.take(attributes)
     except weir.Unreachable:
         return None, 503, header
+    except weir.Problem as problem:
+        if problem.status == 400 and str(problem.field).startswith("attributes."):
+            return None, 400, header
+        raise
     if decision.allowed:
         return decision, 0, []
     if decision.retry_after is not None and decision.retry_after > 0:
