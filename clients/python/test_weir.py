@@ -199,6 +199,31 @@ class ClientTest(unittest.TestCase):
             thread.join()
         self.assertTrue(decision.degraded)
 
+    def test_answers_without_an_end(self):
+        body = b'{"allowed": true, "outcome": "allow", "limits": []}'
+        whole = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        head = b"HTTP/1.1 200 OK\r\n%s\r\n\r\n" + body
+        broken = [whole[:n] for n in range(len(whole))]  # the connection ends
+        broken += [head % b"Content-Length: %d" % 10**n for n in (3, 10, 13, 19, 30)]
+        broken += [head % b"Transfer-Encoding: chunked\r\n\r\n%s" % size for size in (b"-5", b"7fffffffff", b"f" * 20, b"zz", b"")]
+        broken += [head % b"X: y", b"HTTP/1.1 103 Early Hints\r\n\r\n" + whole]
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def answer():
+                for part in broken + [whole]:
+                    with contextlib.suppress(OSError), server.accept()[0] as sock:
+                        sock.recv(65536)
+                        sock.sendall(part)
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            client = self.open(f"http://127.0.0.1:{server.getsockname()[1]}")
+            for part in broken:
+                with self.subTest(answer=part):
+                    self.assertTrue(client.take({}).degraded)
+            self.assertFalse(client.take({}).degraded)
+            thread.join()
+
     def test_sent_once(self):
         for fake, timeout in ((Fake(self, 0), 2), (Fake(self, 503), PATIENCE), (Fake(self, 307, Location=URL), PATIENCE)):
             try:
@@ -251,12 +276,15 @@ class ClientTest(unittest.TestCase):
     def test_broken_answers(self):
         # The call may have counted, and is no outage: it is a Problem whose status says that it was accepted.
         numbers = b'{"rule": "a", "key": "k", "used": 1, "reset_after": 1'
+        waits = b'"5"', b"[5]", b"Infinity", b"NaN", b"1e400", b"1" * 400, b"null"
         for status, body in (
             (204, b""), (202, b"{}"), (200, b'{"allowed": true, "outc'), (200, b'{"allowed": "true", "outcome": "allow", "limits": []}'),
             (200, b'{"allowed": true, "limits": []}'), (200, b'{"allowed": true, "outcome": "allow"}'),
             (200, b'{"allowed": true, "outcome": "allow", "limits": null}'), (200, b'{"allowed": true, "outcome": "allow", "limits": [1]}'),
             (200, b'{"allowed": true, "outcome": "allow", "limits": [{"rule": "a"}]}'),
             (200, b'{"allowed": true, "outcome": "allow", "limits": [' + numbers + b', "banned_until": "x"}]}'),
+            *((200, b'{"allowed": false, "outcome": "deny", "limits": [], "retry_after": ' + wait + b"}") for wait in waits),
+            (200, b'{"allowed": true, "outcome": "allow", "limits": [], "receipt": 5}'),
         ):
             client = self.open(Fake(self, status, body).url)
             for call in (client.take, client.check, client.record, client.refund, lambda a: client.settle("r", a)):

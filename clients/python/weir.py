@@ -18,6 +18,7 @@ import contextlib
 import http.client
 import io
 import json
+import math
 import os
 import random
 import re
@@ -30,7 +31,7 @@ import urllib.parse
 import uuid
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 __all__ = [
     "Attributes", "Cell", "Client", "Decision", "KeyUsage", "Problem", "Request", "Unreachable", "Usage",
@@ -357,8 +358,7 @@ class Client:
                 lambda sock, *args, **options: http.client.HTTPResponse(_Answer(sock, deadline), *args, **options)
             )
             connection.request(method, self._prefix + path, payload, self._headers)
-            response = connection.getresponse()
-            answer = response.read()
+            response, answer = _receive(connection)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise Unreachable(f"no answer: {error or type(error).__name__}") from error
@@ -370,7 +370,7 @@ class Client:
         if response.status == 204 and method == "DELETE":
             return None
         try:
-            value = json.loads(answer)
+            value = json.loads(answer, parse_constant=_no_constant)
             if not isinstance(value, dict):
                 raise ValueError
         except (ValueError, RecursionError):
@@ -434,6 +434,18 @@ def _left(deadline: float) -> float:
     return left
 
 
+def _receive(connection: http.client.HTTPConnection) -> Tuple[http.client.HTTPResponse, bytes]:
+    """Receives a whole answer."""
+    try:
+        response = connection.getresponse()
+        # http.client takes a connection that ends within the header for the end of the header.
+        if response.status < 200 or response.length is None and not response.chunked:
+            raise http.client.HTTPException("the answer does not say where it ends")
+        return response, response.read()
+    except (MemoryError, OverflowError, ValueError) as error:
+        raise http.client.HTTPException("the answer has a wrong length") from error
+
+
 class _Answer(io.RawIOBase):
     """What a socket receives until a deadline; its timeout alone would begin again with each part."""
 
@@ -485,6 +497,11 @@ def _listing(rule: Optional[str], n: int) -> str:
     return urllib.parse.urlencode({"n": n} if rule is None else {"n": n, "rule": rule})
 
 
+def _no_constant(name: str) -> None:
+    """Refuses NaN and Infinity, which are no JSON."""
+    raise ValueError(name)
+
+
 def _undecided(status: int) -> bool:
     """Reports whether a status says that the service could not decide, and not that the call is wrong."""
     return status >= 500 or status == 408
@@ -501,13 +518,16 @@ def _reading() -> Iterator[None]:
     """Turns the errors of code that reads an answer into a Problem."""
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
         raise Problem(200, "the answer cannot be read; is the address that of weir?") from error
 
 
 @_reading()
 def _decision(value: Dict[str, Any]) -> Decision:
-    if not (isinstance(value["allowed"], bool) and isinstance(value["outcome"], str) and isinstance(value["limits"], list)):
+    if not (
+        isinstance(value["allowed"], bool) and isinstance(value["outcome"], str) and isinstance(value["limits"], list)
+        and isinstance(value.get("receipt", ""), str) and math.isfinite(value.get("retry_after", 0))
+    ):
         raise TypeError("no decision")
     return _read(Decision, {**value, "limits": [_read(Usage, u) for u in value["limits"]]})
 
