@@ -148,7 +148,8 @@ func WithStreams(n int) Option { return func(o *options) { o.streams = n } }
 
 // WithRetries gives each take, record, refund and settle of one request an idempotency key, unless it has one, and sends it
 // again up to n times if its answer is lost or the service is unavailable. Each attempt gets an equal part of
-// the time that is left. DoAll does not retry. Default: 0.
+// the time that is left. If the service has no room for the answer under a new key, the call is sent once without
+// one. DoAll does not retry. Default: 0.
 func WithRetries(n int) Option { return func(o *options) { o.retries = n } }
 
 // dial returns the options of the connection. gRPC resends only calls that have not left

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weirhq/weir"
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/store"
 )
 
@@ -34,6 +35,11 @@ func (c *Client) retry(ctx context.Context, verb store.Verb, r *weir.Request, d 
 		attempt, cancel := context.WithTimeout(ctx, time.Until(until)/time.Duration(left+1))
 		err := c.once(attempt, verb, &own, d)
 		cancel()
+		if !lost && r.IdempotencyKey == "" && isFull(err) {
+			rest, cancel := context.WithDeadline(ctx, until)
+			defer cancel()
+			return c.once(rest, verb, r, d)
+		}
 		if lost {
 			err = counted(err)
 		}
@@ -61,6 +67,12 @@ func counted(err error) error {
 	own := *e
 	own.uncounted = false
 	return &own
+}
+
+// isFull reports whether the service has no room for the answer under another key.
+func isFull(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Reason == weirv1.ErrorReason_IDEMPOTENCY_FULL.String()
 }
 
 // isLost reports whether another attempt may get the answer that err stands for.

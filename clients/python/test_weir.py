@@ -6,6 +6,7 @@ shop; WEIR_LOCKED_URL is the address of one that needs the token in WEIR_TOKEN.
 
 import contextlib
 import http.server
+import json
 import os
 import socket
 import threading
@@ -21,7 +22,10 @@ LOCKED, TOKEN = os.environ["WEIR_LOCKED_URL"], os.environ["WEIR_TOKEN"]
 
 
 class Fake:
-    """A service that answers as it is told, and counts its calls. Status 0 answers nothing."""
+    """A service that answers as it is told, and counts its calls. Status 0 answers nothing.
+
+    The status may be a function of the call, from its JSON.
+    """
 
     def __init__(self, test, status, body=b"", **headers):
         self.calls = 0
@@ -32,11 +36,12 @@ class Fake:
 
             def do_POST(self):
                 fake.calls += 1
-                self.rfile.read(int(self.headers["Content-Length"]))
-                if status == 0:
+                call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                code = status(call) if callable(status) else status
+                if code == 0:
                     end.wait(PATIENCE)
                     return
-                self.send_response(status)
+                self.send_response(code)
                 for name, value in headers.items():
                     self.send_header(name.replace("_", "-"), value)
                 self.send_header("Content-Length", str(len(body)))
@@ -194,6 +199,31 @@ class ClientTest(unittest.TestCase):
             thread.join()
         self.assertTrue(decision.degraded)
 
+    def test_answers_without_an_end(self):
+        body = b'{"allowed": true, "outcome": "allow", "limits": []}'
+        whole = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        head = b"HTTP/1.1 200 OK\r\n%s\r\n\r\n" + body
+        broken = [whole[:n] for n in range(len(whole))]  # the connection ends
+        broken += [head % b"Content-Length: %d" % 10**n for n in (3, 10, 13, 19, 30)]
+        broken += [head % b"Transfer-Encoding: chunked\r\n\r\n%s" % size for size in (b"-5", b"7fffffffff", b"f" * 20, b"zz", b"")]
+        broken += [head % b"X: y", b"HTTP/1.1 103 Early Hints\r\n\r\n" + whole]
+        with socket.create_server(("127.0.0.1", 0)) as server:
+
+            def answer():
+                for part in broken + [whole]:
+                    with contextlib.suppress(OSError), server.accept()[0] as sock:
+                        sock.recv(65536)
+                        sock.sendall(part)
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            client = self.open(f"http://127.0.0.1:{server.getsockname()[1]}")
+            for part in broken:
+                with self.subTest(answer=part):
+                    self.assertTrue(client.take({}).degraded)
+            self.assertFalse(client.take({}).degraded)
+            thread.join()
+
     def test_sent_once(self):
         for fake, timeout in ((Fake(self, 0), 2), (Fake(self, 503), PATIENCE), (Fake(self, 307, Location=URL), PATIENCE)):
             try:
@@ -210,6 +240,34 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(fake.calls, 4)
         self.assertFalse(self.open(URL, retries=1).take({"action": "retried"}).replayed)
 
+    def test_no_room_for_answers_under_keys(self):
+        denial = b'{"allowed": false, "outcome": "deny", "limits": []}'
+        full = Fake(self, lambda call: 429 if "idempotency_key" in call else 200, denial)
+        client = self.open(full.url, retries=2)
+        for call in (client.take, client.record, client.refund, lambda a: client.settle("r", a)):
+            full.calls = 0
+            self.assertEqual((call({}).outcome, full.calls), ("deny", 2))
+        # An attempt that may have counted came first: without a key, the take could count twice.
+        lost = Fake(self, lambda call: 429 if lost.calls > 1 else 503)
+        self.assertTrue(self.open(lost.url, retries=2).take({}).degraded)
+        self.assertEqual(lost.calls, 2)
+        lost.calls = 0
+        with self.assertRaises(weir.Unreachable):
+            self.open(lost.url, retries=2, on_outage="raise").take({})
+        for retries in 0, 2:  # too many wrong tokens
+            with self.assertRaises(weir.Problem) as caught:
+                self.open(Fake(self, 429).url, retries=retries).take({})
+            self.assertEqual(caught.exception.status, 429)
+
+    def test_part_of_a_batch(self):
+        problem = '{"problem": {"status": %d, "detail": "the store does not answer"}}'
+        body = '{"answers": [%s]}' % ", ".join(problem % status for status in (503, 503, 503, 400))
+        url = Fake(self, 200, body.encode()).url
+        requests = [weir.Request({}), weir.Request({}, verb="check"), weir.Request({}, verb="record"), weir.Request({})]
+        for on_outage, want in ("allow", [True, True, 503, 400]), ("deny", [False, False, 503, 400]), ("raise", [503, 503, 503, 400]):
+            answers = self.open(url, on_outage=on_outage).batch(requests)
+            self.assertEqual([a.status if isinstance(a, weir.Problem) else a.allowed for a in answers], want)
+
     def test_not_weir(self):
         for status, body in ((200, b"<html>"), (200, b"{}"), (200, b"[]"), (200, b""), (404, b"no"), (200, b"[" * 100_000), (400, b"[" * 100_000)):
             with self.assertRaises(weir.Problem):
@@ -218,12 +276,15 @@ class ClientTest(unittest.TestCase):
     def test_broken_answers(self):
         # The call may have counted, and is no outage: it is a Problem whose status says that it was accepted.
         numbers = b'{"rule": "a", "key": "k", "used": 1, "reset_after": 1'
+        waits = b'"5"', b"[5]", b"Infinity", b"NaN", b"1e400", b"1" * 400, b"null"
         for status, body in (
             (204, b""), (202, b"{}"), (200, b'{"allowed": true, "outc'), (200, b'{"allowed": "true", "outcome": "allow", "limits": []}'),
             (200, b'{"allowed": true, "limits": []}'), (200, b'{"allowed": true, "outcome": "allow"}'),
             (200, b'{"allowed": true, "outcome": "allow", "limits": null}'), (200, b'{"allowed": true, "outcome": "allow", "limits": [1]}'),
             (200, b'{"allowed": true, "outcome": "allow", "limits": [{"rule": "a"}]}'),
             (200, b'{"allowed": true, "outcome": "allow", "limits": [' + numbers + b', "banned_until": "x"}]}'),
+            *((200, b'{"allowed": false, "outcome": "deny", "limits": [], "retry_after": ' + wait + b"}") for wait in waits),
+            (200, b'{"allowed": true, "outcome": "allow", "limits": [], "receipt": 5}'),
         ):
             client = self.open(Fake(self, status, body).url)
             for call in (client.take, client.check, client.record, client.refund, lambda a: client.settle("r", a)):

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 import threading
 import unittest
 from wsgiref.util import setup_testing_defaults
@@ -78,10 +80,14 @@ class WSGITest(unittest.TestCase):
         for body in bodies[:-1]:
             body.close()
 
-    def test_missing_attribute(self):
-        for user in "", None:
+    def test_bad_attribute(self):
+        for user in "", None, "x" * 2000:
             self.assertEqual(list(self.ask(user=user)), [b"400 Bad Request\n"])
             self.assertEqual(self.started[-1][0], "400 Bad Request")
+
+    def test_wrong_call(self):
+        with weir.Client(URL, namespace="nobody") as client, self.assertRaises(weir.Problem):
+            self.ask(client=client, user="wsgi")
 
     def test_store_unavailable(self):
         class Degraded(weir.Client):
@@ -103,8 +109,10 @@ class ASGITest(unittest.IsolatedAsyncioTestCase):
 
     def limit(self, client):
         middleware = weir_middleware.ASGI(self.app, client, export, threads=1)
-        self.addCleanup(middleware.threads.shutdown)
-        self.addCleanup(middleware.threads.submit, client.close)
+        middleware.start()
+        for threads in middleware.takes, middleware.settles:
+            self.addCleanup(threads.shutdown)
+            self.addCleanup(threads.submit, client.close)
         return middleware
 
     async def app(self, scope, receive, send):
@@ -153,13 +161,60 @@ class ASGITest(unittest.IsolatedAsyncioTestCase):
                 return weir.Decision(True, "allow")
 
         middleware = self.limit(Allowing(URL, timeout=0.0, on_outage="deny"))
-        middleware.threads.submit(answer.wait)
+        middleware.takes.submit(answer.wait)
         asked = asyncio.ensure_future(self.ask(middleware, type="http", user="asgi"))
         await asyncio.sleep(0)  # until it waits for the thread
         answer.set()
         message, task = await asked
         self.assertEqual(message["status"], 503)
         await task
+
+    async def test_settles_are_slow(self):
+        answer = threading.Event()
+
+        class Slow(weir.Client):
+            def take(self, attributes):
+                return weir.Decision(True, "allow", receipt="r")
+
+            def settle(self, receipt, attributes):
+                answer.wait()
+
+        self.end.set()
+        middleware = self.limit(Slow(URL, timeout=60.0))
+        self.addCleanup(answer.set)
+        tasks = []
+        for _ in range(3):  # and none waits for a settle
+            message, task = await asyncio.wait_for(self.ask(middleware, type="http", user="asgi"), 60)
+            self.assertEqual(message["status"], 200)
+            tasks.append(task)
+        answer.set()
+        await asyncio.gather(*tasks)
+
+    def test_fork(self):
+        # The event loop of a test cannot be forked.
+        program = """if True:
+            import asyncio, os, signal, weir, weir_middleware
+
+            class Allowing(weir.Client):
+                def take(self, attributes):
+                    return weir.Decision(True, "allow")
+
+            async def app(scope, receive, send):
+                pass
+
+            middleware = weir_middleware.ASGI(app, Allowing("http://localhost"), lambda scope: {})
+            ask = lambda: asyncio.run(middleware({"type": "http"}, None, None))
+            ask()
+            while not middleware.takes._idle_semaphore._value:
+                pass  # until its thread waits for work
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)  # ends it
+                ask()
+                os._exit(0)
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            """
+        self.assertEqual(subprocess.run([sys.executable, "-B", "-c", program]).returncode, 0)
 
     async def test_gone_during_the_take(self):
         answer, loop, settled = threading.Event(), asyncio.get_running_loop(), asyncio.Queue()

@@ -18,6 +18,7 @@ import contextlib
 import http.client
 import io
 import json
+import math
 import os
 import random
 import re
@@ -30,7 +31,7 @@ import urllib.parse
 import uuid
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
 __all__ = [
     "Attributes", "Cell", "Client", "Decision", "KeyUsage", "Problem", "Request", "Unreachable", "Usage",
@@ -177,7 +178,8 @@ class Client:
     take, check and a batch of them return when the service gives no answer, or one with status 408,
     500 or more: "allow" and "deny" return such a decision, and "raise" raises Unreachable. All other
     calls raise Unreachable. tls is for addresses that start with https. With retries, each take, record, refund and settle has an
-    idempotency key, and is sent again so many times if there is no answer; it counts once.
+    idempotency key, and is sent again so many times if there is no answer; it counts once. If the service has no
+    room for the answer under a key, the call is sent once without one.
     """
 
     def __init__(
@@ -231,7 +233,8 @@ class Client:
     def batch(self, requests: Iterable[Request]) -> List[Union[Decision, Problem]]:
         """Makes up to 1000 calls in one. The answers are in the order of the requests.
 
-        A request that could not be decided has a Problem in place of a decision.
+        A request that could not be decided has a Problem in place of a decision, unless it is a take or a
+        check that could not be decided now, and on_outage is "allow" or "deny".
         """
         requests = list(requests)
         body = [_body(r.attributes, verb=r.verb, hits=r.hits, feedback=r.feedback, receipt=r.receipt) for r in requests]
@@ -245,6 +248,10 @@ class Client:
             answers = [_problem(a["problem"]) if "problem" in a else _decision(a) for a in answer["answers"]]
             if len(answers) != len(requests):
                 raise ValueError(f"{len(answers)} answers to {len(requests)} requests")
+            if self._on_outage != "raise":
+                for i, (request, problem) in enumerate(zip(requests, answers)):
+                    if isinstance(problem, Problem) and _undecided(problem.status) and request.verb in ("take", "check"):
+                        answers[i] = self._instead(Unreachable(str(problem)))
         return answers
 
     def explain(self, attributes: Attributes, *, hits: Optional[int] = None) -> Dict[str, Any]:
@@ -320,16 +327,23 @@ class Client:
         )
 
     def _ask(self, verb: str, attributes: Attributes, **members: Any) -> Decision:
-        retries = 0
-        if self._retries > 0 and verb in ("take", "record", "refund", "settle"):
-            retries, members["idempotency_key"] = self._retries, uuid.uuid4().hex
-        body = _body(attributes, **members)
-        for attempt in range(retries):
+        path, body = "/v1/" + verb, _body(attributes, **members)
+        repeats = self._retries > 0 and verb in ("take", "record", "refund", "settle")
+        keyed = {**body, "idempotency_key": uuid.uuid4().hex}
+        for attempt in range(self._retries + 1 if repeats else 0):
             try:
-                return _decision(self._call("POST", "/v1/" + verb, body))
+                return _decision(self._call("POST", path, keyed))
             except Unreachable:
+                if attempt == self._retries:
+                    raise
                 time.sleep(min(0.02 * 2**attempt, 1) * random.uniform(0.5, 1))
-        return _decision(self._call("POST", "/v1/" + verb, body))
+            except Problem as full:  # of answers under keys, if its status is 429
+                if full.status != 429:
+                    raise
+                if attempt > 0:  # an earlier attempt may have counted
+                    raise Unreachable(str(full)) from full
+                break
+        return _decision(self._call("POST", path, body))
 
     def _call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Any:
         """Sends one call, once, and returns the answer."""
@@ -344,8 +358,7 @@ class Client:
                 lambda sock, *args, **options: http.client.HTTPResponse(_Answer(sock, deadline), *args, **options)
             )
             connection.request(method, self._prefix + path, payload, self._headers)
-            response = connection.getresponse()
-            answer = response.read()
+            response, answer = _receive(connection)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise Unreachable(f"no answer: {error or type(error).__name__}") from error
@@ -357,7 +370,7 @@ class Client:
         if response.status == 204 and method == "DELETE":
             return None
         try:
-            value = json.loads(answer)
+            value = json.loads(answer, parse_constant=_no_constant)
             if not isinstance(value, dict):
                 raise ValueError
         except (ValueError, RecursionError):
@@ -368,7 +381,7 @@ class Client:
             return value
         wait = response.getheader("Retry-After", "")
         problem = _problem(value, response.status, float(wait) if re.fullmatch("[0-9]{1,9}", wait) else None)
-        if response.status >= 500 or response.status == 408:
+        if _undecided(response.status):
             raise Unreachable(str(problem)) from problem
         raise problem
 
@@ -419,6 +432,18 @@ def _left(deadline: float) -> float:
     if left <= 0:
         raise TimeoutError("timed out")
     return left
+
+
+def _receive(connection: http.client.HTTPConnection) -> Tuple[http.client.HTTPResponse, bytes]:
+    """Receives a whole answer."""
+    try:
+        response = connection.getresponse()
+        # http.client takes a connection that ends within the header for the end of the header.
+        if response.status < 200 or response.length is None and not response.chunked:
+            raise http.client.HTTPException("the answer does not say where it ends")
+        return response, response.read()
+    except (MemoryError, OverflowError, ValueError) as error:
+        raise http.client.HTTPException("the answer has a wrong length") from error
 
 
 class _Answer(io.RawIOBase):
@@ -472,6 +497,16 @@ def _listing(rule: Optional[str], n: int) -> str:
     return urllib.parse.urlencode({"n": n} if rule is None else {"n": n, "rule": rule})
 
 
+def _no_constant(name: str) -> None:
+    """Refuses NaN and Infinity, which are no JSON."""
+    raise ValueError(name)
+
+
+def _undecided(status: int) -> bool:
+    """Reports whether a status says that the service could not decide, and not that the call is wrong."""
+    return status >= 500 or status == 408
+
+
 def _problem(value: Dict[str, Any], status: Optional[int] = None, wait: Optional[float] = None) -> Problem:
     status = status or value.get("status", 0)
     detail = value.get("detail") or value.get("title") or f"status {status}"
@@ -483,13 +518,16 @@ def _reading() -> Iterator[None]:
     """Turns the errors of code that reads an answer into a Problem."""
     try:
         yield
-    except (AttributeError, LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
         raise Problem(200, "the answer cannot be read; is the address that of weir?") from error
 
 
 @_reading()
 def _decision(value: Dict[str, Any]) -> Decision:
-    if not (isinstance(value["allowed"], bool) and isinstance(value["outcome"], str) and isinstance(value["limits"], list)):
+    if not (
+        isinstance(value["allowed"], bool) and isinstance(value["outcome"], str) and isinstance(value["limits"], list)
+        and isinstance(value.get("receipt", ""), str) and math.isfinite(value.get("retry_after", 0))
+    ):
         raise TypeError("no decision")
     return _read(Decision, {**value, "limits": [_read(Usage, u) for u in value["limits"]]})
 

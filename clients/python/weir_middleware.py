@@ -9,7 +9,7 @@
 
 A denied request gets the status 429, or 503 if the service did not count it, with Retry-After. A
 request with an attribute that is empty or None gets 400, because rules take it as missing and may not
-match: leave out what requests may lack. What a request holds, such as a place in flight, is settled
+match: leave out what requests may lack. So does one with a value that weir refuses, such as a long one. What a request holds, such as a place in flight, is settled
 when its answer has ended; it is not renewed, so that hold in the rules must be longer than a request
 takes.
 """
@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import math
+import os
 import time
 from typing import Any, Callable, List, Mapping, Optional, Tuple
 
@@ -43,6 +44,10 @@ def _ask(
             decision = client.take(attributes)
     except weir.Unreachable:
         return None, 503, header
+    except weir.Problem as problem:
+        if problem.status == 400 and str(problem.field).startswith("attributes."):
+            return None, 400, header
+        raise
     if decision.allowed:
         return decision, 0, []
     if decision.retry_after is not None and decision.retry_after > 0:
@@ -106,29 +111,40 @@ class ASGI:
 
     A denied WebSocket is closed before it is accepted, which servers answer with 403.
 
-    threads is how many calls of the client run at a time. If a request has waited for one longer than
-    the client's timeout, on_outage decides.
+    threads is how many takes, and how many settles, run at a time. If a request has waited for one of them longer
+    than the client's timeout, on_outage decides.
     """
 
     def __init__(
         self, app: Any, client: weir.Client, attributes: Callable[[Mapping[str, Any]], Optional[weir.Attributes]], threads: int = 64
     ) -> None:
-        self.app, self.client, self.attributes = app, client, attributes
-        # Not those of the event loop: they are few, and all would wait while the service does not answer.
-        self.threads = concurrent.futures.ThreadPoolExecutor(threads, "weir")
+        self.app, self.client, self.attributes, self.threads = app, client, attributes, threads
+        self.process, self.takes, self.settles = 0, None, None
+
+    def start(self) -> None:
+        """Makes the threads, also in a process that was forked, which has none of them.
+
+        They are not those of the event loop: these are few, and all would wait while the service does not
+        answer. Takes have their own, so that they never wait for the settles of requests that have ended.
+        """
+        if self.process != os.getpid():
+            self.process = os.getpid()
+            self.takes = concurrent.futures.ThreadPoolExecutor(self.threads, "weir-take")
+            self.settles = concurrent.futures.ThreadPoolExecutor(self.threads, "weir-settle")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         attributes = self.attributes(scope) if scope["type"] in ("http", "websocket") else None
         if attributes is None:
             await self.app(scope, receive, send)
             return
+        self.start()
         loop = asyncio.get_running_loop()
-        asked = loop.run_in_executor(self.threads, _ask, self.client, attributes, time.monotonic())
+        asked = loop.run_in_executor(self.takes, _ask, self.client, attributes, time.monotonic())
 
         async def end() -> None:
             decision, _, _ = await asked
             if decision is not None and decision.receipt:
-                await loop.run_in_executor(self.threads, _end, self.client, decision, attributes)
+                await loop.run_in_executor(self.settles, _end, self.client, decision, attributes)
 
         try:
             _, status, header = await asyncio.shield(asked)

@@ -35,7 +35,8 @@ export interface Options {
   onOutage?: 'allow' | 'deny' | 'throw';
   /**
    * How often a take, record, refund or settle is sent again if there is no answer. With retries, each of them has
-   * an idempotency key, so that it counts once. Default: 0.
+   * an idempotency key, so that it counts once. If the service has no room for the answer under a key, the call is
+   * sent once without one. Default: 0.
    */
   retries?: number;
   /** What sends the requests. Default: the global `fetch`. */
@@ -147,15 +148,18 @@ export class Client {
     return decision(this.api.POST('/v1/renew', { body: { receipt, attributes, ...rest }, ...signal }));
   }
 
-  /** Makes up to 1000 calls in one. The answers are in the order of the requests. */
+  /**
+   * Makes up to 1000 calls in one. The answers are in the order of the requests. The setting onOutage decides about a
+   * take or check that the service could not decide; with `throw`, it has a problem as its answer.
+   */
   async batch(requests: BatchRequest[], options: { signal?: AbortSignal } = {}): Promise<Answer[]> {
     try {
       const call = this.api.POST('/v1/batch', { body: { requests }, ...only(options.signal) });
       const { answers } = await result(call, (all) => isList(all?.answers, isAnswer) && all?.answers.length === requests.length);
-      return answers;
+      if (this.#onOutage === 'throw') return answers;
+      return answers.map((a, i) => ('problem' in a && isUndecided(a.problem.status) && isDecided(requests[i]!) ? this.#instead(new Unreachable()) : a));
     } catch (error) {
-      const decides = requests.every((r) => r.verb === undefined || r.verb === 'take' || r.verb === 'check');
-      if (!decides) throw error;
+      if (!requests.every(isDecided)) throw error;
       const instead = this.#instead(error);
       return requests.map(() => instead);
     }
@@ -175,17 +179,20 @@ export class Client {
   async #retry<T>({ signal }: { signal?: AbortSignal }, send: (key: { idempotency_key?: string }) => Promise<T>): Promise<T> {
     if (this.#retries <= 0) return send({});
     const key = { idempotency_key: crypto.randomUUID() };
-    for (let attempt = 0; attempt < this.#retries; attempt++) {
+    for (let attempt = 0; ; attempt++) {
       try {
         return await send(key);
       } catch (error) {
-        if (!(error instanceof Unreachable)) throw error;
+        if (error instanceof Problem && error.status === 429) { // of answers under keys
+          if (attempt === 0) return send({});
+          throw new Unreachable(error.message, { cause: error }); // an earlier attempt may have counted
+        }
+        if (!(error instanceof Unreachable) || attempt >= this.#retries) throw error;
         const pause = Math.min(20 * 2 ** attempt, 1000) * (0.5 + Math.random() / 2);
         await new Promise((done) => setTimeout(done, pause));
         signal?.throwIfAborted();
       }
     }
-    return send(key);
   }
 
   /** Returns the decision, or what the caller wants without one. */
@@ -269,12 +276,22 @@ async function result<T>(call: Call<T>, valid: (data: T | undefined) => boolean 
   const problem = typeof error === 'object' && error !== null ? (error as Partial<Schemas['Problem']>) : {};
   const wait = response.headers.get('Retry-After');
   const refused = new Problem(response.status, problem, wait !== null && /^\d{1,9}$/.test(wait) ? Number(wait) : undefined);
-  if (response.status < 500 && response.status !== 408) throw refused;
+  if (!isUndecided(response.status)) throw refused;
   throw new Unreachable(refused.message, { cause: refused });
 }
 
 function decision(call: Call<Decision>): Promise<Decision> {
   return result(call, isDecision);
+}
+
+/** Reports whether a status says that the service could not decide, and not that the call is wrong. */
+function isUndecided(status: number): boolean {
+  return status >= 500 || status === 408;
+}
+
+/** Reports whether onOutage can decide about a request of a batch. */
+function isDecided(request: BatchRequest): boolean {
+  return request.verb === undefined || request.verb === 'take' || request.verb === 'check';
 }
 
 function isDecision(d: Partial<Decision> | null | undefined): boolean {

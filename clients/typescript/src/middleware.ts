@@ -3,12 +3,12 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-import { Unreachable, type Attributes, type Client, type Decision } from './index.js';
+import { Problem, Unreachable, type Attributes, type Client, type Decision } from './index.js';
 
 /**
  * Returns what describes a request, or undefined for one that is not limited. A request with an attribute that is
  * undefined or empty, such as the address of a caller who has gone, gets 400, because rules take it as missing and
- * may not match: leave out what requests may lack.
+ * may not match: leave out what requests may lack. So does one with a value that weir refuses, such as a long one.
  */
 export type AttributesOf<Request> = (request: Request) => Attributes | undefined | Promise<Attributes | undefined>;
 
@@ -77,6 +77,7 @@ async function limit(
     decision = await client.take(attributes);
   } catch (cause) {
     if (cause instanceof Unreachable) return 503;
+    if (cause instanceof Problem && cause.status === 400 && String(cause.problem.field).startsWith('attributes.')) return 400;
     // Not the Problem: Express would give its status to the caller.
     throw new Error('weir did not decide the call of the middleware', { cause });
   }

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 
 import { Client, Problem, Unreachable } from '../src/index.js';
@@ -21,12 +22,14 @@ const weir = new Client(env('WEIR_URL'), { timeout: patience, onOutage: 'throw' 
 const servers: Server[] = [];
 after(() => servers.forEach((s) => s.close()));
 
-/** Starts a service that answers as it is told, and counts its calls. */
-async function fake(status: number, body: string, headers: Record<string, string> = {}) {
+/** Starts a service that answers as it is told, and counts its calls. The status may be a function of the call. */
+async function fake(status: number | ((call: string) => number), body: string, headers: Record<string, string> = {}) {
   const seen = { calls: 0, url: '' };
-  const server = createServer((_request, response) => {
+  const server = createServer(async (request, response) => {
     seen.calls++;
-    if (status !== 0) response.writeHead(status, headers).end(body);
+    const call = await text(request);
+    const code = typeof status === 'number' ? status : status(call);
+    if (code !== 0) response.writeHead(code, headers).end(body);
   });
   servers.push(server.unref());
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready));
@@ -193,6 +196,35 @@ test('retries end, and are only for what has a key', async () => {
   const given = client.take({}, { signal: giveUp.signal });
   giveUp.abort();
   await assert.rejects(given, { name: 'AbortError' });
+});
+
+test('without room for answers under keys, a take is decided without one', async () => {
+  const denial = '{"allowed": false, "outcome": "deny", "limits": []}';
+  const full = await fake((call) => (call.includes('idempotency_key') ? 429 : 200), denial);
+  const client = new Client(full.url, { timeout: patience, retries: 2 });
+  for (const call of [client.take({}), client.record({}), client.refund({}), client.settle('r', {})]) {
+    assert.equal((await call).outcome, 'deny');
+  }
+  assert.equal(full.calls, 8);
+  // An attempt that may have counted came first: without a key, the take could count twice.
+  const lost = await fake(() => (lost.calls > 1 ? 429 : 503), '{}');
+  assert.equal((await new Client(lost.url, { timeout: patience, retries: 2 }).take({})).degraded, true);
+  assert.equal(lost.calls, 2);
+  for (const retries of [0, 2]) { // too many wrong tokens
+    const wrong = await fake(429, '{}');
+    await assert.rejects(new Client(wrong.url, { timeout: patience, retries }).take({}), { name: 'Problem', status: 429 });
+  }
+});
+
+test('onOutage decides about the part of a batch that could not be decided', async () => {
+  const problems = [503, 503, 503, 400].map((status) => ({ problem: { status, detail: 'the store does not answer' } }));
+  const { url } = await fake(200, JSON.stringify({ answers: problems }));
+  const attributes = {};
+  for (const [onOutage, want] of [['allow', [true, true, 503, 400]], ['deny', [false, false, 503, 400]], ['throw', [503, 503, 503, 400]]] as const) {
+    const client = new Client(url, { timeout: patience, onOutage });
+    const answers = await client.batch([{ attributes }, { attributes, verb: 'check' }, { attributes, verb: 'record' }, { attributes }]);
+    assert.deepEqual(answers.map((a) => ('problem' in a ? a.problem.status : a.allowed)), want);
+  }
 });
 
 test('an address that is not that of weir', async () => {

@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 )
@@ -27,7 +28,8 @@ type lossy struct {
 	calls, first atomic.Int64
 	relay        *relay // of the client
 	lose         func()
-	keys         sync.Map // of the records of calls, which is nil for a call without a key
+	keys         sync.Map    // of the records of calls, which is nil for a call without a key
+	full         atomic.Bool // it has no room for records
 }
 
 func (s *lossy) Do(ctx context.Context, calls []store.Call) error {
@@ -35,6 +37,9 @@ func (s *lossy) Do(ctx context.Context, calls []store.Call) error {
 		var key string
 		if calls[i].Once != nil {
 			key = string(calls[i].Once.Key)
+			if s.full.Load() {
+				return once.ErrFull
+			}
 		}
 		s.keys.Store(key, true)
 	}
@@ -156,6 +161,34 @@ func TestRetries(t *testing.T) {
 				t.Errorf("got %d counted, want 3", n)
 			}
 		})
+	}
+}
+
+// TestRetriesWithoutRoom asks a service that has no room for answers under keys: the client asks without one, unless the
+// caller has stated it or an earlier attempt may have counted.
+func TestRetriesWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for mode, option := range modes {
+		c, e, s := newLossy(t, 0, option, client.WithRetries(2))
+		s.full.Store(true)
+		if d, err := c.Record(t.Context(), post); err != nil || d.Replayed || s.calls.Load() != 1 {
+			t.Errorf("%s: got %+v, %v after %d calls without a key, want one", mode, d, err, s.calls.Load())
+		}
+		own := post
+		own.IdempotencyKey = "own"
+		if _, err := c.Record(t.Context(), own); status.Code(err) != codes.ResourceExhausted || !client.Uncounted(err) {
+			t.Errorf("%s: got %v for a key of the caller, want ResourceExhausted", mode, err)
+		}
+		s.full.Store(false)
+		s.first.Store(s.calls.Load() + 1)
+		lose := s.lose
+		s.lose = func() { s.full.Store(true); lose() }
+		if _, err := c.Record(t.Context(), post); status.Code(err) != codes.ResourceExhausted || client.Uncounted(err) {
+			t.Errorf("%s: got %v after a lost answer, want ResourceExhausted, and that it may have counted", mode, err)
+		}
+		if n := counted(t, e); n != 2 {
+			t.Errorf("%s: got %d counted, want 2", mode, n)
+		}
 	}
 }
 
