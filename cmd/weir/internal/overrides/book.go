@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
 )
 
@@ -323,6 +324,9 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 		return o, nil, fault.Newf("attributes", "have %d bytes with the names of the rule and the namespace, more than %d", len(field), kept.MaxField)
 	}
 	err = b.follower.Change(ctx, namespace, func() (fields, values []string, err error) {
+		if err := b.meets(namespace, &o); err != nil {
+			return nil, nil, err
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		old, known := b.records[field]
@@ -332,9 +336,6 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 		before = nil
 		if was, ok := read(field, old); known && ok && (was.Until.IsZero() || was.Until.After(now)) {
 			before = &was
-		}
-		if err := b.meets(namespace, &o); err != nil {
-			return nil, nil, err
 		}
 		more := len(value) - len(old)
 		if !known {
@@ -367,25 +368,36 @@ func (b *Book) fits(namespace string, more int, known bool) error {
 	return nil
 }
 
-// meets returns an error if a key could have o and another override with as many attributes.
+// meets returns an error if a key could have o and another override with as many attributes. There may be many others, so
+// it does not hold mu while it compares them.
 func (b *Book) meets(namespace string, o *Override) (err error) {
-	s := b.spaces[namespace]
-	if s == nil || s.set.Rule(o.Rule) == nil {
+	var r *override.Rule
+	b.mu.Lock()
+	if s := b.spaces[namespace]; s != nil {
+		r = s.set.Rule(o.Rule)
+	}
+	b.mu.Unlock()
+	if r == nil {
 		return nil
 	}
-	for _, shape := range s.set.Rule(o.Rule).Shapes {
+	for _, shape := range r.Shapes {
 		same := slices.EqualFunc(shape.Attributes, o.Attributes, func(name string, a weir.Attribute) bool { return name == a.Name })
 		if len(shape.Attributes) != len(o.Attributes) || same {
 			continue
 		}
+		common := make([]int, len(shape.Attributes)) // indexes of o.Attributes, or -1
+		for i, name := range shape.Attributes {
+			common[i] = slices.IndexFunc(o.Attributes, func(a weir.Attribute) bool { return a.Name == name })
+		}
 		shape.Keys(func(key string) bool {
-			all := values(key)
-			for _, a := range o.Attributes {
-				if i := slices.Index(shape.Attributes, a.Name); i >= 0 && all[i] != a.Value {
+			rest := key
+			for _, i := range common {
+				var value string
+				if value, rest, _ = store.CutKey(rest); i >= 0 && value != o.Attributes[i].Value {
 					return true
 				}
 			}
-			var other []string
+			all, other := values(key), []string(nil)
 			for i, name := range shape.Attributes {
 				other = append(other, name+"="+all[i])
 			}

@@ -135,6 +135,24 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// How many overrides have other attributes matters little to the one that is compared with them.
+func TestMeetsMany(t *testing.T) {
+	b, set := overrides.New(overrides.Config{Store: kept.NewMemory(nil)}), some(t)
+	for i := range 2000 {
+		if _, err := put(t, b, set, "three", 5, "a", fmt.Sprint(i), "b", "2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allocs := testing.AllocsPerRun(10, func() {
+		if _, err := put(t, b, set, "three", 5, "a", "x", "c", "3"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 500 {
+		t.Errorf("got %v allocations, want a number that does not grow with the others", allocs)
+	}
+}
+
 // An override ends at its instant, and later leaves the store; that is told once for all instances.
 func TestEnds(t *testing.T) {
 	t.Parallel()
