@@ -371,12 +371,7 @@ func (b *Book) fits(namespace string, more int, known bool) error {
 // meets returns an error if a key could have o and another override with as many attributes. There may be many others, so
 // it does not hold mu while it compares them.
 func (b *Book) meets(namespace string, o *Override) (err error) {
-	var r *override.Rule
-	b.mu.Lock()
-	if s := b.spaces[namespace]; s != nil {
-		r = s.set.Rule(o.Rule)
-	}
-	b.mu.Unlock()
+	r := b.setOf(namespace).Rule(o.Rule)
 	if r == nil {
 		return nil
 	}
@@ -411,24 +406,57 @@ func (b *Book) meets(namespace string, o *Override) (err error) {
 	return nil
 }
 
-// Remove removes the override of a rule with the attributes, and returns it. It returns nil if there is
-// none, and an error if none can be: [weir.ErrUnknownRule], or the fault of an attribute.
+// setOf returns the overrides that are in force in a namespace, or nil.
+func (b *Book) setOf(namespace string) *override.Set {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.spaces[namespace]; s != nil {
+		return s.set
+	}
+	return nil
+}
+
+// Idle returns how many overrides of a namespace have no effect under rules.
+func (b *Book) Idle(namespace string, rules *rule.Set) (n int) {
+	if b == nil {
+		return 0
+	}
+	for name, r := range b.setOf(namespace).All() {
+		for _, shape := range r.Shapes {
+			shape.Keys(func(key string) bool {
+				limit, _ := shape.Get([]byte(key))
+				o := Override{Rule: name, Limit: r.Limits[limit].Quota, Burst: r.Limits[limit].Burst}
+				for i, value := range values(key) {
+					o.Attributes = append(o.Attributes, weir.Attribute{Name: shape.Attributes[i], Value: value})
+				}
+				if o.idle(rules) {
+					n++
+				}
+				return true
+			})
+		}
+	}
+	return n
+}
+
+// Remove removes the override of a rule with the attributes, or with a network of an address in them, which an earlier
+// version of the rule made, and returns it. It returns nil if there is none, and an error if none can be: [weir.ErrUnknownRule], or the fault of an attribute.
 func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, name string, attributes []weir.Attribute) (before *Override, err error) {
 	o := Override{Rule: name, Attributes: slices.Clone(attributes)}
 	slices.SortFunc(o.Attributes, func(a, b weir.Attribute) int { return strings.Compare(a.Name, b.Name) })
-	fields := []string{o.field(namespace)} // as it was set under earlier rules
+	fields, networks := []string{o.field(namespace)}, o.networks(namespace) // as it was set under earlier rules
 	i, unknown := o.known(rules)
 	if _, ok := rules.Find(name); !ok {
 		unknown = fmt.Errorf("%w: %.64q", weir.ErrUnknownRule, name)
 	}
 	if unknown == nil && len(rules.Rule(i).Per) > 0 && o.canonical(rules.Compiled(), i) == nil {
-		fields = append(fields, o.field(namespace))
+		fields = slices.Compact(append(fields, o.field(namespace)))
 	}
 	err = b.follower.Change(ctx, namespace, func() (gone, values []string, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for _, field := range slices.Compact(fields) {
-			if value, ok := b.records[field]; ok {
+		for n, field := range slices.Concat(fields, networks) {
+			if value, ok := b.records[field]; ok && (n < len(fields) || len(gone) == 0) {
 				if was, ok := read(field, value); ok && (was.Until.IsZero() || was.Until.After(b.c.Now())) {
 					before = &was
 				}
