@@ -4,6 +4,8 @@
 package override
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -25,6 +27,14 @@ func (s *Set) Rule(name string) *Rule {
 		return nil
 	}
 	return s.rules[name]
+}
+
+// All returns the rules that have overrides, by their names.
+func (s *Set) All() iter.Seq2[string, *Rule] {
+	if s == nil {
+		return maps.All[map[string]*Rule](nil)
+	}
+	return maps.All(s.rules)
 }
 
 // Rule has the overrides of one rule. It is immutable.

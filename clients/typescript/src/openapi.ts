@@ -1112,7 +1112,7 @@ export interface components {
              */
             set: string;
             /**
-             * @description True if it has no effect, because the rule or an attribute is gone; otherwise missing
+             * @description True if it has no effect, because the rule or an attribute is gone, or the rule groups the address otherwise now; otherwise missing
              * @constant
              */
             idle?: true;

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -25,7 +26,13 @@ type ResourceLimits struct {
 	Shed func(bound string)
 
 	requests, memory atomic.Int64
+
+	streams     *Places // each has [StreamBytes] of Memory
+	makeStreams sync.Once
 }
+
+// StreamBytes is the memory, in bytes, that a stream of messages has reserved while it is open.
+const StreamBytes = 64 << 10
 
 // Names of the limits, for metrics.
 const (
@@ -49,6 +56,7 @@ const OverloadRetry = time.Second
 var (
 	stillLoading    = &Overload{"the counters are still being loaded from the data directory; try again"}
 	tooManyRequests = &Overload{"the service decides as many requests as --max-requests allows; try again"}
+	tooManyStreams  = &Overload{"open streams take as much memory as --max-request-memory allows this caller; end one"}
 	tooMuchMemory   = &Overload{"large requests take as much memory as --max-request-memory allows; try again, or send smaller ones"}
 )
 
@@ -96,6 +104,32 @@ func (l *ResourceLimits) Reserve(n int64) error {
 func (l *ResourceLimits) Release(n int64) {
 	if l != nil && l.Memory > 0 {
 		l.memory.Add(-n)
+	}
+}
+
+// OpenStream reserves the memory of a stream of a caller of a share, of which [Places] there are. [ResourceLimits.CloseStream]
+// must give it back. It returns an [*Overload] if there is none.
+func (l *ResourceLimits) OpenStream(share string) error {
+	if l == nil || l.Memory == 0 {
+		return nil
+	}
+	l.makeStreams.Do(func() { l.streams = NewPlaces(int(l.Memory / StreamBytes)) })
+	if !l.streams.Take(share) {
+		l.shed(BoundMemory)
+		return tooManyStreams
+	}
+	if err := l.Reserve(StreamBytes); err != nil {
+		l.streams.Leave(share)
+		return err
+	}
+	return nil
+}
+
+// CloseStream gives back what OpenStream has reserved for a caller of the share.
+func (l *ResourceLimits) CloseStream(share string) {
+	if l != nil && l.Memory > 0 {
+		l.Release(StreamBytes)
+		l.streams.Leave(share)
 	}
 }
 

@@ -54,11 +54,6 @@ var errTooFast = &access.Overload{Detail: "reports arrive faster than they are a
 
 // serve serves one stream. Reports are answered in their order.
 func (a *API) serve(c *grpcserver.Call) error {
-	memory := c.Reservation()
-	if err := memory.Reserve(streamBytes); err != nil {
-		return err
-	}
-	defer memory.Free()
 	s := a.pool.open()
 	defer s.close()
 	in := make(chan received, waiting)
@@ -121,7 +116,7 @@ func receive(c *grpcserver.Call) (r received) {
 	r.message, r.memory = new(rlqs.RateLimitQuotaUsageReports), c.Reservation()
 	in := grpcserver.Received{Message: r.message, Texts: texts, Admit: func(b []byte) error {
 		n, err := excess(b)
-		if err != nil || len(b) <= streamBytes/2 {
+		if err != nil || len(b) <= access.StreamBytes/2 {
 			return err
 		}
 		return r.memory.Reserve(textTimes*int64(len(b)) + objectBytes*int64(n))

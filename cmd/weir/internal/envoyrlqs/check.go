@@ -15,7 +15,6 @@ import (
 // Resource limits of one stream. A bucket takes bucketBytes and its text of the [pool].
 const (
 	maxBuckets  = 10_000
-	streamBytes = 64 << 10
 	bucketBytes = 2 << 10
 
 	// maxValue is in bytes, for values in ids.

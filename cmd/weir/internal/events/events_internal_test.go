@@ -291,6 +291,36 @@ func TestSharesOfWebhooks(t *testing.T) {
 	}
 }
 
+// A flood of one namespace does not delay the events of others, each in a call of its own or many in one.
+func TestTurnsOfWebhooks(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []int{1, 10} {
+		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, Batch: batch}}})
+		k, now := h.hooks[0], time.Now()
+		put := func(namespace string, n int) {
+			e := &Event{ID: fmt.Sprint(namespace, n), Kind: Denied, Time: now, Data: Data{Namespace: namespace, Key: fmt.Sprint(n % 100)}}
+			e.encode()
+			k.put(e, true)
+		}
+		for n := range 1000 {
+			put("flood", n)
+		}
+		for n := range 3 {
+			put("quiet", n)
+		}
+		groups, _ := k.pick(now)
+		of := map[string][]string{}
+		for _, group := range groups {
+			for _, i := range group {
+				of[i.Namespace] = append(of[i.Namespace], i.ID)
+			}
+		}
+		if !slices.Equal(of["quiet"], []string{"quiet0", "quiet1", "quiet2"}) || len(of["flood"]) < 5 || of["flood"][0] != "flood0" {
+			t.Errorf("batch %d: got %q in a round, want those of quiet, in their order, and some of flood", batch, of)
+		}
+	}
+}
+
 // A namespace with more holds than are followed takes those of others away no more.
 func TestSharesOfHolds(t *testing.T) {
 	t.Parallel()

@@ -73,6 +73,21 @@ type item struct {
 	direct bool // is not in the outbox
 	sent   bool
 	alone  bool // in a call of its own, because the receiver has refused a batch with it
+	turn   float64
+}
+
+// inTurn sorts items so that namespaces take turns. The order of the namespaces is random, so that each has its turn when there
+// are more of them than keys in a round; the items of each stay in their order.
+func inTurn(items []*item) {
+	turns := map[string]float64{}
+	for _, i := range items {
+		turn, ok := turns[i.Namespace]
+		if !ok {
+			turn = rand.Float64()
+		}
+		i.turn, turns[i.Namespace] = turn, turn+1
+	}
+	slices.SortFunc(items, func(a, b *item) int { return cmp.Compare(a.turn, b.turn) })
 }
 
 // order returns what i is sent in order with.
@@ -272,9 +287,7 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 	if k.outbox != nil && (!leads || len(k.gone) > 0) {
 		wait = noLease
 	}
-	at, failed := map[string]int{}, 0
-	var old []*item
-	apart := map[string]bool{} // keys with events that are sent alone: later ones wait for them
+	var ready, old []*item
 	k.mu.Lock()
 	for _, i := range k.pending {
 		if i.sent || !i.direct && !leads {
@@ -288,6 +301,12 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 			old = append(old, i)
 			continue
 		}
+		ready = append(ready, i)
+	}
+	inTurn(ready)
+	at, failed := map[string]int{}, 0
+	apart := map[string]bool{} // keys with events that are sent alone: later ones wait for them
+	for _, i := range ready {
 		if i.alone {
 			apart[i.order()] = true
 		} else if len(apart) > 0 && apart[i.order()] {

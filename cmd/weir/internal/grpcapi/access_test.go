@@ -175,6 +175,51 @@ func TestOverload(t *testing.T) {
 	}
 }
 
+// Idle streams of one token leave memory for those of others, and for batches.
+func TestIdleStreams(t *testing.T) {
+	t.Parallel()
+	config := locked(t)
+	config.Resources = &access.ResourceLimits{Memory: 8 * access.StreamBytes}
+	_, c := serve(t, config, namespace.Only(engineOf(t, rules, memory(t))))
+	open := func(token string) (end func(), err error) {
+		s, err := c.Decide(as(t, token))
+		if err == nil {
+			_ = s.Send(&weirv1.DecideRequest{}) // io.EOF if the stream was refused meanwhile: Recv has the reason
+			_, err = s.Recv()
+		}
+		return func() { _ = s.CloseSend(); _, _ = s.Recv() }, err
+	}
+	var ends []func()
+	for n := range 5 {
+		end, err := open("decide")
+		if want := n == 4; want != (status.Code(err) == codes.Unavailable) || !want && err != nil {
+			t.Errorf("stream %d: got %v, want Unavailable: %v", n, err, want)
+		}
+		ends = append(ends, end)
+	}
+	end, err := open("record")
+	if err != nil {
+		t.Errorf("a stream of another token: %v", err)
+	}
+	many := make([]*weirv1.Request, 64)
+	for i := range many {
+		many[i] = &weirv1.Request{Attributes: post("ann")}
+	}
+	if _, err := c.Batch(as(t, "decide"), &weirv1.BatchRequest{Requests: many}); err != nil {
+		t.Errorf("a batch: %v", err)
+	}
+	for _, end := range append(ends, end) {
+		end()
+	}
+	if end, err = open("decide"); err != nil {
+		t.Errorf("a stream after others have ended: %v", err)
+	}
+	end()
+	if _, memory := config.Resources.Now(); memory != 0 {
+		t.Errorf("got %d bytes reserved, want none", memory)
+	}
+}
+
 // Many rules are shown and explained within a reservation of 1 KiB each.
 func TestManyRulesAreShown(t *testing.T) {
 	t.Parallel()

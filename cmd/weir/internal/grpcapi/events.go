@@ -19,11 +19,6 @@ const eventsRecheck = 15 * time.Second
 
 // events serves the method Events.
 func (a *API) events(c *grpcserver.Call) error {
-	resources := c.Resources()
-	if err := resources.Reserve(streamBytes); err != nil {
-		return err
-	}
-	defer resources.Release(streamBytes)
 	in := new(weirv1.EventsRequest)
 	if err := receiveOne(c, in); err != nil {
 		return err

@@ -18,11 +18,6 @@ const exportChunk = 16 << 10
 
 // export serves the method Export.
 func (a *API) export(c *grpcserver.Call) error {
-	resources := c.Resources()
-	if err := resources.Reserve(streamBytes); err != nil {
-		return err
-	}
-	defer resources.Release(streamBytes)
 	in := new(weirv1.ExportRequest)
 	if err := receiveOne(c, in); err != nil {
 		return err

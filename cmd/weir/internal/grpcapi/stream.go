@@ -17,15 +17,13 @@ import (
 	"github.com/weirhq/weir/fault"
 )
 
-// Resource limits of one stream. While it is open it reserves streamBytes of the memory for requests,
-// for the messages that wait.
+// Resource limits of one stream, whose [access.StreamBytes] are for the messages that wait.
 const (
-	streamBytes = 64 << 10
-	waiting     = 8 // messages
+	waiting = 8 // messages
 
 	// smallWaiting is the maximum size, in bytes, of a message within the reservation of the
 	// stream.
-	smallWaiting = streamBytes / waiting
+	smallWaiting = access.StreamBytes / waiting
 
 	// spareItems is the maximum number of requests decided at the same time whose memory is kept for the next
 	// messages of any stream.
@@ -35,11 +33,6 @@ const (
 // stream serves the method Decide. It decides messages in their order, and answers every message that
 // it has decided before the stream ends.
 func (a *API) stream(c *grpcserver.Call) error {
-	resources := c.Resources()
-	if err := resources.Reserve(streamBytes); err != nil {
-		return err
-	}
-	defer resources.Release(streamBytes)
 	s := &stream{api: a, call: c, in: make(chan *group, waiting), over: make(chan struct{})}
 	return s.serve()
 }

@@ -30,7 +30,7 @@ type Method struct {
 	Serve func(*Call) error
 
 	// ClientStreams and ServerStreams report whether the client and the server
-	// send several messages.
+	// send several messages. If one does, a call has [access.StreamBytes] reserved.
 	ClientStreams, ServerStreams bool
 }
 
@@ -103,11 +103,10 @@ func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
 	return spaces.Choose(c.server.config.Auth, c.Caller, asked)
 }
 
-// Resources returns the resource limits of the listener. It may be nil.
-func (c *Call) Resources() *access.ResourceLimits { return c.server.config.Resources }
-
-// Reservation returns an empty reservation of memory within them.
-func (c *Call) Reservation() access.Reservation { return access.Reservation{Resources: c.Resources()} }
+// Reservation returns an empty reservation of memory within the resource limits of the listener.
+func (c *Call) Reservation() access.Reservation {
+	return access.Reservation{Resources: c.server.config.Resources}
+}
 
 // Leaving returns a channel that is closed when the server shuts down. A call that can
 // last long should end then, with [ErrStopping].
@@ -136,6 +135,13 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 		}
 		if isCompressed(ctx) {
 			return errCompressed
+		}
+		if m.ClientStreams || m.ServerStreams {
+			share := caller.Share()
+			if err := s.config.Resources.OpenStream(share); err != nil {
+				return Error(err)
+			}
+			defer s.config.Resources.CloseStream(share)
 		}
 		if s.config.Trace != nil {
 			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/ruleset"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
 )
 
@@ -323,6 +324,9 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 		return o, nil, fault.Newf("attributes", "have %d bytes with the names of the rule and the namespace, more than %d", len(field), kept.MaxField)
 	}
 	err = b.follower.Change(ctx, namespace, func() (fields, values []string, err error) {
+		if err := b.meets(namespace, &o); err != nil {
+			return nil, nil, err
+		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		old, known := b.records[field]
@@ -332,9 +336,6 @@ func (b *Book) Put(ctx context.Context, namespace string, rules *rule.Set, o Ove
 		before = nil
 		if was, ok := read(field, old); known && ok && (was.Until.IsZero() || was.Until.After(now)) {
 			before = &was
-		}
-		if err := b.meets(namespace, &o); err != nil {
-			return nil, nil, err
 		}
 		more := len(value) - len(old)
 		if !known {
@@ -367,25 +368,31 @@ func (b *Book) fits(namespace string, more int, known bool) error {
 	return nil
 }
 
-// meets returns an error if a key could have o and another override with as many attributes.
+// meets returns an error if a key could have o and another override with as many attributes. There may be many others, so
+// it does not hold mu while it compares them.
 func (b *Book) meets(namespace string, o *Override) (err error) {
-	s := b.spaces[namespace]
-	if s == nil || s.set.Rule(o.Rule) == nil {
+	r := b.setOf(namespace).Rule(o.Rule)
+	if r == nil {
 		return nil
 	}
-	for _, shape := range s.set.Rule(o.Rule).Shapes {
+	for _, shape := range r.Shapes {
 		same := slices.EqualFunc(shape.Attributes, o.Attributes, func(name string, a weir.Attribute) bool { return name == a.Name })
 		if len(shape.Attributes) != len(o.Attributes) || same {
 			continue
 		}
+		common := make([]int, len(shape.Attributes)) // indexes of o.Attributes, or -1
+		for i, name := range shape.Attributes {
+			common[i] = slices.IndexFunc(o.Attributes, func(a weir.Attribute) bool { return a.Name == name })
+		}
 		shape.Keys(func(key string) bool {
-			all := values(key)
-			for _, a := range o.Attributes {
-				if i := slices.Index(shape.Attributes, a.Name); i >= 0 && all[i] != a.Value {
+			rest := key
+			for _, i := range common {
+				var value string
+				if value, rest, _ = store.CutKey(rest); i >= 0 && value != o.Attributes[i].Value {
 					return true
 				}
 			}
-			var other []string
+			all, other := values(key), []string(nil)
 			for i, name := range shape.Attributes {
 				other = append(other, name+"="+all[i])
 			}
@@ -399,24 +406,57 @@ func (b *Book) meets(namespace string, o *Override) (err error) {
 	return nil
 }
 
-// Remove removes the override of a rule with the attributes, and returns it. It returns nil if there is
-// none, and an error if none can be: [weir.ErrUnknownRule], or the fault of an attribute.
+// setOf returns the overrides that are in force in a namespace, or nil.
+func (b *Book) setOf(namespace string) *override.Set {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.spaces[namespace]; s != nil {
+		return s.set
+	}
+	return nil
+}
+
+// Idle returns how many overrides of a namespace have no effect under rules.
+func (b *Book) Idle(namespace string, rules *rule.Set) (n int) {
+	if b == nil {
+		return 0
+	}
+	for name, r := range b.setOf(namespace).All() {
+		for _, shape := range r.Shapes {
+			shape.Keys(func(key string) bool {
+				limit, _ := shape.Get([]byte(key))
+				o := Override{Rule: name, Limit: r.Limits[limit].Quota, Burst: r.Limits[limit].Burst}
+				for i, value := range values(key) {
+					o.Attributes = append(o.Attributes, weir.Attribute{Name: shape.Attributes[i], Value: value})
+				}
+				if o.idle(rules) {
+					n++
+				}
+				return true
+			})
+		}
+	}
+	return n
+}
+
+// Remove removes the override of a rule with the attributes, or with a network of an address in them, which an earlier
+// version of the rule made, and returns it. It returns nil if there is none, and an error if none can be: [weir.ErrUnknownRule], or the fault of an attribute.
 func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, name string, attributes []weir.Attribute) (before *Override, err error) {
 	o := Override{Rule: name, Attributes: slices.Clone(attributes)}
 	slices.SortFunc(o.Attributes, func(a, b weir.Attribute) int { return strings.Compare(a.Name, b.Name) })
-	fields := []string{o.field(namespace)} // as it was set under earlier rules
+	fields, networks := []string{o.field(namespace)}, o.networks(namespace) // as it was set under earlier rules
 	i, unknown := o.known(rules)
 	if _, ok := rules.Find(name); !ok {
 		unknown = fmt.Errorf("%w: %.64q", weir.ErrUnknownRule, name)
 	}
 	if unknown == nil && len(rules.Rule(i).Per) > 0 && o.canonical(rules.Compiled(), i) == nil {
-		fields = append(fields, o.field(namespace))
+		fields = slices.Compact(append(fields, o.field(namespace)))
 	}
 	err = b.follower.Change(ctx, namespace, func() (gone, values []string, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for _, field := range slices.Compact(fields) {
-			if value, ok := b.records[field]; ok {
+		for n, field := range slices.Concat(fields, networks) {
+			if value, ok := b.records[field]; ok && (n < len(fields) || len(gone) == 0) {
 				if was, ok := read(field, value); ok && (was.Until.IsZero() || was.Until.After(b.c.Now())) {
 					before = &was
 				}

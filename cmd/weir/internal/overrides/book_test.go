@@ -135,6 +135,68 @@ func TestPut(t *testing.T) {
 	}
 }
 
+// How many overrides have other attributes matters little to the one that is compared with them.
+func TestMeetsMany(t *testing.T) {
+	b, set := overrides.New(overrides.Config{Store: kept.NewMemory(nil)}), some(t)
+	for i := range 2000 {
+		if _, err := put(t, b, set, "three", 5, "a", fmt.Sprint(i), "b", "2"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allocs := testing.AllocsPerRun(10, func() {
+		if _, err := put(t, b, set, "three", 5, "a", "x", "c", "3"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocs > 500 {
+		t.Errorf("got %v allocations, want a number that does not grow with the others", allocs)
+	}
+}
+
+// An override of an address whose rule makes other networks now is idle, and is removed by the address, or by the network.
+func TestOtherNetworks(t *testing.T) {
+	t.Parallel()
+	grouped := func(v4, v6 int) *rule.Set {
+		r := rule.Rule{Name: "logins", Per: []string{"ip", "user"}, Quota: &rule.Quota{Value: 2}, Window: window.Sliding(time.Hour)}
+		if v4 != 0 || v6 != 0 {
+			r.Networks = map[string]rule.Network{"ip": {V4: v4, V6: v6}}
+		}
+		set, err := rulesOf(t, r).WithAddresses("ip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	for _, tc := range []struct {
+		before, after     *rule.Set
+		ip, other, stored string
+		idle              int
+	}{
+		{grouped(24, 64), grouped(24, 64), "10.1.2.3", "10.1.2.9", "10.1.2.0/24", 0},
+		{grouped(24, 64), grouped(24, 56), "10.1.2.3", "10.1.2.9", "10.1.2.0/24", 0},
+		{grouped(24, 64), grouped(16, 64), "10.1.2.3", "10.1.2.9", "10.1.2.0/24", 1},
+		{grouped(24, 64), grouped(0, 0), "10.1.2.3", "10.1.2.9", "10.1.2.0/24", 1},
+		{grouped(0, 0), grouped(24, 64), "10.1.2.3", "10.1.2.3", "10.1.2.3", 1},
+		{grouped(24, 64), grouped(24, 56), "2001:db8:0:1::5", "2001:db8:0:1::9", "2001:db8:0:1::/64", 1},
+		{grouped(24, 64), grouped(24, 128), "2001:db8:0:1::5", "2001:db8:0:1::9", "2001:db8:0:1::/64", 1},
+		{grouped(24, 64), grouped(16, 64), "10.1.2.3", "10.1.2.0/24", "10.1.2.0/24", 1},
+		{grouped(24, 64), grouped(16, 64), "no address", "no address", "no address", 0},
+	} {
+		b := overrides.New(overrides.Config{Store: kept.NewMemory(nil)})
+		if _, err := put(t, b, tc.before, "logins", 0, "ip", tc.ip, "user", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		page, _ := b.List(t.Context(), "default", tc.after, "", "")
+		if o := page.Overrides[0]; o.Attributes[0].Value != tc.stored || o.Idle != (tc.idle > 0) || b.Idle("default", tc.after) != tc.idle {
+			t.Errorf("%s: got %+v, and %d idle ones; want %s and %d", tc.ip, o, b.Idle("default", tc.after), tc.stored, tc.idle)
+		}
+		was, err := b.Remove(t.Context(), "default", tc.after, "logins", weir.Attributes("user", "ann", "ip", tc.other))
+		if err != nil || was == nil || len(list(b, tc.after, "")) != 0 {
+			t.Errorf("%s: removing %s got %+v, %v; want it removed", tc.stored, tc.other, was, err)
+		}
+	}
+}
+
 // An override ends at its instant, and later leaves the store; that is told once for all instances.
 func TestEnds(t *testing.T) {
 	t.Parallel()

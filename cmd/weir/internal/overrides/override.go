@@ -4,6 +4,7 @@ package overrides
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/address"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/plan"
@@ -38,7 +40,7 @@ type Override struct {
 	Set time.Time // when it was set
 
 	// Idle reports whether the override has no effect, because its rule is gone, or has no such
-	// attributes or quota any more. Only List sets it.
+	// attributes, networks or quota any more. Only List sets it.
 	Idle bool
 }
 
@@ -180,8 +182,34 @@ func (o *Override) idle(set *rule.Set) bool {
 			return true
 		}
 	}
+	now := Override{Attributes: slices.Clone(o.Attributes)}
+	for k := range now.Attributes {
+		a := &now.Attributes[k]
+		_, grouped := set.Rule(i).Networks[a.Name]
+		if network, err := netip.ParsePrefix(a.Value); err == nil && (grouped || slices.Contains(set.Compiled().Addresses(), a.Name)) {
+			a.Value = network.Addr().String()
+		}
+	}
+	if now.canonical(set.Compiled(), i) != nil || !slices.Equal(now.Attributes, o.Attributes) {
+		return true // the rule makes other networks of addresses than it did
+	}
 	_, err := plan.OverrideLimit(set.Compiled(), i, o.limit())
 	return err != nil
+}
+
+// networks returns the fields of o with each network, the smallest first, in the place of an address.
+func (o *Override) networks(namespace string) (fields []string) {
+	for k := range o.Attributes {
+		value := o.Attributes[k].Value
+		a, _ := address.Parse(value)
+		for bits := a.BitLen(); bits > 0; bits-- {
+			network, _ := a.Prefix(bits)
+			o.Attributes[k].Value = network.String()
+			fields = append(fields, o.field(namespace))
+		}
+		o.Attributes[k].Value = value
+	}
+	return fields
 }
 
 // field returns the name of o in the register: its namespace, its rule, the names of its attributes and

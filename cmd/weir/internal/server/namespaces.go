@@ -91,6 +91,9 @@ func (s *namespaces) reloader(name string, at rulesAt) *reloader {
 	r.loaded = func(rules *rule.Set) {
 		s.warnNodes(rules)
 		s.backends.holds(rules)
+		if n := s.kept.Overrides.Idle(name, rules); n > 0 {
+			log.Warn("overrides have no effect under these rules: weir override list shows them as idle", "overrides", n)
+		}
 	}
 	r.changedTo = func(before, hash string) { s.events.RulesChanged(name, before, hash) }
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -27,6 +28,19 @@ func (s *service) quota(t *testing.T, customer string) (quota int64, override bo
 		t.Fatal(err)
 	}
 	return u.Quota, u.Override
+}
+
+// A reload that leaves overrides without effect is logged.
+func TestIdleOverridesAreLogged(t *testing.T) {
+	t.Parallel()
+	const rules = "rules:\n  - {name: calls, per: [{ip: {v6: %d}}], limit: 2, window: 1h}\n"
+	path := rulesFile(t, fmt.Sprintf(rules, 64))
+	s := start(t, withRules(path, true))
+	if a := call(t, http.MethodPut, s.api+"/v1/overrides", `{"rule": "calls", "attributes": {"ip": "2001:db8::5"}, "limit": 0}`); a.status != 200 {
+		t.Fatalf("got %d %s", a.status, a.text)
+	}
+	write(t, path, fmt.Sprintf(rules, 56))
+	s.logs.await(t, 1, "overrides have no effect under these rules: weir override list shows them as idle")
 }
 
 // Overrides are in force on all instances, and outlive them, in each store.
