@@ -13,7 +13,7 @@ import (
 )
 
 // TestFirstAnswerStays has other rules when a take comes again. Its first answer stays, also if what denied it is gone, or
-// what would deny it now is new.
+// what would deny it now is new. Denials have counted something: others keep no answer.
 func TestFirstAnswerStays(t *testing.T) {
 	t.Parallel()
 	when := func(user string) []rule.Condition {
@@ -24,19 +24,19 @@ func TestFirstAnswerStays(t *testing.T) {
 	shadow, blocked := full, rule.Rule{Name: "blocked", When: when("ann"), Then: rule.Deny}
 	shadow.Mode = rule.Shadow
 	rest := rule.Rule{Name: "fine", Then: rule.Allow, CountRest: true}
-	seen := rule.Rule{Name: "seen", Window: window.Sliding(time.Hour)}
+	seen, before := rule.Rule{Name: "seen", Window: window.Sliding(time.Hour)}, rule.Rule{Name: "before", Window: window.Sliding(time.Hour)}
 	other := rule.Rule{Name: "other", When: when("bob"), Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}
 	for name, test := range map[string]struct {
 		first, then []rule.Rule
 		allowed     bool
 	}{
-		"a limit is gone":                       {[]rule.Rule{full, wide}, []rule.Rule{wide}, false},
-		"a limit is a shadow now":               {[]rule.Rule{full, wide}, []rule.Rule{shadow, wide}, false},
+		"a limit is gone":                       {[]rule.Rule{full, wide, seen}, []rule.Rule{wide, seen}, false},
+		"a limit is a shadow now":               {[]rule.Rule{full, wide, seen}, []rule.Rule{shadow, wide}, false},
 		"a verdict is gone":                     {[]rule.Rule{wide, blocked}, []rule.Rule{wide}, false},
 		"a verdict after a counter is gone":     {[]rule.Rule{seen, blocked}, []rule.Rule{seen}, false},
-		"all limits are gone":                   {[]rule.Rule{full, wide}, []rule.Rule{seen}, false},
-		"no rule matches":                       {[]rule.Rule{full, wide}, []rule.Rule{other}, false},
-		"a limit before a verdict is gone":      {[]rule.Rule{full, wide, rest, seen}, []rule.Rule{wide, rest, seen}, false},
+		"all limits are gone":                   {[]rule.Rule{full, wide, before}, []rule.Rule{seen}, false},
+		"no rule matches":                       {[]rule.Rule{full, wide, before}, []rule.Rule{other}, false},
+		"a limit before a verdict is gone":      {[]rule.Rule{full, wide, before, rest, seen}, []rule.Rule{wide, rest, seen}, false},
 		"a limit is new":                        {[]rule.Rule{wide}, []rule.Rule{full, wide}, true},
 		"a shadow is enforced":                  {[]rule.Rule{shadow, wide}, []rule.Rule{full, wide}, true},
 		"a verdict is new":                      {[]rule.Rule{wide}, []rule.Rule{wide, blocked}, true},
@@ -93,7 +93,8 @@ func TestDenialInOutageStays(t *testing.T) {
 	t.Parallel()
 	full := rule.Rule{Name: "full", Quota: &rule.Quota{}, Window: window.Sliding(time.Hour)}
 	wide := rule.Rule{Name: "wide", Quota: &rule.Quota{Value: 9}, Window: window.Sliding(time.Hour)}
-	with := compile(t, []rule.Rule{full, wide})
+	seen := rule.Rule{Name: "seen", Window: window.Sliding(time.Hour)}
+	with := compile(t, []rule.Rule{full, wide, seen})
 	without := compile(t, []rule.Rule{wide})
 	s := weirtest.NewStore()
 	e := engineOf(t, with, weir.WithStore(s), weir.WithLocal(memstore.New(), 1))

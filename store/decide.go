@@ -18,7 +18,11 @@ func Decide(c *Call, states []window.State, now func(*Op) window.Instant, member
 		if c.replay(*record, now(c.Once)) {
 			return
 		}
-		defer func() { *record = c.record(*record, now) }()
+		defer func() {
+			if !c.deniedOnly() {
+				*record = c.record(*record, now)
+			}
+		}()
 	}
 	for i := range c.Ops {
 		if h := c.Ops[i].Hold; h != nil {

@@ -106,6 +106,20 @@ func find(ops []uint64, i int, identity uint64) []uint64 {
 	return nil
 }
 
+// deniedOnly reports whether the call is a take that an op has denied, and which has counted and banned nothing.
+func (c *Call) deniedOnly() bool {
+	denied := false
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		counts := op.Role == Always || op.CountDenied || op.Role == Shadow && op.Result.Allowed
+		if op.Result.Struck || counts && op.N > 0 {
+			return false
+		}
+		denied = denied || op.Role == Enforce && !op.Result.Allowed
+	}
+	return c.Verb == Take && denied
+}
+
 // record returns the record of the call, which was decided at now, in the memory of s.
 func (c *Call) record(s window.State, now func(*Op) window.Instant) window.State {
 	var id [16]byte

@@ -218,7 +218,9 @@ type Call struct {
 	// record of another request Err is [ErrConflict]. N is for how many microseconds the record is kept, at most
 	// the length of Limit, which is of a fixed window without a quota. If N is 0 the store only looks for the
 	// record, and decides nothing without it. The store sets Result.Before to 1 if it had the record, and
-	// else to 0. It keeps records for its calls that count, in the order in which it decides them.
+	// else to 0. It keeps records for its calls that count, in the order in which it decides them, and none of a
+	// take that an op has denied, and which has counted and banned nothing: such a call is decided anew, and
+	// callers who are denied cannot fill the store.
 	//
 	// The Role is Look if the caller denies a take whatever its ops answer. The record tells whether
 	// the first call was a take that was denied, by the caller or by an op with the role Enforce, also if the call that has

@@ -95,25 +95,39 @@ func onceOtherOps(s *stage) {
 	s.used(2, b)
 }
 
-// The answer of a take that was denied is kept, too.
+// The answer of a take that was denied is kept if it has counted something, or has banned.
 func onceDenied(s *stage) {
-	a, b := hit("a", hourly(1), "k"), hit("b", hourly(5), "k")
-	s.one(store.Take, a)
-	first, _ := s.once(store.Take, record("a", "one", time.Minute), a, b)
-	if first[0].Allowed {
-		s.Fatal("got an allowed take")
+	a, b, c := hit("a", hourly(1), "k"), hit("b", hourly(5), "k"), hit("c", counter(), "k")
+	c.Role = store.Always
+	denied := a
+	denied.CountDenied = true
+	strikes := hit("strikes", window.MustCompile(window.Limit{Quota: 1, Window: window.Sliding(time.Hour), Ban: window.Ban{For: time.Minute}}), "k")
+	for name, ops := range map[string][]store.Op{"a": {a, b}, "counter": {a, b, c}, "denied": {denied, b}, "ban": {strikes, b}} {
+		s.one(store.Take, ops[0])
+		first, _ := s.once(store.Take, record(name, "one", time.Minute), ops...)
+		if first[0].Allowed {
+			s.Fatal("got an allowed take")
+		}
+		s.one(store.Set, times(0, ops[0]))
+		again, found := s.once(store.Take, record(name, "one", time.Minute), ops...)
+		switch {
+		case name == "a":
+			if found || !again[0].Allowed {
+				s.Errorf("got %+v, record %v, want a new decision", again, found)
+			}
+			s.one(store.Refund, b)
+		case !found || fmt.Sprint(again) != fmt.Sprint(first):
+			s.Errorf("%s: got %+v, record %v, want %+v", name, again, found, first)
+		}
+		s.used(0, b)
+		s.one(store.Set, times(0, ops[0]))
 	}
-	s.one(store.Refund, a)
-	again, found := s.once(store.Take, record("a", "one", time.Minute), a, b)
-	if !found || fmt.Sprint(again) != fmt.Sprint(first) {
-		s.Errorf("got %+v, record %v, want %+v", again, found, first)
-	}
-	s.used(0, a, b)
+	s.used(1, c)
 }
 
 // A take that was denied stays denied without the op that denied it: the record tells so, and the wait.
 func onceStaysDenied(s *stage) {
-	a, b, c := hit("a", hourly(1), "k"), hit("b", hourly(5), "k"), hit("c", window.MustCompile(window.Limit{Window: window.Sliding(time.Hour)}), "k")
+	a, b, c := hit("a", hourly(1), "k"), hit("b", hourly(5), "k"), hit("c", counter(), "k")
 	c.Role = store.Shadow
 	s.one(store.Take, a)
 	for _, test := range []struct {
@@ -124,7 +138,7 @@ func onceStaysDenied(s *stage) {
 	}{
 		{"limit", store.Enforce, []store.Op{b, a, c}, time.Hour},
 		{"caller", store.Look, []store.Op{b, c}, window.Never},
-		{"both", store.Look, []store.Op{b, a}, window.Never},
+		{"both", store.Look, []store.Op{b, a, c}, window.Never},
 		{"shadow", store.Enforce, []store.Op{b, c}, 0},
 	} {
 		r := record(test.key, "one", time.Minute)
@@ -223,4 +237,9 @@ func onceUnderLoad(s *stage) {
 	}
 	s.used(3, op)
 	s.used(1, other)
+}
+
+// counter returns a limit without a quota.
+func counter() *window.Compiled {
+	return window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Hour, 6)})
 }

@@ -434,14 +434,16 @@ for i = 1, total do
   end
 end
 
-local reply = {pk('<BI7', FULL, now)}
+local reply, denied, changed = {pk('<BI7', FULL, now)}, false, false
 for i = 1, total do
   local o = ops[i]
   if o.ask == CANCEL and o.named and (found or o.sure) and o.held_now == 0 and not o.most and o.n > 0 then
     give_back(o)
   end
   local noted = o.noted and (not o.changed or o.s or o.noted > o.now)
+  denied = denied or o.ask == ENFORCE and o.wait ~= 0
   if o.changed then
+    changed = true
     local s, till = o.s or '', o.till or 0
     if o.strikes > 0 then
       local strikes = o.strikes + (o.refunded and 128 or 0)
@@ -464,4 +466,4 @@ for i = 1, total do
   local flags = o.held_now + 2 * o.banned + ((o.held or o.strikes > 0 or noted) and 4 or 0) + (o.struck and 8 or 0)
   reply[i + 1] = pk('<I7I7I7I7B', o.used, o.before, o.wait, o.reset, flags)
 end
-return table.concat(reply)
+return table.concat(reply), denied and not changed
