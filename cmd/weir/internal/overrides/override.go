@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/address"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/plan"
@@ -201,7 +200,8 @@ func (o *Override) idle(set *rule.Set) bool {
 func (o *Override) networks(namespace string) (fields []string) {
 	for k := range o.Attributes {
 		value := o.Attributes[k].Value
-		a, _ := address.Parse(value)
+		a, _ := netip.ParseAddr(value)
+		a = a.Unmap()
 		for bits := a.BitLen(); bits > 0; bits-- {
 			network, _ := a.Prefix(bits)
 			o.Attributes[k].Value = network.String()

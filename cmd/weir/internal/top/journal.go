@@ -161,12 +161,29 @@ func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
 	}
 	switch {
 	case s.remote == nil:
-	case len(l.unsent) >= maxUnsent || j.unsent >= allUnsent:
+	case len(l.unsent) >= maxUnsent || j.unsent >= allUnsent && !j.makeRoom(l):
 		j.drop(l, 1)
 	default:
 		l.unsent = append(l.unsent, unsent{at, string(s.encoded)})
 		j.unsent++
 	}
+}
+
+// makeRoom drops the last denial that waits of the rule that has most of them, if fewer of l wait than its part.
+func (j *journal) makeRoom(l *denialLog) bool {
+	if len(l.unsent)*len(j.logs) >= j.unsent {
+		return false
+	}
+	most := l
+	for _, other := range j.logs {
+		if len(other.unsent) > len(most.unsent) {
+			most = other
+		}
+	}
+	most.unsent = most.unsent[:len(most.unsent)-1]
+	j.unsent--
+	j.drop(most, 1)
+	return true
 }
 
 // isLoud reports whether a key of a rule has had keyDenials in this minute already.

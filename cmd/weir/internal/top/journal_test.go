@@ -428,6 +428,28 @@ func TestRemote(t *testing.T) {
 	ask(a, "995 996 997 998 last", false, 11)
 }
 
+// While a shared store is unavailable, the denials of many rules of one namespace leave room for those of others.
+func TestUnsentOfOthers(t *testing.T) {
+	t.Parallel()
+	now, shared := time.Unix(1_000_020, 0), &remote{added: map[string][]string{}, err: errors.New("unavailable")}
+	flood := top.New(top.Config{Keys: 10, Remote: shared.log, Now: func() time.Time { return now }}, "flood")
+	quiet := flood.ForNamespace("quiet")
+	for n := range 25 {
+		deny(t, flood, &now, fmt.Sprint("rule", n), numbered(0, 1000)...)
+	}
+	deny(t, quiet, &now, "posts", "one", "two")
+	shared.err = nil
+	flood.Close()
+	all := 0
+	for _, texts := range shared.added {
+		all += len(texts)
+	}
+	d, err := quiet.Denials(t.Context(), top.Query{Rules: []top.Selected{{Rule: "posts"}}, N: 5})
+	if got := keysOf(d.List); err != nil || got != "one two" || all != 20_000 {
+		t.Errorf("got %q, %v, and %d denials in all that were sent later; want both and 20,000", got, err, all)
+	}
+}
+
 // The denials of a key are looked for in all of a shared log, a few hundred with each command, and no further back than
 // asked for.
 func TestPagesOfASharedStore(t *testing.T) {
