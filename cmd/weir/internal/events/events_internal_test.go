@@ -809,11 +809,12 @@ func TestLeader(t *testing.T) {
 	})
 }
 
-// A denial that is answered again, later and at another instance, is no further event.
+// A denial that is answered again, later and at another instance, is no further event. It has an answer to give again
+// because a rule has counted the request.
 func TestReplayedDenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Config{})
-		e := engine(t, h, limit(1, window.Calendar(window.Day, nil)))
+		e := engine(t, h, limit(1, window.Calendar(window.Day, nil)), rule.Rule{Name: "seen", Window: window.Fixed(time.Hour)})
 		r := weir.Request{Attributes: weir.Attributes("user", "ann"), Hits: 2, IdempotencyKey: "1"}
 		for i := range 2 {
 			if d, err := e.Take(t.Context(), r); err != nil || d.Allowed || d.Replayed != (i > 0) {

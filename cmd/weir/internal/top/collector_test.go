@@ -143,7 +143,7 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 }
 
-// An answer that was given before is no use and no denial.
+// An answer that was given before is no use. A denial that keeps no answer is one each time.
 func TestReplays(t *testing.T) {
 	t.Parallel()
 	c := top.New(top.Config{Keys: 10}, "default")
@@ -155,7 +155,7 @@ func TestReplays(t *testing.T) {
 	}
 	r := c.Top("posts", 10)
 	wants(t, "used", text(r.Used), "2 ann:2")
-	wants(t, "denied", text(r.Denied), "1 ann:1")
+	wants(t, "denied", text(r.Denied), "2 ann:2")
 }
 
 func TestBansAndHolds(t *testing.T) {
