@@ -25,7 +25,10 @@ export interface Options {
   token?: string;
   /** The namespace of all calls. Default: that of the token, or `default`. */
   namespace?: string;
-  /** The longest wait for an answer, in milliseconds. Default: 500. */
+  /**
+   * The longest wait for an answer, in milliseconds. Default: 500. Node goes on connecting for up to 10 s, so that
+   * calls to a host that does not react leave their sockets for so long.
+   */
   timeout?: number;
   /**
    * What take, check and a batch of them answer when the service gives no answer, or one

@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -71,6 +72,39 @@ func TestClientsAndProblems(t *testing.T) {
 		}
 		if programs != 3 {
 			t.Errorf("got %d programs, want those of the page", programs)
+		}
+	}
+}
+
+// TestClientsAndBrokenAnswers runs the programs without a client against a service whose answers are cut or are not those of weir,
+// which lets the action happen.
+func TestClientsAndBrokenAnswers(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"no answer":       "",
+		"a part of it":    "HTTP/1.1 200 OK\r\nContent-Le",
+		"a part of JSON":  "HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{\"allowed\": fal",
+		"something else":  "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>",
+		"another's fault": "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\n<html>",
+	} {
+		service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_, _ = io.WriteString(conn, answer)
+				_ = conn.Close()
+			}
+		}))
+		t.Cleanup(service.Close)
+		for _, b := range read(t, "../../../../docs/guides/clients.md") {
+			if interpreters[b.language] == nil || strings.Contains(b.text, "import weir") {
+				continue
+			}
+			t.Run(b.language+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				if got, err := interpret(t, b, service.URL); err != nil || got != "posted\nposted\nposted\n" {
+					t.Errorf("got %v\n%s\nwant three posts", err, got)
+				}
+			})
 		}
 	}
 }
