@@ -87,9 +87,9 @@ func TestDeclaredSeesOtherKeys(t *testing.T) {
 		lines []string
 		want  string
 	}{
-		{[]string{program, `1.2 [0 lua] "TIME"`, `1.2 [0 lua] "GET" "a"`, `1.2 [0 lua] "DEL" "a" "b\x00"`}, ""},
+		{[]string{program, `1.2 [0 lua] "TIME"`, `1.2 [0 lua] "GET" "a"`, `1.2 [0 lua] "UNLINK" "a" "b\x00"`}, ""},
 		{[]string{program, `1.2 [0 lua] "GET" "b"`}, `GET touches "b"`},
-		{[]string{program, `1.2 [0 lua] "del" "a" "a:z"`}, `DEL touches "a:z"`},
+		{[]string{program, `1.2 [0 lua] "unlink" "a" "a:z"`}, `UNLINK touches "a:z"`},
 		{[]string{program, `1.2 [0 lua] "SET" "args" "1"`}, `SET touches "args"`},
 		{[]string{program, `1.2 [0 lua] "KEYS" "*"`}, "KEYS: a command that this test does not know"},
 		{[]string{program, `1.2 [0 127.0.0.1:1] "EVALSHA" "6dd2" "1" "c"`, `1.2 [0 lua] "GET" "a"`}, `GET touches "a"`},
@@ -134,7 +134,7 @@ func (d *declared) see(line string) (problem string) {
 	var touched []string
 	switch name {
 	case "TIME":
-	case "DEL", "MGET":
+	case "UNLINK", "MGET":
 		touched = args[1:]
 	case "GET", "SET", "SETRANGE", "PEXPIRE", "PTTL", "ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREM", "ZSCORE",
 		"HGET", "HSET", "HDEL", "HGETALL":

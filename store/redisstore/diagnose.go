@@ -254,7 +254,7 @@ func (e *examination) race(ctx context.Context) error {
 	if err := errors.Join(errs[0], errs[1]); err != nil {
 		return err
 	}
-	return e.do(ctx, [][]string{{"GET", key}, {"DEL", key}}, func(i int, m rueidis.RedisMessage, problem string) {
+	return e.do(ctx, [][]string{{"GET", key}, {"UNLINK", key}}, func(i int, m rueidis.RedisMessage, problem string) {
 		if i == 0 && problem == "" && !refused[0] && !refused[1] {
 			n, _ := m.AsInt64()
 			e.facts.Raced, e.facts.Counted = 2*each, int(n)

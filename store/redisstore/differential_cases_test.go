@@ -42,6 +42,15 @@ func TestAgreesInCases(t *testing.T) {
 			step{at: 30 * time.Second, verb: store.Take, n: 1, who: quota + 1},
 			step{at: 30 * time.Second, verb: store.Take, n: 1, who: quota + 2})
 	}
+	// Members that have left stay in the set for some calls. Then the clock is set back to when they were inside.
+	var leave []step
+	for i := range 80 {
+		leave = append(leave, step{at: time.Duration(i) * time.Millisecond, verb: store.Take, n: 1, who: i})
+	}
+	leave = append(leave, step{at: 30 * time.Second, verb: store.Take, n: 1, who: 80},
+		step{at: 61 * time.Second, verb: store.Take, n: 1, who: 81},
+		step{at: 61 * time.Second, verb: store.Refund, n: 1, who: 81},
+		step{at: 31 * time.Second, verb: store.Take, n: 1, who: 79})
 	after := func(inner window.Window) window.Limit {
 		return window.Limit{Quota: 1, Window: inner, After: window.After{Count: 2, Window: window.Sliding(10 * time.Minute)}}
 	}
@@ -52,6 +61,7 @@ func TestAgreesInCases(t *testing.T) {
 	}{
 		{"a refund after the dropped members have left", members(2), setBack(2)},
 		{"a refund after the dropped members have left, in a set", members(70), setBack(70)},
+		{"a refund after members have left", members(100), leave},
 		{"a cancel of hits past a condition", after(window.Bucket(time.Minute, 0)), []step{
 			{verb: store.Record, n: 1},
 			{at: time.Second, verb: store.Record, n: 5},

@@ -96,7 +96,7 @@ func TestConnectionsLogIn(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	n.Must("ACL", "SETUSER", "weir", "on", ">secret", "~weir:*", "-@all",
-		"+evalsha", "+eval", "+time", "+ping", "+get", "+mget", "+set", "+setrange", "+del", "+pexpire", "+pttl", "+select")
+		"+evalsha", "+eval", "+time", "+ping", "+get", "+mget", "+set", "+setrange", "+unlink", "+pexpire", "+pttl", "+select")
 	s := openURL(t, "redis://weir:secret@"+n.Addr()+"/5?timeout=20s")
 	take(t, s, hourly(quota, "rule", "k"))
 	list := fmt.Sprint(n.Must("CLIENT", "LIST"))

@@ -80,7 +80,7 @@ func (s *Store) turn(ctx context.Context, namespace string) (end func(), err err
 // Forget implements [store.Store].
 func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	return s.failed(ctx, s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) error {
-		return c.Do(ctx, c.B().Del().Key(s.codec.Names().All(op)...).Build()).Error()
+		return c.Do(ctx, c.B().Unlink().Key(s.codec.Names().All(op)...).Build()).Error()
 	}))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -356,6 +357,70 @@ func TestManyMembers(t *testing.T) {
 	}
 	if keys := ttls(t, c); len(keys) != 0 {
 		t.Errorf("after forget: got keys %v, want none", keys)
+	}
+}
+
+// When many members have left at once, each call removes few of them, because the server decides nothing meanwhile. What counts
+// is the same as if all were removed, also under a smaller quota and in a reading.
+func TestMembersLeaveFewAtATime(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	got, want := open(t, connect(t, n.Addr())), storetest.NewModel()
+	space := store.NewSpace("", "s", "rule", 0)
+	start, member := window.At(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)), 0
+	take := func(at time.Duration, quota int64) (store.Op, window.Result) {
+		op := store.Op{Space: space, Key: []byte("k"), N: 1, Member: fmt.Append(nil, "member", member),
+			Limit: window.MustCompile(window.Limit{Quota: quota, Window: window.Sliding(time.Minute), Measure: window.Distinct})}
+		member++
+		var results [2]window.Result
+		for i, s := range []storetest.Opened{got, want} {
+			s.Set(start.Add(at))
+			ops := []store.Op{op}
+			if err := store.Do(t.Context(), s.Store, store.Record, ops); err != nil {
+				t.Fatal(err)
+			}
+			results[i] = ops[0].Result
+		}
+		if results[0] != results[1] {
+			t.Fatalf("member %d: got %+v, want %+v", member, results[0], results[1])
+		}
+		return op, results[0]
+	}
+	for range 1000 {
+		take(0, 2000)
+	}
+	for range 30 {
+		take(30*time.Second, 2000)
+	}
+	take(61*time.Second, 20) // drops one of the 31 inside
+	op, r := take(61*time.Second, 2000)
+	kept := func() int64 {
+		keys, err := n.Do("KEYS", "*:z")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.Must("ZCARD", keys.([]any)[0].(string)).(int64)
+	}
+	if got := kept(); got < 900 {
+		t.Errorf("got %d members after two calls, want most of those that have left", got)
+	}
+	mine, now, err := got.Store.(*redisstore.Store).Peek(t.Context(), &op)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := want.Store.(interface {
+		State(op *store.Op) window.State
+	}).State(&op)
+	for _, later := range []time.Duration{0, 20 * time.Second, 40 * time.Second} {
+		if got, want := op.Limit.Read(mine, now.Add(later)), op.Limit.Read(theirs, now.Add(later)); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v later: got %+v, want %+v", later, got, want)
+		}
+	}
+	for range 100 {
+		_, r = take(62*time.Second, 2000)
+	}
+	if got := kept(); got != r.Used-1 {
+		t.Errorf("got %d members after a hundred calls, want the %d inside", got, r.Used-1)
 	}
 }
 

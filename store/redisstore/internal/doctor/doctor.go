@@ -131,7 +131,7 @@ var Race string
 // Commands are the rights that the store needs for its keys, as in the ACL of
 // docs/guides/redis.md. [Probe] runs all but EVALSHA and PING.
 var Commands = []string{
-	"EVALSHA", "EVAL", "TIME", "PING", "GET", "MGET", "SET", "SETRANGE", "DEL", "PEXPIRE", "PTTL",
+	"EVALSHA", "EVAL", "TIME", "PING", "GET", "MGET", "SET", "SETRANGE", "UNLINK", "PEXPIRE", "PTTL",
 	"ZADD", "ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREM", "ZSCORE", "HGET", "HSET", "HDEL", "HGETALL",
 }
 

@@ -225,7 +225,17 @@ const usesShift = 53 // in a state in words a member's uses are above its date
 
 const membersNear = 2 // of a state that has its members itself
 
+// decodeMembers decodes those of a sliding window, whose mark is the instant up to which members have left.
 func decodeMembers(k *Kept, body string) (window.State, bool) {
+	left := int64(-1)
+	if len(body) >= 7 {
+		left = int64(get7(body))
+	}
+	return k.decodeMembersAfter(left, body)
+}
+
+// decodeMembersAfter leaves out the members of the sorted set up to the instant left.
+func (k *Kept) decodeMembersAfter(left int64, body string) (window.State, bool) {
 	const head, record = 7 + 1, 16 + 7 + 2
 	s := window.State{}
 	switch {
@@ -253,8 +263,9 @@ func decodeMembers(k *Kept, body string) (window.State, bool) {
 		if n, err := strconv.ParseUint(k.Uses[m[0]], 10, 11); err == nil {
 			uses = n
 		}
-		date := uint64(int64(math.Floor(score)) + epoch)
-		s = append(s, binary.LittleEndian.Uint64([]byte(m[0])), date|uses<<usesShift)
+		if date := int64(math.Floor(score)) + epoch; date > left {
+			s = append(s, binary.LittleEndian.Uint64([]byte(m[0])), uint64(date)|uses<<usesShift)
+		}
 	}
 	if read := len(k.Last) / 2; read > 0 && read < k.Members { // the last one stands for all
 		s = append(s, slices.Repeat(s[len(s)-2:], k.Members-read)...)
@@ -264,7 +275,7 @@ func decodeMembers(k *Kept, body string) (window.State, bool) {
 
 // decodeMembersOfPeriod puts the period's mark before the members.
 func decodeMembersOfPeriod(k *Kept, body string) (window.State, bool) {
-	s, ok := decodeMembers(k, body)
+	s, ok := k.decodeMembersAfter(-1, body)
 	if !ok {
 		return nil, false
 	}

@@ -74,7 +74,7 @@ for i = 1, total do
         call('PEXPIRE', o.hash, ms)
       end
     else
-      call('DEL', key)
+      call('UNLINK', key)
     end
     if again then
       local _, later = row.look(o, n)

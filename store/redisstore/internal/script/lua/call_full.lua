@@ -86,7 +86,7 @@ local function empty(o)
   elseif o.kind == 11 and o.plain.count > 0 then
     o.plain.raw = nil -- which can have places that have ended
   else
-    if o.plain and o.plain.set then call('DEL', o.plain.set, o.plain.hash) end
+    if o.plain and o.plain.set then call('UNLINK', o.plain.set, o.plain.hash) end
     anew(o)
   end
 end
@@ -453,7 +453,7 @@ for i = 1, total do
       s, till = pk('<BBBI7I7', 1, 13, 0, o.noted, 1) .. s, math.max(till, o.noted)
     end
     if s == '' then
-      call('DEL', o.key)
+      call('UNLINK', o.key)
     else
       local ms = floor(math.max(till - now + 999, 0) / 1000) + slack
       call('SET', o.key, s, 'PX', ms)

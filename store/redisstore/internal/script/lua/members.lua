@@ -18,6 +18,7 @@
 local NEAR, FAR = 2, 3 -- where the members are: in the string, or in the set
 local FEW = 64
 local EPOCH = 1577836800000000 -- 2020-01-01
+local MOST_OUT = 16 -- members that are removed with a call, while at most one is added
 local MOST_USES = 2047
 local MOST = 10000 -- members that can be dropped and counted
 
@@ -57,7 +58,7 @@ end
 
 -- spread moves the packed members into a sorted set and a hash.
 local function spread(o)
-  call('DEL', o.keys[1], o.keys[2])
+  call('UNLINK', o.keys[1], o.keys[2])
   o.set, o.hash = o.keys[1], o.keys[2]
   local score
   for s = o.s, #o.v, 25 do
@@ -75,10 +76,9 @@ local function drop(o, n, at)
   o.count, o.dropped, o.dropped_at = o.count - n, math.min(o.dropped + n, MOST), at
 end
 
-local function drop_oldest(o, n)
-  local old = call('ZRANGE', o.set, 0, n - 1)
-  call('ZREM', o.set, unpack(old))
-  call('HDEL', o.hash, unpack(old))
+local function remove(o, ...)
+  call('ZREM', o.set, ...)
+  call('HDEL', o.hash, ...)
 end
 
 local function add_to_set(o)
@@ -89,15 +89,15 @@ local function add_to_set(o)
   else
     local over = o.count > 0 and o.count >= o.highest and 1 or 0 -- all others stay: another limit may have counted them
     if over > 0 then
-      out = out + over
-      local newest = call('ZRANGE', o.set, out - 1, out - 1, 'WITHSCORES')[2]
-      drop(o, over, floor(newest) + EPOCH)
+      local newest = call('ZRANGE', o.set, out, out, 'WITHSCORES')
+      drop(o, over, floor(newest[2]) + EPOCH)
+      remove(o, newest[1])
     end
     o.count = o.count + 1
   end
-  while out > 0 do -- unpack takes some thousand arguments
-    drop_oldest(o, math.min(out, 1000))
-    out = out - 1000
+  if out > 0 then
+    o.mark = math.max(o.edge, 0)
+    remove(o, unpack(call('ZRANGE', o.set, 0, math.min(out, MOST_OUT) - 1)))
   end
   o.score, o.newest, o.v, o.first = score_after(o.score, o.now - EPOCH), o.now, '', 1
   call('ZADD', o.set, o.score, o.member)
@@ -106,7 +106,7 @@ end
 
 local function add_members(o)
   if o.count == 0 then
-    if o.set then call('DEL', o.set, o.hash) end
+    if o.set then call('UNLINK', o.set, o.hash) end
     o.set, o.v, o.s = nil, '', 1
     if o.dropped == 0 then o.mark = o.next end
   end
@@ -174,7 +174,7 @@ local function open_members(kind, v, at, k, quota, highest, w, next)
   if kind ~= 7 then
     if at >= mark + w then return o end
   else
-    o.edge = at - w
+    o.edge = mark > 0 and math.max(at - w, mark) or at - w
   end
   if dropped_at > o.edge then
     o.dropped, o.dropped_at = dropped, dropped_at
