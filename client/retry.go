@@ -37,8 +37,9 @@ func (c *Client) retry(ctx context.Context, verb store.Verb, r *weir.Request, d 
 		cancel()
 		if !lost && r.IdempotencyKey == "" && isFull(err) {
 			rest, cancel := context.WithDeadline(ctx, until)
-			defer cancel()
-			return c.once(rest, verb, r, d)
+			err = c.once(rest, verb, r, d)
+			cancel()
+			return err
 		}
 		if lost {
 			err = counted(err)

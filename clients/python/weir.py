@@ -337,11 +337,11 @@ class Client:
                 if attempt == self._retries:
                     raise
                 time.sleep(min(0.02 * 2**attempt, 1) * random.uniform(0.5, 1))
-            except Problem as full:  # of answers under keys, if its status is 429
-                if full.status != 429:
+            except Problem as problem:
+                if problem.status != 429:  # that there is no room for the answer
                     raise
                 if attempt > 0:  # an earlier attempt may have counted
-                    raise Unreachable(str(full)) from full
+                    raise Unreachable(str(problem)) from problem
                 break
         return _decision(self._call("POST", path, body))
 

@@ -9,9 +9,9 @@
 
 A denied request gets the status 429, or 503 if the service did not count it, with Retry-After. A
 request with an attribute that is empty or None gets 400, because rules take it as missing and may not
-match: leave out what requests may lack. So does one with a value that weir refuses, such as a long one. What a request holds, such as a place in flight, is settled
-when its answer has ended; it is not renewed, so that hold in the rules must be longer than a request
-takes.
+match: leave out what requests may lack. So does one with a value that weir refuses, such as a long one.
+What a request holds, such as a place in flight, is settled when its answer has ended; it is not renewed,
+so that hold in the rules must be longer than a request takes.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ export class Client {
       try {
         return await send(key);
       } catch (error) {
-        if (error instanceof Problem && error.status === 429) { // of answers under keys
+        if (error instanceof Problem && error.status === 429) { // no room for the answer
           if (attempt === 0) return send({});
           throw new Unreachable(error.message, { cause: error }); // an earlier attempt may have counted
         }
