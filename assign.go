@@ -44,7 +44,7 @@ func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Ass
 	for i := range list {
 		g, a := &list[i], &assignments[i]
 		g.call, a.Answer = e.calls.Get().(*call), run.Answer{}
-		if a.Err = g.call.read(rules, store.Take, &items[i].Request, &e.seals); a.Err == nil {
+		if a.Err = e.read(g.call, rules, store.Take, &items[i].Request); a.Err == nil {
 			g.sort(a)
 			tasks = append(tasks, g.tasks(a)...)
 			if g.seen.Policies = g.call.plan.Rules; e.observer != nil && a.Used+a.Denied > 0 {

@@ -60,9 +60,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 	admitted := true // a request by itself is, unless its own decision denies it
 	if err = b.plan(rules, &o); err == nil {
 		if o.Together {
-			b.group.calls = b.calls
 			admitted, err = b.group.run(ctx, &e.driver)
-			b.group.reset()
 		} else {
 			b.run(ctx)
 		}
@@ -84,6 +82,7 @@ func (e *Engine) Run(ctx context.Context, items []Item, o run.Options) (allowed 
 		c.reset()
 		e.calls.Put(c)
 	}
+	b.group.reset()
 	clear(b.calls)
 	b.engine, b.items, b.calls = nil, nil, b.calls[:0]
 	e.batches.Put(b)
@@ -118,7 +117,7 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 		}
 		c := b.engine.calls.Get().(*call)
 		b.calls = append(b.calls, c)
-		err := c.read(by, verbOf(item, o), &item.Request, &b.engine.seals)
+		err := b.engine.read(c, by, verbOf(item, o), &item.Request)
 		if err == nil && item.Request.isOnce() {
 			c.once, err = newOnceCall(&b.engine.records, c.plan.Request.Verb, &item.Request, o)
 		}
@@ -129,6 +128,14 @@ func (b *batch) plan(rules *plan.Rules, o *run.Options) error {
 			err = c.addSize(&size, o)
 		}
 		if err != nil {
+			return err
+		}
+	}
+	if o.Together {
+		if err := b.group.plan(b.calls); err != nil {
+			return err
+		}
+		if err := b.engine.fits("requests", len(b.group.task.Ops)); err != nil {
 			return err
 		}
 	}

@@ -181,7 +181,7 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	}
 	d.reset()
 	c := e.calls.Get().(*call)
-	if err = c.read(rules, verb, r, &e.seals); err == nil && r.isOnce() {
+	if err = e.read(c, rules, verb, r); err == nil && r.isOnce() {
 		c.once, err = newOnceCall(&e.records, verb, r, o)
 	}
 	if err == nil {
@@ -192,6 +192,26 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	}
 	c.reset()
 	e.calls.Put(c)
+	return err
+}
+
+// maxShared is the most counters of one step in a store over the network, which decides nothing else meanwhile.
+const maxShared = 1000
+
+// fits returns a fault of path if it has too many counters for one step.
+func (e *Engine) fits(path string, counters int) error {
+	if counters > maxShared && e.shared {
+		return fault.Newf(path, "count in %d counters: want at most %d in a store over the network", counters, maxShared)
+	}
+	return nil
+}
+
+// read reads r into c, as [call.read] does.
+func (e *Engine) read(c *call, rules *plan.Rules, verb store.Verb, r *Request) error {
+	err := c.read(rules, verb, r, &e.seals)
+	if err == nil {
+		err = e.fits("attributes", len(c.first.Ops)+len(c.second.Ops))
+	}
 	return err
 }
 

@@ -39,7 +39,7 @@ func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []Rule
 		return Decision{}, nil, err
 	}
 	c := newCall().(*call)
-	if err = c.read(rules, store.Check, &r, &e.seals); err == nil {
+	if err = e.read(c, rules, store.Check, &r); err == nil {
 		err = c.decide(ctx, &e.driver, &d, &run.Options{})
 	}
 	if err != nil {

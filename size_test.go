@@ -3,6 +3,7 @@ package weir_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -83,3 +85,43 @@ func TestAdmit(t *testing.T) {
 		t.Errorf("got %d bytes of text, want %d, or one for each key more", size.Text, text)
 	}
 }
+
+// A store over the network decides nothing else while it decides one call, so a call has at most a thousand counters there. Nothing
+// is counted beyond.
+func TestMostCountersOfACall(t *testing.T) {
+	t.Parallel()
+	set := manyRules(t, 10).Rules()
+	shared := engineOf(t, set, weir.WithStore(storetest.NewModel().Store))
+	users := func(n int) (items []weir.Item) {
+		for i := range n {
+			items = append(items, weir.Item{Request: of(fmt.Sprint(i))})
+		}
+		return items
+	}
+	before := 0
+	o := run.Options{Together: true, Admit: func(run.Size) error { before++; return nil }}
+	_, err := shared.Run(t.Context(), users(101), o)
+	if want := "weir: requests: count in 1010 counters: want at most 1000 in a store over the network"; err == nil || err.Error() != want || before > 0 {
+		t.Errorf("got %v after %d calls of Admit, want %s before it", err, before, want)
+	}
+	if u, err := shared.Usage(t.Context(), "r0", of("1").Attributes); err != nil || u.Used != 0 {
+		t.Errorf("got %d used, %v, want none", u.Used, err)
+	}
+	same := slices.Concat(users(100), users(100)) // have 1,000 counters
+	for name, err := range map[string]error{
+		"a hundred, twice": errorOf(shared.Run(t.Context(), same, o)),
+		"in memory":        errorOf(engineOf(t, set).Run(t.Context(), users(101), o)),
+		"each by itself":   errorOf(shared.Run(t.Context(), users(101), run.Options{})),
+	} {
+		if err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	many := engineOf(t, manyRules(t, 1001).Rules(), weir.WithStore(storetest.NewModel().Store))
+	_, err = many.Take(t.Context(), of("1"))
+	if want := "weir: attributes: count in 1001 counters: want at most 1000 in a store over the network"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func errorOf(_ bool, err error) error { return err }

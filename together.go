@@ -40,17 +40,20 @@ func (g *grouped) OnOutage(of int) rule.Outage {
 	return g.calls[o.call].plan.Rules.OnOutage(o.rule)
 }
 
-// run decides the calls of g, which are planned, in one step. It reports whether
-// they are allowed.
-func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
+// plan makes one step of calls, which are planned.
+func (g *grouped) plan(calls []*call) error {
+	g.calls = calls
 	for _, c := range g.calls {
 		_, allows := c.plan.Rules.Unmatched()
 		g.task.Refused = g.task.Refused || c.first.Refused || len(c.plan.Matched) == 0 && !allows
 	}
 	g.moveToSecondStep()
-	if err := g.gather(); err != nil {
-		return false, err
-	}
+	return g.gather()
+}
+
+// run decides the calls of g, which is planned, in one step. It reports whether
+// they are allowed.
+func (g *grouped) run(ctx context.Context, d *drive.Driver) (allowed bool, err error) {
 	t := &g.task
 	t.Verb, t.Policies, t.Denied = store.Take, g, -1
 	if len(t.Ops) == 0 {

@@ -20,7 +20,8 @@ import (
 // decide decides a call by weir's rules. Descriptors that take are one decision.
 // Descriptors with no hits are checks, and those with negative hits are refunds.
 // If a check is denied, nothing is taken. A descriptor with a value that the rules cannot use, because
-// it is too long or not the number that they need, is denied, and then nothing is counted at all.
+// it is too long or not the number that they need, is denied, and then nothing is counted at all. So are descriptors
+// that have more counters than the engine decides at a time.
 func (a *API) decide(ctx context.Context, x *exchange) error {
 	x.begin(len(x.in.descriptors))
 	for i := range x.in.descriptors {

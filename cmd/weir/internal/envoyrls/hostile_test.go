@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
 
@@ -82,6 +83,34 @@ func TestTooMany(t *testing.T) {
 	}
 	if _, err := api.Answer(t.Context(), namespaceOf(engine), &rls.RateLimitRequest{Domain: "d", Descriptors: descriptors(1000)}); err != nil {
 		t.Errorf("a thousand descriptors: got %v", err)
+	}
+}
+
+// What a proxy's clients choose can make descriptors count in more counters than a store over the network decides at a time. They are
+// denied, because an error could let the request pass, and count nothing.
+func TestTooManyCounters(t *testing.T) {
+	t.Parallel()
+	rules := "rules:\n"
+	for i := range 10 {
+		rules += fmt.Sprintf("  - {name: r%d, when: {a: x}, per: [user], limit: 5, window: 1h}\n", i)
+	}
+	engine := scripttest.Engine(t, scripttest.Rules(t, rules), weir.WithStore(storetest.NewModel().Store))
+	api := envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: headers.Format{Dialect: headers.None}})
+	for n, want := range map[int]rls.RateLimitResponse_Code{101: rls.RateLimitResponse_OVER_LIMIT, 100: rls.RateLimitResponse_OK} {
+		in := &rls.RateLimitRequest{Domain: "d"}
+		for i := range n {
+			in.Descriptors = append(in.Descriptors, &common.RateLimitDescriptor{
+				Entries: []*common.RateLimitDescriptor_Entry{{Key: "a", Value: "x"}, {Key: "user", Value: fmt.Sprint(n, "-", i)}},
+			})
+		}
+		out, err := api.Answer(t.Context(), namespaceOf(engine), in)
+		if err != nil || out.OverallCode != want || len(out.Statuses) != n {
+			t.Fatalf("%d descriptors: got %v with %d statuses, and error %v, want %v", n, out.GetOverallCode(), len(out.GetStatuses()), err, want)
+		}
+		u, err := engine.Usage(t.Context(), "r0", weir.Attributes("user", fmt.Sprint(n, "-0")))
+		if counted := u.Used == 1; err != nil || counted != (want == rls.RateLimitResponse_OK) {
+			t.Errorf("%d descriptors: got %d hits counted and error %v", n, u.Used, err)
+		}
 	}
 }
 
