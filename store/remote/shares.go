@@ -9,12 +9,12 @@ import (
 // shares limits the calls in flight, and divides them among namespaces. A call may be in flight if its namespace then has
 // at most three times as many of them as are free. So one busy namespace gets three quarters, two get three sevenths
 // each, and a new one finds some free. Calls beyond that wait; the namespace with the fewest in flight is the
-// next. It is safe for concurrent use.
+// next, and of those with as few the one that has had no turn for longest. It is safe for concurrent use.
 type shares struct {
 	mu       sync.Mutex
 	of       map[string]*share // by namespace; guarded by mu
 	inFlight int               // guarded by mu
-	waiting  []*share          // with calls that wait; guarded by mu
+	waiting  []*share          // with calls that wait, in the order of their turns; guarded by mu
 }
 
 // share has the calls of one namespace. The mutex of shares guards its fields.
@@ -41,7 +41,7 @@ func (s *shares) begin(ctx context.Context, namespace string, calls, most int) b
 		of = &share{}
 		s.of[namespace] = of
 	}
-	if len(of.waiting) == 0 && s.fits(of, calls, most) {
+	if len(s.waiting) == 0 && s.fits(of, calls, most) {
 		s.count(of, calls)
 		s.mu.Unlock()
 		return true
@@ -51,6 +51,7 @@ func (s *shares) begin(ctx context.Context, namespace string, calls, most int) b
 		s.waiting = append(s.waiting, of)
 	}
 	of.waiting = append(of.waiting, w)
+	s.admit()
 	s.mu.Unlock()
 
 	half, cancel := WithinPart(ctx, 0, 1, 2)
@@ -99,7 +100,10 @@ func (s *shares) admit() {
 			return
 		}
 		s.count(of, w.calls)
-		s.leave(of, 0)
+		if s.leave(of, 0); len(of.waiting) > 0 {
+			i := slices.Index(s.waiting, of)
+			s.waiting = append(slices.Delete(s.waiting, i, i+1), of)
+		}
 		close(w.admitted)
 	}
 }

@@ -101,6 +101,46 @@ func TestAllGoOn(t *testing.T) {
 	}
 }
 
+// Of many namespaces that fill all places with large batches, all have turns, and so has one that hardly calls.
+func TestTurnsOfManyNamespaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := server(new(bool), nil)
+		const heavy, seconds = 10, 5
+		var done [heavy + 1]atomic.Int64
+		ended := time.Now().Add(seconds * time.Second)
+		call := func(n, calls int, pause time.Duration) {
+			for time.Now().Before(ended) {
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				if err := s.Begin(ctx, fmt.Sprint(n), calls, 1024); err == nil {
+					time.Sleep(8 * time.Millisecond)
+					s.End(fmt.Sprint(n), calls)
+					done[n].Add(1)
+				} else if n == heavy {
+					t.Errorf("got %v for a namespace that hardly calls", err)
+				}
+				cancel()
+				time.Sleep(pause)
+			}
+		}
+		for n := range heavy {
+			for range 4 {
+				go call(n, 128, time.Nanosecond)
+			}
+		}
+		go call(heavy, 1, 5*time.Millisecond)
+		time.Sleep((seconds + 1) * time.Second)
+		for n := range heavy {
+			if got, want := done[n].Load(), int64(seconds*1000/8*8/heavy); got < want*8/10 {
+				t.Errorf("namespace %d: got %d batches, want about %d", n, got, want)
+			}
+		}
+		if got := done[heavy].Load(); got < seconds*1000/30 {
+			t.Errorf("got %d calls of a namespace that hardly calls", got)
+		}
+	})
+}
+
 // Calls of one namespace go on in their order.
 func TestInOrder(t *testing.T) {
 	t.Parallel()
