@@ -8,11 +8,14 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// InAttributes replaces the attribute path by what [Clean] returns, and returns attributes.
+// InAttributes cleans the path in the attribute path, if that is a URI, and returns attributes. A query stays.
 func InAttributes(attributes []weir.Attribute) []weir.Attribute {
 	for i := range attributes {
-		if a := &attributes[i]; a.Name == "path" && a.Value != "" {
-			a.Value = Clean(a.Value)
+		if a := &attributes[i]; a.Name == "path" && (strings.HasPrefix(a.Value, "/") || strings.Contains(a.Value, ":/")) {
+			path, query, found := strings.Cut(a.Value, "?")
+			if a.Value = Clean(path); found {
+				a.Value += "?" + query
+			}
 		}
 	}
 	return attributes
