@@ -229,7 +229,7 @@ const membersNear = 2 // of a state that has its members itself
 func decodeMembers(k *Kept, body string) (window.State, bool) {
 	left := int64(-1)
 	if len(body) >= 7 {
-		left = int64(get7(body))
+		left = get7(body)
 	}
 	return k.decodeMembersAfter(left, body)
 }
