@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
@@ -29,7 +30,8 @@ const maxSlice = 128
 // Calls that share a key are decided in their order, unless one of them has to be
 // sent again: because its slot has moved, the server had lost the script, the call came
 // too late, its calendar periods were not the server's, or a key has holds or a ban that
-// its rule does not know any more.
+// its rule does not know any more. After calls with large states the server leaves the others for
+// later; of each namespace one caller at a time has such calls decided, for [laterTimeout] at most.
 //
 // On a cluster the keys of a call can be in several slots. Such a call is not sent
 // with the others, and is not atomic: each slot decides its own keys, all slots at
@@ -57,7 +59,8 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		c.Err = s.failed(ctx, err)
 		return nil
 	}
-	b := batchOfCalls{Store: s}
+	b := batchOfCalls{Store: s, ended: func() {}}
+	defer func() { b.ended() }()
 	for len(calls) > 0 {
 		n := s.nextSlice(len(calls))
 		for _, wave := range s.waves(calls[:n]) {
@@ -94,11 +97,17 @@ func (s *Store) nextSlice(most int) int {
 	}
 }
 
+// laterTimeout is the time that one Do has for what servers left for later, waiting for others included. A slice then has
+// up to maxSlice round trips.
+const laterTimeout = 2 * time.Second
+
 // batchOfCalls is the memory of one Do with several calls.
 type batchOfCalls struct {
 	*Store
-	sent []conn.Pending
-	of   []*store.Call // of each of them
+	sent  []conn.Pending
+	of    []*store.Call   // of each of them
+	later context.Context // ends after laterTimeout; nil: nothing was left for later
+	ended context.CancelFunc
 }
 
 // together decides calls at the same time: those with all keys in one slot in as
@@ -130,10 +139,13 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 	b.run(ctx, within)
 	spread.Wait()
 	for len(b.sent) > 0 {
-		end, err := b.turn(ctx, b.of[0].Ops[0].Space.Namespace()) // mostly that of all
+		if b.later == nil {
+			b.later, b.ended = context.WithTimeout(ctx, laterTimeout)
+		}
+		end, err := remote.Turn(b.later, &b.turns, "later of "+b.of[0].Ops[0].Space.Namespace()) // mostly that of all
 		if err != nil {
 			for _, c := range b.of {
-				c.Err = err
+				c.Err = b.failed(ctx, remote.ErrBusy)
 			}
 			break
 		}
