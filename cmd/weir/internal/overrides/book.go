@@ -65,8 +65,8 @@ const register = "overrides"
 // is ahead does not end it for others.
 const endedFor = 5 * time.Second
 
-// pause is the time between two looks for overrides that have ended, as each reads all overrides: so many that
-// end shortly after each other end together, later by less than this.
+// pause is the time between two looks for overrides that have ended. Each reads all overrides, so those that end
+// within a pause end together, up to a pause late.
 const pause = 100 * time.Millisecond
 
 // New returns a book on a store. It is empty until Run, or a change, has read the store.
