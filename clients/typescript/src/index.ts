@@ -301,7 +301,10 @@ function hasFallback(request: BatchRequest): boolean {
 }
 
 function isDecision(d: Partial<Decision> | null | undefined): boolean {
-  return typeof d?.allowed === 'boolean' && typeof d.outcome === 'string' && isList(d.limits, isUsage);
+  return (
+    typeof d?.allowed === 'boolean' && typeof d.outcome === 'string' && isList(d.limits, isUsage) &&
+    (d.receipt === undefined || typeof d.receipt === 'string') && (d.retry_after === undefined || Number.isFinite(d.retry_after))
+  );
 }
 
 function isUsage(u: Partial<Usage> | null | undefined): boolean {
