@@ -76,8 +76,8 @@ func sortByCommand(calls []*Pending) {
 	}
 }
 
-// inOrder returns the first of calls that one round trip may decide in their order: of those that share a key all are in
-// one command, because a server leaves the end of a command for later that takes long.
+// inOrder returns the first of calls that one round trip may decide in their order. A server that takes long for a command
+// decides only its first calls, so those with the keys of a further one are in the same command, or in a later round trip.
 func inOrder(calls []*Pending) []*Pending {
 	of, first := make(map[string]int), 0 // by key: where the command begins
 	for i, c := range calls {
@@ -88,7 +88,9 @@ func inOrder(calls []*Pending) []*Pending {
 			if at, known := of[key]; known && at != first {
 				return calls[:i]
 			}
-			of[key] = first
+			if i > first { // the server decides the first one in any case
+				of[key] = first
+			}
 		}
 	}
 	return calls
