@@ -130,7 +130,10 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 	b.run(ctx, within)
 	spread.Wait()
 	for len(b.sent) > 0 {
+		waiting := int64(len(b.sent)) // others may have larger slices meanwhile
+		b.sliced.Add(-waiting)
 		end, err := b.turn(ctx, b.of[0].Ops[0].Space.Namespace()) // mostly that of all
+		b.sliced.Add(waiting)
 		if err != nil {
 			for _, c := range b.of {
 				c.Err = err
