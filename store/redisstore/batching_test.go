@@ -35,9 +35,9 @@ func evalshas(t *testing.T, n *redistest.Node) int {
 	return calls
 }
 
-// The time of a call grows with the size of its state. A run of a program decides few calls with large ones, because the
-// server decides nothing else meanwhile. All are decided, in their order, even if that takes longer than the time-out of a
-// round trip.
+// The time of a call grows with the size of its state. A run of a program decides few calls with large ones, because
+// the server decides nothing else meanwhile. All are decided, in their order, even if that takes longer than the
+// time-out of a round trip.
 func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -80,8 +80,8 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	}
 }
 
-// Calls that a server left for later wait for their turn only as long as their caller does, and make the slices of other
-// batches no smaller meanwhile.
+// Calls that a server left for later wait for their turn only as long as their caller does, and make the slices of
+// other batches no smaller meanwhile.
 func TestCallsThatWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	c := &lister{Client: connect(t, redistest.Server(t).Addr())}

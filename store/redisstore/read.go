@@ -59,8 +59,8 @@ const (
 )
 
 // turn waits until no other caller lists many members, or has calls with large states decided, because Redis decides
-// nothing meanwhile. One caller of each namespace waits for those of others. The caller calls end when it is done; the next
-// one then waits for as long as it took.
+// nothing meanwhile. One caller of each namespace waits for those of others. The caller calls end when it is done;
+// the next one then waits for as long as it took.
 func (s *Store) turn(ctx context.Context, namespace string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Turn waits until no other caller has a turn of any of names in turns: for the first name, then for the next one, and for
-// each in the order in which callers came. So with a name of their own before one that all have, many callers of the first
-// name keep those of another one waiting no longer than one of them does. The caller calls end when its turn is over, unless
+// Turn waits until a caller has the turn of each of names in turns, one after the other. Each turn has one caller at
+// a time, the first to come first. Names such as that of a namespace and then "all" keep those of one namespace
+// waiting for each other, and for one caller of each other namespace. The caller calls end when it is done, unless
 // there is an error, which is that of ctx. turns keeps each name.
 func Turn(ctx context.Context, turns *sync.Map, names ...string) (end func(), err error) {
 	var taken []chan struct{}

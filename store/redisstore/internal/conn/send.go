@@ -76,8 +76,9 @@ func sortByCommand(calls []*Pending) {
 	}
 }
 
-// inOrder returns the first of calls that one round trip may decide in their order. A server that takes long for a command
-// decides only its first calls, so those with the keys of a further one are in the same command, or in a later round trip.
+// inOrder returns the first of calls that one round trip may decide in their order. A server that takes long for a
+// command decides only its first calls, so those with the keys of a further one are in the same command, or in a
+// later round trip.
 func inOrder(calls []*Pending) []*Pending {
 	of, first := make(map[string]int), 0 // by key: where the command begins
 	for i, c := range calls {
@@ -114,10 +115,10 @@ type sendBuffer struct {
 
 var sendBuffers = sync.Pool{New: func() any { return new(sendBuffer) }}
 
-// send makes the server decide calls on connection l, in their order, and sets their
-// answers. A nil connection is one that was lost meanwhile. It is one round trip where all goes well: neighbours that can share a command are
-// one command. A command whose program the server does not have is sent once more, with the
-// text of the program; nothing else is sent twice.
+// send makes the server decide calls on connection l, in their order, and sets their answers. A nil connection is one
+// that was lost meanwhile. It is one round trip where all goes well: neighbours that can share a command are one
+// command. A command whose program the server does not have is sent once more, with the text of the program; nothing
+// else is sent twice.
 func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 	if l == nil {
 		for _, c := range calls {
