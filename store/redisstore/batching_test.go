@@ -42,7 +42,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	p := redistest.Through(t, n)
-	s := openURL(t, "redis://"+p.Addr()+"?timeout=300ms")
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=1s")
 	op := store.Op{
 		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 2000}),
@@ -64,7 +64,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 		}
 	}
 	before := evalshas(t, n)
-	p.Delay(15 * time.Millisecond)
+	p.Delay(20 * time.Millisecond)
 	calls := takes(100)
 	calls = append(calls, store.Call{Verb: store.Refund, Ops: []store.Op{op}}) // by another program
 	if err := s.Do(t.Context(), calls); err != nil {
