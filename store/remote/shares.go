@@ -13,7 +13,7 @@ import (
 // use.
 type shares struct {
 	mu       sync.Mutex
-	of       map[string]*share // by namespace; guarded by mu
+	of       map[string]*share // by namespace, each that has called; guarded by mu
 	inFlight int               // guarded by mu
 	waiting  []*share          // with calls that wait, in the order of their turns; guarded by mu
 }
