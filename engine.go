@@ -33,10 +33,9 @@ import (
 // limit denies, the first verdict sets it; without a verdict it is "allow". See
 // [rule.Kind] for the kinds of rules.
 //
-// Being over a limit is a Decision, not an error. Errors are bad input
-// ([*fault.Fault]), a done context and a closed store. After an error nothing
-// was counted, unless the context ended during a call over the network. While the store cannot answer, the outage policy of each rule
-// decides ([rule.Rule.OnOutage]).
+// Being over a limit is a Decision, not an error. Errors are bad input ([*fault.Fault]), a done context and a closed
+// store. After an error nothing was counted, unless the context ended during a call over the network. While the store
+// cannot answer, the outage policy of each rule decides ([rule.Rule.OnOutage]).
 //
 // An Engine is safe for concurrent use, SetRules included.
 type Engine struct {

@@ -33,11 +33,10 @@ import (
 // members needs the methods that take a member, and a limit on hits refuses
 // them. Check and Forget are for both.
 //
-// The methods that ask or count return the numbers of the key as a [Result].
-// Being over the limit is a Result, not an error. Errors are bad input ([*fault.Fault]), a done
-// context and a closed store. After an error Allowed is false and nothing was counted,
-// unless the context ended during a call over the network. While the store cannot answer, the limiter's outage policy decides; see
-// [WithOutage].
+// The methods that ask or count return the numbers of the key as a [Result]. Being over the limit is a Result, not an
+// error. Errors are bad input ([*fault.Fault]), a done context and a closed store. After an error Allowed is false
+// and nothing was counted, unless the context ended during a call over the network. While the store cannot answer,
+// the limiter's outage policy decides; see [WithOutage].
 //
 // A Limiter is safe for concurrent use. On a store in memory, and without an
 // [Observer], the methods that return a Result do not allocate.

@@ -86,8 +86,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// A store over the network decides nothing else while it decides one call, so a call has at most a thousand counters there. Nothing
-// is counted beyond.
+// A store over the network decides nothing else while it decides one call, so a call has at most a thousand counters
+// there. Nothing is counted beyond.
 func TestMostCountersOfACall(t *testing.T) {
 	t.Parallel()
 	set := manyRules(t, 10).Rules()

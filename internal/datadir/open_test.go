@@ -432,8 +432,8 @@ func TestDroppedBlobsLeaveTheFiles(t *testing.T) {
 	})
 }
 
-// What was in a blob that was replaced is in no file a day later either, also if processes live for less than a day. A blob that only
-// grows causes no compaction.
+// What was in a blob that was replaced is in no file a day later either, also if processes live for less than a day.
+// A blob that only grows causes no compaction.
 func TestReplacedBlobsLeaveTheFiles(t *testing.T) {
 	t.Parallel()
 	for replaced, want := range map[string]int64{"nobody": 1, "somebody, and somebody else": 0} {

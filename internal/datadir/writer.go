@@ -76,7 +76,7 @@ type writer struct {
 	midway  bool // a failure has interrupted a pass of changes
 	spaces  map[*store.Space]*known
 	blobs   map[string]*blob
-	dropped time.Time // when the first blob was dropped or replaced that files still have, or earlier; zero: there is none
+	dropped time.Time // when the first blob that files still have was dropped or replaced, or earlier; zero: none was
 
 	walk    journal.Reader // of the compaction; nil: none
 	hurry   bool           // the compaction writes maxCompaction in each flush, or all keys

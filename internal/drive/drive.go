@@ -4,10 +4,10 @@
 //
 // # Calls with a record
 //
-// A task with Once is answered by its record if the store has one. An op of a rule that the first call did not meet is then
-// dropped, because it has no result. In an outage local memory keeps a record, too, of what it has decided; the store has none of that.
-// What is already denied counts nothing in the store, and has no record there: the record would tell the next caller
-// of only a part of the decision.
+// A task with Once is answered by its record if the store has one. An op of a rule that the first call did not meet
+// is then dropped, because it has no result. In an outage local memory keeps a record, too, of what it has decided;
+// the store has none of that. What is already denied counts nothing in the store, and has no record there: the record
+// would tell the next caller of only a part of the decision.
 //
 // # Outages
 //

@@ -170,7 +170,8 @@ func TestGiveBackThatFails(t *testing.T) {
 	}
 }
 
-// A reading that memory answers is no decision in an outage: the store can refuse it only because it is large.
+// A reading that memory answers is not reported as a decision in an outage: a store can refuse a large reading while it
+// decides.
 func TestReadInAnOutage(t *testing.T) {
 	t.Parallel()
 	d := &drive.Driver{

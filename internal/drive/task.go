@@ -66,7 +66,8 @@ type Task struct {
 	found   []int // of Of: holds that were found in local memory
 }
 
-// Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by [plan.Plan.Reset].
+// Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by
+// [plan.Plan.Reset].
 func (t *Task) Reset() {
 	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
 	if t.Once != nil {

@@ -160,7 +160,8 @@ func TestFullSaysWhen(t *testing.T) {
 	}
 }
 
-// Limits that callers state leave a quarter of the memory to others: no rule bounds how many keys they have, and for how long.
+// Limits that callers state leave a quarter of the memory to others: no rule bounds how many keys they have, and for
+// how long.
 func TestStatedLimitsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	o := open(t, memstore.WithMaxBytes(4<<20))

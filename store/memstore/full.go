@@ -9,7 +9,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// errKeys is the cause when a space has as many keys as it may, and errMemory when all spaces take as much memory as they may.
+// errKeys is the cause when a space has as many keys as it may, and errMemory when all spaces take as much memory as
+// they may.
 var (
 	errKeys   = fmt.Errorf("max_keys reached: %w", store.ErrFull)
 	errMemory = fmt.Errorf("memory limit reached: %w", store.ErrFull)

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A journal tracks which keys change, for a program that writes them to a disk: it asks [Store.Journal] for what has changed, and at times for all
-// keys, and puts them into another store with the same secret.
+// A journal tracks which keys change, for a program that writes them to a disk: it asks [Store.Journal] for what has
+// changed, and at times for all keys, and puts them into another store with the same secret.
 //
 // A call that changes a key marks it in its shard (see dirty).
 type marks struct {

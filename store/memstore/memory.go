@@ -39,8 +39,9 @@ func (m *memory) admits() int {
 	return admitsAll
 }
 
-// admitsNew reports whether there may be a new key. If it is the record of a call, or of a limit that callers state, a part of
-// the memory is for other keys: callers choose these keys, so that they could take all of it without being over any limit.
+// admitsNew reports whether there may be a new key. If it is the record of a call, or of a limit that callers state,
+// a part of the memory is for other keys: callers choose these keys, so that they could take all of it without being
+// over any limit.
 func (m *memory) admitsNew(chosen bool) bool {
 	if bound := m.most.Load(); chosen && bound > 0 && m.taken.Load() >= bound-bound/4 {
 		return false

@@ -12,10 +12,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Keep changes the register called name, which all stores on the prefix have in common, if its
-// version is version: it sets each of fields to the value beside it, or removes it if that is empty.
-// A register without entries has the version 0. Keep returns the version afterwards, or 0 if
-// another store has changed the register meanwhile. A change whose answer was lost may have been made. fields are different from each other, and not empty.
+// Keep changes the register called name, which all stores on the prefix have in common, if its version is version: it
+// sets each of fields to the value beside it, or removes it if that is empty. A register without entries has the
+// version 0. Keep returns the version afterwards, or 0 if another store has changed the register meanwhile. A change
+// whose answer was lost may have been made. fields are different from each other, and not empty.
 func (s *Store) Keep(ctx context.Context, name string, version int64, fields, values []string) (now int64, err error) {
 	var a args
 	for _, texts := range [...][]string{fields, values} {
@@ -71,10 +71,10 @@ func (s *Store) Kept(ctx context.Context, name string, since [2]int64, most int)
 // logSize is the maximum number of entries of a log.
 const logSize = 10_000
 
-// Log adds entries, at most a few hundred, to a log that is stored with the counters for all
-// stores on the prefix. It returns the newest n of the log but for the newest skip, the oldest one
-// first. A log has the newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
-// is in the log already is not added again, so that a call that failed can be repeated.
+// Log adds entries, at most a few hundred, to a log that is stored with the counters for all stores on the prefix. It
+// returns the newest n of the log but for the newest skip, the oldest one first. A log has the newest 10,000 entries
+// that are not older than age. at has the instant of each entry. An entry that is in the log already is not added
+// again, so that a call that failed can be repeated.
 func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, skip, n int) ([]string, error) {
 	var a args
 	if len(entries) > 0 {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// keysPage is how many rows of the table, of all rules, one statement looks at: fewer if their states could have more
-	// than keysBytes together.
+	// keysPage is how many rows of the table, of all rules, one statement looks at: fewer if their states could have
+	// more than keysBytes together.
 	keysPage, keysBytes = 2000, 16 << 20
 
 	pageTimeout = 10 * time.Second
@@ -30,14 +30,14 @@ const (
 	maxExportedName = 2000
 )
 
-// Keys calls found for some of the keys in the space of op, with their states under its
-// limit at one instant each. It begins behind the position after, nil at first, and
-// returns the position to go on from, nil at the end: keys that are there all the time are found once.
-// It reads the table in the order of its primary key, without locks on rows, after the transactions have ended that may have
-// decided before the instant: a period that is closed then does not change any more. key is nil for a row whose
-// name does not have the whole key, because the key has a NUL or, without [window.Limit.Export] when the row was made, another control
-// character, is no UTF-8, has values with more than six commas, or is too long: the name has at most 2,000 bytes, or about 120 without
-// Export. found must not keep its arguments.
+// Keys calls found for some of the keys in the space of op, with their states under its limit at one instant each. It
+// begins behind the position after, nil at first, and returns the position to go on from, nil at the end: keys that
+// are there all the time are found once. It reads the table in the order of its primary key, without locks on rows,
+// after the transactions have ended that may have decided before the instant: a period that is closed then does not
+// change any more. key is nil for a row whose name does not have the whole key, because the key has a NUL or, without
+// [window.Limit.Export] when the row was made, another control character, is no UTF-8, has values with more than six
+// commas, or is too long: the name has at most 2,000 bytes, or about 120 without Export. found must not keep its
+// arguments.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
 	prefix, most := asText(prefixOf(op)), min(keysPage, max(1, keysBytes/(8*op.Limit.MaxWords())))
 	type page struct {
@@ -77,8 +77,8 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	return next, nil
 }
 
-// settled returns an instant of the server's clock. It first waits, for writersFor at most, until the transactions have ended that
-// may have decided before it.
+// settled returns an instant of the server's clock. It first waits, for writersFor at most, until the transactions
+// have ended that may have decided before it.
 func (s *Store) settled(ctx context.Context, c *pgconn.PgConn) (at window.Instant, err error) {
 	var left []string
 	for began := time.Now(); ; {

@@ -14,8 +14,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// TestLostAnswersCountOnce has connections terminated in the middle of calls. A caller calls again, at another instance,
-// until it has an answer.
+// TestLostAnswersCountOnce has connections terminated in the middle of calls. A caller calls again, at another
+// instance, until it has an answer.
 func TestLostAnswersCountOnce(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)

@@ -229,8 +229,8 @@ func grant(prefix, user string) string {
 	return fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON %[1]s_counters, %[1]s_meta, %[1]s_log, %[1]s_kept TO %[2]s", prefix, user)
 }
 
-// tables reports whether there are tables. It returns an error if row-level security may hide rows of them: a session with
-// row_security off learns that from each statement, but a proxy may refuse settings.
+// tables reports whether there are tables. It returns an error if row-level security may hide rows of them: a session
+// with row_security off learns that from each statement, but a proxy may refuse settings.
 func (s *Store) tables(ctx context.Context, c *pgconn.PgConn) (exist bool, err error) {
 	rows, err := read(ctx, c, s.sql.tables)
 	if err != nil || len(rows) == 0 || len(rows[0][0]) == 0 {

@@ -42,11 +42,11 @@ type Store struct {
 	closed  atomic.Bool
 }
 
-// Open returns a store in the database that a URL names; see [Parse]. It creates the store's
-// tables if there are none. It returns when the first attempt to connect has ended, or after 2 seconds, or
-// after the time-out of a decision if that is longer. The store connects again by itself whenever it has to, outside the time of its
-// callers. A server that is unavailable now is not an error: calls return outages until it is
-// back. A server that refuses, because of a wrong password for example, is an error.
+// Open returns a store in the database that a URL names; see [Parse]. It creates the store's tables if there are
+// none. It returns when the first attempt to connect has ended, or after 2 seconds, or after the time-out of a
+// decision if that is longer. The store connects again by itself whenever it has to, outside the time of its callers.
+// A server that is unavailable now is not an error: calls return outages until it is back. A server that refuses,
+// because of a wrong password for example, is an error.
 func Open(ctx context.Context, rawURL string) (*Store, error) {
 	c, err := Parse(rawURL)
 	if err != nil {
@@ -133,9 +133,9 @@ func (s *Store) ready(ctx context.Context) error {
 // maxSlice is the most calls of a batch that are decided in one transaction.
 const maxSlice = 128
 
-// Do implements [store.Store]. It decides the calls of a batch in slices of at most 128, or a quarter
-// of in_flight if that is less, one after the other, each in one transaction with a time-out of its own. The first slice that
-// ends with its time-out ends the batch: the later ones return outage errors at once.
+// Do implements [store.Store]. It decides the calls of a batch in slices of at most 128, or a quarter of in_flight if
+// that is less, one after the other, each in one transaction with a time-out of its own. The first slice that ends
+// with its time-out ends the batch: the later ones return outage errors at once.
 func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	if err := s.ready(ctx); err != nil {
 		return err
@@ -200,8 +200,8 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	return s.alone(ctx, op, store.Refund, func(window.State, window.Instant) window.State { return nil })
 }
 
-// alone calls change with the state of op's key, in the place of a call with a verb. The state that it returns is kept, unless
-// the verb is Check.
+// alone calls change with the state of op's key, in the place of a call with a verb. The state that it returns is
+// kept, unless the verb is Check.
 func (s *Store) alone(ctx context.Context, op *store.Op, v store.Verb, change func(window.State, window.Instant) window.State) error {
 	if err := s.ready(ctx); err != nil {
 		return err

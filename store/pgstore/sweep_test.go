@@ -58,8 +58,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Denials of a rule that denies nobody any more, and events that wait for a webhook which was removed, are deleted, however many
-// there are. What else logs and registers have stays.
+// Denials of a rule that denies nobody any more, and events that wait for a webhook which was removed, are deleted,
+// however many there are. What else logs and registers have stays.
 func TestSweepAged(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)
@@ -98,8 +98,8 @@ func TestSweepAged(t *testing.T) {
 }
 
 // The table stops growing while new keys come all the time and old ones expire. With WEIR_PG_RATE there are so many
-// calls in a second for an hour, or for WEIR_PG_FOR, each of one of a million keys with a window of ten minutes, by a server
-// with its own settings: see make bloat.
+// calls in a second for an hour, or for WEIR_PG_FOR, each of one of a million keys with a window of ten minutes, by a
+// server with its own settings: see make bloat.
 func TestSizeIsBounded(t *testing.T) {
 	t.Parallel()
 	calls, margin, length, settings := 150_000, 500*time.Millisecond, 100*time.Millisecond, []string{"-c", "autovacuum_naptime=1s"}

@@ -25,8 +25,8 @@ func connect(t testing.TB, n *pgtest.Node, options ...string) *pgstore.Store {
 	return ready(t, s)
 }
 
-// ready waits until a store is connected and has its tables, which a busy machine makes late. It closes the store at the
-// end of the test.
+// ready waits until a store is connected and has its tables, which a busy machine makes late. It closes the store at
+// the end of the test.
 func ready(t testing.TB, s *pgstore.Store) *pgstore.Store {
 	t.Helper()
 	t.Cleanup(func() { s.Close() })
@@ -333,8 +333,8 @@ func TestRefusedStatements(t *testing.T) {
 	}
 }
 
-// Rows that a policy hides are not taken for rows that are not there: calls are refused, and so is a start, also behind a proxy
-// that refuses settings.
+// Rows that a policy hides are not taken for rows that are not there: calls are refused, and so is a start, also
+// behind a proxy that refuses settings.
 func TestRowSecurity(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -34,14 +35,14 @@ func evalshas(t *testing.T, n *redistest.Node) int {
 	return calls
 }
 
-// The time of a call grows with the size of its state. A run of a program decides few calls with large ones, because the
-// server decides nothing else meanwhile. All are decided, in their order, even if that takes longer than the time-out of a
-// round trip.
+// The time of a call grows with the size of its state. A run of a program decides few calls with large ones, because
+// the server decides nothing else meanwhile. All are decided, in their order, even if that takes longer than the
+// time-out of a round trip.
 func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	p := redistest.Through(t, n)
-	s := openURL(t, "redis://"+p.Addr()+"?timeout=300ms")
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=1s")
 	op := store.Op{
 		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 2000}),
@@ -63,7 +64,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 		}
 	}
 	before := evalshas(t, n)
-	p.Delay(15 * time.Millisecond)
+	p.Delay(20 * time.Millisecond)
 	calls := takes(100)
 	calls = append(calls, store.Call{Verb: store.Refund, Ops: []store.Op{op}}) // by another program
 	if err := s.Do(t.Context(), calls); err != nil {
@@ -76,6 +77,69 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	}
 	if got := evalshas(t, n) - before; got < 8 {
 		t.Errorf("got %d runs of programs for 100 calls with states of 50 KB, want one for few", got)
+	}
+}
+
+// Calls that a server left for later wait for their turn only as long as their caller does, and make the slices of
+// other batches no smaller meanwhile.
+func TestCallsThatWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
+	s := redisstore.New(c, "")
+	op := store.Op{
+		Space: store.NewSpace("", "s", "rule", 0), N: 1,
+		Limit: window.MustCompile(window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 10_000}),
+	}
+	takes := func(most int) (calls []store.Call) {
+		for i := range most {
+			own := op
+			own.Key, own.Hold = []byte{byte(i / 64)}, &store.Hold{} // two commands
+			_, _ = rand.Read(own.Hold.ID[:])
+			calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{own}})
+		}
+		return calls
+	}
+	for range 20 {
+		if err := s.Do(t.Context(), takes(128)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.held, c.begun = make(chan struct{}), make(chan struct{}, 1)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		_, _ = s.Read(t.Context(), &store.Op{
+			Space: op.Space, Key: []byte("members"),
+			Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Measure: window.Distinct}),
+		})
+	})
+	<-c.begun // and has a turn
+	ctx, leave := context.WithCancel(t.Context())
+	calls, ended := takes(128), make(chan error)
+	go func() { ended <- s.Do(ctx, calls) }()
+	redistest.Eventually(t, "most calls wait for their turn", func() bool { n := redisstore.Sliced(s); return n > 0 && n < 64 })
+	leave()
+	if err := <-ended; err != nil || calls[0].Err != nil || !errors.Is(calls[127].Err, context.Canceled) || redisstore.Sliced(s) != 0 {
+		t.Errorf("got errors %v, %v and %v, and %d calls under way, want that the caller of the last one has left", err, calls[0].Err, calls[127].Err, redisstore.Sliced(s))
+	}
+	close(c.held)
+	reader.Wait()
+}
+
+// Calls with idempotency keys have no command in common, and so are one round trip, also if they count under one key.
+func TestCallsWithRecordsAreOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
+	s := redisstore.New(c, "")
+	kept := window.MustCompile(window.Limit{Quota: window.Unlimited, Window: window.Fixed(time.Hour)})
+	calls := make([]store.Call, 100)
+	for i := range calls {
+		calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{hourly(quota, "rule", "k")}, Once: &store.Op{
+			Space: store.NewSpace("", "records", "records", 0), Limit: kept, Key: fmt.Append(nil, i), Member: make([]byte, 16),
+			N: time.Minute.Microseconds(),
+		}}
+	}
+	if err := s.Do(t.Context(), calls); err != nil || calls[99].Err != nil || c.together != 100 {
+		t.Errorf("got errors %v and %v, and %d calls of a round trip, want 100", err, calls[99].Err, c.together)
 	}
 }
 

@@ -17,15 +17,14 @@ import (
 // maxSlice is the most calls of a batch that are sent together.
 const maxSlice = 128
 
-// Do implements [store.Store]. It sends the calls of a batch in slices of at most
-// 128, one slice after the other. A slice is one round trip to each node that has
-// keys of its calls, with a time-out of its own, because a batch can have any
-// number of slices, and another one for what a server left for later because states are large. One
-// batch at a time sends that. The first slice that ends with its time-out, and has no call
-// that was decided, ends the batch: the later ones return outage errors at once. The slices of all batches have at
-// most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
-// what is free of this quarter. So slices get smaller when there are many batches,
-// and a server can answer them in time.
+// Do implements [store.Store]. It sends the calls of a batch in slices of at most 128, one slice after the other. A
+// slice is one round trip to each node that has keys of its calls, with a time-out of its own, because a batch can
+// have any number of slices. What a node leaves for later, because states are large, is sent again, each time with
+// another time-out, and when no other batch sends such calls; see turn. The first slice that ends with its time-out,
+// and has no call that was decided, ends the batch: the later ones return outage errors at once. The slices of all
+// batches have at most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
+// what is free of this quarter. So slices get smaller when there are many batches, and a server can answer them in
+// time.
 //
 // Calls that share a key are decided in their order, unless one of them has to be
 // sent again: because its slot has moved, the server had lost the script, the call came
@@ -142,7 +141,10 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 		if b.later == nil {
 			b.later, b.ended = context.WithTimeout(ctx, laterTimeout)
 		}
+		waiting := int64(len(b.sent)) // others may have larger slices meanwhile
+		b.sliced.Add(-waiting)
 		end, err := remote.Turn(b.later, &b.turns, "later of "+b.of[0].Ops[0].Space.Namespace()) // mostly that of all
+		b.sliced.Add(waiting)
 		if err != nil {
 			for _, c := range b.of {
 				c.Err = b.failed(ctx, remote.ErrBusy)

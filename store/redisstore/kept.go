@@ -20,8 +20,9 @@ var (
 	kept = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.ReadRegister) })
 )
 
-// outboxes begins the names of registers of events that wait for a webhook. They expire outboxAge after their last change,
-// an hour after the time for which events are sent, because nobody removes those of a webhook that was removed.
+// outboxes begins the names of registers of events that wait for a webhook. They expire outboxAge after their last
+// change, an hour after the time for which events are sent, because nobody removes those of a webhook that was
+// removed.
 const (
 	outboxes  = "events/"
 	outboxAge = 25 * time.Hour
@@ -84,10 +85,10 @@ const logSize = 10_000
 
 var addLog = sync.OnceValue(func() *rueidis.Lua { return rueidis.NewLuaScript(script.AddLog) })
 
-// Log adds entries, at most a few hundred, to a log that is stored with the counters for all
-// stores on the prefix. It returns the newest n of the log but for the newest skip, the oldest one
-// first. A log has the newest 10,000 entries that are not older than age. at has the instant of each entry. An entry that
-// is in the log already is not added again, so that a call that failed can be repeated.
+// Log adds entries, at most a few hundred, to a log that is stored with the counters for all stores on the prefix. It
+// returns the newest n of the log but for the newest skip, the oldest one first. A log has the newest 10,000 entries
+// that are not older than age. at has the instant of each entry. An entry that is in the log already is not added
+// again, so that a call that failed can be repeated.
 func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []window.Instant, entries []string, skip, n int) (newest []string, err error) {
 	key := s.codec.Names().Log(name)
 	args := append(make([]string, 0, 3+2*len(entries)), strconv.FormatInt(age.Microseconds(), 10),

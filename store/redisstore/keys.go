@@ -29,13 +29,12 @@ const (
 	pageTimeout = 5 * time.Second
 )
 
-// Keys calls found for some of the keys in the space of op, with their states under its
-// limit at one instant each. It begins behind the position after, nil at first, and
-// returns the position to go on from, nil at the end. It scans the primaries one after the other, and returns
-// [remote.ErrNodes] if the cluster has changed since the first, or another server has taken the place of one: keys could
-// be missing, or be found on two nodes. Keys that are there all the time
-// are found, and some can be found more than once. key is nil for a key whose name in Redis does
-// not have all of it, because a part has more than 64 bytes. found must not keep its arguments.
+// Keys calls found for some of the keys in the space of op, with their states under its limit at one instant each. It
+// begins behind the position after, nil at first, and returns the position to go on from, nil at the end. It scans
+// the primaries one after the other, and returns [remote.ErrNodes] if the cluster has changed since the first, or
+// another server has taken the place of one: keys could be missing, or be found on two nodes. Keys that are there all
+// the time are found, and some can be found more than once. key is nil for a key whose name in Redis does not have
+// all of it, because a part has more than 64 bytes. found must not keep its arguments.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ func TestLogExpires(t *testing.T) {
 	}
 }
 
-// Events that wait for a webhook expire when none was added for a day and an hour, with all that Redis has of them. Other
-// registers never expire.
+// Events that wait for a webhook expire when none was added for a day and an hour, with all that Redis has of them.
+// Other registers never expire.
 func TestOutboxExpires(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)

@@ -63,17 +63,12 @@ const (
 func (s *Store) turn(ctx context.Context, namespace string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
-	next, err := remote.Turn(waiting, &s.turns, "of "+namespace)
+	leave, err := remote.Turn(waiting, &s.turns, "of "+namespace, "all")
 	if err != nil {
-		return nil, s.failed(ctx, remote.ErrBusy)
-	}
-	leave, err := remote.Turn(waiting, &s.turns, "all")
-	if err != nil {
-		next()
 		return nil, s.failed(ctx, remote.ErrBusy)
 	}
 	began := time.Now()
-	return func() { time.AfterFunc(time.Since(began), func() { leave(); next() }) }, nil
+	return func() { time.AfterFunc(time.Since(began), leave) }, nil
 }
 
 // Forget implements [store.Store].

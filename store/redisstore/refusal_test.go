@@ -476,8 +476,8 @@ func TestServersAreNotThereYet(t *testing.T) {
 	}
 }
 
-// Calls above the bound of calls in flight wait for half of their time, and are then not sent. One namespace leaves one of the
-// four free.
+// Calls above the bound of calls in flight wait for half of their time, and are then not sent. One namespace leaves
+// one of the four free.
 func TestInFlight(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)

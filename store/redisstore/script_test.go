@@ -360,8 +360,8 @@ func TestManyMembers(t *testing.T) {
 	}
 }
 
-// When many members have left at once, each call removes few of them, because the server decides nothing meanwhile. What counts
-// is the same as if all were removed, also under a smaller quota and in a reading.
+// When many members have left at once, each call removes few of them, because the server decides nothing meanwhile.
+// What counts is the same as if all were removed, also under a smaller quota and in a reading.
 func TestMembersLeaveFewAtATime(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
@@ -565,7 +565,8 @@ func TestListersOfOtherNamespaces(t *testing.T) {
 	readers.Wait()
 }
 
-// Keys with large states, or many members that are listed, are few of a round trip, because the server decides nothing meanwhile.
+// Keys with large states, or many members that are listed, are few of a round trip, because the server decides
+// nothing meanwhile.
 func TestKeysWithManyMembersAreFewAtOnce(t *testing.T) {
 	t.Parallel()
 	c := &lister{Client: connect(t, redistest.Server(t).Addr())}

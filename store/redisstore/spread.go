@@ -170,7 +170,8 @@ func (s *Store) decideGroup(ctx context.Context, r *script.Call, g *group, sure 
 	}
 }
 
-// recall sets the result of once by the records of the groups. A take that one group has denied, now or before, is denied.
+// recall sets the result of once by the records of the groups. A take that one group has denied, now or before, is
+// denied.
 func recall(once *store.Op, ops []store.Op, groups []group) {
 	found := &once.Result
 	for i := range groups {

@@ -17,10 +17,10 @@ const (
 	graceAtMost = 10 * time.Millisecond
 )
 
-// decisionContext is the context of a decision: it ends when its time-out is over, or with
-// that of its caller. With a time-out of at most brief, which the default is, a caller whose
-// context has no deadline is not watched: cancelling it then ends nothing. A lone call needs the deadline and the error only; a
-// timer begins when something waits for the end.
+// decisionContext is the context of a decision: it ends when its time-out is over, or with that of its caller. With a
+// time-out of at most brief, which the default is, a caller whose context has no deadline is not watched: cancelling
+// it then ends nothing. A lone call needs the deadline and the error only; a timer begins when something waits for
+// the end.
 type decisionContext struct {
 	caller context.Context // the background if the caller is not watched
 	end    time.Time

@@ -32,7 +32,8 @@ var (
 	ErrGone        = errors.New("the connection has broken")
 )
 
-// ErrNodes is the error of a list of keys that cannot go on, because the servers at its position, or their slots, are not what they were.
+// ErrNodes is the error of a list of keys that cannot go on, because the servers at its position, or their slots, are
+// not what they were.
 var ErrNodes = errors.New("the servers have changed: begin again")
 
 // Node has the numbers of one server.
@@ -98,10 +99,9 @@ type Server struct {
 // lately or there is no connection.
 func (s *Server) Unavailable() bool { return s.Breaker.Open() || !s.Connected() }
 
-// Begin counts calls of a namespace that are in flight until [Server.End]. Of all namespaces there are at most most, unless
-// there are no others, and one namespace leaves some of them free for another one. Calls for which there is no place wait
-// until others end, for at most half of the time that ctx has left. Then the error is [ErrBusy], or [ErrUnavailable] if the
-// breaker is open.
+// Begin counts calls of a namespace as in flight until [Server.End]. There are most places, of which one namespace
+// leaves some to others; calls that are alone can be more. They wait for their places for at most half of the time
+// that ctx has left. Then the error is [ErrBusy], or [ErrUnavailable] if the breaker is open.
 func (s *Server) Begin(ctx context.Context, namespace string, calls, most int) error {
 	began := s.calls.begin(ctx, namespace, calls, most)
 	switch {

@@ -6,13 +6,14 @@ import (
 	"sync"
 )
 
-// shares limits the calls in flight, and divides them among namespaces. A call may be in flight if its namespace then has
-// at most three times as many of them as are free. So one busy namespace gets three quarters, two get three sevenths
-// each, and a new one finds some free. Calls beyond that wait; the namespace with the fewest in flight is the
-// next, and of those with as few the one that has had no turn for longest. It is safe for concurrent use.
+// shares limits the calls in flight, and divides their places among namespaces. A call gets a place if its namespace
+// then has at most three times as many places as are free. So one busy namespace gets three quarters of them, two get
+// three sevenths each, and a new one finds some free. Other calls wait. The next one is of the namespace with the
+// fewest in flight, and of several such namespaces that whose last turn was longest ago. It is safe for concurrent
+// use.
 type shares struct {
 	mu       sync.Mutex
-	of       map[string]*share // by namespace; guarded by mu
+	of       map[string]*share // by namespace, each that has called; guarded by mu
 	inFlight int               // guarded by mu
 	waiting  []*share          // with calls that wait, in the order of their turns; guarded by mu
 }
@@ -23,14 +24,14 @@ type share struct {
 	waiting  []*waiter // in order
 }
 
-// waiter is some calls of one caller that wait for each other's place.
+// waiter is some calls of one caller, which all get their places together.
 type waiter struct {
 	calls, most int
 	admitted    chan struct{}
 }
 
-// begin counts calls as in flight until end, and reports whether it did. There are at most most of all namespaces, but for
-// calls that are alone. It waits for at most half of the time that ctx has left, so that the server has the other half.
+// begin counts calls as in flight until end, and reports whether it did. There are most places; calls that are alone
+// can be more. It waits for at most half of the time that ctx has left, so that the server has the other half.
 func (s *shares) begin(ctx context.Context, namespace string, calls, most int) bool {
 	s.mu.Lock()
 	of := s.of[namespace]
@@ -91,7 +92,7 @@ func (s *shares) count(of *share, calls int) {
 	of.inFlight += calls
 }
 
-// admit lets those calls go on for which there is a place now. It needs the lock.
+// admit gives places to the calls that wait, in their order, until the next one does not fit. It needs the lock.
 func (s *shares) admit() {
 	for len(s.waiting) > 0 {
 		of := slices.MinFunc(s.waiting, func(a, b *share) int { return a.inFlight - b.inFlight })

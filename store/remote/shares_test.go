@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/store/remote"
 )
 
-// begin makes calls begin that have a second in all, in goroutines of their own. It returns the number of those that are in
-// flight, and of those that are refused.
+// begin makes calls begin that have a second in all, in goroutines of their own. It returns the number of those that
+// are in flight, and of those that are refused.
 func begin(t *testing.T, s *remote.Server, namespace string, callers, calls, most int) (begun, busy *atomic.Int64) {
 	t.Helper()
 	begun, busy = new(atomic.Int64), new(atomic.Int64)

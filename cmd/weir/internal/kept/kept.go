@@ -108,15 +108,11 @@ func (f *Follower) Known() bool { return f.known.Load() }
 func (f *Follower) begin(ctx context.Context, share string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	next, err := remote.Turn(waiting, &f.turns, "of "+share)
-	if err == nil {
-		var leave func()
-		if leave, err = remote.Turn(waiting, &f.turns, "all"); err == nil {
-			return func() { leave(); next() }, nil
-		}
-		next()
-	}
-	if ctx.Err() != nil {
+	end, err = remote.Turn(waiting, &f.turns, "of "+share, "all")
+	switch {
+	case err == nil:
+		return end, nil
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
 	return nil, &store.OutageError{Reason: remote.Busy, Err: errors.New("other changes wait for the store"), Uncounted: true}

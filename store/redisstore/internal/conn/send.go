@@ -135,10 +135,10 @@ type sendBuffer struct {
 
 var sendBuffers = sync.Pool{New: func() any { return new(sendBuffer) }}
 
-// send makes the server decide calls on connection l, in their order, and sets their
-// answers. A nil connection is one that was lost meanwhile. It is one round trip where all goes well: neighbours that can share a command are
-// one command. A command whose program the server does not have is sent once more, with the
-// text of the program; nothing else is sent twice.
+// send makes the server decide calls on connection l, in their order, and sets their answers. A nil connection is one
+// that was lost meanwhile. It is one round trip where all goes well: neighbours that can share a command are one
+// command. A command whose program the server does not have is sent once more, with the text of the program; nothing
+// else is sent twice.
 func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 	if l == nil {
 		for _, c := range calls {
