@@ -84,8 +84,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 // other batches no smaller meanwhile.
 func TestCallsThatWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
-	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
-	s := redisstore.New(c, "")
+	s := redisstore.New(connect(t, redistest.Server(t).Addr()), "")
 	op := store.Op{
 		Space: store.NewSpace("", "s", "rule", 0), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 10_000}),
@@ -104,15 +103,10 @@ func TestCallsThatWaitForTheirTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.held, c.begun = make(chan struct{}), make(chan struct{}, 1)
-	var reader sync.WaitGroup
-	reader.Go(func() {
-		_, _ = s.Read(t.Context(), &store.Op{
-			Space: op.Space, Key: []byte("members"),
-			Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Measure: window.Distinct}),
-		})
-	})
-	<-c.begun // and has a turn
+	end, err := redisstore.Turn(t.Context(), s, "later of ")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, leave := context.WithCancel(t.Context())
 	calls, ended := takes(128), make(chan error)
 	go func() { ended <- s.Do(ctx, calls) }()
@@ -121,8 +115,7 @@ func TestCallsThatWaitForTheirTurn(t *testing.T) {
 	if err := <-ended; err != nil || calls[0].Err != nil || !errors.Is(calls[127].Err, context.Canceled) || redisstore.Sliced(s) != 0 {
 		t.Errorf("got errors %v, %v and %v, and %d calls under way, want that the caller of the last one has left", err, calls[0].Err, calls[127].Err, redisstore.Sliced(s))
 	}
-	close(c.held)
-	reader.Wait()
+	end()
 }
 
 // Calls with idempotency keys have no command in common, and so are one round trip, also if they count under one key.

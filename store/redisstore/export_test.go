@@ -106,3 +106,8 @@ func Details(c Config) string {
 func Whole(c Config) bool {
 	return len(c.Addrs) > 0 && c.prefix != "" && c.Timeout > 0 && c.rest.InFlight > 0
 }
+
+// Turn takes the turn of a name in s.
+func Turn(ctx context.Context, s *Store, name string) (end func(), err error) {
+	return remote.Turn(ctx, &s.turns, name)
+}

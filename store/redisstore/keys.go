@@ -115,7 +115,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 // readKeys calls found for keys of one node in the space of op.
 func (s *Store) readKeys(ctx context.Context, slot int, op *store.Op, names []string, keys [][]byte, found func([]byte, window.State, window.Instant)) error {
 	if listed(op.Limit) > 0 {
-		end, err := s.turn(ctx, op.Space.Namespace())
+		end, err := s.turn(ctx, "export of "+op.Space.Namespace())
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 // server's instant.
 func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
 	if listed(op.Limit) > manyMembers {
-		end, err := s.turn(ctx, op.Space.Namespace())
+		end, err := s.turn(ctx, "of "+op.Space.Namespace())
 		if err != nil {
 			return nil, 0, err
 		}
@@ -59,11 +59,11 @@ const (
 )
 
 // turn waits until no other caller lists many members, because Redis decides nothing meanwhile. One caller of each
-// namespace waits for those of others. The caller calls end when it is done; the next one then waits for as long as it took.
-func (s *Store) turn(ctx context.Context, namespace string) (end func(), err error) {
+// name waits for those of others. The caller calls end when it is done; the next one then waits for as long as it took.
+func (s *Store) turn(ctx context.Context, name string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
-	leave, err := remote.Turn(waiting, &s.turns, "of "+namespace, "all")
+	leave, err := remote.Turn(waiting, &s.turns, name, "all")
 	if err != nil {
 		return nil, s.failed(ctx, remote.ErrBusy)
 	}

@@ -541,7 +541,7 @@ func TestListersOfOtherNamespaces(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	const crowd = 100
+	const crowd = 50
 	var others atomic.Int64
 	var ended atomic.Bool
 	var readers sync.WaitGroup

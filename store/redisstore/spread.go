@@ -160,7 +160,7 @@ func (s *Store) decideGroup(ctx context.Context, r *script.Call, g *group, sure 
 	}
 	if r.Once != nil {
 		own := *r.Once
-		g.once, part.Once, part.Beside = &own, &own, &part.Ops[0]
+		g.once, part.Once, part.Beside, part.IsPart = &own, &own, &part.Ops[0], true
 	}
 	if g.at, g.err = s.servers.Run(ctx, g.slot, part); g.err != nil {
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,5 +52,41 @@ func TestTurns(t *testing.T) {
 			t.Errorf("got turns %v, %v, want 0, 1 and 2", order, err)
 		}
 		last()
+	})
+}
+
+// Of callers that come to one turn at the same time, some wait for each other, and the others are told that too many do.
+func TestFewWaitForATurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var turns sync.Map
+		end, err := remote.Turn(t.Context(), &turns, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var had, busy atomic.Int64
+		for range 200 {
+			go func() {
+				end, err := remote.Turn(t.Context(), &turns, "a")
+				switch {
+				case err == nil:
+					had.Add(1)
+					end()
+				case errors.Is(err, remote.ErrBusy):
+					busy.Add(1)
+				default:
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait()
+		if busy.Load() < 100 || busy.Load() == 200 {
+			t.Errorf("got %d of 200 that are told so at once", busy.Load())
+		}
+		end()
+		synctest.Wait()
+		if had.Load()+busy.Load() != 200 {
+			t.Errorf("got %d that had a turn, and %d that are busy, want 200", had.Load(), busy.Load())
+		}
 	})
 }

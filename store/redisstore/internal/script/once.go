@@ -37,7 +37,7 @@ const (
 // appendOnce appends what the program once reads at the end of its argument.
 func appendOnce(b []byte, call *Call) []byte {
 	from := len(b)
-	b = append(put7(b, max(call.Once.N, 0)), bit(call.Drops))
+	b = append(put7(b, max(call.Once.N, 0)), bit(call.Drops)|2*bit(call.IsPart))
 	b = append(b, call.Once.Member[:recordDigest]...)
 	var id [recordID]byte
 	for i := range call.Ops {

@@ -3,7 +3,7 @@
 -- call's part of it, with what comes before the reply in a record:
 --
 --	I7  for how long it is kept, in microseconds; 0: the program only looks for it
---	B   1: the program drops the record, after it has decided
+--	B   1: the program drops the record, after it has decided; 2: it keeps that of any denial
 --	c16 the digest of the request
 --	    what the caller reads, see once.go
 --
@@ -13,7 +13,7 @@ local ONCE, CONFLICT, NONE = 8, 9, 10 -- statuses: a record follows; it is of an
 local once_size = up('<I4', args, #args - 3)
 local once_keep, once_drops, once_at = up('<I7B', args, #args - 3 - once_size)
 local once_own, record_key = cut(args, once_at, #args - 4), KEYS[#KEYS]
-if once_drops == 0 then
+if once_drops ~= 1 then
   local v = try('GET', record_key)
   if type(v) == 'table' then return v end
   if v and up('<I7', v) > now then
