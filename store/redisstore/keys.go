@@ -81,13 +81,12 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 		}
 		return !ok
 	})
-	most := min(atOnce, max(manyWords/op.Limit.MaxWords(), 1))
-	if members := listed(op.Limit); members > 0 {
-		most = min(most, int(max(manyMembers/members, 1)))
-	}
 	for len(names) > 0 {
-		n := min(len(names), most)
-		if err := s.readKeys(ctx, slots[nodes[at]], op, names[:n], keys[:n], found); errors.Is(err, remote.ErrNodes) {
+		n, members, err := s.nextKeys(ctx, slots[nodes[at]], op.Limit, names)
+		if err == nil {
+			err = s.readKeys(ctx, slots[nodes[at]], op, members, names[:n], keys[:n], found)
+		}
+		if errors.Is(err, remote.ErrNodes) {
 			return nil, err
 		} else if err != nil {
 			return nil, s.failed(ctx, err)
@@ -112,10 +111,38 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	return []byte(strings.Join([]string{strconv.FormatUint(cursor, 10), layout, process, nodes[at].Addr}, " ")), nil
 }
 
-// readKeys calls found for keys of one node in the space of op.
-func (s *Store) readKeys(ctx context.Context, slot int, op *store.Op, names []string, keys [][]byte, found func([]byte, window.State, window.Instant)) error {
-	if listed(op.Limit) > 0 {
-		end, err := s.turn(ctx, "export of "+op.Space.Namespace())
+// nextKeys returns how many of names, of one node, are read in one round trip, and how many members are listed then.
+func (s *Store) nextKeys(ctx context.Context, slot int, limit *window.Compiled, names []string) (n, members int, err error) {
+	if !lists(limit) {
+		return min(len(names), atOnce, max(manyWords/limit.MaxWords(), 1)), 0, nil
+	}
+	names = names[:min(len(names), atOnce)]
+	err = s.ask(ctx, slot, func(ctx context.Context, c rueidis.Client) error {
+		all := make([]rueidis.Completed, len(names))
+		for i, name := range names {
+			all[i] = c.B().Zcard().Key(keyname.StateAndMembers(name)[1]).Build()
+		}
+		for _, reply := range c.DoMulti(ctx, all...) {
+			of, err := reply.AsInt64()
+			if err != nil && conn.ReasonOf(err) == remote.Moving {
+				return remote.ErrNodes
+			}
+			if err != nil || n > 0 && members+int(of) > manyMembers {
+				return err
+			}
+			n, members = n+1, members+int(of)
+		}
+		return nil
+	})
+	return n, members, err
+}
+
+// readKeys calls found for keys of one node in the space of op. That lists so many members.
+func (s *Store) readKeys(
+	ctx context.Context, slot int, op *store.Op, members int, names []string, keys [][]byte, found func([]byte, window.State, window.Instant),
+) error {
+	if members > manyMembers/4 {
+		end, err := s.turn(ctx, "export of "+op.Space.Namespace()) // exports rest by themselves
 		if err != nil {
 			return err
 		}

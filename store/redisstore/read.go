@@ -30,12 +30,13 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 // peek returns the state of op's key in words, empty when there is none, and the
 // server's instant.
 func (s *Store) peek(ctx context.Context, op *store.Op) (state window.State, now window.Instant, err error) {
-	if listed(op.Limit) > manyMembers {
+	if lists(op.Limit) && max(op.Limit.Quota, op.Limit.Highest) > manyMembers {
 		end, err := s.turn(ctx, "of "+op.Space.Namespace())
 		if err != nil {
 			return nil, 0, err
 		}
-		defer end()
+		began := time.Now()
+		defer func() { time.AfterFunc(time.Since(began), end) }() // so that decisions have half of the server's time
 	}
 	err = s.ask(ctx, s.slotOf(op), func(ctx context.Context, c rueidis.Client) error {
 		key := string(s.codec.Names().Append(nil, op))
@@ -59,16 +60,14 @@ const (
 )
 
 // turn waits until no other caller lists many members, because Redis decides nothing meanwhile. One caller of each
-// name waits for those of others. The caller calls end when it is done; the next one then waits for as long as it took.
+// name waits for those of others. The caller calls end when it is done.
 func (s *Store) turn(ctx context.Context, name string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
-	leave, err := remote.Turn(waiting, &s.turns, name, "all")
-	if err != nil {
+	if end, err = remote.Turn(waiting, &s.turns, name, "all"); err != nil {
 		return nil, s.failed(ctx, remote.ErrBusy)
 	}
-	began := time.Now()
-	return func() { time.AfterFunc(time.Since(began), leave) }, nil
+	return end, nil
 }
 
 // Forget implements [store.Store].
@@ -132,12 +131,9 @@ func firstMember(limit *window.Compiled) string {
 	return allMembers
 }
 
-// listed returns how many members a peek at a key lists under limit, at most.
-func listed(limit *window.Compiled) int64 {
-	if limit.Measure != window.Distinct || firstMember(limit) != allMembers {
-		return 0
-	}
-	return max(limit.Quota, limit.Highest)
+// lists reports whether a peek at a key lists its members under limit.
+func lists(limit *window.Compiled) bool {
+	return limit.Measure == window.Distinct && firstMember(limit) == allMembers
 }
 
 // fetch reads what Redis keeps for key, and of members those from first on.

@@ -480,7 +480,9 @@ type lister struct {
 }
 
 func (l *lister) DoMulti(ctx context.Context, all ...rueidis.Completed) []rueidis.RedisResult {
-	l.together = max(l.together, len(all))
+	if strings.HasPrefix(all[0].Commands()[0], "EVAL") {
+		l.together = max(l.together, len(all))
+	}
 	return l.Client.DoMulti(ctx, all...)
 }
 
@@ -572,21 +574,26 @@ func TestKeysWithManyMembersAreFewAtOnce(t *testing.T) {
 	c := &lister{Client: connect(t, redistest.Server(t).Addr())}
 	s := redisstore.New(c, "")
 	for _, row := range []struct {
-		limit window.Limit
-		want  int
+		limit   window.Limit
+		members int
+		want    int
 	}{
-		{window.Limit{Quota: 9999, Window: window.Fixed(time.Hour)}, 64},
-		{window.Limit{Quota: 10_000, Window: window.Fixed(time.Hour), Measure: window.Distinct}, 13},
-		{window.Limit{Quota: 10_001, Window: window.Fixed(time.Hour), Hold: time.Hour, MaxHolds: 10_000}, 3},
-		{window.Limit{Quota: 10, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 64},
-		{window.Limit{Quota: 250, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 4},
-		{window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 1},
+		{window.Limit{Quota: 9999, Window: window.Fixed(time.Hour)}, 1, 64},
+		{window.Limit{Quota: 10_000, Window: window.Fixed(time.Hour), Measure: window.Distinct}, 1, 13},
+		{window.Limit{Quota: 10_001, Window: window.Fixed(time.Hour), Hold: time.Hour, MaxHolds: 10_000}, 1, 3},
+		{window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 1, 64},
+		{window.Limit{Quota: 250, Window: window.Sliding(time.Hour), Measure: window.Distinct}, 200, 5},
 	} {
 		c.together = 0
-		op := store.Op{Space: store.NewSpace("", row.limit.Window.ID()+fmt.Sprint(row.limit.Quota), "", 0), Limit: window.MustCompile(row.limit), N: 1, Member: []byte("m")}
+		op := store.Op{Space: store.NewSpace("", row.limit.Window.ID()+fmt.Sprint(row.limit.Quota), "", 0), Limit: window.MustCompile(row.limit), N: 1}
 		for i := range 80 {
-			op.Key = fmt.Append(nil, "k", i)
-			if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); err != nil {
+			calls := make([]store.Call, row.members)
+			for n := range calls {
+				own := op
+				own.Key, own.Member = fmt.Append(nil, "k", i), fmt.Append(nil, n)
+				calls[n] = store.Call{Verb: store.Take, Ops: []store.Op{own}}
+			}
+			if err := s.Do(t.Context(), calls); err != nil {
 				t.Fatal(err)
 			}
 		}
