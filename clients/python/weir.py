@@ -328,21 +328,21 @@ class Client:
 
     def _ask(self, verb: str, attributes: Attributes, **members: Any) -> Decision:
         path, body = "/v1/" + verb, _body(attributes, **members)
-        repeats = self._retries > 0 and verb in ("take", "record", "refund", "settle")
-        keyed = {**body, "idempotency_key": uuid.uuid4().hex}
-        for attempt in range(self._retries + 1 if repeats else 0):
-            try:
-                return _decision(self._call("POST", path, keyed))
-            except Unreachable:
-                if attempt == self._retries:
-                    raise
-                time.sleep(min(0.02 * 2**attempt, 1) * random.uniform(0.5, 1))
-            except Problem as problem:
-                if problem.status != 429:  # that there is no room for the answer
-                    raise
-                if attempt > 0:  # an earlier attempt may have counted
-                    raise Unreachable(str(problem)) from problem
-                break
+        if self._retries > 0 and verb in ("take", "record", "refund", "settle"):
+            keyed = {**body, "idempotency_key": uuid.uuid4().hex}
+            for attempt in range(self._retries + 1):
+                try:
+                    return _decision(self._call("POST", path, keyed))
+                except Unreachable:
+                    if attempt == self._retries:
+                        raise
+                    time.sleep(min(0.02 * 2**attempt, 1) * random.uniform(0.5, 1))
+                except Problem as problem:
+                    if problem.status != 429:  # no room for the answer
+                        raise
+                    if attempt > 0:  # an earlier attempt may have counted
+                        raise Unreachable(str(problem)) from problem
+                    break
         return _decision(self._call("POST", path, body))
 
     def _call(self, method: str, path: str, body: Optional[Dict[str, Any]] = None) -> Any:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore/internal/conn"
@@ -18,17 +19,16 @@ const maxSlice = 128
 
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most 128, one slice after the other. A
 // slice is one round trip to each node that has keys of its calls, with a time-out of its own, because a batch can
-// have any number of slices. What a node leaves for later, because states are large, is sent again, each time with
-// another time-out, and when no other batch sends such calls; see turn. The first slice that ends with its time-out,
-// and has no call that was decided, ends the batch: the later ones return outage errors at once. The slices of all
-// batches have at most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
-// what is free of this quarter. So slices get smaller when there are many batches, and a server can answer them in
-// time.
+// have any number of slices. The first slice that ends with its time-out, and has no call that was decided, ends the
+// batch: the later ones return outage errors at once. The slices of all batches have at most a quarter of the calls
+// that in_flight of the URL allows, and a new slice takes at most half of what is free of this quarter. So slices get
+// smaller when there are many batches, and a server can answer them in time.
 //
-// Calls that share a key are decided in their order, unless one of them has to be
-// sent again: because its slot has moved, the server had lost the script, the call came
-// too late, its calendar periods were not the server's, or a key has holds or a ban that
-// its rule does not know any more.
+// Calls that share a key are decided in their order, unless one of them has to be sent again: because its slot has
+// moved, the server had lost the script, the call came too late, its calendar periods were not the server's, or a key
+// has holds or a ban that its rule does not know any more. After calls with large states the server leaves the others
+// for later. They are sent again, each time with another time-out, for [laterTimeout] at most, and by one caller of
+// each namespace at a time.
 //
 // On a cluster the keys of a call can be in several slots. Such a call is not sent
 // with the others, and is not atomic: each slot decides its own keys, all slots at
@@ -56,7 +56,8 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		c.Err = s.failed(ctx, err)
 		return nil
 	}
-	b := batchOfCalls{Store: s}
+	b := batchOfCalls{Store: s, ended: func() {}}
+	defer func() { b.ended() }()
 	for len(calls) > 0 {
 		n := s.nextSlice(len(calls))
 		for _, wave := range s.waves(calls[:n]) {
@@ -93,11 +94,17 @@ func (s *Store) nextSlice(most int) int {
 	}
 }
 
+// laterTimeout is the time that one Do has for what servers left for later, waiting for others included. A slice then
+// has up to maxSlice round trips.
+const laterTimeout = 2 * time.Second
+
 // batchOfCalls is the memory of one Do with several calls.
 type batchOfCalls struct {
 	*Store
-	sent []conn.Pending
-	of   []*store.Call // of each of them
+	sent  []conn.Pending
+	of    []*store.Call   // of each of them
+	later context.Context // ends after laterTimeout; nil: nothing was left for later
+	ended context.CancelFunc
 }
 
 // together decides calls at the same time: those with all keys in one slot in as
@@ -129,13 +136,13 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 	b.run(ctx, within)
 	spread.Wait()
 	for len(b.sent) > 0 {
-		waiting := int64(len(b.sent)) // others may have larger slices meanwhile
-		b.sliced.Add(-waiting)
-		end, err := b.turn(ctx, b.of[0].Ops[0].Space.Namespace()) // mostly that of all
-		b.sliced.Add(waiting)
+		if b.later == nil {
+			b.later, b.ended = context.WithTimeout(ctx, laterTimeout)
+		}
+		end, err := remote.Turn(b.later, &b.turns, "later of "+b.of[0].Ops[0].Space.Namespace()) // mostly that of all
 		if err != nil {
 			for _, c := range b.of {
-				c.Err = err
+				c.Err = b.failed(ctx, remote.ErrBusy)
 			}
 			break
 		}

@@ -56,9 +56,6 @@ func WavesOf(s *Store, calls []store.Call) (waves [][]int) {
 	return waves
 }
 
-// Sliced returns the number of calls in slices that are under way.
-func Sliced(s *Store) int64 { return s.sliced.Load() }
-
 // Ready reports whether the node of each slot may get a call.
 func Ready(s *Store) bool {
 	for slot := range 1 << 14 {

@@ -58,9 +58,9 @@ const (
 	turnTimeout = 5 * time.Second
 )
 
-// turn waits until no other caller lists many members, or has calls with large states decided, because Redis decides
-// nothing meanwhile. One caller of each namespace waits for those of others. The caller calls end when it is done;
-// the next one then waits for as long as it took.
+// turn waits until no other caller lists many members, because Redis decides nothing meanwhile. One caller of each
+// namespace waits for those of others. The caller calls end when it is done; the next one then waits for as long as
+// it took.
 func (s *Store) turn(ctx context.Context, namespace string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()

@@ -3400,7 +3400,8 @@ type Override struct {
 	By string `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
 	// When it was set. Set by the service.
 	Set *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=set,proto3" json:"set,omitempty"`
-	// Whether it has no effect, because its rule is gone. Set by the service.
+	// Whether it has no effect, because its rule or an attribute is gone, or the rule groups the address otherwise now.
+	// Set by the service.
 	Idle          bool `protobuf:"varint,9,opt,name=idle,proto3" json:"idle,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,8 +26,8 @@ export interface Options {
   /** The namespace of all calls. Default: that of the token, or `default`. */
   namespace?: string;
   /**
-   * The longest wait for an answer, in milliseconds. Default: 500. Node goes on connecting for up to 10 s, so that
-   * calls to a host that does not react leave their sockets for so long.
+   * The longest wait for an answer, in milliseconds. Default: 500. Node goes on connecting for up to 10 s, so calls
+   * to a host that does not react keep sockets open for that long.
    */
   timeout?: number;
   /**
@@ -160,9 +160,12 @@ export class Client {
       const call = this.api.POST('/v1/batch', { body: { requests }, ...only(options.signal) });
       const { answers } = await result(call, (all) => isList(all?.answers, isAnswer) && all?.answers.length === requests.length);
       if (this.#onOutage === 'throw') return answers;
-      return answers.map((a, i) => ('problem' in a && isUndecided(a.problem.status) && isDecided(requests[i]!) ? this.#instead(new Unreachable()) : a));
+      return answers.map((answer, i) => {
+        const undecided = 'problem' in answer && isUndecided(answer.problem.status) && hasFallback(requests[i]!);
+        return undecided ? this.#instead(new Unreachable()) : answer;
+      });
     } catch (error) {
-      if (!requests.every(isDecided)) throw error;
+      if (!requests.every(hasFallback)) throw error;
       const instead = this.#instead(error);
       return requests.map(() => instead);
     }
@@ -292,13 +295,16 @@ function isUndecided(status: number): boolean {
   return status >= 500 || status === 408;
 }
 
-/** Reports whether onOutage can decide about a request of a batch. */
-function isDecided(request: BatchRequest): boolean {
+/** Reports whether onOutage decides about a request of a batch if the service does not. */
+function hasFallback(request: BatchRequest): boolean {
   return request.verb === undefined || request.verb === 'take' || request.verb === 'check';
 }
 
 function isDecision(d: Partial<Decision> | null | undefined): boolean {
-  return typeof d?.allowed === 'boolean' && typeof d.outcome === 'string' && isList(d.limits, isUsage);
+  return (
+    typeof d?.allowed === 'boolean' && typeof d.outcome === 'string' && isList(d.limits, isUsage) &&
+    (d.receipt === undefined || typeof d.receipt === 'string') && (d.retry_after === undefined || Number.isFinite(d.retry_after))
+  );
 }
 
 function isUsage(u: Partial<Usage> | null | undefined): boolean {

@@ -244,6 +244,8 @@ test('an answer that is broken is a Problem, and not a decision', async () => {
     [200, '{"allowed": true, "limits": []}'], [200, '{"allowed": true, "outcome": "allow"}'],
     [200, '{"allowed": true, "outcome": "allow", "limits": null}'], [200, '{"allowed": true, "outcome": "allow", "limits": [1]}'],
     [200, JSON.stringify({ allowed: true, outcome: 'allow', limits: [usage] })],
+    ...['"5"', '[5]', '1e400', 'null'].map((wait) => [200, `{"allowed": false, "outcome": "deny", "limits": [], "retry_after": ${wait}}`] as const),
+    [200, '{"allowed": true, "outcome": "allow", "limits": [], "receipt": 5}'],
   ] as const) {
     const client = new Client((await fake(status, body)).url, { timeout: patience });
     const calls = [client.take({}), client.check({}), client.record({}), client.refund({}), client.settle('r', {}), client.usage('a')];

@@ -61,7 +61,8 @@ type Own struct {
 }
 
 // OpenKeys reads the tokens file at path, if any. The tokens in own stay in force
-// for good; one that is also in the file has the scopes of its line. There must be at least one token.
+// for good; one that is also in the file has the scopes of its line. There must be at
+// least one token.
 func OpenKeys(path string, own ...Own) (*Keys, error) {
 	// Once the table of addresses is full, further addresses are not slowed.
 	wrong, err := weir.NewLimiter(weir.Sliding(WrongTokens, WrongWindow),

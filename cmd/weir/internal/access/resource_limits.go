@@ -107,8 +107,8 @@ func (l *ResourceLimits) Release(n int64) {
 	}
 }
 
-// OpenStream reserves the memory of a stream of a caller of a share, of which [Places] there are. [ResourceLimits.CloseStream]
-// must give it back. It returns an [*Overload] if there is none.
+// OpenStream reserves the memory of a stream for a caller of a share, up to what [Places] leaves to that.
+// [ResourceLimits.CloseStream] must give it back. It returns an [*Overload] if there is none.
 func (l *ResourceLimits) OpenStream(share string) error {
 	if l == nil || l.Memory == 0 {
 		return nil

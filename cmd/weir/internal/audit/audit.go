@@ -96,7 +96,7 @@ type Trail struct {
 	end   func()
 	added chan struct{} // has room for one: there are entries to send
 
-	readers sync.Map // one caller at a time lists the entries of a namespace, which can take megabytes; see [remote.Turn]
+	readers sync.Map // one caller of each namespace at a time lists entries, which can take megabytes; see [remote.Turn]
 
 	mu     sync.Mutex
 	loaded bool              // the entries of the last process are known; guarded by mu

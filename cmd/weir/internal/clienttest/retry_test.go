@@ -164,8 +164,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetriesWithoutRoom asks a service that has no room for answers under keys: the client asks without one, unless the
-// caller has stated it or an earlier attempt may have counted.
+// TestRetriesWithoutRoom asks a service that has no room for answers under keys: the client asks without one,
+// unless the caller has stated it or an earlier attempt may have counted.
 func TestRetriesWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for mode, option := range modes {

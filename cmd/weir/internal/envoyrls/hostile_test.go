@@ -86,8 +86,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// What a proxy's clients choose can make descriptors count in more counters than a store over the network decides at a time. They are
-// denied, because an error could let the request pass, and count nothing.
+// What a proxy's clients choose can make descriptors count in more counters than a store over the network decides
+// at a time. They are denied, because an error could let the request pass, and count nothing.
 func TestTooManyCounters(t *testing.T) {
 	t.Parallel()
 	rules := "rules:\n"

@@ -72,12 +72,12 @@ type item struct {
 	got    time.Time
 	direct bool // is not in the outbox
 	sent   bool
-	alone  bool // in a call of its own, because the receiver has refused a batch with it
-	turn   float64
+	alone  bool    // in a call of its own, because the receiver has refused a batch with it
+	turn   float64 // see inTurn
 }
 
-// inTurn sorts items so that namespaces take turns. The order of the namespaces is random, so that each has its turn when there
-// are more of them than keys in a round; the items of each stay in their order.
+// inTurn sorts items so that namespaces take turns. The items of each stay in their order. The order of the namespaces
+// is random, so that none is always left out of a round when there are many.
 func inTurn(items []*item) {
 	turns := map[string]float64{}
 	for _, i := range items {
@@ -109,7 +109,7 @@ type retry struct {
 	next     time.Time
 }
 
-// fail moves r to the next attempt, by at most a length. least is what the receiver has asked for.
+// fail sets the next attempt, which is at most most from now. least is how long the receiver has asked to wait.
 func (r *retry) fail(now time.Time, least, most time.Duration) {
 	wait := time.Duration(float64(min(backoffFirst<<min(r.failures, 20), most)) * (0.8 + 0.4*rand.Float64()))
 	r.failures++

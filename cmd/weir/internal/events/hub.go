@@ -381,8 +381,8 @@ func (h *Hub) Outage(node, reason string) {
 	})
 }
 
-// RulesChanged reports that rules with a hash came into force, or with an empty one that there are none any more. Instances that read the same files report it
-// under one id, unless they do so in different minutes.
+// RulesChanged reports that rules with a hash came into force, or with an empty hash that the namespace is gone.
+// Instances that read the same files report it under one id, unless they do so in different minutes.
 func (h *Hub) RulesChanged(namespace, before, hash string) {
 	if h == nil || before == hash {
 		return

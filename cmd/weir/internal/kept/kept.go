@@ -76,7 +76,7 @@ type Follower struct {
 
 	known atomic.Bool
 
-	turns sync.Map // one call of each share waits to be the one that uses the store; see [remote.Turn]
+	turns sync.Map // of each share, and of the one call that uses the store; see [remote.Turn]
 
 	// Used by that call.
 	at      [2]int64 // as of Store.Kept
@@ -103,8 +103,8 @@ func (f *Follower) Run(ctx context.Context) {
 // Known reports whether the register was read.
 func (f *Follower) Known() bool { return f.known.Load() }
 
-// begin waits until no other call uses the store, for callTime at most. One call of each share waits for those of others.
-// The caller calls end when it is done.
+// begin waits until no other call uses the store, for callTime at most. Calls of one share wait for each other first,
+// so that only one of them is in the way of other shares. The caller calls end when it is done.
 func (f *Follower) begin(ctx context.Context, share string) (end func(), err error) {
 	waiting, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -169,8 +169,8 @@ func (f *Follower) sync(ctx context.Context) error {
 
 // Change makes a change: compute returns the fields and their new values, by what Apply has been
 // given, or nothing if nothing is to be changed. It is called again if another instance has made a change
-// meanwhile, or if the answer to the change was lost, and so must not have other effects. However many changes of one share
-// wait, one of another share waits for one of them.
+// meanwhile, or if the answer to the change was lost, and so must not have other effects. However many changes of one
+// share wait, one of another share waits for one of them only.
 func (f *Follower) Change(ctx context.Context, share string, compute func() (fields, values []string, err error)) error {
 	end, err := f.begin(ctx, share)
 	if err != nil {

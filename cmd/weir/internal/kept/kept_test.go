@@ -267,8 +267,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// Events that wait for a webhook which was removed leave the directory when none was added for a day and an hour, in the process that
-// wrote them or a later one. Other registers stay.
+// Events that wait for a webhook which was removed leave the directory 25 hours after the last one was added, in the
+// process that wrote them or in a later one. Other registers stay.
 func TestDirectoryOfRemovedWebhooks(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -65,8 +65,8 @@ const register = "overrides"
 // is ahead does not end it for others.
 const endedFor = 5 * time.Second
 
-// pause is the time between two looks for overrides that have ended, as each reads all overrides: so many that
-// end shortly after each other end together, later by less than this.
+// pause is the time between two looks for overrides that have ended. Each reads all overrides, so those that end
+// within a pause end together, up to a pause late.
 const pause = 100 * time.Millisecond
 
 // New returns a book on a store. It is empty until Run, or a change, has read the store.
@@ -368,8 +368,8 @@ func (b *Book) fits(namespace string, more int, known bool) error {
 	return nil
 }
 
-// meets returns an error if a key could have o and another override with as many attributes. There may be many others, so
-// it does not hold mu while it compares them.
+// meets returns an error if a key could have o and another override with as many attributes. It compares them without
+// mu, because there may be many.
 func (b *Book) meets(namespace string, o *Override) (err error) {
 	r := b.setOf(namespace).Rule(o.Rule)
 	if r == nil {
@@ -439,8 +439,9 @@ func (b *Book) Idle(namespace string, rules *rule.Set) (n int) {
 	return n
 }
 
-// Remove removes the override of a rule with the attributes, or with a network of an address in them, which an earlier
-// version of the rule made, and returns it. It returns nil if there is none, and an error if none can be: [weir.ErrUnknownRule], or the fault of an attribute.
+// Remove removes the override of a rule with the attributes, and returns it. In the place of an address it may have a
+// network, which an earlier version of the rule made. Remove returns nil if there is none, and an error if none can be:
+// [weir.ErrUnknownRule], or the fault of an attribute.
 func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, name string, attributes []weir.Attribute) (before *Override, err error) {
 	o := Override{Rule: name, Attributes: slices.Clone(attributes)}
 	slices.SortFunc(o.Attributes, func(a, b weir.Attribute) int { return strings.Compare(a.Name, b.Name) })
@@ -456,12 +457,15 @@ func (b *Book) Remove(ctx context.Context, namespace string, rules *rule.Set, na
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for n, field := range slices.Concat(fields, networks) {
-			if value, ok := b.records[field]; ok && (n < len(fields) || len(gone) == 0) {
-				if was, ok := read(field, value); ok && (was.Until.IsZero() || was.Until.After(b.c.Now())) {
-					before = &was
-				}
-				gone, unknown = append(gone, field), nil
+			value, ok := b.records[field]
+			was, readable := read(field, value)
+			if !ok || n >= len(fields) && (len(gone) > 0 || !was.idle(rules)) {
+				continue // a network that is in force is that of another key
 			}
+			if readable && (was.Until.IsZero() || was.Until.After(b.c.Now())) {
+				before = &was
+			}
+			gone, unknown = append(gone, field), nil
 		}
 		return gone, make([]string, len(gone)), nil
 	})
@@ -513,8 +517,8 @@ type Page struct {
 }
 
 // List returns the overrides of a namespace, or those of the rule called name, if that is not empty,
-// after a page that returned next as its end. rules are those of the namespace. That takes long where there are many, so
-// callers of one namespace wait for each other. The error is that of ctx.
+// after a page that returned next as its end. rules are those of the namespace. Callers of one namespace wait for each
+// other, because it takes long where there are many. The error is that of ctx.
 func (b *Book) List(ctx context.Context, namespace string, rules *rule.Set, name, next string) (p Page, err error) {
 	end, err := remote.Turn(ctx, &b.lists, namespace)
 	if err != nil {

@@ -153,7 +153,8 @@ func TestMeetsMany(t *testing.T) {
 	}
 }
 
-// An override of an address whose rule makes other networks now is idle, and is removed by the address, or by the network.
+// An override of an address whose rule makes other networks now is idle, and is removed by the address or by the
+// network.
 func TestOtherNetworks(t *testing.T) {
 	t.Parallel()
 	grouped := func(v4, v6 int) *rule.Set {
@@ -194,6 +195,20 @@ func TestOtherNetworks(t *testing.T) {
 		if err != nil || was == nil || len(list(b, tc.after, "")) != 0 {
 			t.Errorf("%s: removing %s got %+v, %v; want it removed", tc.stored, tc.other, was, err)
 		}
+	}
+}
+
+// A network in force is the key of other requests than those of its addresses, if its attribute is no address.
+func TestNetworksAsText(t *testing.T) {
+	t.Parallel()
+	set := rulesOf(t, rule.Rule{Name: "routes", Per: []string{"net"}, Quota: &rule.Quota{Value: 2}, Window: window.Fixed(time.Hour)})
+	b := overrides.New(overrides.Config{Store: kept.NewMemory(nil)})
+	if _, err := put(t, b, set, "routes", 0, "net", "10.1.2.0/24"); err != nil {
+		t.Fatal(err)
+	}
+	was, err := b.Remove(t.Context(), "default", set, "routes", weir.Attributes("net", "10.1.2.3"))
+	if err != nil || was != nil || len(list(b, set, "")) != 1 {
+		t.Errorf("removing the override of another key got %+v, %v; want none removed", was, err)
 	}
 }
 
@@ -429,8 +444,8 @@ func TestMany(t *testing.T) {
 	runtime.KeepAlive(writer)
 }
 
-// Callers of one namespace list overrides one after the other, because that takes long where there are many. Others do not
-// wait for all of them, and a caller can leave.
+// Callers of one namespace list overrides one after the other, because that takes long where there are many. Others
+// do not wait for them, and a caller can leave.
 func TestListsOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -165,7 +165,7 @@ func keyQuery(r *http.Request) (name string, attrs []weir.Attribute, err error) 
 	return name, attrs, err
 }
 
-// addDenials adds the newest denials of the key, for a caller of a share.
+// addDenials adds the newest denials of the key. share is the caller's.
 func (a *keyAnswer) addDenials(ctx context.Context, tops *top.Collector, rules *rule.Set, i int, share string) error {
 	if tops == nil {
 		a.Hidden = "off"

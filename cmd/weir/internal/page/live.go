@@ -71,7 +71,7 @@ func live(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	return respond(w, a)
 }
 
-// journal returns lines that f selects for a caller of a share, and that are before an instant, if that is not zero.
+// journal returns lines that f selects, and that are before an instant, if that is not zero. share is the caller's.
 func journal(ctx context.Context, tops *top.Collector, set *rule.Set, f top.DecisionFilter, share string, before time.Time, n int) (top.Denials, error) {
 	var rules []top.Selected
 	for i := range set.Len() {

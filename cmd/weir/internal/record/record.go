@@ -198,7 +198,8 @@ func (r *Recorder) next(c *chunk, lane int, now time.Time) *chunk {
 // settled is how long a level is kept before it is judged, unless a half of the memory was written meanwhile.
 const settled = time.Minute
 
-// Run drops what is older than [Age], at most an hour later, and adapts the share to the number of requests, until ctx is done.
+// Run drops what is older than [Age], at most an hour later, and adapts the share to the number of requests, until ctx
+// is done.
 func (r *Recorder) Run(ctx context.Context) {
 	tick := time.Tick(settled)
 	for {

@@ -94,7 +94,7 @@ const (
 	maxPeriods   = 256
 )
 
-// maxDrains is the most nanoseconds after which a key without hits is empty: nothing else takes it back from a caller.
+// maxDrains bounds what drains returns: nothing else frees the memory of a caller's keys.
 const maxDrains = 366 * 24 * float64(time.Hour)
 
 // maxThrottle is the largest number in a command that states its limit.

@@ -76,8 +76,8 @@ func TestClientsAndProblems(t *testing.T) {
 	}
 }
 
-// TestClientsAndBrokenAnswers runs the programs without a client against a service whose answers are cut or are not those of weir,
-// which lets the action happen.
+// TestClientsAndBrokenAnswers runs the programs without a client against a service whose answers are cut, or are not
+// those of weir. The programs let the action happen.
 func TestClientsAndBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{

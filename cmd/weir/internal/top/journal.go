@@ -29,8 +29,8 @@ const (
 	// that a key which is denied constantly does not displace others.
 	keyDenials = 10
 
-	// maxChunk and chunkTime bound the number of denials of a chunk and the time between them, because a
-	// chunk stays until its newest denial is too old.
+	// maxChunk and chunkTime bound the number of denials of a chunk and the time between its first and its
+	// last, because a chunk stays until its newest denial is too old.
 	maxChunk, chunkTime = 32, time.Hour
 
 	// maxUnsent and allUnsent bound the denials that wait to be sent to a shared store, of one
@@ -169,7 +169,8 @@ func (s *shared) addDenial(space string, d *Denial, key []byte, sample int64) {
 	}
 }
 
-// makeRoom drops the last denial that waits of the rule that has most of them, if fewer of l wait than its part.
+// makeRoom drops the newest denial that waits of the rule with most of them, if l has fewer than its part of what
+// waits, and reports whether it did.
 func (j *journal) makeRoom(l *denialLog) bool {
 	if len(l.unsent)*len(j.logs) >= j.unsent {
 		return false

@@ -158,8 +158,8 @@ func TestNextProcess(t *testing.T) {
 	}
 }
 
-// Denials of a rule that denies seldom are dropped when they are a day old, and at most an hour later, as those of a rule that
-// was removed.
+// Denials of a rule that denies seldom, or that was removed, are dropped when they are a day old, and at most an hour
+// later.
 func TestFewDenials(t *testing.T) {
 	t.Parallel()
 	now, side := time.Unix(1_000_020, 0), newSideStore()
@@ -576,9 +576,9 @@ func TestLoudKeysAreBounded(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// However many callers of one share ask for the denials of many rules, one journal is read from a shared store at a time,
-// with a rest afterwards, so that decisions do not wait. Who does not get all in 8 s gets what this instance has. Nobody
-// of another share waits for them.
+// However many callers of one share ask for the denials of many rules, one journal is read from a shared store at a
+// time, with a rest afterwards, so that decisions do not wait. Who does not get all in 8 s gets what this instance has.
+// Nobody of another share waits for them.
 func TestFewReadersOfASharedStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

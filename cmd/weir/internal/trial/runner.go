@@ -242,8 +242,8 @@ func (r *Runner) begin(s Status, share string) (*run, error) {
 	return of, nil
 }
 
-// nextLocked returns the owner whose trial is dropped next, so that n more of what size counts can be kept for a share: of
-// the shares with trials that have ended, that with most has the one that began first dropped.
+// nextLocked returns the owner of the trial that is dropped next, so that n more of what size counts can be kept for a
+// share: of the share that then has most, the trial that began first, among those that have ended.
 func (r *Runner) nextLocked(share string, n int, size func(*run) int) (next owner) {
 	held := map[string]int{share: n}
 	for _, of := range r.last {

@@ -288,8 +288,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A caller has one trial at a time in a namespace. Callers who are bound to a namespace leave a place for operators. 16
-// results are kept: the oldest of those who have most goes first.
+// A caller has one trial at a time in a namespace. Callers who are bound to a namespace leave a place for operators.
+// 16 results are kept: the oldest of those who have most goes first.
 func TestTrialsOfNamespaces(t *testing.T) {
 	t.Parallel()
 	r := trial.NewRunner(func() *exec.Cmd { return exec.Command("sleep", "1000") }, t.TempDir(), trial.MaxMemory)
@@ -333,8 +333,8 @@ func TestTrialsOfNamespaces(t *testing.T) {
 	}
 }
 
-// All results together have a limited size. The oldest ones of those who have most are dropped, also while somebody reads
-// them; a result that is larger by itself is an error.
+// All results together have a limited size. The oldest ones of those who have most are dropped, also while somebody
+// reads them; a result that is larger by itself is an error.
 func TestLargeResults(t *testing.T) {
 	t.Parallel()
 	size := trial.MaxResult / 2

@@ -76,25 +76,46 @@ func sortByCommand(calls []*Pending) {
 	}
 }
 
-// inOrder returns the first of calls that one round trip may decide in their order. A server that takes long for a
-// command decides only its first calls, so those with the keys of a further one are in the same command, or in a
-// later round trip.
+// inOrder returns the first of calls that one round trip may decide in their order. A server can leave the end of a
+// command for later, if its calls may have states of more than [script.MostRead] together; then no later command has
+// their keys.
 func inOrder(calls []*Pending) []*Pending {
-	of, first := make(map[string]int), 0 // by key: where the command begins
-	for i, c := range calls {
-		if i == first+maxBatch || !calls[first].shares(c) {
-			first = i
-		}
-		for _, key := range c.keys {
-			if at, known := of[key]; known && at != first {
-				return calls[:i]
+	of := map[string]bool(nil) // keys of earlier commands of which the end can be left for later
+	for from, to := 0, 0; from < len(calls); from = to {
+		to = from + commandSize(calls[from:])
+		words := 0
+		for i, c := range calls[from:to] {
+			for _, key := range c.keys {
+				if of[key] {
+					return calls[:from+i]
+				}
 			}
-			if i > first { // the server decides the first one in any case
-				of[key] = first
+			for i := range c.Ops {
+				words += c.Ops[i].Limit.MaxWords() + 8 // a state has more than its words
+			}
+		}
+		if to-from == 1 || 8*words <= script.MostRead {
+			continue
+		}
+		if of == nil {
+			of = map[string]bool{}
+		}
+		for _, c := range calls[from:to] {
+			for _, key := range c.keys {
+				of[key] = true
 			}
 		}
 	}
 	return calls
+}
+
+// commandSize returns how many of calls the first command decides.
+func commandSize(calls []*Pending) int {
+	size := 1
+	for size < min(len(calls), maxBatch) && calls[0].shares(calls[size]) {
+		size++
+	}
+	return size
 }
 
 // command is one script call: a program that decides one call, or several that share it.
@@ -128,10 +149,7 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 	}
 	s := sendBuffers.Get().(*sendBuffer)
 	for rest := calls; len(rest) > 0; {
-		size := 1
-		for size < min(len(rest), maxBatch) && rest[0].shares(rest[size]) {
-			size++
-		}
+		size := commandSize(rest)
 		s.commands, rest = append(s.commands, command{calls: rest[:size]}), rest[size:]
 	}
 	n.roundTrip(ctx, l.Client, s, false)
