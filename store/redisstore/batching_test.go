@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -76,6 +77,46 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	}
 	if got := evalshas(t, n) - before; got < 8 {
 		t.Errorf("got %d runs of programs for 100 calls with states of 50 KB, want one for few", got)
+	}
+}
+
+// Calls that a server left for later wait for their turn only as long as their caller does, and make the slices of
+// other batches no smaller meanwhile.
+func TestCallsThatWaitForTheirTurn(t *testing.T) {
+	t.Parallel()
+	s := redisstore.New(connect(t, redistest.Server(t).Addr()), "")
+	op := store.Op{
+		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
+		Limit: window.MustCompile(window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 10_000}),
+	}
+	takes := func() []store.Call {
+		calls := make([]store.Call, 64)
+		for i := range calls {
+			own := op
+			own.Hold = &store.Hold{}
+			_, _ = rand.Read(own.Hold.ID[:])
+			calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{own}}
+		}
+		return calls
+	}
+	for range 32 {
+		if err := s.Do(t.Context(), takes()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end, err := redisstore.LaterTurn(t.Context(), s, op.Space.Namespace())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	ctx, leave := context.WithCancel(t.Context())
+	calls, ended := takes(), make(chan error)
+	go func() { ended <- s.Do(ctx, calls) }()
+	redistest.Eventually(t, "most calls wait for their turn", func() bool { n := redisstore.Sliced(s); return n > 0 && n < 32 })
+	leave()
+	if err := <-ended; err != nil || calls[0].Err != nil || !errors.Is(calls[63].Err, context.Canceled) || redisstore.Sliced(s) != 0 {
+		t.Errorf("got errors %v, %v and %v, and %d calls under way, want that the caller of the last one has left",
+			err, calls[0].Err, calls[63].Err, redisstore.Sliced(s))
 	}
 }
 

@@ -139,7 +139,10 @@ func (b *batchOfCalls) together(ctx context.Context, calls []*store.Call) contex
 		if b.later == nil {
 			b.later, b.ended = context.WithTimeout(ctx, laterTimeout)
 		}
+		waiting := int64(len(b.sent)) // others may have larger slices meanwhile
+		b.sliced.Add(-waiting)
 		end, err := remote.Turn(b.later, &b.turns, "later of "+b.of[0].Ops[0].Space.Namespace()) // mostly that of all
+		b.sliced.Add(waiting)
 		if err != nil {
 			for _, c := range b.of {
 				c.Err = b.failed(ctx, remote.ErrBusy)

@@ -56,6 +56,14 @@ func WavesOf(s *Store, calls []store.Call) (waves [][]int) {
 	return waves
 }
 
+// Sliced returns the number of calls in slices that are under way.
+func Sliced(s *Store) int64 { return s.sliced.Load() }
+
+// LaterTurn waits for the turn of a namespace to have calls decided that servers left for later.
+func LaterTurn(ctx context.Context, s *Store, namespace string) (end func(), err error) {
+	return remote.Turn(ctx, &s.turns, "later of "+namespace)
+}
+
 // Ready reports whether the node of each slot may get a call.
 func Ready(s *Store) bool {
 	for slot := range 1 << 14 {
