@@ -42,7 +42,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	p := redistest.Through(t, n)
-	s := openURL(t, "redis://"+p.Addr()+"?timeout=1s")
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=600ms")
 	op := store.Op{
 		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 2000}),
@@ -64,7 +64,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 		}
 	}
 	before := evalshas(t, n)
-	p.Delay(20 * time.Millisecond)
+	p.Delay(40 * time.Millisecond)
 	calls := takes(100)
 	calls = append(calls, store.Call{Verb: store.Refund, Ops: []store.Op{op}}) // by another program
 	if err := s.Do(t.Context(), calls); err != nil {
@@ -86,36 +86,38 @@ func TestCallsThatWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	s := redisstore.New(connect(t, redistest.Server(t).Addr()), "")
 	op := store.Op{
-		Space: store.NewSpace("", "s", "rule", 0), N: 1,
+		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 10_000}),
 	}
-	takes := func(most int) (calls []store.Call) {
-		for i := range most {
+	takes := func() []store.Call {
+		calls := make([]store.Call, 64)
+		for i := range calls {
 			own := op
-			own.Key, own.Hold = []byte{byte(i / 64)}, &store.Hold{} // two commands
+			own.Hold = &store.Hold{}
 			_, _ = rand.Read(own.Hold.ID[:])
-			calls = append(calls, store.Call{Verb: store.Take, Ops: []store.Op{own}})
+			calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{own}}
 		}
 		return calls
 	}
-	for range 20 {
-		if err := s.Do(t.Context(), takes(128)); err != nil {
+	for range 32 {
+		if err := s.Do(t.Context(), takes()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	end, err := redisstore.Turn(t.Context(), s, "later of ")
+	end, err := redisstore.LaterTurn(t.Context(), s, op.Space.Namespace())
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer end()
 	ctx, leave := context.WithCancel(t.Context())
-	calls, ended := takes(128), make(chan error)
+	calls, ended := takes(), make(chan error)
 	go func() { ended <- s.Do(ctx, calls) }()
-	redistest.Eventually(t, "most calls wait for their turn", func() bool { n := redisstore.Sliced(s); return n > 0 && n < 64 })
+	redistest.Eventually(t, "most calls wait for their turn", func() bool { n := redisstore.Sliced(s); return n > 0 && n < 32 })
 	leave()
-	if err := <-ended; err != nil || calls[0].Err != nil || !errors.Is(calls[127].Err, context.Canceled) || redisstore.Sliced(s) != 0 {
-		t.Errorf("got errors %v, %v and %v, and %d calls under way, want that the caller of the last one has left", err, calls[0].Err, calls[127].Err, redisstore.Sliced(s))
+	if err := <-ended; err != nil || calls[0].Err != nil || !errors.Is(calls[63].Err, context.Canceled) || redisstore.Sliced(s) != 0 {
+		t.Errorf("got errors %v, %v and %v, and %d calls under way, want that the caller of the last one has left",
+			err, calls[0].Err, calls[63].Err, redisstore.Sliced(s))
 	}
-	end()
 }
 
 // Calls with idempotency keys have no command in common, and so are one round trip, also if they count under one key.

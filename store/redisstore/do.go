@@ -19,18 +19,16 @@ const maxSlice = 128
 
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most 128, one slice after the other. A
 // slice is one round trip to each node that has keys of its calls, with a time-out of its own, because a batch can
-// have any number of slices. What a node leaves for later, because states are large, is sent again, each time with
-// another time-out, and when no other batch sends such calls; see turn. The first slice that ends with its time-out,
-// and has no call that was decided, ends the batch: the later ones return outage errors at once. The slices of all
-// batches have at most a quarter of the calls that in_flight of the URL allows, and a new slice takes at most half of
-// what is free of this quarter. So slices get smaller when there are many batches, and a server can answer them in
-// time.
+// have any number of slices. The first slice that ends with its time-out, and has no call that was decided, ends the
+// batch: the later ones return outage errors at once. The slices of all batches have at most a quarter of the calls
+// that in_flight of the URL allows, and a new slice takes at most half of what is free of this quarter. So slices get
+// smaller when there are many batches, and a server can answer them in time.
 //
-// Calls that share a key are decided in their order, unless one of them has to be
-// sent again: because its slot has moved, the server had lost the script, the call came
-// too late, its calendar periods were not the server's, or a key has holds or a ban that
-// its rule does not know any more. After calls with large states the server leaves the others for
-// later; of each namespace one caller at a time has such calls decided, for [laterTimeout] at most.
+// Calls that share a key are decided in their order, unless one of them has to be sent again: because its slot has
+// moved, the server had lost the script, the call came too late, its calendar periods were not the server's, or a key
+// has holds or a ban that its rule does not know any more. After calls with large states the server leaves the others
+// for later. They are sent again, each time with another time-out, for [laterTimeout] at most, and by one caller of
+// each namespace at a time.
 //
 // On a cluster the keys of a call can be in several slots. Such a call is not sent
 // with the others, and is not atomic: each slot decides its own keys, all slots at
@@ -96,8 +94,8 @@ func (s *Store) nextSlice(most int) int {
 	}
 }
 
-// laterTimeout is the time that one Do has for what servers left for later, waiting for others included. A slice then has
-// up to maxSlice round trips.
+// laterTimeout is the time that one Do has for what servers left for later, waiting for others included. A slice then
+// has up to maxSlice round trips.
 const laterTimeout = 2 * time.Second
 
 // batchOfCalls is the memory of one Do with several calls.

@@ -59,6 +59,11 @@ func WavesOf(s *Store, calls []store.Call) (waves [][]int) {
 // Sliced returns the number of calls in slices that are under way.
 func Sliced(s *Store) int64 { return s.sliced.Load() }
 
+// LaterTurn waits for the turn of a namespace to have calls decided that servers left for later.
+func LaterTurn(ctx context.Context, s *Store, namespace string) (end func(), err error) {
+	return remote.Turn(ctx, &s.turns, "later of "+namespace)
+}
+
 // Ready reports whether the node of each slot may get a call.
 func Ready(s *Store) bool {
 	for slot := range 1 << 14 {
@@ -105,9 +110,4 @@ func Details(c Config) string {
 // Whole reports whether c has what every store needs.
 func Whole(c Config) bool {
 	return len(c.Addrs) > 0 && c.prefix != "" && c.Timeout > 0 && c.rest.InFlight > 0
-}
-
-// Turn takes the turn of a name in s.
-func Turn(ctx context.Context, s *Store, name string) (end func(), err error) {
-	return remote.Turn(ctx, &s.turns, name)
 }

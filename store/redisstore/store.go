@@ -27,7 +27,7 @@ type Store struct {
 	clock   func() window.Instant // in tests only
 
 	sliced atomic.Int64 // calls in slices that are under way
-	turns  sync.Map     // of callers that list many members; see [remote.Turn]
+	turns  sync.Map     // of callers whose scripts take long; see [remote.Turn]
 
 	secrets remote.Secrets
 

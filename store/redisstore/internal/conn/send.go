@@ -76,8 +76,9 @@ func sortByCommand(calls []*Pending) {
 	}
 }
 
-// inOrder returns the first of calls that one round trip may decide in their order. A server can leave the end of a command
-// for later, if its calls may have states of more than [script.MostRead] together; then no later command has their keys.
+// inOrder returns the first of calls that one round trip may decide in their order. A server can leave the end of a
+// command for later, if its calls may have states of more than [script.MostRead] together; then no later command has
+// their keys.
 func inOrder(calls []*Pending) []*Pending {
 	of := map[string]bool(nil) // keys of earlier commands of which the end can be left for later
 	for from, to := 0, 0; from < len(calls); from = to {
