@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/store"
@@ -20,7 +21,7 @@ const maxSlice = 128
 // Do implements [store.Store]. It sends the calls of a batch in slices of at most 128, one slice after the other. A
 // slice is one round trip to each node that has keys of its calls, with a time-out of its own, because a batch can
 // have any number of slices. The first slice that ends with its time-out, and has no call that was decided, ends the
-// batch: the later ones return outage errors at once. The slices of all batches have at most a quarter of the calls
+// batch: the later ones return outage errors at once. The slices of a namespace have at most a quarter of the calls
 // that in_flight of the URL allows, and a new slice takes at most half of what is free of this quarter. So slices get
 // smaller when there are many batches, and a server can answer them in time.
 //
@@ -56,14 +57,14 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 		c.Err = s.failed(ctx, err)
 		return nil
 	}
-	b := batchOfCalls{Store: s, ended: func() {}}
+	b := batchOfCalls{Store: s, ended: func() {}, sliced: s.slicedOf(calls)}
 	defer func() { b.ended() }()
 	for len(calls) > 0 {
-		n := s.nextSlice(len(calls))
+		n := b.nextSlice(len(calls))
 		for _, wave := range s.waves(calls[:n]) {
 			ctx = b.together(ctx, wave)
 		}
-		s.sliced.Add(-int64(n))
+		b.sliced.Add(-int64(n))
 		calls = calls[n:]
 	}
 	return nil
@@ -81,17 +82,17 @@ func (s *Store) callOf(c *store.Call) script.Call {
 	return call
 }
 
-// nextSlice returns how many calls the next slice may have, of most that are left,
-// and counts them in s.sliced.
-func (s *Store) nextSlice(most int) int {
-	inFlight := int64(cmp.Or(s.config.rest.InFlight, defaultInFlight))
-	for {
-		sliced := s.sliced.Load()
-		n := min(max((inFlight/4-sliced)/2, 1), maxSlice, int64(most))
-		if s.sliced.CompareAndSwap(sliced, sliced+n) {
-			return int(n)
-		}
+// slicedOf returns the number of calls in slices that are under way, of the namespace that has the first op of calls.
+func (s *Store) slicedOf(calls []store.Call) *atomic.Int64 {
+	namespace := ""
+	if len(calls) > 0 && len(calls[0].Ops) > 0 {
+		namespace = calls[0].Ops[0].Space.Namespace()
 	}
+	sliced, known := s.sliced.Load(namespace)
+	if !known {
+		sliced, _ = s.sliced.LoadOrStore(namespace, new(atomic.Int64))
+	}
+	return sliced.(*atomic.Int64)
 }
 
 // laterTimeout is the time that one Do has for what servers left for later, waiting for others included. A slice then
@@ -105,6 +106,21 @@ type batchOfCalls struct {
 	of    []*store.Call   // of each of them
 	later context.Context // ends after laterTimeout; nil: nothing was left for later
 	ended context.CancelFunc
+
+	sliced *atomic.Int64 // calls in slices of the namespace
+}
+
+// nextSlice returns how many calls the next slice may have, of most that are left,
+// and counts them in b.sliced.
+func (b *batchOfCalls) nextSlice(most int) int {
+	inFlight := int64(cmp.Or(b.config.rest.InFlight, defaultInFlight))
+	for {
+		sliced := b.sliced.Load()
+		n := min(max((inFlight/4-sliced)/2, 1), maxSlice, int64(most))
+		if b.sliced.CompareAndSwap(sliced, sliced+n) {
+			return int(n)
+		}
+	}
 }
 
 // together decides calls at the same time: those with all keys in one slot in as

@@ -56,8 +56,8 @@ func WavesOf(s *Store, calls []store.Call) (waves [][]int) {
 	return waves
 }
 
-// Sliced returns the number of calls in slices that are under way.
-func Sliced(s *Store) int64 { return s.sliced.Load() }
+// Sliced returns the number of calls in slices that are under way, without those of namespaces with a name.
+func Sliced(s *Store) int64 { return s.slicedOf(make([]store.Call, 1)).Load() }
 
 // LaterTurn waits for the turn of a namespace to have calls decided that servers left for later.
 func LaterTurn(ctx context.Context, s *Store, namespace string) (end func(), err error) {

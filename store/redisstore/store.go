@@ -26,8 +26,8 @@ type Store struct {
 	owned   bool                  // the connections are the store's own
 	clock   func() window.Instant // in tests only
 
-	sliced atomic.Int64 // calls in slices that are under way
-	turns  sync.Map     // of callers whose scripts take long; see [remote.Turn]
+	sliced sync.Map // by namespace: the number of calls in slices that are under way, an [atomic.Int64]
+	turns  sync.Map // of callers whose scripts take long; see [remote.Turn]
 
 	secrets remote.Secrets
 

@@ -118,7 +118,7 @@ func Expired() string { return string(append(put7[int64](nil, 0, 1), 0, 0, 0, 0)
 var luaFiles embed.FS
 
 // MostRead is after how many bytes of states a program that decides a batch leaves the rest for later.
-const MostRead = 512 << 10
+const MostRead = 256 << 10
 
 // assembler makes the text of a program out of whole files.
 type assembler struct {

@@ -5,7 +5,7 @@
 --
 -- The time of a call grows with the size of its states. After so many bytes the rest is not decided, because the server
 -- decides nothing else meanwhile: it is sent again.
-local LATER, MOST_READ = 11, 524288 -- script.MostRead
+local LATER, MOST_READ = 11, 262144 -- script.MostRead
 local replies, slow, done, next_first = {}, 0, 0, 1
 local function go_on()
   local args, own_keys, total, deadline = ARGV[2], same_keys, same_total, 0
