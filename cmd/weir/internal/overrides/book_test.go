@@ -198,6 +198,24 @@ func TestOtherNetworks(t *testing.T) {
 	}
 }
 
+// A network that the rule makes of no address is refused, because no request would have its override.
+func TestNetworkWithoutKeys(t *testing.T) {
+	t.Parallel()
+	set, err := rulesOf(t, rule.Rule{
+		Name: "logins", Per: []string{"ip"}, Quota: &rule.Quota{Value: 2}, Window: window.Sliding(time.Hour),
+		Networks: map[string]rule.Network{"ip": {V4: 24, V6: 64}},
+	}).WithAddresses("ip")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := overrides.New(overrides.Config{Store: kept.NewMemory(nil)})
+	for network, want := range map[string]string{"10.0.0.0/8": "rule logins has no key 10.0.0.0/8", "10.1.2.0/24": "", "2001:db8::/32": "no key", "2001:db8::/64": ""} {
+		if _, err := put(t, b, set, "logins", 0, "ip", network); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v, want %q", network, err, want)
+		}
+	}
+}
+
 // A network in force is the key of other requests than those of its addresses, if its attribute is no address.
 func TestNetworksAsText(t *testing.T) {
 	t.Parallel()

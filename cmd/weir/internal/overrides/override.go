@@ -100,6 +100,9 @@ func (o *Override) check(set *rule.Set, now time.Time) error {
 		}
 		return fault.Newf(field, "rule %s: %s", o.Rule, f.Problem)
 	}
+	if r.Mode != rule.Off && o.idle(set) {
+		return fault.Newf("attributes", "rule %s has no key %s; want an address, or a network as the rule groups addresses", o.Rule, o.Key(set))
+	}
 	return nil
 }
 
