@@ -193,7 +193,7 @@ func TestWaitsAmongManyHolds(t *testing.T) {
 func TestManyHoldsCostLittle(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	s, m := openURL(t, at(n.Addr())), meter{connect(t, n.Addr())}
+	s, m := openURL(t, "redis://"+n.Addr()+"?timeout=20s"), meter{connect(t, n.Addr())}
 	const many = 1000
 	for name, l := range map[string]window.Limit{
 		"sliding": {Window: window.Sliding(time.Hour)}, "fixed": {Window: window.Fixed(time.Hour)},
@@ -205,7 +205,7 @@ func TestManyHoldsCostLittle(t *testing.T) {
 			l.Quota = quota
 			op := opUnder(l, fmt.Sprint(name, holds))
 			best := math.Inf(1)
-			for range 10 { // other programs interrupt the server
+			for range 20 { // other programs interrupt the server
 				calls, usec, _ := m.read(t, "evalsha")
 				for range 20 {
 					if err := store.Do(t.Context(), s, verb, []store.Op{op}); err != nil {
