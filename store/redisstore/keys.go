@@ -117,7 +117,7 @@ func (s *Store) nextKeys(ctx context.Context, slot int, limit *window.Compiled, 
 		return min(len(names), atOnce, max(manyWords/limit.MaxWords(), 1)), 0, nil
 	}
 	names = names[:min(len(names), atOnce)]
-	err = s.ask(ctx, slot, func(ctx context.Context, c rueidis.Client) error {
+	err = s.ask(remote.WithTimeout(ctx, pageTimeout), slot, func(ctx context.Context, c rueidis.Client) error {
 		all := make([]rueidis.Completed, len(names))
 		for i, name := range names {
 			all[i] = c.B().Zcard().Key(keyname.StateAndMembers(name)[1]).Build()
