@@ -518,7 +518,7 @@ type Page struct {
 
 // List returns the overrides of a namespace, or those of the rule called name, if that is not empty,
 // after a page that returned next as its end. rules are those of the namespace. Callers of one namespace wait for each
-// other, because it takes long where there are many. The error is that of ctx.
+// other, because it takes long where there are many. The error is that of ctx, or an outage if many wait already.
 func (b *Book) List(ctx context.Context, namespace string, rules *rule.Set, name, next string) (p Page, err error) {
 	end, err := remote.Turn(ctx, &b.lists, namespace)
 	if err != nil {

@@ -20,8 +20,8 @@ const mostBusy = 2
 
 func newTurns() *turns { return &turns{all: make(chan struct{}, mostBusy)} }
 
-// wait waits until it is the turn of a caller of a share. The caller calls end, unless there is an error, which is that
-// of ctx.
+// wait waits until it is the turn of a caller of a share. The caller calls end, unless there is an error: that of ctx,
+// or an outage if many wait already.
 func (t *turns) wait(ctx context.Context, share string) (end func(), err error) {
 	next, err := remote.Turn(ctx, &t.of, share)
 	if err != nil {
