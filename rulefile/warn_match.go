@@ -57,8 +57,8 @@ func (l *linter) contradiction(i int) {
 	}
 }
 
-// mostSteps is the maximum number of steps in which the linter compares the rules of a file with each other. Otherwise the
-// time would grow with the square of the size of the file. All pairs of 500 usual rules take fewer steps.
+// mostSteps is the maximum number of steps in which the linter compares the rules of a file with each other. Otherwise
+// the time would grow with the square of the size of the file. All pairs of 500 usual rules take fewer steps.
 const mostSteps = 5_000_000
 
 // longestValue is the maximum size of values and prefixes that are compared with those of other tests, in bytes.

@@ -83,8 +83,8 @@ func (p *process) take(t *testing.T, customer string, hits int, key string) (a t
 	return a
 }
 
-// A service with a data directory is killed after its answers were sent: takes that are sent again count once, those that
-// were denied are decided anew, and overrides, the audit trail, what webhooks still have to get, and the period that has
+// A service with a data directory is killed after its answers were sent. Takes that are sent again count once, and those
+// that were denied are decided anew. Overrides, the audit trail, what webhooks still have to get and the period that has
 // closed are there.
 func TestKilledRecords(t *testing.T) {
 	t.Parallel()

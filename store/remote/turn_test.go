@@ -55,7 +55,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// Of callers that come to one turn at the same time, some wait for each other, and the others are told that too many do.
+// Of callers that come to one turn at the same time, some wait for each other. The others are told that too many do.
 func TestFewWaitForATurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -157,8 +157,8 @@ func (s *session) bucket(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) *b
 	return b
 }
 
-// shrink drops the least recently used buckets, and adds to out that Envoy abandons them, until there are at most maxBuckets
-// and the pool is not full or s takes at most an equal share of it.
+// shrink drops the least recently used buckets, and adds to out that Envoy abandons them, until there are at most
+// maxBuckets and the pool is not full or s takes at most an equal share of it.
 func (s *session) shrink(out *rlqs.RateLimitQuotaResponse) {
 	p := s.pool
 	for len(s.buckets) > maxBuckets || p.limit > 0 && p.bytes.Load() > p.limit && s.bytes > p.limit/p.streams.Load() {

@@ -17,9 +17,9 @@ type Call struct {
 	Ops  []store.Op
 
 	// Once is the op of the call's record, or nil. On a cluster the record is in the slot of the key of Beside, and
-	// Beside is nil elsewhere. Drops makes the call, which undoes another one, drop the record of that. IsPart
-	// tells that other slots decide the rest of the call. Then a denial keeps its record in any case, because a retry that finds
-	// the records of others is admitted if this slot decides anew.
+	// Beside is nil elsewhere. Drops makes the call, which undoes another one, drop the record of that. IsPart tells
+	// that other slots decide the rest of the call. Then a denial keeps its record in any case: if this slot decided
+	// anew, a retry that finds the records of the others would be admitted.
 	Once, Beside *store.Op
 	Drops        bool
 	IsPart       bool

@@ -267,7 +267,7 @@ func (k *Kept) decodeMembersAfter(left int64, body string) (window.State, bool) 
 			s = append(s, binary.LittleEndian.Uint64([]byte(m[0])), uint64(date)|uses<<usesShift)
 		}
 	}
-	if read := len(k.Last) / 2; read > 0 && read < k.Members { // the last one stands for all
+	if read := len(k.Last) / 2; len(s) > 0 && read < k.Members { // the last one stands for all
 		s = append(s, slices.Repeat(s[len(s)-2:], k.Members-read)...)
 	}
 	return s, true

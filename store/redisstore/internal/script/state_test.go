@@ -72,6 +72,17 @@ func FuzzPeek(f *testing.F) {
 	})
 }
 
+// A reading of a sorted set of which all members have left, and only the one used last was listed, has no members.
+func TestMembersThatHaveLeft(t *testing.T) {
+	t.Parallel()
+	mark := strings.Repeat("\xff", 6) + "\x0f"
+	k := script.Kept{State: "\x01\x07" + mark + "\x03", Members: 2, Last: []string{strings.Repeat("f", 16), "1"}}
+	s, err := k.Words("key", window.MustCompile(window.Limit{Quota: 10, Window: window.Sliding(time.Hour), Measure: window.Distinct}))
+	if err != nil || len(s) != 0 {
+		t.Errorf("got %d words, %v, want none", len(s), err)
+	}
+}
+
 // TestDescribe runs testdata/inspect.txt: states in hexadecimal, and the pages
 // about them.
 func TestDescribe(t *testing.T) {

@@ -7,8 +7,8 @@
 --
 -- An op o has held if its state is of this form, and then count, sum, seen, kept and base,
 -- and the holds in list from first on; otherwise it has plain, the state as the kind's row
--- keeps it. A new string costs a server a nanosecond a byte, because it hashes all of it, so
--- list is the whole state until the holds change.
+-- keeps it. A server hashes all of a new string, so list is the whole state until the holds
+-- change.
 
 -- anew makes the state one without hits, of the kind.
 local function anew(o)
