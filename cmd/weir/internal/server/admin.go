@@ -79,9 +79,10 @@ func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, aut
 	return a
 }
 
-// metricsOnly returns the handler of an address that has the metrics of a and its probes only.
+// metricsOnly returns the handler of an address that has the metrics of a and its probes only. Its callers, who may be
+// strangers, have places of their own.
 func (a *admin) metricsOnly(auth *access.Authenticator, path string) *admin {
-	return &admin{auth: auth, ready: a.ready, calls: a.calls, routes: map[string]adminRoute{cmp.Or(path, "/metrics"): a.routes["/metrics"]}}
+	return &admin{auth: auth, ready: a.ready, calls: access.NewPlaces(adminCalls), routes: map[string]adminRoute{cmp.Or(path, "/metrics"): a.routes["/metrics"]}}
 }
 
 // profiles is the path below which Go's profiles are.

@@ -22,3 +22,8 @@ func AdminCalls() map[string]string {
 func NewAdmin(keys *access.Keys, slow http.HandlerFunc) http.Handler {
 	return newAdmin(nil, metrics.New(metrics.Config{}), nil, &access.Authenticator{Keys: keys}, slow, nil, map[string]adminRoute{"/slow": {http.MethodGet, 0, slow}})
 }
+
+// MetricsOnly returns the handler of an address that has the metrics of a handler of [NewAdmin] only, for everybody.
+func MetricsOnly(of http.Handler) http.Handler {
+	return of.(*admin).metricsOnly(&access.Authenticator{}, "")
+}

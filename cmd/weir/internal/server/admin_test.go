@@ -42,6 +42,45 @@ func TestProbesWhileAdminIsBusy(t *testing.T) {
 	}
 }
 
+// Callers of the further address for metrics, who do not read their answers, keep no operator from the admin address.
+func TestAdminWhileMetricsAreNotRead(t *testing.T) {
+	t.Parallel()
+	admin := server.NewAdmin(nil, nil)
+	metrics := server.MetricsOnly(admin)
+	begun, end := make(chan bool), make(chan bool)
+	var calls sync.WaitGroup
+	for range 16 {
+		calls.Go(func() {
+			metrics.ServeHTTP(&unread{httptest.NewRecorder(), begun, end}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		})
+		<-begun
+	}
+	for of, want := range map[http.Handler]int{metrics: http.StatusServiceUnavailable, admin: http.StatusOK} {
+		w := httptest.NewRecorder()
+		of.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if w.Code != want {
+			t.Errorf("one call more: got %d, want %d", w.Code, want)
+		}
+	}
+	close(end)
+	calls.Wait()
+}
+
+// unread is an answer whose client does not read it before end.
+type unread struct {
+	*httptest.ResponseRecorder
+	begun, end chan bool
+}
+
+func (u *unread) Write(b []byte) (int, error) {
+	select {
+	case <-u.end:
+	case u.begun <- true:
+		<-u.end
+	}
+	return u.ResponseRecorder.Write(b)
+}
+
 // Calls that holders of tokens of one namespace can make, too, keep no operator away, and a client that does not read
 // its answer makes room for others. Profiles have time.
 func TestAdminWhileOthersAreBusy(t *testing.T) {
