@@ -8,14 +8,15 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
 
-// BeginExport begins an export of keys of ns. The caller calls end when it is done.
-func BeginExport(ns *namespace.Namespace) (end func(), err error) {
-	end, ok := ns.BeginExport()
+// BeginExport begins an export of keys of ns for a caller. The caller calls end when it is done.
+func BeginExport(ns *namespace.Namespace, caller *access.Holder) (end func(), err error) {
+	end, ok := ns.BeginExport(caller.Share())
 	if !ok {
-		return nil, &Problem{Status: http.StatusTooManyRequests, Detail: "an export of this namespace is under way", RetryAfter: 5 * time.Second}
+		return nil, &Problem{Status: http.StatusTooManyRequests, Detail: "too many exports of this namespace are under way", RetryAfter: 5 * time.Second}
 	}
 	return end, nil
 }

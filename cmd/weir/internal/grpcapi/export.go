@@ -38,7 +38,7 @@ func (a *API) export(c *grpcserver.Call) error {
 			return fault.Newf("after", "is no place where an export of this rule ended")
 		}
 	}
-	end, err := answer.BeginExport(ns)
+	end, err := answer.BeginExport(ns, c.Caller)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (a *API) export(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	end, err := answer.BeginExport(x.namespace)
+	end, err := answer.BeginExport(x.namespace, x.caller)
 	if err != nil {
 		return err
 	}

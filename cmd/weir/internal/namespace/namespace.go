@@ -32,7 +32,7 @@ type Namespace struct {
 	source atomic.Pointer[Source]
 	gone   atomic.Bool
 
-	exporting atomic.Bool
+	exports *access.Places
 }
 
 // Source describes the source of the rules in force.
@@ -47,7 +47,7 @@ type Source struct {
 // for it. maxAnswer is the maximum size of an answer about decisions, in bytes, as run.Size counts
 // them; 0 means no limit. tops collects the decisions of the engine; it may be nil.
 func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector) *Namespace {
-	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops, kept: &Kept{}}
+	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops, kept: &Kept{}, exports: access.NewPlaces(exports)}
 	n.source.Store(&Source{})
 	return n
 }
@@ -61,13 +61,13 @@ func (n *Namespace) Engine() *weir.Engine { return n.engine }
 // MaxAnswer returns the maximum size of an answer about decisions, in bytes, or 0.
 func (n *Namespace) MaxAnswer() int64 { return n.most }
 
-// BeginExport begins an export of keys, unless one is under way already. The caller calls end
-// when it is done.
-func (n *Namespace) BeginExport() (end func(), ok bool) {
-	if !n.exporting.CompareAndSwap(false, true) {
-		return nil, false
-	}
-	return func() { n.exporting.Store(false) }, true
+// exports is how many exports of a namespace there are at a time.
+const exports = 4
+
+// BeginExport begins an export of keys for a caller of a share, which [access.Holder.Share] names, unless there is no
+// place for it. The caller calls end when it is done.
+func (n *Namespace) BeginExport(share string) (end func(), ok bool) {
+	return func() { n.exports.Leave(share) }, n.exports.Take(share)
 }
 
 // Tops returns what collects the decisions of n, or nil.

@@ -266,7 +266,7 @@ func keys(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	end, err := answer.BeginExport(space)
+	end, err := answer.BeginExport(space, c.Holder)
 	if err != nil {
 		return err
 	}
