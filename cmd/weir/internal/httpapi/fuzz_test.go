@@ -198,6 +198,10 @@ func modelNumber(text string) (string, error) {
 	if back, _ := new(big.Rat).SetString(plain); back == nil || back.Cmp(r) != 0 {
 		return "", fmt.Errorf("%s is too long", text)
 	}
+	digits := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(plain, "-"), "0."), ".", "")
+	if len(digits) > len(strings.TrimPrefix(text, "-"))+32 {
+		return "", fmt.Errorf("%s is too long when written out", text)
+	}
 	return plain, nil
 }
 

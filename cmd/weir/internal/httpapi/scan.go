@@ -372,7 +372,9 @@ func (s *scanner) number() (string, *fault.Fault) {
 	if !s.decimal(raw) {
 		return "", s.fault(start, "a number with too many digits when written out")
 	}
-	return string(s.text[begin:]), nil
+	written := string(s.text[begin:])
+	s.text = s.text[:begin]
+	return written, nil
 }
 
 // at reports whether c is the next byte.
@@ -387,9 +389,13 @@ func (s *scanner) digits() int {
 	return s.pos - start
 }
 
+// maxZeros is how many bytes longer than a number its plain decimal may be, so that the memory of a request is bounded by
+// its size.
+const maxZeros = 32
+
 // decimal appends raw, a JSON number, to text without exponent and without
 // needless zeros. It returns false when the result is longer than a value may
-// be.
+// be, or much longer than raw.
 func (s *scanner) decimal(raw string) bool {
 	raw, negative := strings.CutPrefix(raw, "-")
 	mantissa, exponent := raw, ""
@@ -405,7 +411,7 @@ func (s *scanner) decimal(raw string) bool {
 		s.text = append(s.text, '0')
 		return true
 	}
-	if max(point, len(digits))-min(point, 0) > sizes.Text {
+	if n := max(point, len(digits)) - min(point, 0); n > min(sizes.Text, len(raw)+maxZeros) {
 		return false
 	}
 	if negative {
