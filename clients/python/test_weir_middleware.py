@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from unittest import mock
 from wsgiref.util import setup_testing_defaults
 
 import weir
@@ -189,6 +190,26 @@ class ASGITest(unittest.IsolatedAsyncioTestCase):
             tasks.append(task)
         answer.set()
         await asyncio.gather(*tasks)
+
+    def test_event_loops_in_threads(self):
+        begun, end = threading.Event(), threading.Event()
+        self.addCleanup(end.set)
+
+        def pool(*_):
+            if not begun.is_set():
+                begun.set()
+                end.wait()
+            return mock.DEFAULT
+
+        middleware = weir_middleware.ASGI(self.app, None, export)
+        with mock.patch("concurrent.futures.ThreadPoolExecutor", side_effect=pool):
+            first = threading.Thread(target=middleware.start)
+            first.start()
+            begun.wait()
+            middleware.start()
+            self.assertIsNotNone(middleware.takes)
+            end.set()
+            first.join()
 
     def test_fork(self):
         # The event loop of a test cannot be forked.

@@ -128,9 +128,9 @@ class ASGI:
         answer. Takes have their own, so that they never wait for the settles of requests that have ended.
         """
         if self.process != os.getpid():
-            self.process = os.getpid()
             self.takes = concurrent.futures.ThreadPoolExecutor(self.threads, "weir-take")
             self.settles = concurrent.futures.ThreadPoolExecutor(self.threads, "weir-settle")
+            self.process = os.getpid()  # now, because other threads may have event loops, too
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         attributes = self.attributes(scope) if scope["type"] in ("http", "websocket") else None

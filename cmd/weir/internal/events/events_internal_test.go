@@ -321,6 +321,23 @@ func TestTurnsOfWebhooks(t *testing.T) {
 	}
 }
 
+// A call that is repeated has the same events in the same order, and so the same id.
+func TestRepeatedCalls(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, Batch: 10}}})
+	k, now := h.hooks[0], time.Now()
+	for n := range 20 {
+		e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: now, Data: Data{Namespace: fmt.Sprint("space", n)}}
+		e.encode()
+		k.put(e, true)
+	}
+	first, _ := k.pick(now)
+	again, _ := k.pick(now)
+	if len(first) != 1 || len(first[0]) != 10 || !slices.Equal(first[0], again[0]) {
+		t.Errorf("got other events in a call that is repeated")
+	}
+}
+
 // A namespace with more holds than are followed takes those of others away no more.
 func TestSharesOfHolds(t *testing.T) {
 	t.Parallel()

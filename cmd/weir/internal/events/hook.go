@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -61,7 +62,8 @@ type hook struct {
 	retries map[string]*retry // by what events are in order for
 	all     retry             // after a round without any success
 	failing bool
-	gone    []string // ids to be removed from the outbox
+	turns   maphash.Seed // of the order of namespaces; see send
+	gone    []string     // ids to be removed from the outbox
 	keys    secrets
 	stale   bool // the secrets were read before their file was damaged
 }
@@ -77,13 +79,13 @@ type item struct {
 }
 
 // inTurn sorts items so that namespaces take turns. The items of each stay in their order. The order of the namespaces
-// is random, so that none is always left out of a round when there are many.
-func inTurn(items []*item) {
+// is that of their hashes with a seed.
+func inTurn(items []*item, seed maphash.Seed) {
 	turns := map[string]float64{}
 	for _, i := range items {
 		turn, ok := turns[i.Namespace]
 		if !ok {
-			turn = rand.Float64()
+			turn = float64(maphash.String(seed, i.Namespace)) / (1 << 64)
 		}
 		i.turn, turns[i.Namespace] = turn, turn+1
 	}
@@ -124,7 +126,7 @@ func newHook(h *Hub, w Webhook, agent string) *hook {
 	timeout := cmp.Or(w.Timeout, defaultTimeout)
 	return &hook{
 		Webhook: w, hub: h, agent: agent, wake: make(chan struct{}, 1), byID: map[string]*item{}, retries: map[string]*retry{},
-		keys: secrets{path: w.SecretFile},
+		keys: secrets{path: w.SecretFile}, turns: maphash.MakeSeed(),
 		client: &http.Client{
 			Timeout:       timeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -303,7 +305,7 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 		}
 		ready = append(ready, i)
 	}
-	inTurn(ready)
+	inTurn(ready, k.turns)
 	at, failed := map[string]int{}, 0
 	apart := map[string]bool{} // keys with events that are sent alone: later ones wait for them
 	for _, i := range ready {
@@ -385,7 +387,8 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 		}
 	}
 	if succeeded || failed == nil {
-		k.all = retry{}
+		// Other namespaces come first now. A call that failed is repeated with the same events, and so the same id.
+		k.all, k.turns = retry{}, maphash.MakeSeed()
 	} else {
 		k.all.fail(now, 0, backoffAll)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 )
@@ -22,7 +23,7 @@ func (a *API) setCount(x *exchange, w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	before, used, err := x.namespace.SetCount(r.Context(), x.by(r), c.rule, c.attributes, c.hits)
+	before, used, err := x.namespace.SetCount(answer.Context(r), x.by(r), c.rule, c.attributes, c.hits)
 	if err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (a *API) liftBan(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	lifted, err := x.namespace.LiftBan(r.Context(), x.by(r), c.rule, c.attributes)
+	lifted, err := x.namespace.LiftBan(answer.Context(r), x.by(r), c.rule, c.attributes)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 const (
 	heartbeat   = 15 * time.Second // the interval between two comments of a stream without events
 	streamWrite = 10 * time.Second // how long a reader may take for one write
-	streamBytes = 64 << 10         // memory of a stream
 	maxEventID  = 64
 )
 
@@ -25,7 +24,7 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	if err := x.Reserve(streamBytes); err != nil {
+	if err := x.Reserve(access.StreamBytes); err != nil {
 		return err
 	}
 	s, err := a.events.Subscribe(r.Context(), f, after)

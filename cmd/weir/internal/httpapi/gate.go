@@ -45,7 +45,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 
 	outcome, _ := d.Rules.Outcome(d.Outcome)
 	status := outcome.Status
-	if s := c.status(d.Outcome); s != 0 {
+	if s := c.status(d.Outcome); s != 0 && ruleset.CheckStatus(outcome.Allow, s) == nil { // the rules may have changed
 		status = s
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
@@ -66,5 +67,26 @@ func TestRefusedValuesDeny(t *testing.T) {
 				t.Errorf("%.20q, size %s, %s: got %d %s, want %d", c.path, c.size, query, w.Code, w.Body, want)
 			}
 		}
+	}
+}
+
+// A status in the URL of a gate is that of an outcome which allows or denies. Rules that come into force after the URL
+// was read can have another one of its name.
+func TestGateDuringReload(t *testing.T) {
+	t.Parallel()
+	allows := scripttest.Rules(t, "outcomes: {maybe: {allow: true}}\nrules: [{name: a, then: maybe}]")
+	denies := scripttest.Rules(t, "outcomes: {maybe: {status: 403}}\nrules: [{name: a, then: maybe}]")
+	engine := scripttest.Engine(t, allows)
+	reload := func() bool { // is called between both
+		if err := engine.SetRules(denies); err != nil {
+			t.Error(err)
+		}
+		return false
+	}
+	api := httpapi.New(namespace.NewSet(namespace.New(namespace.Default, engine, 0, nil)), httpapi.Config{Resources: &access.ResourceLimits{Loading: reload}})
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/gate?status.maybe=204", nil))
+	if w.Code != 403 {
+		t.Errorf("got %d of an outcome that denies, want 403", w.Code)
 	}
 }

@@ -40,7 +40,7 @@ func (a *API) setOverride(x *exchange, w http.ResponseWriter, r *http.Request) e
 	if x.namespace.Kept().Overrides == nil {
 		return errNoOverrides
 	}
-	set, err := x.namespace.SetOverride(r.Context(), x.by(r), o)
+	set, err := x.namespace.SetOverride(answer.Context(r), x.by(r), o)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *API) removeOverride(x *exchange, w http.ResponseWriter, r *http.Request
 	case x.namespace.Kept().Overrides == nil:
 		return errNoOverrides
 	}
-	if err := x.namespace.RemoveOverride(r.Context(), x.by(r), name, attrs); err != nil {
+	if err := x.namespace.RemoveOverride(answer.Context(r), x.by(r), name, attrs); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -86,7 +86,7 @@ func (a *API) forget(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	if err := x.namespace.Forget(r.Context(), x.by(r), name, attrs); err != nil {
+	if err := x.namespace.Forget(answer.Context(r), x.by(r), name, attrs); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -198,6 +198,23 @@ func TestOtherNetworks(t *testing.T) {
 	}
 }
 
+// The networks of many addresses under long names, which no override has, take little memory.
+func TestRemoveWithLongNames(t *testing.T) { // not parallel: it counts allocations
+	b := overrides.New(overrides.Config{Store: kept.NewMemory(nil)})
+	set := some(t)
+	var attributes []weir.Attribute
+	for i := range 64 {
+		attributes = append(attributes, weir.Attribute{Name: fmt.Sprintf("%01024d", i), Value: fmt.Sprintf("2001:db8::%x", i)})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := b.Remove(t.Context(), "default", set, "calls", attributes)
+	runtime.ReadMemStats(&after)
+	if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; mb > 1 || err == nil {
+		t.Errorf("got %v, and %d MiB, want a fault and at most one", err, mb)
+	}
+}
+
 // A network that the rule makes of no address is refused, because no request would have its override.
 func TestNetworkWithoutKeys(t *testing.T) {
 	t.Parallel()

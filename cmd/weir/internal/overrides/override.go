@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/jsontext"
@@ -199,8 +200,12 @@ func (o *Override) idle(set *rule.Set) bool {
 	return err != nil
 }
 
-// networks returns the fields of o with each network, the smallest first, in the place of an address.
+// networks returns the fields of o with each network, the smallest first, in the place of an address. There are none if
+// the field of o is longer than that of an override can be.
 func (o *Override) networks(namespace string) (fields []string) {
+	if len(o.field(namespace)) > kept.MaxField {
+		return nil
+	}
 	for k := range o.Attributes {
 		value := o.Attributes[k].Value
 		a, _ := netip.ParseAddr(value)

@@ -129,6 +129,8 @@ func (c *Collector) Denials(ctx context.Context, q Query) (Denials, error) {
 			_ = c.send(reading) // denials that were not sent are still here
 		} else if err := ctx.Err(); err != nil {
 			return Denials{}, err
+		} else {
+			cancel() // many wait already: these are the denials of this instance
 		}
 	}
 	c.count()
