@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"bytes"
 	"cmp"
 	"net/http"
 	"runtime"
@@ -155,7 +156,29 @@ func (m *Metrics) Sent(signal string, ok bool) {
 	m.sent.WithLabelValues(signal, result).Inc()
 }
 
-// Handler returns the handler that serves the metrics.
+// Handler returns the handler that serves the metrics. It makes one answer at a time, because that takes several times the
+// memory of the text, which alone waits for a client that reads slowly.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	to := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	var mu sync.Mutex
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := written{header: w.Header(), status: http.StatusOK}
+		func() {
+			mu.Lock()
+			defer mu.Unlock()
+			to.ServeHTTP(&a, r)
+		}()
+		w.WriteHeader(a.status)
+		_, _ = w.Write(a.Bytes()) // an error means that the caller is gone
+	})
 }
+
+// written is an [http.ResponseWriter] that keeps the answer.
+type written struct {
+	bytes.Buffer
+	header http.Header
+	status int
+}
+
+func (a *written) Header() http.Header    { return a.header }
+func (a *written) WriteHeader(status int) { a.status = status }

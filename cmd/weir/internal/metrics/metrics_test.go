@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,35 @@ func read(m *metrics.Metrics) map[string]bool {
 		lines[strings.TrimSpace(line)] = true
 	}
 	return lines
+}
+
+// Of many who read the metrics at the same time, each gets an answer, and one answer is made at a time.
+func TestOneAnswerAtATime(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Config{})
+	var inside, most atomic.Int32
+	m.WatchTokens(func() int {
+		most.Store(max(most.Load(), inside.Add(1)))
+		defer inside.Add(-1)
+		for range 1000 {
+			runtime.Gosched()
+		}
+		return 1
+	})
+	handler := m.Handler()
+	var readers sync.WaitGroup
+	for range 16 {
+		readers.Go(func() {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "weir_") || w.Header().Get("Content-Type") == "" {
+				t.Errorf("got %d %v", w.Code, w.Header())
+			}
+		})
+	}
+	if readers.Wait(); most.Load() != 1 {
+		t.Errorf("%d answers were made at the same time", most.Load())
+	}
 }
 
 func denied() *weir.Decision {
