@@ -16,7 +16,7 @@ type held struct {
 	window.Hold
 	n int64
 
-	over  bool  // it has ended while its entry was in flight; see settle
+	over  bool  // it has ended while its entry was in flight; see settle and missed
 	final int64 // how many hits are final if it is over
 }
 
@@ -81,7 +81,7 @@ func (e *entry) find(op *store.Op) int {
 }
 
 // end makes n hits of the hold of op final, if it is pending. If its entry is in flight, they
-// become final when the entry is pending again.
+// become final when the entry is pending again, or are settled in the store after the record.
 func (t *table) end(op *store.Op, n int64, now window.Instant) {
 	for _, e := range t.pair(idOf(op)) {
 		i := e.find(op)
@@ -97,6 +97,21 @@ func (t *table) end(op *store.Op, n int64, now window.Instant) {
 			t.changed(e, now)
 		}
 	}
+}
+
+// missed returns the calls that end or renew the hold that op has recorded, as has happened meanwhile: the caller's own call
+// may have reached the store before the record. A hold that the store has ended already stays as it is.
+func (e *entry) missed(op *store.Op) []store.Call {
+	i := slices.IndexFunc(e.holds, func(h held) bool { return op.Hold != nil && h.ID == op.Hold.ID })
+	if i < 0 || !e.holds[i].over && e.holds[i].End == op.Hold.End {
+		return nil
+	}
+	call := store.Call{Verb: store.Renew, Ops: []store.Op{e.op(e.holds[i].n)}}
+	if e.holds[i].over {
+		call = store.Call{Verb: store.Settle, Ops: []store.Op{e.op(e.holds[i].final)}}
+	}
+	call.Ops[0].Hold = &store.Hold{Hold: e.holds[i].Hold}
+	return []store.Call{call}
 }
 
 // settle makes the hits of holds that are over final. It returns by how many words e grows.

@@ -237,6 +237,45 @@ func TestChangesOfATakenReport(t *testing.T) {
 	})
 }
 
+// Holds that are settled, cancelled or renewed while a report is under way that the store takes end in the store, too. The
+// caller's own call has reached it before the record, and found nothing.
+func TestHoldsThatEndUnderWay(t *testing.T) {
+	t.Parallel()
+	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute, Release: true})
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
+		var ops []*store.Op
+		for i := range byte(4) {
+			op := of(holding, "team", "")
+			op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{i + 1}}}
+			op.Hold.Decided = window.At(time.Now())
+			ops = append(ops, op)
+		}
+		f.gone("circuit-open")
+		f.under = func() {
+			if f.away.Load() != nil {
+				return
+			}
+			f.under = nil
+			r.End(ops[0], 4)
+			r.End(ops[1], 0)
+			ops[2].Hold.Decided = window.At(time.Now())
+			r.Renew(ops[2])
+		}
+		for i, op := range ops {
+			r.Hold(op, holding, int64(10+i))
+		}
+		time.Sleep(30 * time.Second)
+		f.back()
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 10 + 11 + 12 + 13})
+		f.wants(t, ops[0], 4+12+13)
+		time.Sleep(40 * time.Second) // the last one has ended
+		f.wants(t, ops[0], 4+12)
+		time.Sleep(time.Minute)
+		f.wants(t, ops[0], 4)
+	})
+}
+
 // What a hold of an outage costs counts in the window that its report begins, whether it is
 // settled afterwards or ends by itself.
 func TestHoldsBeginWindows(t *testing.T) {

@@ -193,13 +193,22 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r.widen(ctx, calls)
-	err := r.store.Do(ctx, calls)
-	goOn = err == nil
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err != nil { // nothing was counted
+	if r.store.Do(ctx, calls) != nil { // nothing was counted
 		return batch, false
 	}
+	keep, missed, goOn := r.conclude(batch, calls, of)
+	if len(missed) > 0 {
+		_ = r.store.Do(ctx, missed) // in an outage the holds last until their ends
+	}
+	return keep, goOn
+}
+
+// conclude drops what calls, which are of entries of batch, have reported or lost. It returns the entries that were not sent,
+// the calls for holds that have changed meanwhile, and whether the next batch may be sent.
+func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (keep []*entry, missed []store.Call, goOn bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	goOn = true
 	pending := map[*entry]bool{}
 	for i, e := range of {
 		op := &calls[i].Ops[0]
@@ -214,6 +223,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 			r.lost.Add(op.N)
 			goOn = goOn && out != nil && out.Reason == foreign
 		}
+		missed = append(missed, e.missed(op)...)
 		size := e.size()
 		e.reported(op)
 		r.table.words += e.size() - size
@@ -225,5 +235,5 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 			r.table.done(e)
 		}
 	}
-	return keep, goOn
+	return keep, missed, goOn
 }
