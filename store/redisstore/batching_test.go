@@ -21,10 +21,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// evalshas returns how many EVALSHA a server has had.
-func evalshas(t *testing.T, n *redistest.Node) int {
+// commands returns how often a server has had a command, in small letters.
+func commands(t *testing.T, n *redistest.Node, command string) int {
 	t.Helper()
-	text, _, _ := strings.Cut(strings.TrimPrefix(n.Info("cmdstat_evalsha"), "calls="), ",")
+	text, _, _ := strings.Cut(strings.TrimPrefix(n.Info("cmdstat_"+command), "calls="), ",")
 	if text == "" {
 		return 0
 	}
@@ -63,7 +63,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := evalshas(t, n)
+	before := commands(t, n, "evalsha")
 	p.Delay(40 * time.Millisecond)
 	calls := takes(100)
 	calls = append(calls, store.Call{Verb: store.Refund, Ops: []store.Op{op}}) // by another program
@@ -75,9 +75,21 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 			t.Fatalf("call %d: got %d used before and error %v, want %d", i, got, c.Err, want)
 		}
 	}
-	if got := evalshas(t, n) - before; got < 8 {
+	if got := commands(t, n, "evalsha") - before; got < 8 {
 		t.Errorf("got %d runs of programs for 100 calls with states of 50 KB, want one for few", got)
 	}
+}
+
+// holding returns n takes with holds.
+func holding(op store.Op, n int) []store.Call {
+	calls := make([]store.Call, n)
+	for i := range calls {
+		own := op
+		own.Hold = &store.Hold{}
+		_, _ = rand.Read(own.Hold.ID[:])
+		calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{own}}
+	}
+	return calls
 }
 
 // Calls that a server left for later wait for their turn only as long as their caller does, and make the slices of
@@ -89,18 +101,8 @@ func TestCallsThatWaitForTheirTurn(t *testing.T) {
 		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 10_000}),
 	}
-	takes := func() []store.Call {
-		calls := make([]store.Call, 64)
-		for i := range calls {
-			own := op
-			own.Hold = &store.Hold{}
-			_, _ = rand.Read(own.Hold.ID[:])
-			calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{own}}
-		}
-		return calls
-	}
 	for range 32 {
-		if err := s.Do(t.Context(), takes()); err != nil {
+		if err := s.Do(t.Context(), holding(op, 64)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,13 +112,35 @@ func TestCallsThatWaitForTheirTurn(t *testing.T) {
 	}
 	defer end()
 	ctx, leave := context.WithCancel(t.Context())
-	calls, ended := takes(), make(chan error)
+	calls, ended := holding(op, 64), make(chan error)
 	go func() { ended <- s.Do(ctx, calls) }()
 	redistest.Eventually(t, "most calls wait for their turn", func() bool { n := redisstore.Sliced(s); return n > 0 && n < 32 })
 	leave()
 	if err := <-ended; err != nil || calls[0].Err != nil || !errors.Is(calls[63].Err, context.Canceled) || redisstore.Sliced(s) != 0 {
 		t.Errorf("got errors %v, %v and %v, and %d calls under way, want that the caller of the last one has left",
 			err, calls[0].Err, calls[63].Err, redisstore.Sliced(s))
+	}
+}
+
+// A node that leaves calls for later serves their slot, so that the cluster is not asked again who does.
+func TestCallsLeftForLaterAskForNoSlots(t *testing.T) {
+	t.Parallel()
+	c, s, keys := onCluster(t, 1)
+	op := store.Op{
+		Space: store.NewSpace("", "s", "rule", 0), Key: []byte(keys[0]), N: 1,
+		Limit: window.MustCompile(window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 10_000}),
+	}
+	n := c.Masters[0]
+	before, began := commands(t, n, "cluster|slots"), time.Now()
+	for range 24 {
+		calls := holding(op, 128)
+		if err := s.Do(t.Context(), calls); err != nil || calls[127].Err != nil {
+			t.Fatal(err, calls[127].Err)
+		}
+	}
+	took := time.Since(began)
+	if got, most := commands(t, n, "cluster|slots")-before, 2+int(took/(5*time.Second)); got > most {
+		t.Errorf("got %d questions in %v, want %d at most", got, took, most)
 	}
 }
 
@@ -156,7 +180,7 @@ func TestCallsAreBatched(t *testing.T) {
 				bad := op(caller)
 				n.Must("RPUSH", redisstore.KeyName(name, &bad), "1")
 			}
-			before := evalshas(t, n)
+			before := commands(t, n, "evalsha")
 			var all sync.WaitGroup
 			for caller := range callers {
 				all.Go(func() {
@@ -177,7 +201,7 @@ func TestCallsAreBatched(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if got := evalshas(t, n) - before; got > callers*calls/2 {
+			if got := commands(t, n, "evalsha") - before; got > callers*calls/2 {
 				t.Errorf("%s, %s: got %d EVALSHA for %d calls, want few", name, w, got, callers*calls)
 			}
 		}
@@ -258,9 +282,9 @@ func TestStepOfARunFails(t *testing.T) {
 		{Verb: store.Take, Ops: []store.Op{op("full", 64)}},
 		{Verb: store.Take, Ops: []store.Op{op("behind", 1)}},
 	}
-	before := evalshas(t, n)
+	before := commands(t, n, "evalsha")
 	do(t, s, calls)
-	if got := evalshas(t, n) - before; got != 1 {
+	if got := commands(t, n, "evalsha") - before; got != 1 {
 		t.Errorf("got %d EVALSHA, want one run", got)
 	}
 	var outage *store.OutageError
@@ -288,7 +312,7 @@ func TestCallerAlone(t *testing.T) {
 	for range 50 {
 		used(t, s, hourly(1000, "rule", "k"))
 	}
-	if got, scripts := evalshas(t, n), n.Info("number_of_cached_scripts"); got != 50 || scripts != "1" {
+	if got, scripts := commands(t, n, "evalsha"), n.Info("number_of_cached_scripts"); got != 50 || scripts != "1" {
 		t.Errorf("got %d EVALSHA of %s programs, want 50 of one", got, scripts)
 	}
 }
@@ -316,7 +340,7 @@ func TestCloseEndsFlushes(t *testing.T) {
 			}
 		})
 	}
-	redistest.Eventually(t, "runs are under way", func() bool { return evalshas(t, n) > 100 })
+	redistest.Eventually(t, "runs are under way", func() bool { return commands(t, n, "evalsha") > 100 })
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -335,7 +359,7 @@ func TestFarCallersDoNotWait(t *testing.T) {
 	op := hourly(1_000_000, "rule", "k")
 	const calls = 20
 	runs := func(callers int) int {
-		before := evalshas(t, n)
+		before := commands(t, n, "evalsha")
 		var all sync.WaitGroup
 		for range callers {
 			all.Go(func() {
@@ -347,7 +371,7 @@ func TestFarCallersDoNotWait(t *testing.T) {
 			})
 		}
 		all.Wait()
-		return evalshas(t, n) - before
+		return commands(t, n, "evalsha") - before
 	}
 	if got, want := runs(16), 16*calls; got != want {
 		t.Errorf("16 callers far away: got %d EVALSHA for %d calls, want one each", got, want)
@@ -384,9 +408,9 @@ func TestFarCallersGoAlone(t *testing.T) {
 	}
 	alone := func(when string) {
 		t.Helper()
-		before := evalshas(t, n)
+		before := commands(t, n, "evalsha")
 		together(t.Context(), callers, nil)
-		if got := evalshas(t, n) - before; got < callers {
+		if got := commands(t, n, "evalsha") - before; got < callers {
 			t.Errorf("%s: got %d commands for %d callers, want one each", when, got, callers)
 		}
 	}

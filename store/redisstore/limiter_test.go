@@ -26,7 +26,7 @@ func TestLimiterOfSeveralLimits(t *testing.T) {
 			weir.And(weir.Bucket(7, 24*time.Hour, 7)))
 		calls := func() (sum int) {
 			for _, n := range on.nodes {
-				sum += evalshas(t, n)
+				sum += commands(t, n, "evalsha")
 			}
 			return sum
 		}

@@ -147,10 +147,10 @@ func TestDistantCallsAreSpread(t *testing.T) {
 	p := redistest.Through(t, n)
 	s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
 	connected(t, s, 1)
-	loading := evalshas(t, n)
+	loading := commands(t, n, "evalsha")
 	p.Delay(10 * time.Millisecond)
 	redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, n)) == 5 })
-	if got := evalshas(t, n); got != loading {
+	if got := commands(t, n, "evalsha"); got != loading {
 		t.Errorf("the connections of a distant node have loaded programs again: got %d EVALSHA, want %d", got, loading)
 	}
 	var mu sync.Mutex

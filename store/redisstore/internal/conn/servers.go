@@ -350,8 +350,8 @@ type onward struct {
 
 // redirected returns where n sends a call for slot on to, which ended with err there.
 func (s *Servers) redirected(ctx context.Context, slot int, n *Node, err error) onward {
-	if err == nil || s.single != nil || script.IsRefusal(err) {
-		return onward{}
+	if err == nil || s.single != nil || script.IsRefusal(err) || errors.Is(err, script.ErrStale) {
+		return onward{} // the node serves the slot
 	}
 	signal(s.changed)
 	text, answered := said(err)
