@@ -99,6 +99,9 @@ func (a *API) decideAny(ctx context.Context, x *exchange) error {
 	if err := check(&x.in); err != nil {
 		return err
 	}
+	if err := x.reserveDescriptors(); err != nil {
+		return err
+	}
 	if a.config.Reference != nil {
 		return a.decideByFiles(ctx, x)
 	}

@@ -29,11 +29,22 @@ type exchange struct {
 }
 
 // smallAnswer is the size, in bytes, up to which decisions are not counted as
-// memory. times is about how much memory a byte of a decision takes here.
+// memory. times is about how much memory a byte of a decision takes here, and descriptorBytes is that of a descriptor
+// with its answer besides.
 const (
-	smallAnswer = 64 << 10
-	times       = 4
+	smallAnswer     = 64 << 10
+	times           = 4
+	descriptorBytes = 3 << 10
 )
+
+// reserveDescriptors reserves the memory of descriptors, if there are many.
+func (x *exchange) reserveDescriptors() error {
+	n := int64(len(x.in.descriptors)) * descriptorBytes
+	if n <= smallAnswer {
+		return nil
+	}
+	return x.Reserve(n)
+}
 
 // reserve reserves the memory of decisions, if they are large.
 func (x *exchange) reserve(s run.Size) error {

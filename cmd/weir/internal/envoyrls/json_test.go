@@ -155,6 +155,14 @@ func TestJSONBounds(t *testing.T) {
 	if got := ask(objects); got != 503 {
 		t.Errorf("8,000 objects of 256 bytes in 1 MiB: got %d, want 503", got)
 	}
+	descriptors := func(n int) string {
+		return `{"domain":"d","descriptors":[` + strings.TrimSuffix(strings.Repeat(`{"entries":[{"key":"team","value":"a"}]},`, n), ",") + `]}`
+	}
+	for n, want := range map[int]int{200: 200, 350: 503} {
+		if got := ask(descriptors(n)); got != want {
+			t.Errorf("%d descriptors of 3 KiB in 1 MiB: got %d, want %d", n, got, want)
+		}
+	}
 	if err := resources.Reserve(1 << 20); err != nil {
 		t.Fatal(err)
 	}
