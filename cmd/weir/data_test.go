@@ -353,6 +353,73 @@ func TestServeWhileLoading(t *testing.T) {
 	counted(startProcess(t, "", dataRules, "--data", dir))
 }
 
+const outageRules = dataRules + `  - {name: jobs, per: [job], limit: 10, window: 1d, hold: 1h}
+  - {name: open, per: [page], limit: 0, window: 1d, on_outage: allow}
+`
+
+// outageWith makes a directory that takes a while to load, and in which an outage of the shared store has left a
+// hold. It returns the arguments of a service whose store is still unavailable, and the receipt.
+func outageWith(t *testing.T, keys int) (args []string, receipt string) {
+	t.Helper()
+	args = []string{"--store", "redis://127.0.0.1:1", "--nodes", "1", "--data", manyKeys(t, keys)}
+	p := startProcess(t, "", outageRules, args...)
+	p.ready(t)
+	d, text := p.post(t, "/v1/take", `{"attributes": {"job": "before"}}`)
+	if d.Receipt == "" {
+		t.Fatalf("got no receipt: %s", text)
+	}
+	p.end(t)
+	return args, d.Receipt
+}
+
+// settle settles the hold of a job, and reports whether the service has found it. It reports
+// false, too, if that needs counters that are still being loaded.
+func (p *process) settle(t *testing.T, job, receipt string) (found, loading bool) {
+	t.Helper()
+	resp, err := http.Post(p.api+"/v1/settle", "application/json", strings.NewReader(fmt.Sprintf(`{"attributes": {"job": %q}, "receipt": %q}`, job, receipt)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	switch {
+	case err == nil && resp.StatusCode == http.StatusOK:
+		return bytes.Contains(text, []byte(`"held":true`)), false
+	case err == nil && resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") == "1":
+		return false, true
+	}
+	t.Fatalf("settle: got %s, %v\n%s", resp.Status, err, text)
+	return false, false
+}
+
+// Without its shared store a service is not ready until the counters of the directory are loaded. What needs
+// them is refused: takes that memory has to decide, and the ends of holds that may be there.
+func TestOutageWhileLoading(t *testing.T) {
+	t.Parallel()
+	args, receipt := outageWith(t, 400_000)
+	for refused := false; !refused; { // see TestServiceWhileLoading
+		p := startProcess(t, "", outageRules, args...)
+		refused = refusedWhileLoading(t, p)
+		d, _ := p.post(t, "/v1/take", `{"attributes": {"page": "1"}}`)
+		notReady := p.get("/readyz") == ""
+		if _, loading := p.settle(t, "nothing of", receipt); !loading {
+			refused = false // too late to know what else has met the loading
+		} else if !notReady {
+			t.Error("got ready while loading")
+		}
+		if !d.Allowed || !d.Degraded {
+			t.Errorf("got %+v of a rule that allows, want allowed, degraded", d)
+		}
+		if p.ready(t); refused {
+			if found, _ := p.settle(t, "before", receipt); !found {
+				t.Error("got no hold of before after the loading")
+			}
+		}
+		http.DefaultClient.CloseIdleConnections()
+		p.end(t)
+	}
+}
+
 // What is wrong with a directory is said in one line, and the service does not start.
 func TestBadDirectory(t *testing.T) {
 	t.Parallel()

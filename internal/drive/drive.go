@@ -21,7 +21,7 @@
 // the store when that answers again.
 //
 // If memory is full ([store.ErrFull]), the local policy denies new keys instead of giving them a
-// fresh quota.
+// fresh quota. Memory that is still being loaded from a directory makes tasks fail that need it.
 package drive
 
 import (
@@ -67,8 +67,9 @@ type Fallback interface {
 	end(ctx context.Context, t *Task)
 	// giveBack gives back what the local ops that pick selects have counted.
 	giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool)
-	// endHolds ends or renews the holds of t in local memory, if they may be there.
-	endHolds(ctx context.Context, t *Task)
+	// endHolds ends or renews the holds of t in local memory, if they may be there. Its error means
+	// that they are still being loaded.
+	endHolds(ctx context.Context, t *Task) error
 
 	read(ctx context.Context, op *store.Op) (window.Reading, error)
 	// forget drops the state of the key of op, here and in the far store.
@@ -96,7 +97,9 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 		}
 	}
 	if d.Local != nil {
-		d.Local.endHolds(ctx, t)
+		if t.Err = d.Local.endHolds(ctx, t); t.Err != nil {
+			return
+		}
 	}
 	within := ctx // with the deadline of the decision, for the store only: local memory may answer later
 	if d.Timed != nil {
@@ -124,13 +127,17 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 		d.Run(ctx, tasks[0], nil)
 		return
 	}
+	open := make([]*Task, 0, len(tasks))
 	for _, t := range tasks {
 		t.Denied = -1
 		if d.Local != nil {
-			d.Local.endHolds(ctx, t)
+			t.Err = d.Local.endHolds(ctx, t)
+		}
+		if t.Err == nil {
+			open = append(open, t)
 		}
 	}
-	for open, again := tasks, false; len(open) > 0; again = true {
+	for again := false; len(open) > 0; again = true {
 		calls := make([]store.Call, len(open))
 		for i, t := range open {
 			calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops, Once: t.once()}

@@ -142,6 +142,63 @@ func TestLocalMemoryWithoutRoom(t *testing.T) {
 	}
 }
 
+// loading is memory whose counters are still being loaded.
+type loading struct{ store.Store }
+
+var errLoading = &store.OutageError{Reason: "loading", Err: errors.New("counters are being loaded"), Uncounted: true}
+
+func (loading) Do(_ context.Context, calls []store.Call) error {
+	for i := range calls {
+		calls[i].Err = errLoading
+	}
+	return nil
+}
+
+// What needs local memory that is still being loaded fails, and counts nothing: in an outage, and for holds that may be
+// there. Other calls are decided, also in the same batch.
+func TestLocalMemoryThatIsLoading(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		verb   store.Verb
+		policy rule.Outage // of the first op
+		outage bool        // for the first op
+		want   error
+	}{
+		{"a take", store.Take, rule.OutageLocal, false, nil},
+		{"a take in an outage", store.Take, rule.OutageLocal, true, errLoading},
+		{"a take in an outage that the policy allows", store.Take, rule.OutageAllow, true, nil},
+		{"a settle", store.Settle, rule.OutageLocal, false, errLoading},
+		{"a cancel in an outage", store.Cancel, rule.OutageLocal, true, errLoading},
+	} {
+		inner := storetest.NewModel().Store
+		s := &failing{Store: inner, fail: func(round, op int) bool { return round+op == 0 && test.outage }}
+		d := &drive.Driver{Store: s, Local: &drive.Local{Store: loading{}, Nodes: 1}}
+		task := func() *drive.Task {
+			ops := []store.Op{op(0, 9, store.Enforce), op(1, 9, store.Enforce)}
+			for i := range ops {
+				ops[i].Hold = &store.Hold{}
+			}
+			return &drive.Task{
+				Verb: test.verb, Policies: policies{test.policy, rule.OutageLocal}, HeldLocally: test.verb.NeedsReceipt(),
+				Step: plan.Step{Of: []int{0, 1}, Ops: ops},
+			}
+		}
+		alone, batched := task(), task()
+		other := &drive.Task{Verb: store.Check, Policies: policies{0, 0, 0, rule.OutageAllow}, Step: plan.Step{Of: []int{3}, Ops: []store.Op{op(3, 9, store.Enforce)}}}
+		d.Run(t.Context(), alone, nil)
+		s.at = 0
+		d.RunAll(t.Context(), []*drive.Task{batched, other})
+		if !errors.Is(alone.Err, test.want) || !errors.Is(batched.Err, test.want) || other.Err != nil {
+			t.Errorf("%s: got %v, %v in a batch, and %v of another call, want %v and none", test.name, alone.Err, batched.Err, other.Err, test.want)
+		}
+		last := op(1, 9, store.Enforce)
+		if got := used(t, inner, &last); (got == 0) != (test.want != nil) {
+			t.Errorf("%s: got %d counted, want some only without an error", test.name, got)
+		}
+	}
+}
+
 // What cannot be given back is told, and the decision stands.
 func TestGiveBackThatFails(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,8 @@ func (l *Local) tell(ctx context.Context, verb store.Verb, err error) {
 }
 
 // askLocal answers the local ops, from the one numbered from on, from memory.
-// Ops for which memory is full are decided by their policies.
+// Ops for which memory is full are decided by their policies. Memory that is still being loaded
+// decides nothing, not even by a policy: that is the error.
 func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 	part := &t.inLocal
 	for from < len(part.ops) {
@@ -111,7 +112,7 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 			break
 		}
 		out, ok := errors.AsType[*store.OutageError](err)
-		if !ok {
+		if !ok || !errors.Is(out, store.ErrFull) {
 			part.cut(from)
 			return err
 		}
@@ -245,10 +246,11 @@ func counts(op *store.Op, denied bool) bool {
 
 // endHolds ends or renews the holds of t in local memory, if t is about a take that was
 // decided there. After a report, a hold from an outage is both in local memory and in the
-// store, so both are asked to end it: memory first, because it cannot be unavailable.
-func (l *Local) endHolds(ctx context.Context, t *Task) {
+// store, so both are asked to end it: memory first, because it cannot be unavailable. While it is
+// being loaded, that is the error.
+func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	if !t.HeldLocally {
-		return
+		return nil
 	}
 	ops := slices.Clone(t.Ops)
 	for i := range ops {
@@ -256,8 +258,11 @@ func (l *Local) endHolds(ctx context.Context, t *Task) {
 		ops[i].Hold, ops[i].Limit = &hold, l.share(ops[i].Limit)
 	}
 	if err := store.Do(context.WithoutCancel(ctx), l.Store, t.Verb, ops); err != nil {
+		if _, ok := errors.AsType[*store.OutageError](err); ok && !errors.Is(err, store.ErrFull) {
+			return err
+		}
 		l.tell(ctx, t.Verb, fmt.Errorf("holds in local memory: %w", err))
-		return
+		return nil
 	}
 	for i := range ops {
 		op := &ops[i]
@@ -279,6 +284,7 @@ func (l *Local) endHolds(ctx context.Context, t *Task) {
 		}
 		t.found = append(t.found, t.Of[i])
 	}
+	return nil
 }
 
 func (l *Local) read(ctx context.Context, op *store.Op) (window.Reading, error) {

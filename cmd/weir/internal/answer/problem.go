@@ -152,15 +152,16 @@ func ProblemOf(err error) *Problem {
 	}
 	status := http.StatusInternalServerError
 	var out *store.OutageError
+	wait := time.Duration(0)
 	if errors.As(err, &out) {
-		status = http.StatusServiceUnavailable
+		status, wait = http.StatusServiceUnavailable, out.RetryAfter
 	}
 	for _, row := range statuses {
 		if errors.Is(err, row.err) {
 			status = row.status
 		}
 	}
-	p = &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: ")}
+	p = &Problem{Status: status, Detail: strings.TrimPrefix(err.Error(), "weir: "), RetryAfter: wait}
 	if status == http.StatusTooManyRequests {
 		p.RetryAfter = roomAfter
 	}

@@ -387,7 +387,7 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "draining\n")
 		return
 	}
-	if r.store.refuses() {
+	if r.store.loading() {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "loading counters from the data directory\n")
 		return
@@ -411,7 +411,7 @@ func (r *readiness) readyz(w http.ResponseWriter, _ *http.Request) {
 
 // is reports whether readyz answers that the service is ready.
 func (r *readiness) is() bool {
-	return !r.draining.Load() && !r.waits() && (!r.needed || r.store.away() == "")
+	return !r.draining.Load() && !r.store.loading() && !r.waits() && (!r.needed || r.store.away() == "")
 }
 
 // waits reports whether the service needs rules that no xDS server has sent yet.

@@ -134,21 +134,25 @@ func (c *backends) options(cfg config.Config) []weir.Option {
 // waits reports whether a decision can wait for something outside of this process.
 func (c *backends) waits() bool { return c.shared != nil || c.local.Kept != nil }
 
-// refuses reports whether requests are refused now, because the counters and the overrides are being
-// loaded from the data directory.
-func (c *backends) refuses() bool { return c.canRefuse() && !c.known.Load() }
-
-// canRefuse reports whether refuses can return true.
-func (c *backends) canRefuse() bool {
-	return c.local.Kept != nil && c.shared == nil && c.local.Meanwhile == nil
+// loading reports whether requests need what is being loaded from the data directory: the counters and the
+// overrides, or, with a shared store, what memory counts in an outage.
+func (c *backends) loading() bool {
+	if c.local.Kept == nil || c.local.Meanwhile != nil {
+		return false
+	}
+	if c.shared != nil {
+		return !c.local.Loaded() && c.away() != ""
+	}
+	return !c.known.Load()
 }
 
-// refusing returns refuses, or nil if it is always false.
+// refusing returns loading if all requests are refused meanwhile, or else nil: with a shared store only those are that
+// ask local memory.
 func (c *backends) refusing() func() bool {
-	if !c.canRefuse() {
+	if c.shared != nil || c.local.Kept == nil {
 		return nil
 	}
-	return c.refuses
+	return c.loading
 }
 
 // secret returns the secret of the store that has the counters, or of this process's memory while a shared store
