@@ -18,22 +18,25 @@ import (
 // headSize is the most that all but the values takes.
 const headSize = 3*binary.MaxVarintLen64 + 2
 
-// size returns at most how many bytes a request takes.
+// size returns how much of [chunkSize] c takes.
+func (c *chunk) size() int { return len(c.data) + c.shaped }
+
+// size returns at most how many bytes a request takes, with its shape.
 func (s *shape) size(values []string) int {
-	n := headSize
+	n := headSize + s.bytes
 	for i := range s.names {
 		n += binary.MaxVarintLen32 + len(values[i])
 		if s.hidden[i] {
 			n += hiddenSize
 		}
 	}
-	return min(n, chunkSize)
+	return n
 }
 
 // hiddenSize is the length that the text of a hidden value may have.
 const hiddenSize = 32
 
-// add adds a request. It leaves out one that does not fit into a chunk, which none does that a front end accepts.
+// add adds a request, which fits.
 func (c *chunk) add(r *Recorder, of *shape, verb store.Verb, values []string, hits, now int64, zeros int) {
 	at := len(c.shapes) - 1
 	for at >= 0 && c.shapes[at] != of {
@@ -42,6 +45,7 @@ func (c *chunk) add(r *Recorder, of *shape, verb store.Verb, values []string, hi
 	if at < 0 {
 		at = len(c.shapes)
 		c.shapes = append(c.shapes, of)
+		c.shaped += of.bytes
 	}
 	b, before := c.data, c.last
 	if len(b) == 0 {
@@ -57,9 +61,6 @@ func (c *chunk) add(r *Recorder, of *shape, verb store.Verb, values []string, hi
 			v = r.hide(v)
 		}
 		b = append(binary.AppendUvarint(b, uint64(len(v))), v...)
-		if len(b) > chunkSize {
-			return
-		}
 	}
 	c.data, c.last = b, now
 }

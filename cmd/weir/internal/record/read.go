@@ -3,6 +3,7 @@ package record
 import (
 	"bufio"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -37,11 +38,12 @@ func (r *Recorder) State(namespace string) Recording {
 // snapshot returns the chunks of each lane. The chunks stay valid if pin is set.
 func (r *Recorder) snapshot(namespace string, pin bool) (views [lanes][]view, state Recording) {
 	state = Recording{Most: int64(r.most) * chunkSize, Attributes: []string{}, Hidden: []string{}}
+	hidden := map[string]bool{} // by attribute
 	defer r.lock()()
 	level, earliest := r.level.Load(), int64(0)
 	note := func(c *chunk) {
 		level = max(level, c.level)
-		state.Bytes += int64(len(c.data))
+		state.Bytes += int64(c.size())
 		if earliest == 0 || c.base < earliest {
 			earliest = c.base
 		}
@@ -51,12 +53,7 @@ func (r *Recorder) snapshot(namespace string, pin bool) (views [lanes][]view, st
 				continue
 			}
 			for i, name := range s.names {
-				if !slices.Contains(state.Attributes, name) {
-					state.Attributes = append(state.Attributes, name)
-				}
-				if s.hidden[i] && !slices.Contains(state.Hidden, name) {
-					state.Hidden = append(state.Hidden, name)
-				}
+				hidden[name] = hidden[name] || s.hidden[i]
 			}
 		}
 	}
@@ -70,8 +67,12 @@ func (r *Recorder) snapshot(namespace string, pin bool) (views [lanes][]view, st
 			views[i] = append(views[i], view{slices.Clone(c.shapes), c.data, c.base})
 		}
 	}
-	slices.Sort(state.Attributes)
-	slices.Sort(state.Hidden)
+	for _, name := range slices.Sorted(maps.Keys(hidden)) {
+		state.Attributes = append(state.Attributes, name)
+		if hidden[name] {
+			state.Hidden = append(state.Hidden, name)
+		}
+	}
 	state.Share = 1 / float64(int64(1)<<level)
 	if since := max(earliest, r.evicted, time.Now().Add(-Age).UnixMicro()); earliest > 0 {
 		state.Since = time.UnixMicro(since).UTC()

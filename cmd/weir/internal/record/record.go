@@ -12,9 +12,11 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -64,6 +66,7 @@ type lane struct {
 type chunk struct {
 	lane   int
 	shapes []*shape // of its requests
+	shaped int      // the sizes of shapes
 	data   []byte
 	base   int64 // the time at which it was begun, in microseconds
 	last   int64 // the time of the last request
@@ -74,9 +77,9 @@ type chunk struct {
 // shape says what the values of a request are.
 type shape struct {
 	namespace string
-	rules     *rule.Set
 	names     []string
 	hidden    []bool
+	bytes     int // the memory that it takes
 }
 
 // New returns a recorder that uses so many bytes, at least [MinBytes]. hide makes the text that is kept of a value
@@ -89,7 +92,13 @@ func New(size int64, hide func(value string) string) *Recorder {
 type Requests struct {
 	to        *Recorder
 	namespace string
-	shape     atomic.Pointer[shape]
+	shape     atomic.Pointer[shapeOf]
+}
+
+// shapeOf is the shape of the requests that rules decide. The pointer is weak because lists of rules can be large.
+type shapeOf struct {
+	*shape
+	rules weak.Pointer[rule.Set]
 }
 
 // Of returns what records the requests of a namespace. r can be nil.
@@ -113,21 +122,24 @@ func (s *Requests) Requested(verb store.Verb, q *weir.Request, d *weir.Decision,
 		return
 	}
 	of := s.shape.Load()
-	if of == nil || of.rules != rules {
-		of = s.newShape(rules)
+	if of == nil || of.rules.Value() != rules {
+		of = s.newShape(of, rules)
 		s.shape.Store(of)
+	}
+	size := of.size(values)
+	if size > chunkSize {
+		return
 	}
 	in := int(hash % lanes)
 	l := &r.lanes[in]
-	size := of.size(values)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.chunk
-	if c == nil || len(c.data)+size > chunkSize {
+	if c == nil || c.size()+size > chunkSize {
 		c = r.next(c, in, began)
 		l.chunk = c
 	}
-	c.add(r, of, verb, values, max(q.Hits, 1), began.UnixMicro(), zeros)
+	c.add(r, of.shape, verb, values, max(q.Hits, 1), began.UnixMicro(), zeros)
 	c.level = max(c.level, r.level.Load())
 }
 
@@ -147,20 +159,28 @@ func (r *Recorder) hash(room []byte, rules *rule.Set, matched []int, values []st
 	return h.Sum64()
 }
 
-// newShape returns the shape of requests that rules decide.
-func (s *Requests) newShape(rules *rule.Set) *shape {
-	of := &shape{namespace: s.namespace, rules: rules, names: rules.Compiled().Names()}
-	of.hidden = make([]bool, len(of.names))
-	if s.to.hide == nil {
-		return of
-	}
+// newShape returns the shape of requests that rules decide: that of before, which can be nil, if it is the same.
+func (s *Requests) newShape(before *shapeOf, rules *rule.Set) *shapeOf {
+	names := rules.Compiled().Names()
+	hidden := make([]bool, len(names))
 	for i := range rules.Len() {
 		r := rules.Rule(i)
-		for at, name := range of.names {
-			if slices.Contains(r.Per, name) || r.Measure == window.Distinct && r.Of == name {
-				of.hidden[at] = true
+		for at, name := range names {
+			if s.to.hide != nil && (slices.Contains(r.Per, name) || r.Measure == window.Distinct && r.Of == name) {
+				hidden[at] = true
 			}
 		}
+	}
+	of := &shapeOf{rules: weak.Make(rules)}
+	if before != nil && slices.Equal(before.names, names) && slices.Equal(before.hidden, hidden) {
+		of.shape = before.shape
+		return of
+	}
+	const fixed, each = 128, 32 // bytes of a shape and of a name beside its text
+	of.shape = &shape{namespace: s.namespace, hidden: hidden, bytes: fixed}
+	for _, name := range names {
+		of.names = append(of.names, strings.Clone(name)) // not the text of the rules file
+		of.bytes += each + len(name)
 	}
 	return of
 }
@@ -171,7 +191,7 @@ func (r *Recorder) next(c *chunk, lane int, now time.Time) *chunk {
 	defer r.mu.Unlock()
 	if c != nil {
 		r.full = append(r.full, c)
-		r.written += len(c.data)
+		r.written += c.size()
 	}
 	var free *chunk
 	old := now.Add(-Age).UnixMicro()
@@ -219,13 +239,13 @@ func (r *Recorder) drop(now time.Time) {
 	written := r.written
 	for i := range r.lanes {
 		if c := r.lanes[i].chunk; c != nil {
-			written += len(c.data)
+			written += c.size()
 			switch {
 			case c.last < old:
 				r.chunks--
 			case c.base < old: // its first requests must not stay until it is full
 				r.full = append(r.full, c)
-				r.written += len(c.data)
+				r.written += c.size()
 			default:
 				continue
 			}

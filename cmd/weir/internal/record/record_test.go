@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/record"
@@ -224,6 +226,76 @@ func TestFewRequests(t *testing.T) {
 			t.Errorf("got %d requests, want those of an hour", len(got))
 		}
 	})
+}
+
+// A recorder keeps no rules: those that were replaced are freed, with their lists, while their requests are kept. Those of
+// rules with the same attributes take no more memory than others.
+func TestRulesAreFreed(t *testing.T) {
+	t.Parallel()
+	r := record.New(0, nil)
+	e := engine(t, r, "default")
+	const reloads = 50
+	var alive [reloads]weak.Pointer[rule.Set]
+	for i := range reloads {
+		set := rules(t)
+		alive[i] = weak.Make(set)
+		if err := e.SetRules(set); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("ip", "192.0.2.1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 { // pools keep what they have for a while
+		runtime.GC()
+	}
+	left := 0
+	for _, set := range alive {
+		if set.Value() != nil {
+			left++
+		}
+	}
+	got, state := read(t, r, "default")
+	if left > 1 || len(got) != reloads {
+		t.Errorf("got %d rule sets after %d reloads, and %d requests; want one, and all", left, reloads, len(got))
+	}
+	if state.Bytes > 100*reloads {
+		t.Errorf("got %d bytes for %d requests", state.Bytes, reloads)
+	}
+	runtime.KeepAlive(e)
+}
+
+// The names of attributes count against the memory of a recorder: each reload of these rules has others.
+func TestManyNames(t *testing.T) {
+	t.Parallel()
+	r := record.New(0, nil)
+	e := engine(t, r, "default")
+	const names, reloads = 4000, 100
+	long := strings.Repeat("n", 20)
+	for i := range reloads {
+		list := []rule.Rule{{Name: "posts", Per: []string{"ip"}, Window: window.Sliding(time.Hour)}}
+		for k := range names / 10 {
+			one := rule.Rule{Name: fmt.Sprint("r", k), Window: window.Sliding(time.Hour)}
+			for n := range 10 {
+				one.Per = append(one.Per, fmt.Sprint(long, i, ".", k, ".", n))
+			}
+			list = append(list, one)
+		}
+		set, err := rule.New(list, nil)
+		if err == nil {
+			err = e.SetRules(set)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("ip", "192.0.2.1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, state := read(t, r, "default")
+	if least := int64(len(state.Attributes) * len(long)); len(got) >= reloads/2 || state.Bytes < least || state.Bytes > state.Most {
+		t.Errorf("got %d bytes for %d requests with %d names, want at least %d and at most %d", state.Bytes, len(got), len(state.Attributes), least, state.Most)
+	}
 }
 
 // Requests are recorded by many goroutines while others read.
