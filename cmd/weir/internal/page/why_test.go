@@ -366,7 +366,7 @@ func TestKeys(t *testing.T) {
 	s.call("GET", "/page/keys?rule=posts&n=201", "", 400)
 	for range 4 {
 		end, _ := s.space.BeginExport("")
-		defer end()
+		t.Cleanup(end)
 	}
 	s.call("GET", "/page/keys?rule=posts", "", 429)
 }
