@@ -53,7 +53,7 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request, seals *seals
 	case r.Hits > window.MaxHits:
 		return fault.Newf("hits", "%d: want at most %d", r.Hits, window.MaxHits)
 	case r.Feedback != "" && verb != store.Refund:
-		return fault.Newf("feedback", "%q in a %s: want a refund", r.Feedback, verb)
+		return fault.Newf("feedback", "%.64q in a %s: want a refund", r.Feedback, verb)
 	case r.Feedback != "":
 		if err := rules.CheckFeedback(r.Feedback); err != nil {
 			return err

@@ -79,5 +79,8 @@ func TestSetAndUnban(t *testing.T) {
 		if err := e.Unban(t.Context(), "frends", ann); err == nil || err.Error() != `weir: no such rule that counts: "frends": did you mean "friends"?` {
 			t.Errorf("got %v, want the name that is meant", err)
 		}
+		if err := e.Unban(t.Context(), strings.Repeat("x", 1<<20), ann); err == nil || len(err.Error()) > 200 {
+			t.Errorf("got an error of %d bytes, want the beginning of the name", len(err.Error()))
+		}
 	})
 }

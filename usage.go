@@ -131,7 +131,7 @@ func unknownRule(rules *plan.Rules, name string) error {
 			names = append(names, r.Name)
 		}
 	}
-	return fmt.Errorf("%w that counts: %q%s", ErrUnknownRule, name, fault.DidYouMean(name, names))
+	return fmt.Errorf("%w that counts: %.64q%s", ErrUnknownRule, name, fault.DidYouMean(name, names))
 }
 
 // located is a key of a rule.

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -31,7 +32,9 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	if err := m.list(ns.Engine().Rules().Len()); err != nil {
 		return nil, err
 	}
-	d, why, err := ns.Engine().Explain(ctx, r)
+	d, why, err := ns.Engine().Explain(ctx, r, run.Options{MaxSize: ns.MaxAnswer(), Admit: func(s run.Size) error {
+		return m.admit(run.Size{Usages: 2 * s.Usages, Text: 2 * s.Text}) // each usage is also in the explanation of its rule
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -107,6 +107,26 @@ func TestBatchRefused(t *testing.T) {
 	}
 }
 
+// A fault does not repeat long names and texts: an answer takes memory until the client has read it.
+func TestFaultsAreShort(t *testing.T) {
+	t.Parallel()
+	api, _ := bounded(t, nil)
+	long := strings.Repeat("x", 100_000)
+	for body, want := range map[string]int{
+		`{"` + long + `":1}`:                      400,
+		`{"requests":[{"` + long + `":1}]}`:       200,
+		`{"requests":[{"verb":"` + long + `"}]}`:  200,
+		`{"requests":[{"a":{"` + long + `":!`:     400,
+		`{"requests":[{"a":{"` + long + `":1}}]}`: 200,
+	} {
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/batch", strings.NewReader(body)))
+		if w.Code != want || w.Body.Len() > 1000 {
+			t.Errorf("%.40s: got status %d and %d bytes, want %d and a short text", body, w.Code, w.Body.Len(), want)
+		}
+	}
+}
+
 // The text of many faults is counted as memory.
 func TestBatchOfFaults(t *testing.T) {
 	t.Parallel()

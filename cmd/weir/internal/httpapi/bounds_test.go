@@ -131,6 +131,53 @@ func TestAnswerOfEscapes(t *testing.T) {
 	}
 }
 
+// pausing is a writer of answers that calls during for each part.
+type pausing struct {
+	*httptest.ResponseRecorder
+	during func()
+}
+
+func (p pausing) Write(b []byte) (int, error) {
+	p.during()
+	return p.ResponseRecorder.Write(b)
+}
+
+// An explanation with long keys has memory reserved until the client has read it, and keeps no other requests away
+// meanwhile.
+func TestSlowReaderOfExplanation(t *testing.T) {
+	t.Parallel()
+	src := "rules: ["
+	for i := range 100 {
+		src += fmt.Sprintf("{name: rule-%d, per: [user], limit: 9, window: 1h},", i)
+	}
+	engine, _ := scripttest.NewEngine(t, src+"]", func() window.Instant { return window.At(scripttest.Start) })
+	b := &access.ResourceLimits{Requests: 1, Memory: 2 << 20}
+	set := namespace.NewSet(namespace.New(namespace.Default, engine, 1<<20, nil))
+	explain := func(user string, during func()) int {
+		w := pausing{httptest.NewRecorder(), during}
+		r := httptest.NewRequest(http.MethodPost, "/v1/explain", strings.NewReader(`{"attributes":{"user":"`+user+`"}}`))
+		httpapi.New(set, httpapi.Config{Resources: b}).ServeHTTP(w, r)
+		return w.Code
+	}
+	parts := 0
+	code := explain(strings.Repeat("x", 1000), func() {
+		parts++
+		if requests, memory := b.Now(); requests != 0 || memory < 200_000 {
+			t.Errorf("part %d: got %d requests and %d bytes reserved, want none and those of 100 keys", parts, requests, memory)
+		}
+	})
+	if code != http.StatusOK || parts < 2 {
+		t.Errorf("got status %d and %d parts, want several", code, parts)
+	}
+	if requests, memory := b.Now(); requests != 0 || memory != 0 {
+		t.Errorf("got %d requests and %d bytes after all, want none", requests, memory)
+	}
+	set = namespace.NewSet(namespace.New(namespace.Default, engine, 50_000, nil))
+	if got := explain(strings.Repeat("x", 1000), func() {}); got != http.StatusRequestEntityTooLarge {
+		t.Errorf("got status %d for more than the largest answer, want 413", got)
+	}
+}
+
 // The rules in force are shown and explained however many there are, in parts that take little memory.
 func TestManyRulesAreShown(t *testing.T) {
 	t.Parallel()

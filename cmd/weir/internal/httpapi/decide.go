@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/internal/jsontext"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
 )
 
@@ -37,7 +38,9 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.reserveExplanations(x.namespace.Engine().Rules().Len()); err != nil {
 		return err
 	}
-	d, why, err := x.namespace.Engine().Explain(answer.Context(r), x.item[0].Request)
+	d, why, err := x.namespace.Engine().Explain(answer.Context(r), x.item[0].Request, x.options(func(s run.Size) error {
+		return x.admitOne(run.Size{Usages: 2 * s.Usages, Text: 2 * s.Text}) // the keys, and the decision with them as JSON
+	}))
 	if err != nil {
 		return err
 	}
@@ -49,6 +52,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 			b = append(b, ',')
 		}
 		if b = appendExplanation(b, &why[i]); len(b) >= rulesPart {
+			x.endRequest()
 			if _, err := w.Write(b); err != nil {
 				break // the caller is gone
 			}

@@ -88,7 +88,9 @@ func TestDecodeFaults(t *testing.T) {
 		{`{"attributes":{"a":1e-40}}`, `1:20: attributes.a: a number with too many digits when written out`},
 		{`{"attributes":{"a":1e2000}}`, `1:20: attributes.a: a number with too many digits when written out`},
 		{`{"attributes":{"a":"` + long + `"}}`, `1:20: attributes.a: has more than 1024 bytes`},
-		{`{"attributes":{"` + long + `":1}}`, `1:16: attributes: an attribute's name has 1025 bytes, more than 1024`},
+		{`{"attributes":{"` + long + `":1}}`, `1:16: attributes: a name has 1025 bytes, more than 1024`},
+		{`{"` + long + `":1}`, `1:2: a name has 1025 bytes, more than 1024`},
+		{`{"` + long + `"}`, `1:2: a name has 1025 bytes, more than 1024`},
 		{`{"attributes":{` + many(65) + `}}`, `1:592: attributes: more than 64 attributes`},
 	} {
 		req, err := httpapi.Decode([]byte(tc.body))

@@ -264,7 +264,7 @@ func (s *scanner) verb() (store.Verb, *fault.Fault) {
 			return v, nil
 		}
 	}
-	return 0, s.fault(at, "is %q; want %s", name, wantVerb)
+	return 0, s.fault(at, "is %.64q; want %s", name, wantVerb)
 }
 
 // verbs lists the verbs that a request can have.

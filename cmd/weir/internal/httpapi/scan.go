@@ -126,6 +126,12 @@ func (s *scanner) object(member func(name string, at int) *fault.Fault) *fault.F
 		if f != nil {
 			return f
 		}
+		if len(name) > sizes.Text { // the fault would repeat it
+			if s.depth == 0 {
+				return s.fault(at, "a name has %d bytes, more than %d", len(name), sizes.Text)
+			}
+			name = "…"
+		}
 		if s.peek() != ':' {
 			return s.unexpected("':'").In(name)
 		}

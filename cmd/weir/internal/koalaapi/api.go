@@ -129,7 +129,6 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{memory: access.Reservation{Resources: a.config.Resources}}
 	defer x.memory.Free()
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
-	x.read(query)
 	asked, path, err := namespace.Cut(path)
 	to, ok := routes[strings.Trim(path, "/")]
 	switch {
@@ -150,9 +149,24 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.write(w, r, busy(err, to.failed))
 		return
 	}
-	defer a.config.Resources.End()
-	x.write(w, r, to.call(a, x, r))
+	x.write(w, r, a.decided(x, &to, query, r))
 }
+
+// decided returns the answer to a request that has begun, and ends the request: a client that reads slowly keeps no
+// others away.
+func (a *API) decided(x *exchange, to *route, query string, r *http.Request) reply {
+	defer a.config.Resources.End()
+	if n := (strings.Count(query, "&") + 1) * parameterBytes; n > smallMulti {
+		if err := x.memory.Reserve(int64(n)); err != nil {
+			return busy(err, to.failed)
+		}
+	}
+	x.read(query)
+	return to.call(a, x, r)
+}
+
+// parameterBytes is about the memory of a parameter, which can take two bytes of a query, while the list of them grows.
+const parameterBytes = 96
 
 // alive reports whether the store is available.
 func (a *API) alive(*exchange, *http.Request) reply {

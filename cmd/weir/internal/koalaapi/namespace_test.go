@@ -122,14 +122,41 @@ func TestMultiReservesMemory(t *testing.T) {
 	}
 }
 
-// writer knows how much memory was reserved when the answer was written.
+// writer knows how many requests were under way, and how much memory was reserved, when the answer was written.
 type writer struct {
 	*httptest.ResponseRecorder
-	resources *access.ResourceLimits
-	reserved  int64
+	resources          *access.ResourceLimits
+	requests, reserved int64
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	_, w.reserved = w.resources.Now()
+	w.requests, w.reserved = w.resources.Now()
 	return w.ResponseRecorder.Write(p)
+}
+
+// Many short parameters take much more memory than the query, which is reserved. Who is refused gets none, and a
+// client that reads slowly keeps no other requests away.
+func TestManyParameters(t *testing.T) {
+	t.Parallel()
+	resources := &access.ResourceLimits{Requests: 1, Memory: 1 << 20}
+	k := koalaapi.New(namespace.Only(newBench(t, `rules: [{name: a, per: [uid], limit: 1, window: 1h}]`).engine), koalaapi.Config{Resources: resources})
+	for _, tc := range []struct {
+		uri    string
+		status int
+		least  int64 // bytes reserved
+	}{
+		{"/rule/browse?uid=7", 200, 0},
+		{"/rule/browse?uid=7&" + strings.Repeat("a&", 1000), 200, 32_000},
+		{"/rule/browse?" + strings.Repeat("a&", 50_000), 503, 0},
+		{"/elsewhere?" + strings.Repeat("a&", 50_000), 404, 0},
+	} {
+		w := &writer{ResponseRecorder: httptest.NewRecorder(), resources: resources}
+		k.ServeHTTP(w, httptest.NewRequest(http.MethodGet, tc.uri, nil))
+		if w.Code != tc.status {
+			t.Errorf("%.30s: got status %d, want %d", tc.uri, w.Code, tc.status)
+		}
+		if w.requests != 0 || w.reserved < tc.least {
+			t.Errorf("%.30s: got %d requests and %d bytes reserved, want none and at least %d", tc.uri, w.requests, w.reserved, tc.least)
+		}
+	}
 }

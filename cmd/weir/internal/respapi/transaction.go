@@ -3,6 +3,7 @@ package respapi
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -50,7 +51,7 @@ func (c *conn) enqueue(command int, args []string) error {
 		return fmt.Errorf("a transaction has at most %d bytes", maxTransaction)
 	}
 	if t.bytes > smallBatch {
-		if err := t.memory.Reserve(int64(bytes)); err != nil {
+		if err := t.memory.Reserve(int64(bytes + argumentBytes*len(args))); err != nil { // EXEC makes attributes of them
 			return err
 		}
 	}
@@ -147,6 +148,11 @@ func (c *conn) prepare() (at int, err error) {
 			}
 		}
 	}
+	attributes := 0
+	for _, q := range queue {
+		attributes += len(q.args) / 2
+	}
+	c.attributes = slices.Grow(c.attributes, attributes) // once, for what is reserved
 	for i, q := range queue {
 		err := c.admit(specs[q.command].need) // a token may have been revoked
 		switch {

@@ -93,6 +93,26 @@ func TestTransactionReply(t *testing.T) {
 	})
 }
 
+// A transaction with many arguments has memory reserved for the attributes that EXEC makes of them.
+func TestTransactionOfAttributes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newPipes()
+		resources := &access.ResourceLimits{Memory: 4 << 20}
+		serve(t, newServer(t, postsRule, func(c *respapi.Config) { c.Resources = resources }), l)
+		c := newClient(t, l.dial())
+		args := []string{"WEIR.TAKE"}
+		for i := range 64 {
+			args = append(args, fmt.Sprint(i), "v")
+		}
+		c.send(command("MULTI")+strings.Repeat(command(args...), 100), 101)
+		if _, memory := resources.Now(); memory < 350_000 {
+			t.Errorf("got %d bytes reserved, want those of 12,800 texts, which are 6,400 attributes", memory)
+		}
+		c.Close()
+	})
+}
+
 // Commands without a rule, such as CL.THROTTLE, reserve memory, too.
 func TestTransactionOfThrottles(t *testing.T) {
 	t.Parallel()
