@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -252,4 +253,39 @@ func visitOver(via *http.Transport, method, url, body, protocol string) error {
 		return fmt.Errorf("got %s %s", resp.Proto, resp.Status)
 	}
 	return nil
+}
+
+// A service that waits for its store at the start stays alive when it is told to reload its rules.
+func TestReloadDuringStart(t *testing.T) {
+	t.Parallel()
+	store, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	writeFile(t, rules, "rules: [{name: hits, per: [user], limit: 5, window: 1h}]")
+	p := &process{Cmd: exec.Command("weir", "serve", "--rules", rules, "--store", "redis://"+store.Addr().String(),
+		"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")}
+	p.Stderr = &p.logs
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := store.Accept() // and no answer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	redistest.Eventually(t, "the rules are loaded", func() bool {
+		return len(ended) > 0 || strings.Contains(p.logs.String(), `msg="rules loaded" asked=SIGHUP`)
+	})
+	_ = p.Process.Signal(syscall.SIGTERM)
+	if err := <-ended; err != nil {
+		t.Errorf("the service ends with %v\n%s", err, p.logs.String())
+	}
 }

@@ -133,11 +133,17 @@ func (l *lane) prepare(ctx context.Context) error {
 	return err
 }
 
+// close closes the connection. A server that hangs may leave it open for longer: neither the next
+// connection, maybe to another server, nor the end of the process waits for that.
 func (l *lane) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = l.conn.Close(ctx) // nothing is lost by it
-	<-l.conn.CleanupDone()
+	select {
+	case <-l.conn.CleanupDone():
+	case <-ctx.Done():
+		_ = l.conn.Conn().Close()
+	}
 }
 
 // serve decides what is queued until the connection is lost or the store is closed. While the

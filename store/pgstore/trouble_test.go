@@ -169,6 +169,29 @@ func TestServerThatHangs(t *testing.T) {
 	}
 }
 
+// A store whose server hangs is closed soon. The same holds for its connections, so that a lane can use another server.
+func TestCloseWhileServerHangs(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	s, err := pgstore.Open(t.Context(), n.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Stop()
+	defer n.Continue()
+	if _, err := take(t, s, "ann"); err == nil {
+		t.Error("got an answer of a server that hangs")
+	}
+	closed := make(chan struct{})
+	go func() { _ = s.Close(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the store is not closed after 10 s")
+		<-closed
+	}
+}
+
 // Tables that were dropped are made again, and no call fails.
 func TestDroppedTables(t *testing.T) {
 	t.Parallel()

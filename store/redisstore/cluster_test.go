@@ -84,6 +84,19 @@ func TestContractOnCluster(t *testing.T) {
 	})
 }
 
+// A cluster that is not complete has no nodes in use until one of them serves slots: it is unavailable.
+func TestClusterWithoutSlots(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 1, 0)
+	c.Masters[0].Must("CLUSTER", "FLUSHSLOTS")
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=20s")
+	if all := s.Nodes(); len(all) > 0 {
+		t.Errorf("without slots: got nodes %v, want none", all)
+	}
+	c.Masters[0].Must("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	connected(t, s, 1)
+}
+
 // A call with keys in several slots is sent at the same time as the others of its group, so calls that share a
 // key with it, before it or after it, are in other groups.
 func TestCallsThatShareKeysAreInOrder(t *testing.T) {

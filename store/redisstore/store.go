@@ -150,8 +150,11 @@ type Node = remote.Node
 type Change = remote.Change
 
 // Nodes returns the numbers of the nodes in use, by address. On a cluster there
-// are none until one of its nodes was reached.
+// are none until one of its nodes was reached and serves slots.
 func (s *Store) Nodes() []Node {
+	if !s.servers.Serve() {
+		return nil
+	}
 	nodes := s.servers.Nodes()
 	all := make([]Node, len(nodes))
 	for i, n := range nodes {

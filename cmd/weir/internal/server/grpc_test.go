@@ -91,6 +91,18 @@ func TestGRPCListeners(t *testing.T) {
 	}
 }
 
+// A service that needs its store is not ready without it, from the first call on.
+func TestGRPCHealthAtStart(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *config.Config) {
+		c.GRPCListen, c.Store, c.ReadyNeedsStore = "127.0.0.1:0", "redis://127.0.0.1:1", true
+	})
+	conn := dial(t, s.grpcHost(t), insecure.NewCredentials())
+	if got, err := healthOf(t, conn, ""); got != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("got %v, %v, want NOT_SERVING", got, err)
+	}
+}
+
 // Envoy's calls are counted by the rules of the HTTP API, and need a token with
 // the scope decide where others do. A receipt is settled over HTTP.
 func TestEnvoyCalls(t *testing.T) {

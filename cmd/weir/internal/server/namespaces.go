@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
@@ -37,9 +38,11 @@ type namespaces struct {
 	all map[string]*reloader // guarded by mu
 	bad string               // faults of names that were logged last; guarded by mu
 
-	closing  sync.WaitGroup // the engines of namespaces that are gone
-	counting sync.Mutex     // metrics wait for it, and not for a reload
-	retired  weir.Reports   // of these engines; guarded by counting
+	closing  sync.WaitGroup        // the engines of namespaces that are gone
+	ending   chan struct{}         // closed at the end of the service
+	counting sync.Mutex            // metrics wait for it, and not for a reload
+	leaving  map[*weir.Engine]bool // these engines, until they are closed; guarded by counting
+	retired  weir.Reports          // of those that are closed; guarded by counting
 
 	nodesOnce, leasesOnce sync.Once // the warnings about --nodes
 }
@@ -63,7 +66,7 @@ type parts struct {
 
 // newNamespaces serves what was read in p.
 func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*namespaces, error) {
-	s := &namespaces{parts: parts, place: p, set: namespace.NewSet(), all: map[string]*reloader{}}
+	s := &namespaces{parts: parts, place: p, set: namespace.NewSet(), all: map[string]*reloader{}, ending: make(chan struct{}), leaving: map[*weir.Engine]bool{}}
 	s.logNames(bad)
 	for _, a := range first {
 		r := s.reloader(a.name, a.at)
@@ -278,17 +281,35 @@ func (s *namespaces) retire(r *reloader, asked request) {
 	r.record(audit.RulesChanged, asked, before, map[string]any{"asked": asked.text, "rules": 0})
 	r.space.Tops().Drop()
 	s.kept.Overrides.Follow(r.space.Name(), nil)
-	s.closing.Go(func() {
-		_ = r.space.Engine().Close() // does not own its store
-		reports := r.space.Engine().Reports()
-		s.counting.Lock()
-		defer s.counting.Unlock()
-		s.retired = together(s.retired, reports)
-	})
+	e := r.space.Engine()
+	s.counting.Lock()
+	s.leaving[e] = true
+	s.counting.Unlock()
+	s.closing.Go(func() { s.leave(e) })
+}
+
+// leave closes the engine of a namespace that is gone, when the store has what it counted in an outage. The namespace may
+// come back with another engine.
+func (s *namespaces) leave(e *weir.Engine) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for wait := true; wait && e.Reports().Pending > 0; {
+		select {
+		case <-tick.C:
+		case <-s.ending:
+			wait = false
+		}
+	}
+	_ = e.Close() // does not own its store
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	delete(s.leaving, e)
+	s.retired = together(s.retired, e.Reports())
 }
 
 // close closes all engines, after the last request.
 func (s *namespaces) close() error {
+	close(s.ending)
 	s.closing.Wait()
 	var all sync.WaitGroup
 	for _, n := range s.set.All() {
@@ -304,6 +325,9 @@ func (s *namespaces) close() error {
 func (s *namespaces) reports() weir.Reports {
 	s.counting.Lock()
 	total := s.retired
+	for e := range s.leaving {
+		total = together(total, e.Reports())
+	}
 	s.counting.Unlock()
 	for _, n := range s.set.All() {
 		if e := n.Engine(); e != nil {

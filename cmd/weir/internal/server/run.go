@@ -40,6 +40,9 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	}
 	log, ended := openLog(cfg, logs)
 	defer ended()
+	hangups := make(chan os.Signal, 1) // during the start, too, which a reload must not end
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	commit, _ := Commit()
 	numbers := metrics.New(metrics.Config{Version: Version(), Commit: commit, NearLimit: cfg.NearLimit, Namespaces: cfg.MetricNamespaces})
 	for _, w := range cfg.Warnings {
@@ -182,10 +185,6 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		fronts, optional = append(fronts, f), append(optional, named{l, f})
 	}
 
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
-
 	group.Go(func() { sweep(background, backends) })
 	group.Go(func() { episodes.run(background, log) })
 	group.Go(func() { tops.Run(background) })
@@ -213,6 +212,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	}
 
 	if remote != nil {
+		remote.SetReady(ready.is())
 		group.Go(func() { ready.report(background, remote) })
 	}
 

@@ -190,6 +190,38 @@ func TestServiceOutlivesItsStore(t *testing.T) {
 	}
 }
 
+// What a namespace has counted in an outage is recorded in the store, even if its file was away meanwhile.
+func TestNamespaceAwayInAnOutage(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	dir := rulesDir(t, map[string]string{"default.yaml": posts(5), "a.yaml": posts(3)})
+	s := startOnStore(t, func(c *config.Config) {
+		c.Rules, c.Store, c.StoreTimeout, c.Nodes = dir, "redis://"+n.Addr(), patience, 1
+	})
+	n.Kill()
+	if got := s.postsIn(t, "a", "ann"); got != 3 {
+		t.Fatalf("without the store: got %d posts, want 3", got)
+	}
+	reload := func() {
+		t.Helper()
+		if a := call(t, "POST", s.admin+"/-/reload", ""); a.status != 200 {
+			t.Fatalf("reload: got %s", a.text)
+		}
+	}
+	file := filepath.Join(dir, "a.yaml")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	reload()
+	write(t, file, posts(3))
+	reload()
+	n.Restart()
+	redistest.Eventually(t, "the hits are recorded", func() bool {
+		a := call(t, "GET", s.api+"/ns/a/v1/usage?rule=posts&user=ann&action=post", "")
+		return a.json["degraded"] == nil && a.json["used"] == 3.0
+	})
+}
+
 // A service that must have its store is not ready without it; one whose store
 // refuses it does not start.
 func TestServiceNeedsItsStore(t *testing.T) {

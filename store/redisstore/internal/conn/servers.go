@@ -169,6 +169,16 @@ func (s *Servers) Nodes() []*Node {
 	return slices.SortedFunc(maps.Values(s.byAddr), func(a, b *Node) int { return strings.Compare(a.Addr, b.Addr) })
 }
 
+// Serve reports whether there is a node for any key. The nodes of a cluster that is being made have no slots yet.
+func (s *Servers) Serve() bool {
+	for i := range s.slots {
+		if s.slots[i].Load() != nil {
+			return true
+		}
+	}
+	return s.single != nil
+}
+
 // Primaries returns the nodes that serve keys, by address, and one slot of each.
 func (s *Servers) Primaries() (nodes []*Node, slot map[*Node]int) {
 	slot = map[*Node]int{}
