@@ -32,19 +32,15 @@ type RuleExplanation struct {
 }
 
 // Explain returns the answer of [Engine.Check], and for each rule in force, in the
-// order of the rules, whether it matches the request or why not. It counts nothing. The options are for weir's
-// service: of them it uses those about the size of the decision.
-func (e *Engine) Explain(ctx context.Context, r Request, options ...run.Options) (d Decision, why []RuleExplanation, err error) {
+// order of the rules, whether it matches the request or why not. It counts nothing.
+func (e *Engine) Explain(ctx context.Context, r Request) (d Decision, why []RuleExplanation, err error) {
 	rules, err := e.ready()
 	if err != nil {
 		return Decision{}, nil, err
 	}
 	c := newCall().(*call)
 	if err = e.read(c, rules, store.Check, &r); err == nil {
-		var o run.Options
-		if len(options) > 0 {
-			o = options[0]
-		}
+		o, _ := ctx.Value(run.Key{}).(run.Options)
 		err = c.decide(ctx, &e.driver, &d, &o)
 	}
 	if err != nil {

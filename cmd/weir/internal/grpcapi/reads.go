@@ -32,9 +32,10 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	if err := m.list(ns.Engine().Rules().Len()); err != nil {
 		return nil, err
 	}
-	d, why, err := ns.Engine().Explain(ctx, r, run.Options{MaxSize: ns.MaxAnswer(), Admit: func(s run.Size) error {
+	o := run.Options{MaxSize: ns.MaxAnswer(), Admit: func(s run.Size) error {
 		return m.admit(run.Size{Usages: 2 * s.Usages, Text: 2 * s.Text}) // each usage is also in the explanation of its rule
-	}})
+	}}
+	d, why, err := ns.Engine().Explain(context.WithValue(ctx, run.Key{}, o), r)
 	if err != nil {
 		return nil, err
 	}
