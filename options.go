@@ -26,6 +26,7 @@ type Option interface {
 type options struct {
 	store    store.Store
 	local    store.Store
+	reports  any // *report.Group of local; programs without a given store do not link it
 	nodes    int64
 	nodesNow func() int
 
@@ -78,13 +79,15 @@ func WithStore(s store.Store) Option {
 // 1/nodes of each quota, rounded up. What s counts stays in s for the next outage.
 // After the outage a goroutine records it in the other store, too; Close of the
 // engine, limiter or counter ends the goroutine. The caller closes s. WithLocal
-// needs WithStore, with another store.
+// needs WithStore, with another store. Give engines that share s the same Option, so that each can
+// settle what another one has to record, such as what it found in a data directory.
 //
 // Default: over a store that is neither in memory nor a data directory, a store in memory
 // that the engine, limiter or counter has to itself and closes, and one node. During an
 // outage each process then admits the whole quota, so use WithLocal or [WithNodes] where several
 // processes share the store.
 func WithLocal(s store.Store, nodes int) Option {
+	reports := &report.Group{}
 	return option(func(o *options) error {
 		if s == nil {
 			return fault.Newf("local store", "nil: leave the option out for one that is made and closed with the limiter or engine")
@@ -92,7 +95,7 @@ func WithLocal(s store.Store, nodes int) Option {
 		if nodes < 1 {
 			return fault.Newf("nodes", "%d: want at least 1", nodes)
 		}
-		o.local, o.nodes = s, int64(nodes)
+		o.local, o.nodes, o.reports = s, int64(nodes), reports
 		return nil
 	})
 }
@@ -103,7 +106,11 @@ func newLocal(o *options) drive.Fallback {
 	if o.local == nil {
 		l.Store, l.Owned, l.Nodes = memstore.New(), true, 1
 	}
-	l.Reporter = report.New(o.store, hook.Of(l.Store).SideStore)
+	group, _ := o.reports.(*report.Group)
+	if group == nil {
+		group = &report.Group{}
+	}
+	l.Reporter = report.New(o.store, hook.Of(l.Store).SideStore, group)
 	if o.observer != nil {
 		l.Told = o.observer.Outage
 	}

@@ -41,9 +41,7 @@ func (r *Reporter) End(op *store.Op, n int64) {
 	if r == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.table.end(op, n, r.now())
+	r.each(func(t *table, now window.Instant) { t.end(op, n, now) })
 }
 
 // Renew renews the hold of op, as local memory has done.
@@ -51,14 +49,7 @@ func (r *Reporter) Renew(op *store.Op) {
 	if r == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range r.table.pair(idOf(op)) {
-		if i := e.find(op); i >= 0 {
-			e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
-			r.table.saver.touch(e)
-		}
-	}
+	r.each(func(t *table, _ window.Instant) { t.renew(op) })
 }
 
 // hold adds a hold of n hits. It returns false if the table is full.
@@ -78,6 +69,16 @@ func (e *entry) find(op *store.Op) int {
 		return -1
 	}
 	return slices.IndexFunc(e.holds, func(h held) bool { return h.ID == op.Hold.ID && !h.over })
+}
+
+// renew renews the hold of op, if it is pending.
+func (t *table) renew(op *store.Op) {
+	for _, e := range t.pair(idOf(op)) {
+		if i := e.find(op); i >= 0 {
+			e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
+			t.saver.touch(e)
+		}
+	}
 }
 
 // end makes n hits of the hold of op final, if it is pending. If its entry is in flight, they

@@ -90,7 +90,7 @@ func pendingBlobs() [][]byte {
 	p := &sideStore{blobs: map[string][]byte{}}
 	f := newFar()
 	f.gone("circuit-open")
-	r := report.New(f, p)
+	r := report.New(f, p, &report.Group{})
 	berlin := time.FixedZone("Berlin", 3600)
 	for i, l := range []window.Limit{
 		{Quota: 50, Window: window.Sliding(time.Hour)},
@@ -138,7 +138,7 @@ func TestBlobsComeBack(t *testing.T) {
 func TestSideStoreThatNeverWrites(t *testing.T) {
 	f := newFar()
 	f.gone("circuit-open")
-	r := report.New(f, &sideStore{blobs: map[string][]byte{}})
+	r := report.New(f, &sideStore{blobs: map[string][]byte{}}, &report.Group{})
 	defer r.Close()
 	limit := window.MustCompile(window.Limit{Quota: 50, Window: window.Sliding(time.Hour)})
 	op := of(limit, "key", "")
@@ -163,7 +163,7 @@ func outage(t *testing.T) (*far, *sideStore, *report.Reporter) {
 	t.Helper()
 	f, side := newFar(), &sideStore{blobs: map[string][]byte{}}
 	f.gone("circuit-open")
-	r := report.New(f, side)
+	r := report.New(f, side, &report.Group{})
 	t.Cleanup(r.Close)
 	synctest.Wait() // it has found no blobs
 	return f, side, r

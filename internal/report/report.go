@@ -62,8 +62,8 @@ type Reporter struct {
 	running bool  // guarded by mu: there is a goroutine
 	closed  bool  // guarded by mu
 
-	namespace string                // of bans; guarded by mu
-	bans      map[string]window.Ban // of the rules in force, by the identity of the space; guarded by mu
+	group     *Group
+	namespace string // of the rules in force; guarded by group.mu
 
 	recorded, lost, dropped atomic.Int64 // hits
 
@@ -85,12 +85,13 @@ type Stats struct {
 
 // New returns a Reporter to s. It starts no goroutine until something is
 // pending. side, when not nil, keeps what is pending for the next process; Close is called
-// before side is closed.
-func New(s store.Store, side hook.SideStore) *Reporter {
+// before side is closed. Reporters of the same local memory are of one group.
+func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
 	r := &Reporter{
 		store: s, began: time.Now(), table: table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: MaxKeys, maxWords: maxWords, saver: newSaver(side)},
-		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {},
+		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
 	}
+	g.add(r)
 	if side != nil {
 		r.end = side.Follow(r.save)
 		r.tasks.Go(r.restore)
@@ -133,9 +134,7 @@ func (r *Reporter) Sub(op *store.Op, n int64) {
 	if r == nil || n <= 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.table.sub(op, n, r.now())
+	r.each(func(t *table, now window.Instant) { n = t.sub(op, n, now) })
 }
 
 // Forget drops what is pending for op's key.
@@ -143,9 +142,7 @@ func (r *Reporter) Forget(op *store.Op) {
 	if r == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.table.forget(op)
+	r.each(func(t *table, _ window.Instant) { t.forget(op) })
 }
 
 // UseBans gives r the bans of the rules that are in force in namespace, by the identity of their
@@ -155,15 +152,13 @@ func (r *Reporter) UseBans(namespace string, of map[string]window.Ban) {
 	if r == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.namespace, r.bans = namespace, of
+	r.group.use(r, namespace, of)
 }
 
-// currentLocked returns the limit of e, with the ban of the rule that is in force.
-func (r *Reporter) currentLocked(e *entry) *window.Compiled {
-	ban, ok := r.bans[e.id.space]
-	if !ok || e.id.namespace != r.namespace || ban == e.limit.Ban {
+// current returns the limit of e, with the ban of the rule that is in force.
+func (r *Reporter) current(e *entry) *window.Compiled {
+	ban, ok := r.group.ban(e.id)
+	if !ok || ban == e.limit.Ban {
 		return e.limit
 	}
 	l := *e.limit.Limit
@@ -208,6 +203,7 @@ func (r *Reporter) Close() {
 	}
 	r.mu.Unlock()
 	r.tasks.Wait()
+	r.group.remove(r)
 	r.end()
 }
 

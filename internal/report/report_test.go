@@ -101,7 +101,7 @@ func (f *far) wants(t *testing.T, op *store.Op, want int64) {
 func reporting(t *testing.T, test func(*testing.T, *far, *report.Reporter)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(f, nil)
+		r := report.New(f, nil, &report.Group{})
 		defer r.Close()
 		test(t, f, r)
 	})
@@ -474,9 +474,9 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(f, nil)
+		r := report.New(f, nil, &report.Group{})
 		r.Close()
-		r = report.New(f, nil)
+		r = report.New(f, nil, &report.Group{})
 		r.Add(of(hourly, "ann", ""), hourly, 4)
 		r.Close()
 		r.Close()
@@ -485,7 +485,7 @@ func TestClose(t *testing.T) {
 		wantStats(t, r, report.Stats{Recorded: 4, Dropped: 1})
 
 		began := time.Now()
-		r = report.New(stuck{f}, nil)
+		r = report.New(stuck{f}, nil, &report.Group{})
 		r.Add(of(hourly, "ann", ""), hourly, 3)
 		r.Close()
 		if took := time.Since(began); took != time.Second {

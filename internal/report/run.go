@@ -184,7 +184,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	r.mu.Lock()
 	for _, e := range batch {
 		r.table.words += e.settle(at)
-		e.limit = r.currentLocked(e)
+		e.limit = r.current(e)
 		for _, op := range e.ops(at) {
 			calls, of = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}}), append(of, e)
 		}

@@ -91,9 +91,9 @@ func (e *entry) size() int {
 	return (len(e.id.key)+len(e.id.member)+len(e.together))/word + cap(e.state) + heldWords*len(e.holds)
 }
 
-// sub subtracts n hits from op's key, at most those that are pending. For an entry in flight
-// this matters only if it becomes pending again.
-func (t *table) sub(op *store.Op, n int64, now window.Instant) {
+// sub subtracts n hits from op's key, at most those that are pending, and returns how many are left. For an entry in
+// flight this matters only if it becomes pending again.
+func (t *table) sub(op *store.Op, n int64, now window.Instant) (left int64) {
 	for _, e := range t.pair(idOf(op)) {
 		if e == nil || n <= 0 {
 			continue
@@ -109,6 +109,7 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) {
 		n -= min(n, had)
 		t.changed(e, now)
 	}
+	return n
 }
 
 // changed marks e as changed after something of it was dropped. It drops e if nothing of it is

@@ -121,7 +121,7 @@ func openRESP(l config.Listener, cfg config.Config, namespaces *namespace.Set, b
 		socket = tls.NewListener(socket, credentials.certs.Config())
 	}
 	server := respapi.New(respapi.Config{
-		Namespaces: namespaces, Throttle: backends.throttle(cfg), Shared: backends.waits(),
+		Namespaces: namespaces, Throttle: backends.throttle(), Shared: backends.waits(),
 		Auth: credentials.auth(l, access.ReachNamed), Resources: resources.requests(l.Name), Working: working, Version: Version(),
 	})
 	numbers.WatchRESP(func() metrics.RESPStats { return metrics.RESPStats(server.Stats()) })
@@ -130,9 +130,9 @@ func openRESP(l config.Listener, cfg config.Config, namespaces *namespace.Set, b
 
 // throttle returns a function that opens the limiters of CL.THROTTLE. They count where the rules
 // do, under a name that no rule has.
-func (c *backends) throttle(cfg config.Config) func(string, weir.Limit) (*weir.Limiter, error) {
+func (c *backends) throttle() func(string, weir.Limit) (*weir.Limiter, error) {
 	options := []weir.LimiterOption{weir.WithName(throttle.Name)}
-	for _, o := range c.options(cfg) {
+	for _, o := range c.options() {
 		options = append(options, o)
 	}
 	return func(namespace string, l weir.Limit) (*weir.Limiter, error) {

@@ -101,7 +101,7 @@ func (s *namespaces) reloader(name string, at rulesAt) *reloader {
 	r.changedTo = func(before, hash string) { s.events.RulesChanged(name, before, hash) }
 	r.open = func(rules *rule.Set) (*namespace.Namespace, error) {
 		tops := s.tops.ForNamespace(name)
-		options := append(s.backends.options(s.cfg),
+		options := append(s.backends.options(),
 			weir.WithNamespace(counted(name)), weir.WithObserver(s.observer(r, name, tops)))
 		engine, err := weir.NewEngine(rules, options...)
 		if err != nil {

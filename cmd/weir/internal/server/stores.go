@@ -31,6 +31,7 @@ type backends struct {
 	data   string      // the data directory; empty: none
 	place  string      // of the counts, for the log
 	known  atomic.Bool // it is loaded, and its overrides are in force
+	beside weir.Option // to decide in local; the same for all engines, which report together; nil: none
 
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
@@ -80,6 +81,12 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 		}
 		return nil, err
 	}
+	switch {
+	case c.shared != nil:
+		c.beside = weir.WithLocal(c.local.Store(), max(1, cfg.Nodes))
+	case c.local.Meanwhile != nil:
+		c.beside = weir.WithLocal(c.local.Meanwhile, 1)
+	}
 	return c, nil
 }
 
@@ -115,16 +122,16 @@ func (c *backends) close() error {
 }
 
 // options returns the options of an engine or a limiter that counts in c.
-func (c *backends) options(cfg config.Config) []weir.Option {
+func (c *backends) options() []weir.Option {
 	var places []weir.Option
 	if c.shared == nil {
 		places = append(places, weir.WithStore(c.local.Store()))
-		if c.local.Meanwhile != nil {
-			places = append(places, weir.WithLocal(c.local.Meanwhile, 1))
-		}
-		return places
+	} else {
+		places = append(places, weir.WithStore(c.leases))
 	}
-	places = append(places, weir.WithStore(c.leases), weir.WithLocal(c.local.Store(), max(1, cfg.Nodes)))
+	if c.beside != nil {
+		places = append(places, c.beside)
+	}
 	if c.here != nil {
 		places = append(places, weir.WithNodes(c.here.number))
 	}
