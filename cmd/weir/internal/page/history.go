@@ -56,7 +56,6 @@ type name struct{ space, rule string }
 // line has the counts of one rule.
 type line struct {
 	last   metrics.Counts
-	read   int64   // when last was, as at in [History.Read]
 	use    float64 // matches; those of the past count less and less
 	fine   []*chunk
 	coarse []*chunk
@@ -75,7 +74,7 @@ type cell [4]uint32
 const (
 	// lineBytes and chunkBytes are the sizes of a line and of a chunk, and seriesBytes is the memory of a series without
 	// chunks, with its place in the map and its name.
-	lineBytes, chunkBytes = 96, 8 + chunkCells*16
+	lineBytes, chunkBytes = 88, 8 + chunkCells*16
 	seriesBytes           = lineBytes + (fineChunks+coarseChunks)*8 + 160
 )
 
@@ -142,11 +141,7 @@ func (h *History) Read(now time.Time) {
 	}
 	same := func(space, rule string, matched int64) bool {
 		s := h.all[name{space, rule}]
-		if s == nil || s.last.Matched != matched {
-			return false
-		}
-		s.read = at
-		return true
+		return s != nil && s.last.Matched == matched
 	}
 	h.from.EachCount(same, func(space, rule string, c metrics.Counts) {
 		n := name{space, rule}
@@ -157,7 +152,7 @@ func (h *History) Read(now time.Time) {
 			h.bytes += seriesBytes
 		}
 		d := since(c, s.last)
-		s.last, s.read = c, at
+		s.last = c
 		if d == (metrics.Counts{}) {
 			return
 		}
@@ -222,17 +217,12 @@ func (h *History) add(to []*chunk, number int64, d metrics.Counts) {
 	}
 }
 
-// prune drops chunks that are older than what is kept, and series without any that the last read has not found. It makes
-// the use of the past count less. It needs mu.
+// prune drops chunks that are older than what is kept, and makes the use of the past count less. It needs mu.
 func (h *History) prune(at int64) {
-	for n, s := range h.all {
+	for _, s := range h.all {
 		s.use *= 1 - 1.0/240 // after four hours a third is left
 		h.drop(s.fine, at/fine/chunkCells-fineChunks)
 		h.drop(s.coarse, at/coarse/chunkCells-coarseChunks)
-		if s.read != at && !slices.ContainsFunc(s.coarse, func(c *chunk) bool { return c != nil }) {
-			delete(h.all, n)
-			h.bytes -= seriesBytes
-		}
 	}
 }
 

@@ -169,29 +169,6 @@ func TestHistoryIsBounded(t *testing.T) {
 	})
 }
 
-// TestHistoryOfRulesGone: a rule that is gone leaves nothing after a day.
-func TestHistoryOfRulesGone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		counts := counted{"stays": {Matched: 1}}
-		history := page.NewHistory(counts)
-		for i := range 100 {
-			name := fmt.Sprint(i)
-			counts[name] = metrics.Counts{Matched: 1}
-			history.Read(time.Now())
-			delete(counts, name)
-		}
-		full := page.HistoryBytes(history)
-		for range 26 {
-			time.Sleep(time.Hour)
-			history.Read(time.Now())
-		}
-		if got := page.HistoryBytes(history); got > full/50 {
-			t.Errorf("got %d bytes for two series, want far fewer than the %d for those of a hundred rules that are gone", got, full)
-		}
-	})
-}
-
 // TestOverview: it needs scope read, says who was denied, and hides the service from callers of one namespace.
 func TestOverview(t *testing.T) {
 	t.Parallel()
