@@ -2,9 +2,6 @@ package metrics
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,10 +18,9 @@ import (
 type Namespace struct {
 	m     *Metrics
 	name  string
-	label string   // of metrics: the name, or rest
-	rules []string // guarded by m.mu; the names of those in force
-	gone  []string // guarded by m.mu; of those that the last load has dropped
-	bad   bool     // guarded by m.mu: the last attempt to load them failed
+	label string // of metrics: the name, or rest
+	rules int    // guarded by m.mu; in force
+	bad   bool   // guarded by m.mu: the last attempt to load them failed
 
 	decisions *cache[decision]
 	matched   *cache[string] // by rule
@@ -59,25 +55,27 @@ func (m *Metrics) Namespace(name string) *Namespace {
 	}
 	m.served[name] = n
 	byRule := func(v *prometheus.CounterVec) *cache[string] {
-		return newCache(v, func(rule string) []string { return []string{n.label, n.rule(rule)} })
+		return newCache(func(rule string) prometheus.Counter { return v.WithLabelValues(n.label, n.rule(rule)) })
 	}
 	byMode := func(v *prometheus.CounterVec) *cache[ruleMode] {
-		return newCache(v, func(r ruleMode) []string { return []string{n.label, n.rule(r.rule), r.mode} })
+		return newCache(func(r ruleMode) prometheus.Counter { return v.WithLabelValues(n.label, n.rule(r.rule), r.mode) })
 	}
 	byVerb := func(v *prometheus.CounterVec) *cache[store.Verb] {
-		return newCache(v, func(verb store.Verb) []string { return []string{n.label, verb.String()} })
+		return newCache(func(verb store.Verb) prometheus.Counter { return v.WithLabelValues(n.label, verb.String()) })
 	}
-	n.decisions = newCache(m.decisions, func(d decision) []string {
+	n.decisions = newCache(func(d decision) prometheus.Counter {
 		outcome := d.outcome
 		if n.label == rest && outcome != rule.Allow && outcome != rule.Deny {
 			outcome = rest
 		}
-		return []string{n.label, n.rule(d.rule), outcome, d.verb.String()}
+		return m.decisions.WithLabelValues(n.label, n.rule(d.rule), outcome, d.verb.String())
 	})
 	n.matched, n.triggered, n.debts, n.bans = byRule(m.matched), byRule(m.triggered), byRule(m.debts), byRule(m.bans)
 	n.over, n.near = byMode(m.over), byMode(m.nearLimit)
 	n.unmatched, n.failed = byVerb(m.unmatched), byVerb(m.failed)
-	n.holds = newCache(m.holds, func(h holdEvent) []string { return []string{n.label, n.rule(h.rule), h.event} })
+	n.holds = newCache(func(h holdEvent) prometheus.Counter {
+		return m.holds.WithLabelValues(n.label, n.rule(h.rule), h.event)
+	})
 	n.degraded = m.degraded.WithLabelValues(n.label)
 	for _, result := range []string{"success", "failure"} {
 		m.reloads.WithLabelValues(n.label, result) // so that both series exist from the start
@@ -110,26 +108,6 @@ func (n *Namespace) Drop() {
 	gone := prometheus.Labels{"namespace": n.label}
 	for _, v := range m.labelled {
 		v.DeletePartialMatch(gone)
-	}
-}
-
-// dropRules removes the metrics of rules.
-func (n *Namespace) dropRules(names []string) {
-	if len(names) == 0 {
-		return
-	}
-	gone := make(map[string]bool, len(names))
-	for _, name := range names {
-		gone[name] = true
-	}
-	isGone, own := func(name string) bool { return gone[name] }, n.label != rest
-	n.decisions.drop(func(d decision) bool { return gone[d.rule] }, own)
-	n.holds.drop(func(h holdEvent) bool { return gone[h.rule] }, own)
-	for _, c := range []*cache[string]{n.matched, n.triggered, n.debts, n.bans} {
-		c.drop(isGone, own)
-	}
-	for _, c := range []*cache[ruleMode]{n.over, n.near} {
-		c.drop(func(r ruleMode) bool { return gone[r.rule] }, own)
 	}
 }
 
@@ -202,19 +180,12 @@ func mode(u *weir.Usage) string {
 	return "enforce"
 }
 
-// Loaded records that rules came into force at a time. It removes the metrics of those that were in force before and
-// are not any more, but for rules that came with requests.
-func (n *Namespace) Loaded(rules *rule.Set, at time.Time) {
+// Loaded records that rules came into force at a time.
+func (n *Namespace) Loaded(rules int, at time.Time) {
 	m := n.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := func(name string) bool { _, ok := rules.Find(name); return ok }
-	gone := slices.DeleteFunc(n.rules, known)
-	n.dropRules(append(slices.DeleteFunc(n.gone, known), gone...)) // those before again, because of decisions that were under way
-	n.gone, n.rules, n.bad = gone, nil, false
-	for i := range rules.Len() {
-		n.rules = append(n.rules, strings.Clone(rules.Rule(i).Name)) // not the text of the rules file
-	}
+	n.rules, n.bad = rules, false
 	m.reloads.WithLabelValues(n.label, "success").Inc()
 	m.envoyLoads.Inc()
 	m.reloaded.WithLabelValues(n.label).Set(float64(at.UnixMilli()) / 1000)
@@ -239,7 +210,7 @@ func (n *Namespace) total() {
 		n.m.totalRest()
 		return
 	}
-	n.m.rules.WithLabelValues(n.label).Set(float64(len(n.rules)))
+	n.m.rules.WithLabelValues(n.label).Set(float64(n.rules))
 	n.m.success.WithLabelValues(n.label).Set(one(!n.bad))
 }
 
@@ -249,7 +220,7 @@ func (m *Metrics) totalRest() {
 	rules, good, some := 0, true, false
 	for _, n := range m.served {
 		if n.label == rest {
-			rules, good, some = rules+len(n.rules), good && !n.bad, true
+			rules, good, some = rules+n.rules, good && !n.bad, true
 		}
 	}
 	if some {
@@ -312,15 +283,14 @@ func holds(rules *rule.Set, name string) bool {
 // lookup, and would create the counters of a dropped namespace again. It is safe for concurrent
 // use.
 type cache[K comparable] struct {
-	in     *prometheus.CounterVec
-	labels func(K) []string
+	make func(K) prometheus.Counter
 
 	mu  sync.RWMutex
 	all map[K]prometheus.Counter // guarded by mu
 }
 
-func newCache[K comparable](in *prometheus.CounterVec, labels func(K) []string) *cache[K] {
-	return &cache[K]{in: in, labels: labels, all: map[K]prometheus.Counter{}}
+func newCache[K comparable](make func(K) prometheus.Counter) *cache[K] {
+	return &cache[K]{make: make, all: map[K]prometheus.Counter{}}
 }
 
 // get returns the counter with the labels k. It makes the counter if there is none.
@@ -334,25 +304,10 @@ func (c *cache[K]) get(k K) prometheus.Counter {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if counter, ok = c.all[k]; !ok {
-		counter = c.in.WithLabelValues(c.labels(k)...)
+		counter = c.make(k)
 		c.all[k] = counter
 	}
 	return counter
-}
-
-// drop removes the counters that are gone: from the vector too, unless other namespaces count in them.
-func (c *cache[K]) drop(gone func(K) bool, own bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.all, func(k K, _ prometheus.Counter) bool {
-		if !gone(k) {
-			return false
-		}
-		if own {
-			c.in.DeleteLabelValues(c.labels(k)...)
-		}
-		return true
-	})
 }
 
 // decision has the labels of a decision, and ruleMode those of a rule in a mode.

@@ -23,20 +23,6 @@ func wantLines(t *testing.T, got map[string]bool, want ...string) {
 	}
 }
 
-// rulesNamed returns rules that count.
-func rulesNamed(t *testing.T, names ...string) *rule.Set {
-	t.Helper()
-	list := make([]rule.Rule, len(names))
-	for i, name := range names {
-		list[i] = rule.Rule{Name: name, Window: window.Sliding(time.Hour)}
-	}
-	rules, err := rule.New(list, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rules
-}
-
 // Namespaces past the bound are counted together, and so are their rules. The one
 // called default always has its own label.
 func TestNamespaces(t *testing.T) {
@@ -44,7 +30,7 @@ func TestNamespaces(t *testing.T) {
 	m := metrics.New(metrics.Config{Namespaces: 2})
 	for i, name := range []string{"a", "b", "c", "d", "default"} {
 		n := m.Namespace(name)
-		n.Loaded(rulesNamed(t, []string{"1", "2", "3", "4", "5"}[:i+1]...), time.Unix(int64(i), 0))
+		n.Loaded(i+1, time.Unix(int64(i), 0))
 		n.Decided(t.Context(), store.Take, denied(), 0)
 		n.Failed(t.Context(), store.Take, nil)
 	}
@@ -92,9 +78,9 @@ func TestDrop(t *testing.T) {
 	m := metrics.New(metrics.Config{Namespaces: 1})
 	a := m.Namespace("a")
 	a.Decided(t.Context(), store.Take, denied(), 0)
-	a.Loaded(rulesNamed(t, "1"), time.Unix(0, 0))
+	a.Loaded(1, time.Unix(0, 0))
 	c := m.Namespace("c")
-	c.Loaded(rulesNamed(t, "1", "2", "3"), time.Unix(0, 0))
+	c.Loaded(3, time.Unix(0, 0))
 	c.Drop()
 	a.Drop()
 	a.Drop()
@@ -110,62 +96,6 @@ func TestDrop(t *testing.T) {
 			t.Errorf("got %s, want nothing of a namespace that is gone", line)
 		}
 	}
-}
-
-// The metrics of a rule leave with it, those of rules that come with requests stay, and a rule that comes back begins
-// anew.
-func TestRulesGone(t *testing.T) {
-	t.Parallel()
-	m := metrics.New(metrics.Config{Namespaces: 1})
-	n, other := m.Namespace("a"), m.Namespace("c")
-	decide := func(name string) {
-		for _, n := range []*metrics.Namespace{n, other} {
-			n.Decided(t.Context(), store.Take, &weir.Decision{Outcome: "deny", Rule: name, Triggered: []string{name}, Usages: []weir.Usage{
-				{Rule: name, Result: window.Result{Held: true, Struck: true, Quota: 5, Used: 5}},
-				{Rule: name, Shadow: true, Result: window.Result{Allowed: true, Quota: 5, Used: 5}},
-			}}, 0)
-			n.Decided(t.Context(), store.Settle, &weir.Decision{Usages: []weir.Usage{{Rule: name, Result: window.Result{Held: true, Quota: 5, Used: 6}}}}, 0)
-		}
-	}
-	load := func(names ...string) {
-		for _, n := range []*metrics.Namespace{n, other} {
-			n.Loaded(rulesNamed(t, names...), time.Unix(0, 0))
-		}
-	}
-	with := func(name string) (lines int) {
-		for line := range read(m) {
-			if strings.Contains(line, `rule="`+name+`"`) {
-				lines++
-			}
-		}
-		return lines
-	}
-	load("stays", "goes")
-	for _, name := range []string{"stays", "goes", "sent"} {
-		decide(name)
-	}
-	before := with("goes")
-	load("stays")
-	if got := with("goes"); before < 8 || got != 0 {
-		t.Errorf("got %d lines of a rule that is gone, and %d before, want 0 and more than 8", got, before)
-	}
-	decide("goes") // it was under way during the reload
-	load("stays")
-	if got := with("goes"); got != 0 {
-		t.Errorf("got %d lines of a rule that is gone after the next reload", got)
-	}
-	load("stays", "goes")
-	decide("goes")
-	load("stays", "goes")
-	wantLines(t, read(m),
-		`weir_rule_matched_total{namespace="a",rule="goes"} 2`, `weir_rule_matched_total{namespace="a",rule="stays"} 2`,
-		`weir_rule_matched_total{namespace="a",rule="sent"} 2`, `weir_rule_matched_total{namespace="_other",rule="_other"} 10`,
-	)
-	m.EachCount(func(string, string, int64) bool { return false }, func(_, rule string, c metrics.Counts) {
-		if rule == "goes" && c.Matched != 2 {
-			t.Errorf("got %+v of a rule that is back, want 2 matches", c)
-		}
-	})
 }
 
 func TestNearLimit(t *testing.T) {

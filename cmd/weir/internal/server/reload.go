@@ -106,7 +106,7 @@ func (r *reloader) record(action audit.Action, asked request, before namespace.S
 func (r *reloader) inForce(l loaded) {
 	now := time.Now()
 	r.space.SetSource(namespace.Source{File: r.rules.name(), Hash: l.hash, Loaded: now})
-	r.numbers.Loaded(l.set, now)
+	r.numbers.Loaded(l.set.Len(), now)
 	r.loaded(l.set)
 	if r.rules.envoy != nil {
 		r.rules.envoy.now.Store(l.envoy)
