@@ -148,7 +148,7 @@ var arrows = map[string]arrow{
 		theirs: []string{"github.com/prometheus"},
 	},
 	"cmd/weir/internal/page": {ours: []string{
-		".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/audit", "cmd/weir/internal/files", "cmd/weir/internal/findings", "cmd/weir/internal/logs", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/record", "cmd/weir/internal/replay", "cmd/weir/internal/top", "cmd/weir/internal/trial", "internal/export", "internal/jsontext", "rule", "rulefile", "store/remote", "window",
+		".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/audit", "cmd/weir/internal/files", "cmd/weir/internal/findings", "cmd/weir/internal/logs", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/record", "cmd/weir/internal/replay", "cmd/weir/internal/top", "cmd/weir/internal/trial", "internal/export", "internal/jsontext", "internal/run", "rule", "rulefile", "store/remote", "window",
 	}},
 	"cmd/weir/internal/telemetry": {
 		ours:   []string{".", "cmd/weir/internal/top", "internal/run", "store"},

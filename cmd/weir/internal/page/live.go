@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -198,6 +199,9 @@ type question struct {
 const (
 	maxQuestion = 128 << 10 // bytes
 
+	// maxDecision is the maximum size of the decision that an explanation shows, in bytes.
+	maxDecision = 2 << 20
+
 	// maxWindows is how many windows an explanation shows.
 	maxWindows = 8
 )
@@ -224,7 +228,8 @@ func why(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	}
 	e := space.Engine()
 	rules := e.Rules()
-	d, explanations, err := e.Explain(r.Context(), weir.Request{Attributes: attrs, Hits: hits})
+	ctx := context.WithValue(r.Context(), run.Key{}, run.Options{MaxSize: maxDecision})
+	d, explanations, err := e.Explain(ctx, weir.Request{Attributes: attrs, Hits: hits})
 	if err != nil {
 		return err
 	}

@@ -352,6 +352,25 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// An explanation of thousands of rules with long keys, which a client may read slowly, is refused.
+func TestLargeExplanation(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, top.KeyPlain)
+	var src strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&src, "- {name: r%d, per: [a, b, c], limit: 5, window: 1h}\n", i)
+	}
+	if err := s.engine.SetRules(scripttest.Rules(t, "rules:\n"+src.String())); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(n, status int) object {
+		long := strings.Repeat("x", n)
+		return s.call("POST", "/page/why", `{"attributes":{"a":"`+long+`","b":"`+long+`","c":"`+long+`"}}`, status)
+	}
+	s.wants(ask(10, 200), "rules.999.rule", "r999")
+	ask(1000, 413)
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, top.KeyPlain)
