@@ -56,7 +56,7 @@ type name struct{ space, rule string }
 // line has the counts of one rule.
 type line struct {
 	last   metrics.Counts
-	read   int64   // when last was, as at in [History.Read]
+	read   int64   // when the counters had it last, as at in [History.Read]
 	use    float64 // matches; those of the past count less and less
 	fine   []*chunk
 	coarse []*chunk
