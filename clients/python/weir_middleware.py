@@ -130,7 +130,7 @@ class ASGI:
         if self.process != os.getpid():
             self.takes = concurrent.futures.ThreadPoolExecutor(self.threads, "weir-take")
             self.settles = concurrent.futures.ThreadPoolExecutor(self.threads, "weir-settle")
-            self.process = os.getpid()  # now, because other threads may have event loops, too
+            self.process = os.getpid()  # last, because other threads may have event loops, too
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         attributes = self.attributes(scope) if scope["type"] in ("http", "websocket") else None

@@ -89,7 +89,7 @@ func reportsAreKept(t *testing.T, seed uint64) {
 		f.away.Store(true)
 		s := mustOpen(t, disk, datadir.WithInterval(200*time.Millisecond))
 		to := &link{far: f}
-		reports := report.New(to, s)
+		reports := report.New(to, s, &report.Group{})
 		// The disk has the numbers of some moment since the last pause: the least of them
 		// are low, the most high.
 		var added, low, high [keys]int64

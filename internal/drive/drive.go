@@ -273,16 +273,25 @@ func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r 
 	return r, true, err
 }
 
-// Forget drops the state of op's key, in the store and in local memory.
+// Forget drops the state of op's key, in the store and in local memory. While that is being loaded it does neither.
 func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
 	if d.Local == nil {
 		return d.Store.Forget(ctx, op)
 	}
+	if _, err := d.Local.read(ctx, op); err != nil {
+		return err
+	}
 	return d.Local.forget(ctx, op, d.Store)
 }
 
-// Correct sets the count of op's key, or lifts its ban, in the store and in local memory.
+// Correct sets the count of op's key, or lifts its ban, in the store and in local memory. While that is being loaded it
+// does neither.
 func (d *Driver) Correct(ctx context.Context, v store.Verb, op *store.Op) error {
+	if d.Local != nil {
+		if _, err := d.Local.read(ctx, op); err != nil {
+			return err
+		}
+	}
 	ops := []store.Op{*op}
 	if err := store.Do(ctx, d.Store, v, ops); err != nil {
 		return err

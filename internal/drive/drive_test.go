@@ -154,6 +154,12 @@ func (loading) Do(_ context.Context, calls []store.Call) error {
 	return nil
 }
 
+func (loading) Read(context.Context, *store.Op) (window.Reading, error) {
+	return window.Reading{}, errLoading
+}
+
+func (loading) Forget(context.Context, *store.Op) error { return errLoading }
+
 // What needs local memory that is still being loaded fails, and counts nothing: in an outage, and for holds that may be
 // there. Other calls are decided, also in the same batch.
 func TestLocalMemoryThatIsLoading(t *testing.T) {
@@ -195,6 +201,27 @@ func TestLocalMemoryThatIsLoading(t *testing.T) {
 		last := op(1, 9, store.Enforce)
 		if got := used(t, inner, &last); (got == 0) != (test.want != nil) {
 			t.Errorf("%s: got %d counted, want some only without an error", test.name, got)
+		}
+	}
+}
+
+// A correction while local memory is being loaded changes nothing in the store either, so that it can be repeated.
+func TestCorrectionsWhileLoading(t *testing.T) {
+	t.Parallel()
+	inner := storetest.NewModel().Store
+	d := &drive.Driver{Store: inner, Local: &drive.Local{Store: loading{}, Nodes: 1}}
+	three := op(0, 9, store.Enforce)
+	three.N = 3
+	if err := store.Do(t.Context(), inner, store.Take, []store.Op{three}); err != nil {
+		t.Fatal(err)
+	}
+	corrected := op(0, 9, store.Enforce)
+	for name, err := range map[string]error{
+		"set": d.Correct(t.Context(), store.Set, &corrected), "unban": d.Correct(t.Context(), store.Unban, &corrected),
+		"forget": d.Forget(t.Context(), &corrected),
+	} {
+		if got := used(t, inner, &three); !errors.Is(err, errLoading) || got != 3 {
+			t.Errorf("%s: got %v and %d counted in the store, want %v and 3", name, err, got, errLoading)
 		}
 	}
 }

@@ -100,8 +100,8 @@ func (t *table) end(op *store.Op, n int64, now window.Instant) {
 	}
 }
 
-// missed returns the calls that end or renew the hold that op has recorded, as has happened meanwhile: the caller's own call
-// may have reached the store before the record. A hold that the store has ended already stays as it is.
+// missed returns the call that ends or renews the hold which op has recorded, if that was done meanwhile: the caller's own
+// call may have reached the store before the record. A hold that the store has ended already stays as it is.
 func (e *entry) missed(op *store.Op) []store.Call {
 	i := slices.IndexFunc(e.holds, func(h held) bool { return op.Hold != nil && h.ID == op.Hold.ID })
 	if i < 0 || !e.holds[i].over && e.holds[i].End == op.Hold.End {

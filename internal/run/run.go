@@ -45,6 +45,6 @@ const usageBytes = 160
 // Bytes returns about how many bytes the decisions take as text.
 func (s Size) Bytes() int64 { return int64(s.Usages)*usageBytes + s.Text }
 
-// Key is the key of [Options] in the context of an Explain, whose signature is that of clients of the service, which have
-// none.
+// Key is the key of [Options] in the context of an Explain. They are no parameter, because clients of the service have the
+// same method.
 type Key struct{}

@@ -409,8 +409,8 @@ export interface paths {
          *     that have counted nothing are left out. In NDJSON the last line says whether that were all keys, and the fields of the
          *     trailer say the same: a stream without them was cut. `unknown` is the number of keys whose attributes are not kept.
          *     A Redis server that moves keys meanwhile can list one twice. In CSV, values that a spreadsheet could take for a formula
-         *     begin with an apostrophe. One export of a namespace runs at a time; another gets 429. Counters in memory need
-         *     `export: true` in the rule.
+         *     begin with an apostrophe. A namespace has four exports at a time, and its own tokens two; another gets 429. Counters in
+         *     memory need `export: true` in the rule.
          */
         get: operations["export"];
         put?: never;
@@ -1412,7 +1412,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The address of the caller has shown too many wrong tokens, or an export is under way. Denials of rules have status 200. */
+        /** @description The address of the caller has shown too many wrong tokens, or exports are under way. Denials of rules have status 200. */
         WrongTokens: {
             headers: {
                 "Retry-After": components["headers"]["Retry-After"];

@@ -28,9 +28,9 @@ type exchange struct {
 	access.Reservation
 }
 
-// smallAnswer is the size, in bytes, up to which decisions are not counted as
-// memory. times is about how much memory a byte of a decision takes here, and descriptorBytes is that of a descriptor
-// with its answer besides.
+// smallAnswer is the size, in bytes, up to which decisions and descriptors are not counted as
+// memory. times is about how much memory a byte of a decision takes here, and descriptorBytes how much a descriptor and
+// its status take without that.
 const (
 	smallAnswer     = 64 << 10
 	times           = 4

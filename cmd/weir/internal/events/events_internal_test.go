@@ -321,21 +321,48 @@ func TestTurnsOfWebhooks(t *testing.T) {
 	}
 }
 
-// A call that is repeated has the same events in the same order, and so the same id.
-func TestRepeatedCalls(t *testing.T) {
-	t.Parallel()
-	h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, Batch: 10}}})
-	k, now := h.hooks[0], time.Now()
-	for n := range 20 {
-		e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: now, Data: Data{Namespace: fmt.Sprint("space", n)}}
-		e.encode()
-		k.put(e, true)
+// A batch that is sent again has the same events in the same order, and so the same id, whatever has happened meanwhile:
+// others have come, and one that is sent alone was accepted.
+func TestRepeatedBatch(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	first, _ := k.pick(now)
-	again, _ := k.pick(now)
-	if len(first) != 1 || len(first[0]) != 10 || !slices.Equal(first[0], again[0]) {
-		t.Errorf("got other events in a call that is repeated")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret, Batch: 10}}})
+		k := h.hooks[0]
+		put := func(n int) {
+			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: time.Now(), Data: Data{Namespace: fmt.Sprint("space", n), Key: fmt.Sprint(n)}}
+			e.encode()
+			k.put(e, true)
+		}
+		var mu sync.Mutex
+		var ids []string
+		k.client.Transport = answers(func(r *http.Request) int {
+			mu.Lock()
+			defer mu.Unlock()
+			body, _ := io.ReadAll(r.Body)
+			if strings.Contains(string(body), `"id":"0"`) {
+				return http.StatusOK
+			}
+			if ids = append(ids, r.Header.Get("Webhook-Id")); len(ids) < 5 {
+				return http.StatusServiceUnavailable
+			}
+			return http.StatusOK
+		})
+		put(0)
+		k.pending[0].alone = true
+		for n := 1; len(ids) < 5; n++ {
+			put(n)
+			time.Sleep(k.round(t.Context()))
+		}
+		if slices.ContainsFunc(ids, func(id string) bool { return id != ids[0] }) {
+			t.Errorf("got the ids %q of one batch", ids)
+		}
+		for k.waiting() > 0 { // the others follow
+			time.Sleep(k.round(t.Context()))
+		}
+	})
 }
 
 // A namespace with more holds than are followed takes those of others away no more.

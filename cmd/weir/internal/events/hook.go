@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -62,8 +61,8 @@ type hook struct {
 	retries map[string]*retry // by what events are in order for
 	all     retry             // after a round without any success
 	failing bool
-	turns   maphash.Seed // of the order of namespaces; see send
-	gone    []string     // ids to be removed from the outbox
+	again   []*item  // the batch whose last call failed; see pick
+	gone    []string // ids to be removed from the outbox
 	keys    secrets
 	stale   bool // the secrets were read before their file was damaged
 }
@@ -79,13 +78,13 @@ type item struct {
 }
 
 // inTurn sorts items so that namespaces take turns. The items of each stay in their order. The order of the namespaces
-// is that of their hashes with a seed.
-func inTurn(items []*item, seed maphash.Seed) {
+// is random, so that none is always left out of a round when there are many.
+func inTurn(items []*item) {
 	turns := map[string]float64{}
 	for _, i := range items {
 		turn, ok := turns[i.Namespace]
 		if !ok {
-			turn = float64(maphash.String(seed, i.Namespace)) / (1 << 64)
+			turn = rand.Float64()
 		}
 		i.turn, turns[i.Namespace] = turn, turn+1
 	}
@@ -126,7 +125,7 @@ func newHook(h *Hub, w Webhook, agent string) *hook {
 	timeout := cmp.Or(w.Timeout, defaultTimeout)
 	return &hook{
 		Webhook: w, hub: h, agent: agent, wake: make(chan struct{}, 1), byID: map[string]*item{}, retries: map[string]*retry{},
-		keys: secrets{path: w.SecretFile}, turns: maphash.MakeSeed(),
+		keys: secrets{path: w.SecretFile},
 		client: &http.Client{
 			Timeout:       timeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -282,7 +281,8 @@ func (k *hook) round(ctx context.Context) time.Duration {
 	return wait
 }
 
-// pick returns the events of the next round, those of each key together, and how long to wait if there are none.
+// pick returns the events of the next round, those of each key together, and how long to wait if there are none. A batch
+// that has failed is sent again as it was, and so with the same id.
 func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 	wait = time.Hour
 	leads := k.sends()
@@ -305,7 +305,19 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 		}
 		ready = append(ready, i)
 	}
-	inTurn(ready, k.turns)
+	inTurn(ready)
+	batch := k.Batch
+	if len(k.again) > 0 {
+		here := map[*item]bool{}
+		for _, i := range ready {
+			here[i] = !i.alone
+		}
+		if slices.ContainsFunc(k.again, func(i *item) bool { return !here[i] }) {
+			k.again = nil
+		} else {
+			ready, batch = slices.Concat(k.again, ready), len(k.again)
+		}
+	}
 	at, failed := map[string]int{}, 0
 	apart := map[string]bool{} // keys with events that are sent alone: later ones wait for them
 	for _, i := range ready {
@@ -316,7 +328,7 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 		}
 		order, each := k.order(i), laneEvents
 		if order == "" {
-			each = k.Batch
+			each = batch
 		}
 		r := k.retries[order]
 		if r != nil && r.next.After(now) {
@@ -383,12 +395,13 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 			if k.retries[order] == nil {
 				k.retries[order] = &retry{}
 			}
-			k.retries[order].fail(now, r.least, backoffMost)
+			if k.retries[order].fail(now, r.least, backoffMost); order == "" {
+				k.again = groups[n]
+			}
 		}
 	}
 	if succeeded || failed == nil {
-		// Other namespaces come first now. A call that failed is repeated with the same events, and so the same id.
-		k.all, k.turns = retry{}, maphash.MakeSeed()
+		k.all = retry{}
 	} else {
 		k.all.fail(now, 0, backoffAll)
 	}

@@ -135,7 +135,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			other(w, r)
 			return nil
 		}
-		return &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %s", r.URL.Path)}
+		return &answer.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("no such path: %.100s", r.URL.Path)}
 	}
 	to, auth := calls[""], a.gates
 	if to.call == nil {
@@ -147,7 +147,7 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			allow := strings.Join(slices.Sorted(maps.Keys(calls)), ", ")
 			return &answer.Problem{
 				Status: http.StatusMethodNotAllowed,
-				Detail: fmt.Sprintf("%s does not accept %s; use %s", r.URL.Path, r.Method, allow),
+				Detail: fmt.Sprintf("%s does not accept %.64s; use %s", r.URL.Path, r.Method, allow),
 				Allow:  allow,
 			}
 		}

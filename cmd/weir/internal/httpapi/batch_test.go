@@ -125,6 +125,15 @@ func TestFaultsAreShort(t *testing.T) {
 			t.Errorf("%.40s: got status %d and %d bytes, want %d and a short text", body, w.Code, w.Body.Len(), want)
 		}
 	}
+	for _, path := range []string{"/" + long, "/v1/export?" + long + "=1", "/v1/usage?rule=posts&" + long + "%2"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.URL.Path, r.URL.RawQuery, _ = strings.Cut(path, "?")
+		api.ServeHTTP(w, r)
+		if w.Code/100 != 4 || w.Body.Len() > 1000 {
+			t.Errorf("%.40s: got status %d and %d bytes, want a short text", path, w.Code, w.Body.Len())
+		}
+	}
 }
 
 // The text of many faults is counted as memory.

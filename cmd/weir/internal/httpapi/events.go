@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -97,7 +98,7 @@ func (a *API) eventFilter(x *exchange, r *http.Request) (f events.Filter, after 
 		case "kind":
 			unknown := ""
 			if f.Kinds, unknown = events.ParseKinds(value); f.Kinds == nil {
-				return badParameter(param, strconv.Quote(unknown)+": want some of "+events.Names()+", with commas between them")
+				return badParameter(param, fmt.Sprintf("%.64q: want some of %s, with commas between them", unknown, events.Names()))
 			}
 		case "rule":
 			f.Rule = value

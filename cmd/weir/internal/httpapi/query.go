@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -39,7 +40,7 @@ func parameters(query string, each func(name, value string) error) error {
 
 // badParameter returns the answer to a parameter that is wrong.
 func badParameter(name, problem string) *answer.Problem {
-	return &answer.Problem{Status: http.StatusBadRequest, Field: name, Detail: problem}
+	return &answer.Problem{Status: http.StatusBadRequest, Field: fmt.Sprintf("%.100s", name), Detail: problem}
 }
 
 // withParameter appends an attribute from a query string. The same limits apply

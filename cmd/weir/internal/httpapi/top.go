@@ -165,7 +165,7 @@ func some(ns *namespace.Namespace, r *http.Request, fallback int, filters bool) 
 			name = value
 		case param == "n":
 			if s.n, err = strconv.Atoi(value); err != nil || s.n < 1 || s.n > top.MaxAsked {
-				return badParameter(param, fmt.Sprintf("%q: want a number from 1 to %d", value, top.MaxAsked))
+				return badParameter(param, fmt.Sprintf("%.64q: want a number from 1 to %d", value, top.MaxAsked))
 			}
 		case !filters:
 			return badParameter(param, "is unknown; want rule and n")

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/kept"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
 	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
@@ -494,6 +495,23 @@ func TestChangesOfOthers(t *testing.T) {
 		}
 	})
 }
+
+// While the data directory is being loaded, a change fails, and its caller learns when to come again.
+func TestChangeWhileLoading(t *testing.T) {
+	t.Parallel()
+	v := follow(kept.NewMemory(unloaded{}), "r")
+	var out *store.OutageError
+	if err := v.Change(t.Context(), "", nil); !errors.As(err, &out) || out.RetryAfter != time.Second {
+		t.Errorf("got %v, want an outage of a second", err)
+	}
+}
+
+// unloaded is a side store that is still being loaded.
+type unloaded struct{ hook.SideStore }
+
+func (unloaded) Loaded() <-chan struct{} { return nil }
+
+func (unloaded) Follow(func(put func(name string, data []byte))) (end func()) { return func() {} }
 
 // A caller with little time does not make a store unavailable for others.
 func TestLittleTime(t *testing.T) {

@@ -64,7 +64,9 @@ func (m *Memory) Close() {
 	}
 }
 
-var errLoading = &store.OutageError{Reason: "loading", Err: errors.New("the data directory is being loaded"), Uncounted: true}
+var errLoading = &store.OutageError{
+	Reason: "loading", Err: errors.New("the data directory is being loaded"), Uncounted: true, RetryAfter: time.Second,
+}
 
 // load returns the register called name. It needs mu.
 func (m *Memory) load(name string) (*register, error) {

@@ -165,7 +165,7 @@ func (a *API) decided(x *exchange, to *route, query string, r *http.Request) rep
 	return to.call(a, x, r)
 }
 
-// parameterBytes is about the memory of a parameter, which can take two bytes of a query, while the list of them grows.
+// parameterBytes is about the memory of a parameter while the list of them grows. In a query it can be two bytes.
 const parameterBytes = 96
 
 // alive reports whether the store is available.

@@ -157,7 +157,7 @@ func (m *Metrics) Sent(signal string, ok bool) {
 }
 
 // Handler returns the handler that serves the metrics. It makes one answer at a time, because that takes several times the
-// memory of the text, which alone waits for a client that reads slowly.
+// memory of the text. Only the text waits for a client that reads slowly.
 func (m *Metrics) Handler() http.Handler {
 	to := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	var mu sync.Mutex

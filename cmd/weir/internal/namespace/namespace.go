@@ -61,7 +61,7 @@ func (n *Namespace) Engine() *weir.Engine { return n.engine }
 // MaxAnswer returns the maximum size of an answer about decisions, in bytes, or 0.
 func (n *Namespace) MaxAnswer() int64 { return n.most }
 
-// exports is how many exports of a namespace there are at a time.
+// exports is how many exports of a namespace there can be at a time.
 const exports = 4
 
 // BeginExport begins an export of keys for a caller of a share, which [access.Holder.Share] names, unless there is no

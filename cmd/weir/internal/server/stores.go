@@ -153,8 +153,8 @@ func (c *backends) loading() bool {
 	return !c.known.Load()
 }
 
-// refusing returns loading if all requests are refused meanwhile, or else nil: with a shared store only those are that
-// ask local memory.
+// refusing returns loading if all requests have to wait for it, and otherwise nil: with a shared store only requests wait
+// that ask local memory.
 func (c *backends) refusing() func() bool {
 	if c.shared != nil || c.local.Kept == nil {
 		return nil

@@ -41,7 +41,7 @@ func (c *Collector) ParseSince(text string) (time.Time, error) {
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
 		return c.now().Add(-d), nil
 	}
-	return time.Time{}, fmt.Errorf("%q: want a length of time such as 90m or 24h, or an instant such as 2026-11-20T12:00:00Z", text)
+	return time.Time{}, fmt.Errorf("%.64q: want a length of time such as 90m or 24h, or an instant such as 2026-11-20T12:00:00Z", text)
 }
 
 // Denials is the answer to a [Query].
