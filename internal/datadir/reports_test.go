@@ -143,7 +143,7 @@ func reportsAreKept(t *testing.T, seed uint64) {
 	}
 	f.away.Store(false)
 	s := mustOpen(t, disk)
-	last := report.New(&link{far: f}, s)
+	last := report.New(&link{far: f}, s, &report.Group{})
 	time.Sleep(5 * time.Second)
 	if st := last.Stats(); st.Pending != 0 || st.Dropped != 0 {
 		t.Errorf("seed %d: got %+v at the end, want nothing pending or dropped", seed, st)
@@ -168,7 +168,7 @@ func TestReportsOfHoldsAreKept(t *testing.T) {
 		f.away.Store(true)
 		disk := datadir.NewDisk()
 		s := mustOpen(t, disk)
-		reports := report.New(&link{far: f}, s)
+		reports := report.New(&link{far: f}, s, &report.Group{})
 		op := &store.Op{Space: space, Limit: limit, Key: []byte("team"), Together: []byte("t"), N: 4}
 		op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{7}}}
 		op.Hold.Decided = window.At(time.Now())
@@ -180,7 +180,7 @@ func TestReportsOfHoldsAreKept(t *testing.T) {
 		s = mustOpen(t, disk)
 		defer s.Close()
 		f.away.Store(false)
-		reports = report.New(&link{far: f}, s)
+		reports = report.New(&link{far: f}, s, &report.Group{})
 		defer reports.Close()
 		time.Sleep(3 * time.Second)
 		settle := *op
@@ -204,7 +204,7 @@ func TestReportsAfterDamage(t *testing.T) {
 		f.away.Store(true)
 		disk := fill(t, 3, 4)
 		s := mustOpen(t, disk)
-		reports := report.New(&link{far: f}, s)
+		reports := report.New(&link{far: f}, s, &report.Group{})
 		reports.Add(pendingOp(1), pendingLimit, 3)
 		reports.Close()
 		if err := s.Close(); err != nil {
@@ -217,7 +217,7 @@ func TestReportsAfterDamage(t *testing.T) {
 		for range 2 {
 			f.away.Store(false)
 			s = mustOpen(t, disk)
-			reports = report.New(&link{far: f}, s)
+			reports = report.New(&link{far: f}, s, &report.Group{})
 			time.Sleep(3 * time.Second)
 			if n := f.used(t, 1); n != 0 {
 				t.Errorf("got %d hits reported, want none", n)
