@@ -46,6 +46,7 @@ type Call struct {
 	conn   *connection
 	ctx    context.Context
 	method *Method
+	life   context.Context // see Leaving
 }
 
 // Context implements [grpc.ServerStream].
@@ -108,9 +109,9 @@ func (c *Call) Reservation() access.Reservation {
 	return access.Reservation{Resources: c.server.config.Resources}
 }
 
-// Leaving returns a channel that is closed when the server shuts down. A call that can
-// last long should end then, with [ErrStopping].
-func (c *Call) Leaving() <-chan struct{} { return c.server.life.Done() }
+// Leaving returns a channel that is closed when the server shuts down, or when the token of a client that streams is
+// revoked. A call that can last long should end then, with [ErrStopping].
+func (c *Call) Leaving() <-chan struct{} { return c.life.Done() }
 
 // Again authenticates the caller of a long call again, because tokens may have changed. The error is an
 // [*access.Refusal].
@@ -136,17 +137,47 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 		if isCompressed(ctx) {
 			return errCompressed
 		}
+		life := s.life
 		if m.ClientStreams || m.ServerStreams {
 			share := caller.Share()
 			if err := s.config.Resources.OpenStream(share); err != nil {
 				return Error(err)
 			}
 			defer s.config.Resources.CloseStream(share)
+			if m.ClientStreams { // which may send nothing for long
+				var leave context.CancelFunc
+				life, leave = context.WithCancel(life)
+				defer leave()
+				go leaveWithout(life, leave, func() bool {
+					now, err := s.authorize(ctx, conn, m.Need)
+					return err == nil && now.Share() == share
+				})
+			}
 		}
 		if s.config.Trace != nil {
 			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
 		}
-		return Error(m.Serve(&Call{stream, caller, s, conn, ctx, m}))
+		return Error(m.Serve(&Call{stream, caller, s, conn, ctx, m, life}))
+	}
+}
+
+// recheck is how often the caller of a stream from clients is authenticated again.
+const recheck = 15 * time.Second
+
+// leaveWithout calls leave when the caller of a call has lost its rights, until life ends.
+func leaveWithout(life context.Context, leave func(), rights func() bool) {
+	tick := time.NewTicker(recheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-life.Done():
+			return
+		case <-tick.C:
+			if !rights() {
+				leave()
+				return
+			}
+		}
 	}
 }
 
