@@ -47,8 +47,11 @@ type received struct {
 }
 
 // waiting is the maximum number of messages that wait. They are received at once, because it matters when they arrive
-// ([bucket.ask]), and a stream with more ends.
-const waiting = 8
+// ([bucket.ask]), and a stream with more ends. Those whose memory is at most smallWaiting fit into the reservation of the stream.
+const (
+	waiting      = 8
+	smallWaiting = access.StreamBytes / waiting
+)
 
 var errTooFast = &access.Overload{Detail: "reports arrive faster than they are answered; try again"}
 
@@ -111,15 +114,15 @@ func (a *API) serve(c *grpcserver.Call) error {
 	}
 }
 
-// receive receives a message, within the resource limits.
+// receive receives a message, and reserves the memory that it takes until it is answered.
 func receive(c *grpcserver.Call) (r received) {
 	r.message, r.memory = new(rlqs.RateLimitQuotaUsageReports), c.Reservation()
 	in := grpcserver.Received{Message: r.message, Texts: texts, Admit: func(b []byte) error {
-		n, err := excess(b)
-		if err != nil || len(b) <= access.StreamBytes/2 {
+		n, err := memoryOf(b)
+		if err != nil || n <= smallWaiting {
 			return err
 		}
-		return r.memory.Reserve(textTimes*int64(len(b)) + objectBytes*int64(n))
+		return r.memory.Reserve(n)
 	}}
 	if r.err = c.RecvMsg(&in); r.err == nil {
 		r.err = in.Err

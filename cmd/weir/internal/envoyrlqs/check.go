@@ -20,7 +20,8 @@ const (
 	// maxValue is in bytes, for values in ids.
 	maxValue = 8 << 10
 
-	// A decoded message takes about textTimes its size, and objectBytes for each bucket and entry.
+	// A decoded message takes about textTimes its size, and objectBytes for each usage, id and entry. While it is
+	// answered, each usage takes bucketBytes more, even if there is no place for its bucket.
 	textTimes   = 4
 	objectBytes = 256
 )
@@ -36,9 +37,11 @@ const (
 // texts lead to the values in ids.
 var texts = []protowire.Number{usagesField, idField, entryField, valueField}
 
-// excess returns the number of objects in a message, or the fault of an id that has too many. It runs before decoding.
-func excess(b []byte) (objects int, err error) {
+// memoryOf returns about how many bytes of memory it takes to decode and answer a message, or the fault of an id that has
+// too many entries. It runs before decoding.
+func memoryOf(b []byte) (bytes int64, err error) {
 	i := 0
+	bytes = textTimes * int64(len(b))
 	for usage := range grpcserver.Submessages(b, usagesField) {
 		entries := 0
 		for id := range grpcserver.Submessages(usage, idField) {
@@ -47,9 +50,10 @@ func excess(b []byte) (objects int, err error) {
 		if entries == 0 || entries > sizes.Attributes {
 			return 0, fault.Newf(at(i, "bucket_id"), "has %d entries: want 1 to %d", entries, sizes.Attributes)
 		}
-		i, objects = i+1, objects+2+entries
+		i++
+		bytes += bucketBytes + objectBytes*int64(2+entries)
 	}
-	return objects, nil
+	return bytes, nil
 }
 
 // check returns the fault of a message, as a [*fault.Fault] with its path. It ends the stream, so it is one of Envoy's

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -283,11 +284,77 @@ func TestHostileIDs(t *testing.T) {
 			if _, err := stream.Recv(); err != nil {
 				t.Fatal(err)
 			}
-			if _, memory := limits.Now(); memory > limits.Memory/8 {
-				t.Fatalf("%d bytes are reserved", memory)
+			synctest.Wait()
+			if _, memory := limits.Now(); memory != access.StreamBytes {
+				t.Fatalf("%d bytes are reserved, want those of an idle stream", memory)
 			}
 		}
 		stop()
+		synctest.Wait()
+		if _, memory := limits.Now(); memory != 0 {
+			t.Errorf("%d bytes are reserved after the stream", memory)
+		}
+	})
+}
+
+// held is a store that answers nothing until it is closed.
+type held struct {
+	store.Store
+	until chan struct{}
+}
+
+func (h held) Do(ctx context.Context, calls []store.Call) error {
+	<-h.until
+	return h.Store.Do(ctx, calls)
+}
+
+// Messages that wait have the memory reserved that they take decoded, with their buckets, which is many times their size. One for
+// which there is none left ends the stream, after the answers to those before it.
+func TestWaitingMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits := &access.ResourceLimits{Memory: 1 << 20}
+		until := make(chan struct{})
+		release := sync.OnceFunc(func() { close(until) })
+		defer release()
+		conn, _ := serve(t, perUser, grpcserver.Config{Resources: limits}, func(s store.Store) store.Store { return held{s, until} })
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		stream := open(ctx, t, conn)
+		const usages = 100
+		for n := range int64(4) {
+			m := reports("edge")
+			for i := range usages {
+				m.BucketQuotaUsages = append(m.BucketQuotaUsages, of(1, "user", fmt.Sprint(i)))
+			}
+			if size := proto.Size(m); size > 2<<10 {
+				t.Fatalf("a message has %d bytes, want a small one", size)
+			}
+			if err := stream.Send(m); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			waiting := min(n+1, 3)
+			least := access.StreamBytes + waiting*usages*(2<<10)
+			if _, memory := limits.Now(); memory < least || memory > limits.Memory {
+				t.Fatalf("%d bytes are reserved, %d messages wait: want %d to %d", memory, waiting, least, limits.Memory)
+			}
+		}
+		release()
+		var answered int
+		for {
+			m, err := stream.Recv()
+			if status.Code(err) == codes.Unavailable {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			answered += len(m.BucketAction)
+		}
+		if answered < usages {
+			t.Errorf("%d buckets were answered, want %d", answered, usages)
+		}
 		synctest.Wait()
 		if _, memory := limits.Now(); memory != 0 {
 			t.Errorf("%d bytes are reserved after the stream", memory)
