@@ -143,7 +143,7 @@ func reportsAreKept(t *testing.T, seed uint64) {
 	}
 	f.away.Store(false)
 	s := mustOpen(t, disk)
-	last := report.New(&link{far: f}, s)
+	last := report.New(&link{far: f}, s, &report.Group{})
 	time.Sleep(5 * time.Second)
 	if st := last.Stats(); st.Pending != 0 || st.Dropped != 0 {
 		t.Errorf("seed %d: got %+v at the end, want nothing pending or dropped", seed, st)
@@ -168,7 +168,7 @@ func TestReportsOfHoldsAreKept(t *testing.T) {
 		f.away.Store(true)
 		disk := datadir.NewDisk()
 		s := mustOpen(t, disk)
-		reports := report.New(&link{far: f}, s)
+		reports := report.New(&link{far: f}, s, &report.Group{})
 		op := &store.Op{Space: space, Limit: limit, Key: []byte("team"), Together: []byte("t"), N: 4}
 		op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{7}}}
 		op.Hold.Decided = window.At(time.Now())
@@ -180,7 +180,7 @@ func TestReportsOfHoldsAreKept(t *testing.T) {
 		s = mustOpen(t, disk)
 		defer s.Close()
 		f.away.Store(false)
-		reports = report.New(&link{far: f}, s)
+		reports = report.New(&link{far: f}, s, &report.Group{})
 		defer reports.Close()
 		time.Sleep(3 * time.Second)
 		settle := *op
@@ -204,7 +204,7 @@ func TestReportsAfterDamage(t *testing.T) {
 		f.away.Store(true)
 		disk := fill(t, 3, 4)
 		s := mustOpen(t, disk)
-		reports := report.New(&link{far: f}, s)
+		reports := report.New(&link{far: f}, s, &report.Group{})
 		reports.Add(pendingOp(1), pendingLimit, 3)
 		reports.Close()
 		if err := s.Close(); err != nil {
@@ -217,7 +217,7 @@ func TestReportsAfterDamage(t *testing.T) {
 		for range 2 {
 			f.away.Store(false)
 			s = mustOpen(t, disk)
-			reports = report.New(&link{far: f}, s)
+			reports = report.New(&link{far: f}, s, &report.Group{})
 			time.Sleep(3 * time.Second)
 			if n := f.used(t, 1); n != 0 {
 				t.Errorf("got %d hits reported, want none", n)
@@ -226,4 +226,46 @@ func TestReportsAfterDamage(t *testing.T) {
 			s.Close()
 		}
 	})
+}
+
+// What waits to be reported ages by the time that has passed between two processes, as the counters do, whatever was done to
+// the wall clock.
+func TestReportsWhenTheClockIsSetBetweenProcesses(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name          string
+		passed, shown time.Duration // between the two, really and by the wall clock
+		want          int64
+	}{
+		{"nothing was set", time.Hour, time.Hour, 5},
+		{"set ahead two days", time.Hour, 49 * time.Hour, 5},
+		{"set back two days", time.Hour, -47 * time.Hour, 5},
+		{"set back two days, and the window has passed", 25 * time.Hour, -23 * time.Hour, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			disk, up := datadir.NewDisk(), int64(1e9)
+			run := func(shown time.Duration, away bool, f func(far *far, r *report.Reporter)) {
+				synctest.Test(t, func(t *testing.T) {
+					time.Sleep(shown)
+					s := mustOpen(t, disk, datadir.WithMachine(&up, 1))
+					defer s.Close()
+					shared := &far{Opened: storetest.NewModel()}
+					shared.away.Store(away)
+					r := report.New(&link{far: shared}, s, &report.Group{})
+					defer r.Close()
+					f(shared, r)
+				})
+			}
+			const week = 7 * 24 * time.Hour // since the clock of a bubble begins
+			run(week, true, func(_ *far, r *report.Reporter) { r.Add(pendingOp(1), pendingLimit, 5) })
+			up += test.passed.Microseconds()
+			run(week+test.shown, false, func(shared *far, r *report.Reporter) {
+				time.Sleep(3 * time.Second)
+				if st, used := r.Stats(), shared.used(t, 1); used != test.want || st.Recorded != test.want || st.Pending != 0 {
+					t.Errorf("got %d used and %+v, want %d recorded", used, st, test.want)
+				}
+			})
+		})
+	}
 }
