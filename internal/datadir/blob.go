@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/datadir/internal/format"
+	"github.com/weirhq/weir/window"
 )
 
 // errMalformed is the error of a batch whose checksum is right, and whose content is not.
@@ -118,6 +119,14 @@ func (s *Store) Flush(ctx context.Context) error {
 
 // Waits implements [hook.SideStore].
 func (s *Store) Waits() bool { return s.sync == Always }
+
+// Now implements [hook.SideStore]. Until the counters are loaded it is the time of day.
+func (s *Store) Now() window.Instant {
+	if s.loading.Load() {
+		return window.At(time.Now())
+	}
+	return s.memory.Journal().Times().Steady
+}
 
 // collectBlobs adds the blobs that were set since its last call to known.
 func (s *Store) collectBlobs(known map[string]*blob) {

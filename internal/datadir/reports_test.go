@@ -227,3 +227,45 @@ func TestReportsAfterDamage(t *testing.T) {
 		}
 	})
 }
+
+// What waits to be reported ages by the time that has passed between two processes, as the counters do, whatever was done to
+// the wall clock.
+func TestReportsWhenTheClockIsSetBetweenProcesses(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name          string
+		passed, shown time.Duration // between the two, really and by the wall clock
+		want          int64
+	}{
+		{"nothing was set", time.Hour, time.Hour, 5},
+		{"set ahead two days", time.Hour, 49 * time.Hour, 5},
+		{"set back two days", time.Hour, -47 * time.Hour, 5},
+		{"set back two days, and the window has passed", 25 * time.Hour, -23 * time.Hour, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			disk, up := datadir.NewDisk(), int64(1e9)
+			run := func(shown time.Duration, away bool, f func(far *far, r *report.Reporter)) {
+				synctest.Test(t, func(t *testing.T) {
+					time.Sleep(shown)
+					s := mustOpen(t, disk, datadir.WithMachine(&up, 1))
+					defer s.Close()
+					shared := &far{Opened: storetest.NewModel()}
+					shared.away.Store(away)
+					r := report.New(&link{far: shared}, s, &report.Group{})
+					defer r.Close()
+					f(shared, r)
+				})
+			}
+			const week = 7 * 24 * time.Hour // since the clock of a bubble begins
+			run(week, true, func(_ *far, r *report.Reporter) { r.Add(pendingOp(1), pendingLimit, 5) })
+			up += test.passed.Microseconds()
+			run(week+test.shown, false, func(shared *far, r *report.Reporter) {
+				time.Sleep(3 * time.Second)
+				if st, used := r.Stats(), shared.used(t, 1); used != test.want || st.Recorded != test.want || st.Pending != 0 {
+					t.Errorf("got %d used and %+v, want %d recorded", used, st, test.want)
+				}
+			})
+		})
+	}
+}

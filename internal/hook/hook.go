@@ -132,6 +132,9 @@ type SideStore interface {
 	// Waits reports whether the store answers a call only after it has written what the
 	// call changed.
 	Waits() bool
+
+	// Now reads the clock of the counters, which the next process continues whatever was done to the wall clock.
+	Now() window.Instant
 }
 
 // Leases are the numbers of a store that leases parts of shared quotas, since it was made.

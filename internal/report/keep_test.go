@@ -76,7 +76,8 @@ func (p *sideStore) Flush(context.Context) error {
 	}
 	return nil
 }
-func (p *sideStore) Waits() bool { return false }
+func (p *sideStore) Waits() bool         { return false }
+func (p *sideStore) Now() window.Instant { return window.At(time.Now()) }
 
 // left returns the number of blobs.
 func (p *sideStore) left() int {

@@ -56,6 +56,7 @@ const (
 type Reporter struct {
 	store store.Store
 	began time.Time
+	side  hook.SideStore // or nil
 
 	mu      sync.Mutex
 	table   table // guarded by mu
@@ -88,7 +89,7 @@ type Stats struct {
 // before side is closed. Reporters of the same local memory are of one group.
 func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
 	r := &Reporter{
-		store: s, began: time.Now(), table: table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: MaxKeys, maxWords: maxWords, saver: newSaver(side)},
+		store: s, began: time.Now(), side: side, table: table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: MaxKeys, maxWords: maxWords, saver: newSaver(side)},
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
 	}
 	g.add(r)
@@ -207,6 +208,11 @@ func (r *Reporter) Close() {
 	r.end()
 }
 
-// now returns the time at which r was made and what has passed since. Like the clock of the memory whose hits are reported,
-// it does not follow steps of the wall clock, with which open windows would look as if they had ended.
-func (r *Reporter) now() window.Instant { return window.At(r.began.Add(time.Since(r.began))) }
+// now reads the clock of the memory whose hits are reported: that of the side store, or else the time at which r was made and
+// what has passed since. It does not follow steps of the wall clock, with which open windows would look as if they had ended.
+func (r *Reporter) now() window.Instant {
+	if r.side != nil {
+		return r.side.Now()
+	}
+	return window.At(r.began.Add(time.Since(r.began)))
+}

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -219,12 +220,28 @@ func (l *EnvoyLimit) add(what int, hits int64) {
 	}
 }
 
-// WriteTo writes the counters in the form of that service's debug endpoint, a line
+// Handler returns the handler that serves the counters in the form of that service's debug endpoint, a line
 // each: ratelimit.service.rate_limit.DOMAIN.KEYS.total_hits: 3. Control characters of values are shown as ?.
-func (e *Envoy) WriteTo(w io.Writer) (int64, error) {
+func (e *Envoy) Handler() http.Handler {
+	return oneAtATime(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		lines, err := e.lines()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		for _, line := range lines {
+			_, _ = io.WriteString(w, line) // into memory
+		}
+	}))
+}
+
+// lines returns the lines of [Envoy.Handler] in order.
+func (e *Envoy) lines() ([]string, error) {
 	families, err := e.own.Gather()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var lines []string
 	for _, f := range families {
@@ -240,8 +257,7 @@ func (e *Envoy) WriteTo(w io.Writer) (int64, error) {
 		}
 	}
 	slices.Sort(lines)
-	n, err := io.WriteString(w, strings.Join(lines, ""))
-	return int64(n), err
+	return lines, nil
 }
 
 // shown returns r, or ? instead of a control character.

@@ -156,17 +156,21 @@ func (m *Metrics) Sent(signal string, ok bool) {
 	m.sent.WithLabelValues(signal, result).Inc()
 }
 
-// Handler returns the handler that serves the metrics. It makes one answer at a time, because that takes several times the
-// memory of the text. Only the text waits for a client that reads slowly.
+// Handler returns the handler that serves the metrics.
 func (m *Metrics) Handler() http.Handler {
-	to := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return oneAtATime(promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+}
+
+// oneAtATime returns a handler that makes one answer of h at a time, because that takes several times the memory of the
+// text. Only the text waits for a client that reads slowly.
+func oneAtATime(h http.Handler) http.Handler {
 	var mu sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a := written{header: w.Header(), status: http.StatusOK}
 		func() {
 			mu.Lock()
 			defer mu.Unlock()
-			to.ServeHTTP(&a, r)
+			h.ServeHTTP(&a, r)
 		}()
 		w.WriteHeader(a.status)
 		_, _ = w.Write(a.Bytes()) // an error means that the caller is gone

@@ -40,32 +40,47 @@ func read(m *metrics.Metrics) map[string]bool {
 	return lines
 }
 
-// Of many who read the metrics at the same time, each gets an answer, and one answer is made at a time.
+// Of many who read the metrics, or the counters of envoyproxy/ratelimit, at the same time, each gets an answer, and one answer
+// is made at a time.
 func TestOneAnswerAtATime(t *testing.T) {
 	t.Parallel()
-	m := metrics.New(metrics.Config{})
-	var inside, most atomic.Int32
-	m.WatchTokens(func() int {
-		most.Store(max(most.Load(), inside.Add(1)))
-		defer inside.Add(-1)
-		for range 1000 {
-			runtime.Gosched()
-		}
-		return 1
-	})
-	handler := m.Handler()
-	var readers sync.WaitGroup
-	for range 16 {
-		readers.Go(func() {
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "weir_") || w.Header().Get("Content-Type") == "" {
-				t.Errorf("got %d %v", w.Code, w.Header())
+	for name, of := range map[string]func(number func() int) http.Handler{
+		"metrics": func(number func() int) http.Handler {
+			m := metrics.New(metrics.Config{})
+			m.WatchTokens(number)
+			return m.Handler()
+		},
+		"stats": func(number func() int) http.Handler {
+			e := metrics.New(metrics.Config{}).Envoy(metrics.EnvoyConfig{})
+			e.Watch(func() float64 { return float64(number()) })
+			return e.Handler()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var inside, most atomic.Int32
+			handler := of(func() int {
+				most.Store(max(most.Load(), inside.Add(1)))
+				defer inside.Add(-1)
+				for range 1000 {
+					runtime.Gosched()
+				}
+				return 1
+			})
+			var readers sync.WaitGroup
+			for range 16 {
+				readers.Go(func() {
+					w := httptest.NewRecorder()
+					handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+					if w.Code != http.StatusOK || w.Body.Len() == 0 || w.Header().Get("Content-Type") == "" {
+						t.Errorf("got %d %v", w.Code, w.Header())
+					}
+				})
+			}
+			if readers.Wait(); most.Load() != 1 {
+				t.Errorf("%d answers were made at the same time", most.Load())
 			}
 		})
-	}
-	if readers.Wait(); most.Load() != 1 {
-		t.Errorf("%d answers were made at the same time", most.Load())
 	}
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -110,31 +109,18 @@ func (e *envoyFront) adminRoutes() map[string]adminRoute {
 	if e.rules == nil {
 		return nil
 	}
-	plain := func(write func(w io.Writer) error) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			var text bytes.Buffer
-			if err := write(&text); err != nil {
-				answer.ProblemOf(err).Write(w)
+	return map[string]adminRoute{
+		"/rlconfig": {http.MethodGet, access.Read, func(w http.ResponseWriter, _ *http.Request) {
+			files := e.rules.now.Load()
+			if files == nil {
+				answer.ProblemOf(namespace.ErrNoRules).Write(w)
 				return
 			}
 			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 			w.Header().Set("X-Content-Type-Options", "nosniff")
-			_, _ = text.WriteTo(w) // an error means that the caller is gone
-		}
-	}
-	return map[string]adminRoute{
-		"/rlconfig": {http.MethodGet, access.Read, plain(func(w io.Writer) error {
-			files := e.rules.now.Load()
-			if files == nil {
-				return namespace.ErrNoRules
-			}
-			_, err := io.WriteString(w, files.Dump())
-			return err
-		})},
-		"/stats": {http.MethodGet, access.Read, plain(func(w io.Writer) error {
-			_, err := e.numbers.WriteTo(w)
-			return err
-		})},
+			_, _ = io.WriteString(w, files.Dump()) // an error means that the caller is gone
+		}},
+		"/stats": {http.MethodGet, access.Read, e.numbers.Handler().ServeHTTP},
 	}
 }
 

@@ -72,6 +72,7 @@ func (n *sideStore) put(name string, data []byte) {
 
 func (n *sideStore) Flush(context.Context) error { return nil }
 func (n *sideStore) Waits() bool                 { return false }
+func (n *sideStore) Now() window.Instant         { return window.At(time.Now()) }
 
 // opened returns a collector that has loaded its side store, and that no goroutine runs.
 func opened(t *testing.T, c top.Config) *top.Collector {
