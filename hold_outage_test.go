@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/seal"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -91,5 +93,93 @@ func TestHoldsThatEndInOutage(t *testing.T) {
 		do(t, e, step{store.Check, attrs, weir.Receipt{}, true, nil, nil})
 		time.Sleep(2 * time.Second)
 		do(t, e, step{store.Check, attrs, weir.Receipt{}, true, []int64{100, 0, 1}, []bool{false, false, false}})
+	})
+}
+
+// Once a hold was reported, only the store ends it: a settle in a second outage does not say that it has, so the caller
+// repeats it.
+func TestReportedHoldsEndInTheStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, s := shakyEngine(t, holdsInOutage)
+		defer e.Close()
+		attrs, truth := weir.Attributes("team", "red", "tokens", "100"), weir.Attributes("team", "red", "tokens", "40")
+		s.set(true, "tokens", "exports", "calls")
+		d := do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{100, 1, 1}, []bool{true, true, false}})
+		s.set(false, "tokens", "exports", "calls")
+		time.Sleep(2 * time.Second)
+		do(t, e, step{store.Check, attrs, weir.Receipt{}, true, []int64{100, 1, 1}, []bool{false, false, false}})
+
+		s.set(true, "tokens", "exports", "calls")
+		do(t, e, step{store.Settle, truth, d.Receipt, true, []int64{40, 0, 1}, []bool{false, false, false}})
+		s.set(false, "tokens", "exports", "calls")
+		do(t, e, step{store.Settle, truth, d.Receipt, true, []int64{40, 0, 1}, []bool{true, true, false}})
+		do(t, e, step{store.Settle, truth, d.Receipt, true, []int64{40, 0, 1}, []bool{false, false, false}})
+	})
+}
+
+// unanswered is a shaky store that loses reports.
+type unanswered struct{ *shaky }
+
+func (s unanswered) Do(ctx context.Context, calls []store.Call) error {
+	if calls[0].Verb != store.Record {
+		return s.shaky.Do(ctx, calls)
+	}
+	for i := range calls {
+		calls[i].Err = &store.OutageError{Err: errOut}
+	}
+	return nil
+}
+
+// A worker whose place the store has given to another one does not renew it, although local memory still counts it.
+func TestPlacesOfOneWorker(t *testing.T) {
+	t.Parallel()
+	lock := []rule.Rule{{Name: "lock", Per: []string{"job"}, Quota: &rule.Quota{Value: 1}, Window: window.Held(5 * time.Second)}}
+	attrs := weir.Attributes("job", "nightly")
+	renew := func(t *testing.T, e *weir.Engine, of weir.Decision, held bool) {
+		t.Helper()
+		if d := do(t, e, step{store.Renew, attrs, of.Receipt, true, nil, nil}); d.Usages[0].Held != held {
+			t.Fatalf("got held %v, want %v", d.Usages[0].Held, held)
+		}
+	}
+	take := func(t *testing.T, e *weir.Engine) weir.Decision {
+		t.Helper()
+		return do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{1}, []bool{true}})
+	}
+	t.Run("the store's hold ends in a second outage", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			e, s := shakyEngine(t, lock)
+			defer e.Close()
+			s.set(true, "lock")
+			first := take(t, e)
+			renew(t, e, first, true)
+			s.set(false, "lock")
+			renew(t, e, first, true) // it waits for the report
+			time.Sleep(2 * time.Second)
+			renew(t, e, first, true)
+			s.set(true, "lock")
+			for range 4 {
+				time.Sleep(2 * time.Second)
+				renew(t, e, first, true) // local memory decides, and gives the place to nobody else
+			}
+			s.set(false, "lock")
+			second := take(t, e)
+			renew(t, e, first, false)
+			renew(t, e, second, true)
+		})
+	})
+	t.Run("the report is lost", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &shaky{Store: memstore.New(), out: map[string]bool{"lock": true}}
+			defer s.Close()
+			e := engine(t, lock, weir.WithStore(unanswered{s}))
+			defer e.Close()
+			first := take(t, e)
+			s.set(false, "lock")
+			time.Sleep(2 * time.Second)
+			second := take(t, e)
+			renew(t, e, first, false)
+			renew(t, e, second, true)
+		})
 	})
 }

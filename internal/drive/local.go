@@ -245,9 +245,9 @@ func counts(op *store.Op, denied bool) bool {
 }
 
 // endHolds ends or renews the holds of t in local memory, if t is about a take that was
-// decided there. After a report, a hold from an outage is both in local memory and in the
-// store, so both are asked to end it: memory first, because it cannot be unavailable. While it is
-// being loaded, that is the error.
+// decided there. Local memory goes on counting a hold that was reported, for the next outage, so memory and
+// the store are both asked to end it: memory first, because it cannot be unavailable. Whether the hold was
+// found is for the store to say, unless the hold still waits for the report. While memory is being loaded, that is the error.
 func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	if !t.HeldLocally {
 		return nil
@@ -269,6 +269,7 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 		if t.Verb == store.Cancel && op.Limit.HoldLength() == 0 {
 			t.Ops[i].N = 0 // what was reported to the store stays there
 		}
+		pending := false
 		switch {
 		case !op.Result.Held && t.Verb == store.Cancel:
 			l.Reporter.Sub(op, op.Result.Before-op.Result.Used)
@@ -276,13 +277,15 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 		case !op.Result.Held:
 			continue
 		case t.Verb == store.Settle:
-			l.Reporter.End(op, max(op.N, -1))
+			pending = l.Reporter.End(op, max(op.N, -1))
 		case t.Verb == store.Cancel:
-			l.Reporter.End(op, 0)
+			pending = l.Reporter.End(op, 0)
 		default:
-			l.Reporter.Renew(op)
+			pending = l.Reporter.Renew(op)
 		}
-		t.found = append(t.found, t.Of[i])
+		if pending {
+			t.found = append(t.found, t.Of[i])
+		}
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ type Task struct {
 
 	call    [1]store.Call
 	inLocal localOps
-	found   []int // of Of: holds that were found in local memory
+	found   []int // of Of: holds that ended or were renewed before their report
 }
 
 // Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by

@@ -64,6 +64,9 @@ func (r *Reporter) each(f func(t *table, now window.Instant)) {
 }
 
 func (r *Reporter) with(f func(t *table, now window.Instant)) {
+	if r.restored != nil {
+		<-r.restored // soon: memory, which has answered about the key, is loaded
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(&r.table, r.now())

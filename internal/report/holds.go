@@ -36,20 +36,22 @@ func (r *Reporter) Hold(op *store.Op, limit *window.Compiled, n int64) {
 }
 
 // End ends the hold of op, as local memory has done. n hits of it are final, or all of them for
-// a negative n.
-func (r *Reporter) End(op *store.Op, n int64) {
+// a negative n. End reports whether the hold was pending: otherwise only the store can end it.
+func (r *Reporter) End(op *store.Op, n int64) (pending bool) {
 	if r == nil {
-		return
+		return false
 	}
-	r.each(func(t *table, now window.Instant) { t.end(op, n, now) })
+	r.each(func(t *table, now window.Instant) { pending = t.end(op, n, now) || pending })
+	return pending
 }
 
-// Renew renews the hold of op, as local memory has done.
-func (r *Reporter) Renew(op *store.Op) {
+// Renew renews the hold of op, as local memory has done. It reports whether the hold was pending.
+func (r *Reporter) Renew(op *store.Op) (pending bool) {
 	if r == nil {
-		return
+		return false
 	}
-	r.each(func(t *table, _ window.Instant) { t.renew(op) })
+	r.each(func(t *table, _ window.Instant) { pending = t.renew(op) || pending })
+	return pending
 }
 
 // hold adds a hold of n hits. It returns false if the table is full.
@@ -72,23 +74,26 @@ func (e *entry) find(op *store.Op) int {
 }
 
 // renew renews the hold of op, if it is pending.
-func (t *table) renew(op *store.Op) {
+func (t *table) renew(op *store.Op) (pending bool) {
 	for _, e := range t.pair(idOf(op)) {
 		if i := e.find(op); i >= 0 {
 			e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
 			t.saver.touch(e)
+			pending = true
 		}
 	}
+	return pending
 }
 
 // end makes n hits of the hold of op final, if it is pending. If its entry is in flight, they
 // become final when the entry is pending again, or are settled in the store after the record.
-func (t *table) end(op *store.Op, n int64, now window.Instant) {
+func (t *table) end(op *store.Op, n int64, now window.Instant) (pending bool) {
 	for _, e := range t.pair(idOf(op)) {
 		i := e.find(op)
 		if i < 0 {
 			continue
 		}
+		pending = true
 		h := &e.holds[i]
 		if h.over, h.final = true, n; n < 0 {
 			h.final = h.n
@@ -98,6 +103,7 @@ func (t *table) end(op *store.Op, n int64, now window.Instant) {
 			t.changed(e, now)
 		}
 	}
+	return pending
 }
 
 // missed returns the call that ends or renews the hold which op has recorded, if that was done meanwhile: the caller's own

@@ -100,6 +100,7 @@ func (b *saver) save(e *entry, put func(name string, data []byte)) {
 
 // restore adds what the last process has saved to the table.
 func (r *Reporter) restore() {
+	defer close(r.restored)
 	side := r.table.saver.side
 	select {
 	case <-r.stop:

@@ -68,6 +68,7 @@ type Reporter struct {
 
 	recorded, lost, dropped atomic.Int64 // hits
 
+	restored chan struct{} // closed when table has what the last process saved; nil: there is no side store
 	waiting  atomic.Bool   // the goroutine waits for Answered
 	answered chan struct{} // wakes the goroutine
 	stop     chan struct{} // closed by Close
@@ -92,11 +93,12 @@ func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
 		store: s, began: time.Now(), side: side, table: table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: MaxKeys, maxWords: maxWords, saver: newSaver(side)},
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
 	}
-	g.add(r)
 	if side != nil {
+		r.restored = make(chan struct{})
 		r.end = side.Follow(r.save)
 		r.tasks.Go(r.restore)
 	}
+	g.add(r)
 	return r
 }
 
