@@ -90,8 +90,7 @@ func (x *exchange) evaluate(ctx context.Context, items []weir.Item) error {
 	for i := range items {
 		items[i].Verb = store.Check
 	}
-	o := run.Options{MaxSize: x.namespace.MaxAnswer(), Admit: x.reserve}
-	if _, err := x.namespace.Engine().Run(ctx, items, o); err != nil && !isFault(err) {
+	if _, err := x.namespace.Run(ctx, items, run.Options{Admit: x.reserve}); err != nil && !isFault(err) {
 		return err
 	}
 	for i := range items {
@@ -117,7 +116,7 @@ func isFault(err error) bool {
 // run decides items, as one action or each by itself. It returns the first error; if that is a fault in one of them, nothing
 // was counted. before, if it is not nil, is called once they are known to have none, and before they count; its error is returned.
 func (x *exchange) run(ctx context.Context, items []weir.Item, together bool, before func() error) (allowed bool, err error) {
-	o := run.Options{Together: together, MaxSize: x.namespace.MaxAnswer(), Admit: func(s run.Size) error {
+	o := run.Options{Together: together, Admit: func(s run.Size) error {
 		err := firstError(items)
 		if err == nil {
 			err = x.reserve(s)
@@ -127,7 +126,7 @@ func (x *exchange) run(ctx context.Context, items []weir.Item, together bool, be
 		}
 		return err
 	}}
-	if allowed, err = x.namespace.Engine().Run(ctx, items, o); err == nil {
+	if allowed, err = x.namespace.Run(ctx, items, o); err == nil {
 		err = firstError(items)
 	}
 	return allowed, err

@@ -1,7 +1,6 @@
 package grpcapi
 
 import (
-	"runtime"
 	"sync"
 
 	"github.com/weirhq/weir"
@@ -23,19 +22,14 @@ type API struct {
 	namespaces *namespace.Set
 	hub        *events.Hub // or nil
 
-	// planning is a semaphore for large batches whose size is being computed, because their
-	// memory is not reserved yet. Its capacity is the number of CPUs, which is enough because
-	// the computation does not wait.
-	planning chan struct{}
-
 	items sync.Pool // of *[]weir.Item, which are empty
 }
 
 // New returns the API of namespaces.
 func New(namespaces *namespace.Set) *API {
 	return &API{
-		namespaces: namespaces, planning: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		items: sync.Pool{New: func() any { return new([]weir.Item) }},
+		namespaces: namespaces,
+		items:      sync.Pool{New: func() any { return new([]weir.Item) }},
 	}
 }
 

@@ -36,7 +36,7 @@ func (a *API) decide(verb store.Verb) func(*grpcserver.Call) error {
 			return err
 		}
 		items := []weir.Item{{Verb: ask.verb, Request: ask.request}}
-		_, err = ns.Engine().Run(c.Context(), items, run.Options{Caller: c.Caller.Token(), MaxSize: ns.MaxAnswer(), Admit: m.admit})
+		_, err = ns.Run(c.Context(), items, run.Options{Caller: c.Caller.Token(), Admit: m.admit})
 		c.End()
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -196,14 +195,7 @@ func (a *API) run(ctx context.Context, ns *namespace.Namespace, caller *access.H
 	if len(items) == 0 {
 		return nil
 	}
-	o := run.Options{Caller: caller.Token(), MaxSize: ns.MaxAnswer(), Admit: admit}
-	if len(items) > fewRequests {
-		a.planning <- struct{}{}
-		planned := sync.OnceFunc(func() { <-a.planning })
-		defer planned()
-		o.Admit = func(s run.Size) error { planned(); return admit(s) }
-	}
-	if _, err = ns.Engine().Run(ctx, items, o); len(items) == 1 { // the error is that of the request, not of the batch
+	if _, err = ns.Run(ctx, items, run.Options{Caller: caller.Token(), Admit: admit}); len(items) == 1 { // the error is that of the request, not of the batch
 		items[0].Err, err = err, nil
 	}
 	return err

@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -32,14 +31,9 @@ type API struct {
 	proxies    *clientaddr.Proxies
 	resources  *access.ResourceLimits
 	headers    headers.Format
-
-	// planning is a semaphore for batches whose size is being computed. Until
-	// then its memory is not reserved. One for each processor is enough, because
-	// this waits for nothing.
-	planning chan struct{}
-	routes   map[string]methods
-	others   map[string]http.HandlerFunc
-	events   *events.Hub // or nil
+	routes     map[string]methods
+	others     map[string]http.HandlerFunc
+	events     *events.Hub // or nil
 }
 
 // handler answers one call, or returns the error that is the answer.
@@ -81,7 +75,6 @@ type Config struct {
 // New returns the API of namespaces.
 func New(namespaces *namespace.Set, c Config) *API {
 	a := &API{namespaces: namespaces, auth: c.Auth, gates: c.Auth.Proxied(), proxies: c.Proxies, resources: c.Resources, headers: c.Headers, others: c.Others, events: c.Events}
-	a.planning = make(chan struct{}, runtime.GOMAXPROCS(0))
 	a.routes = map[string]methods{
 		"/v1/take":    {http.MethodPost: {access.Decide, a.decide(store.Take)}},
 		"/v1/check":   {http.MethodPost: {access.Decide, a.decide(store.Check)}},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -46,11 +45,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			items = append(items, weir.Item{Verb: p.verb, Request: p.request})
 		}
 	}
-	a.planning <- struct{}{}
-	planned := sync.OnceFunc(func() { <-a.planning })
-	defer planned()
-	_, err := x.namespace.Engine().Run(answer.Context(r), items, x.options(func(s run.Size) error {
-		planned()
+	_, err := x.namespace.Run(answer.Context(r), items, x.options(func(s run.Size) error {
 		x.out = x.out[:0]
 		if err := x.Reserve(int64(s.Usages)*usageMemory + s.Text + s.Bytes()); err != nil {
 			return err

@@ -21,7 +21,7 @@ func (a *API) decide(verb store.Verb) handler {
 		if f := x.scan.decode(x.body, verb, &x.item[0]); f != nil {
 			return f
 		}
-		if _, err := x.namespace.Engine().Run(answer.Context(r), x.item[:], x.options(x.admit)); err != nil {
+		if _, err := x.namespace.Run(answer.Context(r), x.item[:], x.options(x.admit)); err != nil {
 			return err
 		}
 		return x.respond(w, appendDecision(x.out[:0], x.item[0].Verb, &x.item[0].Decision))
@@ -42,6 +42,7 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	o := x.options(func(s run.Size) error {
 		return x.admitOne(run.Size{Usages: 2 * s.Usages, Text: 2 * s.Text}) // the keys, and the decision with them as JSON
 	})
+	o.MaxSize = x.namespace.MaxAnswer()
 	d, why, err := x.namespace.Engine().Explain(context.WithValue(answer.Context(r), run.Key{}, o), x.item[0].Request)
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func (x *exchange) endRequest() {
 // options returns the options of a run for the body that was read. Only a text with escapes has characters that the
 // answer escapes.
 func (x *exchange) options(admit func(run.Size) error) run.Options {
-	o := run.Options{Caller: x.caller.Token(), MaxSize: x.namespace.MaxAnswer(), Admit: admit}
+	o := run.Options{Caller: x.caller.Token(), Admit: admit}
 	if len(x.scan.text) > 0 {
 		o.Escapes = jsontext.Escapes
 	}

@@ -36,7 +36,7 @@ func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		return c.refusal(c.refused)
 	}
 	x.item[0].Verb = store.Take
-	if _, err := x.namespace.Engine().Run(answer.Context(r), x.item[:], run.Options{MaxSize: x.namespace.MaxAnswer(), Admit: x.admit}); err != nil {
+	if _, err := x.namespace.Run(answer.Context(r), x.item[:], run.Options{Admit: x.admit}); err != nil {
 		return c.refusal(err)
 	}
 	d := &x.item[0].Decision

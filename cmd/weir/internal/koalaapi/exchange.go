@@ -30,7 +30,7 @@ func (x *exchange) read(query string) {
 func (a *API) ask(x *exchange, verb store.Verb) error {
 	x.item[0].Request.Final = true
 	x.item[0].Verb = verb
-	_, err := x.namespace.Engine().Run(a.config.Context, x.item[:], run.Options{MaxSize: x.namespace.MaxAnswer()})
+	_, err := x.namespace.Run(a.config.Context, x.item[:], run.Options{})
 	return err
 }
 

@@ -5,10 +5,13 @@
 package namespace
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +19,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/top"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // Default is the namespace of calls that name none.
@@ -55,11 +59,43 @@ func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector)
 // Name returns the name of n.
 func (n *Namespace) Name() string { return n.name }
 
-// Engine returns the engine that decides in n. Front ends pass [Namespace.MaxAnswer] to its Run.
+// Engine returns the engine that decides in n. Front ends decide requests with [Namespace.Run].
 func (n *Namespace) Engine() *weir.Engine { return n.engine }
 
 // MaxAnswer returns the maximum size of an answer about decisions, in bytes, or 0.
 func (n *Namespace) MaxAnswer() int64 { return n.most }
+
+// fewItems is the maximum number of items whose decisions are planned at once, whatever else is planned.
+const fewItems = 32
+
+// planning is a semaphore for larger batches, whose memory is not reserved until Admit has their size. Planning
+// waits for nothing, so one batch for each CPU is enough.
+var planning = make(chan struct{}, runtime.GOMAXPROCS(0))
+
+// Run calls the Run of n's engine, with [Namespace.MaxAnswer]. Of all large batches of the process, it plans few at a
+// time; the others wait, for as long as ctx lasts.
+func (n *Namespace) Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error) {
+	o.MaxSize = n.most
+	if len(items) <= fewItems {
+		return n.engine.Run(ctx, items, o)
+	}
+	select {
+	case planning <- struct{}{}:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	planned := sync.OnceFunc(func() { <-planning })
+	defer planned()
+	admit := o.Admit
+	o.Admit = func(s run.Size) error {
+		planned() // first, because admit may run others
+		if admit == nil {
+			return nil
+		}
+		return admit(s)
+	}
+	return n.engine.Run(ctx, items, o)
+}
 
 // exports is how many exports of a namespace there can be at a time.
 const exports = 4

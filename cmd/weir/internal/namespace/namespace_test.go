@@ -1,8 +1,12 @@
 package namespace_test
 
 import (
+	"context"
 	"errors"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -71,6 +76,53 @@ func TestChoose(t *testing.T) {
 
 // A namespace that was removed or replaced is gone. The set without a default one
 // serves the others.
+// Large batches are planned few at a time. Small ones do not wait for them, and a wait ends with its context.
+func TestRunPlansFewLargeBatches(t *testing.T) {
+	t.Parallel()
+	n := namespace.New("default", engine(t, rule.Rule{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)}), 0, nil)
+	batch := func(n int) (items []weir.Item) {
+		for i := range n {
+			items = append(items, weir.Item{Request: weir.Request{Attributes: weir.Attributes("user", strconv.Itoa(i))}})
+		}
+		return items
+	}
+	gone, end := context.WithCancel(t.Context())
+	end()
+
+	planning, finish := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			first := sync.OnceFunc(func() { planning <- struct{}{}; <-finish })
+			if _, err := n.Run(t.Context(), batch(33), run.Options{Escapes: func(string) int { first(); return 0 }}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-planning
+	}
+	if _, err := n.Run(gone, batch(33), run.Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v for a large batch, want it to wait until its context ended", err)
+	}
+	if _, err := n.Run(gone, batch(32), run.Options{}); err != nil {
+		t.Errorf("got %v for a small batch, want it to be decided", err)
+	}
+	close(finish)
+	group.Wait()
+
+	// Once a batch is planned, others can be, even within its Admit.
+	nested := func(run.Size) error { _, err := n.Run(t.Context(), batch(33), run.Options{}); return err }
+	for range runtime.GOMAXPROCS(0) {
+		admit := nested
+		nested = func(run.Size) error {
+			_, err := n.Run(t.Context(), batch(33), run.Options{Admit: admit})
+			return err
+		}
+	}
+	if err := nested(run.Size{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	home, eu := namespace.New("default", engine(t), 0, nil), namespace.New("eu", engine(t), 0, nil)

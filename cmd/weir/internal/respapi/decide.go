@@ -179,7 +179,7 @@ func (c *conn) decideBatch(together bool) error {
 	if err := reserve(int64(len(b.pending)) * itemBytes); err != nil {
 		return err
 	}
-	_, err := c.namespace.Engine().Run(c.server.life, b.items, run.Options{MaxSize: c.namespace.MaxAnswer(), Admit: func(s run.Size) error {
+	_, err := c.namespace.Run(c.server.life, b.items, run.Options{Admit: func(s run.Size) error {
 		if together {
 			for i := range b.items {
 				if err := b.items[i].Err; err != nil {
