@@ -345,14 +345,14 @@ func TestRepeatedBatch(t *testing.T) {
 			if strings.Contains(string(body), `"id":"0"`) {
 				return http.StatusOK
 			}
-			if ids = append(ids, r.Header.Get("Webhook-Id")); len(ids) < 5 {
+			if ids = append(ids, r.Header.Get("Webhook-Id")); len(ids) < 4 {
 				return http.StatusServiceUnavailable
 			}
 			return http.StatusOK
 		})
 		put(0)
 		k.pending[0].alone = true
-		for n := 1; len(ids) < 5; n++ {
+		for n := 1; len(ids) < 4; n++ {
 			put(n)
 			time.Sleep(k.round(t.Context()))
 		}
@@ -360,6 +360,35 @@ func TestRepeatedBatch(t *testing.T) {
 			t.Errorf("got the ids %q of one batch", ids)
 		}
 		for k.waiting() > 0 { // the others follow
+			time.Sleep(k.round(t.Context()))
+		}
+	})
+}
+
+// An event that a receiver cannot take, and answers as if it were away itself, does not stop those of other namespaces.
+func TestEventThatFailsBatches(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret, Batch: 10}}})
+		k := h.hooks[0]
+		for n := range 40 {
+			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: time.Now(), Data: Data{Namespace: fmt.Sprint("space", n)}}
+			e.encode()
+			k.put(e, true)
+		}
+		k.client.Transport = answers(func(r *http.Request) int {
+			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"id":"0"`) {
+				return http.StatusInternalServerError
+			}
+			return http.StatusOK
+		})
+		for begin := time.Now(); k.waiting() > 10; {
+			if time.Since(begin) > 12*time.Hour {
+				t.Fatalf("%d of 40 events wait after twelve hours", k.waiting())
+			}
 			time.Sleep(k.round(t.Context()))
 		}
 	})

@@ -29,6 +29,7 @@ import (
 const (
 	lanes      = 8         // keys whose events are sent at the same time
 	laneRetry  = lanes / 2 // those of them whose last call failed
+	sameBatch  = 3         // how often a batch that has failed is sent again as it was
 	laneEvents = 16        // events of a key in one round
 
 	backoffFirst, backoffMost = time.Second, 5 * time.Minute
@@ -282,7 +283,7 @@ func (k *hook) round(ctx context.Context) time.Duration {
 }
 
 // pick returns the events of the next round, those of each key together, and how long to wait if there are none. A batch
-// that has failed is sent again as it was, and so with the same id.
+// that has failed is sent again as it was, and so with the same id, but not for ever: the receiver may refuse one event of it.
 func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 	wait = time.Hour
 	leads := k.sends()
@@ -395,8 +396,11 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 			if k.retries[order] == nil {
 				k.retries[order] = &retry{}
 			}
-			if k.retries[order].fail(now, r.least, backoffMost); order == "" {
+			k.retries[order].fail(now, r.least, backoffMost)
+			if order == "" && k.retries[order].failures <= sameBatch {
 				k.again = groups[n]
+			} else if order == "" {
+				k.again = nil
 			}
 		}
 	}

@@ -32,14 +32,15 @@ type adminRoute struct {
 
 // admin answers the calls of operators: health, metrics, reload and profiles.
 type admin struct {
-	rules  *namespaces
-	auth   *access.Authenticator
-	routes map[string]adminRoute
-	ready  *readiness
-	api    http.Handler   // answers calls in forwarded; nil: none does
-	page   *page.Page     // or nil
-	calls  *access.Places // for calls of routes, which are neither probes nor of others
-	others *access.Places // for those of the page and those in forwarded
+	numbers *metrics.Metrics
+	rules   *namespaces
+	auth    *access.Authenticator
+	routes  map[string]adminRoute
+	ready   *readiness
+	api     http.Handler   // answers calls in forwarded; nil: none does
+	page    *page.Page     // or nil
+	calls   *access.Places // for calls of routes, which are neither probes nor of others
+	others  *access.Places // for those of the page and those in forwarded
 }
 
 // forwarded are calls of the API that operators, and the page, make at the admin address, too.
@@ -61,7 +62,7 @@ var tooManyAdminCalls = &access.Overload{Detail: fmt.Sprintf("the admin address 
 // newAdmin returns the handler of the admin address. auth nil admits everyone. api
 // answers forwarded calls, p may be nil, and more are the calls of front ends.
 func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, auth *access.Authenticator, api http.Handler, p *page.Page, more map[string]adminRoute) *admin {
-	a := &admin{rules: rules, auth: auth, ready: ready, api: api, page: p, calls: access.NewPlaces(adminCalls), others: access.NewPlaces(adminCalls)}
+	a := &admin{numbers: numbers, rules: rules, auth: auth, ready: ready, api: api, page: p, calls: access.NewPlaces(adminCalls), others: access.NewPlaces(adminCalls)}
 	a.routes = map[string]adminRoute{
 		"/metrics":             {http.MethodGet, access.Read, numbers.Handler().ServeHTTP},
 		"/-/reload":            {http.MethodPost, access.Admin, a.reload},
@@ -80,9 +81,9 @@ func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, aut
 }
 
 // metricsOnly returns the handler of an address that has the metrics of a and its probes only. Its callers, who may be
-// strangers, have places of their own.
+// strangers, have places and turns of their own.
 func (a *admin) metricsOnly(auth *access.Authenticator, path string) *admin {
-	return &admin{auth: auth, ready: a.ready, calls: access.NewPlaces(adminCalls), routes: map[string]adminRoute{cmp.Or(path, "/metrics"): a.routes["/metrics"]}}
+	return &admin{auth: auth, ready: a.ready, calls: access.NewPlaces(adminCalls), routes: map[string]adminRoute{cmp.Or(path, "/metrics"): {http.MethodGet, access.Read, a.numbers.Handler().ServeHTTP}}}
 }
 
 // profiles is the path below which Go's profiles are.
