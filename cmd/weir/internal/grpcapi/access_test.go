@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -16,6 +17,9 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/cmd/weir/internal/top"
+	"github.com/weirhq/weir/window"
 )
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
@@ -236,6 +240,59 @@ func TestManyRulesAreShown(t *testing.T) {
 	in := &weirv1.ExplainRequest{Attributes: map[string]string{"page": "page-7", "user": "42"}}
 	if r, err := c.Explain(t.Context(), in); err != nil || len(r.GetRules()) != n {
 		t.Errorf("got %d explanations and %v, want %d", len(r.GetRules()), err, n)
+	}
+}
+
+// Large answers about keys have memory reserved.
+func TestReadsReserveMemory(t *testing.T) {
+	t.Parallel()
+	const n = 500
+	tops := top.New(top.Config{Keys: n}, namespace.Default)
+	t.Cleanup(tops.Close)
+	now := scripttest.Start
+	engine, _ := scripttest.NewEngine(t, `rules:
+  - {name: views, per: [page], window: {cells: 1h, n: 3600}}
+  - {name: posts, when: {action: post}, per: [user], limit: 1, window: 1h}
+`, func() window.Instant { return window.At(now) }, weir.WithObserver(tops))
+	for i := range int64(n) {
+		now = now.Add(time.Second)
+		for range 2 {
+			_, err := engine.Take(t.Context(), weir.Request{Attributes: weir.Attributes("action", "post", "user", itoa(i), "page", "/home")})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	spaces := namespace.NewSet(namespace.New(namespace.Default, engine, 0, tops))
+	enough := &access.ResourceLimits{Memory: 1 << 20}
+	_, c := serve(t, grpcserver.Config{Resources: enough}, spaces)
+	_, less := serve(t, grpcserver.Config{Resources: &access.ResourceLimits{Memory: 80 << 10}}, spaces)
+	for name, read := range map[string]func(c weirv1.WeirServiceClient) (int, error){
+		"top": func(c weirv1.WeirServiceClient) (int, error) {
+			out, err := c.Top(t.Context(), &weirv1.TopRequest{Rule: "posts", N: n})
+			if err != nil {
+				return 0, err
+			}
+			return len(out.GetRules()[0].GetUsed().GetKeys()), nil
+		},
+		"denials": func(c weirv1.WeirServiceClient) (int, error) {
+			out, err := c.Denials(t.Context(), &weirv1.DenialsRequest{N: n})
+			return len(out.GetDenials()), err
+		},
+		"usage": func(c weirv1.WeirServiceClient) (int, error) {
+			out, err := c.Usage(t.Context(), &weirv1.UsageRequest{Rule: "views", Attributes: map[string]string{"page": "/home"}})
+			return len(out.GetSeries()), err
+		},
+	} {
+		if got, err := read(c); got != n || err != nil {
+			t.Errorf("%s: got %d and %v, want %d", name, got, err, n)
+		}
+		if _, memory := enough.Now(); memory != 0 {
+			t.Errorf("%s: got %d bytes reserved in the end, want none", name, memory)
+		}
+		if _, err := read(less); status.Code(err) != codes.Unavailable {
+			t.Errorf("%s: got %v with less memory, want Unavailable", name, err)
+		}
 	}
 }
 

@@ -79,12 +79,15 @@ func (m *memory) decoded(n, attributes int) error {
 // admit reserves the memory of decisions, if they are large by themselves or together with earlier
 // ones.
 func (m *memory) admit(s run.Size) error {
-	n := int64(s.Usages)*usageBytes + s.Bytes()
+	n := sizeOf(s)
 	if m.answers += n; m.answers > smallAnswer {
 		return m.Reserve(n)
 	}
 	return nil
 }
+
+// sizeOf returns about the memory of decisions, in bytes.
+func sizeOf(s run.Size) int64 { return int64(s.Usages)*usageBytes + s.Bytes() }
 
 // usageBytes is about the memory of a usage, in bytes.
 const usageBytes = 512

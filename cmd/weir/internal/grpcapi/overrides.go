@@ -98,9 +98,7 @@ func (a *API) overrides(ctx context.Context, c *grpcserver.Call, in *weirv1.Over
 	if err != nil {
 		return nil, fault.Newf("after", "want the next of an earlier answer")
 	}
-	m := memory{Reservation: c.Reservation()}
-	defer m.Free()
-	if err := m.list(overrides.PageSize); err != nil {
+	if err := c.Reserve(overrides.PageSize * listedBytes); err != nil {
 		return nil, err
 	}
 	p, err := ns.Kept().Overrides.List(ctx, ns.Name(), ns.Engine().Rules(), in.GetRule(), string(after))
@@ -146,9 +144,7 @@ func (a *API) audit(ctx context.Context, c *grpcserver.Call, in *weirv1.AuditReq
 		}
 		until = in.GetUntil().AsTime()
 	}
-	m := memory{Reservation: c.Reservation()}
-	defer m.Free()
-	if err := m.list(n * sizes.Text / 512); err != nil {
+	if err := c.Reserve(int64(n) * 2 * sizes.Text); err != nil {
 		return nil, err
 	}
 	found, err := ns.Kept().Audit.List(ctx, ns.Name(), n, until)

@@ -27,13 +27,11 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	if r.Attributes, err = attributesOf(in.GetAttributes()); err != nil {
 		return nil, err
 	}
-	m := memory{Reservation: c.Reservation()}
-	defer m.Free()
-	if err := m.list(ns.Engine().Rules().Len()); err != nil {
+	if err := c.Reserve(int64(ns.Engine().Rules().Len()) * listedBytes); err != nil {
 		return nil, err
 	}
 	o := run.Options{MaxSize: ns.MaxAnswer(), Admit: func(s run.Size) error {
-		return m.admit(run.Size{Usages: 2 * s.Usages, Text: 2 * s.Text}) // each usage is also in the explanation of its rule
+		return c.Reserve(2 * sizeOf(s)) // each usage is also in the explanation of its rule
 	}}
 	d, why, err := ns.Engine().Explain(context.WithValue(ctx, run.Key{}, o), r)
 	if err != nil {
@@ -51,14 +49,12 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	return out, nil
 }
 
-// list reserves the memory of an answer that lists n rules or as many other things of 1 KiB, if it is large.
-func (m *memory) list(n int) error {
-	const each = 1 << 10
-	if n*each > smallAnswer {
-		return m.Reserve(int64(n) * each)
-	}
-	return nil
-}
+// About the memory of what answers list, in bytes. The text of a key comes on top, twice: as it is, and encoded.
+const (
+	listedBytes = 1 << 10 // of a rule, an override, or a denial
+	keyBytes    = 256     // of a key of a top list
+	cellBytes   = 256
+)
 
 // usage serves the method Usage.
 func (a *API) usage(ctx context.Context, c *grpcserver.Call, in *weirv1.UsageRequest) (*weirv1.UsageResponse, error) {
@@ -68,6 +64,9 @@ func (a *API) usage(ctx context.Context, c *grpcserver.Call, in *weirv1.UsageReq
 	}
 	u, err := ns.Engine().Usage(ctx, in.GetRule(), attrs)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.Reserve(int64(len(u.History)) * cellBytes); err != nil {
 		return nil, err
 	}
 	out := &weirv1.UsageResponse{Usage: usageOf(&u.Usage), Holds: int64(u.Holds), Strikes: u.Strikes, Degraded: u.Degraded, Series: cellsOf(u.History)}
@@ -166,6 +165,9 @@ func (a *API) top(_ context.Context, c *grpcserver.Call, in *weirv1.TopRequest) 
 		if in.GetRule() == "" && t.Used.Total == 0 && t.Denied.Total == 0 {
 			continue
 		}
+		if err := c.Reserve(listedBytes + keysBytes(&t.Used) + keysBytes(&t.Denied)); err != nil {
+			return nil, err
+		}
 		out.Rules = append(out.Rules, &weirv1.TopRule{
 			Rule: r.Name, Kind: kindOf(r.Kind()), Shadow: r.Mode == rule.Shadow, Since: timestamppb.New(t.Since),
 			Used: listOf(&t.Used), Denied: listOf(&t.Denied),
@@ -173,6 +175,14 @@ func (a *API) top(_ context.Context, c *grpcserver.Call, in *weirv1.TopRequest) 
 	}
 	out.Missed = tops.Missed()
 	return out, nil
+}
+
+// keysBytes returns about the memory of the keys of l.
+func keysBytes(l *top.List) (n int64) {
+	for i := range l.Entries {
+		n += keyBytes + 2*int64(len(l.Entries[i].Key))
+	}
+	return n
 }
 
 func listOf(l *top.List) *weirv1.TopList {
@@ -206,6 +216,13 @@ func (a *API) denials(ctx context.Context, c *grpcserver.Call, in *weirv1.Denial
 	if err != nil {
 		return nil, err
 	}
+	size := int64(0)
+	for i := range found.List {
+		size += listedBytes + 2*int64(len(found.List[i].Key))
+	}
+	if err := c.Reserve(size); err != nil {
+		return nil, err
+	}
 	out := &weirv1.DenialsResponse{Dropped: found.Dropped, Degraded: found.Degraded}
 	if !found.Oldest.IsZero() {
 		out.Oldest = timestamppb.New(found.Oldest)
@@ -231,9 +248,7 @@ func (a *API) rules(_ context.Context, c *grpcserver.Call, _ *weirv1.RulesReques
 		return nil, err
 	}
 	from, set := ns.Source(), ns.Engine().Rules()
-	m := memory{Reservation: c.Reservation()}
-	defer m.Free()
-	if err := m.list(set.Len()); err != nil {
+	if err := c.Reserve(int64(set.Len()) * listedBytes); err != nil {
 		return nil, err
 	}
 	out := &weirv1.RulesResponse{File: from.File, Hash: from.Hash, Loaded: timestamppb.New(from.Loaded)}

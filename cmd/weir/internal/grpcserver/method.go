@@ -47,6 +47,9 @@ type Call struct {
 	ctx    context.Context
 	method *Method
 	life   context.Context // see Leaving
+
+	memory access.Reservation // of a call of a Unary method
+	answer int64              // bytes of its answer
 }
 
 // Context implements [grpc.ServerStream].
@@ -109,6 +112,14 @@ func (c *Call) Reservation() access.Reservation {
 	return access.Reservation{Resources: c.server.config.Resources}
 }
 
+// Reserve reserves n bytes more for the answer of a [Unary] method, until it is sent. Small answers are not counted.
+func (c *Call) Reserve(n int64) error {
+	if c.answer += n; c.answer <= smallMessage {
+		return nil
+	}
+	return c.memory.Reserve(n)
+}
+
 // Leaving returns a channel that is closed when the server shuts down, or when the token of a client that streams is
 // revoked. A call that can last long should end then, with [ErrStopping].
 func (c *Call) Leaving() <-chan struct{} { return c.life.Done() }
@@ -149,7 +160,7 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 				life, leave = context.WithCancel(life)
 				defer leave()
 				go leaveWithout(life, leave, func() bool {
-					now, err := s.authorize(ctx, conn, m.Need)
+					now, err := s.authorize(stream.Context(), conn, m.Need)
 					return err == nil && now.Share() == share
 				})
 			}
@@ -157,7 +168,7 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 		if s.config.Trace != nil {
 			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
 		}
-		return Error(m.Serve(&Call{stream, caller, s, conn, ctx, m, life}))
+		return Error(m.Serve(&Call{ServerStream: stream, Caller: caller, server: s, conn: conn, ctx: ctx, method: m, life: life}))
 	}
 }
 
@@ -194,13 +205,14 @@ func first(values []string) string {
 // resource limits of the listener, and sends what that returns.
 func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
 	return func(c *Call) error {
-		in, memory := new(In), c.Reservation()
-		defer memory.Free()
+		in := new(In)
+		c.memory = c.Reservation()
+		defer c.memory.Free()
 		received := Received{Message: In1(in), Admit: func(b []byte) error {
 			if len(b) <= smallMessage {
 				return nil
 			}
-			return memory.Reserve(decodedTimes * int64(len(b)))
+			return c.memory.Reserve(decodedTimes * int64(len(b)))
 		}}
 		if err := c.RecvMsg(&received); err != nil {
 			return err
@@ -220,7 +232,7 @@ func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx 
 	}
 }
 
-// Messages of up to smallMessage bytes are not counted as memory by [Unary]. Others are, with
+// Messages and answers of up to smallMessage bytes are not counted as memory by [Unary]. Larger messages are, with
 // decodedTimes their size: an entry of a map can take six bytes, and some 80 when it is decoded.
 const (
 	smallMessage = 64 << 10

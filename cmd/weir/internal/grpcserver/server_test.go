@@ -64,6 +64,13 @@ func methods(block chan struct{}) []grpcserver.Method {
 			}
 			return in, errs[in.Value]
 		})},
+		{Name: "Repeat", Serve: grpcserver.Unary(func(_ context.Context, c *grpcserver.Call, in *wrapperspb.Int64Value) (*wrapperspb.StringValue, error) {
+			if err := c.Reserve(in.Value); err != nil {
+				return nil, err
+			}
+			c.ServerStream = sender{c.ServerStream, block}
+			return wrapperspb.String(strings.Repeat("x", int(in.Value))), nil
+		})},
 		{Name: "Flood", ServerStreams: true, Serve: func(c *grpcserver.Call) error {
 			for text := strings.Repeat("x", 10_000); ; {
 				if err := c.SendMsg(wrapperspb.String(text)); err != nil {
@@ -86,6 +93,18 @@ func methods(block chan struct{}) []grpcserver.Method {
 			}
 		}},
 	}
+}
+
+// sender is a stream that sends when it can send to block.
+type sender struct {
+	grpc.ServerStream
+	block chan struct{}
+}
+
+func (s sender) SendMsg(m any) error {
+	s.block <- struct{}{}
+	<-s.block
+	return s.ServerStream.SendMsg(m)
 }
 
 // serve starts a server and returns it with a connection to it.
@@ -500,5 +519,33 @@ func TestUnaryReservesMemory(t *testing.T) {
 		if _, err := say(t.Context(), conn, strings.Repeat("x", size)); status.Code(err) != want {
 			t.Errorf("%d bytes: got %v, want %v", size, err, want)
 		}
+	}
+}
+
+// A large answer reserves its memory until it is sent.
+func TestUnaryReservesAnswers(t *testing.T) {
+	t.Parallel()
+	resources, block := &access.ResourceLimits{Memory: 150 << 10}, make(chan struct{})
+	_, conn := serve(t, grpcserver.Config{Resources: resources}, block)
+	for size, want := range map[int64]int64{60 << 10: 0, 100 << 10: 100 << 10} {
+		ended := make(chan error, 1)
+		go func() {
+			ended <- conn.Invoke(t.Context(), "/"+echo+"/Repeat", wrapperspb.Int64(size), new(wrapperspb.StringValue))
+		}()
+		<-block
+		if _, memory := resources.Now(); memory != want {
+			t.Errorf("got %d bytes reserved for an answer of %d, want %d", memory, size, want)
+		}
+		block <- struct{}{}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	err := conn.Invoke(t.Context(), "/"+echo+"/Repeat", wrapperspb.Int64(200<<10), new(wrapperspb.StringValue))
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("got %v for a larger answer than the memory, want Unavailable", err)
+	}
+	if _, memory := resources.Now(); memory != 0 {
+		t.Errorf("got %d bytes reserved in the end, want none", memory)
 	}
 }
