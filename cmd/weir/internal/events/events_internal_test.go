@@ -321,9 +321,8 @@ func TestTurnsOfWebhooks(t *testing.T) {
 	}
 }
 
-// A batch that is sent again has the same events in the same order, and so the same id, whatever has happened meanwhile:
-// others have come, and one that is sent alone was accepted.
-func TestRepeatedBatch(t *testing.T) {
+// batching calls test with a webhook that sends batches of 10 of its events, in virtual time.
+func batching(t *testing.T, test func(t *testing.T, k *hook, put func(n int))) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
 		t.Fatal(err)
@@ -331,11 +330,18 @@ func TestRepeatedBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret, Batch: 10}}})
 		k := h.hooks[0]
-		put := func(n int) {
+		test(t, k, func(n int) {
 			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: time.Now(), Data: Data{Namespace: fmt.Sprint("space", n), Key: fmt.Sprint(n)}}
 			e.encode()
 			k.put(e, true)
-		}
+		})
+	})
+}
+
+// A batch that is sent again has the same events in the same order, and so the same id, whatever has happened meanwhile:
+// others have come, and one that is sent alone was accepted.
+func TestRepeatedBatch(t *testing.T) {
+	batching(t, func(t *testing.T, k *hook, put func(n int)) {
 		var mu sync.Mutex
 		var ids []string
 		k.client.Transport = answers(func(r *http.Request) int {
@@ -367,17 +373,9 @@ func TestRepeatedBatch(t *testing.T) {
 
 // An event that a receiver cannot take, and answers as if it were away itself, does not stop those of other namespaces.
 func TestEventThatFailsBatches(t *testing.T) {
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret, Batch: 10}}})
-		k := h.hooks[0]
+	batching(t, func(t *testing.T, k *hook, put func(n int)) {
 		for n := range 40 {
-			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: time.Now(), Data: Data{Namespace: fmt.Sprint("space", n)}}
-			e.encode()
-			k.put(e, true)
+			put(n)
 		}
 		k.client.Transport = answers(func(r *http.Request) int {
 			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"id":"0"`) {

@@ -397,10 +397,11 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 				k.retries[order] = &retry{}
 			}
 			k.retries[order].fail(now, r.least, backoffMost)
-			if order == "" && k.retries[order].failures <= sameBatch {
+			if order != "" {
+				continue
+			}
+			if k.again = nil; k.retries[order].failures <= sameBatch {
 				k.again = groups[n]
-			} else if order == "" {
-				k.again = nil
 			}
 		}
 	}

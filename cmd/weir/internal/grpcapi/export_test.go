@@ -154,6 +154,21 @@ func TestExportWrong(t *testing.T) {
 	}
 }
 
+// inMemory returns a client of a service with the calls of engine e, without a network, for tests in virtual time.
+func inMemory(t *testing.T, e *weir.Engine, c grpcserver.Config) weirv1.WeirServiceClient {
+	t.Helper()
+	s, l := grpcserver.New(c), bufconn.Listen(1<<16)
+	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(e)).Methods())
+	go func() { _ = s.Serve(l) }()
+	conn, err := grpc.NewClient("passthrough:weir", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(); s.Close() })
+	return weirv1.NewWeirServiceClient(conn)
+}
+
 // A caller that does not read an export ends it, even if it makes other calls on the same connection.
 func TestExportOfCallerThatReadsNothing(t *testing.T) {
 	t.Parallel()
@@ -164,17 +179,7 @@ func TestExportOfCallerThatReadsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, l := grpcserver.New(grpcserver.Config{Resources: resources}), bufconn.Listen(1<<16)
-		s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(e)).Methods())
-		go func() { _ = s.Serve(l) }()
-		defer s.Close()
-		conn, err := grpc.NewClient("passthrough:weir", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		c := weirv1.NewWeirServiceClient(conn)
+		c := inMemory(t, e, grpcserver.Config{Resources: resources})
 		stream, err := c.Export(t.Context(), &weirv1.ExportRequest{Rule: "tokens"})
 		if err != nil {
 			t.Fatal(err)

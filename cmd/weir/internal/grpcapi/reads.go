@@ -30,10 +30,9 @@ func (a *API) explain(ctx context.Context, c *grpcserver.Call, in *weirv1.Explai
 	if err := c.Reserve(int64(ns.Engine().Rules().Len()) * listedBytes); err != nil {
 		return nil, err
 	}
-	o := run.Options{MaxSize: ns.MaxAnswer(), Admit: func(s run.Size) error {
+	d, why, err := ns.Explain(ctx, r, run.Options{Admit: func(s run.Size) error {
 		return c.Reserve(2 * sizeOf(s)) // each usage is also in the explanation of its rule
-	}}
-	d, why, err := ns.Engine().Explain(context.WithValue(ctx, run.Key{}, o), r)
+	}})
 	if err != nil {
 		return nil, err
 	}

@@ -1,26 +1,18 @@
 package grpcapi_test
 
 import (
-	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
-	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
-	"github.com/weirhq/weir/cmd/weir/internal/grpcapi"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
-	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
@@ -37,18 +29,9 @@ func TestIdleStreamOfRevokedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := scripttest.Keys(t, tokens)
 		resources := &access.ResourceLimits{Memory: 1 << 30}
-		s, l := grpcserver.New(grpcserver.Config{Resources: resources, Auth: &access.Authenticator{Keys: keys}}), bufconn.Listen(1<<16)
-		s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(engineOf(t, exported, memory(t)))).Methods())
-		go func() { _ = s.Serve(l) }()
-		defer s.Close()
-		conn, err := grpc.NewClient("passthrough:weir", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		c := inMemory(t, engineOf(t, exported, memory(t)), grpcserver.Config{Resources: resources, Auth: &access.Authenticator{Keys: keys}})
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer ann")
-		stream, err := weirv1.NewWeirServiceClient(conn).Decide(ctx)
+		stream, err := c.Decide(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

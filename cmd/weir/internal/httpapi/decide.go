@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -39,11 +38,9 @@ func (a *API) explain(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if err := x.reserveExplanations(x.namespace.Engine().Rules().Len()); err != nil {
 		return err
 	}
-	o := x.options(func(s run.Size) error {
+	d, why, err := x.namespace.Explain(answer.Context(r), x.item[0].Request, x.options(func(s run.Size) error {
 		return x.admitOne(run.Size{Usages: 2 * s.Usages, Text: 2 * s.Text}) // the keys, and the decision with them as JSON
-	})
-	o.MaxSize = x.namespace.MaxAnswer()
-	d, why, err := x.namespace.Engine().Explain(context.WithValue(answer.Context(r), run.Key{}, o), x.item[0].Request)
+	}))
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@
 package namespace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector)
 // Name returns the name of n.
 func (n *Namespace) Name() string { return n.name }
 
-// Engine returns the engine that decides in n. Front ends decide requests with [Namespace.Run].
+// Engine returns the engine that decides in n. Front ends decide and explain requests with [Namespace.Run] and [Namespace.Explain].
 func (n *Namespace) Engine() *weir.Engine { return n.engine }
 
 // MaxAnswer returns the maximum size of an answer about decisions, in bytes, or 0.
@@ -95,6 +96,12 @@ func (n *Namespace) Run(ctx context.Context, items []weir.Item, o run.Options) (
 		return admit(s)
 	}
 	return n.engine.Run(ctx, items, o)
+}
+
+// Explain calls the Explain of n's engine, with [Namespace.MaxAnswer] unless o has another.
+func (n *Namespace) Explain(ctx context.Context, r weir.Request, o run.Options) (weir.Decision, []weir.RuleExplanation, error) {
+	o.MaxSize = cmp.Or(o.MaxSize, n.most)
+	return n.engine.Explain(context.WithValue(ctx, run.Key{}, o), r)
 }
 
 // exports is how many exports of a namespace there can be at a time.

@@ -228,8 +228,7 @@ func why(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	}
 	e := space.Engine()
 	rules := e.Rules()
-	ctx := context.WithValue(r.Context(), run.Key{}, run.Options{MaxSize: maxDecision})
-	d, explanations, err := e.Explain(ctx, weir.Request{Attributes: attrs, Hits: hits})
+	d, explanations, err := space.Explain(r.Context(), weir.Request{Attributes: attrs, Hits: hits}, run.Options{MaxSize: maxDecision})
 	if err != nil {
 		return err
 	}
