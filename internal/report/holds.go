@@ -16,8 +16,9 @@ type held struct {
 	window.Hold
 	n int64
 
-	over  bool  // it has ended while its entry was in flight; see settle and missed
-	final int64 // how many hits are final if it is over
+	renewed bool  // while its entry was in flight; see missed
+	over    bool  // it has ended while its entry was in flight; see settle and missed
+	final   int64 // how many hits are final if it is over
 }
 
 // heldWords is the size of a hold, in words.
@@ -78,6 +79,7 @@ func (t *table) renew(op *store.Op) (pending bool) {
 	for _, e := range t.pair(idOf(op)) {
 		if i := e.find(op); i >= 0 {
 			e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
+			e.holds[i].renewed = t.inFlight[e.id] == e
 			t.saver.touch(e)
 			pending = true
 		}
@@ -109,8 +111,8 @@ func (t *table) end(op *store.Op, n int64, now window.Instant) (pending bool) {
 // missed returns the call that ends or renews the hold which op has recorded, if that was done meanwhile: the caller's own
 // call may have reached the store before the record. A hold that the store has ended already stays as it is.
 func (e *entry) missed(op *store.Op) []store.Call {
-	i := slices.IndexFunc(e.holds, func(h held) bool { return op.Hold != nil && h.ID == op.Hold.ID })
-	if i < 0 || !e.holds[i].over && e.holds[i].End == op.Hold.End {
+	i := slices.IndexFunc(e.holds, func(h held) bool { return holds(op) && h.ID == op.Hold.ID })
+	if i < 0 || !e.holds[i].over && !e.holds[i].renewed {
 		return nil
 	}
 	call := store.Call{Verb: store.Renew, Ops: []store.Op{e.op(e.holds[i].n)}}
@@ -161,7 +163,9 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 		}
 		ops = append(ops, op)
 	}
-	for _, h := range e.holds {
+	for i := range e.holds {
+		h := &e.holds[i]
+		h.renewed = false
 		op := e.op(h.n)
 		op.Hold = &store.Hold{Hold: h.Hold, NoStrike: true}
 		if w := &e.limit.Window; w.Kind == window.KindFixed && h.At.Add(w.Length) > now {
@@ -176,7 +180,7 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 
 // reported drops what op, which ops returned, has reported or lost.
 func (e *entry) reported(op *store.Op) {
-	if op.Hold == nil || (op.Hold.ID == [12]byte{}) {
+	if !holds(op) {
 		e.hits, e.state = 0, nil
 		return
 	}

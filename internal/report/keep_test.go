@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/report"
-	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -103,10 +102,7 @@ func pendingBlobs() [][]byte {
 		r.Add(of(limit, strconv.Itoa(i), "member"), limit, 3)
 	}
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
-	op := of(holding, "team", "")
-	op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{3}}}
-	op.Hold.Decided = window.At(time.Now())
-	r.Hold(op, holding, 7)
+	r.Hold(holdOf(of(holding, "team", ""), 3), holding, 7)
 	r.Close()
 	var all [][]byte
 	for _, data := range p.blobs {
@@ -240,6 +236,37 @@ func TestReportsNothingThatIsSavedWithNewerHits(t *testing.T) {
 		f.back()
 		time.Sleep(5 * time.Second)
 		wantStats(t, r, report.Stats{Recorded: 5})
+	})
+}
+
+// Of a key that is sent in parts, the side store has what is not sent yet, for the next process.
+func TestReportsInParts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limit := window.MustCompile(window.Limit{Quota: 1000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute, MaxHolds: 300})
+		f, side, r := outage(t)
+		for i := range 300 {
+			r.Hold(holdOf(of(limit, "team", ""), i), limit, 1)
+		}
+		r.Add(of(limit, "team", ""), limit, 5)
+		side.write()
+		left := &sideStore{}
+		f.under = func() {
+			if f.calls.Load() == 2*128 {
+				left.blobs = maps.Clone(side.blobs)
+			}
+		}
+		f.back()
+		time.Sleep(2 * time.Second)
+		wantStats(t, r, report.Stats{Recorded: 305})
+		if side.left() > 0 {
+			t.Errorf("got %d blobs that are left, want none", side.left())
+		}
+		other := newFar()
+		next := report.New(other, left, &report.Group{})
+		defer next.Close()
+		time.Sleep(2 * time.Second)
+		wantStats(t, next, report.Stats{Recorded: 301 - 2*128})
 	})
 }
 

@@ -15,7 +15,7 @@
 // A goroutine runs while something is pending. It waits until another call reports that the
 // store answers ([Reporter.Answered]), and polls the store at most once a second. It reads one
 // key to find out whether the store answers, and then records what is pending in batches, dated
-// at the report.
+// at the report. A key with many holds is sent in parts, after keys with few.
 //
 // # Nothing is counted twice
 //

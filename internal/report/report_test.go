@@ -22,6 +22,7 @@ import (
 type far struct {
 	store.Store
 	set   func(window.Instant)
+	ahead time.Duration                // of its clock
 	away  atomic.Pointer[store.Reason] // nil: it answers
 	after bool                         // the outage comes after the count
 	under func()                       // not nil: called by Do
@@ -44,7 +45,7 @@ func (f *far) gone(reason store.Reason) { f.away.Store(&reason) }
 func (f *far) back() { f.away.Store(nil) }
 
 func (f *far) Do(ctx context.Context, calls []store.Call) error {
-	f.set(window.At(time.Now()))
+	f.set(window.At(time.Now().Add(f.ahead)))
 	if calls[0].Verb == store.Record {
 		f.calls.Add(int64(len(calls)))
 		if f.under != nil {
@@ -69,7 +70,7 @@ func (f *far) Do(ctx context.Context, calls []store.Call) error {
 }
 
 func (f *far) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
-	f.set(window.At(time.Now()))
+	f.set(window.At(time.Now().Add(f.ahead)))
 	if f.asked != nil {
 		f.asked()
 	}
@@ -81,7 +82,7 @@ func (f *far) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
 
 func (f *far) used(t *testing.T, op *store.Op) int64 {
 	t.Helper()
-	f.set(window.At(time.Now()))
+	f.set(window.At(time.Now().Add(f.ahead)))
 	r, err := f.Store.Read(t.Context(), op)
 	if err != nil {
 		t.Fatal(err)
@@ -115,6 +116,14 @@ var (
 // of returns an op for a key.
 func of(limit *window.Compiled, key, member string) *store.Op {
 	return &store.Op{Space: posts, Limit: limit, Key: []byte(key), Member: []byte(member)}
+}
+
+// holdOf returns op with its nth hold, which begins now.
+func holdOf(op *store.Op, n int) *store.Op {
+	held := *op
+	held.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{byte(n), byte(n >> 8), 1}}}
+	held.Hold.Decided = window.At(time.Now())
+	return &held
 }
 
 func wantStats(t *testing.T, r *report.Reporter, want report.Stats) {
@@ -181,13 +190,7 @@ func TestChangesUnderWay(t *testing.T) {
 	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		ann, bob, eve := of(hourly, "ann", ""), of(hourly, "bob", ""), of(hourly, "eve", "")
 		team, other := of(holding, "team", ""), of(holding, "other", "")
-		hold := func(of *store.Op, n byte) *store.Op {
-			op := *of
-			op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{n}}}
-			op.Hold.Decided = window.At(time.Now())
-			return &op
-		}
-		settled, cancelled, renewed := hold(team, 1), hold(team, 2), hold(other, 3)
+		settled, cancelled, renewed := holdOf(team, 1), holdOf(team, 2), holdOf(other, 3)
 		f.refuse.Store(true)
 		f.under = sync.OnceFunc(func() {
 			r.Add(ann, hourly, 3)
@@ -244,11 +247,8 @@ func TestHoldsThatEndUnderWay(t *testing.T) {
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute, Release: true})
 	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		var ops []*store.Op
-		for i := range byte(4) {
-			op := of(holding, "team", "")
-			op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{i + 1}}}
-			op.Hold.Decided = window.At(time.Now())
-			ops = append(ops, op)
+		for i := range 4 {
+			ops = append(ops, holdOf(of(holding, "team", ""), i))
 		}
 		f.gone("circuit-open")
 		f.under = func() {
@@ -284,12 +284,11 @@ func TestHoldsBeginWindows(t *testing.T) {
 	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
 		f.gone("circuit-open")
 		var ops []store.Op
-		for i := range byte(2) {
-			op := *of(limit, "team", "")
-			op.N, op.Hold = 7, &store.Hold{Hold: window.Hold{ID: [12]byte{i + 1}}}
-			op.Hold.Decided = window.At(time.Now())
-			r.Hold(&op, limit, 9)
-			ops = append(ops, op)
+		for i := range 2 {
+			op := holdOf(of(limit, "team", ""), i)
+			op.N = 7
+			r.Hold(op, limit, 9)
+			ops = append(ops, *op)
 			time.Sleep(10 * time.Second)
 		}
 		f.back()
@@ -301,6 +300,80 @@ func TestHoldsBeginWindows(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		if got := f.used(t, &ops[0]); got != 16 {
 			t.Errorf("after the other one has ended: got %d used, want 16", got)
+		}
+	})
+}
+
+// The holds of an outage last as long as they would have lasted, whatever the store's clock says.
+func TestHoldsUnderAnotherClock(t *testing.T) {
+	t.Parallel()
+	place := window.MustCompile(window.Limit{Quota: 3, Window: window.Held(time.Minute)})
+	for _, ahead := range []time.Duration{-2 * time.Hour, -30 * time.Second, 2 * time.Hour} {
+		reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
+			f.ahead = ahead
+			f.gone("circuit-open")
+			op := holdOf(of(place, "door", ""), 1)
+			r.Hold(op, place, 1)
+			time.Sleep(20 * time.Second)
+			f.back()
+			time.Sleep(39 * time.Second)
+			f.wants(t, op, 1)
+			time.Sleep(2 * time.Second)
+			f.wants(t, op, 0)
+		})
+	}
+}
+
+// Keys with many holds are sent in parts, after the keys with few, so that they do not make the reports of others
+// late. Between two parts their holds end as at any time.
+func TestManyHolds(t *testing.T) {
+	t.Parallel()
+	limit := window.MustCompile(window.Limit{Quota: 10_000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute, Release: true, MaxHolds: 500})
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
+		const honest, heavy, each = 100, 20, 500
+		f.gone("circuit-open")
+		var all [][]*store.Op
+		for key := range heavy {
+			var ops []*store.Op
+			for i := range each {
+				ops = append(ops, holdOf(of(limit, fmt.Sprint("heavy", key), ""), i))
+				r.Hold(ops[i], limit, 1)
+			}
+			all = append(all, ops)
+		}
+		for i := range honest {
+			r.Add(of(hourly, fmt.Sprint(i), ""), hourly, 1)
+		}
+		before, batches := int64(0), 0
+		f.under = func() {
+			sent := f.calls.Load() - before
+			before += sent
+			if f.away.Load() != nil {
+				return
+			}
+			if batches++; sent > 128 {
+				t.Errorf("got %d records in batch %d, want at most 128", sent, batches)
+			}
+			if batches != 2 {
+				return
+			}
+			for i := range honest {
+				f.wants(t, of(hourly, fmt.Sprint(i), ""), 1)
+			}
+			for _, op := range all[0] {
+				if !r.End(op, 0) {
+					_ = store.Do(t.Context(), f.Store, store.Settle, []store.Op{*op})
+				}
+			}
+		}
+		f.back()
+		time.Sleep(2 * time.Second)
+		if s := r.Stats(); s.Pending != 0 || s.Lost+s.Dropped != 0 || s.Recorded > heavy*each+honest {
+			t.Errorf("got %+v, want all recorded", s)
+		}
+		f.wants(t, all[0][0], 0)
+		for _, ops := range all[1:] {
+			f.wants(t, ops[0], each)
 		}
 	})
 }

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// batchSize is how many entries are sent in one batch.
+	// batchSize is how many records are sent in one batch. A batch that is late is lost.
 	batchSize = 128
-	// batchBytes is how many bytes their keys have at most, unless a batch is one entry. Long keys
-	// could make a batch late, and all hits in it lost.
+	// batchBytes is how many bytes their keys have at most, unless a batch is one record.
 	batchBytes = 64 << 10
+	// partSize is how many records of one entry are sent in a batch that has no room for all.
+	partSize = 16
 )
 
 // foreign is the reason of a store in which something other than a counter has the name of the
@@ -141,37 +142,55 @@ func (r *Reporter) probe() bool {
 	return err == nil
 }
 
-// widen lets records forget nothing that the store has. A record under a limit drops what does not
-// fit into its largest quota, but another process, or this one after a reload, may have counted more in the store by now,
-// under a larger quota.
-func (r *Reporter) widen(ctx context.Context, calls []store.Call) {
+// fit fits the records of calls, made at an instant of r's clock, to what the store has: it widens limits, and dates holds
+// by the store's clock.
+func (r *Reporter) fit(ctx context.Context, calls []store.Call, at window.Instant) {
 	var checks []store.Call
 	var of []*store.Op
 	for i := range calls {
 		op := &calls[i].Ops[0]
-		if op.Limit.Window.Kind != window.KindSliding && op.Limit.Measure != window.Distinct {
-			continue // it drops nothing
+		if op.Limit.Window.Kind != window.KindSliding && op.Limit.Measure != window.Distinct && !holds(op) {
+			continue
 		}
 		check := *op
-		check.N, check.Hold = 0, nil
+		if check.N, check.Hold = 0, nil; holds(op) {
+			check.Hold = &store.Hold{} // for Decided
+		}
 		checks, of = append(checks, store.Call{Verb: store.Check, Ops: []store.Op{check}}), append(of, op)
 	}
 	if len(checks) == 0 || r.store.Do(ctx, checks) != nil {
 		return
 	}
 	for i, op := range of {
-		l := *op.Limit.Limit
-		need := checks[i].Ops[0].Result.Used + op.N
-		if checks[i].Err != nil || need <= max(l.Quota, l.Highest) {
+		if checks[i].Err != nil {
 			continue
 		}
-		l.Highest = min(2*need, window.MaxHits) // others go on counting
-		if l.Measure == window.Distinct {
-			l.Highest = min(l.Highest, window.MaxEntries)
+		check := &checks[i].Ops[0]
+		widen(op, check.Result.Used+op.N)
+		if holds(op) {
+			ahead := check.Hold.Decided.Sub(at)
+			op.Hold.At, op.Hold.End = op.Hold.At.Add(ahead), op.Hold.End.Add(ahead)
 		}
-		if wide, err := window.Compile(l); err == nil {
-			op.Limit = wide
-		}
+	}
+}
+
+// holds reports whether op records a hold.
+func holds(op *store.Op) bool { return op.Hold != nil && op.Hold.ID != [12]byte{} }
+
+// widen lets a record of op, after which hits count, forget nothing that the store has. A record under a limit drops what
+// does not fit into its largest quota, but another process, or this one after a reload, may have counted more in the
+// store by now, under a larger quota.
+func widen(op *store.Op, hits int64) {
+	l := *op.Limit.Limit
+	if hits <= max(l.Quota, l.Highest) || l.Window.Kind != window.KindSliding && l.Measure != window.Distinct {
+		return
+	}
+	l.Highest = min(2*hits, window.MaxHits) // others go on counting
+	if l.Measure == window.Distinct {
+		l.Highest = min(l.Highest, window.MaxEntries)
+	}
+	if wide, err := window.Compile(l); err == nil {
+		op.Limit = wide
 	}
 }
 
@@ -192,7 +211,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r.widen(ctx, calls)
+	r.fit(ctx, calls, at)
 	if r.store.Do(ctx, calls) != nil { // nothing was counted
 		return batch, false
 	}

@@ -1,6 +1,9 @@
 package report
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/weirhq/weir/internal/transition"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -88,8 +91,11 @@ func (e *entry) add(n int64, now window.Instant) int {
 // size returns how many words e takes, with its texts, which callers choose.
 func (e *entry) size() int {
 	const word = 8 // bytes
-	return (len(e.id.key)+len(e.id.member)+len(e.together))/word + cap(e.state) + heldWords*len(e.holds)
+	return e.texts()/word + cap(e.state) + heldWords*len(e.holds)
 }
+
+// texts returns how many bytes the texts of e have.
+func (e *entry) texts() int { return len(e.id.key) + len(e.id.member) + len(e.together) }
 
 // sub subtracts n hits from op's key, at most those that are pending, and returns how many are left. For an entry in
 // flight this matters only if it becomes pending again.
@@ -173,21 +179,51 @@ func (t *table) live(n int, now window.Instant) []*entry {
 	return found
 }
 
-// take removes up to n live entries, whose keys have about most bytes together or which are
-// one, and makes them entries in flight.
-func (t *table) take(n, most int, now window.Instant) []*entry {
-	taken := t.live(n, now)
-	for i, e := range taken {
-		if most -= len(e.id.key) + len(e.id.member) + len(e.together); most < 0 && i > 0 {
-			taken = taken[:i]
+// take makes live entries, or parts of them, entries in flight. They have at most n records, those with few first, and
+// the keys of the records have at most some bytes, unless it is one record.
+func (t *table) take(n, bytes int, now window.Instant) (taken []*entry) {
+	found := t.live(n, now)
+	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(len(a.holds), len(b.holds)) })
+	part := max(partSize, n/max(len(found), 1))
+	for _, e := range found {
+		most := min(part, n, bytes/max(e.texts(), 1))
+		if most == 0 && len(taken) > 0 {
 			break
 		}
-	}
-	for _, e := range taken {
-		delete(t.entries, e.id)
-		t.inFlight[e.id] = e
+		e = t.fly(e, max(most, 1), now)
+		n -= e.records(now)
+		bytes -= e.records(now) * e.texts()
+		taken = append(taken, e)
 	}
 	return taken
+}
+
+// records returns how many records report e at now.
+func (e *entry) records(now window.Instant) int {
+	if e.amount(now) > 0 {
+		return len(e.holds) + 1
+	}
+	return len(e.holds)
+}
+
+// fly makes e an entry in flight. If it has more than some records, these become one in flight, and the rest stays
+// pending.
+func (t *table) fly(e *entry, most int, now window.Instant) *entry {
+	first := e
+	if rest := e.records(now) - most; rest > 0 {
+		size, cut := e.size(), len(e.holds)-rest
+		first = &entry{
+			id: e.id, space: e.space, limit: e.limit, together: e.together, hits: e.hits, state: e.state, holds: e.holds[:cut:cut],
+			unsure: e.unsure || e.name != "", // until the blob of the rest is written
+		}
+		e.hits, e.state, e.holds = 0, nil, e.holds[cut:]
+		t.words += first.size() + e.size() - size
+		t.saver.touch(e)
+	} else {
+		delete(t.entries, e.id)
+	}
+	t.inFlight[e.id] = first
+	return first
 }
 
 // done drops an entry that was taken.
