@@ -74,14 +74,14 @@ func sound(t *testing.T, err error, src []byte) {
 	}
 }
 
-// places checks that the place of a fault is in one of files.
+// places checks that the place of a fault is in one of files. A line that can have a secret is not shown.
 func places(t *testing.T, f *fault.Fault, files ...[]byte) {
 	t.Helper()
 	lines := 1
 	for _, src := range files {
 		lines = max(lines, strings.Count(string(src), "\n")+1)
 	}
-	if at := f.Place; at.Line < 1 || at.Line > lines || at.Column < 1 || at.Column > len(at.Source)+1 || f.Problem == "" {
+	if at := f.Place; at.Line < 1 || at.Line > lines || at.Column < 1 || at.Source != "" && at.Column > len(at.Source)+1 || f.Problem == "" {
 		t.Fatalf("got %+v, want a place in the %d lines, and a problem", *f, lines)
 	}
 	if text := f.Error(); strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' }) {
