@@ -371,23 +371,43 @@ func TestRepeatedBatch(t *testing.T) {
 	})
 }
 
-// An event that a receiver cannot take, and answers as if it were away itself, does not stop those of other namespaces.
+// An event that a receiver cannot take, and answers as if it were away itself, does not stop the others.
 func TestEventThatFailsBatches(t *testing.T) {
 	batching(t, func(t *testing.T, k *hook, put func(n int)) {
 		for n := range 40 {
 			put(n)
 		}
+		var bad atomic.Value // what an event has that the receiver cannot take
+		bad.Store(`"id":"7"`)
+		calls := atomic.Int64{}
 		k.client.Transport = answers(func(r *http.Request) int {
-			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"id":"0"`) {
+			calls.Add(1)
+			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), bad.Load().(string)) {
 				return http.StatusInternalServerError
 			}
 			return http.StatusOK
 		})
-		for begin := time.Now(); k.waiting() > 10; {
-			if time.Since(begin) > 12*time.Hour {
-				t.Fatalf("%d of 40 events wait after twelve hours", k.waiting())
+		until := func(left int, most time.Duration) {
+			for begin := time.Now(); k.waiting() > left; {
+				if time.Since(begin) > most {
+					t.Fatalf("%d events wait after %v, want %d", k.waiting(), most, left)
+				}
+				time.Sleep(k.round(t.Context()))
 			}
+		}
+		until(1, 2*time.Minute)
+		bad.Store("id") // now it takes none, for a while
+		for n := range 1000 {
+			put(40 + n)
+		}
+		for begin := time.Now(); time.Since(begin) < time.Hour; {
 			time.Sleep(k.round(t.Context()))
+		}
+		bad.Store("none")
+		calls.Store(0)
+		until(0, 15*time.Minute)
+		if n := calls.Load(); n > 150 {
+			t.Errorf("got %d calls for 1,001 events after an hour, want most of these in batches", n)
 		}
 	})
 }

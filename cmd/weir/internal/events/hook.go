@@ -283,7 +283,7 @@ func (k *hook) round(ctx context.Context) time.Duration {
 }
 
 // pick returns the events of the next round, those of each key together, and how long to wait if there are none. A batch
-// that has failed is sent again as it was, and so with the same id, but not for ever: the receiver may refuse one event of it.
+// that has failed is sent again as it was, and so with the same id, but not for ever; see perCall.
 func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 	wait = time.Hour
 	leads := k.sends()
@@ -375,7 +375,7 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 	var all sync.WaitGroup
 	results := make([]sending, len(groups))
 	for n, group := range groups {
-		all.Go(func() { results[n] = k.sendGroup(ctx, group, keys) })
+		all.Go(func() { results[n] = k.sendGroup(ctx, group, k.perCall(group), keys) })
 	}
 	all.Wait()
 	now, succeeded := time.Now(), false
@@ -386,7 +386,7 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 			succeeded = true // as the receiver has judged the content
 			continue
 		}
-		order := k.order(groups[n][0])
+		order, single := k.order(groups[n][0]), k.perCall(groups[n]) == 1
 		if len(r.sent) > 0 {
 			succeeded = true
 			delete(k.retries, order)
@@ -400,7 +400,11 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 			if order != "" {
 				continue
 			}
-			if k.again = nil; k.retries[order].failures <= sameBatch {
+			k.again = nil
+			switch {
+			case single:
+				groups[n][len(r.sent)].alone = true
+			case k.retries[order].failures <= sameBatch:
 				k.again = groups[n]
 			}
 		}
@@ -423,12 +427,17 @@ type sending struct {
 	split bool          // the receiver has refused a batch, whose events are sent alone from now on
 }
 
-// sendGroup sends the events of a group, one call after another, until one fails.
-func (k *hook) sendGroup(ctx context.Context, group []*item, keys [][]byte) (s sending) {
-	size := max(1, k.Batch)
-	if group[0].alone {
-		size = 1
+// perCall returns how many events of a group are sent in one call: one of those of a batch that keeps failing, because the
+// receiver may fail with one of them.
+func (k *hook) perCall(group []*item) int {
+	if r := k.retries[""]; group[0].alone || r != nil && r.failures > sameBatch {
+		return 1
 	}
+	return max(1, k.Batch)
+}
+
+// sendGroup sends the events of a group, some in each call, one call after another, until one fails.
+func (k *hook) sendGroup(ctx context.Context, group []*item, size int, keys [][]byte) (s sending) {
 	for part := range slices.Chunk(group, size) {
 		if !part[0].direct && !k.sends() {
 			break
