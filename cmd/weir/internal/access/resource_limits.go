@@ -1,13 +1,15 @@
 package access
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // ResourceLimits limits the concurrent work of a service. What goes beyond them is
-// refused at once: a queue would only grow. The zero value has no limits; nor has a
+// refused at once, because a queue would only grow; [Reservation.Await] is for those
+// that cannot send more meanwhile. The zero value has no limits; nor has a
 // nil *ResourceLimits. It is safe for concurrent use.
 type ResourceLimits struct {
 	// Requests is the maximum number of requests that are decided at the same time. Those
@@ -89,15 +91,27 @@ func (l *ResourceLimits) End() {
 // Reserve reserves n bytes, which [ResourceLimits.Release] must give back. It returns an
 // [*Overload] if there are not as many.
 func (l *ResourceLimits) Reserve(n int64) error {
-	if l == nil || l.Memory == 0 {
+	if l.tryReserve(n) {
 		return nil
 	}
-	if l.memory.Add(n) > l.Memory {
-		l.memory.Add(-n)
-		l.shed(BoundMemory)
-		return tooMuchMemory
+	l.shed(BoundMemory)
+	return tooMuchMemory
+}
+
+// tryReserve reserves n bytes, and reports whether there were as many.
+func (l *ResourceLimits) tryReserve(n int64) bool {
+	if l == nil || l.Memory == 0 {
+		return true
 	}
-	return nil
+	for {
+		reserved := l.memory.Load()
+		if reserved+n > l.Memory {
+			return false
+		}
+		if l.memory.CompareAndSwap(reserved, reserved+n) {
+			return true
+		}
+	}
 }
 
 // Release gives back n bytes.
@@ -133,6 +147,9 @@ func (l *ResourceLimits) CloseStream(share string) {
 	}
 }
 
+// awaitRetry is how often [Reservation.Await] looks for memory.
+const awaitRetry = 10 * time.Millisecond
+
 // Reservation is the memory that one call has reserved.
 type Reservation struct {
 	Resources *ResourceLimits // nil: none
@@ -144,6 +161,18 @@ type Reservation struct {
 func (r *Reservation) Reserve(n int64) error {
 	if err := r.Resources.Reserve(n); err != nil {
 		return err
+	}
+	r.bytes += n
+	return nil
+}
+
+// Await reserves n bytes more as Reserve does, but waits for them until ctx ends.
+func (r *Reservation) Await(ctx context.Context, n int64) error {
+	for !r.Resources.tryReserve(n) {
+		if ctx.Err() != nil {
+			return r.Reserve(n) // which counts the refusal
+		}
+		time.Sleep(awaitRetry)
 	}
 	r.bytes += n
 	return nil

@@ -1,6 +1,7 @@
 package envoyrlqs
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -52,6 +53,10 @@ const (
 	waiting      = 8
 	smallWaiting = access.StreamBytes / waiting
 )
+
+// patience is how long a larger message waits for memory, which Envoys that report at the same time can need more of than
+// there is. The stream receives nothing meanwhile.
+const patience = 5 * time.Second
 
 var errTooFast = &access.Overload{Detail: "reports arrive faster than they are answered; try again"}
 
@@ -118,16 +123,18 @@ func (a *API) serve(c *grpcserver.Call) error {
 func receive(c *grpcserver.Call) (r received) {
 	r.message, r.memory = new(rlqs.RateLimitQuotaUsageReports), c.Reservation()
 	in := grpcserver.Received{Message: r.message, Texts: texts, Admit: func(b []byte) error {
+		r.at = time.Now()
 		n, err := memoryOf(b)
 		if err != nil || n <= smallWaiting {
 			return err
 		}
-		return r.memory.Reserve(n)
+		ctx, end := context.WithTimeout(c.Context(), patience)
+		defer end()
+		return r.memory.Await(ctx, n)
 	}}
 	if r.err = c.RecvMsg(&in); r.err == nil {
 		r.err = in.Err
 	}
-	r.at = time.Now()
 	return r
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"sync"
@@ -309,57 +310,71 @@ func (h held) Do(ctx context.Context, calls []store.Call) error {
 }
 
 // Messages that wait have the memory reserved that they take decoded, with their buckets, which is many times their size. One for
-// which there is none left ends the stream, after the answers to those before it.
+// which there is none left waits until others are answered. If that takes long, it ends the stream, after the answers to those
+// before it.
 func TestWaitingMessages(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		limits := &access.ResourceLimits{Memory: 1 << 20}
-		until := make(chan struct{})
-		release := sync.OnceFunc(func() { close(until) })
-		defer release()
-		conn, _ := serve(t, perUser, grpcserver.Config{Resources: limits}, func(s store.Store) store.Store { return held{s, until} })
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		stream := open(ctx, t, conn)
-		const usages = 100
-		for n := range int64(4) {
-			m := reports("edge")
-			for i := range usages {
-				m.BucketQuotaUsages = append(m.BucketQuotaUsages, of(1, "user", fmt.Sprint(i)))
+	for _, tc := range []struct {
+		held    time.Duration
+		counted int64 // messages
+		end     codes.Code
+	}{
+		{4 * time.Second, 4, codes.OK},
+		{6 * time.Second, 3, codes.Unavailable},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			limits := &access.ResourceLimits{Memory: 1 << 20}
+			until := make(chan struct{})
+			release := sync.OnceFunc(func() { close(until) })
+			defer release()
+			conn, engine := serve(t, perUser, grpcserver.Config{Resources: limits}, func(s store.Store) store.Store { return held{s, until} })
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			stream := open(ctx, t, conn)
+			const usages = 100
+			for n := range int64(4) {
+				m := reports("edge")
+				for i := range usages {
+					m.BucketQuotaUsages = append(m.BucketQuotaUsages, of(1, "user", fmt.Sprint(i)))
+				}
+				if size := proto.Size(m); size > 2<<10 {
+					t.Fatalf("a message has %d bytes, want a small one", size)
+				}
+				if err := stream.Send(m); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				waiting := min(n+1, 3)
+				least := access.StreamBytes + waiting*usages*(2<<10)
+				if _, memory := limits.Now(); memory < least || memory > limits.Memory {
+					t.Fatalf("%d bytes are reserved, %d messages wait: want %d to %d", memory, waiting, least, limits.Memory)
+				}
 			}
-			if size := proto.Size(m); size > 2<<10 {
-				t.Fatalf("a message has %d bytes, want a small one", size)
+			time.Sleep(tc.held)
+			release()
+			err := stream.CloseSend()
+			var answered int
+			for err == nil {
+				var m *rlqs.RateLimitQuotaResponse
+				if m, err = stream.Recv(); err == nil {
+					answered += len(m.BucketAction)
+				}
 			}
-			if err := stream.Send(m); err != nil {
-				t.Fatal(err)
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			if status.Code(err) != tc.end || answered < usages {
+				t.Errorf("held for %v: %d buckets were answered, then %v; want %d, then %v", tc.held, answered, err, usages, tc.end)
+			}
+			if u, err := engine.Usage(t.Context(), "seen", weir.Attributes("domain", "edge", "user", "7")); err != nil || u.Used != tc.counted {
+				t.Errorf("held for %v: got %d messages counted, %v, want %d", tc.held, u.Used, err, tc.counted)
 			}
 			synctest.Wait()
-			waiting := min(n+1, 3)
-			least := access.StreamBytes + waiting*usages*(2<<10)
-			if _, memory := limits.Now(); memory < least || memory > limits.Memory {
-				t.Fatalf("%d bytes are reserved, %d messages wait: want %d to %d", memory, waiting, least, limits.Memory)
+			if _, memory := limits.Now(); memory != 0 {
+				t.Errorf("%d bytes are reserved after the stream", memory)
 			}
-		}
-		release()
-		var answered int
-		for {
-			m, err := stream.Recv()
-			if status.Code(err) == codes.Unavailable {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			answered += len(m.BucketAction)
-		}
-		if answered < usages {
-			t.Errorf("%d buckets were answered, want %d", answered, usages)
-		}
-		synctest.Wait()
-		if _, memory := limits.Now(); memory != 0 {
-			t.Errorf("%d bytes are reserved after the stream", memory)
-		}
-	})
+		})
+	}
 }
 
 // An overload while there is no report does not end a stream.

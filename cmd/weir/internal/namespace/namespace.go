@@ -37,7 +37,8 @@ type Namespace struct {
 	source atomic.Pointer[Source]
 	gone   atomic.Bool
 
-	exports *access.Places
+	planning chan struct{} // see [Namespace.Run]
+	exports  *access.Places
 }
 
 // Source describes the source of the rules in force.
@@ -52,7 +53,8 @@ type Source struct {
 // for it. maxAnswer is the maximum size of an answer about decisions, in bytes, as run.Size counts
 // them; 0 means no limit. tops collects the decisions of the engine; it may be nil.
 func New(name string, engine *weir.Engine, maxAnswer int64, tops *top.Collector) *Namespace {
-	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops, kept: &Kept{}, exports: access.NewPlaces(exports)}
+	n := &Namespace{name: name, engine: engine, most: maxAnswer, tops: tops, kept: &Kept{}, exports: access.NewPlaces(exports),
+		planning: make(chan struct{}, cap(planning)/2)}
 	n.source.Store(&Source{})
 	return n
 }
@@ -69,9 +71,10 @@ func (n *Namespace) MaxAnswer() int64 { return n.most }
 // fewItems is the maximum number of items whose decisions are planned at once, whatever else is planned.
 const fewItems = 32
 
-// planning is a semaphore for larger batches, whose memory is not reserved until Admit has their size. Planning
-// waits for nothing, so one batch for each CPU is enough.
-var planning = make(chan struct{}, runtime.GOMAXPROCS(0))
+// planning is a semaphore for larger batches, whose memory is not reserved until Admit has their size. Planning waits
+// for nothing, so one batch for each CPU is enough for a namespace. Patterns can make it take seconds, so a namespace gets
+// only half of the places, and others need not wait for it.
+var planning = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 
 // Run calls the Run of n's engine, with [Namespace.MaxAnswer]. Of all large batches of the process, it plans few at a
 // time; the others wait, for as long as ctx lasts.
@@ -80,12 +83,14 @@ func (n *Namespace) Run(ctx context.Context, items []weir.Item, o run.Options) (
 	if len(items) <= fewItems {
 		return n.engine.Run(ctx, items, o)
 	}
-	select {
-	case planning <- struct{}{}:
-	case <-ctx.Done():
-		return false, ctx.Err()
+	if err := enter(ctx, n.planning); err != nil {
+		return false, err
 	}
-	planned := sync.OnceFunc(func() { <-planning })
+	if err := enter(ctx, planning); err != nil {
+		<-n.planning
+		return false, err
+	}
+	planned := sync.OnceFunc(func() { <-planning; <-n.planning })
 	defer planned()
 	admit := o.Admit
 	o.Admit = func(s run.Size) error {
@@ -96,6 +101,16 @@ func (n *Namespace) Run(ctx context.Context, items []weir.Item, o run.Options) (
 		return admit(s)
 	}
 	return n.engine.Run(ctx, items, o)
+}
+
+// enter waits for a place of a semaphore, for as long as ctx lasts.
+func enter(ctx context.Context, places chan<- struct{}) error {
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Explain calls the Explain of n's engine, with [Namespace.MaxAnswer] unless o has another.

@@ -74,12 +74,12 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A namespace that was removed or replaced is gone. The set without a default one
-// serves the others.
-// Large batches are planned few at a time. Small ones do not wait for them, and a wait ends with its context.
+// Large batches are planned few at a time. Small ones and those of another namespace do not wait for them, and a wait ends
+// with its context.
 func TestRunPlansFewLargeBatches(t *testing.T) {
 	t.Parallel()
-	n := namespace.New("default", engine(t, rule.Rule{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)}), 0, nil)
+	e := engine(t, rule.Rule{Name: "r", Per: []string{"user"}, Quota: &rule.Quota{Value: 5}, Window: window.Sliding(time.Hour)})
+	n, other := namespace.New("default", e, 0, nil), namespace.New("other", e, 0, nil)
 	batch := func(n int) (items []weir.Item) {
 		for i := range n {
 			items = append(items, weir.Item{Request: weir.Request{Attributes: weir.Attributes("user", strconv.Itoa(i))}})
@@ -106,6 +106,11 @@ func TestRunPlansFewLargeBatches(t *testing.T) {
 	if _, err := n.Run(gone, batch(32), run.Options{}); err != nil {
 		t.Errorf("got %v for a small batch, want it to be decided", err)
 	}
+	late, end := context.WithTimeout(t.Context(), 10*time.Second)
+	defer end()
+	if _, err := other.Run(late, batch(33), run.Options{}); err != nil {
+		t.Errorf("got %v for a large batch of another namespace, want it to be decided", err)
+	}
 	close(finish)
 	group.Wait()
 
@@ -123,6 +128,8 @@ func TestRunPlansFewLargeBatches(t *testing.T) {
 	}
 }
 
+// A namespace that was removed or replaced is gone. The set without a default one
+// serves the others.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	home, eu := namespace.New("default", engine(t), 0, nil), namespace.New("eu", engine(t), 0, nil)
