@@ -91,6 +91,8 @@ type sample struct {
 func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
 	slices.SortStableFunc(s.requests, func(x, y trial.Step) int { return cmp.Compare(x.At, y.At) })
 	before := s.recent(rules.Rule(s.rule))
+	s.requests = trial.Closed(s.requests)
+	receipts := replay.Receipts{}
 	now := s.requests[0].At
 	engine, err := weir.NewEngine(rules, weir.WithStore(memstore.New(memstore.WithClock(func() window.Instant { return now }))))
 	if err != nil {
@@ -108,12 +110,16 @@ func (s *sample) write(b *strings.Builder, rules *rule.Set) error {
 	for i := range s.requests {
 		q := &s.requests[i]
 		now = q.At
-		r := weir.Request{Attributes: q.Attributes, Hits: q.Hits}
+		r := weir.Request{Attributes: q.Attributes, Hits: q.Hits, Feedback: q.Feedback}
 		var d weir.Decision
-		if err := engine.Do(context.Background(), q.Verb.Store(), &r, &d); err != nil {
+		done, err := receipts.Do(context.Background(), engine, q.Verb.Store(), q.Hold, &r, &d)
+		if err != nil {
 			return err
 		}
-		if q.Verb == replay.Record {
+		if !done {
+			continue
+		}
+		if q.Verb >= replay.Record {
 			fmt.Fprintf(b, "      - {at: %s, %v}\n", yamlTime(now), q)
 			continue
 		}
@@ -142,6 +148,9 @@ func (s *sample) recent(r *rule.Rule) (before int64) {
 		return 0 // sums and members are not the same in each request
 	}
 	older := s.requests[:len(s.requests)-maxSteps]
+	if slices.ContainsFunc(older, func(q trial.Step) bool { return q.Verb > replay.Record }) {
+		return 0 // these give back hits
+	}
 	s.requests = s.requests[len(older):]
 	for _, q := range older {
 		if q.Verb != replay.Check {

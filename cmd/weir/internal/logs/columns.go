@@ -286,7 +286,7 @@ func unescaped(text string) string {
 // that looks like another argument is one. Other lines of koala's log hold no call.
 type koalaLine struct {
 	indexes indexes
-	verb    replay.Verb // of the last line
+	entry   replay.Entry // the verb of the last line
 }
 
 func newKoala(_ *format, fields []string) extractor { return &koalaLine{indexes: indexesOf(fields)} }
@@ -340,7 +340,7 @@ func (k *koalaLine) extract(line string, values []string) error {
 		k.indexes.set(values, name, value)
 		switch name {
 		case "intf":
-			k.verb, known = koalaVerbs[strings.Trim(value, "/")]
+			k.entry.Verb, known = koalaVerbs[strings.Trim(value, "/")]
 		case "_writeThrough":
 			through = value == "yes"
 		}
@@ -348,8 +348,8 @@ func (k *koalaLine) extract(line string, values []string) error {
 	switch {
 	case !known:
 		return replay.ErrOther
-	case through && k.verb == replay.Check:
-		k.verb = replay.Take
+	case through && k.entry.Verb == replay.Check:
+		k.entry.Verb = replay.Take
 	}
 	return nil
 }

@@ -238,6 +238,9 @@ type extractor interface {
 	extract(line string, values []string) error
 }
 
+// EndsHolds implements [replay.HoldEnder].
+func (f *format) EndsHolds() bool { return f.spec.Format == "weir" }
+
 // NewParser implements [replay.Format].
 func (f *format) NewParser(attributes []string) replay.Parser {
 	p := &parser{times: timeReader{form: f.spec.TimeFormat, zone: f.spec.Zone, year: f.spec.Year}, times0: -1}
@@ -280,9 +283,9 @@ func (f *format) NewParser(attributes []string) replay.Parser {
 	case *csvLine:
 		p.several = of.several
 	case *koalaLine:
-		p.verb = &of.verb
+		p.asked = &of.entry
 	case *recordedLine:
-		p.verb, p.hits = &of.verb, &of.hits
+		p.asked = &of.entry
 	}
 	return p
 }
@@ -306,11 +309,8 @@ type parser struct {
 	times0    int  // the index in timeNames of the name that this log uses, or -1
 	dated     bool // the date and the time of day are two fields
 
-	// verb is the verb of the last line, or nil if all requests are a take.
-	verb *replay.Verb
-
-	// hits is the cost of the last line, or nil if that of all requests is 1.
-	hits *int64
+	// asked is what the last line asks, or nil if each is a take of one hit.
+	asked *replay.Entry
 
 	// several returns the number of lines of the record that ends with line, and its
 	// text. It is nil if each record is a line.
@@ -347,11 +347,8 @@ func (p *parser) Parse(line string, e *replay.Entry) error {
 		if err != nil {
 			return err
 		}
-		if p.verb != nil {
-			e.Verb = *p.verb
-		}
-		if p.hits != nil {
-			e.Hits = *p.hits
+		if a := p.asked; a != nil {
+			e.Verb, e.Hits, e.Feedback, e.Hold, e.Final = a.Verb, a.Hits, a.Feedback, a.Hold, a.Final
 		}
 	}
 	for i, f := range p.fields {

@@ -74,6 +74,15 @@ func read(t *testing.T, format replay.Format, attributes []string, text string) 
 		if e.Hits != 0 {
 			fmt.Fprintf(&out, " hits=%d", e.Hits)
 		}
+		if e.Feedback != "" {
+			fmt.Fprintf(&out, " feedback=%s", e.Feedback)
+		}
+		if e.Hold != "" {
+			fmt.Fprintf(&out, " hold=%s", e.Hold)
+		}
+		if e.Final {
+			out.WriteString(" final")
+		}
 		out.WriteByte('\n')
 	}
 }

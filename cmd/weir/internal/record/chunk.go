@@ -8,22 +8,38 @@ import (
 
 // A request in a chunk is
 //
-//	shape   uvarint, an index in the chunk's shapes
-//	time    varint, microseconds since the request before, or since the chunk's base
-//	verb    one byte
-//	zeros   one byte: the leading zeros of its hash
-//	hits    uvarint
-//	values  for each name of the shape, in its order: uvarint length, text
+//	shape     uvarint, an index in the chunk's shapes
+//	time      varint, microseconds since the request before, or since the chunk's base
+//	verb      one byte, with the bits isFinal and hasHold
+//	zeros     one byte: the leading zeros of its hash
+//	hits      uvarint
+//	hold      12 bytes, if hasHold is set
+//	feedback  uvarint length, text; only of a refund
+//	values    for each name of the shape, in its order: uvarint length, text
 
-// headSize is the most that all but the values takes.
-const headSize = 3*binary.MaxVarintLen64 + 2
+const (
+	isFinal = 1 << 7
+	hasHold = 1 << 6
+)
+
+// headSize is the most that all but the texts takes.
+const headSize = 3*binary.MaxVarintLen64 + 2 + len(asked{}.hold) + binary.MaxVarintLen32
+
+// asked is what a request asks, besides its attributes.
+type asked struct {
+	verb     store.Verb
+	hits     int64 // 0: the default of the verb
+	hold     [12]byte
+	feedback string
+	final    bool
+}
 
 // size returns how much of [chunkSize] c takes.
 func (c *chunk) size() int { return len(c.data) + c.shaped }
 
 // size returns at most how many bytes a request takes, with its shape.
-func (s *shape) size(values []string) int {
-	n := headSize + s.bytes
+func (s *shape) size(values []string, a *asked) int {
+	n := headSize + s.bytes + len(a.feedback)
 	for i := range s.names {
 		n += binary.MaxVarintLen32 + len(values[i])
 		if s.hidden[i] {
@@ -37,7 +53,7 @@ func (s *shape) size(values []string) int {
 const hiddenSize = 32
 
 // add adds a request, which fits.
-func (c *chunk) add(r *Recorder, of *shape, verb store.Verb, values []string, hits, now int64, zeros int) {
+func (c *chunk) add(r *Recorder, of *shape, a *asked, values []string, now int64, zeros int) {
 	at := len(c.shapes) - 1
 	for at >= 0 && c.shapes[at] != of {
 		at--
@@ -53,8 +69,21 @@ func (c *chunk) add(r *Recorder, of *shape, verb store.Verb, values []string, hi
 	}
 	b = binary.AppendUvarint(b, uint64(at))
 	b = binary.AppendVarint(b, now-before)
-	b = append(b, byte(verb), byte(zeros))
-	b = binary.AppendUvarint(b, uint64(hits))
+	verb := byte(a.verb)
+	if a.final {
+		verb |= isFinal
+	}
+	if a.hold != [12]byte{} {
+		verb |= hasHold
+	}
+	b = append(b, verb, byte(zeros))
+	b = binary.AppendUvarint(b, uint64(a.hits))
+	if verb&hasHold != 0 {
+		b = append(b, a.hold[:]...)
+	}
+	if a.verb == store.Refund {
+		b = append(binary.AppendUvarint(b, uint64(len(a.feedback))), a.feedback...)
+	}
 	for i := range of.names {
 		v := values[i]
 		if of.hidden[i] && v != "" {
@@ -69,9 +98,8 @@ func (c *chunk) add(r *Recorder, of *shape, verb store.Verb, values []string, hi
 type request struct {
 	shape *shape
 	time  int64
-	verb  store.Verb
 	zeros int
-	hits  int64
+	asked
 	// values are parts of the memory of the chunk.
 	values [][]byte
 }
@@ -113,9 +141,18 @@ func (c *cursor) next() bool {
 	delta, n := binary.Varint(b)
 	b = b[n:]
 	c.last += delta
-	c.time, c.verb, c.zeros = c.last, store.Verb(b[0]), int(b[1])
+	verb := b[0]
+	c.time, c.zeros = c.last, int(b[1])
+	c.asked = asked{verb: store.Verb(verb &^ (isFinal | hasHold)), final: verb&isFinal != 0}
 	b = b[2:]
 	c.hits = int64(uvarint())
+	if verb&hasHold != 0 {
+		b = b[copy(c.hold[:], b):]
+	}
+	if c.verb == store.Refund {
+		n := uvarint()
+		c.feedback, b = string(b[:n]), b[n:]
+	}
 	c.values = c.values[:0]
 	for range c.shape.names {
 		n := uvarint()

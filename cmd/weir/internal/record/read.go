@@ -2,6 +2,7 @@ package record
 
 import (
 	"bufio"
+	"encoding/base64"
 	"io"
 	"maps"
 	"slices"
@@ -131,8 +132,17 @@ func (q *request) append(b []byte) []byte {
 	if name := q.verb.String(); name != "take" {
 		b = jsontext.AppendText(append(b, `,"verb":`...), name)
 	}
-	if q.hits != 1 {
+	if q.hits != 0 {
 		b = strconv.AppendInt(append(b, `,"hits":`...), q.hits, 10)
+	}
+	if q.feedback != "" {
+		b = jsontext.AppendText(append(b, `,"feedback":`...), q.feedback)
+	}
+	if q.hold != [12]byte{} {
+		b = append(base64.RawURLEncoding.AppendEncode(append(b, `,"hold":"`...), q.hold[:]), '"')
+	}
+	if q.final {
+		b = append(b, `,"final":true`...)
 	}
 	b = append(b, `,"attributes":{`...)
 	comma := false

@@ -1,5 +1,5 @@
-// Package record keeps the requests of the last hour in memory, so that changed rules can be tried on them. It is
-// fed by the engine's observer, and writes the format of logs that package logs calls weir.
+// Package record keeps the requests of the last hour in memory, so that changed rules can be tried on them. Refunds and
+// the ends of holds are among them: without these, a trial would deny what was never denied. It is fed by the engine's observer, and writes the format of logs that package logs calls weir.
 //
 // The memory is bounded. If it does not hold an hour of requests, a [Recorder] keeps only a share of them: a half,
 // a quarter and so on. It samples by key, so that of a key it has either all requests or none: a request belongs to
@@ -109,14 +109,18 @@ func (r *Recorder) Of(namespace string) *Requests {
 	return &Requests{to: r, namespace: namespace}
 }
 
-// Requested records a check, a take or a record that was decided by the rules of the namespace. An engine calls it.
+// Requested records a request that was decided by the rules of the namespace. An engine calls it.
 func (s *Requests) Requested(verb store.Verb, q *weir.Request, d *weir.Decision, matched []int, values []string, began time.Time) {
-	if s == nil || verb > store.Record || q.Rules != nil {
+	if s == nil || q.Rules != nil {
 		return
 	}
 	r, rules := s.to, d.Rules
+	a := asked{verb: verb, hits: q.Hits, feedback: q.Feedback, final: q.Final, hold: d.Receipt.Take.ID}
+	if verb.NeedsReceipt() {
+		a.hold = q.Receipt.Take.ID
+	}
 	var room [256]byte
-	hash := r.hash(room[:0], rules, matched, values)
+	hash := r.hash(room[:0], rules, matched, values, a.hold)
 	zeros := bits.LeadingZeros64(hash)
 	if zeros < int(r.level.Load()) {
 		return
@@ -126,7 +130,7 @@ func (s *Requests) Requested(verb store.Verb, q *weir.Request, d *weir.Decision,
 		of = s.newShape(of, rules)
 		s.shape.Store(of)
 	}
-	size := of.size(values)
+	size := of.size(values, &a)
 	if size > chunkSize {
 		return
 	}
@@ -139,16 +143,20 @@ func (s *Requests) Requested(verb store.Verb, q *weir.Request, d *weir.Decision,
 		c = r.next(c, in, began)
 		l.chunk = c
 	}
-	c.add(r, of.shape, verb, values, max(q.Hits, 1), began.UnixMicro(), zeros)
+	c.add(r, of.shape, &a, values, began.UnixMicro(), zeros)
 	c.level = max(c.level, r.level.Load())
 }
 
-// hash returns the hash of the key by which a request is sampled. room is memory for it.
-func (r *Recorder) hash(room []byte, rules *rule.Set, matched []int, values []string) uint64 {
+// hash returns the hash of the key by which a request is sampled: that of the end of a hold is that of its take. room is
+// memory for it.
+func (r *Recorder) hash(room []byte, rules *rule.Set, matched []int, values []string, hold [12]byte) uint64 {
 	for _, i := range matched {
 		if room = rules.Compiled().AppendKey(room[:0], i, values); len(room) > 0 {
 			return maphash.Bytes(r.seed, room)
 		}
+	}
+	if hold != [12]byte{} { // the values can differ: a settle has the real cost
+		return maphash.Bytes(r.seed, hold[:])
 	}
 	var h maphash.Hash
 	h.SetSeed(r.seed)

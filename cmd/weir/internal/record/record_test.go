@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,7 +15,9 @@ import (
 	"weak"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/logs"
 	"github.com/weirhq/weir/cmd/weir/internal/record"
+	"github.com/weirhq/weir/cmd/weir/internal/replay"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -52,6 +55,7 @@ type line struct {
 	Time       int64
 	Verb       string
 	Hits       int64
+	Hold       string
 	Attributes map[string]string
 }
 
@@ -81,7 +85,7 @@ func read(t *testing.T, r *record.Recorder, namespace string) (lines []line, sta
 	return lines, state
 }
 
-// Each check, take and record of a namespace is written as it was, with the attributes that rules use; others are not.
+// Each request of a namespace is written as it was, with the attributes that rules use; others are not.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,7 +108,8 @@ func TestWrite(t *testing.T) {
 		want := []line{
 			{Attributes: map[string]string{"action": "post", "user": "ann", "ip": "192.0.2.1"}},
 			{Verb: "check", Hits: 3, Attributes: map[string]string{"ip": "2001:db8::1"}},
-			{Verb: "record", Attributes: map[string]string{"action": "\"\x00é", "user": "bob"}},
+			{Verb: "refund", Hits: 1, Attributes: map[string]string{"ip": "192.0.2.1"}},
+			{Verb: "record", Hits: 1, Attributes: map[string]string{"action": "\"\x00é", "user": "bob"}},
 		}
 		for i := range got {
 			got[i].Time = 0
@@ -121,6 +126,112 @@ func TestWrite(t *testing.T) {
 		time.Sleep(record.Age + time.Millisecond)
 		if got, _ := read(t, r, "shop"); len(got) != 0 {
 			t.Errorf("got %d requests after an hour", len(got))
+		}
+	})
+}
+
+// A replay of recorded requests decides as the engine did, also if requests gave back what they took: refunds by an event, and
+// holds that were settled at a lower cost, cancelled or renewed.
+func TestReplayOfHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const login = "  - {name: logins, when: {action: login}, per: [user], limit: 2, window: 1h, feedback: {ok: all}}\n"
+		const others = "  - {name: exports, when: {action: export}, limit: 2, window: {held: 10s}}\n" +
+			"  - {name: tokens, when: {action: chat}, per: [team], sum: tokens, limit: 1000, window: 1h, hold: 5m}\n"
+		rules := scripttest.Rules(t, "rules:\n"+login+others)
+		r := record.New(0, nil)
+		e := scripttest.Engine(t, rules, weir.WithObserver(observer{r.Of("default")}))
+		denied := 0
+		take := func(final bool, attributes ...string) weir.Receipt {
+			time.Sleep(time.Second)
+			d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes(attributes...), Final: final})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !d.Allowed {
+				denied++
+			}
+			return d.Receipt
+		}
+		do := func(verb store.Verb, receipt weir.Receipt, hits int64, feedback string, attributes ...string) {
+			time.Sleep(time.Second)
+			q := weir.Request{Attributes: weir.Attributes(attributes...), Receipt: receipt, Hits: hits, Feedback: feedback}
+			if err := e.Do(t.Context(), verb, &q, new(weir.Decision)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 { // the third would be denied without the refunds
+			take(false, "action", "login", "user", "ann")
+			do(store.Refund, weir.Receipt{}, 0, "ok", "action", "login", "user", "ann")
+			do(store.Settle, take(false, "action", "chat", "team", "red", "tokens", "600"), 0, "", "action", "chat", "team", "red", "tokens", "1")
+			do(store.Cancel, take(false, "action", "chat", "team", "blue", "tokens", "600"), 0, "", "action", "chat", "team", "blue", "tokens", "600")
+			do(store.Settle, take(false, "action", "export"), 0, "", "action", "export")
+			take(true, "action", "export") // which holds nothing
+		}
+		if denied != 0 {
+			t.Fatalf("got %d denied, want none", denied)
+		}
+		for range 3 {
+			take(false, "action", "login", "user", "ann") // the third is denied
+		}
+		long := take(false, "action", "export")
+		for range 3 {
+			time.Sleep(6 * time.Second)
+			do(store.Renew, long, 0, "", "action", "export")
+		}
+		take(false, "action", "export")
+		take(false, "action", "export") // denied, as the first was renewed
+		if denied != 2 {
+			t.Fatalf("got %d denied, want 2", denied)
+		}
+
+		var text strings.Builder
+		if _, err := r.Write(&text, "default", func() error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		format, err := logs.Spec{Format: "weir"}.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := replay.Log{Name: "log", Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text.String())), nil }}
+		source := replay.Logs{Files: []replay.Log{log}, Format: format}
+		report, err := replay.Run(t.Context(), rules, source, replay.WithAlone(), replay.WithPeaks())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Bad != 0 || report.Requests != 31 || report.Denied != 2 || report.Ends != 23 {
+			t.Errorf("got %d bad, %d of %d requests denied, %d ends: %v", report.Bad, report.Denied, report.Requests, report.Ends, report.BadLines)
+		}
+		for _, rule := range report.Rules {
+			if *rule.Alone != rule.Denied {
+				t.Errorf("%s: got %d denied alone, want %d", rule.Name, *rule.Alone, rule.Denied)
+			}
+			if p := rule.Peaks; rule.Name == "tokens" {
+				for i, n := range p.Keys { // the fifth chat of a team comes to 604 tokens
+					if n > 0 && p.Bounds[i] != 700 {
+						t.Errorf("got %d peaks up to %d, want them up to 700", n, p.Bounds[i])
+					}
+				}
+			}
+		}
+
+		// A draft without the event gives nothing back for it.
+		draft := scripttest.Rules(t, "rules:\n"+strings.Replace(login, ", feedback: {ok: all}", "", 1)+others)
+		c, err := replay.Compare(t.Context(), rules, draft, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Bad != 0 || c.Requests != 31 || c.Ends != 23 || c.DeniedOld != 2 || c.NewlyDenied != 5 {
+			t.Errorf("got %+v, want the logins but two denied", c)
+		}
+		for rule, want := range map[string]int64{"logins": 8, "tokens": 10} {
+			s, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: rule}, source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Matched != want {
+				t.Errorf("%s: got %d requests, want %d: refunds and settles are none", rule, s.Matched, want)
+			}
 		}
 	})
 }
@@ -199,6 +310,39 @@ func TestShare(t *testing.T) {
 			t.Errorf("got %d bytes after hours without requests", n)
 		}
 	})
+}
+
+// The end of a hold is recorded if its take is, also where they are in no key and have other values.
+func TestShareOfHolds(t *testing.T) {
+	t.Parallel()
+	r := record.New(record.MinBytes, nil)
+	rules := scripttest.Rules(t, "rules:\n  - {name: tokens, sum: tokens, limit: 1_000_000_000, window: 1h, hold: 5m}\n  - {name: notes, when: {note: never}, then: deny}\n")
+	e := scripttest.Engine(t, rules, weir.WithObserver(observer{r.Of("default")}))
+	note := strings.Repeat("n", 1000)
+	for i := range 12_000 {
+		d, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("tokens", fmt.Sprint(1000+i), "note", note)})
+		if err == nil {
+			_, err = e.Settle(t.Context(), d.Receipt, weir.Request{Attributes: weir.Attributes("tokens", "1", "note", note)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, state := read(t, r, "default")
+	takes, settles, pairs := map[string]bool{}, 0, 0
+	for _, l := range got {
+		if l.Verb != "settle" {
+			takes[l.Hold] = true
+			continue
+		}
+		if settles++; takes[l.Hold] {
+			pairs++
+		}
+	}
+	// Of each lane, the memory may begin between a take and its settle.
+	if state.Share > 0.5 || pairs < 1000 || settles-pairs > 8 || len(takes)-pairs > 8 {
+		t.Errorf("got %d takes, %d settles and %d pairs, of a share of %v", len(takes), settles, pairs, state.Share)
+	}
 }
 
 // Few requests do not stay for longer than two hours.

@@ -20,12 +20,13 @@ import (
 // Comparison holds the differences between two sets of rules, decision by
 // decision. Its JSON form is the output of `weir compare --json`.
 type Comparison struct {
-	// Lines, Bad, Skipped, BadLines, Requests, Records, From and To are as in [Report].
+	// Lines, Bad, Skipped, BadLines, Requests, Records, Ends, From and To are as in [Report].
 	Lines    int64     `json:"lines"`
 	Bad      int64     `json:"bad"`
 	Skipped  int64     `json:"skipped,omitzero"`
 	Requests int64     `json:"requests"`
 	Records  int64     `json:"records,omitzero"`
+	Ends     int64     `json:"ends,omitzero"`
 	From     time.Time `json:"from,omitzero"`
 	To       time.Time `json:"to,omitzero"`
 
@@ -124,7 +125,7 @@ func Compare(ctx context.Context, before, after *rule.Set, source Source, list .
 	}
 	err = f.each(ctx, c.take)
 	r := &c.Comparison
-	r.Lines, r.Bad, r.BadLines, r.Requests, r.Records = f.lines, f.bad, f.badLines, f.lines-f.bad-f.records, f.records
+	r.Lines, r.Bad, r.BadLines, r.Requests, r.Records, r.Ends = f.lines, f.bad, f.badLines, f.lines-f.bad-f.records-f.ends, f.records, f.ends
 	r.From, r.To = f.span()
 	r.Skipped = skippedOf(f.reader)
 	r.Denials, r.Admissions = c.denials.report(after), c.admissions.report(before)
@@ -255,7 +256,7 @@ func (c *Comparison) Write(w io.Writer, graphs bool) error {
 	if c.Requests > 0 {
 		fmt.Fprintf(out, "requests: %d, %s to %s UTC\n", c.Requests, moment(&c.From), moment(&c.To))
 	}
-	writeRecords(out, c.Records)
+	writeRecords(out, c.Records, c.Ends)
 	writeMissing(out, c.Missing)
 	fmt.Fprintf(out, "denied before: %d (%s), denied now: %d (%s)\n\n",
 		c.DeniedOld, percent(c.DeniedOld, c.Requests), c.DeniedNew, percent(c.DeniedNew, c.Requests))

@@ -70,15 +70,15 @@ func newMeasuring(rules, other *rule.Set, f *feed) (*measuring, error) {
 				}
 			}
 		}
-		m.named[r.Name] = newMeasured(r, quotas)
+		m.named[r.Name] = newMeasured(r, quotas, f.endsHolds)
 	})
 	m.decider = decider
 	return m, err
 }
 
 // newMeasured changes r to measure instead of limit, and returns the measurement.
-// quotas[0] is the quota of r, if that is one number.
-func newMeasured(r *rule.Rule, quotas []int64) *measured {
+// quotas[0] is the quota of r, if that is one number. ends is as for loosen.
+func newMeasured(r *rule.Rule, quotas []int64, ends bool) *measured {
 	t := &measured{name: r.Name, keys: map[uint64]uint8{}}
 	t.Quota, t.Percent = quotas[0], r.Quota.Attribute() != ""
 	base := max(1, slices.Max(quotas))
@@ -86,7 +86,7 @@ func newMeasured(r *rule.Rule, quotas []int64) *measured {
 		t.Quota, quotas = 100, []int64{100}
 		base = max(base, r.Quota.Highest())
 	}
-	t.factor = loosen(r, base)
+	t.factor = loosen(r, base, ends)
 	top := base * t.factor
 	if t.Percent {
 		top = 100 * t.factor
@@ -97,8 +97,8 @@ func newMeasured(r *rule.Rule, quotas []int64) *measured {
 }
 
 // loosen multiplies the limit of r, whose highest quota is base, by a factor, and returns the
-// factor. It drops conditions and bans.
-func loosen(r *rule.Rule, base int64) (factor int64) {
+// factor. It drops conditions and bans. ends reports whether the log has the ends of holds.
+func loosen(r *rule.Rule, base int64, ends bool) (factor int64) {
 	most := window.MaxHits
 	switch {
 	case r.Measure == window.Distinct:
@@ -113,7 +113,7 @@ func loosen(r *rule.Rule, base int64) (factor int64) {
 		factor = 1
 	}
 	r.Mode, r.After, r.Ban, r.CountDenied = rule.Shadow, window.After{}, window.Ban{}, false
-	if r.Hold > 0 && !r.Release { // counts like a hit without a hold
+	if r.Hold > 0 && !r.Release && !ends { // counts like a hit without a hold
 		r.Hold = 0
 	}
 	r.MaxHolds = 0

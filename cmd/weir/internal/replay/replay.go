@@ -23,7 +23,8 @@
 //	host     the virtual host without its port, if the line has one
 //
 // In logs of other formats a request can also be a [Check], which counts nothing, or a
-// [Record], which counts and is not decided.
+// [Record], which counts and is not decided, or a [Refund], or the [Settle], [Cancel] or
+// [Renew] of an earlier take. [Suggest] leaves these four out.
 //
 // Attributes that a line leaves out or gives as "-" are empty. Text that a
 // server escaped with backslashes stays escaped.
@@ -140,8 +141,12 @@ type feed struct {
 	entry    Entry
 	progress func(Progress)
 
+	deciders  []*decider // that refunds and ends of holds concern
+	endsHolds bool       // the format has these
+
 	lines, bad  int64
 	records     int64 // of the lines
+	ends        int64 // of the lines: refunds, and ends and renewals of holds
 	badLines    []BadLine
 	unseen      []int          // attributes without a value so far
 	first, last window.Instant // of requests
@@ -158,6 +163,10 @@ func newFeed(ctx context.Context, source Source, names []string, o *options) (*f
 	}
 	for i := range names {
 		f.unseen = append(f.unseen, i)
+	}
+	if logs, ok := source.(Logs); ok {
+		format, ok := logs.Format.(HoldEnder)
+		f.endsHolds = ok && format.EndsHolds()
 	}
 	return f, nil
 }
@@ -210,7 +219,11 @@ func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) erro
 			f.isBad(f.entry.Bad)
 			continue
 		}
-		if err := take(ctx, &f.entry); err != nil {
+		do := take
+		if f.entry.Verb > Record {
+			do = f.end
+		}
+		if err := do(ctx, &f.entry); err != nil {
 			var input *fault.Fault
 			if !errors.As(err, &input) {
 				return err
@@ -221,7 +234,10 @@ func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) erro
 		if len(f.unseen) > 0 {
 			f.unseen = slices.DeleteFunc(f.unseen, func(i int) bool { return f.entry.Values[i] != "" })
 		}
-		if f.entry.Verb == Record {
+		switch v := f.entry.Verb; {
+		case v > Record:
+			f.ends++
+		case v == Record:
 			f.records++
 		}
 		if now := f.entry.Time; f.lines-f.bad == 1 {
@@ -244,10 +260,48 @@ func (f *feed) isBad(why error) {
 	}
 }
 
+// end gives back, ends or renews what e is about.
+func (f *feed) end(ctx context.Context, e *Entry) error {
+	for _, d := range f.deciders {
+		_, err := d.do(ctx, e, e.Verb)
+		if list := fault.Of(err); len(list) == 1 && list[0].Path == "feedback" {
+			continue // changed rules can have other events
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Receipts are the receipts of the takes of a replay, by the names of their holds in the log.
+type Receipts map[string]weir.Receipt
+
+// Do does what a request of the log asks. If it is about a hold that no take of the replay has, because the take was
+// denied here or is not in the log, Do does nothing, and done is false.
+func (rs Receipts) Do(ctx context.Context, on *weir.Engine, verb store.Verb, hold string, r *weir.Request, d *weir.Decision) (done bool, err error) {
+	if verb.NeedsReceipt() {
+		if r.Receipt = rs[hold]; r.Receipt.IsZero() {
+			return false, nil
+		}
+	}
+	if err := on.Do(ctx, verb, r, d); err != nil {
+		return false, err
+	}
+	switch {
+	case verb == store.Settle || verb == store.Cancel:
+		delete(rs, hold)
+	case hold != "" && !d.Receipt.IsZero():
+		rs[strings.Clone(hold)] = d.Receipt
+	}
+	return true, nil
+}
+
 // decider decides the requests of a feed by one set of rules, at their times.
 type decider struct {
 	rules    *rule.Set
 	engine   *weir.Engine
+	receipts Receipts
 	from     []int // the position in the feed of each attribute
 	request  weir.Request
 	decision weir.Decision
@@ -263,7 +317,8 @@ func newDecider(rules *rule.Set, f *feed) (*decider, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &decider{rules: rules, engine: engine, from: positions(rules, f.names)}
+	d := &decider{rules: rules, engine: engine, receipts: Receipts{}, from: positions(rules, f.names)}
+	f.deciders = append(f.deciders, d)
 	d.request.Attributes = make([]weir.Attribute, len(d.from))
 	for i, name := range rules.Attributes() {
 		d.request.Attributes[i].Name = name
@@ -284,11 +339,12 @@ func positions(rules *rule.Set, names []string) []int {
 	return from
 }
 
-// do does what e asks, and returns the answer. That of a record decides nothing. The decision is
+// do does what e asks, and returns the answer, which decides nothing if verb is neither Take nor Check. The decision is
 // valid until the next call.
 func (d *decider) do(ctx context.Context, e *Entry, verb Verb) (*weir.Decision, error) {
 	d.read(e)
-	return &d.decision, d.engine.Do(ctx, verb.Store(), &d.request, &d.decision)
+	_, err := d.receipts.Do(ctx, d.engine, verb.Store(), e.Hold, &d.request, &d.decision)
+	return &d.decision, err
 }
 
 // check returns the error that do would return for e.
@@ -298,7 +354,7 @@ func (d *decider) check(ctx context.Context, e *Entry) error {
 }
 
 func (d *decider) read(e *Entry) {
-	d.request.Hits = e.Hits
+	d.request.Hits, d.request.Feedback, d.request.Final, d.request.Receipt = e.Hits, e.Feedback, e.Final, weir.Receipt{}
 	for i, at := range d.from {
 		d.request.Attributes[i].Value = e.Values[at]
 	}

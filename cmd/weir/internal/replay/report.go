@@ -34,6 +34,9 @@ type Report struct {
 	// requests.
 	Records int64 `json:"records,omitzero"`
 
+	// Ends is the number of refunds, settles, cancels and renewals, which are not among the requests either.
+	Ends int64 `json:"ends,omitzero"`
+
 	// Degraded is the number of requests under a rule that had no memory left for
 	// another key ([rule.Rule.MaxKeys]). The rule's outage policy decided them, and
 	// the rule's numbers do not include them.

@@ -46,10 +46,16 @@ const (
 	Take   Verb = iota // decide, and count what is admitted
 	Check              // only decide
 	Record             // only count
+	Refund             // give back
+	Settle             // end the hold of a take at its real cost
+	Cancel             // end it as if the take had not been
+	Renew              // prolong it
 )
 
 // Store returns the verb of package store.
-func (v Verb) Store() store.Verb { return [...]store.Verb{store.Take, store.Check, store.Record}[v] }
+func (v Verb) Store() store.Verb {
+	return [...]store.Verb{store.Take, store.Check, store.Record, store.Refund, store.Settle, store.Cancel, store.Renew}[v]
+}
 
 // Entry is a request of a source.
 type Entry struct {
@@ -60,8 +66,16 @@ type Entry struct {
 	// all a Take.
 	Verb Verb
 
-	// Hits is the cost of the request. 0 means 1. A [Parser] sets it for a format that has it.
+	// Hits is the cost of the request. 0 means 1, and in a Settle what was held. A [Parser] sets it, and the next
+	// three, for a format that has them.
 	Hits int64
+
+	// Feedback is the event of a Refund. Empty: Hits are given back.
+	Feedback string
+
+	// Hold names what a Take holds, and what a Settle, Cancel or Renew is about. Final reports whether a Take cannot hold.
+	Hold  string
+	Final bool
 
 	// Values holds the values of the attributes that were passed to
 	// [Source.Open], in that order. A missing value is empty.
@@ -104,6 +118,9 @@ type Ender interface {
 	// End sets e.Lines and e.Text and returns the error of a bad line.
 	End(e *Entry) error
 }
+
+// HoldEnder is an optional interface of a [Format] that can have the ends of holds.
+type HoldEnder interface{ EndsHolds() bool }
 
 // ErrSkip is returned by a [Parser] for a line that is part of the format and no request, such as a
 // header. ErrOther is returned for a line about something else, in a log that has such lines. Reports

@@ -200,7 +200,7 @@ func (r *run) report(f *feed, o *options) *Report {
 	delete(ts.outcomes, "")
 	ts.outcome, ts.outcomeCount = "", 0
 	report := &Report{
-		Lines: f.lines, Bad: f.bad, Skipped: skippedOf(f.reader), Records: f.records, Requests: ts.allowed + ts.denied, Allowed: ts.allowed, Denied: ts.denied,
+		Lines: f.lines, Bad: f.bad, Skipped: skippedOf(f.reader), Records: f.records, Ends: f.ends, Requests: ts.allowed + ts.denied, Allowed: ts.allowed, Denied: ts.denied,
 		Unmatched: ts.unmatched, Degraded: ts.degraded, Outcomes: ts.outcomes, BadLines: f.badLines, Missing: f.missing(),
 		Rules: make([]Tally, len(ts.rules)), Timeline: ts.over.report(), Hours: ts.hours.report(),
 	}

@@ -21,7 +21,7 @@ func (r *Report) Write(w io.Writer, graphs bool) error {
 		fmt.Fprintf(out, "requests: %d, allowed: %d, denied: %d (%s), %s to %s UTC\n",
 			r.Requests, r.Allowed, r.Denied, percent(r.Denied, r.Requests), moment(&r.From), moment(&r.To))
 	}
-	writeRecords(out, r.Records)
+	writeRecords(out, r.Records, r.Ends)
 	if r.Unmatched > 0 {
 		fmt.Fprintf(out, "unmatched: %s (%s) matched no rule\n", count(r.Unmatched, "request"), percent(r.Unmatched, r.Requests))
 	}
@@ -54,10 +54,13 @@ func writeLines(out io.Writer, of interface {
 	}
 }
 
-// writeRecords writes the number of lines that were counted and not decided.
-func writeRecords(out io.Writer, n int64) {
-	if n > 0 {
-		fmt.Fprintf(out, "records: %d, counted and not decided\n", n)
+// writeRecords writes the numbers of lines that were not decided.
+func writeRecords(out io.Writer, records, ends int64) {
+	if records > 0 {
+		fmt.Fprintf(out, "records: %d, counted and not decided\n", records)
+	}
+	if ends > 0 {
+		fmt.Fprintf(out, "refunds, settles, cancels and renewals: %d\n", ends)
 	}
 }
 

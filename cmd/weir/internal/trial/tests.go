@@ -47,7 +47,20 @@ type Step struct {
 	At         window.Instant
 	Verb       replay.Verb
 	Hits       int64
+	Feedback   string
+	Hold       string
 	Attributes []weir.Attribute
+}
+
+// Closed returns steps without the ends of holds whose takes are not among them. It changes steps.
+func Closed(steps []Step) []Step {
+	holds := map[string]bool{}
+	return slices.DeleteFunc(steps, func(s Step) bool {
+		if s.Verb == replay.Take {
+			holds[s.Hold] = s.Hold != ""
+		}
+		return s.Verb.Store().NeedsReceipt() && !holds[s.Hold]
+	})
 }
 
 // tests returns a test file: for some of the changes that c found, the requests of one key, and the decision of the
@@ -140,7 +153,7 @@ func Steps(ctx context.Context, source replay.Source, sets []*rule.Set, keys []K
 			continue
 		}
 		for _, set := range sets {
-			for _, k := range keysOf(set, e.Values, names) {
+			for _, k := range keysOf(set, &e, names) {
 				for _, i := range index[k] {
 					if !over[i] && add(i, &e, stepOf(&e, names)) {
 						over[i] = true
@@ -154,23 +167,23 @@ func Steps(ctx context.Context, source replay.Source, sets []*rule.Set, keys []K
 }
 
 // keysOf returns the keys under which set counts a request.
-func keysOf(set *rule.Set, of, names []string) (keys []Key) {
+func keysOf(set *rule.Set, e *replay.Entry, names []string) (keys []Key) {
 	rules := set.Compiled()
 	values := make([]string, rules.Width())
 	for i, name := range rules.Names() {
 		if at, ok := slices.BinarySearch(names, name); ok {
-			values[i] = of[at]
+			values[i] = e.Values[at]
 		}
 	}
 	rules.Complete(values)
-	for _, i := range rules.Match(values, nil, false) {
+	for _, i := range rules.Match(values, nil, e.Verb.Store().NeedsReceipt()) {
 		keys = append(keys, Key{set, i, rules.ReadableKey(i, values)})
 	}
 	return keys
 }
 
 func stepOf(e *replay.Entry, names []string) Step {
-	s := Step{At: e.Time, Verb: e.Verb, Hits: e.Hits}
+	s := Step{At: e.Time, Verb: e.Verb, Hits: e.Hits, Feedback: strings.Clone(e.Feedback), Hold: strings.Clone(e.Hold)}
 	for i, v := range e.Values {
 		if v != "" {
 			s.Attributes = append(s.Attributes, weir.Attribute{Name: names[i], Value: strings.Clone(v)})
@@ -186,8 +199,14 @@ func (s *Step) String() string {
 		parts[i] = rulewriter.Text(a.Name) + ": " + rulewriter.Text(a.Value)
 	}
 	text := fmt.Sprintf("%v: {%s}", s.Verb.Store(), strings.Join(parts, ", "))
-	if s.Hits > 1 {
+	if s.Hits > 1 || s.Hits == 1 && s.Verb == replay.Settle {
 		text += fmt.Sprintf(", hits: %d", s.Hits)
+	}
+	if s.Feedback != "" {
+		text += ", feedback: " + rulewriter.Text(s.Feedback)
+	}
+	if s.Hold != "" {
+		text += ", receipt: " + rulewriter.Text(s.Hold)
 	}
 	return text
 }
@@ -208,6 +227,7 @@ func (h *history) text() string {
 	if !h.over || len(h.steps) == 0 {
 		return ""
 	}
+	h.steps = Closed(h.steps)
 	at := func(s *Step) time.Time { return s.At.Time().UTC().Truncate(time.Millisecond) }
 	start := at(&h.steps[0])
 	var b strings.Builder

@@ -84,6 +84,42 @@ func start(t *testing.T, r *trial.Runner, j *trial.Job, write func(io.Writer) er
 	}
 }
 
+// A test of a trial has the ends of the holds of its takes, and the refunds.
+func TestTestsOfHolds(t *testing.T) {
+	t.Parallel()
+	r := trial.NewRunner(trial.Self, t.TempDir(), trial.MaxMemory)
+	defer r.Close()
+	chats := func(limit int) string {
+		return fmt.Sprintf("rules:\n  - {name: chats, per: [team], sum: tokens, limit: %d, window: 1h, hold: 5m, feedback: {failed: 200}}\n", limit)
+	}
+	j := &trial.Job{File: "rules.yaml", Before: chats(1000), After: chats(500), Log: "posts", Format: json.RawMessage(`{"format":"weir"}`)}
+	start(t, r, j, func(w io.Writer) error {
+		_, err := io.WriteString(w, `{"time":1777620000000000,"verb":"settle","hold":"earlier","attributes":{"team":"red","tokens":"1"}}
+{"time":1777620001000000,"hold":"a","attributes":{"team":"red","tokens":"400"}}
+{"time":1777620002000000,"verb":"settle","hold":"a","hits":1,"attributes":{"team":"red"}}
+{"time":1777620003000000,"hold":"b","attributes":{"team":"red","tokens":"400"}}
+{"time":1777620004000000,"verb":"settle","hold":"b","attributes":{"team":"red","tokens":"300"}}
+{"time":1777620005000000,"verb":"refund","feedback":"failed","attributes":{"team":"red","tokens":"300"}}
+{"time":1777620006000000,"hold":"c","attributes":{"team":"red","tokens":"450"}}
+`)
+		return err
+	})
+	var got trial.Result
+	if err := json.Unmarshal(result(t, wait(t, r)), &got); err != nil {
+		t.Fatal(err)
+	}
+	const steps = `      - {take: {team: red, tokens: 400}, receipt: a}
+      - {at: 1s, settle: {team: red}, hits: 1, receipt: a}
+      - {at: 2s, take: {team: red, tokens: 400}, receipt: b}
+      - {at: 3s, settle: {team: red, tokens: 300}, receipt: b}
+      - {at: 4s, refund: {team: red, tokens: 300}, feedback: failed}
+      - {at: 5s, take: {team: red, tokens: 450}, receipt: c, expect: {allowed: false, rule: chats}}
+`
+	if c := got.Comparison; c.Requests != 3 || c.NewlyDenied != 1 || !strings.HasSuffix(got.Tests, steps) {
+		t.Errorf("got %d of %d requests newly denied, and\n%s", c.NewlyDenied, c.Requests, got.Tests)
+	}
+}
+
 // A trial compares as weir compare does, and measures other quotas of the limits that the change is about.
 func TestTrial(t *testing.T) {
 	t.Parallel()
