@@ -8,11 +8,10 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// pause is the minimum time between two runs of expire.
-const pause = time.Millisecond
-
-// watchLocked has expire run at t at the latest.
+// watchLocked has expire run at t at the latest. But expire pauses for a hundredth of the timeout of the client, because
+// it looks at all calls, and each may have its own deadline.
 func (s *stream) watchLocked(t time.Time) {
+	t = later(t, s.expired.Add(max(s.client.timeout/100, time.Millisecond)))
 	if s.watched.IsZero() || t.Before(s.watched) {
 		s.watched = t
 		s.timer.Reset(time.Until(t))
@@ -29,16 +28,13 @@ func (s *stream) expire() {
 		return
 	}
 	now := time.Now()
-	s.watched = time.Time{}
-	again := func(t time.Time) { s.watchLocked(later(t, now.Add(pause))) }
+	s.expired, s.watched = now, time.Time{}
 	waits := func(c *call, from uint32) bool {
 		switch {
 		case c.state.Load() != from:
 			return false
 		case now.Before(c.deadline):
-			if c.timed {
-				again(c.deadline)
-			}
+			s.watchLocked(c.deadline)
 			return true
 		case c.state.CompareAndSwap(from, abandoned):
 			c.finish(s.late(c, from))
@@ -56,7 +52,7 @@ func (s *stream) expire() {
 			needed = waits(c, sent) || needed
 		}
 		if now.Before(g.deadline) {
-			again(g.deadline)
+			s.watchLocked(g.deadline)
 		}
 	}
 	if !needed && !now.Before(l.groups[0].deadline) {

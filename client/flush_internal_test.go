@@ -257,7 +257,7 @@ func TestDeadlines(t *testing.T) {
 			t.Errorf("a call of 3 ms: got %v after %v", o.err, o.after)
 		}
 		for _, ended := range []<-chan outcome{sent, queued} {
-			if o := <-ended; o.after != 5*time.Second || !errors.Is(o.err, context.DeadlineExceeded) || Uncounted(o.err) != (ended == queued) {
+			if o := <-ended; o.after < 5*time.Second || o.after > 5050*time.Millisecond || !errors.Is(o.err, context.DeadlineExceeded) || Uncounted(o.err) != (ended == queued) {
 				t.Errorf("a call without a deadline: got %v after %v, want that the time-out has passed", o.err, o.after)
 			}
 		}
@@ -311,6 +311,36 @@ func TestBlockedSend(t *testing.T) {
 		if o := <-long; o.err != nil {
 			t.Errorf("got %v, want the answer", o.err)
 		}
+		close(p.replies)
+	})
+}
+
+// While the service hangs, each call waits as long as it has time, however many there are, and the stream keeps those
+// alone that still wait.
+func TestHangingService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newAnswerer()
+		p.start(time.Hour)
+		var calls []<-chan outcome
+		for i := range 4000 {
+			calls = append(calls, p.start(time.Duration(i%2)*time.Second))
+			time.Sleep(5 * time.Millisecond)
+		}
+		p.stream.mu.Lock()
+		if n := len(p.stream.waiting); n > 1000 {
+			t.Errorf("%d calls wait, want those of 5 s", n)
+		}
+		p.stream.mu.Unlock()
+		for i, ended := range calls {
+			want := 5 * time.Second
+			if i%2 == 1 {
+				want = time.Second
+			}
+			if o := <-ended; o.after < want || o.after > want+50*time.Millisecond || !errors.Is(o.err, context.DeadlineExceeded) {
+				t.Fatalf("call %d: got %v after %v, want the end after %v", i, o.err, o.after, want)
+			}
+		}
+		p.stream.close()
 		close(p.replies)
 	})
 }

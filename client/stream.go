@@ -25,7 +25,6 @@ type call struct {
 	request  weirv1.Request
 	bytes    int       // of the request
 	deadline time.Time // that of its context or, without one, of the client
-	timed    bool      // the deadline is that of the client, so that the stream ends the call
 	decision *weir.Decision
 	err      error
 	group    *group        // with whose answer the call ended, or nil
@@ -75,6 +74,7 @@ type stream struct {
 
 	timer   *time.Timer // runs expire
 	watched time.Time   // guarded by mu; when timer runs, or zero
+	expired time.Time   // guarded by mu; when expire last ran
 }
 
 func newStream(c *Client) *stream {
@@ -92,11 +92,11 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 		return err
 	}
 	c.verb, c.alone, c.again, c.decision, c.err = verb, false, 0, d, nil
-	deadline, bounded := ctx.Deadline()
-	if !bounded {
+	deadline, ok := ctx.Deadline()
+	if !ok {
 		deadline = time.Now().Add(s.client.timeout)
 	}
-	c.deadline, c.timed = deadline, !bounded
+	c.deadline = deadline
 	c.state.Store(queued)
 	s.mu.Lock()
 	if s.closed {
@@ -104,9 +104,7 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 		return closed(verb.String())
 	}
 	s.waiting = append(s.waiting, c)
-	if c.timed {
-		s.watchLocked(c.deadline)
-	}
+	s.watchLocked(c.deadline)
 	s.flushLocked()
 	s.mu.Unlock()
 	if ctx.Done() == nil {
