@@ -79,7 +79,7 @@ func New(target string, options ...Option) (*Client, error) {
 	c.unary.New = func() any { return new(exchange) }
 	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
 	for range o.streams {
-		c.streams = append(c.streams, &stream{client: c})
+		c.streams = append(c.streams, newStream(c))
 	}
 	return c, nil
 }

@@ -31,35 +31,53 @@ func (l *link) canSendLocked() bool {
 	return l.stream.messages < ahead || n > 0 && n < maxAhead && time.Since(l.groups[n-1].sent) >= apart
 }
 
-// flushLocked sends what waits, unless enough messages are under way. It releases mu
-// meanwhile. When s is closed, it ends what waits with an error.
+// flushLocked has what waits sent, unless enough messages are under way. When s is closed, it ends
+// what waits with an error.
 func (s *stream) flushLocked() {
-	for len(s.waiting) > 0 && !s.sending {
-		l := s.link
-		switch {
-		case s.closed:
-			for _, c := range s.waiting {
-				c.fail(queued, closed(c.verb.String()))
-			}
-			s.waiting = nil
-			return
-		case l == nil:
-			s.connectLocked()
-			return
-		case !l.canSendLocked():
-			return
+	if s.closed {
+		for _, c := range s.waiting {
+			c.fail(queued, closed(c.verb.String()))
 		}
-		s.sending = true
-		if g := s.groupLocked(l); g != nil {
-			l.addLocked(g)
-			g.sending.Add(1)
-			s.mu.Unlock()
-			_ = l.rpc.SendMsg(&g.message) // the receiver gets the reason if this fails
-			g.sending.Done()
-			s.mu.Lock()
-		}
-		s.sending = false
+		s.waiting = nil
 	}
+	if len(s.waiting) == 0 {
+		return
+	}
+	switch l := s.link; {
+	case l == nil:
+		s.connectLocked()
+	case !l.sending && l.canSendLocked():
+		l.sending = true
+		l.work <- struct{}{}
+	}
+}
+
+// send sends what waits, until the link ends. It has a goroutine of its own, because flow control can block it for
+// longer than a caller has time.
+func (l *link) send() {
+	for range l.work {
+		l.stream.mu.Lock()
+		l.sendLocked()
+		l.stream.mu.Unlock()
+	}
+}
+
+// sendLocked sends what waits, unless enough messages are under way. It releases mu meanwhile.
+func (l *link) sendLocked() {
+	s := l.stream
+	for s.link == l && !s.closed && len(s.waiting) > 0 && l.canSendLocked() {
+		g := s.groupLocked()
+		if g == nil {
+			continue
+		}
+		l.addLocked(g)
+		g.sending.Add(1)
+		s.mu.Unlock()
+		_ = l.rpc.SendMsg(&g.message) // the receiver gets the reason if this fails
+		g.sending.Done()
+		s.mu.Lock()
+	}
+	l.sending = false
 }
 
 // shareLocked returns how many of the waiting calls are sent in the next message: all if they are
@@ -72,17 +90,17 @@ func (s *stream) shareLocked() int {
 	return min((n+s.calls+1)/ahead, maxBatch)
 }
 
-// groupLocked takes the next calls that wait, as one message on l. It returns nil if
-// none waits any more.
-func (s *stream) groupLocked(l *link) *group {
+// groupLocked takes the next calls that wait, as one message. It returns nil if none
+// waits any more.
+func (s *stream) groupLocked() *group {
 	g := s.spare
 	if s.spare = nil; g == nil {
 		g = &group{}
 	}
 	g.calls, g.message.Requests = g.calls[:0], g.message.Requests[:0]
 	bytes := 0
-	n, longest := 0, time.Time{}
-	bounded := true
+	n := 0
+	g.deadline = time.Time{}
 	share := s.shareLocked()
 	for _, c := range s.waiting {
 		last := len(g.calls) > 0 && (c.alone || g.calls[0].alone || bytes+c.bytes > maxGroup || len(g.calls) == share)
@@ -96,20 +114,13 @@ func (s *stream) groupLocked(l *link) *group {
 		g.calls = append(g.calls, c)
 		g.message.Requests = append(g.message.Requests, &c.request)
 		bytes += c.bytes
-		bounded = bounded && !c.deadline.IsZero()
-		if c.deadline.After(longest) {
-			longest = c.deadline
-		}
+		g.deadline = later(g.deadline, c.deadline)
 	}
 	s.waiting = slices.Delete(s.waiting, 0, n)
 	if len(g.calls) == 0 {
 		return nil
 	}
 	g.size = len(g.calls)
-	g.timeout = max(time.Until(longest), time.Microsecond)
-	if !bounded {
-		g.timeout = max(g.timeout, s.client.timeout)
-	}
-	g.message.Timeout = durationpb.New(g.timeout)
+	g.message.Timeout = durationpb.New(max(time.Until(g.deadline), time.Microsecond))
 	return g
 }

@@ -29,16 +29,18 @@ type answerer struct {
 	ended   error       // of the stream, once replies is closed
 	callers sync.WaitGroup
 	stuck   chan struct{} // nil, or until it is closed messages are not sent
+	done    chan struct{} // closed when the client has ended the stream
 
 	mu   sync.Mutex
 	sent []int // guarded by mu; how many requests the messages have
 }
 
 func newAnswerer() *answerer {
-	c := &Client{timeout: time.Hour, alive: context.Background()}
+	c := &Client{timeout: 5 * time.Second, alive: context.Background()}
 	c.calls.New = func() any { return &call{done: make(chan struct{}, 1)} }
-	p := &answerer{stream: &stream{client: c}, replies: make(chan uint64), ended: io.EOF}
-	p.stream.link = &link{stream: p.stream, rpc: p, cancel: func() {}, timer: time.AfterFunc(time.Hour, func() {})}
+	p := &answerer{stream: newStream(c), replies: make(chan uint64), ended: io.EOF, done: make(chan struct{})}
+	p.stream.link = &link{stream: p.stream, rpc: p, cancel: sync.OnceFunc(func() { close(p.done) }), work: make(chan struct{}, 1)}
+	go p.stream.link.send()
 	go p.stream.link.receive()
 	return p
 }
@@ -54,9 +56,15 @@ func (a *answerer) SendMsg(m any) error {
 }
 
 func (a *answerer) RecvMsg(m any) error {
-	id, ok := <-a.replies
-	if !ok {
-		return a.ended
+	var id uint64
+	select {
+	case next, ok := <-a.replies:
+		if !ok {
+			return a.ended
+		}
+		id = next
+	case <-a.done:
+		return context.Canceled
 	}
 	in := m.(*weirv1.DecideResponse)
 	in.Id, in.Answers = id, nil
@@ -89,6 +97,29 @@ func (a *answerer) call(t *testing.T, n, times int) {
 		})
 	}
 	synctest.Wait()
+}
+
+// outcome is the end of a call.
+type outcome struct {
+	after time.Duration
+	err   error
+}
+
+// start starts a call with a deadline, or one without if that is 0. It sends the outcome to the channel that it returns.
+func (a *answerer) start(deadline time.Duration) <-chan outcome {
+	ended := make(chan outcome, 1)
+	go func() {
+		ctx, cancel := context.Background(), func() {}
+		if deadline > 0 {
+			ctx, cancel = context.WithTimeout(ctx, deadline)
+		}
+		defer cancel()
+		began := time.Now()
+		err := a.stream.do(ctx, store.Take, &weir.Request{}, &weir.Decision{})
+		ended <- outcome{time.Since(began), err}
+	}()
+	synctest.Wait()
+	return ended
 }
 
 // A single call is sent at once. With two messages in flight, calls wait for an answer, or
@@ -161,7 +192,10 @@ func TestEndWhileSending(t *testing.T) {
 			synctest.Wait()
 		}
 		p.stuck = make(chan struct{})
-		p.replies <- 1 // the first caller sends the calls that wait
+		p.replies <- 1 // the calls that wait are sent
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 		synctest.Wait()
 		p.stream.close()
 		close(p.replies)
@@ -171,8 +205,8 @@ func TestEndWhileSending(t *testing.T) {
 		}
 		close(p.stuck)
 		synctest.Wait()
-		if len(ended) != cap(ended) {
-			t.Errorf("%d of %d calls have ended", len(ended), cap(ended))
+		if len(ended) != cap(ended)-1 {
+			t.Errorf("%d of %d calls have ended", len(ended), cap(ended)-1)
 		}
 	})
 }
@@ -203,5 +237,110 @@ func TestCloseWhileTheServiceStops(t *testing.T) {
 		default:
 			t.Fatal("the call has not ended")
 		}
+	})
+}
+
+// Each call has its own deadline, whatever calls are before it in the stream. One that passes ends the call, and
+// others get their answers.
+func TestDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newAnswerer()
+		brief, long := p.start(3*time.Millisecond), p.start(time.Hour)
+		time.Sleep(apart)
+		sent := p.start(0)
+		for range maxAhead {
+			time.Sleep(apart)
+			p.start(time.Hour)
+		}
+		queued := p.start(0)
+		if o := <-brief; o.after != 3*time.Millisecond || !errors.Is(o.err, context.DeadlineExceeded) {
+			t.Errorf("a call of 3 ms: got %v after %v", o.err, o.after)
+		}
+		for _, ended := range []<-chan outcome{sent, queued} {
+			if o := <-ended; o.after < 5*time.Second || o.after > 5050*time.Millisecond || !errors.Is(o.err, context.DeadlineExceeded) || Uncounted(o.err) != (ended == queued) {
+				t.Errorf("a call without a deadline: got %v after %v, want that the time-out has passed", o.err, o.after)
+			}
+		}
+		p.replies <- 1
+		p.replies <- 2
+		if o := <-long; o.err != nil {
+			t.Errorf("a call of an hour: got %v after %v, want its answer", o.err, o.after)
+		}
+		p.stream.close()
+		close(p.replies)
+	})
+}
+
+// A stream whose messages have no answer, and for which nobody waits any more, is ended, so that the next call gets
+// another one.
+func TestHangingStreamEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newAnswerer()
+		first := p.start(100 * time.Millisecond)
+		second := p.start(0)
+		time.Sleep(4 * time.Second)
+		<-first
+		select {
+		case <-p.done:
+			t.Error("the stream has ended while a call had time left")
+		default:
+		}
+		<-second
+		synctest.Wait()
+		select {
+		case <-p.done:
+		default:
+			t.Error("the stream has not ended")
+		}
+	})
+}
+
+// While flow control blocks a message, no caller waits for longer than it has time. Calls behind it count nothing.
+func TestBlockedSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newAnswerer()
+		long := p.start(time.Minute)
+		p.stuck = make(chan struct{})
+		for i := range 3 {
+			if o := <-p.start(100 * time.Millisecond); o.after != 100*time.Millisecond || Uncounted(o.err) != (i > 0) {
+				t.Errorf("call %d: got %v after %v, want the end after 100ms", i, o.err, o.after)
+			}
+		}
+		close(p.stuck)
+		p.replies <- 1
+		if o := <-long; o.err != nil {
+			t.Errorf("got %v, want the answer", o.err)
+		}
+		close(p.replies)
+	})
+}
+
+// While the service hangs, each call waits as long as it has time, however many there are, and the stream keeps those
+// alone that still wait.
+func TestHangingService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newAnswerer()
+		p.start(time.Hour)
+		var calls []<-chan outcome
+		for i := range 4000 {
+			calls = append(calls, p.start(time.Duration(i%2)*time.Second))
+			time.Sleep(5 * time.Millisecond)
+		}
+		p.stream.mu.Lock()
+		if n := len(p.stream.waiting); n > 1000 {
+			t.Errorf("%d calls wait, want those of 5 s", n)
+		}
+		p.stream.mu.Unlock()
+		for i, ended := range calls {
+			want := 5 * time.Second
+			if i%2 == 1 {
+				want = time.Second
+			}
+			if o := <-ended; o.after < want || o.after > want+50*time.Millisecond || !errors.Is(o.err, context.DeadlineExceeded) {
+				t.Fatalf("call %d: got %v after %v, want the end after %v", i, o.err, o.after, want)
+			}
+		}
+		p.stream.close()
+		close(p.replies)
 	})
 }

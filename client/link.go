@@ -18,13 +18,13 @@ import (
 
 // group is one message of several calls.
 type group struct {
-	calls   []*call
-	pending atomic.Int32         // answers that their callers have not taken
-	message weirv1.DecideRequest // its requests are those of the calls
-	size    int                  // the number of calls when they were sent
-	timeout time.Duration
-	sent    time.Time
-	sending sync.WaitGroup // of the message: until it was encoded, no call ends, because the next one reuses its memory
+	calls    []*call
+	pending  atomic.Int32         // answers that their callers have not taken
+	message  weirv1.DecideRequest // its requests are those of the calls
+	size     int                  // the number of calls when they were sent
+	sent     time.Time
+	deadline time.Time      // the latest of the calls
+	sending  sync.WaitGroup // of the message: until it was encoded, no call ends, because the next one reuses its memory
 }
 
 // back returns the calls of g that wait to be sent again.
@@ -37,19 +37,16 @@ func (g *group) back() (calls []*call) {
 	return calls
 }
 
-// left returns how much of its time g has left.
-func (g *group) left() time.Duration { return g.timeout - time.Since(g.sent) }
-
 // link is one call of Decide, which a stream uses until it ends.
 type link struct {
 	stream *stream
 	rpc    grpc.ClientStream
 	cancel context.CancelFunc
-	timer  *time.Timer // ends the link when the oldest message is not answered in time
-	last   uint64      // the id of the newest message
-	late   bool        // guarded by stream.mu: the timer has ended the link
+	work   chan struct{} // wakes send
+	last   uint64        // the id of the newest message
 
-	groups []*group // guarded by stream.mu: in flight, the oldest first
+	groups  []*group // guarded by stream.mu: in flight, the oldest first
+	sending bool     // guarded by stream.mu: send is awake
 }
 
 // newLink opens a link. It returns an error if the service does not answer in time.
@@ -64,10 +61,7 @@ func newLink(s *stream) (*link, error) {
 		cancel()
 		return nil, err
 	}
-	l := &link{stream: s, rpc: rpc, cancel: cancel}
-	l.timer = time.AfterFunc(time.Hour, l.expire)
-	l.timer.Stop()
-	return l, nil
+	return &link{stream: s, rpc: rpc, cancel: cancel, work: make(chan struct{}, 1)}, nil
 }
 
 // addLocked puts g in flight.
@@ -77,25 +71,7 @@ func (l *link) addLocked(g *group) {
 	l.groups = append(l.groups, g)
 	l.stream.messages++
 	l.stream.calls += g.size
-	if len(l.groups) == 1 {
-		l.timer.Reset(g.timeout)
-	}
-}
-
-// expire ends the link, because the oldest message was not answered in time.
-func (l *link) expire() {
-	s := l.stream
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(l.groups) == 0 {
-		return
-	}
-	if left := l.groups[0].left(); left > 0 {
-		l.timer.Reset(left)
-		return
-	}
-	l.late = true
-	l.cancel()
+	l.stream.watchLocked(g.deadline)
 }
 
 // receive receives answers until the link ends. Then it ends the calls in flight, or
@@ -134,16 +110,14 @@ func (l *link) read(in *weirv1.DecideResponse) (g *group, err error) {
 		return nil, status.Errorf(codes.Internal, "%d answers to %d requests", len(in.Answers), len(g.calls))
 	}
 	g.sending.Wait() // for a service that answers too early
-	again := l.answer(g, in)
 	s.mu.Lock()
-	l.groups = slices.Delete(l.groups, 0, 1)
-	if len(l.groups) > 0 {
-		l.timer.Reset(l.groups[0].left())
-	} else {
-		l.timer.Stop()
-	}
-	s.waiting = append(again, s.waiting...)
+	l.groups = slices.Delete(l.groups, 0, 1) // from here on, its calls are those of the receiver
 	s.mu.Unlock()
+	if again := l.answer(g, in); len(again) > 0 {
+		s.mu.Lock()
+		s.waiting = append(again, s.waiting...)
+		s.mu.Unlock()
+	}
 	return g, nil
 }
 
@@ -218,9 +192,9 @@ func (l *link) end(err error) {
 	if s.link == l {
 		s.link = nil
 	}
-	groups, late := l.groups, l.late
+	groups := l.groups
 	l.groups = nil
-	l.timer.Stop()
+	close(l.work)
 	s.mu.Unlock()
 	for _, g := range groups {
 		g.sending.Wait()
@@ -236,7 +210,7 @@ func (l *link) end(err error) {
 				c.again++
 				again = append(again, c)
 			case c.state.CompareAndSwap(sent, claimed):
-				c.finish(l.lost(c, err, late, unread))
+				c.finish(l.lost(c, err, unread))
 			}
 		}
 	}
@@ -246,19 +220,15 @@ func (l *link) end(err error) {
 }
 
 // lost returns the error of a call that was sent and not answered.
-func (l *link) lost(c *call, err error, late, unread bool) error {
-	switch {
-	case l.stream.client.alive.Err() != nil:
+func (l *link) lost(c *call, err error, unread bool) error {
+	if l.stream.client.alive.Err() != nil {
 		return closed(c.verb.String())
-	case late:
-		return &Error{call: c.verb.String(), code: codes.DeadlineExceeded, detail: "the service does not answer", err: context.DeadlineExceeded}
 	}
 	return errorOf(c.verb.String(), err, unread)
 }
 
 // drain waits until the link has ended, without calls.
 func (l *link) drain() {
-	l.timer.Stop()
 	for l.rpc.RecvMsg(l) == nil {
 	}
 }

@@ -24,7 +24,7 @@ type call struct {
 	again    int  // how often it was sent and certainly not read
 	request  weirv1.Request
 	bytes    int       // of the request
-	deadline time.Time // zero: that of the client
+	deadline time.Time // that of its context or, without one, of the client
 	decision *weir.Decision
 	err      error
 	group    *group        // with whose answer the call ended, or nil
@@ -36,7 +36,7 @@ const (
 	queued    uint32 = iota // it waits to be sent
 	sent                    // it is in flight
 	claimed                 // its answer is being written
-	abandoned               // its caller has given up
+	abandoned               // its time is over, or its caller has given up
 )
 
 // finish ends a call that was claimed.
@@ -67,11 +67,21 @@ type stream struct {
 	waiting    []*call // guarded by mu
 	link       *link   // guarded by mu; nil: not connected
 	connecting bool    // guarded by mu
-	sending    bool    // guarded by mu; a goroutine sends a message on link
 	messages   int     // guarded by mu; under way: in flight, or with answers that were not taken
 	calls      int     // guarded by mu; those of the messages under way
 	spare      *group  // guarded by mu; memory for the next message, or nil
 	closed     bool    // guarded by mu
+
+	timer   *time.Timer // runs expire
+	watched time.Time   // guarded by mu; when timer runs, or zero
+	expired time.Time   // guarded by mu; when expire last ran
+}
+
+func newStream(c *Client) *stream {
+	s := &stream{client: c}
+	s.timer = time.AfterFunc(time.Hour, s.expire)
+	s.timer.Stop()
+	return s
 }
 
 // do makes a call.
@@ -82,7 +92,11 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 		return err
 	}
 	c.verb, c.alone, c.again, c.decision, c.err = verb, false, 0, d, nil
-	c.deadline, _ = ctx.Deadline()
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(s.client.timeout)
+	}
+	c.deadline = deadline
 	c.state.Store(queued)
 	s.mu.Lock()
 	if s.closed {
@@ -90,6 +104,7 @@ func (s *stream) do(ctx context.Context, verb store.Verb, r *weir.Request, d *we
 		return closed(verb.String())
 	}
 	s.waiting = append(s.waiting, c)
+	s.watchLocked(c.deadline)
 	s.flushLocked()
 	s.mu.Unlock()
 	if ctx.Done() == nil {
@@ -117,7 +132,7 @@ func (s *stream) result(c *call) error {
 		s.release(g)
 	}
 	c.decision, c.group = nil, nil
-	if c.bytes <= maxKept {
+	if c.bytes <= maxKept && c.state.Load() == claimed { // otherwise its message may yet be encoded
 		s.client.calls.Put(c)
 	}
 	return err
@@ -151,6 +166,7 @@ func (s *stream) connect() {
 		return
 	}
 	s.link = l
+	s.client.goings.Go(l.send)
 	s.flushLocked()
 	s.mu.Unlock()
 	l.receive()
@@ -172,5 +188,6 @@ func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.timer.Stop()
 	s.flushLocked()
 }

@@ -84,6 +84,10 @@ func (s *sweeping) suggest(r *Swept, all []peaked) {
 		r.Reason = "No request matches the rule."
 		return
 	}
+	if s.matched == 0 {
+		r.Reason = "Only records match the rule, which no quota denies."
+		return
+	}
 	most := int64(s.share * float64(len(all)))
 	if len(all) >= fewKeys {
 		most = max(most, 1) // one attacker must not raise the limit for all
@@ -110,12 +114,12 @@ func (s *sweeping) suggest(r *Swept, all []peaked) {
 			highest = k.peak
 		}
 	}
-	if over == 0 {
+	if over == 0 && c.Denied == 0 {
 		r.Reason = fmt.Sprintf("No key exceeds %d in %s. The quota would have denied nothing.", highest, r.Window)
 		return
 	}
 	keys, denied := "1 key exceeds", "1 request"
-	if over > 1 {
+	if over != 1 {
 		keys = fmt.Sprintf("%d keys exceed", over)
 	}
 	if c.Denied != 1 {

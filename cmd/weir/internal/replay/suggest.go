@@ -314,9 +314,6 @@ func names(rules *rule.Set) []string {
 
 // take measures one request.
 func (s *sweeping) take(_ context.Context, e *Entry) error {
-	if e.Verb == Check { // which uses nothing; a record does, and its check is not among the takes
-		return nil
-	}
 	copy(s.values, e.Values)
 	s.rules.Compiled().Complete(s.values)
 	s.match = s.rules.Compiled().Match(s.values, s.match[:0], false)
@@ -335,16 +332,18 @@ func (s *sweeping) take(_ context.Context, e *Entry) error {
 		h.N = 1
 		h.Member = maphash.String(s.seed, s.rules.Compiled().Member(0, s.values))
 	}
-	s.matched++
 	s.key = s.rules.Compiled().AppendKey(s.key[:0], 0, s.values)
 	k := s.keys[string(s.key)]
 	if k == nil {
 		k = &sweptKey{name: strings.Clone(s.rules.Compiled().ReadableKey(0, s.values)), windows: make([]keyWindow, len(s.windows))}
 		s.keys[string(s.key)] = k
 	}
-	k.requests++
+	if e.Verb != Record { // which no limit denies
+		s.matched++
+		k.requests++
+	}
 	for i, w := range s.windows {
-		k.windows[i].take(w, e.Time, h)
+		k.windows[i].do(w, e.Verb, e.Time, h)
 	}
 	return nil
 }
@@ -369,7 +368,7 @@ func (s *Suggestion) Write(w io.Writer, graphs bool) error {
 func (s *Swept) write(out io.Writer, graphs bool) error {
 	p := &s.Peaks
 	fmt.Fprintf(out, "\nin %s\n", s.Window)
-	if s.matched == 0 {
+	if s.keys == 0 {
 		_, err := fmt.Fprintln(out, s.Reason)
 		return err
 	}

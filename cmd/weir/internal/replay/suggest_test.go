@@ -1,7 +1,9 @@
 package replay_test
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +15,33 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+// recording is a source whose requests have verbs, and different numbers of hits.
+type recording struct {
+	replay.Source
+	verbs []replay.Verb
+}
+
+type recordingReader struct {
+	replay.Reader
+	verbs  []replay.Verb
+	random *rand.Rand
+}
+
+func (r recording) Open(ctx context.Context, names []string) (replay.Reader, error) {
+	reader, err := r.Source.Open(ctx, names)
+	return &recordingReader{reader, r.verbs, rand.New(rand.NewPCG(3, 4))}, err
+}
+
+func (r *recordingReader) Next(e *replay.Entry) error {
+	err := r.Reader.Next(e)
+	e.Verb = r.verbs[r.random.IntN(len(r.verbs))]
+	e.Hits = []int64{0, 1, 1, 1, 2, 10, 300}[r.random.IntN(7)]
+	return err
+}
+
 // TestSuggestEqualsReplays compares each number of a sweep with that of a replay of
 // a file with only this rule, for each kind of window and measure. The log has
-// lines out of order.
+// lines out of order. A recording of it has checks and records as well.
 func TestSuggestEqualsReplays(t *testing.T) {
 	t.Parallel()
 	newYork, err := time.LoadLocation("America/New_York")
@@ -23,7 +49,7 @@ func TestSuggestEqualsReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	content := visits()
-	source := replay.Logs{Files: []replay.Log{text("visits", content)}}
+	log := replay.Logs{Files: []replay.Log{text("visits", content)}}
 	quotas := []int64{1, 2, 3, 5, 10, 20, 40, 99, 100, 101, 150, 250, 400, 1000}
 	windows := []window.Window{
 		window.Sliding(time.Minute), window.Sliding(time.Hour), {Kind: window.KindSliding, Length: 10 * time.Minute, Precision: 7},
@@ -49,38 +75,58 @@ func TestSuggestEqualsReplays(t *testing.T) {
 		{"release", "sum: bytes, hold: 90s, unsettled: release, max_holds: 7, ", some[1:3], []int64{1, 100_000, 1_000_000}},
 		{"distinct", "distinct: path, ", []window.Window{windows[0], windows[1], windows[3], windows[4]}, quotas},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			t.Parallel()
-			rules := scripttest.Rules(t, "rules: [{name: first, limit: 1, window: 1h}, {name: it, per: [ip], "+tc.rule+"limit: 9, window: 1h}]")
-			got, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: "it", Windows: tc.windows, Quotas: tc.quotas}, source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			denied := int64(0)
-			for i, w := range tc.windows {
-				for n, q := range tc.quotas {
-					one := *rules.Rule(1)
-					one.Quota, one.Window = &rule.Quota{Value: q}, w
-					set, err := rule.New([]rule.Rule{one}, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					report, err := replay.Run(t.Context(), set, source)
-					if err != nil {
-						t.Fatal(err)
-					}
-					c, want := got.Windows[i].Candidates[n], report.Rules[0]
-					if c.Denied != want.Denied || c.KeysDenied != want.KeysDenied || got.Matched != want.Matched || got.Keys != want.Keys {
-						t.Errorf("%d in %s: got %d of %d denied, %d of %d keys, want %d of %d, %d of %d", q, got.Windows[i].Window,
-							c.Denied, got.Matched, c.KeysDenied, got.Keys, want.Denied, want.Matched, want.KeysDenied, want.Keys)
-					}
-					denied += c.Denied
+		for _, kind := range []string{"log", "recording"} {
+			t.Run(tc.name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				tc, source := tc, replay.Source(log)
+				if kind == "recording" {
+					source = recording{log, []replay.Verb{replay.Take, replay.Take, replay.Take, replay.Check, replay.Record}}
+					tc.quotas = slices.DeleteFunc(slices.Clone(tc.quotas), func(q int64) bool { return q > 1 && q < 20 }) // the others take long
 				}
-			}
-			if denied == 0 {
-				t.Error("no candidate denies anything")
-			}
-		})
+				rules := scripttest.Rules(t, "rules: [{name: first, limit: 1, window: 1h}, {name: it, per: [ip], "+tc.rule+"limit: 9, window: 1h}]")
+				got, err := replay.Suggest(t.Context(), rules, replay.Sweep{Rule: "it", Windows: tc.windows, Quotas: tc.quotas}, source)
+				if err != nil {
+					t.Fatal(err)
+				}
+				denied := int64(0)
+				for i, w := range tc.windows {
+					for n, q := range tc.quotas {
+						one := *rules.Rule(1)
+						one.Quota, one.Window = &rule.Quota{Value: q}, w
+						set, err := rule.New([]rule.Rule{one}, nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						report, err := replay.Run(t.Context(), set, source)
+						if err != nil {
+							t.Fatal(err)
+						}
+						c, want := got.Windows[i].Candidates[n], report.Rules[0]
+						if c.Denied != want.Denied || c.KeysDenied != want.KeysDenied || got.Matched != want.Matched || got.Keys != want.Keys {
+							t.Errorf("%d in %s: got %d of %d denied, %d of %d keys, want %d of %d, %d of %d", q, got.Windows[i].Window,
+								c.Denied, got.Matched, c.KeysDenied, got.Keys, want.Denied, want.Matched, want.KeysDenied, want.Keys)
+						}
+						denied += c.Denied
+					}
+				}
+				if denied == 0 {
+					t.Error("no candidate denies anything")
+				}
+			})
+		}
+	}
+}
+
+// Records alone say nothing about a quota, because none denies them.
+func TestSuggestOnlyRecords(t *testing.T) {
+	t.Parallel()
+	source := recording{replay.Logs{Files: []replay.Log{text("visits", visits())}}, []replay.Verb{replay.Record}}
+	got, err := replay.Suggest(t.Context(), scripttest.Rules(t, "rules: [{name: it, per: [ip], limit: 9, window: 1h}]"), replay.Sweep{Rule: "it"}, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := got.Windows[0]; got.Matched != 0 || got.Keys == 0 || w.Peaks.Max == 0 || w.Suggested != -1 || w.Reason != "Only records match the rule, which no quota denies." {
+		t.Errorf("got %d matched, %d keys, %+v", got.Matched, got.Keys, w)
 	}
 }
 

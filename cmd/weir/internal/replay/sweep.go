@@ -44,17 +44,17 @@ type use struct {
 // maxCandidates is the maximum number of quotas of a [Sweep].
 const maxCandidates = 64
 
-// take measures hits in the window of w.
-func (k *keyWindow) take(w *sweptWindow, now window.Instant, h window.Hits) {
-	if k.began && now-k.latest >= w.usage.gap {
-		k.run, k.sum, k.active = k.run[:0], 0, 0
+// do measures a request for hits in the window of w. A check, or a request for no hits, changes nothing.
+func (k *keyWindow) do(w *sweptWindow, verb Verb, now window.Instant, h window.Hits) {
+	counts := verb != Check && h.N > 0
+	if counts {
+		if k.began && now-k.latest >= w.usage.gap {
+			k.run, k.sum, k.active = k.run[:0], 0, 0
+		}
+		k.began = true
+		k.latest = max(k.latest, now) // the time of a key never goes back
+		k.expire(&w.usage)
 	}
-	k.began = true
-	k.latest = max(k.latest, now) // the time of a key never goes back
-	if h.N == 0 && !w.wrapped {
-		return
-	}
-	k.expire(&w.usage)
 	for i, l := range w.limits {
 		bit := uint64(1) << i
 		if k.active&bit == 0 {
@@ -68,7 +68,7 @@ func (k *keyWindow) take(w *sweptWindow, now window.Instant, h window.Hits) {
 			k.activate(w, i)
 		}
 		var allowed bool
-		if k.states[i], allowed = w.decide(l, k.states[i], now, h); !allowed {
+		if k.states[i], allowed = w.decide(l, verb, k.states[i], now, h); !allowed {
 			w.denied[i]++
 			if k.denied&bit == 0 {
 				k.denied |= bit
@@ -76,7 +76,7 @@ func (k *keyWindow) take(w *sweptWindow, now window.Instant, h window.Hits) {
 			}
 		}
 	}
-	if h.N == 0 {
+	if !counts {
 		return
 	}
 	k.sum += h.N
@@ -88,13 +88,20 @@ func (k *keyWindow) take(w *sweptWindow, now window.Instant, h window.Hits) {
 	}
 }
 
-// decide takes hits under the limit of a candidate, as a store does.
-func (w *sweptWindow) decide(l *window.Compiled, s window.State, now window.Instant, h window.Hits) (next window.State, allowed bool) {
-	if !w.wrapped {
-		next, r := l.Take(s, now, h)
-		return next, r.Allowed
-	}
+// decide decides a request under the limit of a candidate, as a store does.
+func (w *sweptWindow) decide(l *window.Compiled, verb Verb, s window.State, now window.Instant, h window.Hits) (next window.State, allowed bool) {
 	var r window.Result
+	switch {
+	case verb == Record:
+		s, _ = l.Record(s, now, h)
+		return s, true
+	case verb == Check || h.N == 0:
+		r = l.Check(s, now, h)
+		return s, r.Allowed
+	case !w.wrapped:
+		s, r = l.Take(s, now, h)
+		return s, r.Allowed
+	}
 	if l.HoldLength() > 0 {
 		var id [12]byte
 		w.holds++
@@ -149,14 +156,10 @@ func newUsage(measure window.Measure, of window.Window) (u usageOf, err error) {
 	switch u.gap = 2 * length; of.Kind {
 	case window.KindSliding:
 		u.gap = length
-	case window.KindEver:
+	case window.KindEver, window.KindBucket: // which drains for longer than its length after a burst or records
 		u.gap = maxGap
 	case window.KindCalendar:
 		u.gap = longest[of.Period]
-	case window.KindBucket:
-		if of.Burst > 0 {
-			u.gap = maxGap // a burst above the quota drains for longer than the length
-		}
 	}
 	switch {
 	case measure == window.Distinct:
