@@ -158,18 +158,18 @@ func (r *Reporter) UseBans(namespace string, of map[string]window.Ban) {
 	r.group.use(r, namespace, of)
 }
 
-// current returns the limit of e, with the ban of the rule that is in force.
-func (r *Reporter) current(e *entry) *window.Compiled {
-	ban, ok := r.group.ban(e.id)
-	if !ok || ban == e.limit.Ban {
-		return e.limit
-	}
-	l := *e.limit.Limit
-	l.Ban = ban
-	if limit, err := window.Compile(l); err == nil {
+// current returns a limit of an id, with the ban of the rule that is in force.
+func (r *Reporter) current(i id, limit *window.Compiled) *window.Compiled {
+	ban, ok := r.group.ban(i)
+	if !ok || ban == limit.Ban {
 		return limit
 	}
-	return e.limit
+	l := *limit.Limit
+	l.Ban = ban
+	if banning, err := window.Compile(l); err == nil {
+		return banning
+	}
+	return limit
 }
 
 // Answered tells r that the store has answered a call. It costs an atomic load.
