@@ -48,7 +48,7 @@ const (
 	pause     = 10 * time.Millisecond  // after the first answer, to collect more
 	firstPoll = 100 * time.Millisecond // then twice as long each time, up to:
 	lastPoll  = time.Second
-	patience  = time.Second // for one call of a store without a time-out, and for Close
+	patience  = time.Second // for one read, for the calls of one batch, each of which has half, and for Close
 )
 
 // Reporter reports to one store. Make one with [New]. Its methods are safe for

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -520,6 +521,38 @@ func TestLostReports(t *testing.T) {
 		time.Sleep(time.Minute)
 		wantStats(t, r, report.Stats{Recorded: 1, Lost: 4})
 		f.wants(t, of(hourly, "ann", ""), 5)
+	})
+}
+
+// slow is a store that takes some time for a decision, which has a time-out.
+type slow struct {
+	store.Store
+	takes, timeout time.Duration
+}
+
+func (s *slow) Do(ctx context.Context, calls []store.Call) error {
+	ctx, cancel := remote.Within(ctx, s.timeout)
+	defer cancel()
+	time.Sleep(s.takes)
+	if ctx.Err() != nil {
+		for i := range calls {
+			calls[i].Err = &store.OutageError{Reason: remote.Late, Err: ctx.Err()}
+		}
+		return nil
+	}
+	return s.Store.Do(ctx, calls)
+}
+
+// Nobody waits for a report, so it may take longer than a decision.
+func TestReportsMayTakeLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(&slow{f, 300 * time.Millisecond, 50 * time.Millisecond}, nil, &report.Group{})
+		defer r.Close()
+		r.Add(of(hourly, "ann", ""), hourly, 4)
+		time.Sleep(time.Minute)
+		wantStats(t, r, report.Stats{Recorded: 4})
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -214,6 +215,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	ctx = remote.WithTimeout(ctx, patience/2) // nobody waits for these calls
 	r.fit(ctx, calls, at)
 	if r.store.Do(ctx, calls) != nil { // nothing was counted
 		return batch, false

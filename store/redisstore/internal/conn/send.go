@@ -290,13 +290,13 @@ func (n *Node) build(client rueidis.Client, s *sendBuffer, r *command, withText 
 }
 
 // wait returns the command that waits for replicas to confirm all that was written before
-// it on the connection; its answer has to be here before the latest deadline of the calls. The
-// library makes a connection for each command that it knows to block, in the caller's time, so
+// it on the connection; its answer has to be here before the latest deadline of the calls, and within the usual
+// time-out, because other calls wait behind it. The library makes a connection for each command that it knows to block, in the caller's time, so
 // it does not get to know.
 func (n *Node) wait(client rueidis.Client, latest time.Duration) rueidis.Completed {
 	within := n.config.Timeout
-	if latest != 0 {
-		within = (latest - remote.Elapsed()) * 3 / 4
+	if left := (latest - remote.Elapsed()) * 3 / 4; latest != 0 && (within == 0 || left < within) {
+		within = left
 	}
 	ms := max(1, within.Milliseconds())
 	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()
