@@ -250,7 +250,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuff
 	if replicas > 0 { // apart, because a server ends a WAIT up to 100 ms late, and the library gives no replies then
 		confirmed, err := client.Do(ctx, n.wait(client, latest)).AsInt64()
 		if err != nil {
-			unconfirmed = fmt.Errorf("%w: %v", errReplicas, err)
+			unconfirmed = fmt.Errorf("%w: %w", errReplicas, err)
 		} else if confirmed < int64(replicas) {
 			unconfirmed = errReplicas
 		}
