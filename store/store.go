@@ -122,7 +122,8 @@ type Op struct {
 //     ([window.Limit.HoldLength]) the hits are held with this ID, if they are
 //     counted at all. With a zero ID nothing is held.
 //   - In a record a caller sets all fields to record hits that are held already,
-//     by a store that is unavailable. With a zero ID they are final.
+//     by a store that is unavailable. With a zero ID they are final. A hold that the key
+//     has already stays as it is.
 //   - Settle, cancel and renew are about the hold ID. A cancel also gives back the
 //     N hits of ops under limits whose takes do not hold, which were counted at the
 //     instant At, but only if a hold of the call was found, or if the op is Sure, and

@@ -108,15 +108,15 @@ func (l *Compiled) record(r *Result, s State, now Instant, h Hits, hold *Hold, n
 	}
 	h = h.clean()
 	before, _ := p.algo.look(p.in, p.now, Hits{})
-	if h.N == 0 {
+	if w := l.holder(p.in); h.N > 0 && w != nil && hold != nil && l.HoldLength() > 0 {
+		r.Held = w.has(p.in, p.now, hold.ID)
+	}
+	if h.N == 0 || r.Held {
 		l.answer(r, p.now, l.resetOf(p.algo, p.in), before, before, p.now)
 		return s
 	}
 	if l.Ban.For > 0 && !noStrike && l.passes(&p, h, hold != nil) {
 		return l.strike(r, s, &p, before, noQuestion)
-	}
-	if w := l.holder(p.in); w != nil && hold != nil && l.HoldLength() > 0 && w.has(p.in, p.now, hold.ID) {
-		hold = nil
 	}
 	return l.count(r, s, &p, h, hold, before)
 }

@@ -172,7 +172,7 @@ func TestReportsOfHoldsAreKept(t *testing.T) {
 		op := &store.Op{Space: space, Limit: limit, Key: []byte("team"), Together: []byte("t"), N: 4}
 		op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{7}}}
 		op.Hold.Decided = window.At(time.Now())
-		reports.Hold(op, limit, 4)
+		reports.Hold(op, limit, 4, false)
 		reports.Close()
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@
 // all or nothing across both.
 //
 // What local memory counted is given to a [report.Reporter], which records it in
-// the store when that answers again.
+// the store when that answers again. A call that the store has counted and only not confirmed is not reported.
 //
 // If memory is full ([store.ErrFull]), the local policy denies new keys instead of giving them a
 // fresh quota. Memory that is still being loaded from a directory makes tasks fail that need it.
@@ -81,8 +81,10 @@ type Fallback interface {
 	renew()
 	close()
 
-	// Answered is called when the store has answered.
+	// Answered is called when the store has answered, and Ended when it has answered a call that ends a hold, which
+	// waited for the report.
 	Answered()
+	Ended(op *store.Op, found bool)
 	UseBans(namespace string, of map[string]window.Ban)
 	Stats() report.Stats
 }
@@ -207,6 +209,9 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 		}
 	}
 	t.Outage = out
+	if out.Reason == report.Unconfirmed {
+		t.found = append(t.found, t.here...)
+	}
 	t.wait(out)
 	d.reportOutage(ctx, t.Verb, out)
 	full := errors.Is(out, store.ErrFull)
@@ -218,7 +223,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]
 			left++
 		case t.Policies.OnOutage(t.Of[i]) == rule.OutageLocal && d.Local != nil && !full:
-			t.inLocal.add(t.Ops[i], t.Of[i], d.Local.share(t.Ops[i].Limit))
+			t.inLocal.add(t.Ops[i], t.Of[i], d.Local.share(t.Ops[i].Limit), out)
 		default:
 			t.decideByPolicy(&t.Ops[i], t.Of[i])
 		}
@@ -241,6 +246,11 @@ func (d *Driver) end(ctx context.Context, t *Task) {
 		left := keepAnswered(t.Ops, t.Of, nil)
 		clear(t.Ops[left:])
 		t.Ops, t.Of = t.Ops[:left], t.Of[:left]
+	}
+	for i, of := range t.Of {
+		if t.Err == nil && t.Verb != store.Renew && slices.Contains(t.found, of) {
+			d.Local.Ended(&t.Ops[i], t.Ops[i].Result.Held)
+		}
 	}
 	if t.Outage != nil && t.Err == nil && d.Local != nil {
 		d.Local.end(ctx, t)

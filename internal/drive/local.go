@@ -208,13 +208,16 @@ func (l *Local) report(ctx context.Context, t *Task) {
 	denied := t.Verb == store.Take && t.IsDenied()
 	for i := range t.inLocal.ops {
 		op := &t.inLocal.ops[i]
+		if t.inLocal.limits[i] == nil {
+			continue
+		}
 		if t.Verb == store.Refund {
 			l.Reporter.Sub(op, given(op))
 			continue
 		}
 		switch {
 		case op.Result.Held:
-			l.Reporter.Hold(op, t.inLocal.limits[i], op.N)
+			l.Reporter.Hold(op, t.inLocal.limits[i], op.N, t.inLocal.lost)
 		case t.Verb == store.Record || counts(op, denied):
 			l.Reporter.Add(op, t.inLocal.limits[i], op.N)
 		}
@@ -247,7 +250,7 @@ func counts(op *store.Op, denied bool) bool {
 // endHolds ends or renews the holds of t in local memory, if t is about a take that was
 // decided there. Local memory goes on counting a hold that was reported, for the next outage, so memory and
 // the store are both asked to end it: memory first, because it cannot be unavailable. Whether the hold was
-// found is for the store to say, unless the hold still waits for the report. While memory is being loaded, that is the error.
+// found is for the store to say, unless the hold still waits for the report, or the store has only no confirmation. While memory is being loaded, that is the error.
 func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	if !t.HeldLocally {
 		return nil
@@ -285,6 +288,8 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 		}
 		if pending {
 			t.found = append(t.found, t.Of[i])
+		} else {
+			t.here = append(t.here, t.Of[i])
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/plan"
+	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -63,13 +64,14 @@ type Task struct {
 
 	call    [1]store.Call
 	inLocal localOps
-	found   []int // of Of: holds that ended or were renewed before their report
+	found   []int // of Of: holds that ended or were renewed before their report, or in a call that was not confirmed
+	here    []int // of Of: other holds that ended or were renewed in local memory
 }
 
 // Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by
 // [plan.Plan.Reset].
 func (t *Task) Reset() {
-	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
+	t.Policies, t.HeldLocally, t.found, t.here = nil, false, t.found[:0], t.here[:0]
 	if t.Once != nil {
 		t.Once, t.call[0] = nil, store.Call{}
 	}
@@ -191,7 +193,8 @@ func (t *Task) Replayed() bool { return t.Once != nil && t.Once.Result.Before > 
 type localOps struct {
 	ops    []store.Op
 	of     []int              // ops[i] belongs to of[i]
-	limits []*window.Compiled // of the store; ops have shares of them
+	limits []*window.Compiled // of the store; ops have shares of them. Nil: the store has counted the op
+	lost   bool               // the store may have counted others
 
 	once       *store.Op // the record in memory; nil: none
 	denied     bool      // one of the ops denies
@@ -211,13 +214,17 @@ func (l *localOps) replayed() bool { return l.once != nil && l.once.Result.Befor
 func (l *localOps) reset() {
 	clear(l.ops)
 	clear(l.limits)
-	l.ops, l.of, l.limits, l.denied = l.ops[:0], l.of[:0], l.limits[:0], false
+	l.ops, l.of, l.limits, l.denied, l.lost = l.ops[:0], l.of[:0], l.limits[:0], false, false
 	l.once = nil
 }
 
-// add adds op, which belongs to of, with its share of the limit.
-func (l *localOps) add(op store.Op, of int, share *window.Compiled) {
-	l.limits = append(l.limits, op.Limit)
+// add adds op, which belongs to of, with its share of the limit, after an outage.
+func (l *localOps) add(op store.Op, of int, share *window.Compiled, out *store.OutageError) {
+	limit := op.Limit
+	if out.Reason == report.Unconfirmed {
+		limit = nil
+	}
+	l.limits, l.lost = append(l.limits, limit), l.lost || !out.Uncounted
 	op.Limit = share
 	l.ops, l.of = append(l.ops, op), append(l.of, of)
 }

@@ -35,7 +35,7 @@ func TestGroup(t *testing.T) {
 		for i, op := range []*store.Op{settled, renewed} {
 			op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{byte(i + 1)}}}
 			op.Hold.Decided = window.At(time.Now())
-			first.Hold(op, holding, 9)
+			first.Hold(op, holding, 9, false)
 		}
 		ann, bob := of(hourly, "ann", ""), of(hourly, "bob", "")
 		first.Add(ann, hourly, 5)

@@ -9,15 +9,16 @@ import (
 
 // A hold of local memory is pending as a hold, with its id and its end, so that its receipt
 // also ends it in the store. A hold that ends before it was reported becomes hits, or
-// nothing.
+// nothing, unless the store may have it: then the report ends it there.
 
 // held is a hold that is pending.
 type held struct {
 	window.Hold
 	n int64
 
-	renewed bool  // while its entry was in flight; see missed
-	over    bool  // it has ended while its entry was in flight; see settle and missed
+	there   bool  // the store may have it, because the answer to its take was lost
+	renewed bool  // while its entry was in flight, or where the store may have it; see missed
+	over    bool  // it has ended while its entry was in flight, or where the store may have it; see settle and missed
 	final   int64 // how many hits are final if it is over
 }
 
@@ -25,15 +26,16 @@ type held struct {
 const heldWords = 5
 
 // Hold adds a hold of n hits that local memory made for op's key, as the hold of the op.
-// limit is the limit of the store.
-func (r *Reporter) Hold(op *store.Op, limit *window.Compiled, n int64) {
+// limit is the limit of the store, which may have the hold, too, if there is true.
+func (r *Reporter) Hold(op *store.Op, limit *window.Compiled, n int64, there bool) {
 	if r == nil || n <= 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	hold := window.Hold{ID: op.Hold.ID, At: op.Hold.Decided, End: op.Hold.Decided.Add(limit.HoldLength())}
-	r.started(!r.closed && r.table.hold(op, limit, hold, n), n)
+	hold := held{n: n, there: there}
+	hold.Hold = window.Hold{ID: op.Hold.ID, At: op.Hold.Decided, End: op.Hold.Decided.Add(limit.HoldLength())}
+	r.started(!r.closed && r.table.hold(op, limit, hold), n)
 }
 
 // End ends the hold of op, as local memory has done. n hits of it are final, or all of them for
@@ -46,6 +48,14 @@ func (r *Reporter) End(op *store.Op, n int64) (pending bool) {
 	return pending
 }
 
+// Ended tells r that the store has answered a call that ends the hold of op, after End. found reports whether the store
+// had the hold.
+func (r *Reporter) Ended(op *store.Op, found bool) {
+	if r != nil {
+		r.each(func(t *table, now window.Instant) { t.ended(op, found, now) })
+	}
+}
+
 // Renew renews the hold of op, as local memory has done. It reports whether the hold was pending.
 func (r *Reporter) Renew(op *store.Op) (pending bool) {
 	if r == nil {
@@ -55,31 +65,36 @@ func (r *Reporter) Renew(op *store.Op) (pending bool) {
 	return pending
 }
 
-// hold adds a hold of n hits. It returns false if the table is full.
-func (t *table) hold(op *store.Op, limit *window.Compiled, h window.Hold, n int64) bool {
+// hold adds a hold. It returns false if the table is full.
+func (t *table) hold(op *store.Op, limit *window.Compiled, h held) bool {
 	e := t.entry(op, limit)
 	if e == nil {
 		return false
 	}
-	e.holds = append(e.holds, held{Hold: h, n: n})
+	e.holding = limit
+	e.holds = append(e.holds, h)
 	t.words += heldWords
 	return true
 }
 
-// find returns the index of the hold of op in e, which can be nil, or -1.
-func (e *entry) find(op *store.Op) int {
+// find returns the hold of op in e, which can be nil: one that is over, or one that is not. Nil: there is none.
+func (e *entry) find(op *store.Op, over bool) *held {
 	if e == nil {
-		return -1
+		return nil
 	}
-	return slices.IndexFunc(e.holds, func(h held) bool { return h.ID == op.Hold.ID && !h.over })
+	i := slices.IndexFunc(e.holds, func(h held) bool { return h.ID == op.Hold.ID && h.over == over })
+	if i < 0 {
+		return nil
+	}
+	return &e.holds[i]
 }
 
 // renew renews the hold of op, if it is pending.
 func (t *table) renew(op *store.Op) (pending bool) {
 	for _, e := range t.pair(idOf(op)) {
-		if i := e.find(op); i >= 0 {
-			e.holds[i].End = op.Hold.Decided.Add(e.limit.HoldLength())
-			e.holds[i].renewed = t.inFlight[e.id] == e
+		if h := e.find(op, false); h != nil {
+			h.End = op.Hold.Decided.Add(e.holding.HoldLength())
+			h.renewed = h.there || t.inFlight[e.id] == e
 			t.saver.touch(e)
 			pending = true
 		}
@@ -88,50 +103,74 @@ func (t *table) renew(op *store.Op) (pending bool) {
 }
 
 // end makes n hits of the hold of op final, if it is pending. If its entry is in flight, they
-// become final when the entry is pending again, or are settled in the store after the record.
+// become final when the entry is pending again, or are settled in the store after the record. So they are if the store may
+// have the hold.
 func (t *table) end(op *store.Op, n int64, now window.Instant) (pending bool) {
 	for _, e := range t.pair(idOf(op)) {
-		i := e.find(op)
-		if i < 0 {
+		h := e.find(op, false)
+		if h == nil {
 			continue
 		}
 		pending = true
-		h := &e.holds[i]
 		if h.over, h.final = true, n; n < 0 {
 			h.final = h.n
 		}
-		if t.entries[e.id] == e {
-			t.words += e.settle(now)
-			t.changed(e, now)
-		}
+		t.settle(e, now)
 	}
 	return pending
 }
 
-// missed returns the call that ends or renews the hold which op has recorded, if that was done meanwhile: the caller's own
-// call may have reached the store before the record. A hold that the store has ended already stays as it is.
+// ended leaves nothing to do for a hold that is over if the store has found it. Otherwise the store does not have it.
+func (t *table) ended(op *store.Op, found bool, now window.Instant) {
+	for _, e := range t.pair(idOf(op)) {
+		if h := e.find(op, true); h != nil {
+			if h.there = false; found {
+				h.final = 0
+			}
+			t.settle(e, now)
+		}
+	}
+}
+
+// settle makes the hits of holds of e that are over final, unless e is in flight.
+func (t *table) settle(e *entry, now window.Instant) {
+	if t.entries[e.id] == e {
+		t.words += e.settle(now)
+		t.changed(e, now)
+	}
+}
+
+// missed returns the call that ends or renews the hold which op has recorded, if that was done meanwhile, or where the store
+// may have had the hold before: the caller's own call may have reached the store before the record, or not at all. A hold
+// that the store has ended already stays as it is.
 func (e *entry) missed(op *store.Op) []store.Call {
 	i := slices.IndexFunc(e.holds, func(h held) bool { return holds(op) && h.ID == op.Hold.ID })
 	if i < 0 || !e.holds[i].over && !e.holds[i].renewed {
 		return nil
 	}
-	call := store.Call{Verb: store.Renew, Ops: []store.Op{e.op(e.holds[i].n)}}
-	if e.holds[i].over {
-		call = store.Call{Verb: store.Settle, Ops: []store.Op{e.op(e.holds[i].final)}}
+	h := e.holds[i]
+	call := store.Call{Verb: store.Renew, Ops: []store.Op{e.hold(h.Hold, h.n)}}
+	if h.over {
+		call = store.Call{Verb: store.Settle, Ops: []store.Op{e.hold(h.Hold, h.final)}}
 	}
-	call.Ops[0].Hold = &store.Hold{Hold: e.holds[i].Hold}
 	return []store.Call{call}
 }
 
-// settle makes the hits of holds that are over final. It returns by how many words e grows.
+// hold returns an op about a hold of e.
+func (e *entry) hold(h window.Hold, n int64) store.Op {
+	op := e.op(n)
+	op.Limit, op.Hold = e.holding, &store.Hold{Hold: h, NoStrike: true}
+	return op
+}
+
+// settle makes the hits of holds that are over final, unless the store may have the hold. It returns by how many words e
+// grows.
 func (e *entry) settle(now window.Instant) (words int) {
 	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
-		if !h.over {
+		if !h.over || h.there {
 			return false
 		}
-		if words -= heldWords; h.final > 0 && e.limit.Hold > 0 {
-			words += e.add(h.final, now)
-		}
+		words += e.release(h.final, now)
 		return true
 	})
 	return words
@@ -139,18 +178,26 @@ func (e *entry) settle(now window.Instant) (words int) {
 
 // mature makes the holds that have ended at now final. It returns by how many words e grows.
 func (e *entry) mature(now window.Instant) (words int) {
-	limit := e.limit.Limit
 	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
 		if h.End > now {
 			return false
 		}
-		words -= heldWords
-		if limit.Hold > 0 && !limit.Release {
-			words += e.add(h.n, now)
+		if !h.over && !e.holding.Release {
+			h.final = h.n
 		}
+		words += e.release(h.final, now)
 		return true
 	})
 	return words
+}
+
+// release makes n hits of a hold of e final, which the caller drops. In a window of places that counts nothing. It returns by
+// how many words e grows.
+func (e *entry) release(n int64, now window.Instant) (words int) {
+	if n > 0 && e.limit.Window.Kind != window.KindHeld {
+		words = e.add(n, now)
+	}
+	return words - heldWords
 }
 
 // ops returns the ops that record e at now: its hits, if there are any, and then
@@ -165,9 +212,8 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 	}
 	for i := range e.holds {
 		h := &e.holds[i]
-		h.renewed = false
-		op := e.op(h.n)
-		op.Hold = &store.Hold{Hold: h.Hold, NoStrike: true}
+		h.renewed = h.renewed && h.there
+		op := e.hold(h.Hold, h.n)
 		if w := &e.limit.Window; w.Kind == window.KindFixed && h.At.Add(w.Length) > now {
 			// The store's window may begin with the report. What the hold costs would count in no window
 			// if it was taken before that. The store dates it at its own now, which is earlier.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/report"
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -102,7 +103,11 @@ func pendingBlobs() [][]byte {
 		r.Add(of(limit, strconv.Itoa(i), "member"), limit, 3)
 	}
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
-	r.Hold(holdOf(of(holding, "team", ""), 3), holding, 7)
+	r.Hold(holdOf(of(holding, "team", ""), 3), holding, 7, false)
+	r.Hold(holdOf(of(holding, "sales", ""), 4), holding, 7, true)
+	r.End(holdOf(of(holding, "sales", ""), 4), 5)
+	plain := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour)})
+	r.Add(of(plain, "sales", ""), plain, 2)
 	r.Close()
 	var all [][]byte
 	for _, data := range p.blobs {
@@ -115,8 +120,8 @@ func pendingBlobs() [][]byte {
 func TestBlobsComeBack(t *testing.T) {
 	t.Parallel()
 	blobs := pendingBlobs()
-	if len(blobs) != 5 {
-		t.Fatalf("got %d blobs, want 5", len(blobs))
+	if len(blobs) != 6 {
+		t.Fatalf("got %d blobs, want 6", len(blobs))
 	}
 	for _, data := range blobs {
 		if got := report.Again(data); !bytes.Equal(got, data) {
@@ -246,7 +251,7 @@ func TestReportsInParts(t *testing.T) {
 		limit := window.MustCompile(window.Limit{Quota: 1000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute, MaxHolds: 300})
 		f, side, r := outage(t)
 		for i := range 300 {
-			r.Hold(holdOf(of(limit, "team", ""), i), limit, 1)
+			r.Hold(holdOf(of(limit, "team", ""), i), limit, 1, false)
 		}
 		r.Add(of(limit, "team", ""), limit, 5)
 		side.write()
@@ -267,6 +272,72 @@ func TestReportsInParts(t *testing.T) {
 		defer next.Close()
 		time.Sleep(2 * time.Second)
 		wantStats(t, next, report.Stats{Recorded: 301 - 2*128})
+	})
+}
+
+// A hold that the store may have, because the answer to its take was lost, counts there once. If it ends in the outage, it
+// ends in the store, too, or counts there what it cost; so it does after a restart.
+func TestHoldsThatTheStoreHas(t *testing.T) {
+	t.Parallel()
+	limit := window.MustCompile(window.Limit{Quota: 5000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute, Release: true})
+	place := window.MustCompile(window.Limit{Quota: 20, Window: window.Held(time.Minute)})
+	for _, restart := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f, side, r := outage(t)
+			var ops, places []*store.Op
+			for i := range 8 {
+				op, in := holdOf(of(limit, "team", ""), i), holdOf(of(place, "door", ""), i)
+				if op.N, in.N = 100, 1; i < 4 {
+					f.set(window.At(time.Now()))
+					_ = store.Do(t.Context(), f.Store, store.Take, []store.Op{*op, *in})
+				}
+				r.Hold(op, limit, 100, true)
+				r.Hold(in, place, 1, true)
+				ops, places = append(ops, op), append(places, in)
+			}
+			f.wants(t, ops[0], 400)
+			time.Sleep(30 * time.Second)
+			for i, n := range []int64{7, 0} { // settled and cancelled
+				for _, of := range [][]*store.Op{ops, places} {
+					if !r.End(of[i], n) || !r.End(of[4+i], n) || r.End(of[i], n) {
+						t.Error("want each end to find its hold once")
+					}
+				}
+			}
+			for _, op := range []*store.Op{ops[2], ops[6], places[2], places[6]} {
+				op.Hold.Decided = window.At(time.Now())
+				r.Renew(op)
+			}
+			if restart {
+				r.Close()
+				r = report.New(f, side, &report.Group{})
+				defer r.Close()
+			}
+			f.back()
+			time.Sleep(time.Second)
+			f.wants(t, ops[0], 7+100+100+7+100+100)
+			f.wants(t, places[0], 4)
+			time.Sleep(45 * time.Second) // those that were not renewed have ended
+			f.wants(t, ops[0], 7+100+7+100)
+			f.wants(t, places[0], 2)
+		})
+	}
+}
+
+// A hold that the store may have and that ends by itself before the report counts as one that the store does not have.
+func TestHoldsThatTheStoreHasMature(t *testing.T) {
+	t.Parallel()
+	limit := window.MustCompile(window.Limit{Quota: 5000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
+	synctest.Test(t, func(t *testing.T) {
+		f, _, r := outage(t)
+		ended := holdOf(of(limit, "team", ""), 1)
+		r.Hold(holdOf(of(limit, "team", ""), 0), limit, 100, true)
+		r.Hold(ended, limit, 100, true)
+		r.End(ended, 7)
+		time.Sleep(2 * time.Minute)
+		f.back()
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 107})
 	})
 }
 

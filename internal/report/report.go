@@ -20,8 +20,9 @@
 // # Nothing is counted twice
 //
 // An entry is not pending any more once it is sent. It becomes pending again only if the
-// store's reason means that the call was not sent or was refused. After any other outage the
-// call may have counted, so its hits are counted in [Stats] as lost and are not sent again.
+// store's reason means that the call was not sent or was refused. [Unconfirmed] means that it has
+// counted. After any other outage it may have, so its hits are counted in [Stats] as lost and are
+// not sent again.
 //
 // # Restarts
 //
@@ -48,7 +49,7 @@ const (
 	pause     = 10 * time.Millisecond  // after the first answer, to collect more
 	firstPoll = 100 * time.Millisecond // then twice as long each time, up to:
 	lastPoll  = time.Second
-	patience  = time.Second // for one call of a store without a time-out, and for Close
+	patience  = time.Second // for one read, for the calls of one batch, each of which has half, and for Close
 )
 
 // Reporter reports to one store. Make one with [New]. Its methods are safe for
@@ -158,18 +159,18 @@ func (r *Reporter) UseBans(namespace string, of map[string]window.Ban) {
 	r.group.use(r, namespace, of)
 }
 
-// current returns the limit of e, with the ban of the rule that is in force.
-func (r *Reporter) current(e *entry) *window.Compiled {
-	ban, ok := r.group.ban(e.id)
-	if !ok || ban == e.limit.Ban {
-		return e.limit
-	}
-	l := *e.limit.Limit
-	l.Ban = ban
-	if limit, err := window.Compile(l); err == nil {
+// current returns a limit of an id, with the ban of the rule that is in force.
+func (r *Reporter) current(i id, limit *window.Compiled) *window.Compiled {
+	ban, ok := r.group.ban(i)
+	if !ok || ban == limit.Ban {
 		return limit
 	}
-	return e.limit
+	l := *limit.Limit
+	l.Ban = ban
+	if banning, err := window.Compile(l); err == nil {
+		return banning
+	}
+	return limit
 }
 
 // Answered tells r that the store has answered a call. It costs an atomic load.

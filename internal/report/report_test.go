@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -207,9 +208,9 @@ func TestChangesUnderWay(t *testing.T) {
 		r.Add(ann, hourly, 5)
 		r.Add(bob, hourly, 1)
 		r.Add(eve, hourly, 1)
-		r.Hold(settled, holding, 9)
-		r.Hold(cancelled, holding, 10)
-		r.Hold(renewed, holding, 6)
+		r.Hold(settled, holding, 9, false)
+		r.Hold(cancelled, holding, 10, false)
+		r.Hold(renewed, holding, 6, false)
 		time.Sleep(30*time.Second + 500*time.Millisecond)
 		wantStats(t, r, report.Stats{Pending: 3})
 		f.refuse.Store(false)
@@ -262,7 +263,7 @@ func TestHoldsThatEndUnderWay(t *testing.T) {
 			r.Renew(ops[2])
 		}
 		for i, op := range ops {
-			r.Hold(op, holding, int64(10+i))
+			r.Hold(op, holding, int64(10+i), false)
 		}
 		time.Sleep(30 * time.Second)
 		f.back()
@@ -273,6 +274,34 @@ func TestHoldsThatEndUnderWay(t *testing.T) {
 		f.wants(t, ops[0], 4+12)
 		time.Sleep(time.Minute)
 		f.wants(t, ops[0], 4)
+	})
+}
+
+// Holds of a rule that holds no more stay holds: what one costs that ends before the report counts, and the others end
+// with their receipts afterwards.
+func TestHoldsOfARuleThatHoldsNoMore(t *testing.T) {
+	t.Parallel()
+	holding := window.Limit{Quota: 5000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute}
+	before := window.MustCompile(holding)
+	holding.Hold = 0
+	after := window.MustCompile(holding)
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
+		var ops []*store.Op
+		f.gone("circuit-open")
+		for i := range 3 {
+			ops = append(ops, holdOf(of(before, "team", ""), i))
+			r.Hold(ops[i], before, 10, false)
+		}
+		r.Add(of(after, "team", ""), after, 7)
+		r.End(ops[0], 1000)
+		f.back()
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 7 + 1000 + 10 + 10})
+		ops[1].Limit, ops[1].N = after, 500
+		if err := store.Do(t.Context(), f, store.Settle, []store.Op{*ops[1]}); err != nil {
+			t.Fatal(err)
+		}
+		f.wants(t, ops[0], 7+1000+500+10)
 	})
 }
 
@@ -287,7 +316,7 @@ func TestHoldsBeginWindows(t *testing.T) {
 		for i := range 2 {
 			op := holdOf(of(limit, "team", ""), i)
 			op.N = 7
-			r.Hold(op, limit, 9)
+			r.Hold(op, limit, 9, false)
 			ops = append(ops, *op)
 			time.Sleep(10 * time.Second)
 		}
@@ -313,7 +342,7 @@ func TestHoldsUnderAnotherClock(t *testing.T) {
 			f.ahead = ahead
 			f.gone("circuit-open")
 			op := holdOf(of(place, "door", ""), 1)
-			r.Hold(op, place, 1)
+			r.Hold(op, place, 1, false)
 			time.Sleep(20 * time.Second)
 			f.back()
 			time.Sleep(39 * time.Second)
@@ -337,7 +366,7 @@ func TestManyHolds(t *testing.T) {
 			var ops []*store.Op
 			for i := range each {
 				ops = append(ops, holdOf(of(limit, fmt.Sprint("heavy", key), ""), i))
-				r.Hold(ops[i], limit, 1)
+				r.Hold(ops[i], limit, 1, false)
 			}
 			all = append(all, ops)
 		}
@@ -492,6 +521,38 @@ func TestLostReports(t *testing.T) {
 		time.Sleep(time.Minute)
 		wantStats(t, r, report.Stats{Recorded: 1, Lost: 4})
 		f.wants(t, of(hourly, "ann", ""), 5)
+	})
+}
+
+// slow is a store that takes some time for a decision, which has a time-out.
+type slow struct {
+	store.Store
+	takes, timeout time.Duration
+}
+
+func (s *slow) Do(ctx context.Context, calls []store.Call) error {
+	ctx, cancel := remote.Within(ctx, s.timeout)
+	defer cancel()
+	time.Sleep(s.takes)
+	if ctx.Err() != nil {
+		for i := range calls {
+			calls[i].Err = &store.OutageError{Reason: remote.Late, Err: ctx.Err()}
+		}
+		return nil
+	}
+	return s.Store.Do(ctx, calls)
+}
+
+// Nobody waits for a report, so it may take longer than a decision.
+func TestReportsMayTakeLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(&slow{f, 300 * time.Millisecond, 50 * time.Millisecond}, nil, &report.Group{})
+		defer r.Close()
+		r.Add(of(hourly, "ann", ""), hourly, 4)
+		time.Sleep(time.Minute)
+		wantStats(t, r, report.Stats{Recorded: 4})
 	})
 }
 

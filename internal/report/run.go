@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -21,6 +22,9 @@ const (
 // foreign is the reason of a store in which something other than a counter has the name of the
 // key. Calls for other keys are answered.
 const foreign store.Reason = "foreign"
+
+// Unconfirmed is the reason of a store that has counted a call, and lacks the confirmations for an answer.
+const Unconfirmed store.Reason = "unconfirmed"
 
 // run reports until nothing is pending. After Close it reports once more.
 func (r *Reporter) run() {
@@ -203,7 +207,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	r.mu.Lock()
 	for _, e := range batch {
 		r.table.words += e.settle(at)
-		e.limit = r.current(e)
+		e.limit, e.holding = r.current(e.id, e.limit), r.current(e.id, e.holding)
 		for _, op := range e.ops(at) {
 			calls, of = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}}), append(of, e)
 		}
@@ -211,6 +215,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	ctx = remote.WithTimeout(ctx, patience/2) // nobody waits for these calls
 	r.fit(ctx, calls, at)
 	if r.store.Do(ctx, calls) != nil { // nothing was counted
 		return batch, false
@@ -231,11 +236,11 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 	pending := map[*entry]bool{}
 	for i, e := range of {
 		op := &calls[i].Ops[0]
-		var out *store.OutageError
+		out, _ := errors.AsType[*store.OutageError](calls[i].Err)
 		switch {
-		case calls[i].Err == nil:
+		case calls[i].Err == nil, out != nil && out.Reason == Unconfirmed:
 			r.recorded.Add(op.N)
-		case errors.As(calls[i].Err, &out) && out.Uncounted:
+		case out != nil && out.Uncounted:
 			pending[e] = true
 			continue
 		default:

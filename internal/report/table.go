@@ -34,7 +34,8 @@ func idOf(op *store.Op) id {
 type entry struct {
 	id       id
 	space    *store.Space
-	limit    *window.Compiled
+	limit    *window.Compiled // of the latest hits
+	holding  *window.Compiled // of the latest hold: a reload may have ended holds under the rule
 	together string
 
 	hits  int64        // net of what was given back
@@ -70,7 +71,7 @@ func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 		if t.len() >= t.maxKeys || t.words >= t.maxWords {
 			return nil
 		}
-		e = &entry{id: idOf(op), space: op.Space, together: string(op.Together)}
+		e = &entry{id: idOf(op), space: op.Space, holding: limit, together: string(op.Together)}
 		t.entries[e.id] = e
 		t.words += e.size()
 	}
@@ -213,7 +214,7 @@ func (t *table) fly(e *entry, most int, now window.Instant) *entry {
 	if rest := e.records(now) - most; rest > 0 {
 		size, cut := e.size(), len(e.holds)-rest
 		first = &entry{
-			id: e.id, space: e.space, limit: e.limit, together: e.together, hits: e.hits, state: e.state, holds: e.holds[:cut:cut],
+			id: e.id, space: e.space, limit: e.limit, holding: e.holding, together: e.together, hits: e.hits, state: e.state, holds: e.holds[:cut:cut],
 			unsure: e.unsure || e.name != "", // until the blob of the rest is written
 		}
 		e.hits, e.state, e.holds = 0, nil, e.holds[cut:]
@@ -245,7 +246,9 @@ func (t *table) join(e *entry, now window.Instant) {
 		n, holds := newer.amount(now), newer.holds
 		e.unsure = e.unsure || newer.unsure || newer.name != ""
 		t.drop(newer)
-		e.limit = newer.limit
+		if e.limit = newer.limit; len(holds) > 0 {
+			e.holding = newer.holding
+		}
 		if e.holds = append(e.holds, holds...); n > 0 {
 			t.words += e.add(n, now)
 		}

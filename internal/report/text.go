@@ -11,21 +11,30 @@ import (
 
 // The layout of an entry as a blob: a version, and then numbers as varints and texts
 // after their lengths, in the order of encode.
-const layout = 1
+const layout = 2
+
+// firstLayout lacks what holds have had since.
+const firstLayout = 1
 
 // maxLimits is the maximum number of texts of limits in the cache.
 const maxLimits = 1000
 
-// encode returns e as a blob.
-func (b *saver) encode(e *entry) []byte {
-	limit, ok := b.limits[e.limit]
+// text returns limit as text.
+func (b *saver) text(limit *window.Compiled) []byte {
+	text, ok := b.limits[limit]
 	if !ok {
 		if len(b.limits) >= maxLimits {
 			clear(b.limits)
 		}
-		limit, _ = limittext.Append(nil, *e.limit.Limit) // a Limit has nothing that JSON cannot express
-		b.limits[e.limit] = limit
+		text, _ = limittext.Append(nil, *limit.Limit) // a Limit has nothing that JSON cannot express
+		b.limits[limit] = text
 	}
+	return text
+}
+
+// encode returns e as a blob.
+func (b *saver) encode(e *entry) []byte {
+	limit := b.text(e.limit)
 	out := append(make([]byte, 0, 64+len(limit)+8*len(e.state)), layout)
 	for _, text := range [...]string{
 		e.id.namespace, e.id.space, e.space.Name(), string(limit), e.together, e.id.key, e.id.member,
@@ -45,13 +54,20 @@ func (b *saver) encode(e *entry) []byte {
 		out = binary.AppendVarint(out, int64(h.At))
 		out = binary.AppendVarint(out, int64(h.End))
 		out = binary.AppendVarint(out, h.n)
+		out = binary.AppendVarint(out, h.final)
+		out = append(out, h.flags())
 	}
-	return out
+	var holding []byte // none: the same as limit
+	if len(e.holds) > 0 && e.holding != e.limit {
+		holding = b.text(e.holding)
+	}
+	out = binary.AppendUvarint(out, uint64(len(holding)))
+	return append(out, holding...)
 }
 
 // decode returns the entry of a blob, or nil if this program cannot read it.
 func decode(data []byte) *entry {
-	if len(data) == 0 || data[0] != layout {
+	if len(data) == 0 || data[0] < firstLayout || data[0] > layout {
 		return nil
 	}
 	r := reader{data[1:], true}
@@ -67,19 +83,52 @@ func decode(data []byte) *entry {
 		var h held
 		copy(h.ID[:], r.bytes(len(h.ID)))
 		h.At, h.End, h.n = window.Instant(r.varint()), window.Instant(r.varint()), r.varint()
+		if data[0] > firstLayout {
+			h.final = r.varint()
+			h.setFlags(r.bytes(1)[0])
+		}
 		e.holds = append(e.holds, h)
+	}
+	holding := ""
+	if data[0] > firstLayout {
+		holding = r.text()
 	}
 	if !r.ok || len(r.rest) > 0 || e.hits < 0 || e.hits > window.MaxHits {
 		return nil
 	}
-	l, err := limittext.Read([]byte(limit), time.LoadLocation)
-	if err != nil {
-		return nil
+	if e.limit = limitOf(limit); holding == "" {
+		e.holding = e.limit
+	} else {
+		e.holding = limitOf(holding)
 	}
-	if e.limit, err = window.Compile(l); err != nil {
+	if e.limit == nil || e.holding == nil {
 		return nil
 	}
 	return e
+}
+
+// limitOf returns the limit of a text, or nil if this program cannot read it.
+func limitOf(text string) *window.Compiled {
+	l, err := limittext.Read([]byte(text), time.LoadLocation)
+	if err != nil {
+		return nil
+	}
+	limit, _ := window.Compile(l)
+	return limit
+}
+
+// flags returns what of h is true, in bits.
+func (h *held) flags() (bits byte) {
+	for i, is := range [...]bool{h.there, h.renewed, h.over} {
+		if is {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
+func (h *held) setFlags(bits byte) {
+	h.there, h.renewed, h.over = bits&1 != 0, bits&2 != 0, bits&4 != 0
 }
 
 // reader reads a blob. After an error ok is false, and all that it reads is zero.

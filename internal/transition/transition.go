@@ -23,8 +23,8 @@ const (
 
 	// Record counts the hits without asking the quota. The hits are held as the hold,
 	// even past the quota. If the hold is over, or if the key has its highest number
-	// of holds, they are recorded without a hold. A hold that the key has already is
-	// recorded again.
+	// of holds, they are recorded without a hold. A hold that the key has already
+	// stays as it is, and nothing is counted.
 	Record
 
 	// RecordNow is Record with a hold that begins now and lasts as long as takes hold.

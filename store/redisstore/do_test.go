@@ -258,19 +258,42 @@ func TestBatchInFlight(t *testing.T) {
 }
 
 // With wait_replicas the counting calls of a slice are outages when no replica
-// confirms. Checks are not.
+// confirms. Checks and denials are not.
 func TestBatchWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Server(t)
 	s := openURL(t, "redis://"+primary.Addr()+"?timeout=1s&wait_replicas=1")
 	calls := takes(20, hourly(10, "rule", ""))
 	calls[3].Verb = store.Check
+	calls[5].Ops[0].N = 11
 	used(t, s, calls[0].Ops[0]) // loads the script, so that the calls are sent once
-	if got := do(t, s, calls); got != len(calls)-1 || calls[3].Err != nil {
-		t.Errorf("without a replica: got %d outages, a check with %v; want all but the check", got, calls[3].Err)
+	if got := do(t, s, calls); got != len(calls)-2 || calls[3].Err != nil || calls[5].Err != nil || calls[5].Ops[0].Result.Allowed {
+		t.Errorf("without a replica: got %d outages, a check with %v, a denial with %v; want all but these two", got, calls[3].Err, calls[5].Err)
+	}
+	var out *store.OutageError
+	if !errors.As(calls[0].Err, &out) || out.Reason != "unconfirmed" || out.Uncounted {
+		t.Errorf("without a replica: got %+v, want it unconfirmed", calls[0].Err)
+	}
+	if got := used(t, s, calls[0].Ops[0]); got != 1 {
+		t.Errorf("without a replica: got %d used, want 1", got)
 	}
 	primary.Replica()
 	redistest.Eventually(t, "the replica confirms", func() bool { return do(t, s, calls) == 0 })
+}
+
+// A call that the server has counted is unconfirmed, and not late, also when the server ends its wait for replicas late.
+func TestUnconfirmedIsNotLate(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Must("CONFIG", "SET", "hz", "1") // it ends a wait up to a second late
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=400ms&wait_replicas=1")
+	for range 2 {
+		op := hourly(10, "rule", "k")
+		var out *store.OutageError
+		if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); !errors.As(err, &out) || out.Reason != "unconfirmed" {
+			t.Errorf("got %v, want it unconfirmed", err)
+		}
+	}
 }
 
 // A batch on a server that hangs waits for one time-out, not for one each slice. All calls are outages, and

@@ -26,5 +26,6 @@
 //	                primary
 //	read-only    *  the server accepts no writes
 //	closed          the connection broke before the answer
+//	unconfirmed     the server has counted it, and too few replicas have confirmed that
 //	unknown         all other causes
 package redisstore

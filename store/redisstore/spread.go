@@ -238,6 +238,8 @@ func outageOf(groups []group) error {
 		this := conn.Outage(g.err)
 		if out == nil {
 			out = this
+		} else if out.Reason == conn.Unconfirmed { // if all are
+			out.Reason, out.Err = this.Reason, this.Err
 		}
 		out.Uncounted = out.Uncounted && this.Uncounted
 		out.Ops = append(out.Ops, g.which...)

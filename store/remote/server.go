@@ -149,7 +149,7 @@ func (s *Server) counts() (byReason map[store.Reason]int64, sum int64) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	byReason = map[store.Reason]int64{}
-	for _, r := range []store.Reason{Late, Refused, CircuitOpen, Busy, Full, Foreign, Loading, Moving, ReadOnly, Closed, Unknown} {
+	for _, r := range []store.Reason{Late, Refused, CircuitOpen, Busy, Full, Foreign, Loading, Moving, ReadOnly, Closed, "unconfirmed", Unknown} {
 		byReason[r] = s.outages[r]
 		sum += s.outages[r]
 	}

@@ -32,7 +32,7 @@ func TestOutagesAreCounted(t *testing.T) {
 	if n.Outages[remote.Late] != 3 || n.Outages[remote.Unknown] != 1 || n.Addr != "a:1" || n.Unavailable {
 		t.Errorf("got %+v, want 3 late calls and 1 unknown", n)
 	}
-	if _, all := n.Outages[remote.Moving]; !all || len(n.Outages) != 11 {
+	if _, all := n.Outages[remote.Moving]; !all || len(n.Outages) != 12 {
 		t.Errorf("got %d reasons, want also those that did not occur", len(n.Outages))
 	}
 }

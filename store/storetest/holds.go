@@ -166,6 +166,14 @@ func recordedHolds(s *stage) {
 	if r := s.one(store.Record, op); !r.Held || r.Used != 3 {
 		s.Errorf("got %+v, want 3 held", r)
 	}
+	again := op // with another end
+	again.Hold = &store.Hold{Hold: window.Hold{ID: op.Hold.ID, At: start, End: start.Add(time.Hour)}}
+	if r := s.one(store.Record, again); !r.Held || r.Used != 3 {
+		s.Errorf("again: got %+v, want the 3 held as they are", r)
+	}
+	if r := s.read(op); len(r.Holds) != 1 || r.Holds[0].Length != 2*time.Minute {
+		s.Errorf("again: got holds %+v, want the first one", r.Holds)
+	}
 	s.at(2*time.Minute - time.Microsecond)
 	if r := s.one(store.Settle, times(1, op)); !r.Held || r.Used != 1 || r.ResetAfter != 58*time.Minute+time.Microsecond {
 		s.Errorf("settle: got %+v, want 1 used since the take", r)
@@ -174,6 +182,9 @@ func recordedHolds(s *stage) {
 	place.Hold.At, place.Hold.End, place.Hold.NoStrike = start, start.Add(3*time.Minute), true
 	if r := s.one(store.Record, place); !r.Held || r.Used != 1 {
 		s.Errorf("a place: got %+v, want 1 held", r)
+	}
+	if r := s.one(store.Record, place); !r.Held || r.Used != 1 {
+		s.Errorf("a place again: got %+v, want 1 held", r)
 	}
 	over := named("b", times(3, hit("over", holding(2), "k")))
 	over.Hold.At, over.Hold.End = start, start.Add(time.Minute)

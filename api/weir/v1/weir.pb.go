@@ -1144,7 +1144,7 @@ type Decision struct {
 	// Whether the store did not answer and the rules' on_outage decided.
 	Degraded bool `protobuf:"varint,11,opt,name=degraded,proto3" json:"degraded,omitempty"`
 	// With degraded, why: late, refused, circuit-open, busy, full, foreign, loading, moving,
-	// read-only, closed or unknown.
+	// read-only, closed, unconfirmed or unknown.
 	DegradedReason string `protobuf:"bytes,12,opt,name=degraded_reason,json=degradedReason,proto3" json:"degraded_reason,omitempty"`
 	// With a receipt: the length of the shortest hold. Renew or end the holds within it.
 	Hold *durationpb.Duration `protobuf:"bytes,13,opt,name=hold,proto3" json:"hold,omitempty"`

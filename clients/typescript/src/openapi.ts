@@ -772,6 +772,7 @@ export interface components {
          * @example moving
          * @example read-only
          * @example closed
+         * @example unconfirmed
          * @example unknown
          */
         Reason: string;

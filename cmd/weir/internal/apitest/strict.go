@@ -26,7 +26,7 @@ var constraints = map[string]string{
 		"if": {"properties": {"reason": {"enum": ["limit", "ban", "holds"]}}},
 		"then": {"required": ["key", "hits", "used", "quota"], "properties": {"degraded_reason": false}},
 		"else": {"properties": {"key": false, "hits": false, "used": false, "quota": false}}}`,
-	"Reason": `{"enum": ["late", "refused", "circuit-open", "busy", "full", "foreign", "loading", "moving", "read-only", "closed", "unknown"]}`,
+	"Reason": `{"enum": ["late", "refused", "circuit-open", "busy", "full", "foreign", "loading", "moving", "read-only", "closed", "unconfirmed", "unknown"]}`,
 }
 
 // tighten adds the constraints to the schemas of a document, and closes its objects to

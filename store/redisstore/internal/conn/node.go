@@ -17,7 +17,10 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// errReplicas is the error of calls whose answer is worthless.
+// Unconfirmed is the reason of calls that the server has counted, and that too few replicas have confirmed: they are lost if
+// another server takes over.
+const Unconfirmed store.Reason = "unconfirmed"
+
 var errReplicas = errors.New("too few replicas have confirmed in time")
 
 // The connections of a node. The library pipelines on the shared ones. Calls to a node nearby share

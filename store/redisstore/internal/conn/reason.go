@@ -65,7 +65,7 @@ var reasons = []struct {
 	{remote.ErrUnavailable, remote.CircuitOpen},
 	{errNoNode, remote.CircuitOpen},
 	{remote.ErrBusy, remote.Busy},
-	{errReplicas, remote.Late},
+	{errReplicas, Unconfirmed},
 	{script.ErrStale, remote.Late},
 	{context.DeadlineExceeded, remote.Late},
 	{context.Canceled, remote.Late}, // by the end of its decision
@@ -165,6 +165,6 @@ func answers(err error) bool {
 	}
 	var state *script.StateError
 	var off *script.CalendarError
-	return errors.As(err, &state) || errors.As(err, &off) || errors.Is(err, script.ErrStale) || errors.Is(err, script.ErrForeign) ||
+	return errors.As(err, &state) || errors.As(err, &off) || errors.Is(err, errReplicas) || errors.Is(err, script.ErrStale) || errors.Is(err, script.ErrForeign) ||
 		script.IsRefusal(err)
 }

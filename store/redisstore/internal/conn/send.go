@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -137,8 +138,8 @@ type sendBuffer struct {
 var sendBuffers = sync.Pool{New: func() any { return new(sendBuffer) }}
 
 // send makes the server decide calls on connection l, in their order, and sets their answers. A nil connection is one
-// that was lost meanwhile. It is one round trip where all goes well: neighbours that can share a command are one
-// command. A command whose program the server does not have is sent once more, with the text of the program; nothing
+// that was lost meanwhile. It is one round trip where all goes well, and one more for replicas: neighbours that can share a
+// command are one command. A command whose program the server does not have is sent once more, with the text of the program; nothing
 // else is sent twice.
 func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 	if l == nil {
@@ -174,7 +175,7 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 			if c.failure = r.err; r.err == nil {
 				c.reply, c.failure = replies.Next(len(c.Ops))
 			}
-			if c.failure == nil && c.counts {
+			if c.failure == nil && c.counts && c.reply.Counts(&c.Call) {
 				c.failure = r.unconfirmed
 			}
 		}
@@ -213,7 +214,7 @@ func (n *Node) sendAlone(ctx context.Context, c *Pending) {
 }
 
 // roundTrip sends the commands that have no answer yet, and waits for their replies. If
-// replicas have to confirm, one WAIT follows, for all that count. The first command with a
+// replicas have to confirm, one WAIT follows these, for all that count. The first command with a
 // program brings its text, and all do with texts. The client of a caller may send each to
 // another server: what one of them has says nothing of the others.
 func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuffer, texts bool) {
@@ -233,7 +234,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuff
 	if replicas > 0 {
 		client = n.confirmer(client)
 	}
-	built := make([]rueidis.Completed, 0, 2*len(s.commands)+1) // the library may keep it
+	built := make([]rueidis.Completed, 0, 2*len(s.commands)) // the library may keep it
 	for i := range s.commands {
 		r := &s.commands[i]
 		if r.settled {
@@ -244,14 +245,13 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuff
 		}
 		built = append(built, n.build(client, s, r, texts))
 	}
-	if replicas > 0 {
-		built = append(built, n.wait(client, latest))
-	}
 	replies := client.DoMulti(ctx, built...)
 	var unconfirmed error
-	if replicas > 0 {
-		confirmed, err := replies[len(replies)-1].AsInt64()
-		if unconfirmed = err; err == nil && confirmed < int64(replicas) {
+	if replicas > 0 { // apart, because a server ends a WAIT up to 100 ms late, and the library gives no replies then
+		confirmed, err := client.Do(ctx, n.wait(client, latest)).AsInt64()
+		if err != nil {
+			unconfirmed = fmt.Errorf("%w: %w", errReplicas, err)
+		} else if confirmed < int64(replicas) {
 			unconfirmed = errReplicas
 		}
 	}
@@ -290,13 +290,13 @@ func (n *Node) build(client rueidis.Client, s *sendBuffer, r *command, withText 
 }
 
 // wait returns the command that waits for replicas to confirm all that was written before
-// it on the connection; its answer has to be here before the latest deadline of the calls. The
-// library makes a connection for each command that it knows to block, in the caller's time, so
+// it on the connection; its answer has to be here before the latest deadline of the calls, and within the usual
+// time-out, because other calls wait behind it. The library makes a connection for each command that it knows to block, in the caller's time, so
 // it does not get to know.
 func (n *Node) wait(client rueidis.Client, latest time.Duration) rueidis.Completed {
 	within := n.config.Timeout
-	if latest != 0 {
-		within = (latest - remote.Elapsed()) * 3 / 4
+	if left := (latest - remote.Elapsed()) * 3 / 4; latest != 0 && (within == 0 || left < within) {
+		within = left
 	}
 	ms := max(1, within.Milliseconds())
 	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()

@@ -82,6 +82,28 @@ func (r *Reply) Next(ops int) (Reply, error) {
 	return one, nil
 }
 
+// Counts reports whether r, the reply to call that [Reply.Next] has returned, is not a denial or an error: these need no
+// confirmation.
+func (r *Reply) Counts(call *Call) bool {
+	get, size, number, ops := get7, replyOp, 7, r.text
+	switch {
+	case r.bare:
+		get, size, number = getDouble, replyWide, 8
+	case ops[0] == statusDone:
+		ops = ops[replyHead:]
+	case ops[0] == statusFull:
+		size, ops = replyFull, ops[replyHead:]
+	default:
+		return ops[0] == statusOnce
+	}
+	for i := range call.Ops {
+		if wait := get(ops[i*size+2*number:]); call.Verb == store.Take && call.Ops[i].Role == store.Enforce && wait != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Decode writes the results that r, the reply to call that [Reply.Next] has returned, has, and returns the
 // server's instant. Where it returns an error, nothing was counted and no result is written.
 func (c *Codec) Decode(call *Call, keys []string, r Reply) (now window.Instant, err error) {

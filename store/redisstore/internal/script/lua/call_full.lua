@@ -171,7 +171,12 @@ local function record(o, from, till, no_strike, takes)
   local n = o.n
   if banned(o) then return answer_banned(o) end
   local before, fits = look(o, n)
-  if n == 0 then return answer(o, before, before, 0) end
+  local has = n > 0 and from and o.id and o.most and live_hold(o, o.id)
+  if n == 0 or has then
+    answer(o, before, before, 0)
+    o.held_now = has and 1 or 0
+    return
+  end
   if o.bans and not no_strike and over(o, n, fits, from and o.id) then return strike(o, before) end
   n = math.min(n, MAX)
   local held = from and o.id and o.most and till > o.now and hold(o, n, o.id, math.min(from, o.now), till)

@@ -66,8 +66,9 @@ kinds[11] = {
     if o.count == 0 then return nil end
     return pk('<BBI7', 1, 11, o.sum) .. cut(o.v, o.s), up('<I7', o.v, #o.v - 24)
   end,
+  find = find_place,
   hold = function(o, n, id, till)
-    if o.count >= o.most or find_place(o, id) then return false end
+    if o.count >= o.most then return false end
     insert_place(o, till, id, math.min(n, 1099511627776)) -- window.MostHeld
     return true
   end,

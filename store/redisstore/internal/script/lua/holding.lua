@@ -212,8 +212,9 @@ end
 
 -- hold counts n hits as a hold, and reports whether it could.
 local function hold(o, n, id, at, till)
+  if live_hold(o, id) then return false end
   if o.row.hold then return o.row.hold(o.plain, n, id, till) end
-  if o.held and (o.count - ended(o, o.now) >= o.most or live_hold(o, id)) then return false end
+  if o.held and o.count - ended(o, o.now) >= o.most then return false end
   begin_holding(o)
   o.row.aged.begin(o.base)
   insert_hold(o, till, at, id, o.keep, math.min(n, MAX - o.sum))

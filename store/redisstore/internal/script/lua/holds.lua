@@ -24,6 +24,7 @@ local function find_hold(o, id)
 end
 
 local function live_hold(o, id)
+  if o.row.find then return o.row.find(o.plain, id) end
   local s = o.held and find_hold(o, id)
   return s and hold_at(o, s) > o.now and s
 end

@@ -1,0 +1,126 @@
+package drive_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/report"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/storetest"
+	"github.com/weirhq/weir/window"
+)
+
+// losing is a store whose answers get lost for a reason, after it has counted the calls, if there is one.
+type losing struct {
+	store.Store
+	lost store.Reason
+	away bool // it does not even count
+}
+
+func (l *losing) Do(ctx context.Context, calls []store.Call) error {
+	if !l.away {
+		if err := l.Store.Do(ctx, calls); err != nil || l.lost == "" {
+			return err
+		}
+	}
+	for i := range calls {
+		calls[i].Err = &store.OutageError{Reason: l.lost, Err: errors.New("lost"), Uncounted: l.lost == ""}
+	}
+	return nil
+}
+
+// A hold whose take was counted although its answer was lost is held in the store and here. It ends in both, however far
+// the call that ends it gets, and what it cost counts once.
+func TestHoldsOfLostAnswers(t *testing.T) {
+	t.Parallel()
+	limit := window.MustCompile(window.Limit{Quota: 1000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Hour})
+	place := window.MustCompile(window.Limit{Quota: 10, Window: window.Held(time.Hour)})
+	answered, away := losing{}, losing{away: true}
+	late, unconfirmed, never := losing{lost: "late"}, losing{lost: "unconfirmed"}, losing{lost: "late", away: true}
+	for name, test := range map[string]struct {
+		take, settle losing
+		want         int64
+	}{
+		"late, and settled in time":             {late, answered, 7},
+		"late, and settled in an outage":        {late, away, 7},
+		"late, and settled late":                {late, late, 14}, // perhaps it was not settled
+		"never there, and settled in time":      {never, answered, 7},
+		"never there, and settled in an outage": {never, never, 7},
+		"away, and settled in time":             {away, answered, 7},
+		"away, and settled in an outage":        {away, away, 7},
+		"unconfirmed, and settled in time":      {unconfirmed, answered, 7},
+		"unconfirmed, and settled so as well":   {unconfirmed, unconfirmed, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				far, local := storetest.NewModel(), storetest.NewModel()
+				far.Set(window.At(time.Now()))
+				local.Set(window.At(time.Now()))
+				s := &losing{Store: far.Store}
+				d := &drive.Driver{Store: s, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
+				task := func(v store.Verb, as losing, n int64) *drive.Task {
+					s.lost, s.away = as.lost, as.away
+					task := &drive.Task{Policies: policies{rule.OutageLocal, rule.OutageLocal}}
+					task.Verb, task.Of, task.HeldLocally = v, []int{0, 1}, v == store.Settle
+					for i, l := range []*window.Compiled{limit, place} {
+						o := op(i, 0, store.Enforce)
+						o.Limit, o.N, o.Hold = l, n, &store.Hold{Hold: window.Hold{ID: [12]byte{1}}}
+						task.Ops = append(task.Ops, o)
+					}
+					d.Run(t.Context(), task, nil)
+					return task
+				}
+				task(store.Take, test.take, 5)
+				for i, o := range task(store.Settle, test.settle, 7).Ops {
+					if !o.Result.Held {
+						t.Errorf("settle: op %d was not held", i)
+					}
+				}
+				s.lost, s.away = "", false
+				d.Close()
+				for i, want := range []int64{test.want, 0} {
+					o := op(i, 0, store.Enforce)
+					if o.Limit = limit; i == 1 {
+						o.Limit = place
+					}
+					if got := used(t, far.Store, &o); got != want {
+						t.Errorf("op %d: got %d used, want %d", i, got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Hits that the store has counted without a confirmation are not recorded again, and refunds of them are not
+// subtracted from others.
+func TestUnconfirmedHits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		far, local := storetest.NewModel(), storetest.NewModel()
+		s := &losing{Store: far.Store}
+		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
+		o := op(0, 100, store.Enforce)
+		for _, step := range []struct {
+			verb store.Verb
+			as   losing
+		}{{store.Take, losing{away: true}}, {store.Take, losing{lost: "unconfirmed"}}, {store.Take, losing{lost: "unconfirmed"}}, {store.Refund, losing{lost: "unconfirmed"}}} {
+			s.lost, s.away = step.as.lost, step.as.away
+			task := drive.Task{Policies: policies{rule.OutageLocal}}
+			task.Verb, task.Ops, task.Of = step.verb, []store.Op{o}, []int{0}
+			if d.Run(t.Context(), &task, nil); task.Err != nil {
+				t.Fatal(task.Err)
+			}
+		}
+		d.Close() // the report is not confirmed either
+		if got, stats := used(t, far.Store, &o), d.Reports(); got != 2 || stats != (report.Stats{Recorded: 1}) {
+			t.Errorf("got %d used and %+v, want 2, of which 1 was recorded", got, stats)
+		}
+	})
+}
