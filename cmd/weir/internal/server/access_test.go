@@ -154,6 +154,7 @@ func TestBrowsersAreRefused(t *testing.T) {
 			req.Host = tc.value
 		} else if tc.header != "" {
 			req.Header.Set(tc.header, tc.value)
+			req.Header.Set("Sec-Fetch-Mode", "navigate") // as of a link or a frame
 		}
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {

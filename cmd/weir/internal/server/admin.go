@@ -122,7 +122,7 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(&answer.Problem{Status: http.StatusNotFound, Detail: "no such path: " + r.URL.Path}).Write(w)
 		return
 	}
-	if access.CrossOrigin(r) && !follows(r) {
+	if access.CrossOrigin(r) {
 		answer.ProblemOf(a.auth.Foreign()).Write(w)
 		return
 	}
@@ -170,11 +170,6 @@ type callerKey struct{}
 func callerOf(r *http.Request) audit.Caller {
 	c, _ := r.Context().Value(callerKey{}).(audit.Caller)
 	return c
-}
-
-// follows reports whether a user follows a link to what r reads.
-func follows(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
 // reload reads the rules, the tokens and the certificates again.
