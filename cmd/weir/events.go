@@ -81,27 +81,33 @@ func (c *client) follow(ctx context.Context, q url.Values, out, errs io.Writer) 
 // outputError is an error of the output, after which there is nobody to print for.
 type outputError struct{ error }
 
-// printEvents prints the events of a stream until its end, and returns the id of the last one.
+// printEvents prints the events of a stream until its end, and returns the id of the last one. An empty line ends an event:
+// one that is cut before it comes again in the next stream.
 func printEvents(in io.Reader, last string, out, errs io.Writer) (string, error) {
 	r := bufio.NewReaderSize(in, 64<<10)
-	kind := ""
+	id, kind, data := last, "", ""
 	for {
 		line, err := r.ReadString('\n')
 		if err != nil {
 			return last, err
 		}
-		name, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
-		switch name {
-		case "id":
-			last = value
-		case "event":
+		line = strings.TrimRight(line, "\r\n")
+		switch name, value, _ := strings.Cut(line, ": "); {
+		case name == "id":
+			id = value
+		case name == "event":
 			kind = value
-		case "data":
+		case name == "data":
+			data = value
+		case line == "":
 			if kind == "gap" {
-				fmt.Fprintln(errs, "weir: events are missing here:", value)
-			} else if _, err := fmt.Fprintln(out, value); err != nil {
-				return last, &outputError{err}
+				fmt.Fprintln(errs, "weir: events are missing here:", data)
+			} else if data != "" {
+				if _, err := fmt.Fprintln(out, data); err != nil {
+					return last, &outputError{err}
+				}
 			}
+			last, kind, data = id, "", ""
 		}
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -91,4 +93,26 @@ func TestEventsPage(t *testing.T) {
 		}
 		return inOrder(printed.String(), "weir.near annx\n", "weir.denied annx\n") && strings.Contains(out.String(), `"type":"weir.denied"`)
 	})
+}
+
+// Wherever a stream breaks, the next one, after the last event that was whole, has the rest: no event is missing or
+// printed twice. The id before the first event is a place, too.
+func TestPrintEventsOfBrokenStreams(t *testing.T) {
+	t.Parallel()
+	event := func(id string) string { return "id: " + id + "\nevent: denied\ndata: {\"id\":\"" + id + "\"}\n\n" }
+	rest := map[string]string{
+		"":  event("1") + event("2"), // the stream has begun anew, and does not know what was before
+		"0": event("1") + ":\n\n" + event("2"),
+		"1": event("2"),
+		"2": "",
+	}
+	whole := ": weir\nid: 0\n\n" + rest["0"]
+	for n := range len(whole) {
+		var out, errs bytes.Buffer
+		last, _ := printEvents(strings.NewReader(whole[:n]), "", &out, &errs)
+		last, err := printEvents(strings.NewReader(rest[last]), last, &out, &errs)
+		if want := "{\"id\":\"1\"}\n{\"id\":\"2\"}\n"; out.String() != want || last != "2" || errs.Len() > 0 || !errors.Is(err, io.EOF) {
+			t.Errorf("cut after %d bytes: got %s%s and id %s, want both events once", n, &out, &errs, last)
+		}
+	}
 }

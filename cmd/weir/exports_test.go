@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -136,6 +138,36 @@ func (c *exportClient) check(query string) {
 	}
 	if !maps.Equal(got, want) {
 		c.t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+// Some proxies drop trailers. The last line of JSON says the same, and CSV has none.
+func TestExportWithoutTrailer(t *testing.T) {
+	t.Parallel()
+	keys := strings.Repeat(`{"attributes":{"user":"{\"complete\":true,}"},"used":1}`+"\n", 2000)
+	for text, want := range map[string]int{
+		keys + `{"complete":true,"keys":2000,"unknown":0}` + "\n":              0,
+		`{"complete":true,"keys":0,"unknown":0}` + "\n":                        0,
+		keys + `{"complete":true,"keys":2000,"unknown":0`:                      1,
+		keys + `{"complete":false,"keys":2000,"unknown":0,"after":"x"}` + "\n": 1,
+		keys: 1,
+		"":   1,
+	} {
+		for _, format := range []string{"ndjson", "csv"} {
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", map[string]string{"ndjson": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}[format])
+				_, _ = io.WriteString(w, text)
+			}))
+			var out, errs bytes.Buffer
+			status := run([]string{"export", "tokens", "--format", format, "--addr", proxy.URL}, strings.NewReader(""), &out, &errs)
+			proxy.Close()
+			if format == "csv" {
+				want = 1
+			}
+			if status != want || out.String() != text {
+				t.Errorf("%s that ends in %q: got status %d and %s, want %d", format, text[max(0, len(text)-60):], status, &errs, want)
+			}
+		}
 	}
 }
 

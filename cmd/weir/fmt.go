@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/cmd/weir/internal/files"
 	"github.com/weirhq/weir/cmd/weir/internal/rulefmt"
 )
 
@@ -52,9 +54,22 @@ func format(cmd *cobra.Command, name string, write bool) error {
 	case !write || in.stdin:
 		_, err = cmd.OutOrStdout().Write(text)
 	case !bytes.Equal(text, in.text):
-		if err = os.WriteFile(name, text, 0o644); err == nil {
+		if err = replace(name, text); err == nil {
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), name)
 		}
 	}
 	return err
+}
+
+// replace makes text the content of a file, or of the one that a link leads to. A service may read it at any time.
+func replace(name string, text []byte) error {
+	name, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	return files.Replace(name, text, info)
 }

@@ -37,7 +37,7 @@ first denial, and what the rules decide. The flags for logs are those of weir re
 weir schema --tests prints the schema of test files for editors. The manual:
 https://github.com/weirhq/weir/blob/main/docs/guides/testing-rules.md
 
-Exit status: 0 all cases pass, 1 a case fails or a file has faults.`,
+Exit status: 0 all cases pass, 1 a case fails, a file has faults or no case matches --run.`,
 		Example: `  weir test rules_test.yaml
   weir test --run 'login' --junit report.xml rules/
   weir test --generate --rules rules.yaml access.log > rules_test.yaml`,
@@ -106,12 +106,13 @@ func (o *testOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	var suites []suite
-	failed := 0
+	failed, cases := 0, 0
 	for _, name := range names {
 		s := o.file(cmd, name, only)
 		if s.failed() {
 			failed++
 		}
+		cases += len(s.cases)
 		suites = append(suites, s)
 	}
 	if o.json {
@@ -124,8 +125,11 @@ func (o *testOptions) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	if failed > 0 {
+	switch {
+	case failed > 0:
 		return fmt.Errorf("%d of %s failed", failed, plural(len(names), "file"))
+	case cases == 0 && o.only != "":
+		return fmt.Errorf("no case matches --run %q", o.only)
 	}
 	return nil
 }

@@ -279,8 +279,9 @@ export interface paths {
          * Stream events as they happen
          * @description Server-sent events, whose data is a CloudEvent (version 1.0) in JSON: type `weir.` and the kind, and as data the
          *     namespace, the rule, the key and the numbers. An event of the type `gap` says that others are missing before
-         *     it. A comment is sent every 15 seconds without an event. The stream ends when the service stops. Tokens of one
-         *     namespace do not see the outages of the store. With `--events 0` the answer is 404.
+         *     it. A stream without `last_event_id` begins with the `id` of the last event, as a place to continue. A comment is
+         *     sent every 15 seconds without an event. The stream ends when the service stops. Tokens of one namespace do not
+         *     see the outages of the store. With `--events 0` the answer is 404.
          */
         get: operations["events"];
         put?: never;

@@ -505,6 +505,33 @@ func TestForeignID(t *testing.T) {
 	}
 }
 
+// A stream names the event behind which it begins, of those that its reader may see. Behind what it names if there is
+// none, another stream has all events.
+func TestWhereAStreamBegins(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, Config{})
+	begin := func(after string) *Stream {
+		s, err := h.Subscribe(t.Context(), Filter{Namespace: "a", Kinds: []Kind{Ban, RulesChanged}}, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return s
+	}
+	before := begin("").After()
+	h.RulesChanged("a", "", "x")
+	h.pass()
+	id := h.lastID()
+	h.RulesChanged("b", "", "y")
+	h.pass()
+	if got := begin("").After(); got != id {
+		t.Errorf("got %q, want %s, the newest event of the namespace", got, id)
+	}
+	if events, missed, err := begin(before).Next(t.Context()); err != nil || missed != -1 || len(events) != 1 || events[0].ID != id {
+		t.Errorf("behind %q: got %d events, %d missed and %v; want the one of the namespace, and a gap", before, len(events), missed, err)
+	}
+}
+
 const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 func TestParseWebhooks(t *testing.T) {

@@ -118,6 +118,7 @@ var (
 type Stream struct {
 	ring   *ring
 	filter Filter
+	after  string
 	next   int64
 	lost   bool // what came after the last event is not known
 	wake   chan struct{}
@@ -150,7 +151,13 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 	mayKnow := Filter{Namespace: f.Namespace, Whole: f.Whole}
 	switch at, ok := r.byID[after]; {
 	case after == "":
-		s.next = r.last + 1
+		s.next, s.after = r.last+1, noEvent
+		for _, e := range slices.Backward(r.events) {
+			if mayKnow.Matches(e.Event) {
+				s.after = e.ID
+				break
+			}
+		}
 	case ok && mayKnow.Matches(r.events[r.fromLocked(at)].Event):
 		s.next = at + 1
 	default:
@@ -158,6 +165,13 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 	}
 	return s, nil
 }
+
+// noEvent is where a stream begins that no event precedes. It is the id of no event, so that a stream behind it has all events.
+const noEvent = "0"
+
+// After returns the id of the event behind which s begins if its reader has named none. The reader needs it if the
+// connection breaks before the next event.
+func (s *Stream) After() string { return s.after }
 
 // Close ends s.
 func (s *Stream) Close() {

@@ -1,5 +1,5 @@
-// Package files finds and reads the files that the service is given: rules, lists,
-// tokens, certificates.
+// Package files finds, reads and replaces the files that the service is given: rules,
+// lists, tokens, certificates.
 package files
 
 import (
@@ -84,6 +84,26 @@ func Dir(path string) ([]string, error) {
 		}
 		return names, err
 	})
+}
+
+// Replace makes text the content of the file at path in one step: it writes a file beside it, and renames that when it is
+// on the disk. The file gets the permissions of like and, if the process may do that, its owner and group.
+func Replace(path string, text []byte, like fs.FileInfo) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // hidden, so that it is no namespace
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	giveAway(f, like)
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Chmod(like.Mode().Perm()), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
 }
 
 // hanging has the paths of calls that have taken too long and have not ended. Further calls would hang as well, and each would

@@ -41,7 +41,11 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
-	b := append(x.out[:0], ": weir\n\n"...)
+	b := append(x.out[:0], ": weir\n"...)
+	if id := s.After(); id != "" {
+		b = append(append(append(b, "id: "...), id...), '\n')
+	}
+	b = append(b, '\n')
 	for r.Method != http.MethodHead {
 		h, err := a.auth.Authenticate(access.CredentialsOf(r), access.Read)
 		if err != nil || h.Namespace != x.caller.Namespace || x.namespace.Gone() {

@@ -60,7 +60,7 @@ var kinds = []struct {
 	preset      Spec // for what a Spec leaves out
 	new         func(f *format, fields []string) extractor
 }{
-	{"combined", "access logs, common or combined", Spec{}, nil},
+	{"combined", "access logs, common or combined", combined, nil},
 	{"json", "an object a line", Spec{}, newJSON},
 	{"csv", "comma-separated values; the first line has the names", Spec{}, newCSV},
 	{"logfmt", "key=value pairs", Spec{}, newLogfmt},
@@ -73,6 +73,9 @@ var kinds = []struct {
 	{"weir", "requests as weir serve --record keeps them, with their verbs and hits", recorded, newRecorded},
 	{"pattern", "lines that --pattern matches; its named groups are the fields", Spec{}, newPattern},
 }
+
+// combined cleans the paths of access logs.
+var combined = Spec{Map: map[string]string{"path": "path|path"}}
 
 // envoy has the names of Envoy's default JSON access log.
 var envoy = Spec{Time: "start_time", Map: map[string]string{
@@ -94,11 +97,11 @@ var (
 		"status": "elb_status_code", "bytes": "sent_bytes", "agent": "user_agent",
 	}}
 	w3c = Spec{Time: "date+time", Map: map[string]string{
-		"ip": "c-ip", "method": "cs-method", "path": "cs-uri-stem", "query": "cs-uri-query", "status": "sc-status", "bytes": "sc-bytes",
+		"ip": "c-ip", "method": "cs-method", "path": "cs-uri-stem|path", "query": "cs-uri-query", "status": "sc-status", "bytes": "sc-bytes",
 		"agent": "cs(User-Agent)", "referer": "cs(Referer)", "host": "cs-host|host",
 	}}
 	cloudfront = Spec{Time: "date+time", Map: map[string]string{
-		"ip": "c-ip", "method": "cs-method", "path": "cs-uri-stem", "query": "cs-uri-query", "status": "sc-status", "bytes": "sc-bytes",
+		"ip": "c-ip", "method": "cs-method", "path": "cs-uri-stem|path", "query": "cs-uri-query", "status": "sc-status", "bytes": "sc-bytes",
 		"agent": "cs(User-Agent)|unescape", "referer": "cs(Referer)|unescape", "host": "x-host-header|host",
 	}}
 )

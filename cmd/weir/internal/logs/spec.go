@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/weirhq/weir/cmd/weir/internal/logs/accesslog"
+	"github.com/weirhq/weir/cmd/weir/internal/urlpath"
 	"github.com/weirhq/weir/fault"
 )
 
@@ -118,11 +118,10 @@ type function func(string) string
 // functions are those that a field can name.
 var functions = map[string]function{
 	"path": func(v string) string {
-		v, _, _ = strings.Cut(v, "?")
-		if _, path, ok := absolute(v); ok {
-			return cmp.Or(path, "/")
+		if v == "" {
+			return "" // it is missing
 		}
-		return v
+		return urlpath.Clean(v) // as the gate does
 	},
 	"query": func(v string) string {
 		_, v, _ = strings.Cut(v, "?")
@@ -130,7 +129,7 @@ var functions = map[string]function{
 	},
 	"ip": withoutPort,
 	"host": func(v string) string {
-		if host, _, ok := absolute(v); ok {
+		if host, ok := hostOf(v); ok {
 			v = host
 		} else if strings.HasPrefix(v, "/") { // a path alone
 			return ""
@@ -173,19 +172,18 @@ func parseField(text string) (field, error) {
 	return f, nil
 }
 
-// absolute splits a URL with a scheme, such as https://host/path, into its host with the port and
-// what follows.
-func absolute(v string) (host, path string, ok bool) {
+// hostOf returns the host, with the port, of a URL with a scheme, such as https://host/path.
+func hostOf(v string) (host string, ok bool) {
 	scheme, rest, ok := strings.Cut(v, "://")
 	switch strings.ToLower(scheme) {
 	case "http", "https", "ws", "wss":
 	default:
-		return "", "", false
+		return "", false
 	}
 	if end := strings.IndexAny(rest, "/?"); end >= 0 {
-		return rest[:end], rest[end:], ok
+		rest = rest[:end]
 	}
-	return rest, "", ok
+	return rest, ok
 }
 
 // withoutPort returns an address or a host without its port, and an IPv6 address

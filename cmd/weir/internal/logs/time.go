@@ -43,7 +43,7 @@ type timeReader struct {
 	last string // the layout of the last time
 
 	year   int       // of the next time without one, or 0
-	before time.Time // the last time without a year
+	before time.Time // the last time that was read by a layout
 }
 
 // read returns the instant of a time.
@@ -93,7 +93,33 @@ func (r *timeReader) parse(text, layout string) (window.Instant, error) {
 	if year := at.Year(); year < 1970 || year > 2250 {
 		return 0, fmt.Errorf("%q is not between 1970 and 2250", shorten(text))
 	}
+	if r.zone != nil && !strings.Contains(layout, "07") && !strings.Contains(layout, "MST") {
+		at = r.inOrder(at)
+	}
+	r.before = at
 	return window.At(at), nil
+}
+
+// inOrder returns the instant that a local time most likely means. In the hour that occurs twice when summer time ends it
+// is the earlier one, unless that is behind the time before by more than a quarter of the hour: logs are nearly in order.
+func (r *timeReader) inOrder(at time.Time) time.Time {
+	_, offset := at.Zone()
+	for _, days := range []int{-1, 1} {
+		_, o := at.AddDate(0, 0, days).Zone()
+		other := at.Add(time.Duration(offset-o) * time.Second) // the same on the clock, if o is its offset
+		if _, its := other.Zone(); its != o || o == offset {
+			continue
+		}
+		first, second := at, other
+		if other.Before(at) {
+			first, second = other, at
+		}
+		if !r.before.IsZero() && r.before.Sub(first) > second.Sub(first)/4 {
+			return second
+		}
+		return first
+	}
+	return at
 }
 
 var errNoLeapDay = errors.New("has no 29 February")
@@ -123,8 +149,8 @@ func (r *timeReader) withYear(at time.Time) (time.Time, error) {
 	if in(year).Day() != at.Day() {
 		return at, fmt.Errorf("%d %w: state the year of the first line with --year", year, errNoLeapDay)
 	}
-	r.year, r.before = year, in(year)
-	return r.before, nil
+	r.year = year
+	return in(year), nil
 }
 
 // number returns the instant of a number since the epoch. With a unit of 0, the

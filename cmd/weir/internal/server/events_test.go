@@ -203,6 +203,10 @@ func TestEventStream(t *testing.T) {
 			if want := []string{"ban logins bob", "denied logins bob"}; !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
+			fresh := openStream(t, one.api+"/v1/events", "")
+			if line, err := fresh.ReadString('\n'); err != nil || !strings.HasPrefix(line, "id: ") {
+				t.Errorf("got %q and %v, want where the stream begins", line, err)
+			}
 			again := openStream(t, two.api+"/v1/events", id)
 			if got := again.until(t, 1); got[0] != "ban logins bob" {
 				t.Errorf("got %q after Last-Event-ID, want what followed it", got)

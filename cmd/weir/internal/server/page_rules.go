@@ -159,37 +159,19 @@ func (s *namespaces) Save(name string, text []byte, hash string, by audit.Caller
 // replace makes text the content of the file at path, in one step, and keeps the text before as PATH.1, which was
 // PATH.1 before as PATH.2, and so on.
 func replace(path string, before, text []byte) error {
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
 	}
 	for n := page.Backups - 1; n > 0; n-- {
 		if err := os.Rename(backup(path, n), backup(path, n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if err := put(backup(path, 1), before, mode); err != nil {
+	if err := files.Replace(backup(path, 1), before, info); err != nil {
 		return err
 	}
-	return put(path, text, mode)
+	return files.Replace(path, text, info)
 }
 
 func backup(path string, n int) string { return fmt.Sprintf("%s.%d", path, n) }
-
-// put writes a file beside path, and renames it to path when it is on the disk.
-func put(path string, text []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // hidden, so that it is no namespace
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
