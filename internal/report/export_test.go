@@ -5,7 +5,7 @@ import "github.com/weirhq/weir/window"
 // Again decodes a blob and encodes it again. It returns nil for a blob that cannot be
 // read.
 func Again(data []byte) []byte {
-	e := decode(data)
+	e := decoder{}.decode(data)
 	if e == nil {
 		return nil
 	}

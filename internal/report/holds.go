@@ -22,9 +22,6 @@ type held struct {
 	final   int64 // how many hits are final if it is over
 }
 
-// heldWords is the size of a hold, in words.
-const heldWords = 5
-
 // Hold adds a hold of n hits that local memory made for op's key, as the hold of the op.
 // limit is the limit of the store, which may have the hold, too, if there is true.
 func (r *Reporter) Hold(op *store.Op, limit *window.Compiled, n int64, there bool) {
@@ -73,7 +70,7 @@ func (t *table) hold(op *store.Op, limit *window.Compiled, h held) bool {
 	}
 	e.holding = limit
 	e.holds = append(e.holds, h)
-	t.words += heldWords
+	e.resize()
 	return true
 }
 
@@ -134,8 +131,8 @@ func (t *table) ended(op *store.Op, found bool, now window.Instant) {
 
 // settle makes the hits of holds of e that are over final, unless e is in flight.
 func (t *table) settle(e *entry, now window.Instant) {
-	if t.entries[e.id] == e {
-		t.words += e.settle(now)
+	if t.entries.of(e.id) == e {
+		e.settle(now)
 		t.changed(e, now)
 	}
 }
@@ -163,21 +160,20 @@ func (e *entry) hold(h window.Hold, n int64) store.Op {
 	return op
 }
 
-// settle makes the hits of holds that are over final, unless the store may have the hold. It returns by how many words e
-// grows.
-func (e *entry) settle(now window.Instant) (words int) {
+// settle makes the hits of holds that are over final, unless the store may have the hold.
+func (e *entry) settle(now window.Instant) {
 	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
 		if !h.over || h.there {
 			return false
 		}
-		words += e.release(h.final, now)
+		e.release(h.final, now)
 		return true
 	})
-	return words
+	e.resize()
 }
 
-// mature makes the holds that have ended at now final. It returns by how many words e grows.
-func (e *entry) mature(now window.Instant) (words int) {
+// mature makes the holds that have ended at now final.
+func (e *entry) mature(now window.Instant) {
 	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
 		if h.End > now {
 			return false
@@ -185,19 +181,17 @@ func (e *entry) mature(now window.Instant) (words int) {
 		if !h.over && !e.holding.Release {
 			h.final = h.n
 		}
-		words += e.release(h.final, now)
+		e.release(h.final, now)
 		return true
 	})
-	return words
+	e.resize()
 }
 
-// release makes n hits of a hold of e final, which the caller drops. In a window of places that counts nothing. It returns by
-// how many words e grows.
-func (e *entry) release(n int64, now window.Instant) (words int) {
+// release makes n hits of a hold of e final, which the caller drops. In a window of places that counts nothing.
+func (e *entry) release(n int64, now window.Instant) {
 	if n > 0 && e.limit.Window.Kind != window.KindHeld {
-		words = e.add(n, now)
+		e.add(n, now)
 	}
-	return words - heldWords
 }
 
 // ops returns the ops that record e at now: its hits, if there are any, and then

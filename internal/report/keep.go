@@ -112,7 +112,8 @@ func (r *Reporter) restore() {
 		name  string
 	}
 	var all []found
-	whole := side.Claim(blobPrefix, func(name string, data []byte) { all = append(all, found{decode(data), name}) })
+	from := decoder{}
+	whole := side.Claim(blobPrefix, func(name string, data []byte) { all = append(all, found{from.decode(data), name}) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := r.now()
@@ -126,7 +127,7 @@ func (r *Reporter) restore() {
 			r.lost.Add(e.all(at))
 		default:
 			e.name = f.name
-			r.table.words += e.size()
+			r.group.enter(e, true)
 			r.table.join(e, at)
 			continue
 		}

@@ -244,6 +244,41 @@ func TestReportsNothingThatIsSavedWithNewerHits(t *testing.T) {
 	})
 }
 
+// What a namespace left waiting before a restart has its room, and that of no other namespace, whichever Reporter has
+// restored it.
+func TestRoomAfterARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in := func(namespace string, key int) *store.Op {
+			op := of(hourly, strconv.Itoa(key), "")
+			op.Space = store.NewSpace(namespace, "posts", "posts", 0)
+			return op
+		}
+		_, side, old := outage(t)
+		for key := range report.MaxKeys {
+			old.Add(in("full", key), hourly, 1)
+		}
+		old.Close()
+
+		f, group := newFar(), &report.Group{}
+		f.gone("circuit-open")
+		restores, full := report.New(f, side, group), report.New(f, nil, group)
+		defer restores.Close()
+		defer full.Close()
+		synctest.Wait()
+		restores.Add(in("other", 0), hourly, 1)
+		wantStats(t, restores, report.Stats{Pending: report.MaxKeys + 1})
+		full.Add(in("full", report.MaxKeys), hourly, 1)
+		wantStats(t, full, report.Stats{Dropped: 1})
+
+		f.back() // what is reported makes room
+		time.Sleep(time.Minute)
+		full.Add(in("full", report.MaxKeys), hourly, 1)
+		time.Sleep(time.Minute)
+		wantStats(t, full, report.Stats{Recorded: 1, Dropped: 1})
+	})
+}
+
 // Of a key that is sent in parts, the side store has what is not sent yet, for the next process.
 func TestReportsInParts(t *testing.T) {
 	t.Parallel()

@@ -41,9 +41,9 @@ import (
 )
 
 const (
-	// MaxKeys is the maximum number of keys and members that wait for a report.
+	// MaxKeys is the maximum number of keys and members of a namespace that wait for a report.
 	MaxKeys = 100_000
-	// maxWords bounds the words of their texts and states: 32 MB.
+	// maxWords bounds the words of their texts, states and holds: 32 MB.
 	maxWords = 40 * MaxKeys
 
 	pause     = 10 * time.Millisecond  // after the first answer, to collect more
@@ -91,7 +91,7 @@ type Stats struct {
 // before side is closed. Reporters of the same local memory are of one group.
 func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
 	r := &Reporter{
-		store: s, began: time.Now(), side: side, table: table{entries: map[id]*entry{}, inFlight: map[id]*entry{}, maxKeys: MaxKeys, maxWords: maxWords, saver: newSaver(side)},
+		store: s, began: time.Now(), side: side, table: table{entries: entries{}, inFlight: map[id]*entry{}, group: g, saver: newSaver(side)},
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
 	}
 	if side != nil {
@@ -207,8 +207,14 @@ func (r *Reporter) Close() {
 	}
 	r.mu.Unlock()
 	r.tasks.Wait()
-	r.group.remove(r)
 	r.end()
+	r.mu.Lock()
+	for e := range r.table.entries.all() {
+		e.leave()
+	}
+	r.table.entries = nil
+	r.mu.Unlock()
+	r.group.remove(r)
 }
 
 // now reads the clock of the memory whose hits are reported: that of the side store, or else the time at which r was made and

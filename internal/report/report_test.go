@@ -407,6 +407,36 @@ func TestManyHolds(t *testing.T) {
 	})
 }
 
+// Namespaces take turns, so that what one has left does not make the reports of another late.
+func TestNamespacesTakeTurns(t *testing.T) {
+	t.Parallel()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
+		in := func(namespace string, key int) *store.Op {
+			op := of(hourly, fmt.Sprint(key), "")
+			op.Space = store.NewSpace(namespace, "posts", "posts", 0)
+			return op
+		}
+		f.gone("circuit-open")
+		for key := range 10_000 {
+			r.Add(in("big", key), hourly, 1)
+		}
+		for key := range 50 {
+			r.Add(in("small", key), hourly, 1)
+		}
+		batches := 0
+		f.under = func() {
+			if batches++; batches == 2 {
+				for key := range 50 {
+					f.wants(t, in("small", key), 1)
+				}
+			}
+		}
+		f.back()
+		time.Sleep(time.Second)
+		wantStats(t, r, report.Stats{Recorded: 10_050})
+	})
+}
+
 // Long keys are sent a few at a time, so that they do not make the reports of others late.
 func TestLongKeys(t *testing.T) {
 	t.Parallel()

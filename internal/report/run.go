@@ -50,10 +50,9 @@ func (r *Reporter) rest(end bool) bool {
 	defer r.mu.Unlock()
 	if end {
 		if at := r.now(); r.table.saver == nil {
-			for _, e := range r.table.entries {
+			for e := range r.table.entries.all() {
 				r.dropped.Add(e.amount(at))
 			}
-			r.table.entries = nil
 		}
 		return true
 	}
@@ -206,7 +205,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	var of []*entry
 	r.mu.Lock()
 	for _, e := range batch {
-		r.table.words += e.settle(at)
+		e.settle(at)
 		e.limit, e.holding = r.current(e.id, e.limit), r.current(e.id, e.holding)
 		for _, op := range e.ops(at) {
 			calls, of = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}}), append(of, e)
@@ -248,9 +247,8 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 			goOn = goOn && out != nil && out.Reason == foreign
 		}
 		missed = append(missed, e.missed(op)...)
-		size := e.size()
 		e.reported(op)
-		r.table.words += e.size() - size
+		e.resize()
 	}
 	for _, e := range batch {
 		if pending[e] {

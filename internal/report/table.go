@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/weirhq/weir/internal/transition"
@@ -11,12 +12,10 @@ import (
 
 // table holds what is pending. Its callers hold the lock.
 type table struct {
-	entries           map[id]*entry
-	inFlight          map[id]*entry // those that a flush has taken and not settled
-	words             int           // of all entries, including those in flight
-	maxKeys, maxWords int
-
-	saver *saver // nil: entries are not saved
+	entries  entries
+	inFlight map[id]*entry // those that a flush has taken and not settled
+	group    *Group
+	saver    *saver // nil: entries are not saved
 }
 
 // id identifies a key, or a member of it.
@@ -42,17 +41,57 @@ type entry struct {
 	state window.State // of limit, with these hits and their dates
 	holds []held       // what is not final yet
 
+	room  *room // of the namespace; has keys and words of e as long as a table has e
+	words int
+
 	name    string // of the blob of e; empty: there is none, or it was dropped
 	unsure  bool   // a blob with hits of e was dropped, and that may not be written yet
 	touched bool   // e is in the saver's list of changes
 	gone    bool   // the blob of e is to be dropped
 }
 
-func (t *table) len() int { return len(t.entries) + len(t.inFlight) }
+// entries are those that wait, by namespace.
+type entries map[string]map[id]*entry
+
+// of returns the entry of an id, or nil.
+func (w entries) of(i id) *entry { return w[i.namespace][i] }
+
+func (w entries) put(e *entry) {
+	if w[e.id.namespace] == nil {
+		w[e.id.namespace] = map[id]*entry{}
+	}
+	w[e.id.namespace][e.id] = e
+}
+
+func (w entries) remove(i id) {
+	if delete(w[i.namespace], i); len(w[i.namespace]) == 0 {
+		delete(w, i.namespace)
+	}
+}
+
+func (w entries) all() iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
+		for _, of := range w {
+			for _, e := range of {
+				if !yield(e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (t *table) len() int {
+	n := len(t.inFlight)
+	for _, of := range t.entries {
+		n += len(of)
+	}
+	return n
+}
 
 // pair returns the entries of an id: one that waits, and one that is in flight, which has older
 // hits. Either can be nil.
-func (t *table) pair(i id) [2]*entry { return [2]*entry{t.entries[i], t.inFlight[i]} }
+func (t *table) pair(i id) [2]*entry { return [2]*entry{t.entries.of(i), t.inFlight[i]} }
 
 // add adds n hits at now to op's key. It returns false if the table is full.
 func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.Instant) bool {
@@ -60,39 +99,31 @@ func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.In
 	if e == nil {
 		return false
 	}
-	t.words += e.add(n, now)
+	e.add(n, now)
+	e.resize()
 	return true
 }
 
 // entry returns the entry of op's key, or nil if the table is full.
 func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
-	e := t.entries[idOf(op)]
+	e := t.entries.of(idOf(op))
 	if e == nil {
-		if t.len() >= t.maxKeys || t.words >= t.maxWords {
+		e = &entry{id: idOf(op), space: op.Space, holding: limit, together: string(op.Together)}
+		if !t.group.enter(e, false) {
 			return nil
 		}
-		e = &entry{id: idOf(op), space: op.Space, holding: limit, together: string(op.Together)}
-		t.entries[e.id] = e
-		t.words += e.size()
+		t.entries.put(e)
 	}
 	e.limit = limit
 	t.saver.touch(e)
 	return e
 }
 
-// add adds n hits at now to e, and returns by how many words e grows.
-func (e *entry) add(n int64, now window.Instant) int {
-	before := cap(e.state)
+// add adds n hits at now to e.
+func (e *entry) add(n int64, now window.Instant) {
 	var r window.Result
 	e.state = e.limit.Do(transition.RecordNoStrike, &r, e.state, now, window.Hits{N: n}, nil)
 	e.hits = min(e.hits+min(n, window.MaxHits), window.MaxHits)
-	return cap(e.state) - before
-}
-
-// size returns how many words e takes, with its texts, which callers choose.
-func (e *entry) size() int {
-	const word = 8 // bytes
-	return e.texts()/word + cap(e.state) + heldWords*len(e.holds)
 }
 
 // texts returns how many bytes the texts of e have.
@@ -109,9 +140,7 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) (left int64) {
 		if e.limit.Measure == window.Distinct {
 			had = e.hits // uses of the member
 		}
-		before := cap(e.state)
 		e.state, _ = e.limit.Refund(e.state, now, window.Hits{N: n})
-		t.words += cap(e.state) - before
 		e.hits -= min(n, e.hits)
 		n -= min(n, had)
 		t.changed(e, now)
@@ -122,7 +151,8 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) (left int64) {
 // changed marks e as changed after something of it was dropped. It drops e if nothing of it is
 // pending. An e in flight is dropped when it comes back.
 func (t *table) changed(e *entry, now window.Instant) {
-	if t.saver.touch(e); t.entries[e.id] == e && e.empty(now) {
+	e.resize()
+	if t.saver.touch(e); t.entries.of(e.id) == e && e.empty(now) {
 		t.drop(e)
 	}
 }
@@ -139,8 +169,8 @@ func (e *entry) amount(now window.Instant) int64 {
 }
 
 func (t *table) drop(e *entry) {
-	delete(t.entries, e.id)
-	t.words -= e.size()
+	t.entries.remove(e.id)
+	e.leave()
 	e.gone = true
 	t.saver.touch(e)
 }
@@ -149,32 +179,35 @@ func (t *table) drop(e *entry) {
 func (t *table) forget(op *store.Op) {
 	want := idOf(op)
 	want.member = ""
-	for at, e := range t.entries {
+	for at, e := range t.entries[want.namespace] {
 		if at.member = ""; at == want {
 			t.drop(e)
 		}
 	}
 	for at, e := range t.inFlight {
 		if at.member = ""; at == want {
-			size := e.size()
 			e.hits, e.state, e.holds = 0, nil, nil
-			t.words += e.size() - size
+			e.resize()
 		}
 	}
 }
 
-// live returns up to n entries, without those whose id is in flight. It drops entries that it
+// live returns up to n entries, as many of each namespace, without those whose id is in flight. It drops entries that it
 // finds without a hit in the window.
 func (t *table) live(n int, now window.Instant) []*entry {
 	var found []*entry
-	for _, e := range t.entries {
-		if len(found) == n {
-			break
-		}
-		if t.words += e.mature(now); e.empty(now) {
-			t.drop(e)
-		} else if t.inFlight[e.id] == nil {
-			found = append(found, e)
+	each := max(1, n/max(1, len(t.entries)))
+	for _, of := range t.entries { // in random order
+		most := min(n, len(found)+each)
+		for _, e := range of {
+			if len(found) >= most {
+				break
+			}
+			if e.mature(now); e.empty(now) {
+				t.drop(e)
+			} else if t.inFlight[e.id] == nil {
+				found = append(found, e)
+			}
 		}
 	}
 	return found
@@ -212,16 +245,17 @@ func (e *entry) records(now window.Instant) int {
 func (t *table) fly(e *entry, most int, now window.Instant) *entry {
 	first := e
 	if rest := e.records(now) - most; rest > 0 {
-		size, cut := e.size(), len(e.holds)-rest
+		cut := len(e.holds) - rest
 		first = &entry{
 			id: e.id, space: e.space, limit: e.limit, holding: e.holding, together: e.together, hits: e.hits, state: e.state, holds: e.holds[:cut:cut],
 			unsure: e.unsure || e.name != "", // until the blob of the rest is written
 		}
 		e.hits, e.state, e.holds = 0, nil, e.holds[cut:]
-		t.words += first.size() + e.size() - size
+		t.group.enter(first, true)
+		e.resize()
 		t.saver.touch(e)
 	} else {
-		delete(t.entries, e.id)
+		t.entries.remove(e.id)
 	}
 	t.inFlight[e.id] = first
 	return first
@@ -230,19 +264,19 @@ func (t *table) fly(e *entry, most int, now window.Instant) *entry {
 // done drops an entry that was taken.
 func (t *table) done(e *entry) {
 	delete(t.inFlight, e.id)
-	t.words -= e.size()
+	e.leave()
 }
 
 // back makes an entry that was taken pending again.
 func (t *table) back(e *entry, now window.Instant) {
 	delete(t.inFlight, e.id)
-	t.words += e.settle(now)
+	e.settle(now)
 	t.join(e, now)
 }
 
-// join adds an entry whose words are already counted, and merges newer hits of its id into it.
+// join adds an entry that has entered, and merges newer hits of its id into it.
 func (t *table) join(e *entry, now window.Instant) {
-	if newer := t.entries[e.id]; newer != nil {
+	if newer := t.entries.of(e.id); newer != nil {
 		n, holds := newer.amount(now), newer.holds
 		e.unsure = e.unsure || newer.unsure || newer.name != ""
 		t.drop(newer)
@@ -250,11 +284,10 @@ func (t *table) join(e *entry, now window.Instant) {
 			e.holding = newer.holding
 		}
 		if e.holds = append(e.holds, holds...); n > 0 {
-			t.words += e.add(n, now)
+			e.add(n, now)
 		}
-		t.words += heldWords * len(holds)
 	}
-	t.entries[e.id] = e
+	t.entries.put(e)
 	e.gone = false
 	t.changed(e, now)
 }

@@ -65,8 +65,11 @@ func (b *saver) encode(e *entry) []byte {
 	return append(out, holding...)
 }
 
+// decoder reads blobs, which share limits.
+type decoder map[string]*window.Compiled
+
 // decode returns the entry of a blob, or nil if this program cannot read it.
-func decode(data []byte) *entry {
+func (d decoder) decode(data []byte) *entry {
 	if len(data) == 0 || data[0] < firstLayout || data[0] > layout {
 		return nil
 	}
@@ -96,10 +99,10 @@ func decode(data []byte) *entry {
 	if !r.ok || len(r.rest) > 0 || e.hits < 0 || e.hits > window.MaxHits {
 		return nil
 	}
-	if e.limit = limitOf(limit); holding == "" {
+	if e.limit = d.limit(limit); holding == "" {
 		e.holding = e.limit
 	} else {
-		e.holding = limitOf(holding)
+		e.holding = d.limit(holding)
 	}
 	if e.limit == nil || e.holding == nil {
 		return nil
@@ -107,13 +110,15 @@ func decode(data []byte) *entry {
 	return e
 }
 
-// limitOf returns the limit of a text, or nil if this program cannot read it.
-func limitOf(text string) *window.Compiled {
-	l, err := limittext.Read([]byte(text), time.LoadLocation)
-	if err != nil {
-		return nil
+// limit returns the limit of a text, or nil if this program cannot read it.
+func (d decoder) limit(text string) *window.Compiled {
+	limit, ok := d[text]
+	if !ok {
+		if l, err := limittext.Read([]byte(text), time.LoadLocation); err == nil {
+			limit, _ = window.Compile(l)
+		}
+		d[text] = limit
 	}
-	limit, _ := window.Compile(l)
 	return limit
 }
 
