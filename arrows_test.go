@@ -121,7 +121,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/logs/accesslog": {ours: []string{"window"}},
 	"cmd/weir/internal/replay":         {ours: []string{".", "cmd/weir/internal/files", "cmd/weir/internal/logs/accesslog", "internal/transition", "rule", "store", "store/memstore", "window"}, theirs: []string{"github.com/klauspost/compress"}},
 	"cmd/weir/internal/logs": {
-		ours:   []string{"cmd/weir/internal/logs/accesslog", "cmd/weir/internal/replay", "window"},
+		ours:   []string{"cmd/weir/internal/logs/accesslog", "cmd/weir/internal/replay", "cmd/weir/internal/urlpath", "window"},
 		theirs: []string{"github.com/goccy/go-yaml", "github.com/tidwall/gjson"},
 	},
 	"cmd/weir/internal/record":    {ours: []string{".", "internal/jsontext", "rule", "store", "window"}},
