@@ -74,10 +74,20 @@ func (c *conn) refuse() {
 
 // fail writes an answer with the row of a failure. It is the last one.
 func (c *conn) fail(status, text string) error {
-	body := oneRow(nil, failure(-1, text))
-	_, err := fmt.Fprintf(c.Conn, "HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: %s\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s",
-		status, contentType, serverName, len(body), body)
+	_, err := io.WriteString(c.Conn, lastAnswer(status, failure(-1, text)))
 	return err
+}
+
+// Refusal returns the answer to a connection that is refused because all others are at work.
+func Refusal() string {
+	return lastAnswer("503 Service Unavailable\r\nRetry-After: 1", failure(-5, "all connections are at work; try again"))
+}
+
+// lastAnswer returns the text of an answer with a row, behind which the connection is closed.
+func lastAnswer(status string, r row) string {
+	body := oneRow(nil, r)
+	return fmt.Sprintf("HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: %s\r\nServer: %s\r\nContent-Length: %d\r\n\r\n%s",
+		status, contentType, serverName, len(body), body)
 }
 
 // unparsed matches the answer of net/http to a request that it does not hand to the API. The

@@ -24,10 +24,10 @@ const newcomerGrace = time.Second
 // grace come last. If none waits, the new one is refused.
 type connLimiter struct {
 	net.Listener
-	most   int           // 0: no limit
-	polite bool          // refuse with an answer in HTTP
-	shed   func()        // is called for each connection that is refused or closed
-	grace  time.Duration // set before the first connection
+	most    int           // 0: no limit
+	refusal string        // the answer to a connection that is refused; empty: none
+	shed    func()        // is called for each connection that is refused or closed
+	grace   time.Duration // set before the first connection
 
 	began time.Time // time since it takes half as long to read as the time of day
 
@@ -45,9 +45,10 @@ type connLimiter struct {
 }
 
 // newConnLimiter returns a listener that has at most most connections of l at a time, or any number if most is 0.
-func newConnLimiter(l net.Listener, most int, polite bool, shed func()) *connLimiter {
+// refusal is the answer to a connection that is refused; it may be empty.
+func newConnLimiter(l net.Listener, most int, refusal string, shed func()) *connLimiter {
 	began := time.Now()
-	c := &connLimiter{Listener: l, most: most, polite: polite, shed: shed, began: began, refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, mostWaits: mostWaiting}
+	c := &connLimiter{Listener: l, most: most, refusal: refusal, shed: shed, began: began, refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, mostWaits: mostWaiting}
 	c.incoming.now = func() time.Duration { return time.Since(began) }
 	return c
 }
@@ -128,20 +129,20 @@ func addressOf(conn net.Conn) string {
 	return group // empty for a Unix socket
 }
 
-// refusal503 is the answer to a connection beyond the limit.
+// refusal503 is the answer of most listeners to a connection that is refused.
 const refusal503 = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 // refuse closes conn. If there is time, it reads first what the client has sent:
 // otherwise the client might not see the answer.
 func (c *connLimiter) refuse(conn net.Conn) {
-	if c.polite {
+	if c.refusal != "" {
 		select {
 		case c.refusing <- struct{}{}:
 			go func() {
 				defer func() { <-c.refusing }()
 				defer conn.Close()
 				_ = conn.SetDeadline(time.Now().Add(time.Second))
-				_, _ = io.WriteString(conn, refusal503)
+				_, _ = io.WriteString(conn, c.refusal)
 				if half, ok := conn.(interface{ CloseWrite() error }); ok {
 					_ = half.CloseWrite()
 				}

@@ -30,7 +30,7 @@ func ServeLimited(l net.Listener, most int, grace time.Duration, shed func(), h 
 	s := &http.Server{Handler: &listener{handler: h}, ConnContext: withLimitedConn, Protocols: new(http.Protocols)}
 	s.Protocols.SetHTTP1(true)
 	s.Protocols.SetUnencryptedHTTP2(true)
-	limiter := newConnLimiter(l, most, true, shed)
+	limiter := newConnLimiter(l, most, refusal503, shed)
 	limiter.grace, limiter.mostWaits = grace, MostWaits
 	limiter.incoming.most = MostIncoming
 	go func() { _ = s.Serve(limiter) }()
@@ -42,7 +42,7 @@ func Handshake(ctx context.Context, certs *access.Certificates, client *tls.Conf
 	near, far := net.Pipe()
 	defer near.Close()
 	defer far.Close()
-	l := newConnLimiter(nil, 0, false, func() {})
+	l := newConnLimiter(nil, 0, "", func() {})
 	l.incoming.most = 1 << 20
 	g := &limitedConn{Conn: near, limiter: l}
 	done := make(chan error, 1)

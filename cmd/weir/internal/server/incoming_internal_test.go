@@ -10,7 +10,7 @@ import (
 func TestStrangersMakeRoom(t *testing.T) {
 	t.Parallel()
 	sheds, now := 0, time.Duration(0)
-	l := newConnLimiter(nil, 0, false, func() { sheds++ })
+	l := newConnLimiter(nil, 0, "", func() { sheds++ })
 	l.incoming.most, l.incoming.now = 100<<10, func() time.Duration { return now }
 	connect := func(n int64) *limitedConn {
 		near, far := net.Pipe()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
+	"github.com/weirhq/weir/cmd/weir/internal/koalaapi"
 )
 
 // listener is an HTTP server on one address.
@@ -50,7 +51,7 @@ func listen(to config.Listener, certs *access.Certificates, most int, incomplete
 		return nil, err
 	}
 	at := to.Address
-	limiter := newConnLimiter(socket, most, !at.TLS(), shed)
+	limiter := newConnLimiter(socket, most, refusalOf(to), shed)
 	limiter.incoming.most = incomplete
 	l := &listener{at: at, certs: certs, socket: limiter, handler: h, ended: make(chan struct{})}
 	l.Server = &http.Server{
@@ -74,6 +75,17 @@ func listen(to config.Listener, certs *access.Certificates, most int, incomplete
 		l.Protocols.SetUnencryptedHTTP2(true)
 	}
 	return l, nil
+}
+
+// refusalOf returns the answer of l to a connection that is refused.
+func refusalOf(l config.Listener) string {
+	switch {
+	case l.Address.TLS():
+		return "" // there was no handshake
+	case l.Name == "koala":
+		return koalaapi.Refusal()
+	}
+	return refusal503
 }
 
 // ServeHTTP implements [http.Handler]. It marks the connection as busy while a request is

@@ -57,7 +57,7 @@ func (r *resources) socket(l config.Listener) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	limiter := newConnLimiter(socket, r.connections, false, r.shedding(l.Name))
+	limiter := newConnLimiter(socket, r.connections, "", r.shedding(l.Name))
 	if l.Name != "grpc" { // which counts the bytes of its connections itself
 		limiter.incoming.most = r.incomplete()
 	}
