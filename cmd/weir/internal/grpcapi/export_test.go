@@ -154,11 +154,11 @@ func TestExportWrong(t *testing.T) {
 	}
 }
 
-// inMemory returns a client of a service with the calls of engine e, without a network, for tests in virtual time.
-func inMemory(t *testing.T, e *weir.Engine, c grpcserver.Config) weirv1.WeirServiceClient {
+// inMemory returns a client of a service of namespaces, without a network, for tests in virtual time.
+func inMemory(t *testing.T, c grpcserver.Config, spaces *namespace.Set) weirv1.WeirServiceClient {
 	t.Helper()
 	s, l := grpcserver.New(c), bufconn.Listen(1<<16)
-	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(namespace.Only(e)).Methods())
+	s.Add(grpcapi.Service, grpcapi.File, grpcapi.New(spaces).Methods())
 	go func() { _ = s.Serve(l) }()
 	conn, err := grpc.NewClient("passthrough:weir", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
@@ -179,7 +179,7 @@ func TestExportOfCallerThatReadsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c := inMemory(t, e, grpcserver.Config{Resources: resources})
+		c := inMemory(t, grpcserver.Config{Resources: resources}, namespace.Only(e))
 		stream, err := c.Export(t.Context(), &weirv1.ExportRequest{Rule: "tokens"})
 		if err != nil {
 			t.Fatal(err)

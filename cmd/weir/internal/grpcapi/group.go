@@ -182,6 +182,14 @@ func (g *group) answer() []*weirv1.Answer {
 	return answers
 }
 
+// late returns the error of a message that has waited for longer than its timeout, or nil.
+func (g *group) late() error {
+	if g.deadline.IsZero() || time.Now().Before(g.deadline) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
 // message returns the answer to a message of a stream.
 func (g *group) message() *weirv1.DecideResponse {
 	if g.err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 )
 
@@ -29,7 +30,7 @@ func TestIdleStreamOfRevokedToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := scripttest.Keys(t, tokens)
 		resources := &access.ResourceLimits{Memory: 1 << 30}
-		c := inMemory(t, engineOf(t, exported, memory(t)), grpcserver.Config{Resources: resources, Auth: &access.Authenticator{Keys: keys}})
+		c := inMemory(t, grpcserver.Config{Resources: resources, Auth: &access.Authenticator{Keys: keys}}, namespace.Only(engineOf(t, exported, memory(t))))
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer ann")
 		stream, err := c.Decide(ctx)
 		if err != nil {

@@ -1,10 +1,8 @@
 package grpcapi
 
 import (
-	"context"
 	"errors"
 	"io"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/run"
 )
 
 // Resource limits of one stream, whose [access.StreamBytes] are for the messages that wait.
@@ -171,15 +170,15 @@ func (s *stream) decide() error {
 	s.items = s.api.items.Get().(*[]weir.Item)
 	items := *s.items
 	for _, g := range s.now {
-		if !g.deadline.IsZero() && g.err == nil && !time.Now().Before(g.deadline) {
-			g.err = context.DeadlineExceeded
+		if g.err == nil {
+			g.err = g.late()
 		}
 		if g.err == nil {
 			items = g.appendItems(s.call.Caller, items)
 		}
 	}
 	*s.items, s.memory = items, memory{Reservation: s.call.Reservation()}
-	err = s.api.run(s.call.Context(), ns, s.call.Caller, items, s.memory.admit)
+	err = s.run(ns, items, s.now)
 	if err != nil && len(s.now) > 1 {
 		s.oneByOne(ns)
 		return nil
@@ -194,16 +193,31 @@ func (s *stream) decide() error {
 }
 
 // oneByOne decides each message by itself after they could not be decided together, so that a message
-// whose answer is too large does not affect the others.
+// whose answer is too large, or that has waited for too long, does not affect the others.
 func (s *stream) oneByOne(ns *namespace.Namespace) {
 	items := *s.items
-	for _, g := range s.now {
+	for i, g := range s.now {
 		if g.err != nil {
 			continue
 		}
 		items = g.cutItems(items)
-		g.err = s.api.run(s.call.Context(), ns, s.call.Caller, g.items, s.memory.admit)
+		if g.err = g.late(); g.err == nil {
+			g.err = s.run(ns, g.items, s.now[i:i+1])
+		}
 	}
+}
+
+// run decides items, the requests of some messages. If one of these is late before the first item is counted, none is:
+// large batches wait for others, and planning them can take seconds.
+func (s *stream) run(ns *namespace.Namespace, items []weir.Item, of []*group) error {
+	return s.api.run(s.call.Context(), ns, s.call.Caller, items, func(size run.Size) error {
+		for _, g := range of {
+			if err := g.late(); err != nil && g.err == nil {
+				return err
+			}
+		}
+		return s.memory.admit(size)
+	})
 }
 
 // fail answers all messages that have no answer with err, if that is not nil.
