@@ -46,7 +46,6 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	_, err := x.namespace.Run(answer.Context(r), items, x.options(func(s run.Size) error {
-		x.out = x.out[:0]
 		if err := x.Reserve(int64(s.Usages)*usageMemory + s.Text + s.Bytes()); err != nil {
 			return err
 		}

@@ -152,6 +152,21 @@ func TestBatchOfFaults(t *testing.T) {
 	}
 }
 
+// An answer has nothing of another caller's, of whom the memory was before: also where one request is all, and no
+// rules can decide it.
+func TestBatchAfterOtherCalls(t *testing.T) {
+	t.Parallel()
+	api, _ := bounded(t, nil)
+	for range 100 {
+		sendBatch(t, api, honest)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/batch", strings.NewReader(`{"requests":[{"attributes":{"user":"bob"},"feedback":"x"}]}`))
+		w := httptest.NewRecorder()
+		if api.ServeHTTP(w, r); !json.Valid(w.Body.Bytes()) || !strings.HasPrefix(w.Body.String(), `{"answers":[{"problem":`) {
+			t.Fatalf("got %d %s, want a problem alone", w.Code, w.Body)
+		}
+	}
+}
+
 // FuzzBatch puts a text between honest requests: if that is JSON, they are admitted.
 func FuzzBatch(f *testing.F) {
 	for _, text := range []string{

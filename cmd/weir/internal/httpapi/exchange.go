@@ -28,7 +28,7 @@ type exchange struct {
 	scan   scanner
 	item   [1]weir.Item   // of a call about one request
 	limits headers.Limits // of a gate call
-	out    []byte
+	out    []byte // the answer; empty at the beginning
 	text   int // of an answer, for which memory is reserved
 }
 
@@ -50,6 +50,7 @@ func (x *exchange) recycle() {
 	x.endRequest()
 	x.Free()
 	x.caller, x.namespace, x.Resources, x.scan.src, x.text = nil, nil, nil, "", 0
+	x.out = x.out[:0] // it has an answer to somebody else
 	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
 		exchanges.Put(x)
