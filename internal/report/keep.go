@@ -146,8 +146,8 @@ func (e *entry) all(now window.Instant) int64 {
 }
 
 // dropBlobs drops the blobs of batch, which is about to be sent. It returns the entries that certainly have none
-// any more, and the others, which must not be sent. A side store that cannot write delays only the reports of what
-// it has saved before.
+// any more, and the others, which must not be sent. A side store that cannot write delays the reports of what
+// it was given before.
 func (r *Reporter) dropBlobs(batch []*entry) (send, keep []*entry) {
 	b := r.table.saver
 	if b == nil {
