@@ -54,6 +54,7 @@ func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error)
 		})
 	}
 	if a == nil || a.Keys == nil {
+		c.admit()
 		return everyone, nil
 	}
 	h, no := a.Keys.Holder(c)
@@ -66,6 +67,7 @@ func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error)
 	if no != nil {
 		return nil, a.refuse(no)
 	}
+	c.admit()
 	return h, nil
 }
 
@@ -134,11 +136,30 @@ type Credentials struct {
 
 	// Host is the host that a call over HTTP is for. Empty: any.
 	Host string
+
+	conn Conn // of a call over HTTP, or nil
+}
+
+// Conn is a connection that gives way to those with an admitted caller.
+type Conn interface {
+	// Admit is called for each call whose caller is admitted.
+	Admit()
+}
+
+// ConnKey is the key of the [Conn] in the context of a call over HTTP.
+type ConnKey struct{}
+
+// admit notes that the caller is admitted.
+func (c *Credentials) admit() {
+	if c.conn != nil {
+		c.conn.Admit()
+	}
 }
 
 // CredentialsOf returns what the caller of r shows.
 func CredentialsOf(r *http.Request) Credentials {
 	c := Credentials{Address: r.RemoteAddr, Host: r.Host}
+	c.conn, _ = r.Context().Value(ConnKey{}).(Conn)
 	c.Token, c.Shown = Bearer(r.Header["Authorization"])
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]

@@ -21,6 +21,19 @@ func BeginExport(ns *namespace.Namespace, caller *access.Holder) (end func(), er
 	return end, nil
 }
 
+// errLost ends the answer to a caller that may not have the rest of it.
+var errLost = &Problem{Status: http.StatusForbidden, Detail: "the namespace is gone, or the caller has other rights than at the beginning"}
+
+// Again authenticates the caller of a long answer about ns again, who was before when the answer began: tokens and namespaces may
+// have changed. The answer must end if there is an error.
+func Again(auth *access.Authenticator, r *http.Request, ns *namespace.Namespace, before *access.Holder) error {
+	now, err := auth.Authenticate(access.CredentialsOf(r), access.Read)
+	if err == nil && (ns.Gone() || now.Share() != before.Share()) {
+		err = errLost
+	}
+	return err
+}
+
 // Place returns the text that callers name the place by where an export of a rule ended.
 func Place(rule string, closed bool, next []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(mark(rule, closed), next...))

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
+	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
 )
 
@@ -60,11 +61,8 @@ func (a *API) events(c *grpcserver.Call) error {
 		case err != nil && c.Context().Err() != nil:
 			return c.Context().Err()
 		}
-		if err := c.Again(access.Read); err != nil {
+		if err := again(c, ns, caller); err != nil {
 			return err
-		}
-		if ns.Gone() || caller != nil && c.Caller.Namespace != caller.Namespace { // or the token is bound to another one
-			return grpcserver.ErrStopping
 		}
 		if missed != 0 {
 			if err := c.SendMsg(&weirv1.EventsResponse{Gap: true, Missed: max(missed, 0)}); err != nil {
@@ -77,4 +75,13 @@ func (a *API) events(c *grpcserver.Call) error {
 			}
 		}
 	}
+}
+
+// again authenticates the caller of a long answer about ns again, as [answer.Again] does.
+func again(c *grpcserver.Call, ns *namespace.Namespace, before *access.Holder) error {
+	err := c.Again(access.Read)
+	if err == nil && (ns.Gone() || c.Caller.Share() != before.Share()) {
+		err = grpcserver.ErrStopping
+	}
+	return err
 }

@@ -43,7 +43,8 @@ func (a *API) export(c *grpcserver.Call) error {
 		return err
 	}
 	defer end()
-	s := exportStream{call: c}
+	caller := c.Caller
+	s := exportStream{call: c, again: func() error { return again(c, ns, caller) }}
 	o.Begin, o.Each = s.begin, s.key
 	result, err := ns.Engine().Export(c.Context(), in.GetRule(), o)
 	if err == nil {
@@ -65,6 +66,7 @@ func (a *API) export(c *grpcserver.Call) error {
 // exportStream makes the messages of an export.
 type exportStream struct {
 	call  *grpcserver.Call
+	again func() error
 	names []string // of the attributes
 	keys  []*weirv1.ExportKey
 	size  int // of keys, in bytes, about
@@ -107,6 +109,9 @@ func (s *exportStream) flush() error {
 	}
 	if len(s.keys) == 0 {
 		return nil
+	}
+	if err := s.again(); err != nil {
+		return err
 	}
 	err := s.call.SendMsg(&weirv1.ExportResponse{Keys: s.keys})
 	s.keys, s.size = nil, 0

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,6 +168,27 @@ func inMemory(t *testing.T, c grpcserver.Config, spaces *namespace.Set) weirv1.W
 	}
 	t.Cleanup(func() { _ = conn.Close(); s.Close() })
 	return weirv1.NewWeirServiceClient(conn)
+}
+
+// Each message of an export marks its connection, which is idle otherwise.
+func TestExportMarksItsConnection(t *testing.T) {
+	t.Parallel()
+	e := engineOf(t, exported, memory(t))
+	for i := range 1000 {
+		if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("team", fmt.Sprint("t", i), "plan", "basic", "tokens", "1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var marks atomic.Int64
+	_, c := serve(t, grpcserver.Config{Working: func(net.Conn) func(int32) { return func(by int32) { marks.Add(1 - int64(by)) } }}, namespace.Only(e))
+	s, err := c.Export(t.Context(), &weirv1.ExportRequest{Rule: "tokens"})
+	messages := int64(-1)
+	for ; err == nil; messages++ {
+		_, err = s.Recv()
+	}
+	if messages < 3 || !errors.Is(err, io.EOF) || marks.Load() != 1+messages {
+		t.Errorf("got %d marks, %d messages and %v, want a mark at the beginning and for each message", marks.Load(), messages, err)
+	}
 }
 
 // A caller that does not read an export ends it, even if it makes other calls on the same connection.

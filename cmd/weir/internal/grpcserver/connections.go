@@ -202,6 +202,13 @@ func (c *connection) isAbusive() bool {
 		c.all.max > 0 && c.all.total.Load() > c.all.max/2 && c.arriving.Load() > little
 }
 
+// mark calls the function of [Config.Working], if there is one. c may be nil.
+func (c *connection) mark(by int32) {
+	if c != nil && c.work != nil {
+		c.work(by)
+	}
+}
+
 // arrive counts n bytes that have arrived.
 func (c *connection) arrive(n int64) {
 	if n == 0 {

@@ -64,6 +64,7 @@ func (c *Call) SendMsg(m any) error {
 	if c.method.ClientStreams || !c.method.ServerStreams {
 		return c.ServerStream.SendMsg(m)
 	}
+	c.conn.mark(0)
 	sent := make(chan error, 1)
 	go func() { sent <- c.ServerStream.SendMsg(m) }() // until the call ends, at the latest
 	late := time.NewTimer(stalled)
@@ -82,17 +83,13 @@ func (c *Call) Begin() error {
 	if err := c.server.config.Resources.Begin(); err != nil {
 		return err
 	}
-	if c.conn != nil && c.conn.work != nil {
-		c.conn.work(1)
-	}
+	c.conn.mark(1)
 	return nil
 }
 
 // End ends the decision that Begin began, before the answer is sent.
 func (c *Call) End() {
-	if c.conn != nil && c.conn.work != nil {
-		c.conn.work(-1)
-	}
+	c.conn.mark(-1)
 	c.server.config.Resources.End()
 }
 
@@ -155,6 +152,7 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 				return Error(err)
 			}
 			defer s.config.Resources.CloseStream(share)
+			conn.mark(0)
 			if m.ClientStreams { // which may send nothing for long
 				var leave context.CancelFunc
 				life, leave = context.WithCancel(life)

@@ -39,8 +39,8 @@ type Config struct {
 	Trace func(ctx context.Context, get func(name string) string) context.Context
 
 	// Working returns a function that is called with 1 when a call on a
-	// connection begins to be decided, and with -1 at its end. It may be nil, and
-	// may return nil.
+	// connection begins to be decided, with -1 at its end, and with 0 when a stream
+	// is opened or goes on. It may be nil, and may return nil.
 	Working func(net.Conn) func(by int32)
 }
 

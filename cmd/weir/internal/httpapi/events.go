@@ -47,9 +47,8 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	}
 	b = append(b, '\n')
 	for r.Method != http.MethodHead {
-		h, err := a.auth.Authenticate(access.CredentialsOf(r), access.Read)
-		if err != nil || h.Namespace != x.caller.Namespace || x.namespace.Gone() {
-			return nil // tokens and namespaces may have changed
+		if answer.Again(a.auth, r, x.namespace, x.caller) != nil {
+			return nil
 		}
 		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
 		if _, err := w.Write(b); err != nil || to.Flush() != nil {

@@ -47,7 +47,8 @@ func (a *API) export(x *exchange, w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	defer end()
-	s := exportStream{w: w, to: http.NewResponseController(w), out: x.out[:0], csv: asked.csv}
+	again := func() error { return answer.Again(a.auth, r, x.namespace, x.caller) }
+	s := exportStream{w: w, to: http.NewResponseController(w), again: again, out: x.out[:0], csv: asked.csv}
 	asked.Begin, asked.Each = s.begin, s.key
 	result, err := x.namespace.Engine().Export(r.Context(), asked.rule, asked.Options)
 	x.out = s.out
@@ -130,6 +131,7 @@ func prefersCSV(accept []string) bool {
 type exportStream struct {
 	w     http.ResponseWriter
 	to    *http.ResponseController
+	again func() error // see [answer.Again]
 	out   []byte
 	csv   bool
 	begun bool
@@ -168,7 +170,10 @@ func (s *exportStream) key(k *export.Key) error {
 	if len(s.out) < exportChunk {
 		return nil
 	}
-	return s.flush()
+	if err := s.flush(); err != nil {
+		return err
+	}
+	return s.again()
 }
 
 func (s *exportStream) flush() error {

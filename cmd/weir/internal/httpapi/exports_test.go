@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
@@ -220,5 +221,58 @@ func TestExportsAtATime(t *testing.T) {
 	during([]string{"a"})
 	if got[len(got)-1] != 200 {
 		t.Errorf("got %v afterwards", got)
+	}
+}
+
+// An export ends, and leaves its place to others, when the token of its caller is revoked or bound to another namespace.
+func TestExportOfRevokedToken(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]string{
+		"revoked": "",
+		"bound":   access.Line("ann", "ann", access.Read, "other") + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tokens := filepath.Join(t.TempDir(), "tokens")
+			write := func(text string) {
+				if err := os.WriteFile(tokens, []byte(text+access.Line("bob", "bob", access.Read, "default")+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(access.Line("ann", "ann", access.Read, "default") + "\n")
+			keys := scripttest.Keys(t, tokens)
+			engine, _ := scripttest.NewEngine(t, exported, func() window.Instant { return window.At(scripttest.Start) })
+			const teams = 2000 // several parts
+			for i := range teams {
+				if _, err := engine.Take(t.Context(), weir.Request{Attributes: weir.Attributes("team", fmt.Sprint("t", i), "used", "x", "tokens", "1")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			api := httpapi.New(namespace.Only(engine), httpapi.Config{Auth: &access.Authenticator{Keys: keys}})
+			export := func(token string, each func()) (keys int64, complete bool) {
+				r := httptest.NewRequest(http.MethodGet, "/v1/export?rule=tokens", nil)
+				r.Header.Set("Authorization", "Bearer "+token)
+				w := httptest.NewRecorder()
+				api.ServeHTTP(writer{w, each}, r)
+				lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+				var last exportLine
+				if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Complete == nil || last.Keys != int64(len(lines)-1) {
+					t.Fatalf("got %d lines, the last %s", len(lines), lines[len(lines)-1])
+				}
+				return last.Keys, *last.Complete
+			}
+			revoke := sync.OnceFunc(func() {
+				write(after)
+				if _, err := keys.Reload(); err != nil {
+					t.Error(err)
+				}
+			})
+			if keys, complete := export("ann", revoke); complete || keys == 0 || keys > teams/2 {
+				t.Errorf("got %d keys, complete: %t, want the first part", keys, complete)
+			}
+			if keys, complete := export("bob", func() {}); !complete || keys != teams {
+				t.Errorf("got %d keys, complete: %t for another token", keys, complete)
+			}
+		})
 	}
 }

@@ -93,11 +93,9 @@ func (a *API) enter(x *exchange, to *route, asked string, r *http.Request) (err 
 	if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
 		return err
 	}
-	var caller *access.Holder
-	if a.config.Auth != nil {
-		if caller, err = a.config.Auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
-			return err
-		}
+	caller, err := a.config.Auth.Authenticate(access.CredentialsOf(r), to.need)
+	if err != nil {
+		return err
 	}
 	x.namespace, err = a.namespaces.Choose(a.config.Auth, caller, asked)
 	return err

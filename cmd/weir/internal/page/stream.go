@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 )
 
@@ -57,9 +58,8 @@ func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.Response
 // send sends b, and reports whether the stream goes on: not if the reader is gone or too slow, or may not read the
 // namespace any more.
 func (s *stream) send(b []byte) bool {
-	h, err := s.auth.Authenticate(access.CredentialsOf(s.r), access.Read)
-	if err != nil || h.Namespace != s.caller.Holder.Namespace || s.space.Gone() || s.r.Method == http.MethodHead {
-		return false // tokens and namespaces may have changed
+	if s.r.Method == http.MethodHead || answer.Again(s.auth, s.r, s.space, s.caller.Holder) != nil {
+		return false
 	}
 	to := http.NewResponseController(s.w)
 	_ = to.SetWriteDeadline(time.Now().Add(streamWrite))

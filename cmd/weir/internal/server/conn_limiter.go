@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/internal/clientaddr"
 )
 
@@ -18,7 +19,7 @@ import (
 const newcomerGrace = time.Second
 
 // connLimiter limits the connections of a listener. If there are too many, it closes a
-// connection that waits for its client: one that was never answered, if
+// connection that waits for its client: one whose caller was never admitted, if
 // there is any, and of those the one that has waited longest. If there is a grace, that is a
 // connection of the client address with the most of them, and those that were accepted within the
 // grace come last. If none waits, the new one is refused.
@@ -60,8 +61,8 @@ func (c *connLimiter) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		g := &limitedConn{Conn: conn, limiter: c}
-		g.since.Store(int64(time.Since(c.began)))
+		g := &limitedConn{Conn: conn, limiter: c, accepted: int64(time.Since(c.began))}
+		g.since.Store(g.accepted)
 		if c.admit(g) {
 			return g, nil
 		}
@@ -81,7 +82,7 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	c.addLocked(g, address)
 	var oldest *limitedConn
 	if c.most > 0 && len(c.open) > c.most {
-		spared := g.since.Load() - int64(c.grace) // those accepted since
+		spared := g.accepted - int64(c.grace) // those accepted since
 		for other := range c.open {
 			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, spared)) {
 				oldest = other
@@ -158,11 +159,12 @@ func (c *connLimiter) refuse(conn net.Conn) {
 // limitedConn is a connection of a connLimiter.
 type limitedConn struct {
 	net.Conn
-	limiter *connLimiter
-	working atomic.Int32 // requests that are being decided
-	known   atomic.Bool  // it was answered before
-	since   atomic.Int64 // when it was accepted or a request ended, in nanoseconds since the limiter began
-	turn    turn         // of the request, with HTTP/1
+	limiter  *connLimiter
+	accepted int64        // when, in nanoseconds since the limiter began
+	working  atomic.Int32 // requests that are being decided
+	admitted atomic.Bool  // a caller of it was: refused calls and health checks do not count
+	since    atomic.Int64 // when it was accepted, or an answer began or went on, as accepted
+	turn     turn         // of the request, with HTTP/1
 
 	address string // of the client, if the limiter has a grace
 	peers   *int   // the number of connections with that address; guarded by the limiter's mu
@@ -201,34 +203,38 @@ func (g *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// before reports whether g is closed before other. Of one address, connections accepted after spared that
-// were never answered are closed last. It needs the limiter's mu.
+// before reports whether g is closed before other. Of one address, connections accepted after spared whose
+// callers were never admitted are closed last. It needs the limiter's mu.
 func (g *limitedConn) before(other *limitedConn, spared int64) bool {
 	return cmp.Or(cmp.Compare(*other.peers, *g.peers), cmp.Compare(g.rank(spared), other.rank(spared)), cmp.Compare(g.since.Load(), other.since.Load())) < 0
 }
 
-// rank returns 0 for a connection that was never answered, 1 for one that was, and 2 for one that
-// was accepted after spared.
+// rank returns 0 for a connection whose caller was never admitted, 1 for one whose caller was, and 2 for
+// one that was accepted after spared.
 func (g *limitedConn) rank(spared int64) int {
 	switch {
-	case g.known.Load():
+	case g.admitted.Load():
 		return 1
-	case g.since.Load() > spared:
+	case g.accepted > spared:
 		return 2
 	}
 	return 0
 }
 
-// work changes the number of requests that are being decided, see [turn]. It reads the clock when one
-// ends: as long as there are some, nobody asks since when.
+// Admit implements [access.Conn].
+func (g *limitedConn) Admit() {
+	if !g.admitted.Load() {
+		g.admitted.Store(true)
+	}
+}
+
+// work changes the number of requests that are being decided, see [turn], or notes that an answer goes on, if by is 0.
+// It does not read the clock when one begins: as long as there are some, nobody asks since when.
 func (g *limitedConn) work(by int32) {
-	if by < 0 {
-		g.since.Store(int64(time.Since(g.limiter.began)))
-		if !g.known.Load() {
-			g.known.Store(true)
-		}
-	} else {
+	if by > 0 {
 		g.settle()
+	} else {
+		g.since.Store(int64(time.Since(g.limiter.began)))
 	}
 	g.working.Add(by)
 }
@@ -377,9 +383,12 @@ func (t *turn) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 // client acknowledges what it has read, by frames that belong to no other request.
 func (t *turn) answers() {
 	t.conn.settle()
-	if t.stage == turnWorks {
+	switch t.stage {
+	case turnWorks:
 		t.conn.work(-1)
 		t.wait(1)
+	case turnAnswers:
+		t.conn.work(0)
 	}
 	t.stage = turnAnswers
 }
@@ -392,15 +401,12 @@ func (t *turn) wait(by int) {
 	}
 }
 
-// limitedConnKey is the key of the connection in the context of a request.
-type limitedConnKey struct{}
-
 // withLimitedConn returns ctx with the limitedConn below c, if there is one.
 func withLimitedConn(ctx context.Context, c net.Conn) context.Context {
 	for c != nil {
 		switch below := c.(type) {
 		case *limitedConn:
-			return context.WithValue(ctx, limitedConnKey{}, below)
+			return context.WithValue(ctx, access.ConnKey{}, below)
 		case interface{ NetConn() net.Conn }:
 			c = below.NetConn()
 		default:

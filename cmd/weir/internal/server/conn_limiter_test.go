@@ -11,8 +11,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/internal/redistest"
 )
@@ -90,8 +95,55 @@ func TestRequestsThatAreGivenUp(t *testing.T) {
 	}
 }
 
+// Connections whose callers were only refused are closed first, and then those that are idle: a stream that goes on is not.
+func TestWhichConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		auth := access.Authenticator{Keys: scripttest.Keys(t, "", access.Own{Name: "ann", Token: "ann", Scopes: access.All})}
+		l := bufconn.Listen(1 << 10)
+		s := server.ServeLimited(l, 3, 0, func() {}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := auth.Authenticate(access.CredentialsOf(r), access.None); err != nil {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			for r.URL.Path == "/stream" && r.Context().Err() == nil {
+				_, _ = io.WriteString(w, ".")
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-r.Context().Done():
+				case <-time.After(time.Second):
+				}
+			}
+		}))
+		defer s.Close()
+		ask := func(path, token string) (closed *atomic.Bool) {
+			c, err := l.DialContext(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", path, token)
+			closed = new(atomic.Bool)
+			go func() {
+				_, _ = io.Copy(io.Discard, c)
+				closed.Store(true)
+			}()
+			time.Sleep(10 * time.Second)
+			return closed
+		}
+		stream, idle, refused := ask("/stream", "ann"), ask("/", "ann"), ask("/", "wrong")
+		ask("/", "ann")
+		if !refused.Load() || idle.Load() || stream.Load() {
+			t.Errorf("closed: refused %t, idle %t, stream %t; want the refused one", refused.Load(), idle.Load(), stream.Load())
+		}
+		ask("/", "ann")
+		if !idle.Load() || stream.Load() {
+			t.Errorf("closed: idle %t, stream %t; want the idle one", idle.Load(), stream.Load())
+		}
+	})
+}
+
 // Where new connections are spared, such as those of probes on the admin address, further ones
-// take the places of connections that were answered before.
+// take the places of connections whose callers were admitted before.
 func TestNewConnectionsAreSpared(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +152,12 @@ func TestNewConnectionsAreSpared(t *testing.T) {
 	}
 	var sheds atomic.Int64
 	const most = 4
-	s := server.ServeLimited(l, most, time.Hour, func() { sheds.Add(1) }, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	everyone := (*access.Authenticator)(nil)
+	s := server.ServeLimited(l, most, time.Hour, func() { sheds.Add(1) }, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := everyone.Authenticate(access.CredentialsOf(r), access.None); err != nil {
+			t.Error(err)
+		}
+	}))
 	defer s.Close()
 	for range most {
 		askOn(t, connect(t, l.Addr().String()))

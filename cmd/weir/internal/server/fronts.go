@@ -90,12 +90,16 @@ func openGRPC(l config.Listener, cfg config.Config, api *grpcapi.API, envoy *env
 	return &socketFront{s, l.Address, socket, "http"}, s, nil
 }
 
-// working returns what marks a connection while it is at work.
+// working returns what marks a connection while it is at work for a caller that was admitted.
 func working(c net.Conn) func(by int32) {
-	if g, ok := c.(*limitedConn); ok {
-		return g.work
+	g, ok := c.(*limitedConn)
+	if !ok {
+		return nil
 	}
-	return nil
+	return func(by int32) {
+		g.Admit()
+		g.work(by)
+	}
 }
 
 // report reports to the health service of gRPC what /readyz answers, until ctx is done.

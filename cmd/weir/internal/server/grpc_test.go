@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	weirv1 "github.com/weirhq/weir/api/weir/v1"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 )
@@ -146,5 +148,35 @@ func TestEnvoyCalls(t *testing.T) {
 	}
 	if a, err := call(shop); err != nil || a.OverallCode != rls.RateLimitResponse_OK {
 		t.Errorf("after the settle: got %v, %v, want OK", a, err)
+	}
+}
+
+// Connections that send nothing make room for one with a stream, which may send nothing for long, too.
+func TestStreamsKeepTheirConnections(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	s := start(t, func(c *config.Config) {
+		c.Rules, c.GRPCListen, c.Resources.Connections = rulesFile(t, posts(1)), "127.0.0.1:0", most
+	})
+	at := s.grpcHost(t)
+	stream, err := weirv1.NewWeirServiceClient(dial(t, at, insecure.NewCredentials())).Events(t.Context(), &weirv1.EventsRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Header(); err != nil { // the stream has begun
+		t.Fatal(err)
+	}
+	first := connect(t, at)
+	for range most {
+		connect(t, at)
+	}
+	if _, err := io.Copy(io.Discard, first); err != nil {
+		t.Errorf("the first connection that sends nothing: got %v, want its end", err)
+	}
+	if a := ask(t, http.DefaultTransport, http.MethodPut, s.api+"/v1/overrides", "", `{"rule":"posts","attributes":{"user":"ann"},"limit":7}`); a.status != http.StatusOK {
+		t.Fatalf("got %d %s", a.status, a.text)
+	}
+	if e, err := stream.Recv(); err != nil || e.GetKind() != "override_set" {
+		t.Errorf("got %v and %v, want the event", e, err)
 	}
 }

@@ -94,7 +94,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if l.leaving.Load() {
 		w.Header().Set("Connection", "close")
 	}
-	g, _ := r.Context().Value(limitedConnKey{}).(*limitedConn)
+	g, _ := r.Context().Value(access.ConnKey{}).(*limitedConn)
 	if g == nil {
 		l.handler.ServeHTTP(w, r)
 		return
