@@ -34,6 +34,19 @@ func Again(auth *access.Authenticator, r *http.Request, ns *namespace.Namespace,
 	return err
 }
 
+// Send sends a part of a long answer within a time. The deadline ends with the write: over HTTP/2 a later one would reset the
+// stream, although nothing is written. The caller gives the connection another one at the end of the answer.
+func Send(w http.ResponseWriter, part []byte, within time.Duration) error {
+	to := http.NewResponseController(w)
+	_ = to.SetWriteDeadline(time.Now().Add(within))
+	if _, err := w.Write(part); err != nil {
+		return err
+	}
+	err := to.Flush()
+	_ = to.SetWriteDeadline(time.Time{})
+	return err
+}
+
 // Place returns the text that callers name the place by where an export of a rule ended.
 func Place(rule string, closed bool, next []byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(mark(rule, closed), next...))

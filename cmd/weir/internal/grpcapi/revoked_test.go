@@ -74,7 +74,7 @@ func TestExportOfRevokedToken(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c := inMemory(t, e, grpcserver.Config{Resources: resources, Auth: &access.Authenticator{Keys: keys}})
+		c := inMemory(t, grpcserver.Config{Resources: resources, Auth: &access.Authenticator{Keys: keys}}, namespace.Only(e))
 		stream, err := c.Export(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer ann"), &weirv1.ExportRequest{Rule: "tokens"})
 		if err != nil {
 			t.Fatal(err)

@@ -38,6 +38,7 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	defer s.Close()
 	to := http.NewResponseController(w)
 	_ = to.SetReadDeadline(time.Time{}) // which would end the context
+	defer func() { _ = to.SetWriteDeadline(time.Now().Add(streamWrite)) }()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
@@ -50,8 +51,7 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 		if answer.Again(a.auth, r, x.namespace, x.caller) != nil {
 			return nil
 		}
-		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
-		if _, err := w.Write(b); err != nil || to.Flush() != nil {
+		if answer.Send(w, b, streamWrite) != nil {
 			return nil // the reader is gone, or too slow
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), heartbeat)

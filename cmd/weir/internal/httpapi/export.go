@@ -59,6 +59,7 @@ func (a *API) export(x *exchange, w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	s.end(asked, result, err)
+	_ = s.to.SetWriteDeadline(time.Now().Add(exportTimeout))
 	return nil
 }
 
@@ -177,12 +178,8 @@ func (s *exportStream) key(k *export.Key) error {
 }
 
 func (s *exportStream) flush() error {
-	_ = s.to.SetWriteDeadline(time.Now().Add(exportTimeout))
-	_, err := s.w.Write(s.out)
+	err := answer.Send(s.w, s.out, exportTimeout)
 	s.out = s.out[:0]
-	if err == nil {
-		_ = s.to.Flush()
-	}
 	return err
 }
 

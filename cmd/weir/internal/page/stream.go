@@ -49,10 +49,16 @@ func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.Response
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(p.ended, cancel)
 	s.ctx = ctx
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // which would end the context
+	to := http.NewResponseController(w)
+	_ = to.SetReadDeadline(time.Time{}) // which would end the context
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
-	return s, func() { stop(); cancel(); p.streams.Leave(c.Holder.Share()) }, nil
+	return s, func() {
+		stop()
+		cancel()
+		p.streams.Leave(c.Holder.Share())
+		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
+	}, nil
 }
 
 // send sends b, and reports whether the stream goes on: not if the reader is gone or too slow, or may not read the
@@ -61,12 +67,7 @@ func (s *stream) send(b []byte) bool {
 	if s.r.Method == http.MethodHead || answer.Again(s.auth, s.r, s.space, s.caller.Holder) != nil {
 		return false
 	}
-	to := http.NewResponseController(s.w)
-	_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
-	if _, err := s.w.Write(b); err != nil {
-		return false
-	}
-	return to.Flush() == nil
+	return answer.Send(s.w, b, streamWrite) == nil
 }
 
 // stream sends what was counted in each second, and now and then the state of the service.
