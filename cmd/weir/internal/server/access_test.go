@@ -351,6 +351,16 @@ func TestClientCertificates(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d %s", tc.cert, a.status, a.text, tc.want, tc.text)
 		}
 	}
+
+	k := startKoala(t, koalaHome(t), func(c *config.Config) {
+		locked(c)
+		c.Access.Tokens, c.KoalaListen = file, "https://127.0.0.1:0"
+	})
+	for cert, want := range map[string]int{"shop": 200, "guest": 403} {
+		if a := ask(t, ca.via(t, cert, true), "GET", "https://"+k.addr+"/rule/browse?act=post&uid=1", "", ""); a.status != want {
+			t.Errorf("%s at koala's address: got %d %s, want %d", cert, a.status, a.text, want)
+		}
+	}
 }
 
 // A Unix socket needs no port, and the next start takes over the socket of a

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -165,6 +166,7 @@ type limitedConn struct {
 	admitted atomic.Bool  // a caller of it was: refused calls and health checks do not count
 	since    atomic.Int64 // when it was accepted, or an answer began or went on, as accepted
 	turn     turn         // of the request, with HTTP/1
+	secure   *tls.Conn    // on top of it, or nil
 
 	address string // of the client, if the limiter has a grace
 	peers   *int   // the number of connections with that address; guarded by the limiter's mu
@@ -401,11 +403,16 @@ func (t *turn) wait(by int) {
 	}
 }
 
-// withLimitedConn returns ctx with the limitedConn below c, if there is one.
+// withLimitedConn returns ctx with the limitedConn below c, if there is one, which gets to know the TLS connection between
+// them.
 func withLimitedConn(ctx context.Context, c net.Conn) context.Context {
+	var secure *tls.Conn
 	for c != nil {
 		switch below := c.(type) {
+		case *tls.Conn:
+			secure, c = below, below.NetConn()
 		case *limitedConn:
+			below.secure = secure
 			return context.WithValue(ctx, access.ConnKey{}, below)
 		case interface{ NetConn() net.Conn }:
 			c = below.NetConn()

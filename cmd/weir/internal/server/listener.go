@@ -100,6 +100,10 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.settle()
+	if r.TLS == nil && g.secure != nil { // net/http does not see it below koala's connections
+		state := g.secure.ConnectionState()
+		r.TLS = &state
+	}
 	switch {
 	case r.ProtoMajor == 1:
 		g.turn.serve(g, l.handler, w, r)
