@@ -63,8 +63,8 @@ func overrideOf(i int, l *common.RateLimitDescriptor_RateLimitOverride) (overrid
 	}
 	if l.UnitMultiplier != nil {
 		times := int64(l.UnitMultiplier.Value)
-		if times == 0 || times > int64(window.MaxLength/o.length) {
-			return o, fault.Newf(at(i, "limit.unit_multiplier"), "%d of %v: want at least 1, and at most 100 years", times, l.Unit)
+		if times == 0 || times > int64(stated.Most/o.length) {
+			return o, fault.Newf(at(i, "limit.unit_multiplier"), "%d of %v: want at least 1, and at most 366 days", times, l.Unit)
 		}
 		o.length *= time.Duration(times)
 	}
