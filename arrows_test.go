@@ -36,7 +36,7 @@ var arrows = map[string]arrow{
 	"internal/transition":              {pure: true},
 	"window":                           {ours: []string{"internal/transition"}, pure: true},
 	"internal/seal":                    {ours: []string{"window"}, pure: true},
-	"internal/throttle":                {pure: true},
+	"internal/stated":                  {pure: true},
 	"internal/once":                    {ours: []string{"window"}, pure: true},
 	"receipt":                          {ours: []string{"internal/seal"}, pure: true},
 	"internal/run":                     {pure: true},
@@ -51,7 +51,7 @@ var arrows = map[string]arrow{
 	"store/memstore/internal/table":    {pure: true},
 	"store/memstore/internal/keyed":    {pure: true},
 	"internal/journal":                 {ours: []string{"internal/seal", "store", "window"}, pure: true},
-	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/throttle", "internal/transition", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
+	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/stated", "internal/transition", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
 	"internal/hook":                    {ours: []string{"store", "store/memstore", "window"}},
 	"internal/lease":                   {}, // pure but for atomic words
@@ -171,7 +171,7 @@ var arrows = map[string]arrow{
 		theirs: grpcModules,
 	},
 	"cmd/weir/internal/envoyfile": {
-		ours:   []string{"cmd/weir/internal/files", "cmd/weir/internal/rulewriter", "rule", "window"},
+		ours:   []string{"cmd/weir/internal/files", "cmd/weir/internal/rulewriter", "internal/stated", "rule", "window"},
 		theirs: []string{"github.com/goccy/go-yaml"},
 	},
 	"cmd/weir/internal/xds": {
@@ -197,7 +197,7 @@ var arrows = map[string]arrow{
 	"cmd/weir/internal/stores":  {ours: []string{"cmd/weir/internal/kept", "internal/datadir", "store", "store/memstore", "store/pgstore", "store/redisstore", "store/remote", "window"}},
 	"cmd/weir/internal/server": {
 		ours: []string{
-			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "internal/throttle", "rule", "rulefile", "store", "store/leasestore", "store/remote", "window",
+			".", "headers", "internal/clientaddr", "internal/hook", "internal/jsontext", "internal/stated", "rule", "rulefile", "store", "store/leasestore", "store/remote", "window",
 			"cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/config", "cmd/weir/internal/envoyfile", "cmd/weir/internal/envoyrlqs", "cmd/weir/internal/envoyrls", "cmd/weir/internal/events", "cmd/weir/internal/files", "cmd/weir/internal/grpcapi", "cmd/weir/internal/grpcserver",
 			"cmd/weir/internal/audit", "cmd/weir/internal/httpapi", "cmd/weir/internal/kept", "cmd/weir/internal/koalaapi", "cmd/weir/internal/koalafile", "cmd/weir/internal/metrics", "cmd/weir/internal/namespace", "cmd/weir/internal/overrides", "cmd/weir/internal/page", "cmd/weir/internal/record", "cmd/weir/internal/respapi", "cmd/weir/internal/stores",
 			"cmd/weir/internal/telemetry", "cmd/weir/internal/top", "cmd/weir/internal/trial", "cmd/weir/internal/xds",
@@ -225,7 +225,7 @@ var middleware = []string{".", "guard", "headers", "httplimit", "rule", "window"
 // frontEnd is what the front ends may import: no other front end, and of the
 // stores only the contract, for its verbs.
 var frontEnd = []string{
-	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/once", "internal/run", "receipt", "rule", "store", "window",
+	".", "cmd/weir/internal/access", "cmd/weir/internal/answer", "cmd/weir/internal/namespace", "cmd/weir/internal/sizes", "internal/once", "internal/run", "internal/stated", "receipt", "rule", "store", "window",
 }
 
 // grpcModules are what packages that serve gRPC may import.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/throttle"
+	"github.com/weirhq/weir/internal/stated"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
@@ -168,7 +168,7 @@ func TestStatedLimitsLeaveRoom(t *testing.T) {
 	o.Set(1e15)
 	limit := window.MustCompile(window.Limit{Quota: 1, Window: window.Bucket(365*24*time.Hour, 1)})
 	op := hit("stated", limit, "")
-	op.Space = store.NewSpace("shop", "stated", throttle.Name, 0)
+	op.Space = store.NewSpace("shop", "stated", stated.Command, 0)
 	var err error
 	for i := 0; err == nil && i < 1_000_000; i++ {
 		op.Key = strconv.AppendInt(nil, int64(i), 10)

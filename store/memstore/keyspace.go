@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/once"
-	"github.com/weirhq/weir/internal/throttle"
+	"github.com/weirhq/weir/internal/stated"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -175,7 +175,7 @@ func (kss *keyspaces) findOrMakeSlow(space *store.Space, l *window.Compiled) *ke
 		ks = &keyspace{
 			space: *space, number: kss.made,
 			onWall: l.OnCalendar(), stripes: kss.stripes, journal: kss.journal, records: space.ID() == once.Space,
-			chosen: space.ID() == once.Space || space.Name() == throttle.Name,
+			chosen: space.ID() == once.Space || stated.Named(space.Name()),
 			shards: make([]atomic.Pointer[shard], len(kss.stripes)),
 		}
 		ks.keep(l) // before calls can find ks

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/stated"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -211,7 +212,7 @@ func (c *Config) OverrideRule(domain string, l *Limit, w window.Window) string {
 	if w.Kind == window.KindCalendar {
 		length = Month.String()
 	}
-	return nameOf([]string{domain, "override", length}, true)
+	return nameOf([]string{stated.Descriptor, domain, length}, true)
 }
 
 // OverrideSet returns a rule like those of the files, with a name from

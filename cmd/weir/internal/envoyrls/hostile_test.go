@@ -17,11 +17,14 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/cmd/weir/internal/envoyfile"
 	"github.com/weirhq/weir/cmd/weir/internal/envoyrls"
 	"github.com/weirhq/weir/cmd/weir/internal/grpcserver"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/headers"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -223,6 +226,51 @@ func TestManyLengths(t *testing.T) {
 			t.Errorf("after the shortest one has expired: got %v", err)
 		}
 	})
+}
+
+// Callers choose the keys of the limits that come with calls, too: a part of the memory is for others.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	files, err := envoyfile.New([]envoyfile.Source{{Name: "f.yaml", Text: []byte("domain: d\ndescriptors: [{key: user, rate_limit: {unit: hour, requests_per_unit: 5}}]")}}, envoyfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := func() window.Instant { return window.At(scripttest.Start) }
+	for name, c := range map[string]struct {
+		rules *rule.Set
+		by    *envoyrls.Reference
+	}{
+		"rules": {scripttest.Rules(t, perUser), nil},
+		"files": {files.Set, &envoyrls.Reference{Files: func() *envoyfile.Config { return files }, Now: now}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			counts := memstore.New(memstore.WithClock(now), memstore.WithMaxBytes(1<<20))
+			t.Cleanup(func() { counts.Close() })
+			engine := scripttest.Engine(t, c.rules, weir.WithStore(counts))
+			api := envoyrls.New(namespace.Only(engine), envoyrls.Config{Headers: headers.Format{Dialect: headers.None}, Reference: c.by})
+			admits := func(user string, own *common.RateLimitDescriptor_RateLimitOverride) bool {
+				out, err := api.Answer(t.Context(), namespaceOf(engine), &rls.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{
+					Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: user}}, Limit: own,
+				}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return out.OverallCode == rls.RateLimitResponse_OK
+			}
+			n := 0
+			for own := (&common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 5, Unit: types.RateLimitUnit_YEAR}); admits(fmt.Sprint("own", n), own); n++ {
+				if n == 1_000_000 {
+					t.Fatal("got no denial for a million keys")
+				}
+			}
+			for i := range 1000 {
+				if !admits(fmt.Sprint("user", i), nil) {
+					t.Fatalf("got user %d denied after %d keys with limits of their own", i, n)
+				}
+			}
+		})
+	}
 }
 
 var namespaces sync.Map // *weir.Engine → *namespace.Namespace

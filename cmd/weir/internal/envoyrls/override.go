@@ -11,15 +11,13 @@ import (
 
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/fault"
+	"github.com/weirhq/weir/internal/stated"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
 
 // A descriptor with its own limit is decided by that limit only. Its counter belongs to the
 // domain, the entries and the length of the window.
-
-// OverrideRule is the name of the rule of a descriptor's own limit.
-const OverrideRule = "envoy-override"
 
 // descriptorAttribute is the attribute of such a rule that has the entries.
 const descriptorAttribute = "descriptor"
@@ -59,14 +57,14 @@ const maxLengths = 256
 
 // overrideOf returns the limit of descriptor i.
 func overrideOf(i int, l *common.RateLimitDescriptor_RateLimitOverride) (override, error) {
-	o := override{rule: OverrideRule, quota: l.RequestsPerUnit, length: lengths[l.Unit]}
+	o := override{rule: stated.Descriptor, quota: l.RequestsPerUnit, length: lengths[l.Unit]}
 	if o.length == 0 {
 		return o, fault.Newf(at(i, "limit.unit"), "%v: want SECOND, MINUTE, HOUR, DAY, MONTH or YEAR", l.Unit)
 	}
 	if l.UnitMultiplier != nil {
 		times := int64(l.UnitMultiplier.Value)
-		if times == 0 || times > int64(window.MaxLength/o.length) {
-			return o, fault.Newf(at(i, "limit.unit_multiplier"), "%d of %v: want at least 1, and at most 100 years", times, l.Unit)
+		if times == 0 || times > int64(stated.Most/o.length) {
+			return o, fault.Newf(at(i, "limit.unit_multiplier"), "%d of %v: want at least 1, and at most 366 days", times, l.Unit)
 		}
 		o.length *= time.Duration(times)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
+	"github.com/weirhq/weir/internal/stated"
 	"github.com/weirhq/weir/window"
 )
 
@@ -93,9 +94,6 @@ const (
 	maxThrottles = 10_000
 	maxPeriods   = 256
 )
-
-// maxDrains bounds what drains returns: nothing else frees the memory of a caller's keys.
-const maxDrains = 366 * 24 * float64(time.Hour)
 
 // maxThrottle is the largest number in a command that states its limit.
 const maxThrottle = 1 << 40
@@ -258,7 +256,7 @@ func (c *conn) throttle(command int, args []string) error {
 		return errors.New("zero rates are not supported")
 	case l.period > window.MaxLength:
 		return fmt.Errorf("period: more than %d seconds", int64(window.MaxLength/time.Second))
-	case l.drains() > maxDrains:
+	case l.drains() > float64(stated.Most):
 		return errors.New("a key would be in use for more than 366 days")
 	}
 	m, err := c.throttles.get(l, c.began.Unix())

@@ -20,7 +20,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/respapi"
 	"github.com/weirhq/weir/cmd/weir/internal/telemetry"
-	"github.com/weirhq/weir/internal/throttle"
+	"github.com/weirhq/weir/internal/stated"
 	"github.com/weirhq/weir/store/remote"
 )
 
@@ -135,7 +135,7 @@ func openRESP(l config.Listener, cfg config.Config, namespaces *namespace.Set, b
 // throttle returns a function that opens the limiters of CL.THROTTLE. They count where the rules
 // do, under a name that no rule has.
 func (c *backends) throttle() func(string, weir.Limit) (*weir.Limiter, error) {
-	options := []weir.LimiterOption{weir.WithName(throttle.Name)}
+	options := []weir.LimiterOption{weir.WithName(stated.Command)}
 	for _, o := range c.options() {
 		options = append(options, o)
 	}
