@@ -229,7 +229,7 @@ func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
 	}
 	switch {
 	case errors.Is(err, errReplicas):
-		c.At, _ = n.codec.Decode(&c.Call, c.keys, c.reply) // for who gives it back
+		c.At, _ = n.codec.Decode(&c.Call, c.keys, c.reply) // they hold
 		c.Err = script.About(err, c.keys...)
 		return false
 	case c.abandoned:
