@@ -30,8 +30,9 @@ type options struct {
 	nodes    int64
 	nodesNow func() int
 
-	// fallback is set with store: programs without a given store do not link it.
-	fallback func(*options) drive.Fallback
+	// fallback and unconfirmed are set with store: programs without a given store do not link them.
+	fallback    func(*options) drive.Fallback
+	unconfirmed func(context.Context, *drive.Driver, *drive.Task, *store.OutageError)
 
 	observer  Observer
 	namespace string
@@ -67,7 +68,7 @@ func WithStore(s store.Store) Option {
 		if s == nil {
 			return fault.Newf("store", "nil: leave the option out to count in memory")
 		}
-		o.store, o.compile, o.fallback = s, window.Compile, newLocal
+		o.store, o.compile, o.fallback, o.unconfirmed = s, window.Compile, newLocal, drive.Unconfirmed
 		return nil
 	})
 }
@@ -259,7 +260,7 @@ func (o *options) openStore(d *drive.Driver) (hooks hook.Hooks, owned bool) {
 	if o.local != nil || shared && o.outage == rule.OutageLocal {
 		d.Local = o.fallback(o)
 	}
-	d.Memory, d.Timed = hooks.Memory, hooks.Timed
+	d.Memory, d.Timed, d.Unconfirmed = hooks.Memory, hooks.Timed, o.unconfirmed
 	return hooks, owned
 }
 

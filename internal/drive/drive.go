@@ -18,7 +18,10 @@
 // all or nothing across both.
 //
 // What local memory counted is given to a [report.Reporter], which records it in
-// the store when that answers again. A call that the store has counted and only not confirmed is not reported.
+// the store when that answers again.
+//
+// A call that the store has counted and only not confirmed has its results: they hold, and the decision is degraded. A
+// policy that denies makes the store give back what was counted.
 //
 // If memory is full ([store.ErrFull]), the local policy denies new keys instead of giving them a
 // fresh quota. Memory that is still being loaded from a directory makes tasks fail that need it.
@@ -51,6 +54,9 @@ type Driver struct {
 
 	// Local decides in an outage for ops whose policy is local. Nil: they deny.
 	Local Fallback
+
+	// Unconfirmed is [Unconfirmed] if Store may have answers that lack confirmations. Otherwise programs do not link it.
+	Unconfirmed func(ctx context.Context, d *Driver, t *Task, out *store.OutageError)
 
 	// Told, when not nil, is called with the cause of each outage of a decision.
 	Told func(ctx context.Context, verb store.Verb, err error)
@@ -188,6 +194,11 @@ func (d *Driver) answered(ctx context.Context, t *Task, err error, again bool) b
 		return false
 	}
 	if out, ok := errors.AsType[*store.OutageError](err); ok {
+		d.meet(ctx, t, out)
+		if out.Reason == report.Unconfirmed && d.Unconfirmed != nil {
+			d.Unconfirmed(ctx, d, t, out)
+			return false
+		}
 		err = d.drop(ctx, t, out, again)
 	}
 	if err != nil {
@@ -200,20 +211,26 @@ func (d *Driver) answered(ctx context.Context, t *Task, err error, again bool) b
 	return len(t.Ops) > 0
 }
 
-// drop removes the ops that the store could not answer from t, or all of them if it failed again,
-// and applies their policies.
-func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, again bool) (err error) {
+// meet records that t has met an outage.
+func (d *Driver) meet(ctx context.Context, t *Task, out *store.OutageError) {
 	if t.Outage == nil {
 		if t.Reason = out.Reason; t.Reason == "" {
 			t.Reason = Unknown
 		}
 	}
 	t.Outage = out
-	if out.Reason == report.Unconfirmed {
-		t.found = append(t.found, t.here...)
-	}
 	t.wait(out)
 	d.reportOutage(ctx, t.Verb, out)
+}
+
+// isLocal reports whether local memory decides in an outage for what belongs to of.
+func (d *Driver) isLocal(t *Task, of int) bool {
+	return t.Policies.OnOutage(of) == rule.OutageLocal && d.Local != nil
+}
+
+// drop removes the ops that the store could not answer from t, or all of them if it failed again,
+// and applies their policies.
+func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, again bool) (err error) {
 	full := errors.Is(out, store.ErrFull)
 	left, from := 0, len(t.inLocal.ops)
 	for i := range t.Ops {
@@ -222,7 +239,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 		case !dropped:
 			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]
 			left++
-		case t.Policies.OnOutage(t.Of[i]) == rule.OutageLocal && d.Local != nil && !full:
+		case d.isLocal(t, t.Of[i]) && !full:
 			t.inLocal.add(t.Ops[i], t.Of[i], d.Local.share(t.Ops[i].Limit), out)
 		default:
 			t.decideByPolicy(&t.Ops[i], t.Of[i])

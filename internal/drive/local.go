@@ -179,23 +179,12 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	if len(ops) == 0 {
 		return
 	}
-	verb := store.Refund
-	if !slices.ContainsFunc(ops, func(op store.Op) bool { return op.Hold == nil || op.Hold.ID == [12]byte{} }) {
-		verb = store.Cancel // which ends the holds, too
-		for i := range ops {
-			h := *ops[i].Hold
-			h.At, h.Sure = h.Decided, true
-			ops[i].Hold = &h
-		}
-	}
-	if err := store.Do(context.WithoutCancel(ctx), l.Store, verb, ops); err != nil {
+	if verb, err := giveBack(ctx, l.Store, ops); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what local memory counted: %w", err))
 		return
 	}
 	for n, i := range of {
-		r := ops[n].Result
-		r.Before, r.Held = r.Used, false
-		t.inLocal.ops[i].Result = r
+		t.inLocal.ops[i].Result = givenBack(ops[n].Result)
 	}
 }
 
@@ -208,9 +197,6 @@ func (l *Local) report(ctx context.Context, t *Task) {
 	denied := t.Verb == store.Take && t.IsDenied()
 	for i := range t.inLocal.ops {
 		op := &t.inLocal.ops[i]
-		if t.inLocal.limits[i] == nil {
-			continue
-		}
 		if t.Verb == store.Refund {
 			l.Reporter.Sub(op, given(op))
 			continue
@@ -250,7 +236,7 @@ func counts(op *store.Op, denied bool) bool {
 // endHolds ends or renews the holds of t in local memory, if t is about a take that was
 // decided there. Local memory goes on counting a hold that was reported, for the next outage, so memory and
 // the store are both asked to end it: memory first, because it cannot be unavailable. Whether the hold was
-// found is for the store to say, unless the hold still waits for the report, or the store has only no confirmation. While memory is being loaded, that is the error.
+// found is for the store to say, unless the hold still waits for the report. While memory is being loaded, that is the error.
 func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	if !t.HeldLocally {
 		return nil
@@ -288,8 +274,6 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 		}
 		if pending {
 			t.found = append(t.found, t.Of[i])
-		} else {
-			t.here = append(t.here, t.Of[i])
 		}
 	}
 	return nil

@@ -63,7 +63,7 @@ func TestHoldsOfLostAnswers(t *testing.T) {
 				far.Set(window.At(time.Now()))
 				local.Set(window.At(time.Now()))
 				s := &losing{Store: far.Store}
-				d := &drive.Driver{Store: s, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
+				d := &drive.Driver{Store: s, Unconfirmed: drive.Unconfirmed, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
 				task := func(v store.Verb, as losing, n int64) *drive.Task {
 					s.lost, s.away = as.lost, as.away
 					task := &drive.Task{Policies: policies{rule.OutageLocal, rule.OutageLocal}}
@@ -105,7 +105,7 @@ func TestUnconfirmedHits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far, local := storetest.NewModel(), storetest.NewModel()
 		s := &losing{Store: far.Store}
-		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
+		d := &drive.Driver{Store: s, Unconfirmed: drive.Unconfirmed, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
 		o := op(0, 100, store.Enforce)
 		for _, step := range []struct {
 			verb store.Verb
@@ -123,4 +123,67 @@ func TestUnconfirmedHits(t *testing.T) {
 			t.Errorf("got %d used and %+v, want 2, of which 1 was recorded", got, stats)
 		}
 	})
+}
+
+// What the store has answered without a confirmation holds, whatever share memory has, and ends as it should. If the
+// policy denies the take, the store counts nothing of it.
+func TestUnconfirmedAnswers(t *testing.T) {
+	t.Parallel()
+	place := window.MustCompile(window.Limit{Quota: 10, Window: window.Held(time.Hour)})
+	for name, test := range map[string]struct {
+		policies policies
+		id       [12]byte
+		used     [2]int64
+	}{
+		"denied":                {policies{rule.OutageDeny, rule.OutageDeny}, [12]byte{1}, [2]int64{0, 0}},
+		"denied by one":         {policies{rule.OutageAllow, rule.OutageDeny}, [12]byte{1}, [2]int64{0, 0}},
+		"denied without a hold": {policies{rule.OutageDeny, rule.OutageDeny}, [12]byte{}, [2]int64{0, 0}},
+		"local":                 {policies{rule.OutageLocal, rule.OutageLocal}, [12]byte{1}, [2]int64{4, 4}},
+		"local without a hold":  {policies{rule.OutageLocal, rule.OutageLocal}, [12]byte{}, [2]int64{4, 0}},
+		"allowed":               {policies{rule.OutageAllow, rule.OutageLocal}, [12]byte{1}, [2]int64{4, 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			far := storetest.NewModel()
+			far.Set(window.At(time.Now()))
+			d := &drive.Driver{Unconfirmed: drive.Unconfirmed, Store: &losing{Store: far.Store, lost: "unconfirmed"}, Local: &drive.Local{Store: storetest.NewModel().Store, Nodes: 5}}
+			hits, places := op(0, 10, store.Enforce), op(1, 0, store.Enforce)
+			places.Limit = place
+			run := func(v store.Verb, id byte) *drive.Task {
+				task := &drive.Task{Policies: test.policies}
+				task.Verb, task.Of = v, []int{0, 1}
+				for _, o := range []store.Op{hits, places} {
+					if test.id != [12]byte{} {
+						o.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{1, id}}}
+					}
+					task.Ops = append(task.Ops, o)
+				}
+				if d.Run(t.Context(), task, nil); task.Err != nil || task.Reason != "unconfirmed" {
+					t.Errorf("%v %d: got the reason %q and error %v, want it unconfirmed", v, id, task.Reason, task.Err)
+				}
+				return task
+			}
+			for id := range byte(4) {
+				if got, want := run(store.Take, id).IsDenied(), test.used[0] == 0; got != want {
+					t.Errorf("take %d: got denied %v, want %v", id, got, want)
+				}
+			}
+			for i, o := range []store.Op{hits, places} {
+				if got := used(t, far.Store, &o); got != test.used[i] {
+					t.Errorf("op %d: got %d used in the store, want %d", i, got, test.used[i])
+				}
+			}
+			if test.used[1] == 0 {
+				return
+			}
+			for _, v := range []store.Verb{store.Renew, store.Settle} {
+				if !run(v, 0).Ops[1].Result.Held {
+					t.Errorf("%v: got no hold, want one", v)
+				}
+			}
+			if got := used(t, far.Store, &places); got != 3 {
+				t.Errorf("after a settle: got %d places, want 3", got)
+			}
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/plan"
-	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -44,7 +43,7 @@ type Task struct {
 	Denied int
 
 	// Outage is set by Run to the cause, when the store could not answer some
-	// op. The decision is degraded then.
+	// op, or not confirm it. The decision is degraded then.
 	Outage error
 
 	// Reason is set by Run with Outage: why the store could not answer, the
@@ -64,14 +63,13 @@ type Task struct {
 
 	call    [1]store.Call
 	inLocal localOps
-	found   []int // of Of: holds that ended or were renewed before their report, or in a call that was not confirmed
-	here    []int // of Of: other holds that ended or were renewed in local memory
+	found   []int // of Of: holds that ended or were renewed before their report
 }
 
 // Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by
 // [plan.Plan.Reset].
 func (t *Task) Reset() {
-	t.Policies, t.HeldLocally, t.found, t.here = nil, false, t.found[:0], t.here[:0]
+	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
 	if t.Once != nil {
 		t.Once, t.call[0] = nil, store.Call{}
 	}
@@ -193,7 +191,7 @@ func (t *Task) Replayed() bool { return t.Once != nil && t.Once.Result.Before > 
 type localOps struct {
 	ops    []store.Op
 	of     []int              // ops[i] belongs to of[i]
-	limits []*window.Compiled // of the store; ops have shares of them. Nil: the store has counted the op
+	limits []*window.Compiled // of the store; ops have shares of them
 	lost   bool               // the store may have counted others
 
 	once       *store.Op // the record in memory; nil: none
@@ -220,11 +218,7 @@ func (l *localOps) reset() {
 
 // add adds op, which belongs to of, with its share of the limit, after an outage.
 func (l *localOps) add(op store.Op, of int, share *window.Compiled, out *store.OutageError) {
-	limit := op.Limit
-	if out.Reason == report.Unconfirmed {
-		limit = nil
-	}
-	l.limits, l.lost = append(l.limits, limit), l.lost || !out.Uncounted
+	l.limits, l.lost = append(l.limits, op.Limit), l.lost || !out.Uncounted
 	op.Limit = share
 	l.ops, l.of = append(l.ops, op), append(l.of, of)
 }

@@ -121,6 +121,9 @@ func (r *Reporter) restore() {
 		e := f.entry
 		switch {
 		case e == nil: // of a later version of the program
+			if r.lost.Add(1); whole {
+				continue // that version may come back and send it
+			}
 			e = &entry{name: f.name, gone: true}
 		case !whole: // it may have been sent
 			e.name, e.gone = f.name, true

@@ -279,6 +279,33 @@ func TestRoomAfterARestart(t *testing.T) {
 	})
 }
 
+// What a later version of the program has left waiting counts as lost, and stays for that version.
+func TestBlobsOfALaterVersion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, side, old := outage(t)
+		old.Add(of(hourly, "ann", ""), hourly, 3)
+		old.Close()
+		later := maps.Clone(side.blobs)
+		for name, data := range later {
+			later[name] = append([]byte{data[0] + 1}, data[1:]...)
+		}
+		side.blobs = maps.Clone(later)
+
+		f := newFar()
+		r := report.New(f, side, &report.Group{})
+		synctest.Wait()
+		wantStats(t, r, report.Stats{Lost: 1})
+		r.Add(of(hourly, "bob", ""), hourly, 1)
+		time.Sleep(5 * time.Second)
+		r.Close()
+		wantStats(t, r, report.Stats{Recorded: 1, Lost: 1})
+		if !maps.EqualFunc(side.blobs, later, bytes.Equal) {
+			t.Errorf("got the blobs %q, want %q", side.blobs, later)
+		}
+	})
+}
+
 // Of a key that is sent in parts, the side store has what is not sent yet, for the next process.
 func TestReportsInParts(t *testing.T) {
 	t.Parallel()

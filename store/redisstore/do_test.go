@@ -296,6 +296,57 @@ func TestUnconfirmedIsNotLate(t *testing.T) {
 	}
 }
 
+// With more callers than connections that wait for replicas, a call that fails as late was not counted: it has waited here,
+// and not behind another one's wait for replicas.
+func TestCallsWaitForReplicasOnlyOnce(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	n.Must("CONFIG", "SET", "hz", "1")
+	s := openURL(t, "redis://"+n.Addr()+"?timeout=400ms&wait_replicas=1")
+	op := hourly(1000, "rule", "k")
+	var unconfirmed atomic.Int64
+	var callers sync.WaitGroup
+	for range 32 {
+		callers.Go(func() {
+			for range 4 {
+				var out *store.OutageError
+				if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); !errors.As(err, &out) {
+					t.Errorf("got error %v, want an outage", err)
+				} else if out.Reason == "unconfirmed" {
+					unconfirmed.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if got, want := used(t, s, op), unconfirmed.Load(); got < want || got > want+want/4 || want == 0 {
+		t.Errorf("got %d used, want the %d unconfirmed calls, and rarely one more", got, want)
+	}
+}
+
+// Hits are given back without waiting for replicas.
+func TestGivingBackNeedsNoReplicas(t *testing.T) {
+	t.Parallel()
+	s := openURL(t, "redis://"+redistest.Server(t).Addr()+"?timeout=1s&wait_replicas=1")
+	op := holdOf(hourly(10, "rule", "k"), 1)
+	for _, v := range []store.Verb{store.Refund, store.Cancel} {
+		ops := []store.Op{op}
+		if err := store.Do(t.Context(), s, store.Take, ops); err == nil {
+			t.Error("take: got no error, want it unconfirmed")
+		}
+		if got := ops[0].Result; !got.Allowed || got.Used != 1 || ops[0].Hold.Decided == 0 {
+			t.Errorf("take: got %+v, want what was counted", got)
+		}
+		ops[0].Hold.At, ops[0].Hold.Sure = ops[0].Hold.Decided, true
+		if err := store.Do(t.Context(), s, v, ops); err != nil {
+			t.Error(err)
+		}
+		if got := used(t, s, op); got != 0 {
+			t.Errorf("%v: got %d used, want 0", v, got)
+		}
+	}
+}
+
 // A batch on a server that hangs waits for one time-out, not for one each slice. All calls are outages, and
 // nothing is counted.
 func TestBatchWaitsInVainOnce(t *testing.T) {

@@ -26,6 +26,7 @@
 //	                primary
 //	read-only    *  the server accepts no writes
 //	closed          the connection broke before the answer
-//	unconfirmed     the server has counted it, and too few replicas have confirmed that
+//	unconfirmed     the server has counted it, and too few replicas have confirmed that:
+//	                its results are set
 //	unknown         all other causes
 package redisstore

@@ -69,7 +69,8 @@ func (s *Store) groups(ops []store.Op) []group {
 // nothing back: the call that made it does.
 //
 // A group that gives no answer gives nothing back: it may not have counted, and
-// what was not counted must not be given back. A fifth of the time is left for
+// what was not counted must not be given back. One that only lacks confirmations
+// has counted like those that have them. A fifth of the time is left for
 // the others to give back: a caller who then asks for only their ops must not be
 // denied because of its own hits.
 //
@@ -95,6 +96,7 @@ func (s *Store) spreadAll(ctx context.Context, r script.Call) error {
 	answer, cancel := remote.WithinPart(ctx, s.config.Timeout, 4, 5)
 	defer cancel()
 	each(groups, func(g *group) { s.decideGroup(answer, &r, g, false) })
+	unconfirmed := takeUnconfirmed(groups)
 	err := outageOf(groups)
 	if r.Once != nil {
 		r.Once.Result = window.Result{Allowed: true}
@@ -107,8 +109,13 @@ func (s *Store) spreadAll(ctx context.Context, r script.Call) error {
 		s.giveBack(ctx, &r, groups, everything)
 	case r.Verb == store.Take && (slices.ContainsFunc(r.Ops, func(op store.Op) bool { return denies(&op) }) || r.Once != nil && !r.Once.Result.Allowed):
 		s.giveBack(ctx, &r, groups, enforced)
+		return nil
 	case r.Verb == store.Reserve && slices.ContainsFunc(r.Ops, func(op store.Op) bool { return !op.Result.Allowed }):
 		s.giveBack(ctx, &r, groups, everything)
+		return nil
+	}
+	if err == nil {
+		err = unconfirmed
 	}
 	return err
 }
@@ -130,7 +137,8 @@ func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
 			own.Least, own.Part, op.Hold = op.N, 1, &own
 		}
 	}
-	if err := s.spreadAll(ctx, part); err != nil {
+	err := s.spreadAll(ctx, part)
+	if err != nil && conn.ReasonOf(err) != conn.Unconfirmed {
 		return err
 	}
 	for i := range r.Ops {
@@ -142,7 +150,7 @@ func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 // decideGroup makes the slot of g decide its ops of r, and writes their results. sure is for a
@@ -162,12 +170,27 @@ func (s *Store) decideGroup(ctx context.Context, r *script.Call, g *group, sure 
 		own := *r.Once
 		g.once, part.Once, part.Beside, part.IsPart = &own, &own, &part.Ops[0], true
 	}
-	if g.at, g.err = s.servers.Run(ctx, g.slot, part); g.err != nil {
+	if g.at, g.err = s.servers.Run(ctx, g.slot, part); g.err != nil && !g.unconfirmed() {
 		return
 	}
 	for n, i := range g.which {
 		r.Ops[i].Result, r.Ops[i].N = part.Ops[n].Result, part.Ops[n].N
 	}
+}
+
+// unconfirmed reports whether g has counted, and too few replicas have confirmed that.
+func (g *group) unconfirmed() bool { return g.err != nil && conn.ReasonOf(g.err) == conn.Unconfirmed }
+
+// takeUnconfirmed makes groups that are unconfirmed ones that have answered, and returns their outage, if there are any.
+func takeUnconfirmed(groups []group) error {
+	var lacking []group
+	for i := range groups {
+		if g := &groups[i]; g.unconfirmed() {
+			lacking = append(lacking, *g)
+			g.err = nil
+		}
+	}
+	return outageOf(lacking)
 }
 
 // recall sets the result of once by the records of the groups. A take that one group has denied, now or before, is
@@ -238,8 +261,6 @@ func outageOf(groups []group) error {
 		this := conn.Outage(g.err)
 		if out == nil {
 			out = this
-		} else if out.Reason == conn.Unconfirmed { // if all are
-			out.Reason, out.Err = this.Reason, this.Err
 		}
 		out.Uncounted = out.Uncounted && this.Uncounted
 		out.Ops = append(out.Ops, g.which...)

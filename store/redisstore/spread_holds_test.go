@@ -2,12 +2,14 @@ package redisstore_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -59,6 +61,41 @@ func TestHoldsInSeveralSlots(t *testing.T) {
 		}
 		if got := used(t, s, flight); got != 0 {
 			t.Errorf("cancel %d: got %d in flight, want 0", again+1, got)
+		}
+	}
+}
+
+// What several slots have counted without a confirmation stays if all admit, with its results, and is given back if one
+// denies: a denial needs no confirmation.
+func TestUnconfirmedInSeveralSlots(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t, 3, 0)
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=1s&wait_replicas=1")
+	connected(t, s, 3)
+	keys := keysOn(c.Masters...)
+	place := hourly(1, "place", keys[0])
+	place.Limit = window.MustCompile(window.Limit{Quota: 5, Window: window.Held(time.Hour)})
+	plain, full := hourly(10, "plain", keys[1]), hourly(0, "full", keys[2])
+	for i, test := range []struct {
+		ops    []store.Op
+		reason store.Reason
+		want   int64
+	}{
+		{[]store.Op{holdOf(place, 1), holdOf(plain, 1), holdOf(full, 1)}, "", 0},
+		{[]store.Op{holdOf(place, 2), holdOf(plain, 2)}, "unconfirmed", 1},
+	} {
+		err := store.Do(t.Context(), s, store.Take, test.ops)
+		out, _ := errors.AsType[*store.OutageError](err)
+		if test.reason == "" && err != nil || test.reason != "" && (out == nil || out.Reason != test.reason) {
+			t.Errorf("%d: got error %v, want the reason %q", i, err, test.reason)
+		}
+		for n, op := range []store.Op{place, plain} {
+			if got := used(t, s, op); got != test.want {
+				t.Errorf("%d, op %d: got %d used, want %d", i, n, got, test.want)
+			}
+			if got := test.ops[n].Result; !got.Allowed || got.Used != test.want {
+				t.Errorf("%d, op %d: got %+v, want it admitted", i, n, got)
+			}
 		}
 	}
 }

@@ -38,17 +38,20 @@ const (
 // the load. Where round trips are long, they leave instead as long as fewer flushes are in flight
 // than one for each flushEvery of a round trip.
 //
+// A server reads nothing on a connection behind a WAIT until it ends, so calls that wait for replicas leave in
+// at most as many flushes as there are connections for them. The others are queued here, where they can be given up uncounted.
+//
 // Each caller has its own deadline, and stops waiting then, whatever happens to its
 // flush: the deadline in the call keeps it from counting later. A flush itself waits for
 // its replies until the connection ends.
 //
 // Invariant: while calls are queued, a flush is in flight, or a call that was sent by itself.
 type batcher struct {
-	node     *Node
-	adaptive bool            // looks at how long round trips are
-	trips    roundTrips      // of flushes and of calls that were sent by themselves
-	life     context.Context // of flushes; ends with stop
-	stop     context.CancelFunc
+	node  *Node
+	most  int             // flushes in flight, and nothing by itself; 0: as the load and round trips say
+	trips roundTrips      // of flushes and of calls that were sent by themselves
+	life  context.Context // of flushes; ends with stop
+	stop  context.CancelFunc
 
 	mu       sync.Mutex
 	closed   bool       // guarded by mu
@@ -59,16 +62,16 @@ type batcher struct {
 	flushes sync.WaitGroup
 }
 
-func newBatcher(n *Node, adaptive bool) *batcher {
+func newBatcher(n *Node, most int) *batcher {
 	// Connections that the store has made end flushes when they are closed.
-	return &batcher{node: n, adaptive: adaptive, life: context.Background(), stop: func() {}}
+	return &batcher{node: n, most: most, life: context.Background(), stop: func() {}}
 }
 
 // decide makes the node decide c, by itself or in a flush with other calls, and waits for the
 // answer until ctx ends.
 func (b *batcher) decide(ctx context.Context, c *Pending) {
 	b.mu.Lock()
-	if len(b.queue) == 0 && b.mayLeave(1) || b.closed { // a client that is closed refuses the call
+	if b.most == 0 && len(b.queue) == 0 && b.mayLeave(1) || b.closed { // a client that is closed refuses the call
 		b.inFlight, b.flights = b.inFlight+1, b.flights+1
 		b.mu.Unlock()
 		began := remote.Elapsed()
@@ -99,20 +102,28 @@ func (b *batcher) decide(ctx context.Context, c *Pending) {
 	}
 	b.mu.Lock()
 	c.abandoned, c.waits = c.waits, false
+	counted := c.counted
 	if at := slices.Index(b.queue, c); at >= 0 {
 		b.queue = slices.Delete(b.queue, at, at+1)
 	}
 	b.mu.Unlock()
-	if c.abandoned {
-		c.Err = script.About(ctx.Err(), c.keys...)
-	} else {
+	switch {
+	case !c.abandoned:
 		<-c.done // it is there, or comes at once
+	case counted:
+		c.Err = unconfirmed(ctx.Err())
+	default:
+		c.Err = script.About(ctx.Err(), c.keys...)
 	}
 }
 
 // mayLeave reports whether so many queued calls may leave now. It needs the lock.
 func (b *batcher) mayLeave(queued int) bool {
-	if limit := int(b.trips.shortest() / flushEvery); b.adaptive && limit > 2 {
+	limit := b.most
+	if trips := int(b.trips.shortest() / flushEvery); limit == 0 && trips > 2 {
+		limit = trips
+	}
+	if limit > 0 {
 		return b.flights < limit
 	}
 	return b.inFlight < few || queued >= b.inFlight

@@ -137,6 +137,21 @@ func (c *callers) wantFlushes(sizes ...int) {
 	}
 }
 
+// Replicas confirm nothing on a connection that the library has made again: they lack nothing of what was written there.
+func TestConfirmationOfALostConnection(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t)
+	for _, lost := range []bool{false, true} {
+		go func() {
+			c.command()
+			c.write(":1\r\n")
+		}()
+		if err := c.node.Confirm(t.Context(), lost); errors.Is(err, remote.ErrGone) != lost {
+			t.Errorf("lost %v: got error %v", lost, err)
+		}
+	}
+}
+
 // The first calls are sent by themselves. The others leave when they are as many as those in
 // flight, or when there are few, and 64 at most in one flush.
 func TestFlushesShareTheQueue(t *testing.T) {

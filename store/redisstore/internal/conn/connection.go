@@ -78,8 +78,9 @@ const (
 // caller's time, for checks of the server.
 type connection struct {
 	rueidis.Client
-	conn net.Conn
-	lost atomic.Bool
+	conn  net.Conn
+	lost  atomic.Bool
+	users atomic.Int32 // sends that wait for replicas
 }
 
 // connection connects to the server at addr, for calls that share the connection or for one

@@ -78,6 +78,14 @@ func NewNode(client rueidis.Client) *Node {
 	return n
 }
 
+// Confirm waits for a replica on the connection of n, which was lost if lost is set.
+func (n *Node) Confirm(ctx context.Context, lost bool) error {
+	l := n.conns[0].Load()
+	l.lost.Store(lost)
+	n.config.WaitReplicas = 1
+	return n.wait(ctx, l, nil)
+}
+
 // Run makes the node decide a step.
 func (n *Node) Run(ctx context.Context, s script.Call) error {
 	_, err := (&Servers{single: n, calls: sync.Pool{New: newPending}}).Run(ctx, 0, s)

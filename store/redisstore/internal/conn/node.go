@@ -72,7 +72,7 @@ func newNode(addr string, config *Config, codec *script.Codec) *Node {
 	if config.WaitReplicas > 0 {
 		n.conns = make([]atomic.Pointer[connection], connections+confirming)
 	}
-	n.batcher, n.confirms = newBatcher(n, true), newBatcher(n, false)
+	n.batcher, n.confirms = newBatcher(n, 0), newBatcher(n, confirming)
 	return n
 }
 
@@ -112,17 +112,20 @@ func (n *Node) pick() *connection {
 	return n.client()
 }
 
-// confirmer returns the connection for a call that waits for replicas, in turns.
-// When there is none it returns c, on which others then wait, too.
-func (n *Node) confirmer(c rueidis.Client) rueidis.Client {
-	own := n.conns[connections:]
-	for range own {
-		l := own[n.turn.Add(1)%uint64(len(own))].Load()
-		if l != nil && !l.lost.Load() {
-			return l.Client
+// confirmer returns the connection for calls that wait for replicas, and counts it as used: a free one, unless
+// slices of batches use them, too. When there is none it returns other, on which others then wait, too.
+func (n *Node) confirmer(other *connection) *connection {
+	n.confirms.mu.Lock()
+	defer n.confirms.mu.Unlock()
+	best := other
+	for i := range n.conns[connections:] {
+		l := n.conns[connections+i].Load()
+		if l != nil && !l.lost.Load() && (best == other || l.users.Load() < best.users.Load()) {
+			best = l
 		}
 	}
-	return c
+	best.users.Add(1)
+	return best
 }
 
 // decide has the node decide calls, and sets their results: one call together with those of
@@ -149,7 +152,7 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 				c.program, c.keys, c.args, c.Err = n.codec.Encode(&c.Call, now, deadline, c.room[:0])
 			}
 			c.ownCommand = c.keysMoved || c.asking || n.clustered || len(c.keys) > maxBatchKeys
-			c.counts = c.Verb != store.Check
+			c.confirms = n.config.WaitReplicas > 0 && c.Verb != store.Check && c.Verb != store.Refund && c.Verb != store.Cancel
 			if c.Err == nil {
 				left[i], left[ready] = left[ready], c
 				ready++
@@ -163,7 +166,7 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 		case c.done == nil || c.ownCommand: // of a slice of a batch, or by itself
 			sent = inOrder(left)
 			n.send(ctx, n.pick(), sent)
-		case c.counts && n.config.WaitReplicas > 0:
+		case c.confirms:
 			n.confirms.decide(ctx, c)
 		default:
 			n.batcher.decide(ctx, c)
@@ -220,10 +223,18 @@ func (n *Node) instants(ctx context.Context, now time.Duration) (at, deadline wi
 // resolve writes the results or the error in the reply to c, and reports whether c has to be
 // sent again.
 func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
-	if c.abandoned {
-		return false
+	err := c.Err
+	if !c.abandoned {
+		err = c.failure
 	}
-	if err := c.failure; err != nil {
+	switch {
+	case errors.Is(err, errReplicas):
+		c.At, _ = n.codec.Decode(&c.Call, c.keys, c.reply) // they hold
+		c.Err = script.About(err, c.keys...)
+		return false
+	case c.abandoned:
+		return false
+	case err != nil:
 		c.Err = script.About(err, c.keys...)
 		if wordOf(err) == "TRYAGAIN" && !c.ownCommand {
 			c.keysMoved = true // not all calls of the batch can be decided

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -38,7 +39,7 @@ type Pending struct {
 	room       [4]string // for keys
 	args       string
 	ownCommand bool // it shares no command
-	counts     bool // it is not a check
+	confirms   bool // replicas have to confirm what it counts
 	reply      script.Reply
 	failure    error
 	deadline   time.Duration // when the caller gives up; 0: it does not
@@ -49,6 +50,7 @@ type Pending struct {
 	self      [1]*Pending   // itself, as a batch
 	waits     bool          // the caller waits for done; guarded by the batcher's mu
 	abandoned bool          // the caller has left, and the batcher may still have it
+	counted   bool          // reply is set, and replicas have to confirm it; guarded by the mu of Node.confirms
 }
 
 func newPending() any {
@@ -125,8 +127,6 @@ type command struct {
 	settled bool   // the server has the program: text and err are the answer
 	text    string // the reply
 	err     error
-
-	unconfirmed error // of the calls that count
 }
 
 // sendBuffer is the scratch buffer of a send.
@@ -148,6 +148,10 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 		}
 		return
 	}
+	if slices.ContainsFunc(calls, func(c *Pending) bool { return c.confirms }) {
+		l = n.confirmer(l)
+		defer l.users.Add(-1)
+	}
 	s := sendBuffers.Get().(*sendBuffer)
 	for rest := calls; len(rest) > 0; {
 		size := commandSize(rest)
@@ -164,7 +168,7 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 		n.loaded.Clear()
 		n.roundTrip(ctx, l.Client, s, true)
 	}
-	read := remote.Elapsed()
+	read, counted := remote.Elapsed(), []*Pending(nil)
 	for i := range s.commands {
 		r := &s.commands[i]
 		replies := script.ReadReply(r.text)
@@ -175,9 +179,20 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 			if c.failure = r.err; r.err == nil {
 				c.reply, c.failure = replies.Next(len(c.Ops))
 			}
-			if c.failure == nil && c.counts && c.reply.Counts(&c.Call) {
-				c.failure = r.unconfirmed
+			if c.failure == nil && c.confirms && c.reply.Counts(&c.Call) {
+				counted = append(counted, c)
 			}
+		}
+	}
+	if len(counted) > 0 { // apart, because a server ends a WAIT up to 100 ms late, and the library gives no replies then
+		n.confirms.mu.Lock()
+		for _, c := range counted {
+			c.counted = true
+		}
+		n.confirms.mu.Unlock()
+		err := n.wait(ctx, l, counted)
+		for _, c := range counted {
+			c.failure = err
 		}
 	}
 	clear(s.commands)
@@ -189,7 +204,7 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 // not lost, because then both mostly are; else on a connection of other calls.
 func (n *Node) sendAlone(ctx context.Context, c *Pending) {
 	main := n.conns[0].Load()
-	usable := main != nil && !main.lost.Load() && (n.config.WaitReplicas == 0 || !c.counts)
+	usable := main != nil && !main.lost.Load()
 	if !usable || !n.dedicatedBusy.CompareAndSwap(false, true) {
 		n.send(ctx, n.pick(), c.self[:])
 		return
@@ -213,26 +228,13 @@ func (n *Node) sendAlone(ctx context.Context, c *Pending) {
 	}
 }
 
-// roundTrip sends the commands that have no answer yet, and waits for their replies. If
-// replicas have to confirm, one WAIT follows these, for all that count. The first command with a
-// program brings its text, and all do with texts. The client of a caller may send each to
+// roundTrip sends the commands that have no answer yet, and waits for their replies. The first
+// command with a program brings its text, and all do with texts. The client of a caller may send each to
 // another server: what one of them has says nothing of the others.
 func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuffer, texts bool) {
-	replicas, latest := 0, time.Duration(0)
-	for i := range s.commands {
-		r := &s.commands[i]
-		for _, c := range r.calls {
-			if latest = max(latest, c.deadline); c.counts && !r.settled {
-				replicas = n.config.WaitReplicas
-			}
-		}
-	}
-	if first := &s.commands[0]; len(s.commands) == 1 && replicas == 0 && !first.calls[0].asking {
+	if first := &s.commands[0]; len(s.commands) == 1 && !first.calls[0].asking {
 		first.text, first.err = client.Do(ctx, n.build(client, s, first, texts)).ToString()
 		return
-	}
-	if replicas > 0 {
-		client = n.confirmer(client)
 	}
 	built := make([]rueidis.Completed, 0, 2*len(s.commands)) // the library may keep it
 	for i := range s.commands {
@@ -246,15 +248,6 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuff
 		built = append(built, n.build(client, s, r, texts))
 	}
 	replies := client.DoMulti(ctx, built...)
-	var unconfirmed error
-	if replicas > 0 { // apart, because a server ends a WAIT up to 100 ms late, and the library gives no replies then
-		confirmed, err := client.Do(ctx, n.wait(client, latest)).AsInt64()
-		if err != nil {
-			unconfirmed = fmt.Errorf("%w: %w", errReplicas, err)
-		} else if confirmed < int64(replicas) {
-			unconfirmed = errReplicas
-		}
-	}
 	for i := range s.commands {
 		r := &s.commands[i]
 		if r.settled {
@@ -264,7 +257,7 @@ func (n *Node) roundTrip(ctx context.Context, client rueidis.Client, s *sendBuff
 			replies = replies[1:]
 		}
 		r.text, r.err = replies[0].ToString()
-		r.unconfirmed, replies = unconfirmed, replies[1:]
+		replies = replies[1:]
 	}
 }
 
@@ -289,15 +282,29 @@ func (n *Node) build(client rueidis.Client, s *sendBuffer, r *command, withText 
 	return client.B().Evalsha().Sha1(program.SHA).Numkeys(int64(len(s.keys))).Key(s.keys...).Arg(args...).Build()
 }
 
-// wait returns the command that waits for replicas to confirm all that was written before
-// it on the connection; its answer has to be here before the latest deadline of the calls, and within the usual
-// time-out, because other calls wait behind it. The library makes a connection for each command that it knows to block, in the caller's time, so
-// it does not get to know.
-func (n *Node) wait(client rueidis.Client, latest time.Duration) rueidis.Completed {
+// wait waits until replicas have confirmed all that calls have written on connection l. The answer has to be here before
+// the latest deadline of the calls, and within the usual time-out. The library makes a connection for each command that
+// it knows to block, in the caller's time, so it does not get to know.
+func (n *Node) wait(ctx context.Context, l *connection, calls []*Pending) error {
+	var latest time.Duration
+	for _, c := range calls {
+		latest = max(latest, c.deadline)
+	}
 	within := n.config.Timeout
 	if left := (latest - remote.Elapsed()) * 3 / 4; latest != 0 && (within == 0 || left < within) {
 		within = left
 	}
 	ms := max(1, within.Milliseconds())
-	return client.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()
+	wait := l.B().Arbitrary("WAIT").Args(strconv.Itoa(n.config.WaitReplicas), strconv.FormatInt(ms, 10)).Build()
+	switch confirmed, err := l.Do(ctx, wait).AsInt64(); {
+	case err != nil:
+		return unconfirmed(err)
+	case l.lost.Load(): // a new connection has written nothing that a replica would lack
+		return unconfirmed(remote.ErrGone)
+	case confirmed < int64(n.config.WaitReplicas):
+		return errReplicas
+	}
+	return nil
 }
+
+func unconfirmed(err error) error { return fmt.Errorf("%w: %w", errReplicas, err) }

@@ -1,0 +1,59 @@
+package drive
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/window"
+)
+
+// Unconfirmed handles results that too few replicas have confirmed. They hold, unless a policy denies the take: then the
+// store gives back what it has counted, as far as it answers. What the call has a record of stays: the record admits the
+// call when it is repeated.
+func Unconfirmed(ctx context.Context, d *Driver, t *Task, out *store.OutageError) {
+	if t.Verb != store.Take {
+		return
+	}
+	var ops []store.Op
+	var at []int
+	for i := range t.Ops {
+		op := &t.Ops[i]
+		if (out.Ops == nil || slices.Contains(out.Ops, i)) && !d.isLocal(t, t.Of[i]) {
+			t.decideByPolicy(op, t.Of[i])
+		}
+		if t.Once == nil && op.Role == store.Enforce && !op.CountDenied && op.N > 0 && op.Result.Allowed {
+			ops, at = append(ops, *op), append(at, i)
+		}
+	}
+	if t.Denied < 0 || len(ops) == 0 {
+		return
+	}
+	if verb, err := giveBack(ctx, d.Store, ops); err != nil {
+		d.reportOutage(ctx, verb, err)
+		return
+	}
+	for n, i := range at {
+		t.Ops[i].Result = givenBack(ops[n].Result)
+	}
+}
+
+// giveBack gives back what ops of a take have counted in s, as if it had not been counted.
+func giveBack(ctx context.Context, s store.Store, ops []store.Op) (store.Verb, error) {
+	verb := store.Refund
+	if !slices.ContainsFunc(ops, func(op store.Op) bool { return op.Hold == nil || op.Hold.ID == [12]byte{} }) {
+		verb = store.Cancel // which ends the holds, too
+		for i := range ops {
+			h := *ops[i].Hold
+			h.At, h.Sure = h.Decided, true
+			ops[i].Hold = &h
+		}
+	}
+	return verb, store.Do(context.WithoutCancel(ctx), s, verb, ops)
+}
+
+// givenBack returns the result of an op that was given back with result r.
+func givenBack(r window.Result) window.Result {
+	r.Before, r.Held = r.Used, false
+	return r
+}
