@@ -45,9 +45,6 @@ func (e *Engine) Export(ctx context.Context, name string, o export.Options) (exp
 	case x.op.Limit.Window.Kind == window.KindBucket && !rules.QuotaInKey(i):
 		return export.Result{}, export.ErrNoLevel
 	}
-	if err := o.Begin(x.rule.Per); err != nil {
-		return export.Result{}, err
-	}
 	for x.result.Next = o.After; ; {
 		began := time.Now()
 		x.result.Next, err = e.lister.Keys(ctx, &x.op, x.result.Next, x.found)
@@ -94,6 +91,7 @@ type exporter struct {
 	options export.Options
 	shared  bool // so that keys can be found twice
 
+	begun  bool
 	page   []export.Key
 	result export.Result
 	pace   export.Pace
@@ -146,6 +144,12 @@ func (x *exporter) key(key []byte) (k export.Key, limit *window.Compiled, ok boo
 
 // write hands the page over.
 func (x *exporter) write() error {
+	if !x.begun {
+		x.begun = true
+		if err := x.options.Begin(x.rule.Per); err != nil {
+			return err
+		}
+	}
 	for n := range x.page {
 		k := &x.page[n]
 		if x.shared && x.again(k.Values) {

@@ -20,8 +20,8 @@ type Options struct {
 	// Most ends the export after at least so many keys. 0 means all.
 	Most int64
 
-	// Begin is called before the first key, with the rule's `per`. Each is called for each
-	// key, and must not keep it. The error of either ends the export.
+	// Begin is called before the first key, when the store has answered, with the rule's `per`. Each is called for
+	// each key, and must not keep it. The error of either ends the export.
 	Begin func(per []string) error
 	Each  func(*Key) error
 

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +20,9 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/httpapi"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
+	"github.com/weirhq/weir/internal/journal"
+	"github.com/weirhq/weir/store"
+	"github.com/weirhq/weir/store/memstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -169,6 +173,24 @@ func TestExport(t *testing.T) {
 		status, detail, _ := strings.Cut(want, " ")
 		if got := w.Body.String(); fmt.Sprint(w.Code) != status || !strings.Contains(got, `"detail":`+detail) {
 			t.Errorf("%s: got %d %s, want %s", query, w.Code, got, want)
+		}
+	}
+}
+
+// An export that the store does not answer is an error, in both formats: with a status of 200 it would look like one
+// without keys.
+func TestExportWhileLoading(t *testing.T) {
+	t.Parallel()
+	counts := memstore.New(memstore.WithJournal(journal.Secret{}))
+	t.Cleanup(func() { counts.Close() })
+	counts.Journal().Refuse(&store.OutageError{Reason: "loading", Err: errors.New("still being loaded"), RetryAfter: time.Second})
+	api := httpapi.New(namespace.Only(scripttest.Engine(t, scripttest.Rules(t, exported), weir.WithStore(counts))), httpapi.Config{})
+	for _, format := range []string{"ndjson", "csv"} {
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/export?rule=tokens&format="+format, nil))
+		h := w.Header()
+		if w.Code != http.StatusServiceUnavailable || h.Get("Retry-After") != "1" || h.Get("Content-Type") != "application/problem+json" || h.Get("Trailer") != "" {
+			t.Errorf("%s: got %d %s, with %v", format, w.Code, w.Body, h)
 		}
 	}
 }
