@@ -3,6 +3,8 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +97,36 @@ func TestClusterFailover(t *testing.T) {
 			d.outages.Load(), time.Duration(d.longest.Load()))
 	}
 	t.Logf("answers again after %v", took)
+}
+
+// A node is cut off from the rest of its cluster, where another one serves its slots now. It answers
+// clients, and still names itself as the one that serves them. The store asks it first, but follows
+// the rest.
+func TestClusterNodeCutOff(t *testing.T) {
+	t.Parallel()
+	alone := func() *redistest.Node { return redistest.Cluster(t, 1, 0, "--cluster-node-timeout", "500").Masters[0] }
+	a, b := alone(), alone()
+	if a.Addr() > b.Addr() { // the store asks the first by address
+		a, b = b, a
+	}
+	dir := a.Must("CONFIG", "GET", "dir").([]any)[1].(string)
+	nodes := fmt.Sprintf("%s 127.0.0.1:0@0 myself,master - 0 0 1 connected 0-8191\n"+
+		"%s %s@1 master - 0 0 2 connected 8192-16383\n"+
+		"vars currentEpoch 2 lastVoteEpoch 0\n", a.ID(), b.ID(), b.Addr()) // no node listens on port 1
+	a.Kill()
+	if err := os.WriteFile(filepath.Join(dir, "nodes.conf"), []byte(nodes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a.Restart()
+	s := openURL(t, fmt.Sprintf("redis+cluster://%s,%s?timeout=20s", a.Addr(), b.Addr()))
+	for _, key := range keysOn(a, b) {
+		redistest.Eventually(t, "the key gets an answer", func() bool {
+			return store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", key)}) == nil
+		})
+	}
+	if nodes := s.Nodes(); len(nodes) != 1 || nodes[0].Addr != b.Addr() {
+		t.Errorf("got nodes %v, want %s alone", nodes, b.Addr())
+	}
 }
 
 // A slot moves from node to node, key by key, while its keys are counted: no

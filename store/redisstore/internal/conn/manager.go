@@ -40,19 +40,19 @@ type manager struct {
 	moved   chan struct{} // has one when find may return another address now
 	tried   chan struct{} // closed when the first attempt has ended
 	trouble atomic.Pointer[error]
-	making  atomic.Bool // conns[dedicated] is being made
+	making  atomic.Bool  // conns[dedicated] is being made
+	at      atomic.Value // the address of the connections, a string
 
-	// Used only by the goroutine.
-	known bool   // the first attempt has ended
-	at    string // the address of the connections
+	known bool // the first attempt has ended; used only by the goroutine
 }
 
 // keep starts a manager for n. find returns the address to connect to; nil means that of n.
 func (n *Node) keep(find func(context.Context) (string, error)) {
 	m := &manager{
-		node: n, find: find, at: n.Addr,
+		node: n, find: find,
 		news: make(chan struct{}, 1), moved: make(chan struct{}, 1), tried: make(chan struct{}),
 	}
+	m.at.Store(n.Addr)
 	m.ctx, m.cancel = context.WithCancel(n.config.life)
 	n.manager = m
 	m.tasks.Go(m.run)
@@ -154,7 +154,7 @@ func (m *manager) wait(probe <-chan time.Time, missing bool) {
 	case <-m.ctx.Done():
 	case <-m.news:
 	case <-m.moved:
-		m.follow()
+		_ = m.follow()
 	case <-soon:
 	case <-probe:
 		m.probe()
@@ -172,8 +172,8 @@ func (m *manager) sleep(d time.Duration) (moved bool) {
 	return false
 }
 
-// connect makes the connections that are missing, one after the other. It returns an
-// error when one of them cannot be made.
+// connect makes the connections that are missing, one after the other: all, if find returns
+// another address than theirs. It returns an error when one of them cannot be made.
 func (m *manager) connect() error {
 	missing := m.collect()
 	if len(missing) == 0 {
@@ -182,23 +182,21 @@ func (m *manager) connect() error {
 	if m.known {
 		m.node.Report(nil) // before the attempt, which may take long
 	}
-	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
-	defer cancel()
 	if m.find != nil {
-		addr, err := m.find(ctx)
-		if err != nil {
+		if err := m.follow(); err != nil {
 			return m.failed(err)
 		}
-		m.at = addr
+		missing = m.collect()
 	}
+	addr := m.at.Load().(string)
 	for at, i := range missing {
 		if i == dedicated && m.known {
-			m.makeDedicated(m.at) // a call that was late has closed it: the server may stand still
+			m.makeDedicated(addr) // a call that was late has closed it: the server may stand still
 			continue
 		}
 		// The first one loads the programs, but for one that a distant node has besides others. The
 		// server refuses the others for the same reason.
-		if err := m.make(m.at, i, at == 0 && !extra(i)); err != nil {
+		if err := m.make(addr, i, at == 0 && !extra(i)); err != nil {
 			return m.failed(err)
 		}
 	}
@@ -387,6 +385,10 @@ func (m *manager) makeDedicated(addr string) {
 			m.sleep(remote.BreakFor)
 			defer m.wake()
 		}
+		if m.at.Load() != addr { // the others have moved since
+			m.drop(dedicated)
+			defer m.wake()
+		}
 		m.making.Store(false)
 	})
 }
@@ -395,7 +397,7 @@ func (m *manager) makeDedicated(addr string) {
 // answer is unavailable. A node that follows another one may have a new address.
 func (m *manager) probe() {
 	if m.find != nil {
-		m.follow()
+		_ = m.follow()
 	}
 	l := m.node.client()
 	if l == nil {
@@ -440,13 +442,15 @@ func (m *manager) endIdle(asked <-chan struct{}, cancel context.CancelFunc) {
 	}
 }
 
-// follow drops the connections when find returns another address.
-func (m *manager) follow() {
+// follow drops the connections when find returns another address. It returns the error of find.
+func (m *manager) follow() error {
 	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
 	defer cancel()
-	if addr, err := m.find(ctx); err == nil && addr != m.at {
+	addr, err := m.find(ctx)
+	if err == nil && m.at.Swap(addr) != addr {
 		m.dropAll()
 	}
+	return err
 }
 
 // revive asks the node until it answers within the time-out. When there is no
@@ -475,7 +479,7 @@ func (m *manager) revive() {
 			return
 		}
 		if m.sleep(remote.BreakFor) {
-			m.follow()
+			_ = m.follow()
 			return
 		}
 	}

@@ -1,6 +1,7 @@
 package conn_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,31 @@ func TestDedicatedIsMadeOnce(t *testing.T) {
 	m := conn.NewManager(func(remote.Change) {})
 	if !m.KeepsDedicated(t.Context(), n.Addr()) {
 		t.Error("got a second connection instead of the first, want the first")
+	}
+}
+
+// The primary has changed when a connection is made again: none stays at the old one.
+func TestConnectionsMoveTogether(t *testing.T) {
+	t.Parallel()
+	before, after := redistest.Server(t), redistest.Server(t)
+	var primary atomic.Value
+	primary.Store(before.Addr())
+	f := conn.Follow(t, func() string { return primary.Load().(string) })
+	all := func(n *redistest.Node) func() bool {
+		return func() bool { return f.Servers() == [3]string{n.Addr(), n.Addr(), n.Addr()} }
+	}
+	redistest.Eventually(t, "the connections are at the first primary", all(before))
+	primary.Store(after.Addr())
+	f.LoseDedicated()
+	redistest.Eventually(t, "the connections are at the second primary", all(after))
+}
+
+// The connection that is made in the background while the others move stays nowhere else.
+func TestDedicatedMovesWithTheOthers(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	if conn.NewManager(func(remote.Change) {}).LeavesDedicated(t.Context(), n.Addr()) {
+		t.Error("got a connection to the server that the others have left, want none")
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *sentinels) primary(ctx context.Context) (string, error) {
 	s.listen()
 	if next := s.latest.Load(); next != nil {
 		since := remote.Elapsed() - next.at
-		used := s.node.manager.at == next.addr && s.node.client() != nil
+		used := s.node.manager.at.Load() == next.addr && s.node.client() != nil
 		if since < succeedsWithin || used && since < agreeWithin {
 			return next.addr, nil
 		}

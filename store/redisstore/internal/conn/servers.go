@@ -41,6 +41,7 @@ type Servers struct {
 	// Of a cluster.
 	slots   []atomic.Pointer[Node]
 	changed chan struct{} // has one when the slots may have changed: watch asks for them soon
+	down    sync.Map      // the nodes that have answered CLUSTERDOWN since the last refresh
 	mu      sync.Mutex
 	byAddr  map[string]*Node // guarded by mu
 	seeds   []string         // guarded by mu; addresses of nodes, replicas too
@@ -380,6 +381,8 @@ func (s *Servers) redirected(ctx context.Context, slot int, n *Node, err error) 
 		to.asked.Store(int64(remote.Elapsed()))
 		to.manager.await(ctx)
 		return onward{node: to, asking: true}
+	case "CLUSTERDOWN": // n may be cut off from the others, and another one in its place
+		s.down.Store(n, true)
 	case "TRYAGAIN": // some keys of the call have moved, others not yet
 		return onward{node: n, later: true}
 	}
@@ -456,14 +459,21 @@ func (s *Servers) watch() {
 }
 
 // refresh asks one node after the other who serves which slots, until one
-// answers. It begins with the nodes that are available.
+// answers. It begins with the nodes that are available and have not just answered CLUSTERDOWN:
+// one that is cut off from the others names itself.
 func (s *Servers) refresh(ctx context.Context) error {
 	all := s.Nodes()
+	suspects := map[*Node]bool{}
+	for _, n := range all {
+		_, down := s.down.Load(n)
+		suspects[n] = down || n.Breaker.Open()
+	}
+	s.down.Clear() // a node that is still cut off answers the next call so, too
 	err := errNoSlots
 	for _, suspect := range []bool{false, true} {
 		for _, n := range all {
 			client := n.client()
-			if client == nil || n.Breaker.Open() != suspect {
+			if client == nil || suspects[n] != suspect {
 				continue
 			}
 			if err = s.learn(ctx, n.Addr, client.Client); err == nil {
