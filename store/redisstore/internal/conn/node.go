@@ -223,7 +223,11 @@ func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
 	if c.abandoned {
 		return false
 	}
-	if err := c.failure; err != nil {
+	err := c.failure
+	if err == nil && c.unconfirmed != nil && c.counts && c.reply.Counts(&c.Call) {
+		err = c.unconfirmed
+	}
+	if err != nil {
 		c.Err = script.About(err, c.keys...)
 		if wordOf(err) == "TRYAGAIN" && !c.ownCommand {
 			c.keysMoved = true // not all calls of the batch can be decided

@@ -20,7 +20,7 @@ const maxBatchKeys = 24
 
 // Pending is a call that a node decides. The goroutine that it belongs to fills in the first
 // fields, and reads the results when it has been decided. A batcher may still read it when
-// the caller has left.
+// the caller has left, but not what Ops has: that is the caller's to use again.
 type Pending struct {
 	script.Call
 	Slot int            // on a cluster
@@ -33,15 +33,16 @@ type Pending struct {
 	stale     int  // how often it came too late
 
 	// What is sent, and its answer: a reply or an error.
-	program    *script.Program
-	keys       []string
-	room       [4]string // for keys
-	args       string
-	ownCommand bool // it shares no command
-	counts     bool // it is not a check
-	reply      script.Reply
-	failure    error
-	deadline   time.Duration // when the caller gives up; 0: it does not
+	program     *script.Program
+	keys        []string
+	room        [4]string // for keys
+	args        string
+	ownCommand  bool // it shares no command
+	counts      bool // it is not a check
+	reply       script.Reply
+	failure     error
+	unconfirmed error         // the failure of a reply that counts
+	deadline    time.Duration // when the caller gives up; 0: it does not
 
 	// Of the batcher.
 	done      chan struct{} // gets one when the answer is set; nil in a slice
@@ -172,11 +173,8 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 			n.clock.learn(replies.At, read)
 		}
 		for _, c := range r.calls {
-			if c.failure = r.err; r.err == nil {
+			if c.failure, c.unconfirmed = r.err, r.unconfirmed; r.err == nil {
 				c.reply, c.failure = replies.Next(len(c.Ops))
-			}
-			if c.failure == nil && c.counts && c.reply.Counts(&c.Call) {
-				c.failure = r.unconfirmed
 			}
 		}
 	}
