@@ -167,6 +167,7 @@ func (e *Engine) Do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 
 // do decides r, and writes the decision into d, if o allows its size.
 func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decision, o *run.Options) error {
+	d.reset()
 	rules, err := e.ready()
 	if err != nil {
 		return err
@@ -178,7 +179,6 @@ func (e *Engine) do(ctx context.Context, verb store.Verb, r *Request, d *Decisio
 	if r.Rules != nil {
 		rules = e.rulesOf(r.Rules)
 	}
-	d.reset()
 	c := e.calls.Get().(*call)
 	if err = e.read(c, rules, verb, r); err == nil && r.isOnce() {
 		c.once, err = newOnceCall(&e.records, verb, r, o)

@@ -19,7 +19,7 @@ import (
 func TestZeroValuesAnswerWithAnError(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	var d weir.Decision
+	d := weir.Decision{Allowed: true} // of an earlier call
 	set := compile(t, []rule.Rule{{Name: "posts", Per: []string{"user"}, Quota: &rule.Quota{Value: 1}, Window: window.Sliding(time.Hour)}})
 	items := []weir.Item{{}}
 	for _, e := range []*weir.Engine{nil, {}} {
@@ -32,6 +32,9 @@ func TestZeroValuesAnswerWithAnError(t *testing.T) {
 			"do": e.Do(ctx, store.Check, &weir.Request{}, &d), "forget": e.Forget(ctx, "posts", nil),
 		} {
 			names(t, "engine, "+name, err, "weir.NewEngine")
+		}
+		if d.Allowed {
+			t.Error("engine: do has left the decision of an earlier call")
 		}
 		if e.Rules() != nil || e.Close() != nil {
 			t.Error("engine: want no rules, and closing to be safe")

@@ -19,6 +19,7 @@ func (c *Client) DoAll(ctx context.Context, items []weir.Item) {
 	b := batch{}
 	for i := range items {
 		it := &items[i]
+		empty(&it.Decision)
 		if it.Err = sendable(it.Verb, &it.Request); it.Err != nil {
 			continue
 		}

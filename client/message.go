@@ -73,20 +73,26 @@ func setAttributes(m map[string]string, list []weir.Attribute) {
 	}
 }
 
-// readDecision sets d to m, and reuses the slices of d. Rules of d is nil.
+// empty empties d, and keeps the memory of its slices.
+func empty(d *weir.Decision) {
+	*d = weir.Decision{Usages: d.Usages[:0], Verdicts: d.Verdicts[:0], Triggered: d.Triggered[:0]}
+}
+
+// readDecision sets d, which is empty, to m, and reuses the slices of d. Rules of d is nil. After an error d is empty.
 func readDecision(m *weirv1.Decision, d *weir.Decision) (err error) {
 	if m.GetOutcome() == "" { // every decision has one
 		return errors.New("an answer without a decision")
 	}
-	*d = weir.Decision{
-		Allowed: m.Allowed, Outcome: m.Outcome, Rule: m.Rule, RetryAfter: durationOf(m.RetryAfter), RetryRule: m.RetryRule,
-		Usages: slices.Grow(d.Usages[:0], len(m.Limits)), Verdicts: append(d.Verdicts[:0], m.Verdicts...), Triggered: append(d.Triggered[:0], m.Triggered...),
-		Unmatched: m.Unmatched, Replayed: m.Replayed, Degraded: m.Degraded, DegradedReason: store.Reason(m.DegradedReason), Hold: durationOf(m.Hold),
-	}
+	var r receipt.Receipt
 	if m.Receipt != "" {
-		if d.Receipt, err = receipt.Parse(m.Receipt); err != nil {
+		if r, err = receipt.Parse(m.Receipt); err != nil {
 			return err
 		}
+	}
+	*d = weir.Decision{
+		Allowed: m.Allowed, Outcome: m.Outcome, Rule: m.Rule, RetryAfter: durationOf(m.RetryAfter), RetryRule: m.RetryRule,
+		Usages: slices.Grow(d.Usages, len(m.Limits)), Verdicts: append(d.Verdicts, m.Verdicts...), Triggered: append(d.Triggered, m.Triggered...),
+		Unmatched: m.Unmatched, Replayed: m.Replayed, Degraded: m.Degraded, DegradedReason: store.Reason(m.DegradedReason), Hold: durationOf(m.Hold), Receipt: r,
 	}
 	for _, u := range m.Limits {
 		d.Usages = append(d.Usages, usageOf(u))

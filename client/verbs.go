@@ -67,6 +67,7 @@ func (c *Client) decide(ctx context.Context, verb store.Verb, r *weir.Request) (
 // slices of d, so copy what has to outlive the next call. After an error d holds no
 // answer. The Rules of d are nil.
 func (c *Client) Do(ctx context.Context, verb store.Verb, r *weir.Request, d *weir.Decision) error {
+	empty(d)
 	if err := sendable(verb, r); err != nil {
 		return err
 	}

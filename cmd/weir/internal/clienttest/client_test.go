@@ -176,6 +176,8 @@ func TestContract(t *testing.T) {
 				ea, eb := a.Do(t.Context(), verb, &q, &da), b.Do(t.Context(), verb, &qb, &db)
 				text := fmt.Sprintf("%d: %v %+v", i, verb, q)
 				if !sameError(t, text, ea, eb) {
+					sameDecision(t, text, weir.Decision{}, da)
+					sameDecision(t, text, weir.Decision{}, db)
 					continue
 				}
 				if !da.Receipt.IsZero() {

@@ -262,6 +262,38 @@ func TestLateCallersLeave(t *testing.T) {
 	})
 }
 
+// A caller that has left may use the memory of its ops again while the answer is read: the race detector finds
+// who still reads it.
+func TestOpsAreTheCallersOnceItHasLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCallers(t)
+		short, end := remote.Within(context.Background(), 10*time.Millisecond)
+		defer end()
+		c.call(t.Context(), 4, nil)
+		ops := make([]store.Op, 4)
+		for i := range ops {
+			ops[i] = store.Op{Space: c.space, Limit: c.limit, Key: []byte{byte(i)}, N: 1}
+			c.all.Go(func() {
+				if err := c.node.Run(short, script.Call{Verb: store.Take, Ops: ops[i : i+1]}); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("got error %v, want that of the deadline", err)
+				}
+			})
+		}
+		c.wantFlushes(1, 1, 1, 1, 4)
+		time.Sleep(20 * time.Millisecond)
+		for range 4 {
+			c.refuse()
+		}
+		c.all.Wait()              // all callers have left
+		const reply = 1 + 7 + 4*7 // an admission
+		c.write("$" + strconv.Itoa(4*reply) + "\r\n" + strings.Repeat("\x00", 4*reply) + "\r\n")
+		for i := range ops {
+			ops[i].Role = store.Shadow
+		}
+	})
+}
+
 // The quickest round trip stays for a second at least and two at most. Longer ones,
 // of which there are more when callers wait, do not displace it.
 func TestShortestRoundTrip(t *testing.T) {

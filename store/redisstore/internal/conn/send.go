@@ -21,7 +21,7 @@ const maxBatchKeys = 24
 
 // Pending is a call that a node decides. The goroutine that it belongs to fills in the first
 // fields, and reads the results when it has been decided. A batcher may still read it when
-// the caller has left.
+// the caller has left, but not what Ops has: that is the caller's to use again.
 type Pending struct {
 	script.Call
 	Slot int            // on a cluster
@@ -179,17 +179,12 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 			if c.failure = r.err; r.err == nil {
 				c.reply, c.failure = replies.Next(len(c.Ops))
 			}
-			if c.failure == nil && c.confirms && c.reply.Counts(&c.Call) {
+			if c.failure == nil && c.confirms {
 				counted = append(counted, c)
 			}
 		}
 	}
-	if len(counted) > 0 { // apart, because a server ends a WAIT up to 100 ms late, and the library gives no replies then
-		n.confirms.mu.Lock()
-		for _, c := range counted {
-			c.counted = true
-		}
-		n.confirms.mu.Unlock()
+	if counted = n.count(counted); len(counted) > 0 { // apart, because a server ends a WAIT up to 100 ms late, and the library gives no replies then
 		err := n.wait(ctx, l, counted)
 		for _, c := range counted {
 			c.failure = err
@@ -226,6 +221,19 @@ func (n *Node) sendAlone(ctx context.Context, c *Pending) {
 	} else if errors.Is(c.failure, context.DeadlineExceeded) {
 		<-ctx.Done() // it may end a moment after its deadline, and tells whose time is over
 	}
+}
+
+// count returns those of calls whose replies count and whose callers have not left, who get to know that.
+func (n *Node) count(calls []*Pending) []*Pending {
+	if len(calls) == 0 {
+		return nil
+	}
+	n.confirms.mu.Lock()
+	defer n.confirms.mu.Unlock()
+	return slices.DeleteFunc(calls, func(c *Pending) bool {
+		c.counted = !c.abandoned && c.reply.Counts(&c.Call)
+		return !c.counted
+	})
 }
 
 // roundTrip sends the commands that have no answer yet, and waits for their replies. The first
