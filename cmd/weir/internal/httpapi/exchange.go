@@ -28,8 +28,8 @@ type exchange struct {
 	scan   scanner
 	item   [1]weir.Item   // of a call about one request
 	limits headers.Limits // of a gate call
-	out    []byte // the answer; empty at the beginning
-	text   int // of an answer, for which memory is reserved
+	out    []byte         // the answer; empty at the beginning
+	text   int            // of an answer, for which memory is reserved
 }
 
 var exchanges = sync.Pool{New: func() any {
