@@ -187,12 +187,15 @@ func (s *Store) failed(ctx context.Context, err error) error {
 }
 
 // Read implements [store.Store].
-func (s *Store) Read(ctx context.Context, op *store.Op) (reading window.Reading, err error) {
-	err = s.alone(ctx, op, store.Check, func(state window.State, now window.Instant) window.State {
-		reading = op.Limit.Read(state, now)
+func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	limit, reading := op.Limit, window.Reading{} // a lane may write it after the caller has left with an error
+	if err := s.alone(ctx, op, store.Check, func(state window.State, now window.Instant) window.State {
+		reading = limit.Read(state, now)
 		return state
-	})
-	return reading, err
+	}); err != nil {
+		return window.Reading{}, err
+	}
+	return reading, nil
 }
 
 // Forget implements [store.Store].
@@ -201,7 +204,8 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 }
 
 // alone calls change with the state of op's key, in the place of a call with a verb. The state that it returns is
-// kept, unless the verb is Check.
+// kept, unless the verb is Check. The caller may leave while change runs: what that refers to must not be used after
+// an error.
 func (s *Store) alone(ctx context.Context, op *store.Op, v store.Verb, change func(window.State, window.Instant) window.State) error {
 	if err := s.ready(ctx); err != nil {
 		return err
