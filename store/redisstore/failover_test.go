@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,28 @@ func TestSentinelSwitch(t *testing.T) {
 		t.Errorf("used after the switch: got %d, want at least the last 200", got)
 	}
 	t.Logf("%d admitted, %d kept, %d outages", d.admitted.Load(), used(t, s, op), d.outages.Load())
+}
+
+// Behind one address for the primary, a failover in which the old primary lives on is followed: connections
+// that lead to it stay open, and new ones lead to the new primary.
+func TestFailoverBehindAnAddress(t *testing.T) {
+	t.Parallel()
+	old := redistest.Server(t)
+	replica := old.Replica()
+	endpoint := redistest.Through(t, old)
+	s := openURL(t, fmt.Sprintf("redis://%s?timeout=%v", endpoint.Addr(), patience))
+	d := drive(t, s, 16, hourly(quota, "rule", "k"))
+	d.answers(200)
+	endpoint.To(replica)
+	replica.Must("REPLICAOF", "NO", "ONE")
+	host, port, err := net.SplitHostPort(replica.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.Must("REPLICAOF", host, port)
+	d.fails(100)
+	d.answers(200)
+	d.end()
 }
 
 // A node of a 3+3 cluster dies. Keys on the others are answered all the time,

@@ -40,8 +40,11 @@ type manager struct {
 	moved   chan struct{} // has one when find may return another address now
 	tried   chan struct{} // closed when the first attempt has ended
 	trouble atomic.Pointer[error]
-	making  atomic.Bool  // conns[dedicated] is being made
-	at      atomic.Value // the address of the connections, a string
+	making  atomic.Bool // conns[dedicated] is being made
+
+	readOnly atomic.Bool  // the server has refused to write
+	leaving  atomic.Bool  // leaveReplica runs
+	at       atomic.Value // the address of the connections, a string
 
 	known bool // the first attempt has ended; used only by the goroutine
 }
@@ -349,14 +352,7 @@ func unready(err error) error {
 // with the wrong URL nearly every call would fail. The server that Sentinels name
 // must be a primary, which it may not be yet.
 func mustFit(ctx context.Context, c rueidis.Client, mode Mode) error {
-	// An old server does not know the command, and one that is not there gives
-	// no answer.
-	said, _ := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
-	word := func(name string) string {
-		message := said[name]
-		text, _ := message.ToString()
-		return text
-	}
+	word := hello(ctx, c)
 	if text := word("mode"); text == "cluster" || text == "sentinel" {
 		return &modeError{text}
 	}
@@ -364,6 +360,17 @@ func mustFit(ctx context.Context, c rueidis.Client, mode Mode) error {
 		return errNotPrimary
 	}
 	return nil
+}
+
+// hello asks the server of c about itself, and returns what it says about a field: nothing if it is an old one that does not
+// know the command, or is not there.
+func hello(ctx context.Context, c rueidis.Client) (word func(name string) string) {
+	said, _ := c.Do(ctx, c.B().Arbitrary("HELLO").Build()).AsMap()
+	return func(name string) string {
+		message := said[name]
+		text, _ := message.ToString()
+		return text
+	}
 }
 
 // modeError is the error of a server of another kind than the URL names.
@@ -403,6 +410,12 @@ func (m *manager) probe() {
 	if l == nil {
 		return
 	}
+	if m.readOnly.Swap(false) && m.find == nil && !m.leaving.Swap(true) {
+		m.tasks.Go(func() {
+			m.leaveReplica(l)
+			m.leaving.Store(false)
+		})
+	}
 	ctx, cancel := context.WithTimeout(m.ctx, max(probeFor, m.node.config.Timeout))
 	defer cancel()
 	asked := make(chan struct{})
@@ -423,6 +436,25 @@ func (m *manager) probe() {
 		defer cancel()
 		_ = m.node.askTime(ctx, c.Client)
 		m.node.dedicatedBusy.Store(false)
+	}
+}
+
+// leaveReplica drops the connections if the server of l, which is one of them, has become a replica, and a new connection
+// leads to a primary: the address is that of a load balancer, or a name that has moved.
+func (m *manager) leaveReplica(l *connection) {
+	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
+	defer cancel()
+	if hello(ctx, l.Client)("role") != "replica" {
+		return
+	}
+	c, err := m.node.config.connection(m.at.Load().(string), true, func() {})
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	if hello(ctx, c.Client)("role") == "master" {
+		m.dropAll()
+		m.wake()
 	}
 }
 

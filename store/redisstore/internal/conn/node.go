@@ -236,9 +236,12 @@ func (n *Node) resolve(ctx context.Context, c *Pending) (again bool) {
 		return false
 	case err != nil:
 		c.Err = script.About(err, c.keys...)
-		if wordOf(err) == "TRYAGAIN" && !c.ownCommand {
+		switch word := wordOf(err); {
+		case word == "TRYAGAIN" && !c.ownCommand:
 			c.keysMoved = true // not all calls of the batch can be decided
 			return true
+		case word == "READONLY" && n.manager != nil:
+			n.manager.readOnly.Store(true)
 		}
 		return false
 	}
