@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// watchLocked has expire run at t at the latest. But expire pauses for a hundredth of the timeout of the client, because
+// watchLocked makes expire run at t at the latest. But expire pauses for a hundredth of the timeout of the client, because
 // it looks at all calls, and each may have its own deadline.
 func (s *stream) watchLocked(t time.Time) {
 	t = later(t, s.expired.Add(max(s.client.timeout/100, time.Millisecond)))

@@ -31,7 +31,7 @@ func (l *link) canSendLocked() bool {
 	return l.stream.messages < ahead || n > 0 && n < maxAhead && time.Since(l.groups[n-1].sent) >= apart
 }
 
-// flushLocked has what waits sent, unless enough messages are under way. When s is closed, it ends
+// flushLocked wakes the link to send what waits, unless enough messages are under way. When s is closed, it ends
 // what waits with an error.
 func (s *stream) flushLocked() {
 	if s.closed {

@@ -249,11 +249,6 @@ func TestReportsNothingThatIsSavedWithNewerHits(t *testing.T) {
 func TestRoomAfterARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		in := func(namespace string, key int) *store.Op {
-			op := of(hourly, strconv.Itoa(key), "")
-			op.Space = store.NewSpace(namespace, "posts", "posts", 0)
-			return op
-		}
 		_, side, old := outage(t)
 		for key := range report.MaxKeys {
 			old.Add(in("full", key), hourly, 1)

@@ -119,6 +119,13 @@ func of(limit *window.Compiled, key, member string) *store.Op {
 	return &store.Op{Space: posts, Limit: limit, Key: []byte(key), Member: []byte(member)}
 }
 
+// in returns an op for a key of a namespace.
+func in(namespace string, key int) *store.Op {
+	op := of(hourly, fmt.Sprint(key), "")
+	op.Space = store.NewSpace(namespace, "posts", "posts", 0)
+	return op
+}
+
 // holdOf returns op with its nth hold, which begins now.
 func holdOf(op *store.Op, n int) *store.Op {
 	held := *op
@@ -411,11 +418,6 @@ func TestManyHolds(t *testing.T) {
 func TestNamespacesTakeTurns(t *testing.T) {
 	t.Parallel()
 	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
-		in := func(namespace string, key int) *store.Op {
-			op := of(hourly, fmt.Sprint(key), "")
-			op.Space = store.NewSpace(namespace, "posts", "posts", 0)
-			return op
-		}
 		f.gone("circuit-open")
 		for key := range 10_000 {
 			r.Add(in("big", key), hourly, 1)

@@ -19,10 +19,6 @@ const (
 	partSize = 16
 )
 
-// foreign is the reason of a store in which something other than a counter has the name of the
-// key. Calls for other keys are answered.
-const foreign store.Reason = "foreign"
-
 // Unconfirmed is the reason of a store that has counted a call, and lacks the confirmations for an answer.
 const Unconfirmed store.Reason = "unconfirmed"
 
@@ -244,7 +240,7 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 			continue
 		default:
 			r.lost.Add(op.N)
-			goOn = goOn && out != nil && out.Reason == foreign
+			goOn = goOn && out != nil && out.Reason == remote.Foreign // which other keys need not have
 		}
 		missed = append(missed, e.missed(op)...)
 		e.reported(op)
