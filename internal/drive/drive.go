@@ -78,8 +78,8 @@ type Fallback interface {
 	endHolds(ctx context.Context, t *Task) error
 
 	read(ctx context.Context, op *store.Op) (window.Reading, error)
-	// forget drops the state of the key of op, here and in the far store.
-	forget(ctx context.Context, op *store.Op, far store.Store) error
+	// forget drops the state of op's key here, with what waits for a report.
+	forget(ctx context.Context, op *store.Op) error
 	// correct does here what Driver.Correct has done to op in the far store.
 	correct(ctx context.Context, v store.Verb, op *store.Op) error
 
@@ -302,13 +302,15 @@ func (d *Driver) Read(ctx context.Context, op *store.Op, policy rule.Outage) (r 
 
 // Forget drops the state of op's key, in the store and in local memory. While that is being loaded it does neither.
 func (d *Driver) Forget(ctx context.Context, op *store.Op) error {
-	if d.Local == nil {
-		return d.Store.Forget(ctx, op)
+	if d.Local != nil {
+		if _, err := d.Local.read(ctx, op); err != nil {
+			return err
+		}
 	}
-	if _, err := d.Local.read(ctx, op); err != nil {
+	if err := d.Store.Forget(ctx, op); err != nil || d.Local == nil {
 		return err
 	}
-	return d.Local.forget(ctx, op, d.Store)
+	return d.Local.forget(ctx, op)
 }
 
 // Correct sets the count of op's key, or lifts its ban, in the store and in local memory. While that is being loaded it

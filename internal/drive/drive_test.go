@@ -268,11 +268,32 @@ func TestReadInAnOutage(t *testing.T) {
 	}
 }
 
-// unreadable is a store that answers no reading.
+// unreadable is a store that answers no reading, and forgets nothing.
 type unreadable struct{ store.Store }
 
 func (*unreadable) Read(context.Context, *store.Op) (window.Reading, error) {
 	return window.Reading{}, &store.OutageError{Reason: "busy", Err: errors.New("too many wait"), Uncounted: true}
+}
+
+func (*unreadable) Forget(context.Context, *store.Op) error {
+	return &store.OutageError{Reason: "busy", Err: errors.New("too many wait"), Uncounted: true}
+}
+
+// What memory has counted in an outage stays if the store cannot forget.
+func TestForgetInAnOutage(t *testing.T) {
+	t.Parallel()
+	local := storetest.NewModel().Store
+	d := &drive.Driver{Store: &unreadable{}, Local: &drive.Local{Store: local, Nodes: 1}}
+	o := op(0, 5, store.Enforce)
+	if err := store.Do(t.Context(), local, store.Take, []store.Op{o}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Forget(t.Context(), &o); err == nil {
+		t.Error("got no error")
+	}
+	if got := used(t, local, &o); got != 1 {
+		t.Errorf("got %d used, want 1", got)
+	}
 }
 
 // An error that is no outage ends a task, and what memory counted for it is

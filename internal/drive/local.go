@@ -296,11 +296,10 @@ func (l *Local) correct(ctx context.Context, v store.Verb, op *store.Op) error {
 	case op.Result.Held || op.Result.Banned:
 		return nil
 	}
-	l.Reporter.Forget(op)
-	return l.Store.Forget(ctx, op)
+	return l.forget(ctx, op)
 }
 
-func (l *Local) forget(ctx context.Context, op *store.Op, far store.Store) error {
+func (l *Local) forget(ctx context.Context, op *store.Op) error {
 	l.Reporter.Forget(op)
-	return errors.Join(far.Forget(ctx, op), l.Store.Forget(ctx, op))
+	return l.Store.Forget(ctx, op)
 }
