@@ -76,6 +76,8 @@ type Fallback interface {
 	// endHolds ends or renews the holds of t in local memory, if they may be there. Its error means
 	// that they are still being loaded.
 	endHolds(ctx context.Context, t *Task) error
+	// markEnds follows the answers of far to tasks that endHolds has seen.
+	markEnds(ctx context.Context, far store.Store, tasks []*Task)
 
 	read(ctx context.Context, op *store.Op) (window.Reading, error)
 	// forget drops the state of op's key here, with what waits for a report.
@@ -125,6 +127,9 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 		}
 		open = d.answered(ctx, t, err, again)
 	}
+	if len(t.elsewhere) > 0 {
+		d.Local.markEnds(within, d.Store, []*Task{t})
+	}
 	d.end(ctx, t)
 }
 
@@ -162,6 +167,9 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 			}
 		}
 		open = left
+	}
+	if d.Local != nil {
+		d.Local.markEnds(ctx, d.Store, tasks)
 	}
 	for _, t := range tasks {
 		d.end(ctx, t)

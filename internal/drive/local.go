@@ -255,6 +255,9 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	}
 	for i := range ops {
 		op := &ops[i]
+		if !op.Result.Held {
+			t.elsewhere = append(t.elsewhere, t.Of[i])
+		}
 		if t.Verb == store.Cancel && op.Limit.HoldLength() == 0 {
 			t.Ops[i].N = 0 // what was reported to the store stays there
 		}
@@ -277,6 +280,22 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 		}
 	}
 	return nil
+}
+
+// markEnds marks the ends of the holds of tasks that far has found: the process whose memory has made them may still have
+// to report them.
+func (l *Local) markEnds(ctx context.Context, far store.Store, tasks []*Task) {
+	var calls []store.Call
+	for _, t := range tasks {
+		for i, of := range t.Of {
+			if t.Err == nil && t.Verb != store.Renew && t.Ops[i].Result.Held && slices.Contains(t.elsewhere, of) {
+				calls = append(calls, report.MarkEnd(&t.Ops[i]))
+			}
+		}
+	}
+	if len(calls) > 0 {
+		_ = far.Do(ctx, calls) // without a mark the report may make a hold anew
+	}
 }
 
 func (l *Local) read(ctx context.Context, op *store.Op) (window.Reading, error) {

@@ -34,12 +34,44 @@ func (l *losing) Do(ctx context.Context, calls []store.Call) error {
 	return nil
 }
 
+// holding are the limits of two ops whose takes hold.
+var holding = []*window.Compiled{
+	window.MustCompile(window.Limit{Quota: 1000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Hour}),
+	window.MustCompile(window.Limit{Quota: 10, Window: window.Held(time.Hour)}),
+}
+
+// holdingTask returns a task about the hold id of an op for each of those.
+func holdingTask(v store.Verb, id byte, n int64) *drive.Task {
+	task := &drive.Task{Verb: v, Policies: policies{rule.OutageLocal, rule.OutageLocal}, HeldLocally: v.NeedsReceipt()}
+	for i, l := range holding {
+		o := op(i, 0, store.Enforce)
+		o.Limit, o.N, o.Hold = l, n, &store.Hold{Hold: window.Hold{ID: [12]byte{id}}}
+		task.Of, task.Ops = append(task.Of, i), append(task.Ops, o)
+	}
+	return task
+}
+
+// holdingUsed fails unless these hits of each of the limits are used in s.
+func holdingUsed(t *testing.T, s store.Store, want ...int64) {
+	t.Helper()
+	for i, o := range holdingTask(store.Check, 0, 0).Ops {
+		if got := used(t, s, &o); got != want[i] {
+			t.Errorf("op %d: got %d used, want %d", i, got, want[i])
+		}
+	}
+}
+
+// holdingProcess returns a driver that decides in memory in an outage of s.
+func holdingProcess(s store.Store) *drive.Driver {
+	local := storetest.NewModel()
+	local.Set(window.At(time.Now()))
+	return &drive.Driver{Store: s, Unconfirmed: drive.Unconfirmed, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
+}
+
 // A hold whose take was counted although its answer was lost is held in the store and here. It ends in both, however far
 // the call that ends it gets, and what it cost counts once.
 func TestHoldsOfLostAnswers(t *testing.T) {
 	t.Parallel()
-	limit := window.MustCompile(window.Limit{Quota: 1000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Hour})
-	place := window.MustCompile(window.Limit{Quota: 10, Window: window.Held(time.Hour)})
 	answered, away := losing{}, losing{away: true}
 	late, unconfirmed, never := losing{lost: "late"}, losing{lost: "unconfirmed"}, losing{lost: "late", away: true}
 	for name, test := range map[string]struct {
@@ -59,20 +91,13 @@ func TestHoldsOfLostAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				far, local := storetest.NewModel(), storetest.NewModel()
+				far := storetest.NewModel()
 				far.Set(window.At(time.Now()))
-				local.Set(window.At(time.Now()))
 				s := &losing{Store: far.Store}
-				d := &drive.Driver{Store: s, Unconfirmed: drive.Unconfirmed, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
+				d := holdingProcess(s)
 				task := func(v store.Verb, as losing, n int64) *drive.Task {
 					s.lost, s.away = as.lost, as.away
-					task := &drive.Task{Policies: policies{rule.OutageLocal, rule.OutageLocal}}
-					task.Verb, task.Of, task.HeldLocally = v, []int{0, 1}, v == store.Settle
-					for i, l := range []*window.Compiled{limit, place} {
-						o := op(i, 0, store.Enforce)
-						o.Limit, o.N, o.Hold = l, n, &store.Hold{Hold: window.Hold{ID: [12]byte{1}}}
-						task.Ops = append(task.Ops, o)
-					}
+					task := holdingTask(v, 1, n)
 					d.Run(t.Context(), task, nil)
 					return task
 				}
@@ -84,15 +109,53 @@ func TestHoldsOfLostAnswers(t *testing.T) {
 				}
 				s.lost, s.away = "", false
 				d.Close()
-				for i, want := range []int64{test.want, 0} {
-					o := op(i, 0, store.Enforce)
-					if o.Limit = limit; i == 1 {
-						o.Limit = place
-					}
-					if got := used(t, far.Store, &o); got != want {
-						t.Errorf("op %d: got %d used, want %d", i, got, want)
+				holdingUsed(t, far.Store, test.want, 0)
+			})
+		})
+	}
+}
+
+// A hold whose take was counted although its answer was lost, and which another process ends before the report, is not
+// made anew. One that the store does not have is.
+func TestHoldsOfLostAnswersThatEndElsewhere(t *testing.T) {
+	t.Parallel()
+	late, away := losing{lost: "late"}, losing{away: true}
+	for name, test := range map[string]struct {
+		take  losing
+		verb  store.Verb
+		found bool
+		used  []int64
+	}{
+		"settled":       {late, store.Settle, true, []int64{3 * 7, 0}},
+		"cancelled":     {late, store.Cancel, true, []int64{0, 0}},
+		"renewed":       {late, store.Renew, true, []int64{3 * 3, 3 * 3}},
+		"not there yet": {away, store.Settle, false, []int64{3 * 3, 3 * 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				far := storetest.NewModel()
+				far.Set(window.At(time.Now()))
+				s := &losing{Store: far.Store, lost: test.take.lost, away: test.take.away}
+				d, other := holdingProcess(s), holdingProcess(far.Store)
+				var ends []*drive.Task
+				for id := range byte(3) {
+					d.Run(t.Context(), holdingTask(store.Take, 1+id, 3), nil)
+					ends = append(ends, holdingTask(test.verb, 1+id, 7))
+				}
+				other.Run(t.Context(), ends[0], nil)
+				other.RunAll(t.Context(), ends[1:])
+				for i, end := range ends {
+					for k, o := range end.Ops {
+						if o.Result.Held != test.found {
+							t.Errorf("task %d: op %d: got held %v, want %v", i, k, o.Result.Held, test.found)
+						}
 					}
 				}
+				s.lost, s.away = "", false
+				d.Close()
+				other.Close()
+				holdingUsed(t, far.Store, test.used...)
 			})
 		})
 	}

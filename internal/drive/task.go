@@ -61,15 +61,16 @@ type Task struct {
 	// Err is set by Run when the task was not decided. Nothing was counted.
 	Err error
 
-	call    [1]store.Call
-	inLocal localOps
-	found   []int // of Of: holds that ended or were renewed before their report
+	call      [1]store.Call
+	inLocal   localOps
+	found     []int // of Of: holds that ended or were renewed before their report
+	elsewhere []int // of Of: local memory does not have their holds, which that of another process has made
 }
 
 // Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by
 // [plan.Plan.Reset].
 func (t *Task) Reset() {
-	t.Policies, t.HeldLocally, t.found = nil, false, t.found[:0]
+	t.Policies, t.HeldLocally, t.found, t.elsewhere = nil, false, t.found[:0], t.elsewhere[:0]
 	if t.Once != nil {
 		t.Once, t.call[0] = nil, store.Call{}
 	}

@@ -2,14 +2,17 @@ package report
 
 import (
 	"slices"
+	"time"
 
+	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
 // A hold of local memory is pending as a hold, with its id and its end, so that its receipt
 // also ends it in the store. A hold that ends before it was reported becomes hits, or
-// nothing, unless the store may have it: then the report ends it there.
+// nothing, unless the store may have it: then the report ends it there. Where the store has it, another instance can end
+// it before the report, which would make it anew: that instance marks the end, and the report counts nothing then.
 
 // held is a hold that is pending.
 type held struct {
@@ -60,6 +63,28 @@ func (r *Reporter) Renew(op *store.Op) (pending bool) {
 	}
 	r.each(func(t *table, _ window.Instant) { pending = t.renew(op) || pending })
 	return pending
+}
+
+// markedFor is how long the mark of an end is kept. A report is due within a second after its instance reaches the store.
+const markedFor = 10 * time.Minute
+
+// MarkEnd returns a call that marks the end of the hold of op, which an earlier call of the store has found and ended.
+// It ends the hold that a report may have made since.
+func MarkEnd(op *store.Op) store.Call {
+	end := store.Op{Space: op.Space, Limit: op.Limit, Key: op.Key, Together: op.Together}
+	end.Hold = &store.Hold{Hold: window.Hold{ID: op.Hold.ID}}
+	return store.Call{Verb: store.Settle, Ops: []store.Op{end}, Once: mark(op, markedFor)}
+}
+
+// mark returns the op of the mark of the end of op's hold: the record of a call, with which a record of the hold counts
+// nothing.
+func mark(op *store.Op, keep time.Duration) *store.Op {
+	key := append([]byte{0, 0}, op.Hold.ID[:]...) // no idempotency key begins like that
+	key = append(append(key, op.Space.ID()...), op.Key...)
+	return &store.Op{
+		Space: store.NewSpace(op.Space.Namespace(), once.Space, once.Space, 0), Limit: once.NewLimit(), Key: key,
+		Member: make([]byte, 16), N: max(keep.Microseconds(), 1),
+	}
 }
 
 // hold adds a hold. It returns false if the table is full.
@@ -194,15 +219,15 @@ func (e *entry) release(n int64, now window.Instant) {
 	}
 }
 
-// ops returns the ops that record e at now: its hits, if there are any, and then
+// calls returns the calls that record e at now: its hits, if there are any, and then
 // its holds.
-func (e *entry) ops(now window.Instant) (ops []store.Op) {
+func (e *entry) calls(now window.Instant) (calls []store.Call) {
 	if n := e.amount(now); n > 0 {
 		op := e.op(n)
 		if e.limit.Ban.For > 0 {
 			op.Hold = &store.Hold{NoStrike: true} // this process has banned already
 		}
-		ops = append(ops, op)
+		calls = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}})
 	}
 	for i := range e.holds {
 		h := &e.holds[i]
@@ -213,12 +238,16 @@ func (e *entry) ops(now window.Instant) (ops []store.Op) {
 			// if it was taken before that. The store dates it at its own now, which is earlier.
 			op.Hold.At = h.End
 		}
-		ops = append(ops, op)
+		call := store.Call{Verb: store.Record, Ops: []store.Op{op}}
+		if h.there {
+			call.Once = mark(&op, 0)
+		}
+		calls = append(calls, call)
 	}
-	return ops
+	return calls
 }
 
-// reported drops what op, which ops returned, has reported or lost.
+// reported drops what op, which a call of calls has, has reported or lost.
 func (e *entry) reported(op *store.Op) {
 	if !holds(op) {
 		e.hits, e.state = 0, nil

@@ -381,6 +381,36 @@ func TestHoldsThatTheStoreHas(t *testing.T) {
 	}
 }
 
+// A hold that the store has had, and that another instance has ended, is not made anew as long as its end is marked. The mark
+// also ends one that was made anew between the end and the mark.
+func TestMarkedEnds(t *testing.T) {
+	t.Parallel()
+	place := window.MustCompile(window.Limit{Quota: 20, Window: window.Held(time.Hour)})
+	for name, test := range map[string]struct {
+		report, mark time.Duration
+		want         int64
+	}{
+		"a mark":            {report: 5 * time.Minute, mark: 0, want: 0},
+		"a mark that ended": {report: 15 * time.Minute, mark: 0, want: 1},
+		"a late mark":       {report: 0, mark: 5 * time.Minute, want: 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, _, r := outage(t)
+			op := holdOf(of(place, "door", ""), 0)
+			r.Hold(op, place, 1, true)
+			time.AfterFunc(test.report, f.back)
+			time.AfterFunc(test.mark, func() {
+				f.set(window.At(time.Now()))
+				_ = f.Store.Do(t.Context(), []store.Call{report.MarkEnd(op)})
+			})
+			time.Sleep(20 * time.Minute)
+			if got := f.used(t, op); got != test.want {
+				t.Errorf("%s: got %d places, want %d", name, got, test.want)
+			}
+		})
+	}
+}
+
 // A hold that the store may have and that ends by itself before the report counts as one that the store does not have.
 func TestHoldsThatTheStoreHasMature(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,9 @@ func (f *far) Do(ctx context.Context, calls []store.Call) error {
 			calls[i].Err = &store.OutageError{Reason: *why, Err: errors.New("away"), Uncounted: slices.Contains(uncounted, *why)}
 			continue
 		}
-		calls[i].Err = store.Do(ctx, f.Store, calls[i].Verb, calls[i].Ops)
+		if err := f.Store.Do(ctx, calls[i:i+1]); err != nil {
+			calls[i].Err = err
+		}
 	}
 	return nil
 }

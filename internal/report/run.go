@@ -203,8 +203,8 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	for _, e := range batch {
 		e.settle(at)
 		e.limit, e.holding = r.current(e.id, e.limit), r.current(e.id, e.holding)
-		for _, op := range e.ops(at) {
-			calls, of = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}}), append(of, e)
+		for _, call := range e.calls(at) {
+			calls, of = append(calls, call), append(of, e)
 		}
 	}
 	r.mu.Unlock()

@@ -174,6 +174,9 @@ func onceHolds(s *stage) {
 	if got, found := s.once(store.Settle, record("b", "one", time.Minute), end); !found || !got[0].Held {
 		s.Error("a settle that was repeated got another answer")
 	}
+	if _, found := s.once(store.Record, record("b", "one", time.Minute), end); !found {
+		s.Error("a record of the hold did not meet that of its end")
+	}
 	s.used(2, first)
 }
 
