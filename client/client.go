@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
@@ -125,6 +126,11 @@ const (
 	connWindow   = 4 << 20
 )
 
+// A connection on which nothing has arrived for ping, while calls wait, is checked, and is lost if the service does not
+// answer within pong, or if what was sent is not acknowledged for so long. Otherwise calls would use a connection
+// that a network has dropped without a word for as long as the system repeats its packets, mostly 15 minutes.
+const ping, pong = 15 * time.Second, 5 * time.Second
+
 func defaults() options { return options{timeout: 5 * time.Second} }
 
 // WithToken sends a token with each call. Default: none.
@@ -167,6 +173,7 @@ func (o *options) dial() []grpc.DialOption {
 		grpc.WithStaticStreamWindowSize(streamWindow),
 		grpc.WithStaticConnWindowSize(connWindow),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: ping, Timeout: pong}),
 	}
 	if sent := o.metadata(); len(sent) > 0 {
 		dials = append(dials, grpc.WithPerRPCCredentials(sent))
