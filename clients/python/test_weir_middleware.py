@@ -149,6 +149,30 @@ class ASGITest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(message["status"], 200)
         await task
 
+    async def test_background_task(self):
+        async def app(scope, receive, send):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"hello", "more_body": True})
+            await send({"type": "http.response.body"})
+            await self.end.wait()
+
+        settled, loop = asyncio.Queue(), asyncio.get_running_loop()
+
+        class Holding(weir.Client):
+            def take(self, attributes):
+                return weir.Decision(True, "allow", receipt="r")
+
+            def settle(self, receipt, attributes):
+                loop.call_soon_threadsafe(settled.put_nowait, receipt)
+
+        middleware = self.limit(Holding(URL))
+        middleware.app = app
+        _, task = await self.ask(middleware, type="http", user="asgi")
+        self.assertEqual(await asyncio.wait_for(settled.get(), 60), "r")  # the answer has ended
+        self.end.set()
+        await task
+        self.assertTrue(settled.empty())
+
     async def test_missing_attribute(self):
         message, task = await self.ask(type="http", user="")
         self.assertEqual(message["status"], 400)

@@ -146,6 +146,14 @@ class ASGI:
             if decision is not None and decision.receipt:
                 await loop.run_in_executor(self.settles, _end, self.client, decision, attributes)
 
+        ended: List[Any] = []
+
+        async def answer(message: Any) -> None:
+            await send(message)
+            last = message["type"] == "http.response.body" and not message.get("more_body") or message["type"] == "websocket.close"
+            if last and not ended:  # while background tasks of the application go on
+                ended.append(asyncio.ensure_future(end()))
+
         try:
             _, status, header = await asyncio.shield(asked)
             if status and scope["type"] == "websocket":
@@ -158,8 +166,8 @@ class ASGI:
                 })
                 await send({"type": "http.response.body", "body": _STATUSES[status].encode() + b"\n"})
             else:
-                await self.app(scope, receive, send)
+                await self.app(scope, receive, answer)
         finally:
             # A client that goes away cancels this task, perhaps again while it waits here. The thread takes, and
             # the settle must be sent, all the same.
-            await asyncio.shield(end())
+            await asyncio.shield(ended[0] if ended else end())
