@@ -19,11 +19,14 @@ import (
 // connections, and send their requests at once.
 const newcomerGrace = time.Second
 
+// inUse is how long after its last answer, or a part of it, a connection counts as used. It is longer than a stream is silent.
+const inUse = 20 * time.Second
+
 // connLimiter limits the connections of a listener. If there are too many, it closes a
 // connection that waits for its client: one whose caller was never admitted, if
 // there is any, and of those the one that has waited longest. If there is a grace, that is a
 // connection of the client address with the most of them, and those that were accepted within the
-// grace come last. If none waits, the new one is refused.
+// grace are spared, unless all others are in use. If none waits, the new one is refused.
 type connLimiter struct {
 	net.Listener
 	most    int           // 0: no limit
@@ -83,9 +86,8 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	c.addLocked(g, address)
 	var oldest *limitedConn
 	if c.most > 0 && len(c.open) > c.most {
-		spared := g.accepted - int64(c.grace) // those accepted since
 		for other := range c.open {
-			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, spared)) {
+			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, g.accepted)) {
 				oldest = other
 			}
 		}
@@ -205,22 +207,23 @@ func (g *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// before reports whether g is closed before other. Of one address, connections accepted after spared whose
-// callers were never admitted are closed last. It needs the limiter's mu.
-func (g *limitedConn) before(other *limitedConn, spared int64) bool {
-	return cmp.Or(cmp.Compare(*other.peers, *g.peers), cmp.Compare(g.rank(spared), other.rank(spared)), cmp.Compare(g.since.Load(), other.since.Load())) < 0
+// before reports whether g is closed before other at now. It needs the limiter's mu.
+func (g *limitedConn) before(other *limitedConn, now int64) bool {
+	return cmp.Or(cmp.Compare(*other.peers, *g.peers), cmp.Compare(g.rank(now), other.rank(now)), cmp.Compare(g.since.Load(), other.since.Load())) < 0
 }
 
-// rank returns 0 for a connection whose caller was never admitted, 1 for one whose caller was, and 2 for
-// one that was accepted after spared.
-func (g *limitedConn) rank(spared int64) int {
+// rank returns which connections of one address are closed first: those whose callers were never admitted (0), those
+// that are not in use (1), those within the grace (2), and those that are in use (3).
+func (g *limitedConn) rank(now int64) int {
 	switch {
-	case g.admitted.Load():
-		return 1
-	case g.accepted > spared:
+	case g.accepted > now-int64(g.limiter.grace):
 		return 2
+	case !g.admitted.Load():
+		return 0
+	case g.since.Load() < now-int64(inUse):
+		return 1
 	}
-	return 0
+	return 3
 }
 
 // Admit implements [access.Conn].

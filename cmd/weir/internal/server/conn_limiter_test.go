@@ -95,13 +95,14 @@ func TestRequestsThatAreGivenUp(t *testing.T) {
 	}
 }
 
-// Connections whose callers were only refused are closed first, and then those that are idle: a stream that goes on is not.
+// Connections whose callers were only refused are closed first, and then those that are idle: a stream that goes on is not,
+// not even for new ones, which are spared.
 func TestWhichConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		auth := access.Authenticator{Keys: scripttest.Keys(t, "", access.Own{Name: "ann", Token: "ann", Scopes: access.All})}
 		l := bufconn.Listen(1 << 10)
-		s := server.ServeLimited(l, 3, 0, func() {}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := server.ServeLimited(l, 3, 5*time.Second, func() {}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := auth.Authenticate(access.CredentialsOf(r), access.None); err != nil {
 				w.WriteHeader(http.StatusUnauthorized)
 				return
@@ -138,6 +139,15 @@ func TestWhichConnectionsMakeRoom(t *testing.T) {
 		ask("/", "ann")
 		if !idle.Load() || stream.Load() {
 			t.Errorf("closed: idle %t, stream %t; want the idle one", idle.Load(), stream.Load())
+		}
+		for range 5 {
+			if _, err := l.DialContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		if stream.Load() {
+			t.Error("new connections have ended the stream")
 		}
 	})
 }
