@@ -116,6 +116,9 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(usage.series[0].start.tzinfo, timezone.utc)
         self.client.forget("page-views", {"page": "/python-usage"})
         self.assertEqual(self.client.usage("page-views", {"page": "/python-usage"}).used, 0)
+        for page in 42.0, 0.5, 1e16, 1e-7, -0.0, 10**30, True:
+            self.client.record({"page": page})
+            self.assertEqual(self.client.usage("page-views", {"page": page}).used, 1)
         self.assertEqual(self.client.rules()["rules"][0]["name"], "posts-per-hour")
         self.assertEqual(self.client.explain({"page": "/x"})["decision"]["outcome"], "allow")
         self.client.take({"action": "post", "user": "python-denied"}, hits=6)

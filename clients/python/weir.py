@@ -15,6 +15,7 @@ take and check do when the service does not answer is the choice of the caller
 from __future__ import annotations
 
 import contextlib
+import decimal
 import http.client
 import io
 import json
@@ -489,8 +490,15 @@ def _query(pairs: Dict[str, str], attributes: Optional[Attributes]) -> str:
     for name, value in (attributes or {}).items():
         if name == "rule" or name in pairs:
             raise ValueError(f"the attribute {name} cannot be in a query")
-        pairs[name] = json.dumps(value) if not isinstance(value, str) else value
+        pairs[name] = _text(value)
     return urllib.parse.urlencode(pairs)
+
+
+def _text(value: Union[str, float]) -> str:
+    """The text for which the service takes a value in JSON."""
+    if isinstance(value, float):
+        return format(decimal.Decimal(repr(value or 0)).normalize(), "f")
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _listing(rule: Optional[str], n: int) -> str:
