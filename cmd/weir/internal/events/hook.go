@@ -134,6 +134,8 @@ func newHook(h *Hub, w Webhook, agent string) *hook {
 				Proxy: proxy, DialContext: (&net.Dialer{Timeout: timeout}).DialContext, TLSHandshakeTimeout: timeout,
 				MaxIdleConnsPerHost: lanes, MaxConnsPerHost: lanes, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 				MaxResponseHeaderBytes: maxReply,
+				// A connection that the network has lost without a word would otherwise get a hundred more requests.
+				HTTP2: &http.HTTP2Config{SendPingTimeout: timeout, PingTimeout: timeout},
 			},
 		},
 	}
