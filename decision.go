@@ -125,6 +125,6 @@ type Usage struct {
 
 	// Result holds the numbers. Its Allowed is the answer of this rule only. Its
 	// Held reports whether a take holds hits in this rule, and whether a settle, a
-	// cancel or a renewal found the hold.
+	// cancel or a renewal found the hold. In a degraded Decision, a hold that was not found may be in the store.
 	window.Result
 }

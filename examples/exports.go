@@ -40,7 +40,7 @@ func export(ctx context.Context, e *weir.Engine, user string, work func(context.
 		case <-renew.C:
 			still, err := e.Renew(ctx, d.Receipt, r)
 			for _, u := range still.Usages {
-				if !u.Held {
+				if !u.Held && !still.Degraded {
 					stop(errors.New("the slot is lost")) // work returns soon
 				}
 			}

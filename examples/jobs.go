@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -44,7 +45,8 @@ func work(ctx context.Context, e *weir.Engine, kind, tenant string, job func(con
 			return errors.Join(err, settling)
 		case <-renew.C:
 			still, err := e.Renew(ctx, d.Receipt, r)
-			if err == nil && !still.Usages[0].Held { // tenant-jobs is the first rule
+			lost := func(u weir.Usage) bool { return u.Rule == "tenant-jobs" && !u.Held }
+			if err == nil && !still.Degraded && slices.ContainsFunc(still.Usages, lost) {
 				stop(errors.New("the slot is lost"))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rulefile"
@@ -31,10 +32,13 @@ func checkout(ctx context.Context, e *weir.Engine, account string, pay func() er
 		return errors.Join(err, cancelled)
 	}
 	settled, err := e.Settle(ctx, d.Receipt, r)
-	if err == nil && !settled.Usages[0].Held {
-		return errors.New("paid too late: the voucher is free again")
+	switch {
+	case err != nil || slices.ContainsFunc(settled.Usages, func(u weir.Usage) bool { return u.Held }):
+		return err
+	case settled.Degraded:
+		return errors.New("paid: settle again when the store is back")
 	}
-	return err
+	return errors.New("paid too late: the voucher is free again")
 }
 
 func main() {

@@ -92,8 +92,8 @@ class Usage:
     retry_after: Optional[float] = None
     #: The end of the key's ban, while it is banned.
     banned_until: Optional[datetime] = None
-    #: Whether the take holds its hits here, or held them until this settle, cancel or renew; None
-    #: in any other call, and in a take that holds nothing here.
+    #: Whether the take holds its hits here, or held them until this settle, cancel or renew, of which a degraded
+    #: answer may not know; None in any other call, and in a take that holds nothing here.
     held: Optional[bool] = None
     #: False if a record counted nothing here.
     counted: bool = True

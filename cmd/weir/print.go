@@ -159,6 +159,8 @@ func (d *decision) print(w io.Writer) {
 		fmt.Fprintln(w, done[d.ended])
 	case d.ended != "" && d.Unmatched:
 		fmt.Fprintln(w, "nothing was held: no rule matches these attributes")
+	case d.ended != "" && d.Degraded:
+		fmt.Fprintln(w, "unknown whether anything is held")
 	case d.ended != "":
 		fmt.Fprintln(w, "nothing was held any more")
 	case d.Unmatched && d.Allowed:

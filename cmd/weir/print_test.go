@@ -23,6 +23,21 @@ func TestUsageSaysThatItIsDegraded(t *testing.T) {
 	}
 }
 
+// In an outage, memory does not know what the store holds.
+func TestSettleThatIsDegraded(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"allowed":true,"outcome":"allow","degraded":true,"degraded_reason":"late","limits":[{"rule":"slots","key":"ann","quota":3,"used":0,"held":false}]}`)
+	}))
+	defer s.Close()
+	var out, errs strings.Builder
+	status := run([]string{"settle", "receipt", "user=ann", "--addr", s.URL}, strings.NewReader(""), &out, &errs)
+	if status != exitError || !strings.HasPrefix(out.String(), "unknown whether anything is held\n") || !strings.Contains(errs.String(), "call again") {
+		t.Errorf("got status %d, %q, %q, want that it is unknown", status, out.String(), errs.String())
+	}
+}
+
 // TestPrintsNoControlSequences prints a key and a reason that would clear a
 // terminal.
 func TestPrintsNoControlSequences(t *testing.T) {

@@ -65,10 +65,13 @@ func newEnding(name, short, long, example string) *cobra.Command {
 			if err := c.ask(cmd, http.MethodPost, "/v1/"+name, body, &d); err != nil {
 				return err
 			}
-			if !d.held() {
-				return errNotHeld
+			switch {
+			case d.held():
+				return nil
+			case d.Degraded:
+				return errors.New("the store did not answer: it may have the hold, so call again")
 			}
-			return nil
+			return errNotHeld
 		},
 	}
 	c.flags(cmd)

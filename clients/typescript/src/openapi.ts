@@ -119,7 +119,8 @@ export interface paths {
         put?: never;
         /**
          * Start the length of what a take holds again
-         * @description After a renewal, `"held": false` in a limit means that the hold has ended, and that a worker has lost its slot.
+         * @description After a renewal, `"held": false` in a limit means that the hold has ended, and that a worker has lost its slot,
+         *     unless the answer is `degraded`: the hold may be in the store.
          */
         post: operations["renew"];
         delete?: never;

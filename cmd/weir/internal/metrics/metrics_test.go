@@ -187,6 +187,7 @@ func TestHolds(t *testing.T) {
 	tell(store.Cancel, "tokens", held)
 	tell(store.Settle, "tokens", late)
 	tell(store.Settle, "calls", late) // which holds nothing
+	n.Decided(t.Context(), store.Renew, &weir.Decision{Rules: set, Degraded: true, Usages: []weir.Usage{{Rule: "tokens", Result: late}}}, 0)
 	tell(store.Take, "calls", window.Result{Banned: true, Struck: true})
 	tell(store.Take, "calls", window.Result{Banned: true})
 	got := read(m)

@@ -264,7 +264,7 @@ func (n *Namespace) ended(verb store.Verb, d *weir.Decision) {
 			if verb == store.Settle && u.Used > u.Quota {
 				n.debts.get(u.Rule).Inc()
 			}
-		case holds(d.Rules, u.Rule):
+		case !d.Degraded && holds(d.Rules, u.Rule):
 			n.holds.get(holdEvent{u.Rule, "late"}).Inc()
 		}
 	}
