@@ -13,8 +13,8 @@
 // # When it is reported
 //
 // A goroutine runs while something is pending. It waits until another call reports that the
-// store answers ([Reporter.Answered]), and polls the store at most once a second. It reads one
-// key to find out whether the store answers, and then records what is pending in batches, dated
+// store answers ([Reporter.Answered]), and polls the store at most once a second. It reads some
+// keys until one is answered, and then records what is pending in batches, dated
 // at the report. A key with many holds is sent in parts, after keys with few.
 //
 // # Nothing is counted twice

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -480,6 +481,78 @@ func TestReportsAfterAnAnswer(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(20 * time.Millisecond)
 		wantStats(t, r, report.Stats{Recorded: 1})
+	})
+}
+
+// halved is a store with two nodes. That of the keys that begin with "gone" is away.
+type halved struct{ *far }
+
+func (h halved) away(key []byte) error {
+	if !bytes.HasPrefix(key, []byte("gone")) {
+		return nil
+	}
+	return &store.OutageError{Reason: "refused", Err: errors.New("a node is away"), Uncounted: true}
+}
+
+func (h halved) Do(ctx context.Context, calls []store.Call) error {
+	for i := range calls {
+		if calls[i].Err = h.away(calls[i].Ops[0].Key); calls[i].Err == nil {
+			_ = h.far.Do(ctx, calls[i:i+1])
+		}
+	}
+	return nil
+}
+
+func (h halved) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
+	if err := h.away(op.Key); err != nil {
+		return window.Reading{}, err
+	}
+	return h.far.Read(ctx, op)
+}
+
+// What one node of a cluster missed is recorded soon after it answers, also while many keys wait for another node that is away.
+func TestReportsBesideANodeThatIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(halved{f}, nil, &report.Group{})
+		defer r.Close()
+		for i := range 2000 {
+			r.Add(of(hourly, fmt.Sprint("gone", i), ""), hourly, 1)
+		}
+		for outage := range 10 {
+			f.gone("circuit-open")
+			for i := range 32 {
+				r.Add(of(hourly, fmt.Sprint("here", i), ""), hourly, 1)
+			}
+			time.Sleep(time.Minute)
+			f.back()
+			time.Sleep(10 * time.Second)
+			wantStats(t, r, report.Stats{Pending: 2000, Recorded: int64(32 * (outage + 1))})
+		}
+	})
+}
+
+// A node that hangs is asked for one key at a time, at most twice a second, while other nodes answer calls.
+func TestNodeThatHangs(t *testing.T) {
+	t.Parallel()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
+		f.gone("late")
+		var asked atomic.Int64
+		f.asked = func() { asked.Add(1) }
+		for i := range 1000 {
+			r.Add(of(hourly, fmt.Sprint(i), ""), hourly, 1)
+		}
+		time.Sleep(10 * time.Second)
+		asked.Store(0)
+		for range 1000 {
+			r.Answered()
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := asked.Load(); got > 20 {
+			t.Errorf("got %d reads in 10 s, want at most 20", got)
+		}
+		wantStats(t, r, report.Stats{Pending: 1000})
 	})
 }
 

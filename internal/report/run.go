@@ -27,9 +27,10 @@ func (r *Reporter) run() {
 	poll := firstPoll
 	listen := true // Answered ends the wait early
 	for open := true; open; {
-		open = r.wait(poll, listen)
+		var woken bool
+		open, woken = r.wait(poll, listen)
 		reached, unsent := r.flush()
-		listen = !reached || unsent == 0 // unsent entries wait for another node than the one that answered
+		listen = unsent == 0 && (reached || !woken) // else entries wait for another node than the one that answered
 		if poll = min(2*poll, lastPoll); reached {
 			poll = firstPoll
 		}
@@ -56,9 +57,8 @@ func (r *Reporter) rest(end bool) bool {
 	return !r.running
 }
 
-// wait waits until the store has answered a call or poll has passed. It returns false if r is
-// closed.
-func (r *Reporter) wait(poll time.Duration, listen bool) bool {
+// wait waits until the store has answered a call, so that r is woken, or poll has passed. open is false if r is closed.
+func (r *Reporter) wait(poll time.Duration, listen bool) (open, woken bool) {
 	select {
 	case <-r.answered: // from an earlier wait
 	default:
@@ -69,17 +69,17 @@ func (r *Reporter) wait(poll time.Duration, listen bool) bool {
 	defer timer.Stop()
 	select {
 	case <-r.stop:
-		return false
+		return false, false
 	case <-timer.C:
-		return true
+		return true, false
 	case <-r.answered:
 	}
 	timer.Reset(pause)
 	select {
 	case <-r.stop:
-		return false
+		return false, true
 	case <-timer.C:
-		return true
+		return true, true
 	}
 }
 
@@ -125,20 +125,24 @@ func (e *entry) op(n int64) store.Op {
 	}
 }
 
-// probe reports whether something is pending and the store answers a read of one of its keys.
+// probe reports whether something is pending and the store answers a read of one of some keys. Reads of a node that is away
+// end at once. One that is late ends the probe, because what is sent to a node that hangs may be lost.
 func (r *Reporter) probe() bool {
 	r.mu.Lock()
-	pending := r.table.live(batchSize, r.now()) // many, so that more entries that left their windows are dropped
-	if len(pending) == 0 {
-		r.mu.Unlock()
-		return false
-	}
-	op := pending[0].op(0)
+	pending := r.table.live(batchSize, r.now())
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, err := r.store.Read(ctx, &op)
-	return err == nil
+	for _, e := range pending {
+		r.mu.Lock()
+		op := e.op(0)
+		r.mu.Unlock()
+		_, err := r.store.Read(ctx, &op)
+		if out, _ := errors.AsType[*store.OutageError](err); out == nil || out.Reason == remote.Late {
+			return err == nil
+		}
+	}
+	return false
 }
 
 // fit fits the records of calls, made at an instant of r's clock, to what the store has: it widens limits, and dates holds

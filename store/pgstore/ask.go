@@ -33,6 +33,7 @@ func ask[T any](ctx context.Context, s *Store, do func(context.Context, *pgconn.
 		if noTable(err) {
 			s.dropped.Store(true)
 		}
+		s.follow(err)
 		done <- answer{got, true, err}
 	}
 	for tries := 0; ; tries++ {

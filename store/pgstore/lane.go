@@ -42,7 +42,9 @@ type lane struct {
 
 	missing bool  // rows of the last transaction were missing
 	made    int64 // rows that it made
-	moved   bool  // it needs another connection: a table is missing, or another server may accept writes by now
+	moved   bool  // it needs another connection: a table is missing
+
+	wrote time.Duration // when conn was made, or last wrote
 
 	batch []*request // of the transaction
 	rows  rows
@@ -95,6 +97,7 @@ func (l *lane) tryConnect() (err error) {
 	ctx, cancel := context.WithTimeout(l.s.life, connectFor)
 	defer cancel()
 	bare := l.s.bare.Load()
+	l.wrote = remote.Elapsed()
 	if l.conn, err = pgconn.ConnectConfig(ctx, l.s.config.session(!bare)); err != nil {
 		if refusesSettings(err) && !bare {
 			l.s.bare.Store(true)
@@ -188,7 +191,7 @@ func (l *lane) serve() {
 				pause = 0
 			}
 		}
-		if l.moved || l.conn.IsClosed() {
+		if l.moved || l.conn.IsClosed() || l.wrote < time.Duration(l.s.writable.Load()) {
 			return
 		}
 	}
@@ -204,6 +207,28 @@ func (l *lane) probe() {
 		l.s.server.Breaker.Answered()
 	}
 	l.s.server.Report(nil)
+}
+
+// follow looks for another server, at most once a second, if err says that this one accepts no writes: after a failover the
+// address may lead to the new primary. If a new connection accepts writes, lanes leave those that do not. Reads go on until then.
+func (s *Store) follow(err error) {
+	if reasonOf(err) != remote.ReadOnly || s.following.Swap(true) {
+		return
+	}
+	s.background(func() {
+		defer s.following.Store(false)
+		ctx, cancel := context.WithTimeout(s.life, connectFor)
+		defer cancel()
+		began := remote.Elapsed()
+		l := &lane{s: s}
+		if l.tryConnect() == nil {
+			if acceptsWrites(ctx, l.conn) == nil {
+				s.writable.Store(int64(began))
+			}
+			l.close()
+		}
+		l.sleep(probeEvery)
+	})
 }
 
 // flush decides the batch in one transaction.
@@ -227,6 +252,7 @@ func (l *lane) flush() {
 		}
 		if err = l.finish(ctx, l.s.sql.commit, l.rows.writes(&l.args)); err == nil {
 			l.deliver(nil)
+			l.wrote = remote.Elapsed()
 			return
 		}
 		l.deliver(outage(err, false)) // the answer to a commit may be lost
@@ -247,7 +273,7 @@ func (l *lane) flush() {
 		l.s.unprepared.Store(true)
 	}
 	_ = l.rollback(ctx)
-	l.moved = reasonOf(err) == remote.ReadOnly && l.s.config.conn.ValidateConnect != nil
+	l.s.follow(err)
 }
 
 // again queues the requests of the batch, whose connection ended, or must end because a table is missing, before

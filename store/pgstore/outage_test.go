@@ -244,6 +244,40 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// Behind one address a failover is followed: connections that accept no writes are left as soon as new ones do. Until
+// then reads go on, and a new connection is tried once a second.
+func TestFailoverBehindAnAddress(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t, "-c", "log_connections=on")
+	n.Must("CREATE ROLE app LOGIN; CREATE SCHEMA app AUTHORIZATION app")
+	s := openAs(t, n, "app")
+	if _, err := take(t, s, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	n.Must("ALTER ROLE app SET default_transaction_read_only = on") // on new connections, as if they led to a standby
+	n.Must("SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity WHERE usename = 'app'")
+	began := time.Now()
+	for range 300 {
+		_, err := take(t, s, "ann")
+		if why, uncounted := reason(err); why != "read-only" || !uncounted {
+			t.Fatalf("got %v, want read-only and not counted", err)
+		}
+		if got := used(t, s, "ann"); got != 1 {
+			t.Fatalf("got %d hits, want 1", got)
+		}
+	}
+	const lanes = 4
+	most := 2*lanes + 2 + int(time.Since(began).Seconds())
+	if got := strings.Count(n.Log(), "connection authorized: user=app"); got > most {
+		t.Errorf("got %d connections, want at most %d", got, most)
+	}
+	since := n.Must("ALTER ROLE app RESET default_transaction_read_only; SELECT now()")
+	pgtest.Eventually(t, "calls count", func() bool { _, err := take(t, s, "ann"); return err == nil })
+	pgtest.Eventually(t, "no connection is left that accepts no writes", func() bool {
+		return n.Must("SELECT count(*) FROM pg_stat_activity WHERE usename = 'app' AND backend_start < '"+since+"'") == "0"
+	})
+}
+
 // A full disk is an outage of the calls that need more of it, and nothing is counted by halves.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,8 @@ type Store struct {
 	bare       atomic.Bool            // connections have no settings of their own
 	unprepared atomic.Bool            // statements are sent with each call
 	dropped    atomic.Bool            // a table is missing, and the next connection makes it again
+	following  atomic.Bool            // follow looks for another server
+	writable   atomic.Int64           // when it last found one, as remote.Elapsed
 
 	server  remote.Server
 	link    link
