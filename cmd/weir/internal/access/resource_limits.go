@@ -65,18 +65,21 @@ var (
 // Begin begins a request, which [ResourceLimits.End] must end. It returns an [*Overload]
 // if there are too many, or while the counters are loaded.
 func (l *ResourceLimits) Begin() error {
-	switch {
-	case l == nil:
-		return nil
-	case l.Loading != nil && l.Loading():
-		return stillLoading
-	case l.Requests == 0:
-		return nil
+	if err := l.Loaded(); err != nil || l == nil || l.Requests == 0 {
+		return err
 	}
 	if l.requests.Add(1) > l.Requests {
 		l.requests.Add(-1)
 		l.shed(BoundRequests)
 		return tooManyRequests
+	}
+	return nil
+}
+
+// Loaded returns an [*Overload] if the counters are still being loaded.
+func (l *ResourceLimits) Loaded() error {
+	if l != nil && l.Loading != nil && l.Loading() {
+		return stillLoading
 	}
 	return nil
 }

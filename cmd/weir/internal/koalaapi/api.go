@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -24,6 +25,10 @@ import (
 type API struct {
 	namespaces *namespace.Set
 	config     Config
+
+	pinging sync.Mutex
+	pinged  time.Time // when the ping of pingErr began; guarded by pinging
+	pingErr error     // guarded by pinging
 }
 
 // Config configures an [API]. The zero value is valid.
@@ -78,15 +83,11 @@ var routes = map[string]route{
 	"rule/browse_complete": {access.Decide, (*API).complete, listOfRows},
 	"multi/browse":         {access.Decide, (*API).multi, oneRow},
 	"rule/feedback":        {access.Record, (*API).feedback, noRow},
-	"monitor/alive":        {0, (*API).alive, oneRow}, // a health check
 }
 
 // enter sets the namespace of x, which its caller or the path names. It returns an error if
 // a web page of another origin makes the call, or the authenticator refuses the caller.
 func (a *API) enter(x *exchange, to *route, asked string, r *http.Request) (err error) {
-	if to.need == 0 {
-		return nil
-	}
 	if access.CrossOrigin(r) {
 		return a.config.Auth.Foreign()
 	}
@@ -128,10 +129,14 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.memory.Free()
 	path, query, _ := strings.Cut(r.RequestURI, "?") // as sent: koala does not decode paths
 	asked, path, err := namespace.Cut(path)
-	to, ok := routes[strings.Trim(path, "/")]
+	path = strings.Trim(path, "/")
+	to, ok := routes[path]
 	switch {
 	case err != nil:
 		to.failed = oneRow
+	case path == "monitor/alive": // a health check, which anyone may make: it takes no place of a call
+		x.write(w, r, a.alive())
+		return
 	case !ok:
 		x.write(w, r, reply{http.StatusNotFound, []byte("not found")})
 		return
@@ -166,9 +171,19 @@ func (a *API) decided(x *exchange, to *route, query string, r *http.Request) rep
 // parameterBytes is about the memory of a parameter while the list of them grows. In a query it can be two bytes.
 const parameterBytes = 96
 
-// alive reports whether the store is available.
-func (a *API) alive(*exchange, *http.Request) reply {
-	if a.config.Ping != nil && a.config.Ping(a.config.Context) != nil {
+// alive reports whether the store is available. Calls at the same time share a ping, which has begun after all of them.
+func (a *API) alive() reply {
+	if err := a.config.Resources.Loaded(); err != nil {
+		return busy(err, oneRow)
+	}
+	asked := time.Now()
+	a.pinging.Lock()
+	defer a.pinging.Unlock()
+	if a.config.Ping != nil && !a.pinged.After(asked) {
+		a.pinged = time.Now()
+		a.pingErr = a.config.Ping(a.config.Context)
+	}
+	if a.pingErr != nil {
 		return reply{http.StatusInternalServerError, []byte(`{"errno": -1, "errmsg": "redis-error!"}`)}
 	}
 	return reply{body: []byte(`{"errno": 0, "errmsg": "OK!"}`)}

@@ -95,6 +95,20 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// A health check, which anyone may make, takes no place of a call.
+func TestAliveTakesNoPlace(t *testing.T) {
+	t.Parallel()
+	full := &access.ResourceLimits{Requests: 1}
+	if err := full.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	koalaapi.New(nil, koalaapi.Config{Resources: full}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/monitor/alive", nil))
+	if w.Code != http.StatusOK {
+		t.Errorf("got %d %s, want 200", w.Code, w.Body)
+	}
+}
+
 // The answer to a large multi/browse takes memory that the service limits, until it is written.
 func TestMultiReservesMemory(t *testing.T) {
 	t.Parallel()
