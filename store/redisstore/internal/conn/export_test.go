@@ -25,6 +25,44 @@ var ReasonSaid = reasonSaid
 // SuccessorIn is successorIn.
 var SuccessorIn = successorIn
 
+// View is what a Sentinel names.
+type View struct {
+	Epoch   int64
+	Primary string
+}
+
+// Newest is newest.
+func Newest(views ...View) string {
+	all := make([]*view, len(views))
+	for i, v := range views {
+		all[i] = &view{primary: v.Primary, epoch: v.Epoch}
+	}
+	return newest(all)
+}
+
+// Sentinels are sentinels without connections to their primary.
+type Sentinels struct{ s *sentinels }
+
+// NewSentinels returns the Sentinels of the primary of that name at the addresses.
+func NewSentinels(t testing.TB, name string, addrs ...string) Sentinels {
+	config := &Config{Addrs: addrs, Primary: name, life: t.Context()}
+	n := newNode("primary", config, nil)
+	n.manager = &manager{moved: make(chan struct{}, 1)}
+	s := &sentinels{config: config, node: n}
+	t.Cleanup(s.close)
+	return Sentinels{s}
+}
+
+func (s Sentinels) Primary(ctx context.Context) (string, error) { return s.s.primary(ctx) }
+
+// Addrs returns the addresses of those that are asked.
+func (s Sentinels) Addrs() (addrs []string) {
+	for _, one := range s.s.known {
+		addrs = append(addrs, one.addr)
+	}
+	return addrs
+}
+
 // RoundTrips is a roundTrips.
 type RoundTrips struct{ t roundTrips }
 

@@ -1,11 +1,13 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,23 +18,38 @@ import (
 	"github.com/weirhq/weir/store/remote"
 )
 
-// sentinels asks Sentinels for their primary, and listens to what they publish, on a
-// connection to each of them. The Sentinel that leads a failover publishes which replica
-// takes over when it tells the replica so, up to a second before Sentinels name the replica
-// as the primary. What the old primary counts in this time is lost if it lives. A user who
-// may not subscribe, or a lost message, leaves the question once a second.
+// sentinels asks each Sentinel for its primary once a second, and listens to what it
+// publishes. The Sentinel that leads a failover publishes which replica takes over when it tells
+// the replica so, up to a second before Sentinels name the replica as the primary. What the old
+// primary counts in this time is lost if it lives. A user who may not subscribe, or a lost
+// message, leaves the question once a second.
 type sentinels struct {
 	config *Config
 	node   *Node
 
-	// Used only by the manager of node, which calls primary.
-	addrs    []string        // the one that has answered last is the first
-	conn     *connection     // to the first; nil when it is to be made
-	listened map[string]bool // by address
-
-	latest    atomic.Pointer[succession]
-	listening sync.WaitGroup
+	known  []*sentinel // used only by the manager of node, which calls primary
+	latest atomic.Pointer[succession]
+	tasks  sync.WaitGroup
 }
+
+// sentinel is one Sentinel.
+type sentinel struct {
+	addr   string
+	forget context.CancelFunc
+	asked  chan struct{}        // closed when the first question has ended
+	view   atomic.Pointer[view] // of the last question
+}
+
+// view is what one Sentinel names, or why it names nothing.
+type view struct {
+	primary string
+	epoch   int64    // the config epoch: of the last failover that was not given up
+	peers   []string // the other Sentinels
+	err     error
+}
+
+// unasked is the view of a Sentinel that has not been asked yet.
+var unasked = &view{err: remote.ErrUnavailable}
 
 // succession is the replica that takes over from a primary.
 type succession struct {
@@ -46,19 +63,15 @@ var (
 )
 
 const (
-	// sentinelTime is how long one Sentinel may take to answer.
+	// askEvery is how often a Sentinel is asked, and connected to again after a loss.
+	askEvery = time.Second
+
+	// sentinelTime is how long a Sentinel may take to answer.
 	sentinelTime = 500 * time.Millisecond
 
-	// succeedsWithin is how long a replica has to become the primary after the command
-	// so. Then Sentinels are asked again: it may have failed.
-	succeedsWithin = time.Second
-
-	// agreeWithin is how long after that Sentinels may still name the old primary
-	// while the new one is in use.
-	agreeWithin = 10 * time.Second
-
-	// listenAgain is the pause before a lost connection to a Sentinel is made again.
-	listenAgain = time.Second
+	// succeedsWithin is how long after its name was published a replica has to become the
+	// primary, and Sentinels to name it. Then what they say counts: it may have failed.
+	succeedsWithin = 3 * time.Second
 )
 
 // The channels of Sentinels that name the replica that takes over.
@@ -68,116 +81,150 @@ const (
 )
 
 // primary returns the address of the replica that takes over, if Sentinels have just
-// published one. Otherwise it asks one Sentinel after the other for the address of the
-// primary, until one answers.
+// published one. Otherwise it returns that of the primary that they name.
 func (s *sentinels) primary(ctx context.Context) (string, error) {
-	s.listen()
-	if next := s.latest.Load(); next != nil {
-		since := remote.Elapsed() - next.at
-		used := s.node.manager.at.Load() == next.addr && s.node.client() != nil
-		if since < succeedsWithin || used && since < agreeWithin {
-			return next.addr, nil
+	if s.known == nil {
+		s.know(s.config.Addrs)
+		for _, one := range s.known {
+			select {
+			case <-one.asked:
+			case <-ctx.Done():
+			}
 		}
 	}
+	if next := s.latest.Load(); next != nil && remote.Elapsed()-next.at < succeedsWithin {
+		return next.addr, nil
+	}
+	var views []*view
 	var errs []error
-	for range s.addrs {
-		addr, err := s.ask(ctx)
-		if err == nil {
-			return addr, nil
+	addrs := slices.Clone(s.config.Addrs)
+	for _, one := range s.known {
+		v := one.view.Load()
+		if v.err != nil {
+			errs = append(errs, fmt.Errorf("sentinel %s: %w", one.addr, v.err))
+			continue
 		}
-		errs = append(errs, fmt.Errorf("sentinel %s: %w", s.addrs[0], err))
-		s.disconnect()
-		s.addrs = append(s.addrs[1:len(s.addrs):len(s.addrs)], s.addrs[0])
+		views = append(views, v)
+		addrs = append(append(addrs, one.addr), v.peers...)
 	}
-	return "", errors.Join(errs...)
+	if len(views) == 0 {
+		return "", errors.Join(errs...)
+	}
+	s.know(addrs)
+	return newest(views), nil
 }
 
-// connect connects to the Sentinel at addr.
-func (s *sentinels) connect(addr string) (*connection, error) {
-	o := s.config.options(addr)
+// newest returns the primary of the newest epoch, which Sentinels take over from each other,
+// too: those that are cut off from the others still name the old primary, however many they
+// are. Within an epoch it returns the one that most name. Sentinels that are set up again begin
+// with epoch 0: what they name counts when none answers any more that has an epoch of before.
+func newest(views []*view) string {
+	votes := map[string]int{}
+	for _, v := range views {
+		votes[v.primary]++
+	}
+	return slices.MaxFunc(views, func(a, b *view) int {
+		return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(votes[a.primary], votes[b.primary]))
+	}).primary
+}
+
+// know asks the Sentinel at each address from now on, and forgets all others.
+func (s *sentinels) know(addrs []string) {
+	s.known = slices.DeleteFunc(s.known, func(one *sentinel) bool {
+		gone := !slices.Contains(addrs, one.addr)
+		if gone {
+			one.forget()
+		}
+		return gone
+	})
+	for _, addr := range addrs {
+		if slices.ContainsFunc(s.known, func(one *sentinel) bool { return one.addr == addr }) {
+			continue
+		}
+		ctx, forget := context.WithCancel(s.config.life)
+		one := &sentinel{addr: addr, forget: forget, asked: make(chan struct{})}
+		one.view.Store(unasked)
+		s.known = append(s.known, one)
+		s.tasks.Go(func() { s.keep(ctx, one) })
+	}
+}
+
+// keep asks a Sentinel, and listens to it, until ctx is done.
+func (s *sentinels) keep(ctx context.Context, one *sentinel) {
+	o := s.config.options(one.addr)
 	o.SelectDB, o.Username, o.Password = 0, "", ""
 	if s.config.SentinelPassword != "" {
 		o.Username, o.Password = s.config.SentinelUsername, s.config.SentinelPassword
 	}
-	return s.config.connect(o, func() {})
+	for ctx.Err() == nil {
+		c, err := s.config.connect(o, func() {})
+		if err != nil {
+			s.learn(ctx, one, &view{err: err})
+			continue
+		}
+		s.tasks.Go(func() { s.listen(ctx, c) })
+		for again := true; again; again = ctx.Err() == nil && !c.lost.Load() {
+			s.learn(ctx, one, s.ask(ctx, c))
+		}
+		c.Close()
+	}
 }
 
-// ask asks the first Sentinel for the primary, and for the other Sentinels.
-func (s *sentinels) ask(ctx context.Context) (string, error) {
-	if s.conn == nil || s.conn.lost.Load() {
-		s.disconnect()
-		l, err := s.connect(s.addrs[0])
-		if err != nil {
-			return "", err
-		}
-		s.conn = l
+// learn keeps the view of a Sentinel until it is time for the next.
+func (s *sentinels) learn(ctx context.Context, one *sentinel, v *view) {
+	before := one.view.Swap(v)
+	if before == unasked {
+		close(one.asked)
 	}
+	if before.primary != v.primary {
+		s.node.manager.moves()
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(askEvery):
+	}
+}
+
+// listen hears what the Sentinel of c publishes.
+func (s *sentinels) listen(ctx context.Context, c *connection) {
+	channels := c.B().Subscribe().Channel(switchChannel, promoteChannel).Build()
+	_ = c.Receive(ctx, channels, func(m rueidis.PubSubMessage) {
+		if next, ok := successorIn(m.Channel, m.Message, s.config.Primary); ok {
+			s.latest.Store(&succession{next, remote.Elapsed()})
+			s.node.manager.moves()
+		}
+	})
+}
+
+// ask asks the Sentinel of c for the primary, and for the other Sentinels.
+func (s *sentinels) ask(ctx context.Context, c *connection) *view {
 	ctx, cancel := context.WithTimeout(ctx, sentinelTime)
 	defer cancel()
-	b := s.conn.B()
-	named, err := s.conn.Do(ctx, b.SentinelGetMasterAddrByName().Master(s.config.Primary).Build()).AsStrSlice()
+	b, name := c.B(), s.config.Primary
+	// The epoch comes first: an address that is newer than its epoch misleads nobody.
+	replies := c.DoMulti(ctx, b.Arbitrary("SENTINEL", "MASTER", name).Build(),
+		b.SentinelGetMasterAddrByName().Master(name).Build(), b.SentinelSentinels().Master(name).Build())
+	about, refused := replies[0].AsStrMap()
+	epoch, _ := strconv.ParseInt(about["config-epoch"], 10, 64) // 0 if the user may not ask for it
+	named, err := replies[1].AsStrSlice()
 	if err != nil && !rueidis.IsRedisNil(err) {
-		return "", err
-	}
-	others, err := s.conn.Do(ctx, b.SentinelSentinels().Master(s.config.Primary).Build()).ToArray()
-	for i := range others {
-		about, err := others[i].AsStrMap()
-		addr := net.JoinHostPort(about["ip"], about["port"])
-		if err == nil && about["ip"] != "" && about["port"] != "" && !slices.Contains(s.addrs, addr) {
-			s.addrs = append(s.addrs[:len(s.addrs):len(s.addrs)], addr)
-		}
+		return &view{err: err}
 	}
 	if len(named) != 2 {
-		return "", errors.Join(err, errUnknown) // the Sentinel's own error refuses
+		return &view{err: errors.Join(refused, errUnknown)} // the Sentinel's own error refuses
 	}
-	return net.JoinHostPort(named[0], named[1]), nil
-}
-
-func (s *sentinels) disconnect() {
-	if s.conn != nil {
-		s.conn.Close()
-		s.conn = nil
-	}
-}
-
-// listen subscribes to all known Sentinels.
-func (s *sentinels) listen() {
-	if s.listened == nil {
-		s.listened = map[string]bool{}
-	}
-	for _, addr := range s.addrs {
-		if !s.listened[addr] {
-			s.listened[addr] = true
-			s.listening.Go(func() { s.hear(addr) })
+	v := &view{primary: net.JoinHostPort(named[0], named[1]), epoch: epoch}
+	peers, _ := replies[2].ToArray()
+	for i := range peers {
+		if about, err := peers[i].AsStrMap(); err == nil && about["ip"] != "" && about["port"] != "" {
+			v.peers = append(v.peers, net.JoinHostPort(about["ip"], about["port"]))
 		}
 	}
+	return v
 }
 
-// hear listens to the Sentinel at addr until the servers are closed.
-func (s *sentinels) hear(addr string) {
-	for life := s.config.life; life.Err() == nil; {
-		if l, err := s.connect(addr); err == nil {
-			channels := l.B().Subscribe().Channel(switchChannel, promoteChannel).Build()
-			_ = l.Receive(life, channels, func(m rueidis.PubSubMessage) {
-				if next, ok := successorIn(m.Channel, m.Message, s.config.Primary); ok {
-					s.latest.Store(&succession{next, remote.Elapsed()})
-					s.node.manager.moves()
-				}
-			})
-			l.Close()
-		}
-		select {
-		case <-life.Done():
-		case <-time.After(listenAgain):
-		}
-	}
-}
-
-// close ends the listening, and waits for it. The manager of the node has ended.
-func (s *sentinels) close() {
-	s.listening.Wait()
-	s.disconnect()
-}
+// close waits until nothing is asked any more. The manager of the node has ended.
+func (s *sentinels) close() { s.tasks.Wait() }
 
 // successorIn returns the address of the replica that takes over, as a message on a
 // channel names it. It reports whether the message is about the primary of that name.

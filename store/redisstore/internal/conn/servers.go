@@ -103,7 +103,7 @@ func (s *Servers) connect(ctx context.Context) error {
 	n := newNode(s.config.Addrs[0], s.config, s.codec)
 	if s.config.Mode == Sentinel {
 		n.Addr = "primary " + s.config.Primary
-		s.sentinels = &sentinels{config: s.config, node: n, addrs: s.config.Addrs}
+		s.sentinels = &sentinels{config: s.config, node: n}
 		n.keep(s.sentinels.primary)
 	} else {
 		n.keep(nil)
