@@ -29,14 +29,19 @@ func SumOf(h *History, space, rule string, now time.Time) int64 {
 	return sum.Matched
 }
 
-// WithHolder returns a function that calls a path for a holder, and returns the answer. With a body it posts that.
+// WithHolder returns a function that calls a path for a holder, and returns the answer. With a body it posts that, or puts
+// it where nothing is posted.
 func WithHolder(p *Page, h *access.Holder) func(path string, body ...string) string {
 	return func(path string, body ...string) string {
 		method := http.MethodGet
 		if len(body) > 0 {
 			method = http.MethodPost
 		}
+		if _, posts := p.calls[path][method]; !posts {
+			method = http.MethodPut
+		}
 		w, r := httptest.NewRecorder(), httptest.NewRequest(method, path, strings.NewReader(strings.Join(body, "")))
+		r.Header.Set("If-Match", "any")
 		space, err := p.c.Namespaces.Choose(nil, h, "")
 		if err := p.calls[path][method].do(&Caller{Holder: h, Name: h.Namespace, space: space, err: err}, w, r); err != nil {
 			return err.Error()

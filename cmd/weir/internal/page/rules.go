@@ -207,14 +207,13 @@ func (s *Rules) save(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if of.ReadOnly == "" { // otherwise Save says so
-		checked, err := s.findings(r.Context(), &of, text)
-		if err != nil {
-			return err
-		}
-		if len(checked.Errors) > 0 {
-			return faulty(checked.Errors)
-		}
+	// Even if nobody can save it now: that may be over when Save looks, which reads all lists that the text names.
+	checked, err := s.findings(r.Context(), &of, text)
+	if err != nil {
+		return err
+	}
+	if len(checked.Errors) > 0 {
+		return faulty(checked.Errors)
 	}
 	if of, err = s.Sources.Save(c.Name, text, hash, c.By); err != nil {
 		return err

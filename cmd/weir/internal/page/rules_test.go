@@ -68,3 +68,32 @@ func TestChecksOfOthers(t *testing.T) {
 		})
 	}
 }
+
+// oneOfTwo is the file of an instance that was one of several that share a store, until a caller saves.
+type oneOfTwo struct {
+	slowSources
+	saved *[]byte
+}
+
+func (s oneOfTwo) Source(name string) (page.Source, error) {
+	of, err := s.slowSources.Source(name)
+	of.ReadOnly = "several instances may share the store"
+	return of, err
+}
+
+func (s oneOfTwo) Save(name string, text []byte, _ string, _ audit.Caller) (page.Source, error) {
+	*s.saved = text
+	return s.slowSources.Source(name)
+}
+
+// A text is checked before it is saved, also if nobody could save it a moment before.
+func TestSavesAreChecked(t *testing.T) {
+	t.Parallel()
+	p, saved := site(t, nil), []byte(nil)
+	(&page.Rules{Sources: oneOfTwo{saved: &saved}, Trials: trial.NewRunner(nil, "", 0)}).AddTo(p)
+	tenant := &access.Holder{Name: "tenant", Namespace: "default", Scopes: access.All}
+	got := page.WithHolder(p, tenant)("/page/source", "lists: {z: {file: ../secret.txt}}\nrules: [{name: a, when: {u: {in: z}}, limit: 1, window: 1m}]")
+	if !strings.Contains(got, "errors") || saved != nil {
+		t.Errorf("got %s, and %q saved", got, saved)
+	}
+}
