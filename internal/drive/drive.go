@@ -195,7 +195,7 @@ func (d *Driver) answered(ctx context.Context, t *Task, err error, again bool) b
 	}
 	if out, ok := errors.AsType[*store.OutageError](err); ok {
 		d.meet(ctx, t, out)
-		if out.Reason == report.Unconfirmed && d.Unconfirmed != nil {
+		if hook.HasResults(out) && d.Unconfirmed != nil {
 			d.Unconfirmed(ctx, d, t, out)
 			return false
 		}

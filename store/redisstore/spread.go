@@ -138,7 +138,7 @@ func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
 		}
 	}
 	err := s.spreadAll(ctx, part)
-	if err != nil && conn.ReasonOf(err) != conn.Unconfirmed {
+	if err != nil && conn.ReasonOf(err) != remote.Unconfirmed {
 		return err
 	}
 	for i := range r.Ops {
@@ -179,7 +179,7 @@ func (s *Store) decideGroup(ctx context.Context, r *script.Call, g *group, sure 
 }
 
 // unconfirmed reports whether g has counted, and too few replicas have confirmed that.
-func (g *group) unconfirmed() bool { return g.err != nil && conn.ReasonOf(g.err) == conn.Unconfirmed }
+func (g *group) unconfirmed() bool { return g.err != nil && conn.ReasonOf(g.err) == remote.Unconfirmed }
 
 // takeUnconfirmed makes groups that are unconfirmed ones that have answered, and returns their outage, if there are any.
 func takeUnconfirmed(groups []group) error {

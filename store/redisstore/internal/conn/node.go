@@ -17,10 +17,6 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Unconfirmed is the reason of calls that the server has counted, and that too few replicas have confirmed: they are lost if
-// another server takes over.
-const Unconfirmed store.Reason = "unconfirmed"
-
 var errReplicas = errors.New("too few replicas have confirmed in time")
 
 // The connections of a node. The library pipelines on the shared ones. Calls to a node nearby share
