@@ -168,7 +168,8 @@ type Hold struct {
 	// the op. It is set if the call's Err is nil.
 	Decided window.Instant
 
-	// Sure, in a cancel, states that the take was counted.
+	// Sure, in a cancel, states that the take was counted. In a settle it states that N is at most what is held: then the
+	// settle only gives back.
 	Sure bool
 
 	// NoStrike, in a record, makes hits past the quota no strike ([window.Ban]).
