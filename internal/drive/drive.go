@@ -181,6 +181,9 @@ func (d *Driver) Look(ctx context.Context, verb store.Verb, once *store.Op) erro
 	if err := d.Store.Do(ctx, calls); err != nil {
 		return err
 	}
+	if hook.HasResults(calls[0].Err) {
+		return nil
+	}
 	return calls[0].Err
 }
 
