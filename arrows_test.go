@@ -53,7 +53,7 @@ var arrows = map[string]arrow{
 	"internal/journal":                 {ours: []string{"internal/seal", "store", "window"}, pure: true},
 	"store/memstore":                   {ours: []string{"internal/journal", "internal/once", "internal/seal", "internal/stated", "internal/transition", "store", "store/memstore/internal/keyed", "store/memstore/internal/table", "window"}},
 	"internal/limittext":               {ours: []string{"window"}, pure: true},
-	"internal/hook":                    {ours: []string{"store", "store/memstore", "window"}},
+	"internal/hook":                    {ours: []string{"store", "store/memstore", "store/remote", "window"}},
 	"internal/lease":                   {}, // pure but for atomic words
 	"store/leasestore":                 {ours: []string{"internal/hook", "internal/lease", "store", "window"}},
 	"internal/datadir/internal/format": {pure: true},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
@@ -24,7 +25,7 @@ import (
 // It tells the observer of a take of all that was used, and of one of all that was denied, with the numbers before the grant.
 //
 // If the store cannot answer, the policies of the limits decide: what local memory grants is taken there at once, and where a policy
-// allows, all that was wanted is granted.
+// allows, all that was wanted is granted. What the store has only not confirmed is granted, unless a policy denies.
 func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Assignment) error {
 	rules, err := e.ready()
 	if err != nil {
@@ -78,14 +79,7 @@ func (e *Engine) assign(ctx context.Context, items []Item, assignments []run.Ass
 	err = e.driver.Store.Do(ctx, calls)
 	for n, i := range of {
 		a := &assignments[i]
-		if a.Err = calls[n].Err; err != nil {
-			a.Err = err
-		}
-		if _, out := errors.AsType[*store.OutageError](a.Err); out {
-			list[i].inOutage(ctx, &e.driver, a)
-		} else if a.Err == nil {
-			granted(a, calls[n].Ops)
-		}
+		list[i].reserved(ctx, &e.driver, a, calls[n].Ops, cmp.Or(err, calls[n].Err))
 		a.Lasts -= min(time.Since(began), a.Lasts)
 	}
 	return nil
@@ -165,10 +159,27 @@ func (g *assigning) reserve(a *run.Assignment) (store.Call, bool) {
 	holds, id := make([]store.Hold, len(g.limits)), g.call.ids.next()
 	for n, op := range g.limits {
 		holds[n] = store.Hold{Hold: window.Hold{ID: id, End: window.Instant(a.Length.Microseconds())}, Least: a.Least, Part: a.Part}
-		op.N, op.Hold = a.Want, &holds[n]
+		op.N, op.Hold, op.Result = a.Want, &holds[n], window.Result{}
 		c.Ops[n] = op
 	}
 	return c, true
+}
+
+// reserved answers a after the reserve of ops, which had this error.
+func (g *assigning) reserved(ctx context.Context, d *drive.Driver, a *run.Assignment, ops []store.Op, err error) {
+	switch _, out := errors.AsType[*store.OutageError](err); {
+	case err == nil:
+		granted(a, ops)
+	case hook.HasResults(err): // they hold, unless a policy denies
+		t := &drive.Task{Verb: store.Reserve, Step: plan.Step{Ops: ops, Of: g.of}, Policies: g.call.plan.Rules}
+		if d.Run(ctx, t, err); t.Denied < 0 {
+			granted(a, ops)
+		}
+	case out:
+		g.inOutage(ctx, d, a)
+	default:
+		a.Err = err
+	}
 }
 
 // granted sets the answer to what the store has reserved for ops.

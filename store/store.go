@@ -168,7 +168,8 @@ type Hold struct {
 	// the op. It is set if the call's Err is nil.
 	Decided window.Instant
 
-	// Sure, in a cancel, states that the take was counted.
+	// Sure, in a cancel, states that the take was counted. In a settle it states that N is at most what is held: then the
+	// settle only gives back.
 	Sure bool
 
 	// NoStrike, in a record, makes hits past the quota no strike ([window.Ban]).
@@ -233,7 +234,7 @@ type Call struct {
 	Once *Op
 
 	// Err is set by [Store.Do]. It is nil if the call was decided. Otherwise
-	// nothing was counted for any of the ops, and their results are not set. Err
+	// nothing was counted for any of the ops, and their results are not set, but for some outages. Err
 	// is [ErrRepeated] if two ops have the same key in the same space, [ErrConflict], and an
 	// [*OutageError] if the store could not answer. Over a network the answer can
 	// be lost after the call was counted: then Err is an [*OutageError] that is not
@@ -295,6 +296,10 @@ var (
 // OutageError is the Err of a call that a store could not answer, or the error of
 // a read. It names the ops concerned and the cause. The caller then applies the
 // outage policy of each rule.
+//
+// Two kinds come with results. With the reason unconfirmed the call was counted, and too few replicas have confirmed that: all
+// of its results are set. If a settle, a cancel or a renewal names Ops and is not Uncounted, the others have ended or
+// renewed their holds, and their results are set.
 type OutageError struct {
 	// Ops holds the indexes of the ops that the store could not answer,
 	// ascending. nil means all ops of the call.

@@ -120,7 +120,7 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 	for open, again := true, false; open; again = true {
 		err := answer
 		if answer = nil; err == nil {
-			t.call[0] = store.Call{Verb: t.Verb, Ops: t.Ops, Once: t.once()}
+			t.call[0] = t.next()
 			if err = d.Store.Do(within, t.call[:]); err == nil {
 				err = t.call[0].Err
 			}
@@ -153,7 +153,7 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	for again := false; len(open) > 0; again = true {
 		calls := make([]store.Call, len(open))
 		for i, t := range open {
-			calls[i] = store.Call{Verb: t.Verb, Ops: t.Ops, Once: t.once()}
+			calls[i] = t.next()
 		}
 		all := d.Store.Do(ctx, calls)
 		var left []*Task
@@ -189,6 +189,9 @@ func (d *Driver) Look(ctx context.Context, verb store.Verb, once *store.Op) erro
 	if err := d.Store.Do(ctx, calls); err != nil {
 		return err
 	}
+	if hook.HasResults(calls[0].Err) {
+		return nil
+	}
 	return calls[0].Err
 }
 
@@ -201,13 +204,14 @@ func (d *Driver) answered(ctx context.Context, t *Task, err error, again bool) b
 		}
 		return false
 	}
+	open := false
 	if out, ok := errors.AsType[*store.OutageError](err); ok {
 		d.meet(ctx, t, out)
-		if out.Reason == report.Unconfirmed && d.Unconfirmed != nil {
+		if hook.HasResults(out) && d.Unconfirmed != nil {
 			d.Unconfirmed(ctx, d, t, out)
 			return false
 		}
-		err = d.drop(ctx, t, out, again)
+		open, err = d.drop(ctx, t, out, again)
 	}
 	if err != nil {
 		if d.Local != nil {
@@ -216,7 +220,7 @@ func (d *Driver) answered(ctx context.Context, t *Task, err error, again bool) b
 		t.Err = err
 		return false
 	}
-	return len(t.Ops) > 0
+	return open
 }
 
 // meet records that t has met an outage.
@@ -236,13 +240,13 @@ func (d *Driver) isLocal(t *Task, of int) bool {
 	return t.Policies.OnOutage(of) == rule.OutageLocal && d.Local != nil
 }
 
-// drop removes the ops that the store could not answer from t, or all of them if it failed again,
-// and applies their policies.
-func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, again bool) (err error) {
-	full := errors.Is(out, store.ErrFull)
+// drop removes the ops that the store could not answer from t, or all that have no result if it failed again, and applies
+// their policies. It reports whether the store has to be asked for the others.
+func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, again bool) (open bool, err error) {
+	full, answered := errors.Is(out, store.ErrFull), t.Verb.NeedsReceipt() && !out.Uncounted // see store.OutageError
 	left, from := 0, len(t.inLocal.ops)
 	for i := range t.Ops {
-		dropped := out.Ops == nil || again && !full || slices.Contains(out.Ops, i)
+		dropped := out.Ops == nil || again && !full && !answered || slices.Contains(out.Ops, i)
 		switch {
 		case !dropped:
 			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]
@@ -262,7 +266,7 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 	if t.deniedAlready() {
 		readOnly(t.Ops)
 	}
-	return err
+	return len(t.Ops) > 0 && !answered, err
 }
 
 // end ends t, which is decided or has an error.

@@ -179,7 +179,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	if len(ops) == 0 {
 		return
 	}
-	if verb, err := giveBack(ctx, l.Store, ops); err != nil {
+	if verb, err := giveBack(ctx, l.Store, t.Verb, ops); err != nil {
 		l.tell(ctx, verb, fmt.Errorf("give back what local memory counted: %w", err))
 		return
 	}

@@ -250,3 +250,52 @@ func TestUnconfirmedAnswers(t *testing.T) {
 		})
 	}
 }
+
+// half is a store that does not answer for the second op of its first call: after it has decided the other one, or before.
+type half struct {
+	store.Store
+	decides bool
+	calls   int
+}
+
+func (h *half) Do(ctx context.Context, calls []store.Call) error {
+	if h.calls++; h.calls > 1 {
+		return h.Store.Do(ctx, calls)
+	}
+	c := &calls[0]
+	if h.decides {
+		if err := store.Do(ctx, h.Store, c.Verb, c.Ops[:1]); err != nil {
+			return err
+		}
+	}
+	c.Err = &store.OutageError{Ops: []int{1}, Reason: "late", Err: errors.New("late"), Uncounted: !h.decides}
+	return nil
+}
+
+// A hold that has ended, or was renewed, beside one for which the store gave no answer, was found: the store is not asked for it
+// again, unless it has certainly done nothing.
+func TestSomeHoldsEnd(t *testing.T) {
+	t.Parallel()
+	for _, v := range []store.Verb{store.Settle, store.Cancel, store.Renew} {
+		for calls, decides := range []bool{1: true, 2: false} {
+			if calls == 0 {
+				continue
+			}
+			s := &half{Store: storetest.NewModel().Store, decides: decides}
+			d := &drive.Driver{Store: s}
+			task := drive.Task{Policies: policies{rule.OutageAllow, rule.OutageAllow}}
+			for i := range 2 {
+				o := op(i, 0, store.Enforce)
+				o.Limit, o.Hold = window.MustCompile(window.Limit{Quota: 10, Window: window.Held(time.Hour)}), &store.Hold{Hold: window.Hold{ID: [12]byte{1}}}
+				task.Ops, task.Of = append(task.Ops, o), append(task.Of, i)
+			}
+			if err := store.Do(t.Context(), s.Store, store.Take, task.Ops); err != nil {
+				t.Fatal(err)
+			}
+			task.Verb = v
+			if d.Run(t.Context(), &task, nil); task.Err != nil || len(task.Ops) != 1 || !task.Ops[0].Result.Held || task.Outage == nil || s.calls != calls {
+				t.Errorf("%v: got %+v, error %v, outage %v and %d calls, want the first hold found in %d", v, task.Ops, task.Err, task.Outage, s.calls, calls)
+			}
+		}
+	}
+}

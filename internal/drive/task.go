@@ -80,6 +80,14 @@ func (t *Task) Reset() {
 	}
 }
 
+// next returns the next call of the store. Its ops have no results: a pool may have left those of another request.
+func (t *Task) next() store.Call {
+	for i := range t.Ops {
+		t.Ops[i].Result = window.Result{}
+	}
+	return store.Call{Verb: t.Verb, Ops: t.Ops, Once: t.once()}
+}
+
 // Unknown is the reason of an outage without one.
 const Unknown store.Reason = "unknown"
 

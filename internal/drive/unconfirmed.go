@@ -4,15 +4,16 @@ import (
 	"context"
 	"slices"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
-// Unconfirmed handles results that too few replicas have confirmed. They hold, unless a policy denies the take: then the
-// store gives back what it has counted, as far as it answers. What the call has a record of stays: the record admits the
+// Unconfirmed handles results that too few replicas have confirmed. They hold, unless a policy denies the take or the reserve:
+// then the store gives back what it has counted, as far as it answers. What the call has a record of stays: the record admits the
 // call when it is repeated.
 func Unconfirmed(ctx context.Context, d *Driver, t *Task, out *store.OutageError) {
-	if t.Verb != store.Take {
+	if t.Verb != store.Take && t.Verb != store.Reserve {
 		return
 	}
 	var ops []store.Op
@@ -22,14 +23,14 @@ func Unconfirmed(ctx context.Context, d *Driver, t *Task, out *store.OutageError
 		if (out.Ops == nil || slices.Contains(out.Ops, i)) && !d.isLocal(t, t.Of[i]) {
 			t.decideByPolicy(op, t.Of[i])
 		}
-		if t.Once == nil && op.Role == store.Enforce && !op.CountDenied && op.N > 0 && op.Result.Allowed {
+		if t.Verb == store.Reserve && op.Result.Held || t.Verb == store.Take && t.Once == nil && op.Role == store.Enforce && !op.CountDenied && op.N > 0 && op.Result.Allowed {
 			ops, at = append(ops, *op), append(at, i)
 		}
 	}
 	if t.Denied < 0 || len(ops) == 0 {
 		return
 	}
-	if verb, err := giveBack(ctx, d.Store, ops); err != nil {
+	if verb, err := giveBack(ctx, d.Store, t.Verb, ops); !hook.HasResults(err) {
 		d.reportOutage(ctx, verb, err)
 		return
 	}
@@ -38,15 +39,22 @@ func Unconfirmed(ctx context.Context, d *Driver, t *Task, out *store.OutageError
 	}
 }
 
-// giveBack gives back what ops of a take have counted in s, as if it had not been counted.
-func giveBack(ctx context.Context, s store.Store, ops []store.Op) (store.Verb, error) {
+// giveBack gives back what ops of a call of verb v have counted in s, as if it had not been counted.
+func giveBack(ctx context.Context, s store.Store, v store.Verb, ops []store.Op) (store.Verb, error) {
 	verb := store.Refund
-	if !slices.ContainsFunc(ops, func(op store.Op) bool { return op.Hold == nil || op.Hold.ID == [12]byte{} }) {
+	switch {
+	case v == store.Reserve:
+		verb = store.Settle
+	case !slices.ContainsFunc(ops, func(op store.Op) bool { return op.Hold == nil || op.Hold.ID == [12]byte{} }):
 		verb = store.Cancel // which ends the holds, too
-		for i := range ops {
-			h := *ops[i].Hold
-			h.At, h.Sure = h.Decided, true
-			ops[i].Hold = &h
+	}
+	for i := range ops {
+		if op := &ops[i]; verb != store.Refund {
+			h := *op.Hold
+			h.At, h.Sure, op.Hold = h.Decided, true, &h
+			if verb == store.Settle {
+				op.N = 0
+			}
 		}
 	}
 	return verb, store.Do(context.WithoutCancel(ctx), s, verb, ops)

@@ -4,10 +4,12 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -41,6 +43,15 @@ func Of(s store.Store) (h Hooks) {
 	h.Timed, _ = s.(Timed)
 	h.Adopter, _ = s.(Adopter)
 	return h
+}
+
+// HasResults reports whether a call with this error has its results: there is none, or the store only lacks confirmations.
+func HasResults(err error) bool {
+	if err == nil {
+		return true
+	}
+	out, ok := errors.AsType[*store.OutageError](err)
+	return ok && out.Reason == remote.Unconfirmed
 }
 
 // Keyed is implemented by stores that keep a secret with their counters. All stores with the

@@ -305,11 +305,10 @@ func (k *Key) Refused(a *Ask, now Time, counted int64, retry Time) {
 // Lost is called when there is no reply to a in time. It returns what to settle: the store may have granted
 // something, which nobody will spend.
 func (k *Key) Lost(a *Ask) []Settle {
-	if k.ask != a {
-		return nil
+	if k.ask == a {
+		k.ask = nil
+		k.change(func(v *View) { v.asked = false })
 	}
-	k.ask = nil
-	k.change(func(v *View) { v.asked = false })
 	return []Settle{{ID: a.ID}}
 }
 

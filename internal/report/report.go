@@ -20,7 +20,7 @@
 // # Nothing is counted twice
 //
 // An entry is not pending any more once it is sent. It becomes pending again only if the
-// store's reason means that the call was not sent or was refused. [Unconfirmed] means that it has
+// store's reason means that the call was not sent or was refused. [remote.Unconfirmed] means that it has
 // counted. After any other outage it may have, so its hits are counted in [Stats] as lost and are
 // not sent again.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
@@ -18,9 +19,6 @@ const (
 	// partSize is how many records of one entry are sent in a batch that has no room for all.
 	partSize = 16
 )
-
-// Unconfirmed is the reason of a store that has counted a call, and lacks the confirmations for an answer.
-const Unconfirmed store.Reason = "unconfirmed"
 
 // run reports until nothing is pending. After Close it reports once more.
 func (r *Reporter) run() {
@@ -237,7 +235,7 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 		op := &calls[i].Ops[0]
 		out, _ := errors.AsType[*store.OutageError](calls[i].Err)
 		switch {
-		case calls[i].Err == nil, out != nil && out.Reason == Unconfirmed:
+		case hook.HasResults(calls[i].Err):
 			r.recorded.Add(op.N)
 		case out != nil && out.Uncounted:
 			pending[e] = true

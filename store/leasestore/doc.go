@@ -35,7 +35,8 @@
 // they are alive.
 //
 // A call for more hits than a lease has settles it, and is decided by the store. If the store is so far away that three round trips take more than
-// a 16th of the window, it decides all that no lease covers, at once; if they take more than a third, nothing is leased.
+// a 16th of the window, it decides all that no lease covers, at once; if they take more than a third, nothing is leased. A lease that
+// too few replicas of the store have confirmed is given back, and the store decides until one is confirmed.
 //
 // Several limits of one call are all or none across leased and direct ones: what was spent here is put back
 // if the store denies. What was spent of a lease that has ended meanwhile stays counted.

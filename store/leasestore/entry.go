@@ -207,7 +207,7 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, settles []lease.Se
 		if lost := e.key.Lost(a); !answer.uncounted {
 			settles = append(settles, lost...)
 		}
-	case answer.n > 0 && answer.spent == a.Report:
+	case answer.n > 0 && answer.spent == a.Report && !answer.unconfirmed:
 		s.granted.Add(answer.n)
 		settles = append(settles, e.key.Granted(a, now, answer.n, answer.length)...)
 		if _, open := e.key.Next(); !open { // the answer was late, or the period of the window is about to end
@@ -215,11 +215,14 @@ func (e *entry) reserve(s *leases, a *lease.Ask, op store.Op, settles []lease.Se
 		}
 	default:
 		s.refused.Add(1)
-		if answer.n > 0 { // what was spent on credit did not fit before
+		if answer.n > 0 { // which may not be spent
 			settles = append(settles, lease.Settle{ID: a.ID})
 		}
-		e.key.Refused(a, now, answer.spent, max(answer.retry, 1))
+		e.key.Refused(a, now, answer.spent, answer.retry)
 		e.demand.Skip(now+min(answer.retry, a.Length), e.hits())
+		if answer.unconfirmed {
+			e.pause = now + a.Length
+		}
 	}
 	if k := e.known.Load(); answer.err == nil && k.limit == op.Limit.Limit {
 		e.known.Store(&known{k.limit, answer.left, now + answer.reset})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/lease"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -23,8 +24,9 @@ type reply struct {
 	left   int64      // afterwards
 	reset  lease.Time // until all is left again
 
-	err       error
-	uncounted bool // the store has certainly granted nothing
+	err         error
+	uncounted   bool // the store has certainly granted nothing
+	unconfirmed bool // what it has counted may be lost: nothing may be spent of n
 }
 
 // reserve has the store settle leases that are closed, count what was spent on credit, as far as it fits, and then grant a lease. A
@@ -46,7 +48,8 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r 
 		return r
 	}
 	for i := len(settles); i < len(calls); i++ {
-		if err := calls[i].Err; err != nil {
+		err := calls[i].Err
+		if r.unconfirmed = r.unconfirmed || err != nil; !hook.HasResults(err) {
 			out, ok := errors.AsType[*store.OutageError](err)
 			r.err, r.uncounted = err, !ok || out.Uncounted
 		}
@@ -70,7 +73,7 @@ func (s *leases) reserve(op *store.Op, a *lease.Ask, settles []lease.Settle) (r 
 		r.err, r.uncounted = errNoReserve, true
 		return r
 	}
-	if r.retry = lease.Time(result.RetryAfter); result.RetryAfter == window.Never {
+	if r.retry = max(lease.Time(result.RetryAfter), 1); result.RetryAfter == window.Never {
 		r.retry = a.Length
 	}
 	return r
@@ -105,7 +108,7 @@ func (s *leases) send(ctx context.Context, calls []store.Call) {
 		if len(calls) == 0 || s.shared.Do(ctx, calls) != nil {
 			return
 		}
-		calls = slices.DeleteFunc(calls, func(c store.Call) bool { return c.Err == nil || c.Verb != store.Settle })
+		calls = slices.DeleteFunc(calls, func(c store.Call) bool { return hook.HasResults(c.Err) || c.Verb != store.Settle })
 	}
 }
 
@@ -113,7 +116,7 @@ func (s *leases) send(ctx context.Context, calls []store.Call) {
 func settling(op store.Op, settles []lease.Settle) []store.Call {
 	calls := make([]store.Call, len(settles), len(settles)+2)
 	for i, l := range settles {
-		op.N, op.Hold = l.Spent, &store.Hold{Hold: window.Hold{ID: l.ID}}
+		op.N, op.Hold = l.Spent, &store.Hold{Hold: window.Hold{ID: l.ID}, Sure: true}
 		calls[i] = store.Call{Verb: store.Settle, Ops: []store.Op{op}}
 	}
 	return calls

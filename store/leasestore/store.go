@@ -316,7 +316,7 @@ func (s *leases) finish(c *store.Call, parts []part, direct []store.Op, of []int
 		c.Ops[i].Result, c.Ops[i].N = direct[n].Result, direct[n].N
 		denied = denied || direct[n].Role == store.Enforce && !direct[n].Result.Allowed
 	}
-	failed := err != nil || c.Err != nil
+	failed := err != nil || !hook.HasResults(c.Err)
 	for i := range parts {
 		denied = denied || parts[i].Answer == lease.Refused && c.Ops[i].Role == store.Enforce
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/leasestore"
 	"github.com/weirhq/weir/store/memstore"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -25,6 +26,7 @@ type spy struct {
 	mu    sync.Mutex
 	calls map[store.Verb]int // guarded by mu
 	fails bool               // guarded by mu
+	lags  bool               // no replica confirms what is counted; guarded by mu
 
 	once store.Verb // the next call of this verb fails; guarded by mu
 
@@ -51,7 +53,19 @@ func (s *spy) Do(ctx context.Context, calls []store.Call) error {
 		}
 		return nil
 	}
-	return s.Store.Do(ctx, calls)
+	err := s.Store.Do(ctx, calls)
+	for i := range calls {
+		if s.lags && calls[i].Err == nil {
+			calls[i].Err = &store.OutageError{Reason: remote.Unconfirmed, Err: errors.New("lags")}
+		}
+	}
+	return err
+}
+
+func (s *spy) lag(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lags = yes
 }
 
 func (s *spy) failOnce(v store.Verb) {
@@ -340,6 +354,97 @@ func TestOutageOfSome(t *testing.T) {
 		shared.fail(false)
 		if r, err := s.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")}); err != nil || r.Used != taken {
 			t.Errorf("got %d used and %v, want %d", r.Used, err, taken)
+		}
+	})
+}
+
+// What no replica has confirmed holds: what a lease has admitted with it stays counted, and has its result. What is leased
+// so is given back at once. The store is asked for leases now and then, and decides the calls meanwhile.
+func TestUnconfirmed(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		taken := hot(t, s)
+		asked := s.(hook.Leaser).Leases().Asked
+		shared.lag(true)
+		wide := window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Second)})
+		for i := range 400 {
+			ops := []store.Op{opOn("key", 1), {Space: other, Limit: wide, Key: []byte("key"), N: 1}}
+			ops[0].Result.Quota = 7 // of an earlier call
+			err := store.Do(t.Context(), s, store.Take, ops)
+			out, ok := errors.AsType[*store.OutageError](err)
+			if !ok || !hook.HasResults(err) || i == 0 && !slices.Equal(out.Ops, []int{1}) {
+				t.Fatalf("take %d: got %+v, want it unconfirmed, and the first one for op 1", i, err)
+			}
+			for n, op := range ops {
+				if op.Result.Quota != op.Limit.Quota || !op.Result.Allowed {
+					t.Fatalf("take %d: got %+v for op %d, want it allowed", i, op.Result, n)
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if got := s.(hook.Leaser).Leases().Asked - asked; got == 0 || got > 15 {
+			t.Errorf("got %d requests for a lease, want at most one in 30ms", got)
+		}
+		if r, err := s.Read(t.Context(), &store.Op{Space: space, Limit: leased, Key: []byte("key")}); err != nil || r.Used != taken+400 {
+			t.Errorf("got %d used and %v, want %d", r.Used, err, taken+400)
+		}
+		shared.lag(false)
+		time.Sleep(40 * time.Millisecond)
+		hot(t, s)
+	})
+}
+
+// What was spent on credit is counted once, although no replica confirms it.
+func TestUnconfirmedCredit(t *testing.T) {
+	test(t, func(t *testing.T, s store.Store, shared *spy) {
+		shared.lag(true)
+		op := opOn("key", 1)
+		op.Limit = window.MustCompile(window.Limit{Quota: 1000, Window: window.Sliding(time.Second), Lease: 50})
+		for range 200 {
+			if err := store.Do(t.Context(), s, store.Take, []store.Op{op}); !hook.HasResults(err) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		shared.keepOpen = true
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := shared.Store.Read(t.Context(), &op); err != nil || r.Used != 200 {
+			t.Errorf("got %d used and %v, want 200", r.Used, err)
+		}
+	})
+}
+
+// forgetful is a store that grants leases, and whose answers to that are lost after a while.
+type forgetful struct{ store.Store }
+
+func (s forgetful) Do(ctx context.Context, calls []store.Call) error {
+	err := s.Store.Do(ctx, calls)
+	if last := &calls[len(calls)-1]; last.Verb == store.Reserve {
+		time.Sleep(10 * time.Millisecond)
+		last.Err = &store.OutageError{Err: errors.New("lost")}
+	}
+	return err
+}
+
+// A lease that was recalled before its answer got lost is given back.
+func TestRecallOfLostLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := memstore.New()
+		s := leasestore.New(forgetful{shared}, func() int { return 2 })
+		defer s.Close()
+		op := opOn("key", 1)
+		for range 12 {
+			go func() { _ = store.Do(t.Context(), s, store.Take, []store.Op{op}) }()
+		}
+		time.Sleep(time.Millisecond)
+		if _, err := s.Read(t.Context(), &op); err != nil { // which recalls what is leased of the key
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Millisecond)
+		if r, err := shared.Read(t.Context(), &op); err != nil || r.Used != 12 || r.Holds != nil {
+			t.Errorf("got %+v and %v, want 12 used, and nothing leased", r, err)
 		}
 	})
 }

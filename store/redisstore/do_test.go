@@ -328,8 +328,9 @@ func TestCallsWaitForReplicasOnlyOnce(t *testing.T) {
 func TestGivingBackNeedsNoReplicas(t *testing.T) {
 	t.Parallel()
 	s := openURL(t, "redis://"+redistest.Server(t).Addr()+"?timeout=1s&wait_replicas=1")
-	op := holdOf(hourly(10, "rule", "k"), 1)
-	for _, v := range []store.Verb{store.Refund, store.Cancel} {
+	hits := holdOf(hourly(10, "rule", "k"), 1)
+	held := holdOf(opUnder(window.Limit{Quota: 10, Window: window.Sliding(time.Hour), Hold: time.Hour}, "held"), 1)
+	for v, op := range map[store.Verb]store.Op{store.Refund: hits, store.Cancel: hits, store.Settle: held} {
 		ops := []store.Op{op}
 		if err := store.Do(t.Context(), s, store.Take, ops); err == nil {
 			t.Error("take: got no error, want it unconfirmed")
@@ -338,6 +339,9 @@ func TestGivingBackNeedsNoReplicas(t *testing.T) {
 			t.Errorf("take: got %+v, want what was counted", got)
 		}
 		ops[0].Hold.At, ops[0].Hold.Sure = ops[0].Hold.Decided, true
+		if v == store.Settle {
+			ops[0].N = 0
+		}
 		if err := store.Do(t.Context(), s, v, ops); err != nil {
 			t.Error(err)
 		}

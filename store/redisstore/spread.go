@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -62,7 +63,7 @@ func (s *Store) groups(ops []store.Op) []group {
 
 // spread runs a call whose keys are in several slots. Each group is decided in
 // its own call, all at the same time. When one of them denies a take, or
-// gives no answer, the others give back exactly what they have counted. Until
+// gives no answer, the others give back exactly what they have counted; what has ended or renewed holds stays. Until
 // then other calls may be denied because of it; no call is ever admitted because
 // of it. Each group of a call with a record has a record of its own, which is dropped in the step that gives back
 // what the group has counted: the same call then has the group decide anew. A group that only had the record gives
@@ -98,6 +99,9 @@ func (s *Store) spreadAll(ctx context.Context, r script.Call) error {
 	each(groups, func(g *group) { s.decideGroup(answer, &r, g, false) })
 	unconfirmed := takeUnconfirmed(groups)
 	err := outageOf(groups)
+	if out, ok := errors.AsType[*store.OutageError](err); ok && r.Verb.NeedsReceipt() && len(out.Ops) < len(r.Ops) {
+		out.Uncounted = false // the others have ended their holds
+	}
 	if r.Once != nil {
 		r.Once.Result = window.Result{Allowed: true}
 		recall(r.Once, r.Ops, groups)
@@ -138,7 +142,7 @@ func (s *Store) spreadUpTo(ctx context.Context, r script.Call) error {
 		}
 	}
 	err := s.spreadAll(ctx, part)
-	if err != nil && conn.ReasonOf(err) != conn.Unconfirmed {
+	if err != nil && conn.ReasonOf(err) != remote.Unconfirmed {
 		return err
 	}
 	for i := range r.Ops {
@@ -179,7 +183,7 @@ func (s *Store) decideGroup(ctx context.Context, r *script.Call, g *group, sure 
 }
 
 // unconfirmed reports whether g has counted, and too few replicas have confirmed that.
-func (g *group) unconfirmed() bool { return g.err != nil && conn.ReasonOf(g.err) == conn.Unconfirmed }
+func (g *group) unconfirmed() bool { return g.err != nil && conn.ReasonOf(g.err) == remote.Unconfirmed }
 
 // takeUnconfirmed makes groups that are unconfirmed ones that have answered, and returns their outage, if there are any.
 func takeUnconfirmed(groups []group) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,6 +63,29 @@ func TestHoldsInSeveralSlots(t *testing.T) {
 		if got := used(t, s, flight); got != 0 {
 			t.Errorf("cancel %d: got %d in flight, want 0", again+1, got)
 		}
+	}
+}
+
+// A settle that one of the nodes refuses has ended the hold on the other one: it says so, and that it was counted.
+func TestSettleInOneOfSeveralSlots(t *testing.T) {
+	t.Parallel()
+	c, s, keys := onCluster(t, 3)
+	ops := []store.Op{holdOf(hourly(10, "rule", keys[0]), 1), holdOf(hourly(10, "rule", keys[1]), 1)}
+	for i := range ops {
+		ops[i].Limit = window.MustCompile(window.Limit{Quota: 10, Window: window.Held(time.Hour)})
+	}
+	if err := store.Do(t.Context(), s, store.Take, ops); err != nil {
+		t.Fatal(err)
+	}
+	c.Masters[1].Must("CONFIG", "SET", "min-replicas-to-write", "1")
+	err := store.Do(t.Context(), s, store.Settle, ops)
+	out, ok := errors.AsType[*store.OutageError](err)
+	if !ok || out.Reason != "read-only" || !slices.Equal(out.Ops, []int{1}) || out.Uncounted || !ops[0].Result.Held {
+		t.Errorf("got %+v and %+v, want the first hold ended, and a node that is read-only", err, ops[0].Result)
+	}
+	c.Masters[1].Must("CONFIG", "SET", "min-replicas-to-write", "0")
+	if err := store.Do(t.Context(), s, store.Settle, ops); err != nil || ops[0].Result.Held || !ops[1].Result.Held {
+		t.Errorf("again: got %+v and error %v, want only the second hold ended", ops, err)
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	Moving      store.Reason = "moving"
 	ReadOnly    store.Reason = "read-only"
 	Closed      store.Reason = "closed"
+	Unconfirmed store.Reason = "unconfirmed" // see [store.OutageError]
 	Unknown     store.Reason = "unknown"
 )
 
@@ -119,9 +120,6 @@ func (s *Server) Begin(ctx context.Context, namespace string, calls, most int) e
 // End counts calls of a namespace that are in flight no more.
 func (s *Server) End(namespace string, calls int) { s.calls.end(namespace, calls) }
 
-// InFlight returns the number of calls in flight.
-func (s *Server) InFlight() int64 { return s.calls.total() }
-
 // Heard tells the breaker whether the server has answered calls that were sent at began, in the
 // context of their decision. It reports whether the breaker has opened. What is no answer is a time-out only if the
 // decision had at least half of timeout for it: else the caller had less time, or another server has used it up.
@@ -149,7 +147,7 @@ func (s *Server) counts() (byReason map[store.Reason]int64, sum int64) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	byReason = map[store.Reason]int64{}
-	for _, r := range []store.Reason{Late, Refused, CircuitOpen, Busy, Full, Foreign, Loading, Moving, ReadOnly, Closed, "unconfirmed", Unknown} {
+	for _, r := range []store.Reason{Late, Refused, CircuitOpen, Busy, Full, Foreign, Loading, Moving, ReadOnly, Closed, Unconfirmed, Unknown} {
 		byReason[r] = s.outages[r]
 		sum += s.outages[r]
 	}
@@ -158,7 +156,7 @@ func (s *Server) counts() (byReason map[store.Reason]int64, sum int64) {
 
 // Node returns the numbers of the server.
 func (s *Server) Node() Node {
-	n := Node{Addr: s.Addr, Unavailable: s.Unavailable(), Interruptions: s.interruptions.Load(), InFlight: s.InFlight()}
+	n := Node{Addr: s.Addr, Unavailable: s.Unavailable(), Interruptions: s.interruptions.Load(), InFlight: s.calls.total()}
 	n.Outages, _ = s.counts()
 	return n
 }

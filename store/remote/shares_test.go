@@ -43,8 +43,8 @@ func TestFloodLeavesRoom(t *testing.T) {
 		flood, floodBusy := begin(t, s, "flood", 5000, 1, 1024)
 		others, busy := begin(t, s, "other", 50, 1, 1024)
 		slice, _ := begin(t, s, "third", 1, 128, 1024)
-		if flood.Load() != 768 || others.Load() != 50 || slice.Load() != 1 || s.InFlight() != 768+50+128 {
-			t.Errorf("got %d, %d and %d in flight of %d, want 768 of the flood, and all of the others", flood.Load(), others.Load(), slice.Load(), s.InFlight())
+		if flood.Load() != 768 || others.Load() != 50 || slice.Load() != 1 || s.Node().InFlight != 768+50+128 {
+			t.Errorf("got %d, %d and %d in flight of %d, want 768 of the flood, and all of the others", flood.Load(), others.Load(), slice.Load(), s.Node().InFlight)
 		}
 
 		// What ends goes to those who have fewer than their part.
@@ -94,8 +94,8 @@ func TestAllGoOn(t *testing.T) {
 				}()
 			}
 			time.Sleep(time.Second)
-			if done.Load() != 30 || s.InFlight() != 0 || highest.Load() > 7 {
-				t.Errorf("most %d: got %d done, %d in flight, at most %d", most, done.Load(), s.InFlight(), highest.Load())
+			if done.Load() != 30 || s.Node().InFlight != 0 || highest.Load() > 7 {
+				t.Errorf("most %d: got %d done, %d in flight, at most %d", most, done.Load(), s.Node().InFlight, highest.Load())
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func TestInOrder(t *testing.T) {
 			s.End("a", 1)
 			synctest.Wait()
 		}
-		if fmt.Sprint(order) != "[0 1 2 3 4]" || s.InFlight() != 0 {
+		if fmt.Sprint(order) != "[0 1 2 3 4]" || s.Node().InFlight != 0 {
 			t.Errorf("got order %v", order)
 		}
 	})
@@ -177,8 +177,8 @@ func TestWaitEndsWithBreaker(t *testing.T) {
 		synctest.Wait()
 		s.Breaker.Trip()
 		s.End("a", 1)
-		if err := <-result; !errors.Is(err, remote.ErrUnavailable) || s.InFlight() != 0 {
-			t.Errorf("got %v, and %d in flight", err, s.InFlight())
+		if err := <-result; !errors.Is(err, remote.ErrUnavailable) || s.Node().InFlight != 0 {
+			t.Errorf("got %v, and %d in flight", err, s.Node().InFlight)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
@@ -52,7 +53,7 @@ func (i *instances) number() int { return int(i.known.Load()) }
 // whether the store answered.
 func (i *instances) beat(ctx context.Context, log *slog.Logger) bool {
 	ops := [1]store.Op{i.op}
-	if err := store.Do(ctx, i.store, store.Record, ops[:]); err != nil {
+	if err := store.Do(ctx, i.store, store.Record, ops[:]); !hook.HasResults(err) {
 		return false // the store's nodes are reported elsewhere
 	}
 	i.recent = append(i.recent, int(ops[0].Result.Used))

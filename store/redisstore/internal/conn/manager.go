@@ -467,7 +467,7 @@ func (m *manager) endIdle(asked <-chan struct{}, cancel context.CancelFunc) {
 			return
 		case <-time.After(wait):
 		}
-		if m.node.InFlight() == 0 {
+		if m.node.Node().InFlight == 0 {
 			cancel()
 			return
 		}

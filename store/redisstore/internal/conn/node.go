@@ -17,10 +17,6 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Unconfirmed is the reason of calls that the server has counted, and that too few replicas have confirmed: they are lost if
-// another server takes over.
-const Unconfirmed store.Reason = "unconfirmed"
-
 var errReplicas = errors.New("too few replicas have confirmed in time")
 
 // The connections of a node. The library pipelines on the shared ones. Calls to a node nearby share
@@ -152,7 +148,7 @@ func (n *Node) decide(ctx context.Context, calls []*Pending) {
 				c.program, c.keys, c.args, c.Err = n.codec.Encode(&c.Call, now, deadline, c.room[:0])
 			}
 			c.ownCommand = c.keysMoved || c.asking || n.clustered || len(c.keys) > maxBatchKeys
-			c.confirms = n.config.WaitReplicas > 0 && c.Verb != store.Check && c.Verb != store.Refund && c.Verb != store.Cancel
+			c.confirms = n.config.WaitReplicas > 0 && c.Verb != store.Check && !givesBack(&c.Call)
 			if c.Err == nil {
 				left[i], left[ready] = left[ready], c
 				ready++
@@ -288,6 +284,12 @@ func (n *Node) finish(ctx context.Context, namespace string, calls int, began ti
 	if n.Heard(ctx, answered, began, n.config.Timeout) {
 		n.manager.wake()
 	}
+}
+
+// givesBack reports whether all that c can do is give hits back. If that is lost, too many count.
+func givesBack(c *script.Call) bool {
+	return c.Verb == store.Refund || c.Verb == store.Cancel ||
+		c.Verb == store.Settle && !slices.ContainsFunc(c.Ops, func(op store.Op) bool { return op.Hold == nil || !op.Hold.Sure })
 }
 
 // countOutage counts a call that the node did not answer, and adds the node to its

@@ -65,7 +65,7 @@ var reasons = []struct {
 	{remote.ErrUnavailable, remote.CircuitOpen},
 	{errNoNode, remote.CircuitOpen},
 	{remote.ErrBusy, remote.Busy},
-	{errReplicas, Unconfirmed},
+	{errReplicas, remote.Unconfirmed},
 	{script.ErrStale, remote.Late},
 	{context.DeadlineExceeded, remote.Late},
 	{context.Canceled, remote.Late}, // by the end of its decision
