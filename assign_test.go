@@ -33,7 +33,7 @@ func TestUnconfirmedGrants(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[rule.Outage]int64{rule.OutageAllow: 8, rule.OutageLocal: 8, rule.OutageDeny: 0} {
 		s := memstore.New()
-		defer s.Close()
+		t.Cleanup(func() { _ = s.Close() })
 		e := engine(t, []rule.Rule{
 			{Name: "all", Quota: &rule.Quota{Value: 100}, Window: window.Sliding(time.Hour)},
 			{Name: "q", Per: []string{"user"}, Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour), OnOutage: policy},
