@@ -220,6 +220,9 @@ func (p *pass) per(n *node) (names []string, networks map[string]rule.Network) {
 			}
 			continue
 		}
+		if len(item.entries) == 0 {
+			p.fault(item, "names no attribute, want one with bits, such as {ip: {v6: 64}}")
+		}
 		for _, e := range p.unique(item) {
 			name, bits := e.key.text, p.network(e.value)
 			names = append(names, name)
