@@ -39,7 +39,7 @@ func calls(t *testing.T, dial func(connect func() (net.Conn, error)) (net.Conn, 
 		socket := bufconn.Listen(1 << 20)
 		server := grpc.NewServer()
 		weirv1.RegisterWeirServiceServer(server, weirv1.UnimplementedWeirServiceServer{})
-		go server.Serve(socket)
+		go func() { _ = server.Serve(socket) }()
 		defer server.Stop()
 		o := defaults()
 		conn, err := grpc.NewClient("passthrough:///weir", append(o.dial(), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

@@ -54,8 +54,7 @@ func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error)
 		})
 	}
 	if a == nil || a.Keys == nil {
-		c.admit()
-		return everyone, nil
+		return c.admit(everyone), nil
 	}
 	h, no := a.Keys.Holder(c)
 	if no == nil {
@@ -67,8 +66,7 @@ func (a *Authenticator) Authenticate(c Credentials, need Scope) (*Holder, error)
 	if no != nil {
 		return nil, a.refuse(no)
 	}
-	c.admit()
-	return h, nil
+	return c.admit(h), nil
 }
 
 // Knows returns the holder of the token or the certificate in c, or nil. Unlike [Authenticator.Authenticate] it checks nothing
@@ -137,29 +135,31 @@ type Credentials struct {
 	// Host is the host that a call over HTTP is for. Empty: any.
 	Host string
 
-	conn Conn // of a call over HTTP, or nil
+	// Conn is the connection of the call, or nil.
+	Conn Conn
 }
 
 // Conn is a connection that gives way to those with an admitted caller.
 type Conn interface {
 	// Admit is called for each call whose caller is admitted.
-	Admit()
+	Admit(caller *Holder)
 }
 
 // ConnKey is the key of the [Conn] in the context of a call over HTTP.
 type ConnKey struct{}
 
-// admit notes that the caller is admitted.
-func (c *Credentials) admit() {
-	if c.conn != nil {
-		c.conn.Admit()
+// admit notes that the caller is h, which is admitted.
+func (c *Credentials) admit(h *Holder) *Holder {
+	if c.Conn != nil {
+		c.Conn.Admit(h)
 	}
+	return h
 }
 
 // CredentialsOf returns what the caller of r shows.
 func CredentialsOf(r *http.Request) Credentials {
 	c := Credentials{Address: r.RemoteAddr, Host: r.Host}
-	c.conn, _ = r.Context().Value(ConnKey{}).(Conn)
+	c.Conn, _ = r.Context().Value(ConnKey{}).(Conn)
 	c.Token, c.Shown = Bearer(r.Header["Authorization"])
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]

@@ -31,8 +31,8 @@ func (a *API) events(c *grpcserver.Call) error {
 	if !a.hub.Keeps() {
 		return &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no events: it runs with --events 0"}
 	}
-	caller := c.Caller // nil: the listener authenticates nobody
-	f := events.Filter{Namespace: ns.Name(), Whole: caller == nil || caller.Namespace == "", Rule: in.GetRule(), Key: in.GetKey(), Share: caller.Share()}
+	caller := c.Caller
+	f := events.Filter{Namespace: ns.Name(), Whole: caller.Namespace == "", Rule: in.GetRule(), Key: in.GetKey(), Share: caller.Share()}
 	for _, kind := range in.GetKinds() {
 		kinds, unknown := events.ParseKinds(kind)
 		if kinds == nil {

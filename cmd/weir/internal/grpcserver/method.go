@@ -39,7 +39,7 @@ type Method struct {
 type Call struct {
 	grpc.ServerStream
 
-	// Caller is the authenticated caller. Nil: there is no authentication, and all scopes are granted.
+	// Caller is the authenticated caller. Without authentication it has all scopes.
 	Caller *access.Holder
 
 	server *Server
@@ -256,13 +256,11 @@ func connectionOf(ctx context.Context) *connection {
 // authorize returns the caller if it may make a call that needs scopes. The error is
 // an [*access.Refusal].
 func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope) (*access.Holder, error) {
-	if s.config.Auth == nil {
-		return nil, nil
-	}
 	var shown access.Credentials
 	shown.Token, shown.Shown = access.Bearer(metadata.ValueFromIncomingContext(ctx, "authorization"))
 	if c != nil {
 		shown.Address = c.RemoteAddr().String()
+		shown.Conn, _ = c.Conn.(access.Conn)
 		if state := c.tlsState(); state != nil && len(state.VerifiedChains) > 0 {
 			shown.Certificate = state.VerifiedChains[0][0]
 		}

@@ -55,11 +55,11 @@ const (
 
 func (s *Server) newConn(socket net.Conn) *conn {
 	c := &conn{server: s, socket: socket, id: s.ids.Add(1), large: access.Reservation{Resources: s.c.Resources}, works: access.Reservation{Resources: s.c.Resources}}
-	if s.c.Working != nil {
-		below := socket
-		if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
-			below = t.NetConn()
-		}
+	below := socket
+	if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
+		below = t.NetConn()
+	}
+	if c.credentials.Conn, _ = below.(access.Conn); s.c.Working != nil {
 		c.work = s.c.Working(below)
 	}
 	if a := socket.RemoteAddr(); a.Network() != "unix" {

@@ -26,7 +26,9 @@ const inUse = 20 * time.Second
 // connection that waits for its client: one whose caller was never admitted, if
 // there is any, and of those the one that has waited longest. If there is a grace, that is a
 // connection of the client address with the most of them, and those that were accepted within the
-// grace are spared, unless all others are in use. If none waits, the new one is refused.
+// grace are spared, unless all others are in use. New connections have an eighth of the places for
+// themselves: if admitted callers have more than the rest, it closes the one that has waited longest of
+// those who share most. If none waits, the new one is refused.
 type connLimiter struct {
 	net.Listener
 	most    int           // 0: no limit
@@ -38,9 +40,11 @@ type connLimiter struct {
 
 	refusing chan struct{} // a semaphore for refusals in flight
 
-	mu   sync.Mutex
-	open map[*limitedConn]struct{} // guarded by mu
-	from map[string]*int           // the number of connections by address, if there is a grace; guarded by mu
+	mu     sync.Mutex
+	open   map[*limitedConn]struct{} // guarded by mu
+	from   map[string]*int           // the number of connections by address, if there is a grace; guarded by mu
+	shares map[string]*share         // by name; guarded by mu
+	known  int                       // how many connections they have; guarded by mu
 
 	mostWaits int        // set before the first connection
 	waitsMu   sync.Mutex // locked before mu
@@ -49,11 +53,17 @@ type connLimiter struct {
 	incoming incoming // its mu is locked before mu
 }
 
+// share is what callers that share their part of the service have of the connections.
+type share struct {
+	name  string
+	conns int // guarded by the limiter's mu
+}
+
 // newConnLimiter returns a listener that has at most most connections of l at a time, or any number if most is 0.
 // refusal is the answer to a connection that is refused; it may be empty.
 func newConnLimiter(l net.Listener, most int, refusal string, shed func()) *connLimiter {
 	began := time.Now()
-	c := &connLimiter{Listener: l, most: most, refusal: refusal, shed: shed, began: began, refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, mostWaits: mostWaiting}
+	c := &connLimiter{Listener: l, most: most, refusal: refusal, shed: shed, began: began, refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, shares: map[string]*share{}, mostWaits: mostWaiting}
 	c.incoming.now = func() time.Duration { return time.Since(began) }
 	return c
 }
@@ -86,8 +96,9 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	c.addLocked(g, address)
 	var oldest *limitedConn
 	if c.most > 0 && len(c.open) > c.most {
+		crowded := c.known > c.most-c.most/8
 		for other := range c.open {
-			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, g.accepted)) {
+			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, g.accepted, crowded)) {
 				oldest = other
 			}
 		}
@@ -122,8 +133,20 @@ func (c *connLimiter) removeLocked(g *limitedConn) {
 		return
 	}
 	delete(c.open, g)
+	c.leaveLocked(g)
 	if *g.peers--; *g.peers == 0 {
 		delete(c.from, g.address)
+	}
+}
+
+// leaveLocked takes g out of its share, if it has one.
+func (c *connLimiter) leaveLocked(g *limitedConn) {
+	if g.share == nil {
+		return
+	}
+	c.known--
+	if g.share.conns--; g.share.conns == 0 {
+		delete(c.shares, g.share.name)
 	}
 }
 
@@ -163,15 +186,16 @@ func (c *connLimiter) refuse(conn net.Conn) {
 type limitedConn struct {
 	net.Conn
 	limiter  *connLimiter
-	accepted int64        // when, in nanoseconds since the limiter began
-	working  atomic.Int32 // requests that are being decided
-	admitted atomic.Bool  // a caller of it was: refused calls and health checks do not count
-	since    atomic.Int64 // when it was accepted, or an answer began or went on, as accepted
-	turn     turn         // of the request, with HTTP/1
-	secure   *tls.Conn    // on top of it, or nil
+	accepted int64                         // when, in nanoseconds since the limiter began
+	working  atomic.Int32                  // requests that are being decided
+	caller   atomic.Pointer[access.Holder] // the last one that was admitted: refused calls and health checks do not count
+	since    atomic.Int64                  // when it was accepted, or an answer began or went on, as accepted
+	turn     turn                          // of the request, with HTTP/1
+	secure   *tls.Conn                     // on top of it, or nil
 
 	address string // of the client, if the limiter has a grace
 	peers   *int   // the number of connections with that address; guarded by the limiter's mu
+	share   *share // of the caller, or nil; guarded by the limiter's mu
 
 	// Requests of HTTP/2 that the client waited for, and those that it gave up.
 	kept, given atomic.Int64
@@ -207,9 +231,21 @@ func (g *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// before reports whether g is closed before other at now. It needs the limiter's mu.
-func (g *limitedConn) before(other *limitedConn, now int64) bool {
+// before reports whether g is closed before other at now, when admitted callers have too many connections or not. It needs
+// the limiter's mu.
+func (g *limitedConn) before(other *limitedConn, now int64, crowded bool) bool {
+	if crowded {
+		return cmp.Or(cmp.Compare(other.mates(), g.mates()), cmp.Compare(g.since.Load(), other.since.Load())) < 0
+	}
 	return cmp.Or(cmp.Compare(*other.peers, *g.peers), cmp.Compare(g.rank(now), other.rank(now)), cmp.Compare(g.since.Load(), other.since.Load())) < 0
+}
+
+// mates returns how many connections the share of g has, or 0. It needs the limiter's mu.
+func (g *limitedConn) mates() int {
+	if g.share == nil {
+		return 0
+	}
+	return g.share.conns
 }
 
 // rank returns which connections of one address are closed first: those whose callers were never admitted (0), those
@@ -218,7 +254,7 @@ func (g *limitedConn) rank(now int64) int {
 	switch {
 	case g.accepted > now-int64(g.limiter.grace):
 		return 2
-	case !g.admitted.Load():
+	case g.share == nil:
 		return 0
 	case g.since.Load() < now-int64(inUse):
 		return 1
@@ -227,10 +263,24 @@ func (g *limitedConn) rank(now int64) int {
 }
 
 // Admit implements [access.Conn].
-func (g *limitedConn) Admit() {
-	if !g.admitted.Load() {
-		g.admitted.Store(true)
+func (g *limitedConn) Admit(caller *access.Holder) {
+	if g.caller.Load() == caller {
+		return
 	}
+	c, name := g.limiter, caller.Share()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.open[g]; !ok {
+		return
+	}
+	c.leaveLocked(g)
+	if g.share = c.shares[name]; g.share == nil {
+		g.share = &share{name: name}
+		c.shares[name] = g.share
+	}
+	g.share.conns++
+	c.known++
+	g.caller.Store(caller)
 }
 
 // work changes the number of requests that are being decided, see [turn], or notes that an answer goes on, if by is 0.

@@ -152,6 +152,46 @@ func TestWhichConnectionsMakeRoom(t *testing.T) {
 	})
 }
 
+// However many connections one tenant has, and uses, others connect and keep theirs.
+func TestConnectionsOfOneTenant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		auth := access.Authenticator{Keys: scripttest.Keys(t, "",
+			access.Own{Name: "ann", Token: "ann", Scopes: access.Decide}, access.Own{Name: "bob", Token: "bob", Scopes: access.Decide})}
+		l := bufconn.Listen(1 << 10)
+		s := server.ServeLimited(l, 16, 0, func() {}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if _, err := auth.Authenticate(access.CredentialsOf(r), access.None); err != nil {
+				t.Error(err)
+			}
+		}))
+		defer s.Close()
+		connect := func() net.Conn {
+			c, err := l.DialContext(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			time.Sleep(time.Second)
+			return c
+		}
+		ask := func(c net.Conn, token string) {
+			fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", token)
+			if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: got %v, want an answer", token, err)
+			}
+		}
+		kept := connect()
+		ask(kept, "ann")
+		for range 30 {
+			ask(connect(), "bob")
+		}
+		newcomer := connect()
+		ask(connect(), "bob")
+		ask(newcomer, "ann")
+		ask(kept, "ann")
+	})
+}
+
 // Where new connections are spared, such as those of probes on the admin address, further ones
 // take the places of connections whose callers were admitted before.
 func TestNewConnectionsAreSpared(t *testing.T) {

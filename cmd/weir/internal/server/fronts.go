@@ -90,16 +90,13 @@ func openGRPC(l config.Listener, cfg config.Config, api *grpcapi.API, envoy *env
 	return &socketFront{s, l.Address, socket, "http"}, s, nil
 }
 
-// working returns what marks a connection while it is at work for a caller that was admitted.
+// working returns what marks a connection while it is at work.
 func working(c net.Conn) func(by int32) {
 	g, ok := c.(*limitedConn)
 	if !ok {
 		return nil
 	}
-	return func(by int32) {
-		g.Admit()
-		g.work(by)
-	}
+	return g.work
 }
 
 // report reports to the health service of gRPC what /readyz answers, until ctx is done.
