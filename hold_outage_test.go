@@ -96,8 +96,8 @@ func TestHoldsThatEndInOutage(t *testing.T) {
 	})
 }
 
-// Once a hold was reported, only the store ends it: a settle in a second outage does not say that it has, so the caller
-// repeats it.
+// Once a hold was reported, only the store ends it: a settle in a second outage does not say that it has. The caller can
+// repeat it, or leave that to the report.
 func TestReportedHoldsEndInTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,6 +115,38 @@ func TestReportedHoldsEndInTheStore(t *testing.T) {
 		s.set(false, "tokens", "exports", "calls")
 		do(t, e, step{store.Settle, truth, d.Receipt, true, []int64{40, 0, 1}, []bool{true, true, false}})
 		do(t, e, step{store.Settle, truth, d.Receipt, true, []int64{40, 0, 1}, []bool{false, false, false}})
+		time.Sleep(2 * time.Second)
+		do(t, e, step{store.Check, attrs, weir.Receipt{}, true, []int64{40, 0, 1}, []bool{false, false, false}})
+	})
+}
+
+// What the store holds ends in an outage, of which the store hears afterwards. With a forged receipt nothing ends.
+func TestHoldsOfTheStoreEndInOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e, s := shakyEngine(t, holdsInOutage)
+		defer e.Close()
+		attrs, truth := weir.Attributes("team", "red", "tokens", "100"), weir.Attributes("team", "red", "tokens", "40")
+		var all []weir.Decision
+		for n := range int64(3) {
+			all = append(all, do(t, e, step{store.Take, attrs, weir.Receipt{}, true, []int64{100 * (n + 1), n + 1, n + 1}, []bool{true, true, false}}))
+		}
+		s.set(true, "tokens", "exports", "calls")
+		do(t, e, step{store.Settle, truth, all[0].Receipt, true, nil, nil})
+		do(t, e, step{store.Cancel, attrs, all[1].Receipt, true, nil, nil})
+		forged := all[2].Receipt
+		forged.Take.ID[0]++
+		do(t, e, step{store.Settle, weir.Attributes("team", "blue", "tokens", "40"), forged, true, nil, nil})
+		do(t, e, step{store.Settle, truth, forged, true, nil, nil})
+		if got := e.Reports(); got.Pending != 2 {
+			t.Errorf("got %+v, want the ends of two rules pending", got)
+		}
+		s.set(false, "tokens", "exports", "calls")
+		time.Sleep(2 * time.Second)
+		do(t, e, step{store.Check, attrs, weir.Receipt{}, true, []int64{40 + 100, 1, 3}, []bool{false, false, false}})
+		if got := e.Reports(); got != (weir.Reports{}) {
+			t.Errorf("got %+v, want nothing pending or recorded", got)
+		}
 	})
 }
 

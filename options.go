@@ -78,8 +78,8 @@ func WithStore(s store.Store) Option {
 // outage policy is [rule.OutageLocal]. nodes is the number of processes that
 // share the store given with WithStore. During an outage each of them admits
 // 1/nodes of each quota, rounded up. What s counts stays in s for the next outage.
-// After the outage a goroutine records it in the other store, too; Close of the
-// engine, limiter or counter ends the goroutine. The caller closes s. WithLocal
+// After the outage a goroutine records it in the other store, too, and ends the holds there whose ends got no answer;
+// Close of the engine, limiter or counter ends the goroutine. The caller closes s. WithLocal
 // needs WithStore, with another store. Give engines that share s the same Option, so that each can
 // settle what another one has to record, such as what it found in a data directory.
 //

@@ -18,7 +18,7 @@
 // all or nothing across both.
 //
 // What local memory counted is given to a [report.Reporter], which records it in
-// the store when that answers again.
+// the store when that answers again. So are ends of the store's holds, whatever the policies.
 //
 // A call that the store has counted and only not confirmed has its results: they hold, and the decision is degraded. A
 // policy that denies makes the store give back what was counted.
@@ -89,10 +89,11 @@ type Fallback interface {
 	renew()
 	close()
 
-	// Answered is called when the store has answered, and Ended when it has answered a call that ends a hold, which
-	// waited for the report.
+	// Answered is called when the store has answered, Ended when it has answered a call that ends a hold, which
+	// waited for the report, and EndLater when it has not answered such a call for any other hold.
 	Answered()
 	Ended(op *store.Op, found bool)
+	EndLater(op *store.Op, n int64)
 	UseBans(namespace string, of map[string]window.Ban)
 	Stats() report.Stats
 }
@@ -247,6 +248,9 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 	left, from := 0, len(t.inLocal.ops)
 	for i := range t.Ops {
 		dropped := out.Ops == nil || again && !full && !answered || slices.Contains(out.Ops, i)
+		if dropped && d.Local != nil && (t.Verb == store.Settle || t.Verb == store.Cancel) && !slices.Contains(t.found, t.Of[i]) {
+			d.Local.EndLater(&t.Ops[i], t.final(&t.Ops[i]))
+		}
 		switch {
 		case !dropped:
 			t.Ops[left], t.Of[left] = t.Ops[i], t.Of[i]

@@ -268,12 +268,10 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 			continue
 		case !op.Result.Held:
 			continue
-		case t.Verb == store.Settle:
-			pending = l.Reporter.End(op, max(op.N, -1))
-		case t.Verb == store.Cancel:
-			pending = l.Reporter.End(op, 0)
-		default:
+		case t.Verb == store.Renew:
 			pending = l.Reporter.Renew(op)
+		default:
+			pending = l.Reporter.End(op, t.final(op))
 		}
 		if pending {
 			t.found = append(t.found, t.Of[i])

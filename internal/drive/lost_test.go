@@ -3,6 +3,7 @@ package drive_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -295,6 +296,59 @@ func TestSomeHoldsEnd(t *testing.T) {
 			task.Verb = v
 			if d.Run(t.Context(), &task, nil); task.Err != nil || len(task.Ops) != 1 || !task.Ops[0].Result.Held || task.Outage == nil || s.calls != calls {
 				t.Errorf("%v: got %+v, error %v, outage %v and %d calls, want the first hold found in %d", v, task.Ops, task.Err, task.Outage, s.calls, calls)
+			}
+		}
+	}
+}
+
+// The end of a hold that the store has, to which it gives no answer, takes effect there once it answers again, whatever the
+// outage policy. One that has taken effect counts once. A renewal is not made up for.
+func TestEndsWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	late, unconfirmed := losing{lost: "late"}, losing{lost: "unconfirmed"}
+	never, away := losing{lost: "late", away: true}, losing{away: true}
+	for name, as := range map[string]losing{"late": late, "late before it was counted": never, "not sent": away, "unconfirmed": unconfirmed} {
+		for _, test := range []struct {
+			verb store.Verb
+			n    int64
+			used []int64
+		}{
+			{store.Settle, 7, []int64{3 * 7, 0}},
+			{store.Settle, -1, []int64{3 * 3, 0}},
+			{store.Settle, 0, []int64{0, 0}},
+			{store.Cancel, 3, []int64{0, 0}},
+			{store.Renew, 3, []int64{3 * 3, 3 * 3}},
+		} {
+			for _, policy := range []rule.Outage{rule.OutageLocal, rule.OutageAllow, rule.OutageDeny} {
+				t.Run(fmt.Sprintf("%s: %v %d, %v", name, test.verb, test.n, policy), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						far := storetest.NewModel()
+						far.Set(window.At(time.Now()))
+						s := &losing{Store: far.Store}
+						d := holdingProcess(s)
+						task := func(v store.Verb, id byte, n int64) *drive.Task {
+							task := holdingTask(v, id, n)
+							task.HeldLocally, task.Policies = false, policies{policy, policy}
+							return task
+						}
+						for id := range byte(3) {
+							d.Run(t.Context(), task(store.Take, id+1, 3), nil)
+						}
+						s.lost, s.away = as.lost, as.away
+						d.Run(t.Context(), task(test.verb, 1, test.n), nil)
+						d.RunAll(t.Context(), []*drive.Task{task(test.verb, 2, test.n), task(test.verb, 3, test.n)})
+						if got, want := d.Reports().Pending > 0, test.verb != store.Renew && as != unconfirmed; got != want {
+							t.Errorf("got ends pending %v, want %v", got, want)
+						}
+						s.lost, s.away = "", false
+						d.Close()
+						holdingUsed(t, far.Store, test.used...)
+						if got := d.Reports(); got != (report.Stats{}) {
+							t.Errorf("got %+v, want nothing recorded, lost or dropped", got)
+						}
+					})
+				})
 			}
 		}
 	}

@@ -181,6 +181,14 @@ func keepAnswered(ops []store.Op, of []int, limits []*window.Compiled) (left int
 	return left
 }
 
+// final returns how many hits of op are final after t, which ends holds: all for a negative number.
+func (t *Task) final(op *store.Op) int64 {
+	if t.Verb == store.Cancel {
+		return 0
+	}
+	return max(op.N, -1)
+}
+
 // IsDenied reports whether the request of t, which was decided, is denied.
 func (t *Task) IsDenied() bool {
 	return t.WasDenied() || !t.WasAdmitted() && (t.deniedAlready() || anyDenies(t.Ops))

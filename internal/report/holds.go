@@ -13,16 +13,19 @@ import (
 // also ends it in the store. A hold that ends before it was reported becomes hits, or
 // nothing, unless the store may have it: then the report ends it there. Where the store has it, another instance can end
 // it before the report, which would make it anew: that instance marks the end, and the report counts nothing then.
+//
+// The end of a hold that the store has is pending, too, if the store has not answered the call. It is sent until the store
+// answers, because the store ends each hold once.
 
 // held is a hold that is pending.
 type held struct {
 	window.Hold
-	n int64
+	n int64 // 0: only its end is pending
 
 	there   bool  // the store may have it, because the answer to its take was lost
 	renewed bool  // while its entry was in flight, or where the store may have it; see missed
-	over    bool  // it has ended while its entry was in flight, or where the store may have it; see settle and missed
-	final   int64 // how many hits are final if it is over
+	over    bool  // it has ended while its entry was in flight, or where the store may have it; see settle and reported
+	final   int64 // how many hits are final if it is over; negative: all, for the store to say
 }
 
 // Hold adds a hold of n hits that local memory made for op's key, as the hold of the op.
@@ -54,6 +57,24 @@ func (r *Reporter) Ended(op *store.Op, found bool) {
 	if r != nil {
 		r.each(func(t *table, now window.Instant) { t.ended(op, found, now) })
 	}
+}
+
+// EndLater keeps the end of the hold of op, which the store may have, and has not answered about, for as long as the hold can
+// live. n is as in End. The first end of a hold stays.
+func (r *Reporter) EndLater(op *store.Op, n int64) {
+	if r == nil || op.Limit.HoldLength() == 0 || !holds(op) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.table.pair(idOf(op)) {
+		if e.find(op, true) != nil {
+			return
+		}
+	}
+	at := r.now()
+	end := held{Hold: window.Hold{ID: op.Hold.ID, At: at, End: at.Add(op.Limit.HoldLength())}, there: true, over: true, final: n}
+	r.started(!r.closed && r.table.hold(op, op.Limit, end), 0)
 }
 
 // Renew renews the hold of op, as local memory has done. It reports whether the hold was pending.
@@ -142,10 +163,11 @@ func (t *table) end(op *store.Op, n int64, now window.Instant) (pending bool) {
 	return pending
 }
 
-// ended leaves nothing to do for a hold that is over if the store has found it. Otherwise the store does not have it.
+// ended leaves nothing to do for a hold that is over if the store has found it. Otherwise the store does not have it, unless
+// it was recorded since.
 func (t *table) ended(op *store.Op, found bool, now window.Instant) {
 	for _, e := range t.pair(idOf(op)) {
-		if h := e.find(op, true); h != nil {
+		if h := e.find(op, true); h != nil && (found || h.n > 0) {
 			if h.there = false; found {
 				h.final = 0
 			}
@@ -162,20 +184,18 @@ func (t *table) settle(e *entry, now window.Instant) {
 	}
 }
 
-// missed returns the call that ends or renews the hold which op has recorded, if that was done meanwhile, or where the store
-// may have had the hold before: the caller's own call may have reached the store before the record, or not at all. A hold
-// that the store has ended already stays as it is.
+// missed returns the call that renews the hold which op has recorded, if that was done meanwhile, or where the store may have
+// had the hold before: the caller's own call may have reached the store before the record, or not at all. A hold that the
+// store has ended already stays as it is.
 func (e *entry) missed(op *store.Op) []store.Call {
-	i := slices.IndexFunc(e.holds, func(h held) bool { return holds(op) && h.ID == op.Hold.ID })
-	if i < 0 || !e.holds[i].over && !e.holds[i].renewed {
+	if !holds(op) {
 		return nil
 	}
-	h := e.holds[i]
-	call := store.Call{Verb: store.Renew, Ops: []store.Op{e.hold(h.Hold, h.n)}}
-	if h.over {
-		call = store.Call{Verb: store.Settle, Ops: []store.Op{e.hold(h.Hold, h.final)}}
+	h := e.find(op, false)
+	if h == nil || !h.renewed {
+		return nil
 	}
-	return []store.Call{call}
+	return []store.Call{{Verb: store.Renew, Ops: []store.Op{e.hold(h.Hold, h.n)}}}
 }
 
 // hold returns an op about a hold of e.
@@ -206,7 +226,9 @@ func (e *entry) mature(now window.Instant) {
 		if !h.over && !e.holding.Release {
 			h.final = h.n
 		}
-		e.release(h.final, now)
+		if h.n > 0 { // else it was the store's
+			e.release(h.final, now)
+		}
 		return true
 	})
 	e.resize()
@@ -231,6 +253,10 @@ func (e *entry) calls(now window.Instant) (calls []store.Call) {
 	}
 	for i := range e.holds {
 		h := &e.holds[i]
+		if h.n == 0 {
+			calls = append(calls, store.Call{Verb: store.Settle, Ops: []store.Op{e.hold(h.Hold, h.final)}})
+			continue
+		}
 		h.renewed = h.renewed && h.there
 		op := e.hold(h.Hold, h.n)
 		if w := &e.limit.Window; w.Kind == window.KindFixed && h.At.Add(w.Length) > now {
@@ -247,11 +273,14 @@ func (e *entry) calls(now window.Instant) (calls []store.Call) {
 	return calls
 }
 
-// reported drops what op, which a call of calls has, has reported or lost.
+// reported drops what op, which a call of calls has, has reported or lost. Of a hold that is over by now its end stays.
 func (e *entry) reported(op *store.Op) {
 	if !holds(op) {
 		e.hits, e.state = 0, nil
 		return
 	}
-	e.holds = slices.DeleteFunc(e.holds, func(h held) bool { return h.ID == op.Hold.ID })
+	e.holds = slices.DeleteFunc(e.holds, func(h held) bool { return h.ID == op.Hold.ID && (h.n == 0 || !h.over) })
+	if h := e.find(op, true); h != nil {
+		h.n, h.there = 0, true
+	}
 }

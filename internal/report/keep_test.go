@@ -104,6 +104,7 @@ func pendingBlobs() [][]byte {
 	}
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
 	r.Hold(holdOf(of(holding, "team", ""), 3), holding, 7, false)
+	r.EndLater(holdOf(of(holding, "team", ""), 5), -1)
 	r.Hold(holdOf(of(holding, "sales", ""), 4), holding, 7, true)
 	r.End(holdOf(of(holding, "sales", ""), 4), 5)
 	plain := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour)})
@@ -438,5 +439,87 @@ func FuzzBlob(f *testing.F) {
 		if again := report.Again(data); again != nil && !bytes.Equal(report.Again(again), again) {
 			t.Errorf("got another blob for %q", data)
 		}
+	})
+}
+
+// The end of a hold of the store that the store has not answered is sent until it does, also after a restart, and
+// whether or not it has taken effect. No end is sent later than its hold can live.
+func TestEndsThatTheStoreMissed(t *testing.T) {
+	t.Parallel()
+	limit := window.MustCompile(window.Limit{Quota: 5000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute, Release: true})
+	place := window.MustCompile(window.Limit{Quota: 20, Window: window.Held(time.Minute)})
+	for _, restart := range []bool{false, true} {
+		for _, counted := range []bool{false, true} { // what has no answer
+			synctest.Test(t, func(t *testing.T) {
+				f, side, r := outage(t)
+				var ops, places []*store.Op
+				for i := range 4 {
+					op, in := holdOf(of(limit, "team", ""), i), holdOf(of(place, "door", ""), i)
+					op.N, in.N = 100, 1
+					f.set(window.At(time.Now()))
+					_ = store.Do(t.Context(), f.Store, store.Take, []store.Op{*op, *in})
+					ops, places = append(ops, op), append(places, in)
+				}
+				for i, n := range []int64{7, 0, -1} { // settled, cancelled, and settled at what was held
+					for _, of := range [][]*store.Op{ops, places} {
+						r.EndLater(of[i], n)
+						r.EndLater(of[i], 4000) // again
+					}
+				}
+				wantStats(t, r, report.Stats{Pending: 2})
+				if restart {
+					r.Close()
+					r = report.New(f, side, &report.Group{})
+					defer r.Close()
+				}
+				f.after = counted
+				f.gone("late")
+				time.Sleep(5 * time.Second)
+				f.back()
+				time.Sleep(time.Second)
+				f.wants(t, ops[0], 7+100+100)
+				f.wants(t, places[0], 1)
+				wantStats(t, r, report.Stats{})
+				f.gone("circuit-open")
+				r.EndLater(ops[3], 50)
+				time.Sleep(59 * time.Second)
+				wantStats(t, r, report.Stats{Pending: 1})
+				time.Sleep(2 * time.Second)
+				wantStats(t, r, report.Stats{})
+			})
+		}
+	}
+}
+
+// lateAfter is a store that goes away after a report.
+type lateAfter struct{ *far }
+
+func (s lateAfter) Do(ctx context.Context, calls []store.Call) error {
+	err := s.far.Do(ctx, calls)
+	if calls[0].Verb == store.Record {
+		s.gone("late")
+	}
+	return err
+}
+
+// The end of a hold that has become the store's in a report under way is sent until the store answers. The caller's own
+// call has found nothing there, and is answered after the report.
+func TestEndsOfHoldsUnderWay(t *testing.T) {
+	t.Parallel()
+	limit := window.MustCompile(window.Limit{Quota: 5000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Hour})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar()
+		r := report.New(lateAfter{f}, nil, &report.Group{})
+		defer r.Close()
+		op := holdOf(of(limit, "team", ""), 1)
+		f.under = func() { r.End(op, 7) }
+		r.Hold(op, limit, 100, false)
+		time.Sleep(5 * time.Second)
+		r.Ended(op, false)
+		f.wants(t, op, 100)
+		f.back()
+		time.Sleep(2 * time.Second)
+		f.wants(t, op, 7)
+		wantStats(t, r, report.Stats{Recorded: 100})
 	})
 }

@@ -22,7 +22,7 @@
 // An entry is not pending any more once it is sent. It becomes pending again only if the
 // store's reason means that the call was not sent or was refused. [remote.Unconfirmed] means that it has
 // counted. After any other outage it may have, so its hits are counted in [Stats] as lost and are
-// not sent again.
+// not sent again. Ends of holds are: a second one finds nothing.
 //
 // # Restarts
 //

@@ -150,7 +150,7 @@ func (r *Reporter) fit(ctx context.Context, calls []store.Call, at window.Instan
 	var of []*store.Op
 	for i := range calls {
 		op := &calls[i].Ops[0]
-		if op.Limit.Window.Kind != window.KindSliding && op.Limit.Measure != window.Distinct && !holds(op) {
+		if calls[i].Verb == store.Settle || op.Limit.Window.Kind != window.KindSliding && op.Limit.Measure != window.Distinct && !holds(op) {
 			continue
 		}
 		check := *op
@@ -219,29 +219,34 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	}
 	keep, missed, goOn := r.conclude(batch, calls, of)
 	if len(missed) > 0 {
-		_ = r.store.Do(ctx, missed) // in an outage the holds last until their ends
+		_ = r.store.Do(ctx, missed) // in an outage the holds last as long as they did
 	}
 	return keep, goOn
 }
 
 // conclude drops what calls, which are of entries of batch, have reported or lost. It returns the entries that were not sent,
-// the calls for holds that have changed meanwhile, and whether the next batch may be sent.
+// the calls for holds that were renewed meanwhile, and whether the next batch may be sent. Ends of holds are sent again if they
+// may be lost.
 func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (keep []*entry, missed []store.Call, goOn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	goOn = true
 	pending := map[*entry]bool{}
 	for i, e := range of {
-		op := &calls[i].Ops[0]
+		op, n := &calls[i].Ops[0], calls[i].Ops[0].N
+		end := calls[i].Verb == store.Settle
+		if end {
+			n = 0
+		}
 		out, _ := errors.AsType[*store.OutageError](calls[i].Err)
 		switch {
 		case hook.HasResults(calls[i].Err):
-			r.recorded.Add(op.N)
-		case out != nil && out.Uncounted:
-			pending[e] = true
+			r.recorded.Add(n)
+		case out != nil && (out.Uncounted || end && out.Reason != remote.Foreign):
+			pending[e], goOn = true, goOn && out.Uncounted
 			continue
 		default:
-			r.lost.Add(op.N)
+			r.lost.Add(n)
 			goOn = goOn && out != nil && out.Reason == remote.Foreign // which other keys need not have
 		}
 		missed = append(missed, e.missed(op)...)
@@ -249,9 +254,12 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 		e.resize()
 	}
 	for _, e := range batch {
-		if pending[e] {
+		switch {
+		case pending[e]:
 			keep = append(keep, e)
-		} else {
+		case len(e.holds) > 0: // ends, for the next batch
+			r.table.back(e, r.now())
+		default:
 			r.table.done(e)
 		}
 	}

@@ -116,7 +116,7 @@ func (m *Metrics) label(namespace, rule string) ofRule {
 // WatchReports exports what reports returns, each time the metrics are read.
 func (m *Metrics) WatchReports(reports func() weir.Reports) {
 	watch(m, reports,
-		number("weir_store_report_pending", "Keys with hits that were counted in an outage and are not recorded in the store yet.",
+		number("weir_store_report_pending", "Keys with hits or ends of holds of an outage that the store does not have yet.",
 			func(r weir.Reports) float64 { return float64(r.Pending) }),
 		row[weir.Reports]{"weir_store_report_hits_total", "Hits that were counted in an outage, by the result of their report to the store.", []string{"result"},
 			func(r weir.Reports, send send) {
