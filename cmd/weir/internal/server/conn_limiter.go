@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,6 +52,8 @@ type connLimiter struct {
 	mostWaits int        // set before the first connection
 	waitsMu   sync.Mutex // locked before mu
 	waits     int        // of all connections; guarded by waitsMu
+	left      int        // of those that were sent away; guarded by waitsMu
+	beginning int        // requests that what was read can begin at most; guarded by waitsMu
 
 	incoming incoming // its mu is locked before mu
 }
@@ -203,10 +208,11 @@ type limitedConn struct {
 
 	waits int // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
 
-	arrived atomic.Int64 // bytes that belong to no request
-	counted int64        // those that are in the total of all connections; guarded by the mu of incoming
-	held    int64        // those of the heads of requests, in the same total; guarded by the mu of incoming
-	ended   bool         // none are counted any more; guarded by the mu of incoming
+	beginning atomic.Int64 // requests that what was last read can begin at most; of callers who were never admitted
+	arrived   atomic.Int64 // bytes that belong to no request
+	counted   int64        // those that are in the total of all connections; guarded by the mu of incoming
+	held      int64        // those of the heads of requests, in the same total; guarded by the mu of incoming
+	ended     bool         // none are counted any more; guarded by the mu of incoming
 
 	// progress is when the first of these bytes came, or when a request last began or ended. It is guarded by the mu of incoming.
 	progress time.Duration
@@ -214,6 +220,7 @@ type limitedConn struct {
 
 // Close implements [net.Conn].
 func (g *limitedConn) Close() error {
+	g.begun()
 	g.limiter.incoming.mu.Lock()
 	g.endIncoming()
 	g.limiter.incoming.mu.Unlock()
@@ -312,7 +319,7 @@ func (g *limitedConn) givenUp() {
 
 // mostWaiting is how many requests of HTTP/2 may wait for their clients at the same time, over all
 // connections of a listener: each takes some 20 KiB, and a connection can have a hundred. Beyond it
-// the connection with most of them is closed.
+// a connection with some of them is closed.
 const mostWaiting = 4096
 
 // wait changes the number of requests of HTTP/2 that wait for the client.
@@ -322,26 +329,45 @@ func (g *limitedConn) wait(by int) {
 	defer l.waitsMu.Unlock()
 	g.waits += by
 	if g.sentAway.Load() {
-		return // closeMostWaiting has subtracted them
+		l.left += by
+		return
 	}
 	if l.waits += by; l.waits > l.mostWaits {
-		l.closeMostWaiting()
+		l.closeWaiting()
 	}
 }
 
-// closeMostWaiting closes the connection with the most requests that wait for the client. It needs
+// closeWaiting closes a connection with requests that wait for the client: one whose caller was never admitted, if there
+// is any, and of those the one that has waited longest, else that of the callers who share the most such requests. It needs
 // waitsMu.
-func (c *connLimiter) closeMostWaiting() {
-	var most *limitedConn
+func (c *connLimiter) closeWaiting() {
 	c.mu.Lock()
+	of := map[*share]int{}
 	for g := range c.open {
-		if !g.sentAway.Load() && (most == nil || g.waits > most.waits) {
-			most = g
+		of[g.share] += g.waits
+	}
+	if of[nil] > 0 {
+		of[nil] = math.MaxInt
+	}
+	var first *limitedConn
+	for g := range c.open {
+		if g.sentAway.Load() || g.waits == 0 {
+			continue
+		}
+		switch {
+		case first == nil, of[g.share] > of[first.share]:
+			first = g
+		case g.share == nil && first.share == nil:
+			if g.since.Load() < first.since.Load() {
+				first = g
+			}
+		case of[g.share] == of[first.share] && g.waits > first.waits:
+			first = g
 		}
 	}
 	c.mu.Unlock()
-	if most != nil {
-		most.sendAway()
+	if first != nil {
+		first.sendAway()
 	}
 }
 
@@ -349,9 +375,56 @@ func (c *connLimiter) closeMostWaiting() {
 func (g *limitedConn) sendAway() {
 	if g.sentAway.CompareAndSwap(false, true) {
 		g.limiter.waits -= g.waits
+		g.limiter.left += g.waits
 		g.limiter.shed()
 		_ = g.Conn.Close() // its server notices
 	}
+}
+
+// mostBeginning is how many requests of HTTP/2 what was read may begin, beside those that wait. Each has a goroutine, which
+// takes more memory than a thousand of its bytes.
+const mostBeginning = 4096
+
+// smallestRequest is about the least bytes of a request of HTTP/2.
+const smallestRequest = 12
+
+// patience is how long what a caller has sent who was never admitted waits until requests of others have begun, or have ended
+// with their connections. Then the connection is closed.
+const patience = time.Second
+
+var errCrowded = errors.New("too many requests of callers who were never admitted begin")
+
+// begin waits until the n bytes that were read can begin requests. It reports whether they can.
+func (g *limitedConn) begin(n int) bool {
+	const pause = 10 * time.Millisecond
+	n = min(n/smallestRequest+1, maxStreams)
+	l := g.limiter
+	for range patience / pause {
+		l.waitsMu.Lock()
+		fits := l.waits+l.left+l.beginning+n <= l.mostWaits+mostBeginning
+		if fits {
+			l.beginning += n
+			g.beginning.Store(int64(n))
+		}
+		l.waitsMu.Unlock()
+		if fits {
+			return true
+		}
+		time.Sleep(pause)
+	}
+	return false
+}
+
+// begun notes that the requests in what was read have goroutines.
+func (g *limitedConn) begun() {
+	if g.beginning.Load() == 0 {
+		return
+	}
+	runtime.Gosched() // after them, so that they wait or have ended
+	n := int(g.beginning.Swap(0))
+	g.limiter.waitsMu.Lock()
+	g.limiter.beginning -= n
+	g.limiter.waitsMu.Unlock()
 }
 
 // turn is one request of a connection: its body, and its answer. From the end of the body to the
@@ -392,6 +465,9 @@ func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *h
 		_, _ = t.Read(nil)
 	}
 	h.ServeHTTP(t, r)
+	if t.shared { // net/http would wait after this until the client takes a small answer
+		_ = http.NewResponseController(t.ResponseWriter).Flush()
+	}
 	if r.ProtoMajor == 1 && r.Header["Expect"] == nil {
 		// net/http would read the rest of the body after this, when the head is not counted any more.
 		_, _ = io.CopyN(io.Discard, t.body, mostUnread)

@@ -3,11 +3,13 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
+	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/scripttest"
 	"github.com/weirhq/weir/cmd/weir/internal/server"
 	"github.com/weirhq/weir/internal/redistest"
@@ -398,5 +401,36 @@ func TestMostWaitingRequests(t *testing.T) {
 	}
 	if n := sheds.Load(); n != 1 {
 		t.Errorf("got %d connections closed, want 1", n)
+	}
+}
+
+// A request of HTTP/2 whose small answer its client does not take waits for the client.
+func TestSmallAnswersWait(t *testing.T) {
+	t.Parallel()
+	addr, sheds := limited(t, 100, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, "no")
+	})
+	c := connect(t, addr)
+	sent := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x06\x04\x00\x00\x00\x00\x00" + "\x00\x04\x00\x00\x00\x00" // SETTINGS: windows of 0 bytes
+	for i := range server.MostWaits + 1 {
+		sent += "\x00\x00\x06\x01\x05\x00\x00\x00" + string(rune(2*i+1)) + "\x82\x86\x84\x41\x01x" // GET / of http://x
+	}
+	fmt.Fprint(c, sent)
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) || sheds.Load() != 1 {
+		t.Errorf("got %v and %d closed, want the end of the connection", err, sheds.Load())
+	}
+}
+
+// A frame of HTTP/2 takes no memory for more than its connection may send at a time.
+func TestLargeFrames(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *config.Config) { c.Listen = "h2c://127.0.0.1:0" })
+	c := connect(t, strings.TrimPrefix(s.api, "http://"))
+	fmt.Fprint(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x10\x00\x00\x00\x00\x00\x00\x00\x01") // the head of DATA of 1 MiB
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	if answer, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(string(answer), "\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x06") { // GOAWAY: FRAME_SIZE_ERROR
+		t.Errorf("got %q and %v, want that the frame is too large", answer, err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 // incoming limits the bytes that all connections of a listener have sent and that belong to no request yet, which are parts
 // of TLS handshakes and of the heads of requests, and those of the heads of requests that are not over. Clients need no token
 // for that, and thousands of them, each within the limits of one connection, would take gigabytes. Beyond the limit a
-// connection is closed: the one whose bytes, times the time for which they have waited, are most. So those of clients that
-// send what they have at once are spared.
+// connection is closed: the one whose bytes, times the time for which they have waited, are most, of those whose callers
+// were never admitted, if they have any. So those of clients that send what they have at once are spared.
 type incoming struct {
 	most  int64                // bytes of all connections; 0: no limit; set before the first connection
 	now   func() time.Duration // set before the first connection
@@ -53,10 +53,16 @@ func (g *limitedConn) hold(head, sign int64) {
 
 // Read implements [net.Conn].
 func (g *limitedConn) Read(p []byte) (int, error) {
+	g.begun()
 	n, err := g.Conn.Read(p)
-	if n > 0 && g.limiter.incoming.most > 0 {
-		g.arrive(int64(n))
+	if n == 0 || g.limiter.incoming.most == 0 {
+		return n, err
 	}
+	if g.caller.Load() == nil && !g.begin(n) {
+		_ = g.Conn.Close()
+		return 0, errCrowded
+	}
+	g.arrive(int64(n))
 	return n, err
 }
 
@@ -113,19 +119,28 @@ func (g *limitedConn) endIncoming() {
 	g.counted, g.held = 0, 0
 }
 
-// closeMostIncoming closes the connection that waits most: reader, which may have been removed from those that are open, or
-// another one. It reports whether that had any of the bytes. It needs the mu of [incoming].
+// closeMostIncoming closes the connection that waits most, of those whose callers were never admitted, if they have any of the
+// bytes: reader, which may have been removed from those that are open, or another one. It reports whether there was one. It
+// needs the mu of [incoming].
 func (c *connLimiter) closeMostIncoming(reader *limitedConn) bool {
 	now := c.incoming.now()
-	most := reader
-	c.mu.Lock()
-	for g := range c.open {
-		if g.waiting(now) > most.waiting(now) {
+	var most *limitedConn
+	consider := func(g *limitedConn) {
+		switch {
+		case g.counted+g.held == 0:
+		case most == nil, g.share == nil && most.share != nil:
+			most = g
+		case (g.share == nil) == (most.share == nil) && g.waiting(now) > most.waiting(now):
 			most = g
 		}
 	}
+	c.mu.Lock()
+	consider(reader)
+	for g := range c.open {
+		consider(g)
+	}
 	c.mu.Unlock()
-	if most.counted+most.held == 0 {
+	if most == nil {
 		return false
 	}
 	most.endIncoming()

@@ -3,8 +3,20 @@ package server
 import (
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
+
+// connectTo returns a connection that l limits.
+func connectTo(t *testing.T, l *connLimiter) *limitedConn {
+	near, far := net.Pipe()
+	t.Cleanup(func() { far.Close() })
+	g := &limitedConn{Conn: near, limiter: l}
+	l.admit(g)
+	return g
+}
 
 // What has waited longest makes room, so that strangers with parts of heads keep nobody away who sends a head, or a body, at once.
 func TestStrangersMakeRoom(t *testing.T) {
@@ -13,13 +25,13 @@ func TestStrangersMakeRoom(t *testing.T) {
 	l := newConnLimiter(nil, 0, "", func() { sheds++ })
 	l.incoming.most, l.incoming.now = 100<<10, func() time.Duration { return now }
 	connect := func(n int64) *limitedConn {
-		near, far := net.Pipe()
-		t.Cleanup(func() { far.Close() })
-		g := &limitedConn{Conn: near, limiter: l}
-		l.admit(g)
+		g := connectTo(t, l)
 		g.arrive(n)
 		return g
 	}
+	stream := connect(0)
+	stream.Admit(&access.Holder{Name: "reader"})
+	stream.hold(200, 1) // the head of a request that has an answer for hours
 	for range 48 {
 		connect(2100)
 		now += time.Millisecond
@@ -38,7 +50,77 @@ func TestStrangersMakeRoom(t *testing.T) {
 		connect(2100)
 		now += time.Second
 	}
+	if stream.ended {
+		t.Error("the connection of a caller who was admitted was closed")
+	}
 	if sheds < 20 || l.incoming.total > l.incoming.most {
 		t.Errorf("got %d strangers closed, and %d bytes", sheds, l.incoming.total)
 	}
+}
+
+// Of the connections with requests of HTTP/2 that wait for their clients, those of strangers make room first, and then those of
+// the callers who share most such requests.
+func TestWaitingRequestsMakeRoom(t *testing.T) {
+	t.Parallel()
+	l := newConnLimiter(nil, 0, "", func() {})
+	l.mostWaits = 20
+	connect := func(holder string, waits int) *limitedConn {
+		g := connectTo(t, l)
+		if holder != "" {
+			g.Admit(&access.Holder{Name: holder})
+		}
+		g.wait(waits)
+		return g
+	}
+	honest := connect("shop", 9)
+	var strangers, evil []*limitedConn
+	for i := range 6 {
+		g := connectTo(t, l)
+		g.since.Store(int64(i))
+		g.wait(2)
+		strangers = append(strangers, g)
+	}
+	if !strangers[0].sentAway.Load() || strangers[1].sentAway.Load() {
+		t.Error("want the stranger away that has waited longest, and no other")
+	}
+	for range 6 {
+		evil = append(evil, connect("evil", 2))
+	}
+	for _, g := range strangers {
+		if !g.sentAway.Load() {
+			t.Error("a stranger has not made room")
+		}
+	}
+	if honest.sentAway.Load() || !evil[0].sentAway.Load() && !evil[1].sentAway.Load() {
+		t.Errorf("got the honest caller away %t, want one of the other", honest.sentAway.Load())
+	}
+}
+
+// What strangers send is read while the requests in it can begin.
+func TestRequestsOfStrangersBegin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnLimiter(nil, 0, "", func() {})
+		l.mostWaits = 0
+		begin := func() (*limitedConn, chan bool) {
+			g, began := connectTo(t, l), make(chan bool, 1)
+			go func() { began <- g.begin(64 << 10) }() // a hundred, which is the most at a time
+			return g, began
+		}
+		first, _ := begin()
+		for range mostBeginning/maxStreams - 1 {
+			if _, began := begin(); !<-began {
+				t.Fatal("too few requests may begin")
+			}
+		}
+		_, next := begin()
+		time.Sleep(patience / 2)
+		first.begun()
+		if !<-next {
+			t.Error("the requests of another connection have begun, and those of the next may not")
+		}
+		if _, last := begin(); <-last {
+			t.Error("too many requests may begin")
+		}
+	})
 }

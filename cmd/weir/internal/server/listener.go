@@ -42,6 +42,9 @@ const linger = 250 * time.Millisecond
 // maxStreams is the maximum number of concurrent requests of one connection with HTTP/2.
 const maxStreams = 100
 
+// maxFrame is the largest frame of HTTP/2, in bytes, which takes memory before its bytes arrive: the least that there can be.
+const maxFrame = 16 << 10
+
 // listen opens an address, so that one in use is reported before anything is served.
 // certs is for addresses with TLS. most is how many connections it may have, incomplete how many bytes these may
 // have sent that are not a request yet, and shed is called for each that is refused.
@@ -64,7 +67,7 @@ func listen(to config.Listener, certs *access.Certificates, most int, incomplete
 		ErrorLog:          errorLog(log),
 		ConnState:         l.countConns,
 		Protocols:         new(http.Protocols),
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: maxFrame},
 	}
 	l.Protocols.SetHTTP1(true)
 	switch at.Scheme {
