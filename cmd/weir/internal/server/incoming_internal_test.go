@@ -31,7 +31,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 	}
 	stream := connect(0)
 	stream.Admit(&access.Holder{Name: "reader"})
-	stream.hold(200, 1) // the head of a request that has an answer for hours
+	stream.hold(1000, 1) // the head of a request that has an answer for hours
 	for range 48 {
 		connect(2100)
 		now += time.Millisecond
@@ -62,37 +62,42 @@ func TestStrangersMakeRoom(t *testing.T) {
 // the callers who share most such requests.
 func TestWaitingRequestsMakeRoom(t *testing.T) {
 	t.Parallel()
-	l := newConnLimiter(nil, 0, "", func() {})
-	l.mostWaits = 20
-	connect := func(holder string, waits int) *limitedConn {
-		g := connectTo(t, l)
-		if holder != "" {
-			g.Admit(&access.Holder{Name: holder})
-		}
-		g.wait(waits)
-		return g
-	}
-	honest := connect("shop", 9)
-	var strangers, evil []*limitedConn
-	for i := range 6 {
-		g := connectTo(t, l)
-		g.since.Store(int64(i))
-		g.wait(2)
-		strangers = append(strangers, g)
-	}
-	if !strangers[0].sentAway.Load() || strangers[1].sentAway.Load() {
-		t.Error("want the stranger away that has waited longest, and no other")
-	}
-	for range 6 {
-		evil = append(evil, connect("evil", 2))
-	}
-	for _, g := range strangers {
-		if !g.sentAway.Load() {
-			t.Error("a stranger has not made room")
-		}
-	}
-	if honest.sentAway.Load() || !evil[0].sentAway.Load() && !evil[1].sentAway.Load() {
-		t.Errorf("got the honest caller away %t, want one of the other", honest.sentAway.Load())
+	for name, test := range map[string]struct {
+		honest int            // requests of a caller
+		others *access.Holder // each of whose connections has two
+	}{
+		"strangers":    {13, nil},
+		"other caller": {3, &access.Holder{Name: "evil"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newConnLimiter(nil, 0, "", func() {})
+			l.mostWaits = 20
+			honest := connectTo(t, l)
+			honest.Admit(&access.Holder{Name: "shop"})
+			honest.wait(test.honest)
+			away := 0
+			var others []*limitedConn
+			for i := range 9 {
+				g := connectTo(t, l)
+				if g.since.Store(int64(i)); test.others != nil {
+					g.Admit(test.others)
+				}
+				g.wait(2)
+				others = append(others, g)
+			}
+			for _, g := range others {
+				if g.sentAway.Load() {
+					away++
+				}
+			}
+			if honest.sentAway.Load() || away != (test.honest+2*len(others)-l.mostWaits+1)/2 {
+				t.Errorf("got %d away, and the honest caller %t", away, honest.sentAway.Load())
+			}
+			if test.others == nil && (!others[0].sentAway.Load() || others[len(others)-1].sentAway.Load()) {
+				t.Error("want those away that have waited longest")
+			}
+		})
 	}
 }
 
