@@ -31,7 +31,7 @@ func TestStrangersMakeRoom(t *testing.T) {
 	}
 	stream := connect(0)
 	stream.Admit(&access.Holder{Name: "reader"})
-	stream.hold(1000, 1) // the head of a request that has an answer for hours
+	stream.hold(5000, 1) // the head of a request that has an answer for hours
 	for range 48 {
 		connect(2100)
 		now += time.Millisecond
