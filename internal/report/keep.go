@@ -131,7 +131,7 @@ func (r *Reporter) restore() {
 		default:
 			e.name = f.name
 			r.group.enter(e, true)
-			r.table.join(e, at)
+			r.table.join(e, r.table.entries, at)
 			continue
 		}
 		r.table.saver.touch(e)
