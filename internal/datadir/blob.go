@@ -159,7 +159,11 @@ func replaces(data, before []byte) bool { return !bytes.HasPrefix(data, before) 
 // writeBlobs writes the blobs that have changed.
 func (w *writer) writeBlobs() error {
 	from := w.written()
-	defer func() { w.grown += w.written() - from }()
+	count := &w.grown
+	if w.walk != nil && w.walked == 0 { // a compaction begins, which writes all of them
+		count = &w.walked
+	}
+	defer func() { *count += w.written() - from }()
 	w.store.collectBlobs(w.blobs)
 	// Dropped blobs are written first, so that a partial write never leaves both a dropped blob
 	// and the one that replaces it.

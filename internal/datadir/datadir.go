@@ -203,7 +203,7 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 			calls[i].Err = err
 		}
 		return ctx.Err()
-	case err != nil || s.sync != Always:
+	case err != nil || !s.waits(ctx):
 		return err
 	}
 	for i := range calls {
@@ -236,11 +236,14 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 // Forget implements [store.Store].
 func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	err := s.memory.Forget(ctx, op)
-	if err == nil && s.sync == Always {
+	if err == nil && s.waits(ctx) {
 		s.queue.wait(ctx)
 	}
 	return err
 }
+
+// waits reports whether a call waits until its changes are synced.
+func (s *Store) waits(ctx context.Context) bool { return s.sync == Always && !hook.IsUnsynced(ctx) }
 
 // Close implements [store.Store]. It writes and syncs the last changes, so that nothing is
 // lost, and returns the error if that fails. If the counters are still being loaded, Close

@@ -11,7 +11,7 @@
 // A file is a segment of a log. It begins with a compaction, which writes all keys, a few in
 // each flush, between the changes. When the compaction is complete, the store writes a mark,
 // syncs the file and removes all older files. When a file has grown by as much as the keys
-// need, the next one begins, so the files take at most four times what the keys need, plus
+// and blobs need, the next one begins, so the files take at most four times what these need, plus
 // 16 MiB.
 //
 // A batch that was cut off by a kill or a loss of power is the last one of its file.

@@ -432,6 +432,25 @@ func TestDroppedBlobsLeaveTheFiles(t *testing.T) {
 	})
 }
 
+// Blobs that stay as they are call for no compaction, however large they are together.
+func TestManyBlobsStay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := mustOpen(t, datadir.NewDisk(), datadir.WithInterval(10*time.Second))
+		defer s.Close()
+		take(t, s, 10)
+		for i := range 6 {
+			s.PutBlob(fmt.Sprint(i), make([]byte, 1<<20))
+		}
+		time.Sleep(time.Minute)
+		take(t, s, 10)
+		time.Sleep(time.Minute)
+		if got := s.Stats(); got.Compactions > 2 || got.WrittenBytes > 13<<20 {
+			t.Errorf("got %d compactions and %d bytes written, want two, of which the first is that of a new file", got.Compactions, got.WrittenBytes)
+		}
+	})
+}
+
 // What was in a blob that was replaced is in no file a day later either, also if processes live for less than a day.
 // A blob that only grows causes no compaction.
 func TestReplacedBlobsLeaveTheFiles(t *testing.T) {

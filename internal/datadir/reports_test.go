@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/internal/report"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
@@ -268,4 +270,74 @@ func TestReportsWhenTheClockIsSetBetweenProcesses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A batch in an outage waits for the disk once, like a single call, and not for each of its items. What it has changed is on
+// the disk then: the counters, and what waits for the report.
+func TestBatchesOfOutagesWaitOnce(t *testing.T) {
+	t.Parallel()
+	set, err := rule.New([]rule.Rule{{
+		Name: "tokens", Per: []string{"user"}, Measure: window.Sum, Of: "cost", Quota: &rule.Quota{Value: 9}, Window: window.Fixed(time.Hour), Hold: 10 * time.Minute,
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f, disk := &far{Opened: storetest.NewModel()}, datadir.NewDisk()
+		f.away.Store(true)
+		s := mustOpen(t, disk, datadir.WithSync(datadir.Always))
+		e, err := weir.NewEngine(set, weir.WithStore(&link{far: f}), weir.WithLocal(s, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		disk.SetPause(func() { time.Sleep(10 * time.Millisecond) })
+		batch := make([]weir.Item, 300)
+		do := func(verb store.Verb, hits int64) {
+			for i := range batch {
+				r := weir.Request{Attributes: weir.Attributes("user", fmt.Sprint(i), "cost", fmt.Sprint(hits)), Receipt: batch[i].Decision.Receipt}
+				batch[i] = weir.Item{Verb: verb, Request: r}
+			}
+			began := time.Now()
+			if e.DoAll(t.Context(), batch); time.Since(began) > 100*time.Millisecond {
+				t.Errorf("%v: a batch took %v, want the time of a flush or two", verb, time.Since(began))
+			}
+			for i := range batch {
+				if batch[i].Err != nil || !batch[i].Decision.Degraded && verb == store.Take {
+					t.Fatalf("%v: got %+v, error %v", verb, batch[i].Decision, batch[i].Err)
+				}
+			}
+		}
+		do(store.Take, 7)
+		do(store.Settle, 2)
+		after := disk.PowerLoss(rand.New(rand.NewPCG(1, 2)))
+		e.Close()
+		s.Close()
+
+		s = mustOpen(t, after)
+		defer s.Close()
+		e, err = weir.NewEngine(set, weir.WithStore(&link{far: f}), weir.WithLocal(s, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		used := func() (sum int64) {
+			for i := range batch {
+				d, err := e.Check(t.Context(), weir.Request{Attributes: weir.Attributes("user", fmt.Sprint(i), "cost", "1")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += d.Usages[0].Used
+			}
+			return sum
+		}
+		if got := used(); got != 2*300 {
+			t.Errorf("got %d used here after a loss of power, want 600", got)
+		}
+		f.away.Store(false)
+		time.Sleep(2 * time.Second)
+		if got := used(); got != 2*300 {
+			t.Errorf("got %d used in the store after the report, want 600", got)
+		}
+	})
 }

@@ -19,7 +19,7 @@ type Stats struct {
 	// not be on the disk yet.
 	Lag time.Duration
 
-	// Bytes is the size of the files. Live is about what the keys without their
+	// Bytes is the size of the files. Live is about what the keys and blobs without their
 	// history need, and 0 if that is not known yet.
 	Bytes, Live int64
 

@@ -80,7 +80,7 @@ type writer struct {
 
 	walk    journal.Reader // of the compaction; nil: none
 	hurry   bool           // the compaction writes maxCompaction in each flush, or all keys
-	live    int64          // about what all keys take in a file
+	live    int64          // about what all keys and blobs take in a file
 	walked  int64          // what the compaction has written
 	grown   int64          // what was written since the last compaction ended
 	changed int64          // changes that were written since this compaction began

@@ -73,6 +73,8 @@ type Fallback interface {
 	end(ctx context.Context, t *Task)
 	// giveBack gives back what the local ops that pick selects have counted.
 	giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool)
+	// wait waits until what local memory has changed for tasks is as durable as its calls make it.
+	wait(ctx context.Context, tasks ...*Task)
 	// endHolds ends or renews the holds of t in local memory, if they may be there. Its error means
 	// that they are still being loaded.
 	endHolds(ctx context.Context, t *Task) error
@@ -132,6 +134,9 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 		d.Local.markEnds(within, d.Store, []*Task{t})
 	}
 	d.end(ctx, t)
+	if d.Local != nil && (t.Outage != nil || t.HeldLocally) {
+		d.Local.wait(ctx, t)
+	}
 }
 
 // RunAll decides tasks, which are independent of each other: each as Run does, in order if two share
@@ -174,6 +179,9 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 	}
 	for _, t := range tasks {
 		d.end(ctx, t)
+	}
+	if d.Local != nil {
+		d.Local.wait(ctx, tasks...)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
@@ -101,7 +102,7 @@ func (l *Local) askLocal(ctx context.Context, t *Task, from int) error {
 			once = &own
 		}
 		t.call[0] = store.Call{Verb: t.Verb, Ops: part.ops[from:], Once: once}
-		err := l.Store.Do(ctx, t.call[:])
+		err := l.Store.Do(l.unsynced(ctx), t.call[:])
 		if err == nil {
 			err = t.call[0].Err
 		}
@@ -146,7 +147,7 @@ func (l *Local) end(ctx context.Context, t *Task) {
 	if t.Verb == store.Take && t.IsDenied() && !(t.inLocal.denied && t.inLocal.deniedFrom == 0) {
 		l.giveBack(ctx, t, func(op *store.Op) bool { return op.Role == store.Enforce && !op.CountDenied })
 	}
-	l.report(ctx, t)
+	l.report(t)
 	if t.inLocal.replayed() {
 		t.Once.Result = t.inLocal.once.Result
 	}
@@ -164,6 +165,7 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	if t.Verb != store.Take && t.Verb != store.Record || t.inLocal.replayed() {
 		return // what an earlier call has counted is its own
 	}
+	ctx = l.unsynced(ctx)
 	if once := t.inLocal.once; once != nil {
 		if err := l.Store.Forget(context.WithoutCancel(ctx), once); err != nil {
 			l.tell(ctx, t.Verb, fmt.Errorf("drop a record from local memory: %w", err))
@@ -188,9 +190,26 @@ func (l *Local) giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool
 	}
 }
 
+// unsynced returns ctx for calls of memory that do not wait for its disk, because wait does so once for them and for what they
+// give the reporter.
+func (l *Local) unsynced(ctx context.Context) context.Context {
+	if l.Reporter.Waits() {
+		return hook.Unsynced(ctx)
+	}
+	return ctx
+}
+
+func (l *Local) wait(ctx context.Context, tasks ...*Task) {
+	if slices.ContainsFunc(tasks, func(t *Task) bool {
+		return t.Err == nil && t.Verb != store.Check && (t.HeldLocally || len(t.inLocal.ops) > 0 || t.Outage != nil && t.Verb.NeedsReceipt())
+	}) {
+		l.Reporter.Wait(ctx)
+	}
+}
+
 // report gives the reporter the hits that memory has counted for t, which is decided and has given
-// back what it had to. If the reporter saves them to a disk for which calls wait, report waits, too.
-func (l *Local) report(ctx context.Context, t *Task) {
+// back what it had to.
+func (l *Local) report(t *Task) {
 	if l.Reporter == nil || t.Verb == store.Check || t.Verb.NeedsReceipt() || t.inLocal.replayed() {
 		return
 	}
@@ -207,9 +226,6 @@ func (l *Local) report(ctx context.Context, t *Task) {
 		case t.Verb == store.Record || counts(op, denied):
 			l.Reporter.Add(op, t.inLocal.limits[i], op.N)
 		}
-	}
-	if len(t.inLocal.ops) > 0 {
-		l.Reporter.Wait(ctx)
 	}
 }
 
@@ -246,7 +262,7 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 		hold := *ops[i].Hold
 		ops[i].Hold, ops[i].Limit = &hold, l.share(ops[i].Limit)
 	}
-	if err := store.Do(context.WithoutCancel(ctx), l.Store, t.Verb, ops); err != nil {
+	if err := store.Do(context.WithoutCancel(l.unsynced(ctx)), l.Store, t.Verb, ops); err != nil {
 		if _, ok := errors.AsType[*store.OutageError](err); ok && !errors.Is(err, store.ErrFull) {
 			return err
 		}

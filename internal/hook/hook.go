@@ -141,12 +141,21 @@ type SideStore interface {
 	Flush(ctx context.Context) error
 
 	// Waits reports whether the store answers a call only after it has written what the
-	// call changed.
+	// call changed, unless its context is [Unsynced].
 	Waits() bool
 
 	// Now reads the clock of the counters, which the next process continues whatever was done to the wall clock.
 	Now() window.Instant
 }
+
+type unsynced struct{}
+
+// Unsynced returns ctx for calls of a [SideStore] that need not wait until it has written, because the caller flushes it after
+// them.
+func Unsynced(ctx context.Context) context.Context { return context.WithValue(ctx, unsynced{}, true) }
+
+// IsUnsynced reports whether ctx is of [Unsynced].
+func IsUnsynced(ctx context.Context) bool { return ctx.Value(unsynced{}) != nil }
 
 // Leases are the numbers of a store that leases parts of shared quotas, since it was made.
 type Leases struct {

@@ -178,7 +178,7 @@ func (t *table) ended(op *store.Op, found bool, now window.Instant) {
 
 // settle makes the hits of holds of e that are over final, unless e is in flight.
 func (t *table) settle(e *entry, now window.Instant) {
-	if t.entries.of(e.id) == e {
+	if t.of(e.id) == e {
 		e.settle(now)
 		t.changed(e, now)
 	}

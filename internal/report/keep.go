@@ -131,7 +131,7 @@ func (r *Reporter) restore() {
 		default:
 			e.name = f.name
 			r.group.enter(e, true)
-			r.table.join(e, at)
+			r.table.join(e, r.table.entries, at)
 			continue
 		}
 		r.table.saver.touch(e)
@@ -183,10 +183,12 @@ func (r *Reporter) dropBlobs(batch []*entry) (send, keep []*entry) {
 	return batch, nil
 }
 
-// Wait returns when what is pending is saved as durably as the counters of the side store, if
-// its calls wait for that.
+// Waits reports whether calls of the side store wait until they are on its disk.
+func (r *Reporter) Waits() bool { return r != nil && r.side != nil && r.side.Waits() }
+
+// Wait returns when what is pending, and what the side store has counted, is on its disk, if its calls wait for that.
 func (r *Reporter) Wait(ctx context.Context) {
-	if r != nil && r.table.saver != nil && r.table.saver.side.Waits() {
-		_ = r.table.saver.side.Flush(ctx) // counting continues without the disk
+	if r.Waits() {
+		_ = r.side.Flush(ctx) // counting continues without the disk
 	}
 }

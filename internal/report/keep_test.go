@@ -27,6 +27,7 @@ type sideStore struct {
 	failing atomic.Bool // it asks for what has changed, and cannot write that
 	mu      sync.Mutex
 	unsaved map[string][]byte
+	puts    atomic.Int64 // how often a blob was written or dropped
 }
 
 func (p *sideStore) Loaded() <-chan struct{} {
@@ -58,7 +59,10 @@ func (p *sideStore) write() {
 	if p.unsaved == nil {
 		p.unsaved = make(map[string][]byte)
 	}
-	p.changed(func(name string, data []byte) { p.unsaved[name] = bytes.Clone(data) })
+	p.changed(func(name string, data []byte) {
+		p.puts.Add(1)
+		p.unsaved[name] = bytes.Clone(data)
+	})
 	if p.failing.Load() {
 		return
 	}
@@ -191,6 +195,34 @@ func TestReportsWithoutADisk(t *testing.T) {
 		for key, want := range map[string]int64{"saved": 2, "ann": 3} {
 			f.wants(t, of(hourly, key, ""), want)
 		}
+		if side.left() > 0 {
+			t.Errorf("got %d blobs that are left, want none", side.left())
+		}
+	})
+}
+
+// While a store refuses what is recorded, as one that is full does, the blobs stay as they are, but for those of a few entries
+// that are tried each second.
+func TestBlobsWhileTheStoreRefuses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, side, r := outage(t)
+		for key := range 5000 {
+			r.Add(in("", key), hourly, 1)
+		}
+		f.refuse.Store(true)
+		f.back()
+		time.Sleep(5 * time.Second)
+		side.write()
+		before := side.puts.Load()
+		time.Sleep(time.Minute)
+		side.write()
+		if got := side.puts.Load() - before; got > 61*2*16 || side.left() != 5000 {
+			t.Errorf("got %d writes of blobs in a minute, and %d blobs, want at most 32 a second and one of each key", got, side.left())
+		}
+		f.refuse.Store(false)
+		time.Sleep(2 * time.Second)
+		wantStats(t, r, report.Stats{Recorded: 5000})
 		if side.left() > 0 {
 			t.Errorf("got %d blobs that are left, want none", side.left())
 		}

@@ -15,7 +15,8 @@
 // A goroutine runs while something is pending. It waits until another call reports that the
 // store answers ([Reporter.Answered]), and polls the store at most once a second. It reads some
 // keys until one is answered, and then records what is pending in batches, dated
-// at the report. A key with many holds is sent in parts, after keys with few.
+// at the report. Of what the store has refused, as one that is full does, it sends a sample each time, and the rest
+// when some of that is recorded. A key with many holds is sent in parts, after keys with few.
 //
 // # Nothing is counted twice
 //
@@ -91,7 +92,7 @@ type Stats struct {
 // before side is closed. Reporters of the same local memory are of one group.
 func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
 	r := &Reporter{
-		store: s, began: time.Now(), side: side, table: table{entries: entries{}, inFlight: map[id]*entry{}, group: g, saver: newSaver(side)},
+		store: s, began: time.Now(), side: side, table: table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, group: g, saver: newSaver(side)},
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
 	}
 	if side != nil {
@@ -209,10 +210,12 @@ func (r *Reporter) Close() {
 	r.tasks.Wait()
 	r.end()
 	r.mu.Lock()
-	for e := range r.table.entries.all() {
-		e.leave()
+	for w := range r.table.waiting() {
+		for e := range w.all() {
+			e.leave()
+		}
 	}
-	r.table.entries = nil
+	r.table.entries, r.table.tried = nil, nil
 	r.mu.Unlock()
 	r.group.remove(r)
 }

@@ -484,8 +484,37 @@ func TestReportsAfterAnAnswer(t *testing.T) {
 	})
 }
 
-// halved is a store with two nodes. That of the keys that begin with "gone" is away.
-type halved struct{ *far }
+// A store that answers reads and refuses what is recorded, as one that is full does, is asked for a few keys each second. All
+// are recorded when it takes one of them.
+func TestStoreThatRefuses(t *testing.T) {
+	t.Parallel()
+	reporting(t, func(t *testing.T, f *far, r *report.Reporter) {
+		const keys = 5000
+		f.refuse.Store(true)
+		for i := range keys {
+			r.Add(of(hourly, fmt.Sprint(i), ""), hourly, 1)
+		}
+		time.Sleep(5 * time.Second)
+		tried := f.calls.Load()
+		for range 6000 {
+			r.Answered() // for a read
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := f.calls.Load() - tried; tried > keys+10*16 || got < 30 || got > 61*16 {
+			t.Errorf("got %d records of %d keys in 5 s and %d in the next minute, want each key once, and then at most 16 a second", tried, keys, got)
+		}
+		wantStats(t, r, report.Stats{Pending: keys})
+		f.refuse.Store(false)
+		time.Sleep(2 * time.Second)
+		wantStats(t, r, report.Stats{Recorded: keys})
+	})
+}
+
+// halved is a store with two nodes. That of the keys that begin with "gone" is away, or only answers reads.
+type halved struct {
+	*far
+	reads bool
+}
 
 func (h halved) away(key []byte) error {
 	if !bytes.HasPrefix(key, []byte("gone")) {
@@ -504,33 +533,41 @@ func (h halved) Do(ctx context.Context, calls []store.Call) error {
 }
 
 func (h halved) Read(ctx context.Context, op *store.Op) (window.Reading, error) {
-	if err := h.away(op.Key); err != nil {
+	switch err := h.away(op.Key); {
+	case err == nil:
+		return h.far.Read(ctx, op)
+	case h.reads:
+		return window.Reading{}, nil
+	default:
 		return window.Reading{}, err
 	}
-	return h.far.Read(ctx, op)
 }
 
 // What one node of a cluster missed is recorded soon after it answers, also while many keys wait for another node that is away.
 func TestReportsBesideANodeThatIsAway(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar()
-		r := report.New(halved{f}, nil, &report.Group{})
-		defer r.Close()
-		for i := range 2000 {
-			r.Add(of(hourly, fmt.Sprint("gone", i), ""), hourly, 1)
+	for _, reads := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { besideANodeThatIsAway(t, reads) })
+	}
+}
+
+func besideANodeThatIsAway(t *testing.T, reads bool) {
+	f := newFar()
+	r := report.New(halved{f, reads}, nil, &report.Group{})
+	defer r.Close()
+	for i := range 2000 {
+		r.Add(of(hourly, fmt.Sprint("gone", i), ""), hourly, 1)
+	}
+	for outage := range 10 {
+		f.gone("circuit-open")
+		for i := range 32 {
+			r.Add(of(hourly, fmt.Sprint("here", i), ""), hourly, 1)
 		}
-		for outage := range 10 {
-			f.gone("circuit-open")
-			for i := range 32 {
-				r.Add(of(hourly, fmt.Sprint("here", i), ""), hourly, 1)
-			}
-			time.Sleep(time.Minute)
-			f.back()
-			time.Sleep(10 * time.Second)
-			wantStats(t, r, report.Stats{Pending: 2000, Recorded: int64(32 * (outage + 1))})
-		}
-	})
+		time.Sleep(time.Minute)
+		f.back()
+		time.Sleep(10 * time.Second)
+		wantStats(t, r, report.Stats{Pending: 2000, Recorded: int64(32 * (outage + 1))})
+	}
 }
 
 // A node that hangs is asked for one key at a time, at most twice a second, while other nodes answer calls.

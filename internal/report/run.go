@@ -45,8 +45,10 @@ func (r *Reporter) rest(end bool) bool {
 	defer r.mu.Unlock()
 	if end {
 		if at := r.now(); r.table.saver == nil {
-			for e := range r.table.entries.all() {
-				r.dropped.Add(e.amount(at))
+			for w := range r.table.waiting() {
+				for e := range w.all() {
+					r.dropped.Add(e.amount(at))
+				}
 			}
 		}
 		return true
@@ -81,39 +83,48 @@ func (r *Reporter) wait(poll time.Duration, listen bool) (open, woken bool) {
 	}
 }
 
-// flush reports what is pending, as long as the store answers and for at most a second. It
-// returns whether the store was reached, and how many entries stay pending because they were
-// not sent.
+// flush reports what is pending, each entry once, as long as the store answers and for at most a second. It ends when a sample
+// of what was tried before is refused. It returns whether the store was reached and did not refuse everything, and how many
+// entries stay pending because they were not sent.
 func (r *Reporter) flush() (reached bool, unsent int) {
-	var keep []*entry
 	end := time.Now().Add(patience)
+	if !r.probe() {
+		return false, 0
+	}
+	var keep []*entry
+	took := false
 	for goOn := true; goOn && time.Now().Before(end); {
 		// Entries stay in the table until the store answers, so that their hits can still be
 		// given back.
-		if reached = reached || r.probe(); !reached {
-			break
-		}
 		r.mu.Lock()
-		batch := r.table.take(batchSize, batchBytes, r.now())
+		batch, again := r.table.take(batchSize, batchBytes, r.now())
 		r.mu.Unlock()
 		if len(batch) == 0 {
 			break
 		}
 		batch, saved := r.dropBlobs(batch)
 		keep = append(keep, saved...)
-		if len(batch) == 0 {
-			continue
+		some := false
+		if len(batch) > 0 {
+			var unsent []*entry
+			unsent, some, goOn = r.send(batch)
+			keep = append(keep, unsent...)
 		}
-		var unsent []*entry
-		unsent, goOn = r.send(batch)
-		keep = append(keep, unsent...)
+		switch took = took || some; {
+		case again && some:
+			r.mu.Lock()
+			r.table.retry()
+			r.mu.Unlock()
+		case again:
+			goOn = false
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range keep {
-		r.table.back(e, r.now())
+		r.table.back(e, r.table.triedFor(e.why), r.now())
 	}
-	return reached, len(keep)
+	return took || len(keep) == 0, len(keep)
 }
 
 // op returns the op that records e.
@@ -127,7 +138,10 @@ func (e *entry) op(n int64) store.Op {
 // end at once. One that is late ends the probe, because what is sent to a node that hangs may be lost.
 func (r *Reporter) probe() bool {
 	r.mu.Lock()
-	pending := r.table.live(batchSize, r.now())
+	var pending []*entry
+	for w := range r.table.waiting() {
+		pending = append(pending, r.table.live(w, batchSize, r.now())...)
+	}
 	r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -195,9 +209,9 @@ func widen(op *store.Op, hits int64) {
 	}
 }
 
-// send records batch, and returns the entries that were not sent. It returns false if a call
-// was not answered, because the next ones may be lost as well.
-func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
+// send records batch. It returns the entries that were not sent, whether there were others, and whether the next batch may be
+// sent: not if a call was not answered, because the next ones may be lost as well.
+func (r *Reporter) send(batch []*entry) (keep []*entry, some, goOn bool) {
 	at := r.now()
 	var calls []store.Call
 	var of []*entry
@@ -215,19 +229,19 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, goOn bool) {
 	ctx = remote.WithTimeout(ctx, patience/2) // nobody waits for these calls
 	r.fit(ctx, calls, at)
 	if r.store.Do(ctx, calls) != nil { // nothing was counted
-		return batch, false
+		return batch, false, false
 	}
-	keep, missed, goOn := r.conclude(batch, calls, of)
+	keep, missed, some, goOn := r.conclude(batch, calls, of)
 	if len(missed) > 0 {
 		_ = r.store.Do(ctx, missed) // in an outage the holds last as long as they did
 	}
-	return keep, goOn
+	return keep, some, goOn
 }
 
 // conclude drops what calls, which are of entries of batch, have reported or lost. It returns the entries that were not sent,
-// the calls for holds that were renewed meanwhile, and whether the next batch may be sent. Ends of holds are sent again if they
+// the calls for holds that were renewed meanwhile, and the rest of the results of send. Ends of holds are sent again if they
 // may be lost.
-func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (keep []*entry, missed []store.Call, goOn bool) {
+func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (keep []*entry, missed []store.Call, some, goOn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	goOn = true
@@ -243,12 +257,13 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 		case hook.HasResults(calls[i].Err):
 			r.recorded.Add(n)
 		case out != nil && (out.Uncounted || end && out.Reason != remote.Foreign):
-			pending[e], goOn = true, goOn && out.Uncounted
+			pending[e], e.why, goOn = true, out.Reason, goOn && out.Uncounted
 			continue
 		default:
 			r.lost.Add(n)
 			goOn = goOn && out != nil && out.Reason == remote.Foreign // which other keys need not have
 		}
+		some = true
 		missed = append(missed, e.missed(op)...)
 		e.reported(op)
 		e.resize()
@@ -258,10 +273,10 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 		case pending[e]:
 			keep = append(keep, e)
 		case len(e.holds) > 0: // ends, for the next batch
-			r.table.back(e, r.now())
+			r.table.back(e, r.table.entries, r.now())
 		default:
 			r.table.done(e)
 		}
 	}
-	return keep, missed, goOn
+	return keep, missed, some, goOn
 }

@@ -13,7 +13,8 @@ import (
 // table holds what is pending. Its callers hold the lock.
 type table struct {
 	entries  entries
-	inFlight map[id]*entry // those that a flush has taken and not settled
+	tried    map[store.Reason]entries // the entries that a flush has tried in vain, by why, since the last one of these was sent
+	inFlight map[id]*entry            // those that a flush has taken and not settled
 	group    *Group
 	saver    *saver // nil: entries are not saved
 }
@@ -41,7 +42,8 @@ type entry struct {
 	state window.State // of limit, with these hits and their dates
 	holds []held       // what is not final yet
 
-	room  *room // of the namespace; has keys and words of e as long as a table has e
+	why   store.Reason // for which the store has last refused it
+	room  *room        // of the namespace; has keys and words of e as long as a table has e
 	words int
 
 	name    string // of the blob of e; empty: there is none, or it was dropped
@@ -83,15 +85,50 @@ func (w entries) all() iter.Seq[*entry] {
 
 func (t *table) len() int {
 	n := len(t.inFlight)
-	for _, of := range t.entries {
-		n += len(of)
+	for w := range t.waiting() {
+		for _, of := range w {
+			n += len(of)
+		}
 	}
 	return n
 }
 
+// waiting yields the entries that wait: those that were not tried yet, and then those that were.
+func (t *table) waiting() iter.Seq[entries] {
+	return func(yield func(entries) bool) {
+		if !yield(t.entries) {
+			return
+		}
+		for _, w := range t.tried {
+			if !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// of returns the entry of an id that waits, or nil.
+func (t *table) of(i id) *entry {
+	e := t.entries.of(i)
+	for _, w := range t.tried {
+		e = cmp.Or(e, w.of(i))
+	}
+	return e
+}
+
+// retry makes entries that were tried wait like those that were not.
+func (t *table) retry() {
+	for _, w := range t.tried {
+		for e := range w.all() {
+			t.entries.put(e)
+		}
+	}
+	clear(t.tried)
+}
+
 // pair returns the entries of an id: one that waits, and one that is in flight, which has older
 // hits. Either can be nil.
-func (t *table) pair(i id) [2]*entry { return [2]*entry{t.entries.of(i), t.inFlight[i]} }
+func (t *table) pair(i id) [2]*entry { return [2]*entry{t.of(i), t.inFlight[i]} }
 
 // add adds n hits at now to op's key. It returns false if the table is full.
 func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.Instant) bool {
@@ -106,7 +143,7 @@ func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.In
 
 // entry returns the entry of op's key, or nil if the table is full.
 func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
-	e := t.entries.of(idOf(op))
+	e := t.of(idOf(op))
 	if e == nil {
 		e = &entry{id: idOf(op), space: op.Space, holding: limit, together: string(op.Together)}
 		if !t.group.enter(e, false) {
@@ -152,7 +189,7 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) (left int64) {
 // pending. An e in flight is dropped when it comes back.
 func (t *table) changed(e *entry, now window.Instant) {
 	e.resize()
-	if t.saver.touch(e); t.entries.of(e.id) == e && e.empty(now) {
+	if t.saver.touch(e); t.of(e.id) == e && e.empty(now) {
 		t.drop(e)
 	}
 }
@@ -169,19 +206,27 @@ func (e *entry) amount(now window.Instant) int64 {
 }
 
 func (t *table) drop(e *entry) {
-	t.entries.remove(e.id)
+	t.remove(e.id)
 	e.leave()
 	e.gone = true
 	t.saver.touch(e)
+}
+
+func (t *table) remove(i id) {
+	for w := range t.waiting() {
+		w.remove(i)
+	}
 }
 
 // forget drops op's key with all its members.
 func (t *table) forget(op *store.Op) {
 	want := idOf(op)
 	want.member = ""
-	for at, e := range t.entries[want.namespace] {
-		if at.member = ""; at == want {
-			t.drop(e)
+	for w := range t.waiting() {
+		for at, e := range w[want.namespace] {
+			if at.member = ""; at == want {
+				t.drop(e)
+			}
 		}
 	}
 	for at, e := range t.inFlight {
@@ -192,12 +237,12 @@ func (t *table) forget(op *store.Op) {
 	}
 }
 
-// live returns up to n entries, as many of each namespace, without those whose id is in flight. It drops entries that it
-// finds without a hit in the window.
-func (t *table) live(n int, now window.Instant) []*entry {
+// live returns up to n entries of w, as many of each namespace, without those whose id is in flight. It drops entries that
+// it finds without a hit in the window.
+func (t *table) live(w entries, n int, now window.Instant) []*entry {
 	var found []*entry
-	each := max(1, n/max(1, len(t.entries)))
-	for _, of := range t.entries { // in random order
+	each := max(1, n/max(1, len(w)))
+	for _, of := range w { // in random order
 		most := min(n, len(found)+each)
 		for _, e := range of {
 			if len(found) >= most {
@@ -214,9 +259,15 @@ func (t *table) live(n int, now window.Instant) []*entry {
 }
 
 // take makes live entries, or parts of them, entries in flight. They have at most n records, those with few first, and
-// the keys of the records have at most some bytes, unless it is one record.
-func (t *table) take(n, bytes int, now window.Instant) (taken []*entry) {
-	found := t.live(n, now)
+// the keys of the records have at most some bytes, unless it is one record. If all that waits was tried in vain, again is true,
+// and they are a sample: some for each reason.
+func (t *table) take(n, bytes int, now window.Instant) (taken []*entry, again bool) {
+	found := t.live(t.entries, n, now)
+	if again = len(found) == 0; again {
+		for _, w := range t.tried {
+			found = append(found, t.live(w, partSize, now)...)
+		}
+	}
 	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(len(a.holds), len(b.holds)) })
 	part := max(partSize, n/max(len(found), 1))
 	for _, e := range found {
@@ -229,7 +280,7 @@ func (t *table) take(n, bytes int, now window.Instant) (taken []*entry) {
 		bytes -= e.records(now) * e.texts()
 		taken = append(taken, e)
 	}
-	return taken
+	return taken, again
 }
 
 // records returns how many records report e at now.
@@ -255,7 +306,7 @@ func (t *table) fly(e *entry, most int, now window.Instant) *entry {
 		e.resize()
 		t.saver.touch(e)
 	} else {
-		t.entries.remove(e.id)
+		t.remove(e.id)
 	}
 	t.inFlight[e.id] = first
 	return first
@@ -267,16 +318,24 @@ func (t *table) done(e *entry) {
 	e.leave()
 }
 
-// back makes an entry that was taken pending again.
-func (t *table) back(e *entry, now window.Instant) {
-	delete(t.inFlight, e.id)
-	e.settle(now)
-	t.join(e, now)
+// triedFor returns the entries that were tried in vain, for a reason.
+func (t *table) triedFor(why store.Reason) entries {
+	if t.tried[why] == nil {
+		t.tried[why] = entries{}
+	}
+	return t.tried[why]
 }
 
-// join adds an entry that has entered, and merges newer hits of its id into it.
-func (t *table) join(e *entry, now window.Instant) {
-	if newer := t.entries.of(e.id); newer != nil {
+// back makes an entry that was taken pending again, in w.
+func (t *table) back(e *entry, w entries, now window.Instant) {
+	delete(t.inFlight, e.id)
+	e.settle(now)
+	t.join(e, w, now)
+}
+
+// join adds an entry that has entered to w, and merges newer hits of its id into it.
+func (t *table) join(e *entry, w entries, now window.Instant) {
+	if newer := t.of(e.id); newer != nil {
 		n, holds := newer.amount(now), newer.holds
 		e.unsure = e.unsure || newer.unsure || newer.name != ""
 		t.drop(newer)
@@ -287,7 +346,7 @@ func (t *table) join(e *entry, now window.Instant) {
 			e.add(n, now)
 		}
 	}
-	t.entries.put(e)
+	w.put(e)
 	e.gone = false
 	t.changed(e, now)
 }
