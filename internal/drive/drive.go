@@ -78,6 +78,8 @@ type Fallback interface {
 	// endHolds ends or renews the holds of t in local memory, if they may be there. Its error means
 	// that they are still being loaded.
 	endHolds(ctx context.Context, t *Task) error
+	// endLater keeps the end of the hold of op i of t, about which the store has not answered, if that is what t does.
+	endLater(t *Task, i int)
 	// markEnds follows the answers of far to tasks that endHolds has seen.
 	markEnds(ctx context.Context, far store.Store, tasks []*Task)
 
@@ -92,10 +94,9 @@ type Fallback interface {
 	close()
 
 	// Answered is called when the store has answered, Ended when it has answered a call that ends a hold, which
-	// waited for the report, and EndLater when it has not answered such a call for any other hold.
+	// waited for the report.
 	Answered()
 	Ended(op *store.Op, found bool)
-	EndLater(op *store.Op, n int64)
 	UseBans(namespace string, of map[string]window.Ban)
 	Stats() report.Stats
 }
@@ -256,8 +257,8 @@ func (d *Driver) drop(ctx context.Context, t *Task, out *store.OutageError, agai
 	left, from := 0, len(t.inLocal.ops)
 	for i := range t.Ops {
 		dropped := out.Ops == nil || again && !full && !answered || slices.Contains(out.Ops, i)
-		if dropped && d.Local != nil && (t.Verb == store.Settle || t.Verb == store.Cancel) && !slices.Contains(t.found, t.Of[i]) {
-			d.Local.EndLater(&t.Ops[i], t.final(&t.Ops[i]))
+		if dropped && d.Local != nil {
+			d.Local.endLater(t, i)
 		}
 		switch {
 		case !dropped:

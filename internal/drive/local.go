@@ -296,6 +296,20 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	return nil
 }
 
+// endLater keeps the end of the hold of op i of t, about which the store has not answered, if all that t does is to end holds:
+// a cancel gives back hits of limits without holds, too, if it finds a hold of its take. Then the hold counts as found, unless
+// memory has made it, and so ended it.
+func (l *Local) endLater(t *Task, i int) {
+	op := &t.Ops[i]
+	switch {
+	case slices.Contains(t.found, t.Of[i]):
+	case t.Verb == store.Cancel && !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Limit.HoldLength() == 0 }), t.Verb == store.Settle:
+		if l.Reporter.EndLater(op, t.final(op)) && !t.HeldLocally {
+			t.found = append(t.found, t.Of[i])
+		}
+	}
+}
+
 // markEnds marks the ends of the holds of tasks that far has found: the process whose memory has made them may still have
 // to report them.
 func (l *Local) markEnds(ctx context.Context, far store.Store, tasks []*Task) {
