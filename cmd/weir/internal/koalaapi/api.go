@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -27,8 +28,7 @@ type API struct {
 	config     Config
 
 	pinging sync.Mutex
-	pinged  time.Time // when the ping of pingErr began; guarded by pinging
-	pingErr error     // guarded by pinging
+	pinged  atomic.Pointer[error] // what the last ping found; nil before the first
 }
 
 // Config configures an [API]. The zero value is valid.
@@ -171,22 +171,29 @@ func (a *API) decided(x *exchange, to *route, query string, r *http.Request) rep
 // parameterBytes is about the memory of a parameter while the list of them grows. In a query it can be two bytes.
 const parameterBytes = 96
 
-// alive reports whether the store is available. Calls at the same time share a ping, which has begun after all of them.
+// alive reports whether the store is available.
 func (a *API) alive() reply {
 	if err := a.config.Resources.Loaded(); err != nil {
 		return busy(err, oneRow)
 	}
-	asked := time.Now()
-	a.pinging.Lock()
-	defer a.pinging.Unlock()
-	if a.config.Ping != nil && !a.pinged.After(asked) {
-		a.pinged = time.Now()
-		a.pingErr = a.config.Ping(a.config.Context)
-	}
-	if a.pingErr != nil {
+	if a.config.Ping != nil && a.ping() != nil {
 		return reply{http.StatusInternalServerError, []byte(`{"errno": -1, "errmsg": "redis-error!"}`)}
 	}
 	return reply{body: []byte(`{"errno": 0, "errmsg": "OK!"}`)}
+}
+
+// ping pings the store. While another call does, it returns what the ping before found.
+func (a *API) ping() error {
+	if !a.pinging.TryLock() {
+		if last := a.pinged.Load(); last != nil {
+			return *last
+		}
+		a.pinging.Lock()
+	}
+	defer a.pinging.Unlock()
+	err := a.config.Ping(a.config.Context)
+	a.pinged.Store(&err)
+	return err
 }
 
 // appendParameters appends every parameter of a query, in order: of several

@@ -1,12 +1,15 @@
 package koalaapi_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/access"
@@ -95,7 +98,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// A health check, which anyone may make, takes no place of a call.
+// A health check, which anyone may make, takes no place of a call, and does not wait for the ping of another one.
 func TestAliveTakesNoPlace(t *testing.T) {
 	t.Parallel()
 	full := &access.ResourceLimits{Requests: 1}
@@ -107,6 +110,37 @@ func TestAliveTakesNoPlace(t *testing.T) {
 	if w.Code != http.StatusOK {
 		t.Errorf("got %d %s, want 200", w.Code, w.Body)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		k := koalaapi.New(nil, koalaapi.Config{Ping: func(ctx context.Context) error {
+			<-hangs
+			return nil
+		}})
+		check := func() bool {
+			answered := make(chan bool, 1)
+			go func() {
+				k.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/monitor/alive", nil))
+				answered <- true
+			}()
+			select {
+			case <-answered:
+				return true
+			case <-time.After(time.Second):
+				return false
+			}
+		}
+		go func() { hangs <- struct{}{} }()
+		if !check() {
+			t.Error("the first check got no answer")
+		}
+		if check() {
+			t.Error("a check did not wait for its ping")
+		}
+		if !check() {
+			t.Error("a check waited for the ping of another")
+		}
+		close(hangs)
+	})
 }
 
 // The answer to a large multi/browse takes memory that the service limits, until it is written.

@@ -185,10 +185,15 @@ func (a *admin) reload(w http.ResponseWriter, r *http.Request) {
 		b = appendLoaded(b, all[0])
 	} else {
 		b = append(b, `{"namespaces":{`...)
-		for i, n := range all {
-			if i > 0 {
+		first := true
+		for _, n := range all {
+			if n.Engine() == nil { // it has come since, with faults
+				continue
+			}
+			if !first {
 				b = append(b, ',')
 			}
+			first = false
 			b = appendLoaded(append(jsontext.AppendText(b, n.Name()), ':'), n)
 		}
 		b = append(b, "}}"...)
