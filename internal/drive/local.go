@@ -254,6 +254,7 @@ func counts(op *store.Op, denied bool) bool {
 // the store are both asked to end it: memory first, because it cannot be unavailable. Whether the hold was
 // found is for the store to say, unless the hold still waits for the report. While memory is being loaded, that is the error.
 func (l *Local) endHolds(ctx context.Context, t *Task) error {
+	t.onlyEnds = t.Verb == store.Settle || t.Verb == store.Cancel && !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Limit.HoldLength() == 0 })
 	if !t.HeldLocally {
 		return nil
 	}
@@ -296,17 +297,14 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	return nil
 }
 
-// endLater keeps the end of the hold of op i of t, about which the store has not answered, if all that t does is to end holds:
-// a cancel gives back hits of limits without holds, too, if it finds a hold of its take. Then the hold counts as found, unless
-// memory has made it, and so ended it.
+// endLater keeps the end of the hold of op i of t, about which the store has not answered, if all that t does is to end holds.
+// The hold then counts as found, unless memory has made it, and so ended it.
 func (l *Local) endLater(t *Task, i int) {
-	op := &t.Ops[i]
-	switch {
-	case slices.Contains(t.found, t.Of[i]):
-	case t.Verb == store.Cancel && !slices.ContainsFunc(t.Ops, func(op store.Op) bool { return op.Limit.HoldLength() == 0 }), t.Verb == store.Settle:
-		if l.Reporter.EndLater(op, t.final(op)) && !t.HeldLocally {
-			t.found = append(t.found, t.Of[i])
-		}
+	if !t.onlyEnds || slices.Contains(t.found, t.Of[i]) {
+		return
+	}
+	if op := &t.Ops[i]; l.Reporter.EndLater(op, t.final(op)) && !t.HeldLocally {
+		t.found = append(t.found, t.Of[i])
 	}
 }
 

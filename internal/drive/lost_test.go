@@ -253,24 +253,25 @@ func TestUnconfirmedAnswers(t *testing.T) {
 	}
 }
 
-// half is a store that does not answer for the second op of its first call: after it has decided the other one, or before.
-type half struct {
+// partly is a store that does not answer for some ops of its first call: after it has decided the second op, or before.
+type partly struct {
 	store.Store
+	late    []int // ops
 	decides bool
 	calls   int
 }
 
-func (h *half) Do(ctx context.Context, calls []store.Call) error {
-	if h.calls++; h.calls > 1 {
-		return h.Store.Do(ctx, calls)
+func (p *partly) Do(ctx context.Context, calls []store.Call) error {
+	if p.calls++; p.calls > 1 {
+		return p.Store.Do(ctx, calls)
 	}
 	c := &calls[0]
-	if h.decides {
-		if err := store.Do(ctx, h.Store, c.Verb, c.Ops[:1]); err != nil {
+	if p.decides {
+		if err := store.Do(ctx, p.Store, c.Verb, c.Ops[1:2]); err != nil {
 			return err
 		}
 	}
-	c.Err = &store.OutageError{Ops: []int{1}, Reason: "late", Err: errors.New("late"), Uncounted: !h.decides}
+	c.Err = &store.OutageError{Ops: p.late, Reason: "late", Err: errors.New("late"), Uncounted: !p.decides}
 	return nil
 }
 
@@ -279,11 +280,8 @@ func (h *half) Do(ctx context.Context, calls []store.Call) error {
 func TestSomeHoldsEnd(t *testing.T) {
 	t.Parallel()
 	for _, v := range []store.Verb{store.Settle, store.Cancel, store.Renew} {
-		for calls, decides := range []bool{1: true, 2: false} {
-			if calls == 0 {
-				continue
-			}
-			s := &half{Store: storetest.NewModel().Store, decides: decides}
+		for calls, decides := range map[int]bool{1: true, 2: false} {
+			s := &partly{Store: storetest.NewModel().Store, late: []int{0}, decides: decides}
 			d := &drive.Driver{Store: s}
 			task := drive.Task{Policies: policies{rule.OutageAllow, rule.OutageAllow}}
 			for i := range 2 {
@@ -296,10 +294,28 @@ func TestSomeHoldsEnd(t *testing.T) {
 			}
 			task.Verb = v
 			if d.Run(t.Context(), &task, nil); task.Err != nil || len(task.Ops) != 1 || !task.Ops[0].Result.Held || task.Outage == nil || s.calls != calls {
-				t.Errorf("%v: got %+v, error %v, outage %v and %d calls, want the first hold found in %d", v, task.Ops, task.Err, task.Outage, s.calls, calls)
+				t.Errorf("%v: got %+v, error %v, outage %v and %d calls, want the second hold found in %d", v, task.Ops, task.Err, task.Outage, s.calls, calls)
 			}
 		}
 	}
+}
+
+// The ends of a cancel that also gives back hits of a limit without holds are the caller's to repeat, also if the store has not
+// answered for that limit: the store gives these back only with a hold.
+func TestCancelsThatRefundAreNotKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &partly{Store: storetest.NewModel().Store, late: []int{0, 2}, decides: true}
+		d := holdingProcess(s)
+		defer d.Close()
+		task := holdingTask(store.Cancel, 1, 1)
+		task.HeldLocally, task.Policies = false, policies{rule.OutageAllow, rule.OutageAllow, rule.OutageAllow}
+		task.Ops, task.Of = slices.Insert(task.Ops, 0, op(2, 10, store.Enforce)), []int{0, 1, 2}
+		task.Ops[0].Hold = task.Ops[1].Hold
+		if d.Run(t.Context(), task, nil); task.Err != nil || len(task.Ops) != 1 || d.Reports().Pending != 0 {
+			t.Errorf("got %+v, error %v and %d ends kept, want none", task.Ops, task.Err, d.Reports().Pending)
+		}
+	})
 }
 
 // The end of a hold that the store has, to which it gives no answer, takes effect there once it answers again, whatever the

@@ -65,6 +65,10 @@ type Task struct {
 	inLocal   localOps
 	found     []int // of Of: holds that ended or were renewed before their report
 	elsewhere []int // of Of: local memory does not have their holds, which that of another process has made
+
+	// onlyEnds: all that t does is to end holds. A cancel with limits without holds also gives back what these have counted, if
+	// it finds a hold of its take.
+	onlyEnds bool
 }
 
 // Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by

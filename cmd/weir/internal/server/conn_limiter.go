@@ -206,7 +206,8 @@ type limitedConn struct {
 	kept, given atomic.Int64
 	sentAway    atomic.Bool // it was closed because of these, or of the next
 
-	waits int // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
+	waits  int  // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
+	closed bool // guarded by the limiter's waitsMu
 
 	beginning atomic.Int64 // requests that what was last read can begin at most; of callers who were never admitted
 	arrived   atomic.Int64 // bytes that belong to no request
@@ -220,6 +221,9 @@ type limitedConn struct {
 
 // Close implements [net.Conn].
 func (g *limitedConn) Close() error {
+	g.limiter.waitsMu.Lock()
+	g.closed = true
+	g.limiter.waitsMu.Unlock()
 	g.begun()
 	g.limiter.incoming.mu.Lock()
 	g.endIncoming()
@@ -394,24 +398,26 @@ const patience = time.Second
 
 var errCrowded = errors.New("too many requests of callers who were never admitted begin")
 
-// begin waits until the n bytes that were read can begin requests. It reports whether they can.
+// begin waits until the n bytes that were read can begin requests. It reports whether they can: otherwise g is closed.
 func (g *limitedConn) begin(n int) bool {
 	const pause = 10 * time.Millisecond
 	n = min(n/smallestRequest+1, maxStreams)
 	l := g.limiter
 	for range patience / pause {
 		l.waitsMu.Lock()
-		fits := l.waits+l.left+l.beginning+n <= l.mostWaits+mostBeginning
-		if fits {
+		closed, fits := g.closed, l.waits+l.left+l.beginning+n <= l.mostWaits+mostBeginning
+		if fits && !closed {
 			l.beginning += n
 			g.beginning.Store(int64(n))
 		}
 		l.waitsMu.Unlock()
-		if fits {
-			return true
+		if fits || closed {
+			return !closed
 		}
 		time.Sleep(pause)
 	}
+	l.shed()
+	_ = g.Conn.Close() // its server notices
 	return false
 }
 

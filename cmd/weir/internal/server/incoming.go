@@ -59,7 +59,6 @@ func (g *limitedConn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	if g.caller.Load() == nil && !g.begin(n) {
-		_ = g.Conn.Close()
 		return 0, errCrowded
 	}
 	g.arrive(int64(n))

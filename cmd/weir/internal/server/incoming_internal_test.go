@@ -105,7 +105,8 @@ func TestWaitingRequestsMakeRoom(t *testing.T) {
 func TestRequestsOfStrangersBegin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newConnLimiter(nil, 0, "", func() {})
+		sheds := 0
+		l := newConnLimiter(nil, 0, "", func() { sheds++ })
 		l.mostWaits = 0
 		begin := func() (*limitedConn, chan bool) {
 			g, began := connectTo(t, l), make(chan bool, 1)
@@ -124,8 +125,27 @@ func TestRequestsOfStrangersBegin(t *testing.T) {
 		if !<-next {
 			t.Error("the requests of another connection have begun, and those of the next may not")
 		}
-		if _, last := begin(); <-last {
-			t.Error("too many requests may begin")
+		if _, last := begin(); <-last || sheds != 1 {
+			t.Errorf("got %d connections closed, want that of too many requests", sheds)
+		}
+	})
+}
+
+// A connection that is closed while it waits to begin requests begins none: they would count for ever.
+func TestClosedConnectionsBeginNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnLimiter(nil, 0, "", func() {})
+		g, began := connectTo(t, l), make(chan bool, 1)
+		l.beginning = mostBeginning + mostWaiting
+		go func() { began <- g.begin(64 << 10) }()
+		synctest.Wait()
+		_ = g.Close()
+		l.waitsMu.Lock()
+		l.beginning = 0
+		l.waitsMu.Unlock()
+		if <-began || l.beginning != 0 {
+			t.Errorf("got %d requests that begin, want none", l.beginning)
 		}
 	})
 }
