@@ -33,7 +33,7 @@ func TestSettleThatIsDegraded(t *testing.T) {
 	defer s.Close()
 	var out, errs strings.Builder
 	status := run([]string{"settle", "receipt", "user=ann", "--addr", s.URL}, strings.NewReader(""), &out, &errs)
-	if status != exitError || !strings.HasPrefix(out.String(), "unknown whether anything is held\n") || !strings.Contains(errs.String(), "call again") {
+	if status != exitError || !strings.HasPrefix(out.String(), "unknown whether anything is held\n") || !strings.Contains(errs.String(), "may have the hold") {
 		t.Errorf("got status %d, %q, %q, want that it is unknown", status, out.String(), errs.String())
 	}
 }

@@ -69,7 +69,7 @@ func newEnding(name, short, long, example string) *cobra.Command {
 			case d.held():
 				return nil
 			case d.Degraded:
-				return errors.New("the store did not answer: it may have the hold, so call again")
+				return errors.New("the store did not answer: it may have the hold")
 			}
 			return errNotHeld
 		},

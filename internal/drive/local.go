@@ -298,13 +298,10 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 }
 
 // endLater keeps the end of the hold of op i of t, about which the store has not answered, if all that t does is to end holds.
-// The hold then counts as found, unless memory has made it, and so ended it.
+// Whether there is such a hold is not known.
 func (l *Local) endLater(t *Task, i int) {
-	if !t.onlyEnds || slices.Contains(t.found, t.Of[i]) {
-		return
-	}
-	if op := &t.Ops[i]; l.Reporter.EndLater(op, t.final(op)) && !t.HeldLocally {
-		t.found = append(t.found, t.Of[i])
+	if t.onlyEnds && !slices.Contains(t.found, t.Of[i]) {
+		l.Reporter.EndLater(&t.Ops[i], t.final(&t.Ops[i]))
 	}
 }
 

@@ -60,23 +60,21 @@ func (r *Reporter) Ended(op *store.Op, found bool) {
 }
 
 // EndLater keeps the end of the hold of op, which the store may have, and has not answered about, for as long as the hold can
-// live. n is as in End. The first end of a hold stays. EndLater reports whether this one was kept.
-func (r *Reporter) EndLater(op *store.Op, n int64) bool {
+// live. n is as in End. The first end of a hold stays.
+func (r *Reporter) EndLater(op *store.Op, n int64) {
 	if r == nil || op.Limit.HoldLength() == 0 || !holds(op) {
-		return false
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.table.pair(idOf(op)) {
 		if e.find(op, true) != nil {
-			return false
+			return
 		}
 	}
 	at := r.now()
 	end := held{Hold: window.Hold{ID: op.Hold.ID, At: at, End: at.Add(op.Limit.HoldLength())}, there: true, over: true, final: n}
-	kept := !r.closed && r.table.hold(op, op.Limit, end)
-	r.started(kept, 0)
-	return kept
+	r.started(!r.closed && r.table.hold(op, op.Limit, end), 0)
 }
 
 // Renew renews the hold of op, as local memory has done. It reports whether the hold was pending.
