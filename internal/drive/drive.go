@@ -79,8 +79,7 @@ type Fallback interface {
 	// endHolds ends or renews the holds of t in local memory, if they may be there. Its error means
 	// that they are still being loaded.
 	endHolds(ctx context.Context, t *Task) error
-	// endLater keeps the end of the hold of op i of t for the report: the store has not answered. It does so only if t has
-	// nothing else to do.
+	// endLater keeps the end of the hold of op i of t, about which the store has not answered, if that is what t does.
 	endLater(t *Task, i int)
 	// markEnds marks in far the ends of the holds of tasks that far had and local memory did not.
 	markEnds(ctx context.Context, far store.Store, tasks []*Task)

@@ -297,8 +297,8 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	return nil
 }
 
-// endLater keeps the end of the hold of op i of t for the report, if all that t does is to end holds. The hold then counts as
-// found, unless the take was decided in memory: the store may not have it.
+// endLater keeps the end of the hold of op i of t, about which the store has not answered, if all that t does is to end holds.
+// The hold then counts as found, unless memory has made it, and so ended it.
 func (l *Local) endLater(t *Task, i int) {
 	if !t.onlyEnds || slices.Contains(t.found, t.Of[i]) {
 		return
