@@ -28,6 +28,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -73,14 +74,14 @@ type Fallback interface {
 	end(ctx context.Context, t *Task)
 	// giveBack gives back what the local ops that pick selects have counted.
 	giveBack(ctx context.Context, t *Task, pick func(*store.Op) bool)
-	// wait waits until what local memory has changed for tasks is as durable as its calls make it.
+	// wait waits until what local memory has changed for tasks is on its disk, if its calls wait for that.
 	wait(ctx context.Context, tasks ...*Task)
 	// endHolds ends or renews the holds of t in local memory, if they may be there. Its error means
 	// that they are still being loaded.
 	endHolds(ctx context.Context, t *Task) error
 	// endLater keeps the end of the hold of op i of t, about which the store has not answered, if that is what t does.
 	endLater(t *Task, i int)
-	// markEnds follows the answers of far to tasks that endHolds has seen.
+	// markEnds marks in far the ends of the holds of tasks that far had and local memory did not.
 	markEnds(ctx context.Context, far store.Store, tasks []*Task)
 
 	read(ctx context.Context, op *store.Op) (window.Reading, error)
@@ -165,11 +166,7 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 		all := d.Store.Do(ctx, calls)
 		var left []*Task
 		for i, t := range open {
-			err := calls[i].Err
-			if all != nil {
-				err = all
-			}
-			if d.answered(ctx, t, err, again) {
+			if d.answered(ctx, t, cmp.Or(all, calls[i].Err), again) {
 				left = append(left, t)
 			}
 		}

@@ -106,9 +106,9 @@ func (r *Reporter) flush() (reached bool, unsent int) {
 		keep = append(keep, saved...)
 		some := false
 		if len(batch) > 0 {
-			var unsent []*entry
-			unsent, some, goOn = r.send(batch)
-			keep = append(keep, unsent...)
+			var back []*entry
+			back, some, goOn = r.send(batch)
+			keep = append(keep, back...)
 		}
 		switch took = took || some; {
 		case again && some:

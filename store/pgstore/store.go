@@ -27,7 +27,7 @@ type Store struct {
 	unprepared atomic.Bool            // statements are sent with each call
 	dropped    atomic.Bool            // a table is missing, and the next connection makes it again
 	following  atomic.Bool            // follow looks for another server
-	writable   atomic.Int64           // when it last found one, as remote.Elapsed
+	writable   atomic.Int64           // when it last began to connect to one that accepts writes, as remote.Elapsed
 
 	server  remote.Server
 	link    link

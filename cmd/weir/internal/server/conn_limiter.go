@@ -30,8 +30,8 @@ const inUse = 20 * time.Second
 // there is any, and of those the one that has waited longest. If there is a grace, that is a
 // connection of the client address with the most of them, and those that were accepted within the
 // grace are spared, unless all others are in use. New connections have an eighth of the places for
-// themselves: if admitted callers have more than the rest, it closes the one that has waited longest of
-// those who share most. If none waits, the new one is refused.
+// themselves: if admitted callers have more than the rest, it closes a connection of the callers who share
+// the most, the one that has waited longest. If none waits, the new one is refused.
 type connLimiter struct {
 	net.Listener
 	most    int           // 0: no limit
@@ -43,32 +43,43 @@ type connLimiter struct {
 
 	refusing chan struct{} // a semaphore for refusals in flight
 
-	mu     sync.Mutex
-	open   map[*limitedConn]struct{} // guarded by mu
-	from   map[string]*int           // the number of connections by address, if there is a grace; guarded by mu
-	shares map[string]*share         // by name; guarded by mu
-	known  int                       // how many connections they have; guarded by mu
+	mu       sync.Mutex
+	open     map[*limitedConn]struct{} // guarded by mu
+	from     map[string]*int           // the number of connections by address, if there is a grace; guarded by mu
+	shares   map[string]*share         // by name; guarded by mu
+	admitted int                       // connections in shares; guarded by mu
 
 	mostWaits int        // set before the first connection
 	waitsMu   sync.Mutex // locked before mu
-	waits     int        // of all connections; guarded by waitsMu
-	left      int        // of those that were sent away; guarded by waitsMu
-	beginning int        // requests that what was read can begin at most; guarded by waitsMu
+	waits     int        // requests of HTTP/2 that wait for their clients; guarded by waitsMu
+	left      int        // those on connections that were sent away, which have yet to end; guarded by waitsMu
+	beginning int        // the sum of that of all connections; guarded by waitsMu
 
 	incoming incoming // its mu is locked before mu
 }
 
-// share is what callers that share their part of the service have of the connections.
+// share counts the connections of callers that share their part of the service, of whom there is one at least.
 type share struct {
 	name  string
 	conns int // guarded by the limiter's mu
+}
+
+// size returns how many connections s has: 0 if it is nil. It needs the limiter's mu.
+func (s *share) size() int {
+	if s == nil {
+		return 0
+	}
+	return s.conns
 }
 
 // newConnLimiter returns a listener that has at most most connections of l at a time, or any number if most is 0.
 // refusal is the answer to a connection that is refused; it may be empty.
 func newConnLimiter(l net.Listener, most int, refusal string, shed func()) *connLimiter {
 	began := time.Now()
-	c := &connLimiter{Listener: l, most: most, refusal: refusal, shed: shed, began: began, refusing: make(chan struct{}, 64), open: map[*limitedConn]struct{}{}, from: map[string]*int{}, shares: map[string]*share{}, mostWaits: mostWaiting}
+	c := &connLimiter{
+		Listener: l, most: most, refusal: refusal, shed: shed, began: began, refusing: make(chan struct{}, 64),
+		open: map[*limitedConn]struct{}{}, from: map[string]*int{}, shares: map[string]*share{}, mostWaits: mostWaiting,
+	}
 	c.incoming.now = func() time.Duration { return time.Since(began) }
 	return c
 }
@@ -101,7 +112,7 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	c.addLocked(g, address)
 	var oldest *limitedConn
 	if c.most > 0 && len(c.open) > c.most {
-		crowded := c.known > c.most-c.most/8
+		crowded := c.admitted > c.most-c.most/8
 		for other := range c.open {
 			if other != g && other.working.Load() == 0 && (oldest == nil || other.before(oldest, g.accepted, crowded)) {
 				oldest = other
@@ -122,7 +133,7 @@ func (c *connLimiter) admit(g *limitedConn) bool {
 	return true
 }
 
-// addLocked adds g, whose client has an address.
+// addLocked adds g, whose client has this address.
 func (c *connLimiter) addLocked(g *limitedConn, address string) {
 	c.open[g] = struct{}{}
 	if g.address, g.peers = address, c.from[address]; g.peers == nil {
@@ -149,7 +160,7 @@ func (c *connLimiter) leaveLocked(g *limitedConn) {
 	if g.share == nil {
 		return
 	}
-	c.known--
+	c.admitted--
 	if g.share.conns--; g.share.conns == 0 {
 		delete(c.shares, g.share.name)
 	}
@@ -206,14 +217,14 @@ type limitedConn struct {
 	kept, given atomic.Int64
 	sentAway    atomic.Bool // it was closed because of these, or of the next
 
-	waits  int  // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
-	closed bool // guarded by the limiter's waitsMu
+	waits     int          // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
+	beginning atomic.Int64 // the most requests that what was last read begins; only changed with waitsMu; see begin
+	closed    bool         // it begins no more; guarded by the limiter's waitsMu
 
-	beginning atomic.Int64 // requests that what was last read can begin at most; of callers who were never admitted
-	arrived   atomic.Int64 // bytes that belong to no request
-	counted   int64        // those that are in the total of all connections; guarded by the mu of incoming
-	held      int64        // those of the heads of requests, in the same total; guarded by the mu of incoming
-	ended     bool         // none are counted any more; guarded by the mu of incoming
+	arrived atomic.Int64 // bytes that belong to no request
+	counted int64        // those that are in the total of all connections; guarded by the mu of incoming
+	held    int64        // those of the heads of requests, in the same total; guarded by the mu of incoming
+	ended   bool         // none are counted any more; guarded by the mu of incoming
 
 	// progress is when the first of these bytes came, or when a request last began or ended. It is guarded by the mu of incoming.
 	progress time.Duration
@@ -242,21 +253,14 @@ func (g *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// before reports whether g is closed before other at now, when admitted callers have too many connections or not. It needs
-// the limiter's mu.
+// before reports whether g is closed before other at now. crowded means that admitted callers have too many connections. It
+// needs the limiter's mu.
 func (g *limitedConn) before(other *limitedConn, now int64, crowded bool) bool {
+	older := cmp.Compare(g.since.Load(), other.since.Load())
 	if crowded {
-		return cmp.Or(cmp.Compare(other.mates(), g.mates()), cmp.Compare(g.since.Load(), other.since.Load())) < 0
+		return cmp.Or(cmp.Compare(other.share.size(), g.share.size()), older) < 0
 	}
-	return cmp.Or(cmp.Compare(*other.peers, *g.peers), cmp.Compare(g.rank(now), other.rank(now)), cmp.Compare(g.since.Load(), other.since.Load())) < 0
-}
-
-// mates returns how many connections the share of g has, or 0. It needs the limiter's mu.
-func (g *limitedConn) mates() int {
-	if g.share == nil {
-		return 0
-	}
-	return g.share.conns
+	return cmp.Or(cmp.Compare(*other.peers, *g.peers), cmp.Compare(g.rank(now), other.rank(now)), older) < 0
 }
 
 // rank returns which connections of one address are closed first: those whose callers were never admitted (0), those
@@ -290,7 +294,7 @@ func (g *limitedConn) Admit(caller *access.Holder) {
 		c.shares[name] = g.share
 	}
 	g.share.conns++
-	c.known++
+	c.admitted++
 	g.caller.Store(caller)
 }
 
@@ -355,17 +359,12 @@ func (c *connLimiter) closeWaiting() {
 	}
 	var first *limitedConn
 	for g := range c.open {
-		if g.sentAway.Load() || g.waits == 0 {
-			continue
-		}
 		switch {
+		case g.sentAway.Load() || g.waits == 0:
 		case first == nil, of[g.share] > of[first.share]:
 			first = g
-		case g.share == nil && first.share == nil:
-			if g.since.Load() < first.since.Load() {
-				first = g
-			}
-		case of[g.share] == of[first.share] && g.waits > first.waits:
+		case of[g.share] < of[first.share]:
+		case g.share == nil && g.since.Load() < first.since.Load(), g.share != nil && g.waits > first.waits:
 			first = g
 		}
 	}
@@ -385,20 +384,19 @@ func (g *limitedConn) sendAway() {
 	}
 }
 
-// mostBeginning is how many requests of HTTP/2 what was read may begin, beside those that wait. Each has a goroutine, which
-// takes more memory than a thousand of its bytes.
+// mostBeginning is how many requests of HTTP/2 may be in what was read from connections without an admitted caller, besides
+// those that wait for their clients. Each gets a goroutine, which takes more memory than a thousand of its bytes.
 const mostBeginning = 4096
 
 // smallestRequest is about the least bytes of a request of HTTP/2.
 const smallestRequest = 12
 
-// patience is how long what a caller has sent who was never admitted waits until requests of others have begun, or have ended
-// with their connections. Then the connection is closed.
+// patience is how long a connection without an admitted caller waits until its requests can begin. Then it is closed.
 const patience = time.Second
 
-var errCrowded = errors.New("too many requests of callers who were never admitted begin")
+var errCrowded = errors.New("too many requests of callers who were never admitted")
 
-// begin waits until the n bytes that were read can begin requests. It reports whether they can: otherwise g is closed.
+// begin waits until the requests in the n bytes that were read can begin. It reports whether they can: otherwise g is closed.
 func (g *limitedConn) begin(n int) bool {
 	const pause = 10 * time.Millisecond
 	n = min(n/smallestRequest+1, maxStreams)
@@ -426,10 +424,9 @@ func (g *limitedConn) begun() {
 	if g.beginning.Load() == 0 {
 		return
 	}
-	runtime.Gosched() // after them, so that they wait or have ended
-	n := int(g.beginning.Swap(0))
+	runtime.Gosched() // they go first, and are counted as waiting, or have ended, by then
 	g.limiter.waitsMu.Lock()
-	g.limiter.beginning -= n
+	g.limiter.beginning -= int(g.beginning.Swap(0))
 	g.limiter.waitsMu.Unlock()
 }
 
