@@ -148,7 +148,7 @@ type Conn interface {
 // ConnKey is the key of the [Conn] in the context of a call over HTTP.
 type ConnKey struct{}
 
-// admit notes that the caller is h, which is admitted.
+// admit tells the connection that h is admitted, and returns h.
 func (c *Credentials) admit(h *Holder) *Holder {
 	if c.Conn != nil {
 		c.Conn.Admit(h)

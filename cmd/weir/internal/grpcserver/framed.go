@@ -17,8 +17,8 @@ type framed struct {
 	headers bool    // those of a call are incomplete
 }
 
-// What is needed of HTTP/2 (RFC 9113). Only continuations may follow headers until one has the flag, which
-// no other frame of a client has.
+// What is needed of HTTP/2 (RFC 9113). Only continuations may follow headers, up to one with endHeaders, a flag that no other
+// frame of a client has.
 const (
 	preface      = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	headersFrame = 1

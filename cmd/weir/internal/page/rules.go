@@ -207,7 +207,7 @@ func (s *Rules) save(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Even if nobody can save it now: that may be over when Save looks, which reads all lists that the text names.
+	// The text is checked also while the source is read-only: Save, which reads all lists that it names, may find that this is over.
 	checked, err := s.findings(r.Context(), &of, text)
 	if err != nil {
 		return err

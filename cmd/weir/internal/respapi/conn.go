@@ -59,7 +59,8 @@ func (s *Server) newConn(socket net.Conn) *conn {
 	if t, ok := socket.(interface{ NetConn() net.Conn }); ok {
 		below = t.NetConn()
 	}
-	if c.credentials.Conn, _ = below.(access.Conn); s.c.Working != nil {
+	c.credentials.Conn, _ = below.(access.Conn)
+	if s.c.Working != nil {
 		c.work = s.c.Working(below)
 	}
 	if a := socket.RemoteAddr(); a.Network() != "unix" {
