@@ -92,8 +92,8 @@ func (c *Certificates) Config(protocols ...string) *tls.Config {
 			now := c.current.Load().Clone()
 			now.NextProtos = protocols
 			now.SessionTicketsDisabled = c.clients != ""
-			if of, ok := hello.Conn.(interface{ Verified() }); ok {
-				now.VerifyConnection = func(tls.ConnectionState) error { of.Verified(); return nil }
+			if of, ok := hello.Conn.(interface{ Verified(protocol string) }); ok {
+				now.VerifyConnection = func(s tls.ConnectionState) error { of.Verified(s.NegotiatedProtocol); return nil }
 			}
 			return now, nil
 		},

@@ -218,6 +218,7 @@ type limitedConn struct {
 	sentAway    atomic.Bool // it was closed because of these, or of the next
 
 	waits     int          // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
+	preface   int          // how many bytes of the preface of HTTP/2 have arrived; negative: it is another protocol. Used by Read only
 	beginning atomic.Int64 // the most requests that what was last read begins; only changed with waitsMu; see begin
 	closed    bool         // it begins no more; guarded by the limiter's waitsMu
 
@@ -469,6 +470,7 @@ func (t *turn) serve(g *limitedConn, h http.Handler, w http.ResponseWriter, r *h
 	}
 	h.ServeHTTP(t, r)
 	if t.shared { // net/http would wait after this until the client takes a small answer
+		t.answers()
 		_ = http.NewResponseController(t.ResponseWriter).Flush()
 	}
 	if r.ProtoMajor == 1 && r.Header["Expect"] == nil {

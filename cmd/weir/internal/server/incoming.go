@@ -58,7 +58,7 @@ func (g *limitedConn) Read(p []byte) (int, error) {
 	if n == 0 || g.limiter.incoming.most == 0 {
 		return n, err
 	}
-	if g.caller.Load() == nil && !g.begin(n) {
+	if g.speaksHTTP2(p[:n]) && g.caller.Load() == nil && !g.begin(n) {
 		return 0, errCrowded
 	}
 	g.arrive(int64(n))
@@ -108,8 +108,26 @@ func (g *limitedConn) settle() {
 	g.count(&g.counted, 0)
 }
 
-// Verified notes that the handshake with TLS takes no memory any more.
-func (g *limitedConn) Verified() { g.settle() }
+// Verified notes that the handshake with TLS, which has chosen a protocol, takes no memory any more.
+func (g *limitedConn) Verified(protocol string) {
+	g.settle()
+	if protocol == "h2" {
+		g.preface = len(preface)
+	}
+}
+
+// preface is what HTTP/2 without TLS begins with, and no request of HTTP/1 does.
+const preface = "PRI "
+
+// speaksHTTP2 reports whether b, which has arrived, is HTTP/2.
+func (g *limitedConn) speaksHTTP2(b []byte) bool {
+	for i := 0; i < len(b) && g.preface >= 0 && g.preface < len(preface); i++ {
+		if g.preface++; b[i] != preface[g.preface-1] {
+			g.preface = -1
+		}
+	}
+	return g.preface == len(preface)
+}
 
 // endIncoming counts nothing more of g, which is closed. It needs the mu of [incoming].
 func (g *limitedConn) endIncoming() {

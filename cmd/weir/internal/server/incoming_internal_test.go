@@ -149,3 +149,25 @@ func TestClosedConnectionsBeginNothing(t *testing.T) {
 		}
 	})
 }
+
+// Only HTTP/2 has several requests at a time: however it arrives, it is told from other protocols.
+func TestSpeaksHTTP2(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]bool{
+		"PRI * HTTP/2.0": true, "POST / HTTP/1.1": false, "PR": false, "PRINT / HTTP/1.1": false, "\x16\x03\x01PRI ": false, "GET /PRI ": false,
+	} {
+		whole, parts := &limitedConn{}, &limitedConn{}
+		got := parts.speaksHTTP2(nil)
+		for i := range sent {
+			got = parts.speaksHTTP2([]byte(sent[i : i+1]))
+		}
+		if all := whole.speaksHTTP2([]byte(sent)); all != want || got != want {
+			t.Errorf("%q: got %v at once and %v byte by byte, want %v", sent, all, got, want)
+		}
+	}
+	overTLS := &limitedConn{limiter: newConnLimiter(nil, 0, "", func() {})}
+	overTLS.speaksHTTP2([]byte("\x16\x03\x01"))
+	if overTLS.Verified("h2"); !overTLS.speaksHTTP2([]byte("\x17")) {
+		t.Error("HTTP/2 over TLS is not known")
+	}
+}
