@@ -18,8 +18,9 @@ import (
 // stream, but not for all of them, and it has no time-outs for them. A connection therefore
 // counts what it reads and subtracts what its calls have received, counts answers until grpc-go
 // has written them, and counts the calls that were given up. It is closed if all connections
-// together have too much and it has the most, if none of its messages makes progress, or if most
-// of its calls are given up by callers that may not make them.
+// together have too much and it has waited longest without an admitted caller, or has the most, if
+// none of its messages makes progress, or if most of its calls are given up by callers that
+// may not make them.
 //
 // Closing alone does not help, because an abusive client opens another connection, and the goroutines
 // of its calls have been started by then: the calls of others wait behind them. A connection is
@@ -116,6 +117,7 @@ type connection struct {
 	calls    atomic.Int64 // in flight
 	idle     atomic.Int64 // streams of health and reflection
 	waiting  atomic.Int64 // calls that wait for their only message
+	admitted atomic.Bool  // a caller was authorized
 	closed   atomic.Bool
 
 	givenUp, kept atomic.Int64 // calls that were given up at once, and those that were answered
@@ -299,9 +301,18 @@ func (c *connection) size() int64 { return c.arriving.Load() + c.unsent.Load() }
 
 // isStalled reports whether the messages of c make no progress at now.
 func (c *connection) isStalled(now time.Time) bool {
-	since := func(at *atomic.Int64) time.Duration { return time.Duration(now.UnixNano() - at.Load()) }
-	return (c.waiting.Load() > 0 || c.arriving.Load() > little) && since(&c.received) > stalled ||
-		c.unsent.Load() > 0 && since(&c.written) > stalled
+	return (c.waiting.Load() > 0 || c.arriving.Load() > little) && since(&c.received, now) > stalled ||
+		c.unsent.Load() > 0 && since(&c.written, now) > stalled
+}
+
+// since returns the time from at, in Unix nanoseconds, to now.
+func since(at *atomic.Int64, now time.Time) time.Duration {
+	return time.Duration(now.UnixNano() - at.Load())
+}
+
+// waited returns the bytes of c, times the time for which they have made no progress at now.
+func (c *connection) waited(now time.Time) float64 {
+	return float64(c.arriving.Load())*float64(since(&c.received, now)) + float64(c.unsent.Load())*float64(since(&c.written, now))
 }
 
 // add counts n bytes of c, and closes a connection if there are too many in all.
@@ -331,21 +342,36 @@ func (s *connections) subtract(from *atomic.Int64, n int64) {
 	}
 }
 
-// relieve closes the connection with the most bytes. If closed connections have the excess, until their
-// calls have ended, it closes only a connection with more than a few calls, because others are not
-// responsible.
+// relieve closes a connection: the one with the most bytes or, if those without an admitted caller have more
+// than an eighth of what all may have, the one of these whose bytes have waited longest. If closed connections
+// have the excess, until their calls have ended, it closes only a connection with more than a few calls,
+// because others are not responsible.
 func (s *connections) relieve() {
-	var worst *connection
-	var most, sum int64
+	var largest, oldest *connection
+	var most, sum, unadmitted int64
+	var longest float64
+	now := time.Now()
 	s.mu.Lock()
 	for c := range s.open {
 		n := c.size()
-		if sum += n; n > most {
-			worst, most = c, n
+		sum += n
+		if c.admitted.Load() {
+			if n > most {
+				largest, most = c, n
+			}
+			continue
+		}
+		unadmitted += n
+		if w := c.waited(now); n > 0 && (oldest == nil || w > longest) {
+			oldest, longest = c, w
 		}
 	}
 	s.mu.Unlock()
-	if worst != nil && (sum > s.max || most > ample) {
+	worst := largest
+	if unadmitted > s.max/8 {
+		worst = oldest
+	}
+	if worst != nil && (sum > s.max || worst.size() > ample) {
 		s.close(worst)
 	}
 }

@@ -420,3 +420,105 @@ func TestAnswersNotTaken(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// waits returns what a client sends who has calls that wait for their messages; with a token, if there is one.
+func waits(calls int, token string) frames {
+	text := head("Say")
+	if token != "" {
+		text = append(append(append(text, 0, 13), "authorization"...), byte(len("Bearer "+token)))
+		text = append(append(text, "Bearer "...), token...)
+	}
+	f := frames{}.frame(4, 0, 0, nil)
+	for i := range calls {
+		f = f.frame(1, 4, uint32(2*i+1), text)
+	}
+	return f
+}
+
+// partly returns the first n bytes of what a client sends whose first headers are a frame of 16 KiB.
+func partly(n int) frames {
+	return frames{}.frame(4, 0, 0, nil).frame(1, 4, 1, make([]byte, 16<<10))[:n]
+}
+
+// crowd is a server with a token, web, and a bound on memory of 1 MiB, in virtual time.
+type crowd struct {
+	l    pipes
+	open []net.Conn
+}
+
+// join opens a connection on which text is sent, and returns whether the server has closed it.
+func (c *crowd) join(text frames) *atomic.Bool {
+	client, server := net.Pipe()
+	c.l <- server
+	c.open = append(c.open, client)
+	closed := new(atomic.Bool)
+	go func() {
+		_, _ = io.Copy(io.Discard, client)
+		closed.Store(true)
+	}()
+	go func() { _, _ = client.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), text...)) }()
+	time.Sleep(time.Millisecond)
+	synctest.Wait()
+	return closed
+}
+
+// crowded runs test with a crowd.
+func crowded(t *testing.T, test func(t *testing.T, c *crowd)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		keys, err := access.OpenKeys("", access.Own{Name: "web", Token: "web", Scopes: access.All})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer keys.Close()
+		s := grpcserver.New(grpcserver.Config{Auth: &access.Authenticator{Keys: keys}, Resources: &access.ResourceLimits{Memory: 1 << 20}})
+		s.Add(echo, "weir/test.proto", methods(nil))
+		c := &crowd{l: make(pipes)}
+		go func() { _ = s.Serve(c.l) }()
+		test(t, c)
+		for _, client := range c.open {
+			_ = client.Close()
+		}
+		close(c.l)
+		_ = s.Close()
+	})
+}
+
+// Clients without a token cannot end the connections of admitted callers by what they leave incomplete: beyond the bound those
+// are closed that have waited longest. A new client is spared.
+func TestStrangersGiveWay(t *testing.T) {
+	t.Parallel()
+	crowded(t, func(t *testing.T, c *crowd) {
+		busy := c.join(waits(30, "web"))
+		var strangers []*atomic.Bool
+		for range 60 {
+			strangers = append(strangers, c.join(partly(16_000)))
+		}
+		client := c.join(waits(0, "")) // its first call follows
+		for range 20 {
+			strangers = append(strangers, c.join(partly(16_000)))
+		}
+		time.Sleep(1100 * time.Millisecond) // closed ones linger
+		if busy.Load() || client.Load() {
+			t.Errorf("got the busy connection closed: %t, and the new one: %t; want neither", busy.Load(), client.Load())
+		}
+		if !strangers[0].Load() || strangers[79].Load() {
+			t.Errorf("got the first stranger's connection closed: %t, and the last one's: %t; want only the first", strangers[0].Load(), strangers[79].Load())
+		}
+	})
+}
+
+// An admitted caller with too much does not end the connections of new clients.
+func TestNewClientsAreSpared(t *testing.T) {
+	t.Parallel()
+	crowded(t, func(t *testing.T, c *crowd) {
+		client, most := c.join(partly(1000)), c.join(waits(20, "web"))
+		for range 20 {
+			c.join(waits(3, "web"))
+		}
+		time.Sleep(1100 * time.Millisecond) // closed ones linger
+		if client.Load() || !most.Load() {
+			t.Errorf("got the new connection closed: %t, and the one with most: %t; want only the latter", client.Load(), most.Load())
+		}
+	})
+}

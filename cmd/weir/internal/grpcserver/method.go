@@ -265,7 +265,11 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 			shown.Certificate = state.VerifiedChains[0][0]
 		}
 	}
-	return s.config.Auth.Authenticate(shown, need)
+	caller, err := s.config.Auth.Authenticate(shown, need)
+	if c != nil && err == nil {
+		c.admitted.Store(true)
+	}
+	return caller, err
 }
 
 // intercept authenticates the callers of reflection, but not of health, which this package adds itself. It
