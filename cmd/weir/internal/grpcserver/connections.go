@@ -19,7 +19,7 @@ import (
 // counts what it reads and subtracts what its calls have received, counts answers until grpc-go
 // has written them, and counts the calls that were given up. It is closed if all connections
 // together have too much and it has waited longest without an admitted caller, or has the most, if
-// none of its messages makes progress, or if most of its calls are given up by callers that
+// none of its messages or headers makes progress, or if most of its calls are given up by callers that
 // may not make them.
 //
 // Closing alone does not help, because an abusive client opens another connection, and the goroutines
@@ -57,6 +57,9 @@ const (
 
 	// stalled is how long a connection may make no progress.
 	stalled = 10 * time.Second
+
+	// lateHeaders is how long the headers of a call may be incomplete.
+	lateHeaders = 5 * time.Second
 
 	// interval is how often connections are checked for that, and pings is how many bytes that
 	// belong to no message may arrive in this time.
@@ -117,6 +120,7 @@ type connection struct {
 	calls    atomic.Int64 // in flight
 	idle     atomic.Int64 // streams of health and reflection
 	waiting  atomic.Int64 // calls that wait for their only message
+	headers  atomic.Int64 // since when those of a call are incomplete, in Unix nanoseconds; 0: they are not
 	admitted atomic.Bool  // a caller was authorized
 	closed   atomic.Bool
 
@@ -302,7 +306,8 @@ func (c *connection) size() int64 { return c.arriving.Load() + c.unsent.Load() }
 // isStalled reports whether the messages of c make no progress at now.
 func (c *connection) isStalled(now time.Time) bool {
 	return (c.waiting.Load() > 0 || c.arriving.Load() > little) && since(&c.received, now) > stalled ||
-		c.unsent.Load() > 0 && since(&c.written, now) > stalled
+		c.unsent.Load() > 0 && since(&c.written, now) > stalled ||
+		c.headers.Load() != 0 && since(&c.headers, now) > lateHeaders
 }
 
 // since returns the time from at, in Unix nanoseconds, to now.
@@ -393,8 +398,12 @@ func (s *connections) closeStalled(now time.Time) {
 }
 
 // settleLocked subtracts bytes that belong to no message. For a connection without calls these are all its
-// bytes, some time after its last read, because calls that have arrived have begun by then.
+// bytes, some time after its last read, because calls that have arrived have begun by then. Those of incomplete
+// headers stay.
 func (s *connections) settleLocked(c *connection) {
+	if c.headers.Load() != 0 {
+		return
+	}
 	n := int64(pings)
 	if reads := c.reads.Load(); reads != c.seen {
 		c.seen = reads
@@ -501,7 +510,7 @@ func (t transportCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentia
 	if i, ok := info.(credentials.TLSInfo); ok {
 		c.tlsInfo, c.SecurityLevel = &i, i.SecurityLevel
 	}
-	return conn, c, nil
+	return &framed{Conn: conn, conn: c, left: len(preface)}, c, nil
 }
 
 // Clone implements [credentials.TransportCredentials].

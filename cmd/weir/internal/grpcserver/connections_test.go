@@ -522,3 +522,29 @@ func TestNewClientsAreSpared(t *testing.T) {
 		}
 	})
 }
+
+// A connection whose headers are incomplete for some seconds is closed, even if more of them arrives. One whose
+// headers are complete may wait for its first call.
+func TestLateHeaders(t *testing.T) {
+	t.Parallel()
+	crowded(t, func(t *testing.T, c *crowd) {
+		idle, silent := c.join(waits(0, "web")), c.join(partly(100))
+		text := partly(2000)
+		slow := c.join(text[:1000])
+		for range 4 {
+			time.Sleep(time.Second)
+			go func() { _, _ = c.open[2].Write(text[1000:1010]) }()
+		}
+		synctest.Wait()
+		if silent.Load() || slow.Load() {
+			t.Error("got a connection closed after four seconds, want none")
+		}
+		for range 5 {
+			time.Sleep(time.Second)
+			go func() { _, _ = c.open[2].Write(text[1000:1010]) }()
+		}
+		if idle.Load() || !silent.Load() || !slow.Load() {
+			t.Errorf("got the connection without calls closed: %t, the one with incomplete headers: %t, and the one with slow ones: %t; want the last two", idle.Load(), silent.Load(), slow.Load())
+		}
+	})
+}
