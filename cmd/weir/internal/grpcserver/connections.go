@@ -83,9 +83,12 @@ const (
 	readBuffer      = 4 << 10
 	firstReadBuffer = 512
 
-	// maxSettingUp is how many connections are set up at the same time, each for at most setup.
+	// maxSettingUp is how many connections are set up at the same time: until their first read, and after each of
+	// setupReads, which get the preface of HTTP/2 or of TLS and what follows it. Each keeps its place for at most setup,
+	// and not while it waits for its client.
 	maxSettingUp = 16
 	setup        = 10 * time.Millisecond
+	setupReads   = 2
 
 	// lenient is how many calls of a connection may be given up, in addition to as many as were answered,
 	// before it is read more slowly: first after minDelay, then after four times as long each time, up to maxDelay.
@@ -128,9 +131,9 @@ type connection struct {
 
 	queued  atomic.Int64  // calls whose goroutines have not begun
 	begun   chan struct{} // has a value when few are queued
-	ready   func()        // ends the setup
 	delay   time.Duration // before the last read
 	lingers atomic.Bool   // it is closed after linger
+	placed  atomic.Bool   // it has a place in settingUp
 	done    chan struct{} // is closed with the connection
 }
 
@@ -148,13 +151,14 @@ func (c *connection) Read(p []byte) (int, error) {
 	if c.closed.Load() {
 		return 0, net.ErrClosed
 	}
-	if c.reads.Load() > 1 { // the preface of HTTP/2 or of TLS, and what follows it
-		c.ready()
-	}
+	c.leaveSetup()
 	if c.kept.Load() == 0 {
 		p = p[:min(len(p), firstReadBuffer)]
 	}
 	n, err := c.Conn.Read(p)
+	if n > 0 && c.reads.Load() < setupReads {
+		c.enterSetup()
+	}
 	c.arrive(int64(n))
 	if c.closed.Load() {
 		return 0, net.ErrClosed
@@ -162,8 +166,26 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// enterSetup waits for a place in settingUp.
+func (c *connection) enterSetup() {
+	select {
+	case c.all.settingUp <- struct{}{}:
+		c.placed.Store(true)
+		time.AfterFunc(setup, c.leaveSetup) // an answer may wait for the client
+	case <-c.done:
+	}
+}
+
+// leaveSetup gives back the place in settingUp, if there is one.
+func (c *connection) leaveSetup() {
+	if c.placed.Swap(false) {
+		<-c.all.settingUp
+	}
+}
+
 // Close implements [net.Conn].
 func (c *connection) Close() error {
+	c.leaveSetup()
 	c.all.remove(c)
 	if c.lingers.Load() {
 		return nil
@@ -463,15 +485,12 @@ type listener struct {
 
 // Accept implements [net.Listener].
 func (l listener) Accept() (net.Conn, error) {
-	l.all.settingUp <- struct{}{}
-	ready := sync.OnceFunc(func() { <-l.all.settingUp })
 	conn, err := l.Listener.Accept()
 	if err != nil {
-		ready()
 		return nil, err
 	}
-	time.AfterFunc(setup, ready) // it may be silent
-	c := &connection{Conn: conn, all: l.all, begun: make(chan struct{}, 1), ready: ready, done: make(chan struct{})}
+	c := &connection{Conn: conn, all: l.all, begun: make(chan struct{}, 1), done: make(chan struct{})}
+	c.enterSetup() // until its goroutine reads
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	if l.all.open == nil {

@@ -555,3 +555,32 @@ func TestLateHeaders(t *testing.T) {
 		}
 	})
 }
+
+// Connections that are silent, or send too little, do not delay new ones.
+func TestSilentConnections(t *testing.T) {
+	t.Parallel()
+	crowded(t, func(t *testing.T, c *crowd) {
+		began := time.Now()
+		var client net.Conn
+		for i := range 1000 {
+			var server net.Conn
+			client, server = net.Pipe()
+			c.open = append(c.open, client)
+			c.l <- server
+			go func(client net.Conn) {
+				if i%2 == 0 {
+					go func() { _, _ = client.Write([]byte("P")) }()
+				}
+				_, _ = io.Copy(io.Discard, client)
+			}(client)
+		}
+		for _, text := range []string{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", string(frames{}.frame(4, 0, 0, nil))} {
+			if _, err := io.WriteString(client, text); err != nil {
+				t.Error(err)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("got the last of 1,000 connections read after %s, want at once", took)
+		}
+	})
+}
