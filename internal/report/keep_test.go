@@ -217,8 +217,8 @@ func TestBlobsWhileTheStoreRefuses(t *testing.T) {
 		before := side.puts.Load()
 		time.Sleep(time.Minute)
 		side.write()
-		if got := side.puts.Load() - before; got > 61*2*16 || side.left() != 5000 {
-			t.Errorf("got %d writes of blobs in a minute, and %d blobs, want at most 32 a second and one of each key", got, side.left())
+		if got := side.puts.Load() - before; got > 61*2*128 || side.left() != 5000 {
+			t.Errorf("got %d writes of blobs in a minute, and %d blobs, want at most 256 a second and one of each key", got, side.left())
 		}
 		f.refuse.Store(false)
 		time.Sleep(2 * time.Second)
