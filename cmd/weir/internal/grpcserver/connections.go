@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
+
+	"github.com/weirhq/weir/cmd/weir/internal/access"
 )
 
 // connections are the open connections of a server. grpc-go keeps the parts of a message
@@ -124,8 +126,9 @@ type connection struct {
 	idle     atomic.Int64 // streams of health and reflection
 	waiting  atomic.Int64 // calls that wait for their only message
 	headers  atomic.Int64 // since when those of a call are incomplete, in Unix nanoseconds; 0: they are not
-	admitted atomic.Bool  // a caller was authorized
 	closed   atomic.Bool
+
+	caller atomic.Pointer[access.Holder] // the last one that was authorized, or nil
 
 	givenUp, kept atomic.Int64 // calls that were given up at once, and those that were answered
 
@@ -369,23 +372,30 @@ func (s *connections) subtract(from *atomic.Int64, n int64) {
 	}
 }
 
-// relieve closes a connection: the one with the most bytes or, if those without an admitted caller have more
-// than an eighth of what all may have, the one of these whose bytes have waited longest. If closed connections
+// relieve closes a connection: of the callers who share the most bytes, the one with most or, if those without an admitted
+// caller have more than an eighth of what all may have, the one of these whose bytes have waited longest. If closed connections
 // have the excess, until their calls have ended, it closes only a connection with more than a few calls,
 // because others are not responsible.
 func (s *connections) relieve() {
-	var largest, oldest *connection
-	var most, sum, unadmitted int64
+	type share struct {
+		largest   *connection
+		most, sum int64
+	}
+	var oldest, largest *connection
+	var sum, most, unadmitted int64
 	var longest float64
+	shares := map[string]share{}
 	now := time.Now()
 	s.mu.Lock()
 	for c := range s.open {
 		n := c.size()
 		sum += n
-		if c.admitted.Load() {
-			if n > most {
-				largest, most = c, n
+		if caller := c.caller.Load(); caller != nil {
+			of := shares[caller.Share()]
+			if of.sum += n; n > of.most {
+				of.largest, of.most = c, n
 			}
+			shares[caller.Share()] = of
 			continue
 		}
 		unadmitted += n
@@ -394,6 +404,11 @@ func (s *connections) relieve() {
 		}
 	}
 	s.mu.Unlock()
+	for _, of := range shares {
+		if of.sum > most {
+			largest, most = of.largest, of.sum
+		}
+	}
 	worst := largest
 	if unadmitted > s.max/8 {
 		worst = oldest

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -440,7 +441,7 @@ func partly(n int) frames {
 	return frames{}.frame(4, 0, 0, nil).frame(1, 4, 1, make([]byte, 16<<10))[:n]
 }
 
-// crowd is a server with a token, web, and a bound on memory of 1 MiB, in virtual time.
+// crowd is a server with the tokens web and other, and a bound on memory of 1 MiB, in virtual time.
 type crowd struct {
 	l    pipes
 	open []net.Conn
@@ -466,7 +467,7 @@ func (c *crowd) join(text frames) *atomic.Bool {
 func crowded(t *testing.T, test func(t *testing.T, c *crowd)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		keys, err := access.OpenKeys("", access.Own{Name: "web", Token: "web", Scopes: access.All})
+		keys, err := access.OpenKeys("", access.Own{Name: "web", Token: "web", Scopes: access.All}, access.Own{Name: "other", Token: "other", Scopes: access.All &^ access.Admin})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -504,6 +505,22 @@ func TestStrangersGiveWay(t *testing.T) {
 		}
 		if !strangers[0].Load() || strangers[79].Load() {
 			t.Errorf("got the first stranger's connection closed: %t, and the last one's: %t; want only the first", strangers[0].Load(), strangers[79].Load())
+		}
+	})
+}
+
+// A caller whose many connections have too much together loses some of these, and others none of theirs.
+func TestCallersWithMostGiveWay(t *testing.T) {
+	t.Parallel()
+	crowded(t, func(t *testing.T, c *crowd) {
+		busy := c.join(waits(12, "web"))
+		var closed []*atomic.Bool
+		for range 30 {
+			closed = append(closed, c.join(waits(3, "other")))
+		}
+		time.Sleep(3500 * time.Millisecond) // they are read slowly from half of the bound on
+		if busy.Load() || !slices.ContainsFunc(closed, func(one *atomic.Bool) bool { return one.Load() }) {
+			t.Errorf("got the busy connection closed: %t, want one of the others", busy.Load())
 		}
 	})
 }

@@ -266,8 +266,8 @@ func (s *Server) authorize(ctx context.Context, c *connection, need access.Scope
 		}
 	}
 	caller, err := s.config.Auth.Authenticate(shown, need)
-	if c != nil && err == nil {
-		c.admitted.Store(true)
+	if c != nil && err == nil && c.caller.Load() != caller {
+		c.caller.Store(caller)
 	}
 	return caller, err
 }
