@@ -91,7 +91,7 @@ func TestLimiterLinksLittle(t *testing.T) {
 		flags string
 		most  int64
 	}{
-		{"-s -w", 440_000},
+		{"-s -w", 445_000},
 		{"", 640_000}, // with symbols and debug information
 	} {
 		if more := size(build.flags, "limited") - size(build.flags, "server"); more > build.most {
