@@ -113,7 +113,8 @@ func TestRequestsOfStrangersBegin(t *testing.T) {
 			go func() { began <- g.begin(64 << 10) }() // a hundred, which is the most at a time
 			return g, began
 		}
-		first, _ := begin()
+		first, began := begin()
+		<-began
 		for range mostBeginning/maxStreams - 1 {
 			if _, began := begin(); !<-began {
 				t.Fatal("too few requests may begin")
