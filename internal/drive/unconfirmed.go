@@ -23,7 +23,11 @@ func Unconfirmed(ctx context.Context, d *Driver, t *Task, out *store.OutageError
 		if (out.Ops == nil || slices.Contains(out.Ops, i)) && !d.isLocal(t, t.Of[i]) {
 			t.decideByPolicy(op, t.Of[i])
 		}
-		if t.Verb == store.Reserve && op.Result.Held || t.Verb == store.Take && t.Once == nil && op.Role == store.Enforce && !op.CountDenied && op.N > 0 && op.Result.Allowed {
+		counted := op.Result.Held
+		if t.Verb == store.Take {
+			counted = t.Once == nil && op.Role == store.Enforce && !op.CountDenied && op.N > 0 && op.Result.Allowed
+		}
+		if counted {
 			ops, at = append(ops, *op), append(at, i)
 		}
 	}

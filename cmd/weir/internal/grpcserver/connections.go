@@ -391,11 +391,12 @@ func (s *connections) relieve() {
 		n := c.size()
 		sum += n
 		if caller := c.caller.Load(); caller != nil {
-			of := shares[caller.Share()]
+			name := caller.Share()
+			of := shares[name]
 			if of.sum += n; n > of.most {
 				of.largest, of.most = c, n
 			}
-			shares[caller.Share()] = of
+			shares[name] = of
 			continue
 		}
 		unadmitted += n

@@ -53,7 +53,7 @@ type connLimiter struct {
 	waitsMu   sync.Mutex // locked before mu
 	waits     int        // requests of HTTP/2 that wait for their clients; guarded by waitsMu
 	left      int        // those on connections that were sent away, which have yet to end; guarded by waitsMu
-	beginning int        // the sum of that of all connections; guarded by waitsMu
+	beginning int        // requests that were read and may not have begun, at most; guarded by waitsMu; see begin
 
 	incoming incoming // its mu is locked before mu
 }
@@ -219,7 +219,7 @@ type limitedConn struct {
 
 	waits     int          // requests of HTTP/2 that wait for the client; guarded by the limiter's waitsMu
 	preface   int          // how many bytes of the preface of HTTP/2 have arrived; negative: it is another protocol. Used by Read only
-	beginning atomic.Int64 // the most requests that what was last read begins; only changed with waitsMu; see begin
+	beginning atomic.Int64 // its part of that of the limiter; only changed with waitsMu
 	closed    bool         // it begins no more; guarded by the limiter's waitsMu
 
 	arrived atomic.Int64 // bytes that belong to no request
