@@ -144,6 +144,13 @@ func (c *gateCall) header(name, attribute, header string) error {
 	if attribute == "ip" && value == "" {
 		return badParameter(name, "the request has no header "+header+" with an address: the proxy must set it, or all clients would count as one or none")
 	}
+	if attribute == "path" && value != "" {
+		if err := urlpath.Check(value); err != nil {
+			c.refused = badParameter(name, fmt.Sprintf("the header %s has %v", header, err))
+			return nil
+		}
+		value = urlpath.Clean(value)
+	}
 	if len(value) > maxHeader {
 		c.refused = badParameter(name, fmt.Sprintf("the header %s has %d bytes, more than %d", header, len(value), maxHeader))
 		return nil
@@ -152,9 +159,8 @@ func (c *gateCall) header(name, attribute, header string) error {
 	return nil
 }
 
-// fromHeader returns the attribute in a header: of a URI the path as servers
-// resolve it or the query as it is, as ip the address of the client, and a method in
-// capitals.
+// fromHeader returns the attribute in a header: the query of a URI as it is, as ip the address of the client, a method in
+// capitals, and others as they are.
 func (c *gateCall) fromHeader(attribute, header string) string {
 	lines := c.request.Header.Values(header)
 	value := ""
@@ -171,8 +177,6 @@ func (c *gateCall) fromHeader(attribute, header string) string {
 		}
 		value = c.proxies.Client(peer, lines)
 	case value == "":
-	case attribute == "path":
-		value = urlpath.Clean(value)
 	case attribute == "query":
 		_, value, _ = strings.Cut(value, "?")
 	case attribute == "method":

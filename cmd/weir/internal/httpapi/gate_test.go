@@ -56,6 +56,7 @@ func TestRefusedValuesDeny(t *testing.T) {
 	for _, c := range []struct{ path, size string }{
 		{"/" + strings.Repeat("x", 9000), "1"},
 		{"/" + strings.Repeat("x\xff", 3000), "1"},
+		{"/x%2f..%2fz", "1"},
 		{"/x", "abc"},
 		{"/x", "-1"},
 	} {

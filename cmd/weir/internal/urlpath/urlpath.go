@@ -2,6 +2,7 @@
 package urlpath
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 
@@ -40,7 +41,7 @@ func Clean(uri string) string {
 	if isClean(uri) {
 		return strings.ToValidUTF8(uri, "\uFFFD")
 	}
-	path := strings.ReplaceAll(decode(uri), `\`, "/")
+	path := slashed(uri)
 	var kept []string
 	for segment := range strings.SplitSeq(path, "/") {
 		switch segment {
@@ -58,6 +59,30 @@ func Clean(uri string) string {
 		clean += "/"
 	}
 	return strings.ToValidUTF8(clean, "\uFFFD")
+}
+
+// Check returns an error if servers read the path of uri differently, so that no clean form is right for all of them:
+// a segment .. is resolved by some, and by some only if the slash beside it is not an escape or a backslash, and a # ends the
+// path for some. Clients resolve such segments, and do not send what follows a #.
+func Check(uri string) error {
+	path, _, _ := strings.Cut(uri, "?")
+	if strings.Contains(path, "#") {
+		return errors.New("a path with a #, which ends it for some servers")
+	}
+	if isClean(path) {
+		return nil
+	}
+	for segment := range strings.SplitSeq(slashed(path), "/") {
+		if name, _, _ := strings.Cut(segment, ";"); name == ".." {
+			return errors.New("a path with a segment .., which only some servers resolve")
+		}
+	}
+	return nil
+}
+
+// slashed returns path with its escapes decoded and its backslashes turned into slashes.
+func slashed(path string) string {
+	return strings.ReplaceAll(decode(path), `\`, "/")
 }
 
 // isClean reports whether path surely stays as it is.

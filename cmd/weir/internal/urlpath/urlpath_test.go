@@ -50,6 +50,27 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// A path that servers read in more than one way is refused where it can be, however it is written.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for _, uri := range []string{
+		"/api/users/123%2f..%2f..%2fz", "/api/users/123%5c..%5C..%5cz", `/api/users/123\..\..\z`, "/x/../api/y", "/..", "/api/%2e%2E",
+		"/api/.%2e/x?q", "/..;a=b/x", "/x/%2e.%3bv/y", "/#/../api/x", "/api#", "http://h/../x", "..", "/%zz/%2e./x",
+	} {
+		if urlpath.Check(uri) == nil {
+			t.Errorf("%s: got no error", uri)
+		}
+	}
+	for _, uri := range []string{
+		"/", "", "*", "/api/y", "//api/y", "/./api", "/api/a..b/...", "/group%2fproject", `/api\y`, "/x?to=/../y#z", "/x;v=../y", "/..x/.y/z..",
+		"http://h:80/x?y", "/a%23b",
+	} {
+		if err := urlpath.Check(uri); err != nil {
+			t.Errorf("%s: got %v", uri, err)
+		}
+	}
+}
+
 // FuzzClean checks that a clean path has no segment that a server would
 // resolve, and that segments without meaning do not change it.
 func FuzzClean(f *testing.F) {
@@ -71,6 +92,25 @@ func FuzzClean(f *testing.F) {
 				if again := urlpath.Clean(same); again != got && !strings.Contains(uri, "://") {
 					t.Fatalf("%q: got %q, want %q as of %q", same, again, got, uri)
 				}
+			}
+		}
+	})
+}
+
+// FuzzCheck checks that a path without an error stays below each of its directories, as for servers that resolve nothing.
+func FuzzCheck(f *testing.F) {
+	for _, uri := range []string{"/api/y", "/api/%2e%2e%2fx", "//a/b/./c/", `/a\..\b`, "/#/../api/x"} {
+		f.Add(uri)
+	}
+	f.Fuzz(func(t *testing.T, uri string) {
+		path, _, _ := strings.Cut(uri, "?")
+		if !strings.HasPrefix(path, "/") || urlpath.Check(uri) != nil {
+			return
+		}
+		got := urlpath.Clean(uri)
+		for i := range path {
+			if directory := strings.TrimSuffix(urlpath.Clean(path[:i]), "/"); path[i] == '/' && !strings.HasPrefix(got, directory) {
+				t.Fatalf("%q: got %q, which is not below %q", uri, got, directory)
 			}
 		}
 	})
