@@ -192,7 +192,7 @@ func TestShares(t *testing.T) {
 }
 
 // The history forgets the oldest events of the namespace that has most, in the store and in memory. A stream counts what it
-// missed between the events that it gets.
+// missed of the events that it selects.
 func TestSharesOfHistory(t *testing.T) {
 	t.Parallel()
 	h := newHub(t, Config{Keep: 100, Kept: kept.NewMemory(nil)})
@@ -212,6 +212,11 @@ func TestSharesOfHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	other, err := h.Subscribe(t.Context(), Filter{Namespace: "b"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
 	add("b", 9)
 	add("a", 60)
 	of := map[string]int{}
@@ -227,6 +232,9 @@ func TestSharesOfHistory(t *testing.T) {
 	events, missed, err := s.Next(t.Context())
 	if err != nil || len(events) != 90 || missed != 29 {
 		t.Errorf("got %d events, %d missed and %v; want 90 and 29", len(events), missed, err)
+	}
+	if events, missed, err := other.Next(t.Context()); err != nil || len(events) != 9 || missed != 0 {
+		t.Errorf("got %d events, %d missed and %v; want 9, and none missed of another namespace", len(events), missed, err)
 	}
 }
 

@@ -95,7 +95,7 @@ func New(c Config) *Hub {
 		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: c.Secret, seen: newSeen(),
 		ring: &ring{
 			most: c.Keep, mostBytes: ringBytes, places: access.NewPlaces(MaxStreams),
-			of: map[string]int{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{},
+			of: map[string]int{}, forgot: map[string]int64{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{},
 		},
 		wake: make(chan struct{}, 1), queue: map[string][]queued{},
 	}

@@ -21,6 +21,7 @@ type ring struct {
 	last    int64                // the number of the newest; guarded by mu
 	bytes   int                  // guarded by mu
 	of      map[string]int       // how many events each namespace has; guarded by mu
+	forgot  map[string]int64     // the newest event of each namespace that was removed; guarded by mu
 	byID    map[string]int64     // the numbers of events; guarded by mu
 	streams map[*Stream]struct{} // guarded by mu
 	closed  bool                 // guarded by mu
@@ -63,6 +64,12 @@ func (r *ring) forgetLocked() {
 		r.events = slices.Delete(r.events, at, at+1)
 	}
 	delete(r.byID, e.ID)
+	r.forgot[e.Namespace] = e.n
+	for s := range r.streams {
+		if s.missed >= 0 && e.n >= s.next && s.filter.Matches(e.Event) {
+			s.missed++
+		}
+	}
 	r.bytes -= len(e.text)
 	if r.of[e.Namespace]--; r.of[e.Namespace] == 0 {
 		delete(r.of, e.Namespace)
@@ -119,9 +126,10 @@ type Stream struct {
 	ring   *ring
 	filter Filter
 	after  string
-	next   int64
-	lost   bool // what came after the last event is not known
 	wake   chan struct{}
+
+	next   int64 // the number of the first event that was not looked at; guarded by the mu of ring
+	missed int64 // how many from there on were removed; -1: not known. Guarded by the mu of ring
 }
 
 // Subscribe returns a stream of the events that f selects. It begins behind the event with the id after, or from now on if
@@ -151,17 +159,17 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 	mayKnow := Filter{Namespace: f.Namespace, Whole: f.Whole}
 	switch at, ok := r.byID[after]; {
 	case after == "":
-		s.next, s.after = r.last+1, noEvent
+		s.next, s.missed, s.after = r.last+1, 0, noEvent
 		for _, e := range slices.Backward(r.events) {
 			if mayKnow.Matches(e.Event) {
 				s.after = e.ID
 				break
 			}
 		}
-	case ok && mayKnow.Matches(r.events[r.fromLocked(at)].Event):
-		s.next = at + 1
+	case ok && mayKnow.Matches(r.events[r.fromLocked(at)].Event) && r.forgot[f.Namespace] < at && r.forgot[""] < at:
+		s.next, s.missed = at+1, 0
 	default:
-		s.next, s.lost = 0, true
+		s.next, s.missed = 0, -1
 	}
 	return s, nil
 }
@@ -215,10 +223,7 @@ func (s *Stream) now() (events []*Event, missed int64, err error) {
 	if len(part) > maxPart {
 		part, upTo = part[:maxPart], part[maxPart-1].n
 	}
-	if missed = upTo + 1 - s.next - int64(len(part)); s.lost {
-		s.lost, missed = false, -1
-	}
-	s.next = upTo + 1
+	missed, s.missed, s.next = s.missed, 0, upTo+1
 	for _, e := range part {
 		if s.filter.Matches(e.Event) {
 			events = append(events, e.Event)
