@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/metrics"
 	"github.com/weirhq/weir/cmd/weir/internal/namespace"
 	"github.com/weirhq/weir/cmd/weir/internal/page"
+	"github.com/weirhq/weir/internal/clientaddr"
 	"github.com/weirhq/weir/internal/jsontext"
 )
 
@@ -41,6 +42,7 @@ type admin struct {
 	page    *page.Page     // or nil
 	calls   *access.Places // for calls of routes, which are neither probes nor of others
 	others  *access.Places // for those of the page and those in forwarded
+	open    bool           // callers without a token may be strangers: those of a client address share their part of calls
 }
 
 // forwarded are calls of the API that operators, and the page, make at the admin address, too.
@@ -81,9 +83,9 @@ func newAdmin(rules *namespaces, numbers *metrics.Metrics, ready *readiness, aut
 }
 
 // metricsOnly returns the handler of an address that has the metrics of a and its probes only. Its callers, who may be
-// strangers, have places and turns of their own.
+// strangers, have places of their own.
 func (a *admin) metricsOnly(auth *access.Authenticator, path string) *admin {
-	return &admin{auth: auth, ready: a.ready, calls: access.NewPlaces(adminCalls), routes: map[string]adminRoute{cmp.Or(path, "/metrics"): {http.MethodGet, access.Read, a.numbers.Handler().ServeHTTP}}}
+	return &admin{auth: auth, ready: a.ready, calls: access.NewPlaces(adminCalls), open: true, routes: map[string]adminRoute{cmp.Or(path, "/metrics"): {http.MethodGet, access.Read, a.numbers.Handler().ServeHTTP}}}
 }
 
 // profiles is the path below which Go's profiles are.
@@ -140,11 +142,16 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callerKey{}, namespace.CallerOf(holder, r.RemoteAddr)))
-	if !a.calls.Take(holder.Share()) {
+	share := holder.Share()
+	if a.open && holder.Token() == "" {
+		group, _ := clientaddr.PeerGroup(r.RemoteAddr)
+		share = "address " + group // which neither a token nor a namespace is named
+	}
+	if !a.calls.Take(share) {
 		answer.ProblemOf(tooManyAdminCalls).Write(w)
 		return
 	}
-	defer a.calls.Leave(holder.Share())
+	defer a.calls.Leave(share)
 	to.call(w, r)
 }
 

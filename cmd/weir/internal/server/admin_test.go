@@ -42,24 +42,35 @@ func TestProbesWhileAdminIsBusy(t *testing.T) {
 	}
 }
 
-// Callers of the further address for metrics, who do not read their answers, keep no operator from the admin address.
+// Callers of the further address for metrics, who do not read their answers, keep nobody at another client address from
+// it, and no operator from the admin address.
 func TestAdminWhileMetricsAreNotRead(t *testing.T) {
 	t.Parallel()
 	admin := server.NewAdmin(nil, nil)
 	metrics := server.MetricsOnly(admin)
+	from := func(address string) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.RemoteAddr = address
+		return r
+	}
 	begun, end := make(chan bool), make(chan bool)
 	var calls sync.WaitGroup
-	for range 16 {
-		calls.Go(func() {
-			metrics.ServeHTTP(&unread{httptest.NewRecorder(), begun, end}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		})
+	for range 8 {
+		calls.Go(func() { metrics.ServeHTTP(&unread{httptest.NewRecorder(), begun, end}, from("192.0.2.1:1")) })
 		<-begun
 	}
-	for of, want := range map[http.Handler]int{metrics: http.StatusServiceUnavailable, admin: http.StatusOK} {
+	for _, c := range []struct {
+		at      http.Handler
+		address string
+		want    int
+	}{
+		{metrics, "192.0.2.1:2", http.StatusServiceUnavailable},
+		{metrics, "192.0.2.2:1", http.StatusOK},
+		{admin, "192.0.2.1:2", http.StatusOK},
+	} {
 		w := httptest.NewRecorder()
-		of.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		if w.Code != want {
-			t.Errorf("one call more: got %d, want %d", w.Code, want)
+		if c.at.ServeHTTP(w, from(c.address)); w.Code != c.want {
+			t.Errorf("one call more from %s: got %d, want %d", c.address, w.Code, c.want)
 		}
 	}
 	close(end)
