@@ -5,7 +5,8 @@ package window
 // pair is a date and the hits of that date. Above the precision the pairs are
 // bounded as the groups of a sliding window are: when there are more than two for
 // each unit of precision, neighbours join under the newer date where together
-// they are at most a group (see tighten). So exact ≤ used ≤ exact+g-1 holds here too.
+// they are at most a group (see tighten). So exact ≤ used ≤ exact+g-1 holds here too, or exact+g
+// where a cancel has taken the newest hit of a group, and older hits have joined the others.
 //
 // Hits that are recorded past the quota, or settled at more than was held, make older ones go to the excess, as
 // in a sliding window. What a hold held was admitted, so it counts beside what another limit has counted under a
@@ -173,7 +174,7 @@ func (w *pairLog) sub(s State, now, at Instant, h Hits) State {
 	}
 	n := h.N
 	if at != anytime {
-		return w.subAt(s, at, n)
+		return w.subAt(s, now, at, n)
 	}
 	eaten := min(n, int64(s[1]))
 	s[1] -= uint64(eaten)
@@ -191,21 +192,31 @@ func (w *pairLog) sub(s State, now, at Instant, h Hits) State {
 	return w.orEmpty(s)
 }
 
-// subAt gives back hits that are dated at: none that were joined to newer ones. As long as
-// there is an excess it gives that back, and the hits stand for those that it has dropped.
-func (w *pairLog) subAt(s State, at Instant, n int64) State {
-	for i := pairHeader; i < len(s); i += pairWords {
-		if Instant(s[i]) != at {
-			continue
-		}
-		part := min(uint64(n), s[i+1])
-		eaten := min(part, s[1])
-		part -= eaten
-		s[0], s[1], s[i+1] = s[0]-part, s[1]-eaten, s[i+1]-part
+// subAt gives back hits of a take, those past the quota first: then its hits stand for those that were dropped.
+// Without groups their date tells which they are. Groups date them later, so it gives back those with the first
+// dates from at on, and the caller knows that as many are there. No hit is dated between at and these, so that no
+// span ever counts fewer hits than it has, and none counts more hits of others than before.
+func (w *pairLog) subAt(s State, now, at Instant, n int64) State {
+	i := pairHeader
+	for i < len(s) && Instant(s[i]) < at {
+		i += pairWords
+	}
+	exact := w.group == 1
+	if i == len(s) || exact && Instant(s[i]) > at || at <= now-Instant(w.length) { // a group leaves later than its hits
+		return s
+	}
+	if exact {
+		n = min(n, int64(s[i+1]))
+	}
+	eaten := min(uint64(n), s[1])
+	s[1] -= eaten
+	for left := uint64(n) - eaten; left > 0 && i < len(s); {
+		part := min(left, s[i+1])
+		left -= part
+		s[0], s[i+1] = s[0]-part, s[i+1]-part
 		if s[i+1] == 0 {
 			s = append(s[:i], s[i+pairWords:]...)
 		}
-		break
 	}
 	return w.orEmpty(s)
 }

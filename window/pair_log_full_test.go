@@ -19,7 +19,7 @@ func TestFullLogWithHoldsNeverUsesLessThanNothing(t *testing.T) {
 		s, _ = plain.Record(s, now, window.Hits{N: n})
 		now = now.Add(time.Second)
 	}
-	s, _ = plain.GiveBack(s, now, 1, window.Hits{N: 1}) // nothing is dated so early
+	s, _ = plain.GiveBackNow(s, now, 1, window.Hits{N: 1}) // nothing is dated so early
 	for range 700 {
 		now = now.Add(100 * time.Millisecond)
 		if r := plain.Check(s, now, window.Hits{}); r.Used < 0 {

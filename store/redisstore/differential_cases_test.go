@@ -54,6 +54,8 @@ func TestAgreesInCases(t *testing.T) {
 	after := func(inner window.Window) window.Limit {
 		return window.Limit{Quota: 1, Window: inner, After: window.After{Count: 2, Window: window.Sliding(10 * time.Minute)}}
 	}
+	groups := window.Sliding(time.Minute)
+	groups.Precision = 10
 	cases := []struct {
 		name  string
 		limit window.Limit
@@ -69,6 +71,14 @@ func TestAgreesInCases(t *testing.T) {
 			{at: 8*time.Minute + time.Second, verb: store.Cancel, n: 1, named: 1, taken: 8 * time.Minute},
 			{at: 8*time.Minute + time.Second, verb: store.Refund, n: 3},
 			{at: 8*time.Minute + time.Second, verb: store.Take, n: 2},
+		}},
+		{"cancels of groups past the quota", window.Limit{Quota: 20, Window: groups}, []step{
+			{verb: store.Take, n: 5, named: 1},
+			{at: time.Second, verb: store.Take, n: 5, named: 2},
+			{at: 2 * time.Second, verb: store.Record, n: 14},
+			{at: 3 * time.Second, verb: store.Cancel, n: 5, named: 1},
+			{at: 4 * time.Second, verb: store.Cancel, n: 5, named: 2, taken: time.Second},
+			{at: 61 * time.Second, verb: store.Take, n: 7},
 		}},
 	}
 	for _, test := range cases {

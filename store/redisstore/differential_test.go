@@ -176,6 +176,9 @@ func subjects(t testing.TB) []subject {
 			bans(count(5, window.Sliding(minute)), quick), count(5, window.Sliding(minute)), bans(count(5, window.Sliding(minute)), window.Ban{For: 5 * minute}),
 			holds(bans(count(5, window.Sliding(minute)), quick), 20*time.Second, keep, 3),
 		}},
+		{name: "bans in groups", limits: []window.Limit{ // which cancels that are sure take hits out of
+			bans(count(100, precise(minute, 7)), quick), count(100, precise(minute, 7)), count(100, precise(minute, 3)), count(5, precise(minute, 2)),
+		}, most: 9},
 		{name: "bans with holds in a bucket", limits: []window.Limit{holds(bans(count(6, window.Bucket(10*time.Second, 9)), quick), 5*time.Second, release, 4)}},
 		{name: "bans in a calendar window", limits: []window.Limit{bans(count(5, window.Calendar(window.Minute, howe)), quick), bans(count(0, window.Calendar(window.Minute, howe)), quick)}},
 		{name: "bans of what is in flight", limits: []window.Limit{bans(count(5, window.Held(minute)), quick), count(5, window.Held(minute))}},

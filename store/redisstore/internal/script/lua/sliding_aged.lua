@@ -117,18 +117,23 @@ local function sub_dated(o, n)
   if o.n == 0 then clear_dated(o) end
 end
 
+-- sub_at_dated gives back hits of a take: with groups those with the first dates from at on, see
+-- subAt in window/pair_log.go.
 local function sub_at_dated(o, at, n)
   expire_dated(o)
-  for i = 1, o.n do
-    local date, hits = pair(o, i)
-    if date == at then
-      n = math.min(n, hits)
-      local eaten = math.min(n, o.excess) -- the hits stand for those that were dropped
-      n = n - eaten
-      o.hits, o.excess = o.hits - n, o.excess - eaten
-      splice(o, i, 1, hits > n and pk('<I7I7', date, hits - n) or '')
-      return
-    end
+  local i, exact = 1, o.size == 1
+  while i <= o.n and pair(o, i) < at do i = i + 1 end
+  if i > o.n or at + o.w <= o.now then return end
+  local date, hits = pair(o, i)
+  if exact and date > at then return end
+  if exact then n = math.min(n, hits) end
+  local eaten = math.min(n, o.excess) -- the hits stand for those that were dropped
+  o.excess, n = o.excess - eaten, n - eaten
+  while n > 0 and i <= o.n do
+    date, hits = pair(o, i)
+    local part = math.min(n, hits)
+    n, o.hits = n - part, o.hits - part
+    splice(o, i, 1, hits > part and pk('<I7I7', date, hits - part) or '')
   end
 end
 
