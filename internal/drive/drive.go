@@ -81,7 +81,7 @@ type Fallback interface {
 	endHolds(ctx context.Context, t *Task) error
 	// endLater keeps the end of the hold of op i of t, about which the store has not answered, if that is what t does.
 	endLater(t *Task, i int)
-	// markEnds marks in far the ends of the holds of tasks that far had and local memory did not.
+	// markEnds marks in far the ends of the holds of tasks that local memory did not have.
 	markEnds(ctx context.Context, far store.Store, tasks []*Task)
 
 	read(ctx context.Context, op *store.Op) (window.Reading, error)

@@ -272,7 +272,7 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	}
 	for i := range ops {
 		op := &ops[i]
-		if !op.Result.Held {
+		if !op.Result.Held && op.Limit.HoldLength() > 0 {
 			t.elsewhere = append(t.elsewhere, t.Of[i])
 		}
 		if t.Verb == store.Cancel && op.Limit.HoldLength() == 0 {
@@ -301,18 +301,18 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 // Whether there is such a hold is not known.
 func (l *Local) endLater(t *Task, i int) {
 	if t.onlyEnds && !slices.Contains(t.found, t.Of[i]) {
-		l.Reporter.EndLater(&t.Ops[i], t.final(&t.Ops[i]))
+		l.Reporter.EndLater(&t.Ops[i], t.final(&t.Ops[i]), slices.Contains(t.elsewhere, t.Of[i]))
 	}
 }
 
-// markEnds marks the ends of the holds of tasks that far has found: the process whose memory has made them may still have
-// to report them.
+// markEnds marks the ends of the holds of tasks that local memory did not have: the process whose memory has made them may
+// still have to report them, whether far had them or not.
 func (l *Local) markEnds(ctx context.Context, far store.Store, tasks []*Task) {
 	var calls []store.Call
 	for _, t := range tasks {
 		for i, of := range t.Of {
-			if t.Err == nil && t.Verb != store.Renew && t.Ops[i].Result.Held && slices.Contains(t.elsewhere, of) {
-				calls = append(calls, report.MarkEnd(&t.Ops[i]))
+			if t.Err == nil && t.Verb != store.Renew && slices.Contains(t.elsewhere, of) {
+				calls = append(calls, report.MarkEnd(&t.Ops[i], t.final(&t.Ops[i])))
 			}
 		}
 	}

@@ -117,8 +117,8 @@ func TestHoldsOfLostAnswers(t *testing.T) {
 	}
 }
 
-// A hold whose take was counted although its answer was lost, and which another process ends before the report, is not
-// made anew. One that the store does not have is.
+// A hold that another process ends before its report is not made by that, whether the store has it, because its take was counted
+// although the answer was lost, or not. What it cost counts once.
 func TestHoldsOfLostAnswersThatEndElsewhere(t *testing.T) {
 	t.Parallel()
 	late, away := losing{lost: "late"}, losing{away: true}
@@ -128,10 +128,12 @@ func TestHoldsOfLostAnswersThatEndElsewhere(t *testing.T) {
 		found bool
 		used  []int64
 	}{
-		"settled":       {late, store.Settle, true, []int64{3 * 7, 0}},
-		"cancelled":     {late, store.Cancel, true, []int64{0, 0}},
-		"renewed":       {late, store.Renew, true, []int64{3 * 3, 3 * 3}},
-		"not there yet": {away, store.Settle, false, []int64{3 * 3, 3 * 3}},
+		"settled":                      {late, store.Settle, true, []int64{3 * 7, 0}},
+		"cancelled":                    {late, store.Cancel, true, []int64{0, 0}},
+		"renewed":                      {late, store.Renew, true, []int64{3 * 3, 3 * 3}},
+		"not there yet, and settled":   {away, store.Settle, false, []int64{3 * 7, 0}},
+		"not there yet, and cancelled": {away, store.Cancel, false, []int64{0, 0}},
+		"not there yet, and renewed":   {away, store.Renew, false, []int64{3 * 3, 3 * 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,6 +162,62 @@ func TestHoldsOfLostAnswersThatEndElsewhere(t *testing.T) {
 				holdingUsed(t, far.Store, test.used...)
 			})
 		})
+	}
+}
+
+// A hold of an outage that another process ends in the same outage ends in the store, whether its record or its end comes there
+// first. What it cost counts once.
+func TestHoldsOfAnOutageThatEndElsewhere(t *testing.T) {
+	t.Parallel()
+	late, away := losing{lost: "late"}, losing{away: true}
+	for _, test := range []struct {
+		verb store.Verb
+		n    int64
+		used []int64
+	}{
+		{store.Settle, 7, []int64{3 * 7, 0}},
+		{store.Settle, -1, []int64{3 * 3, 0}},
+		{store.Settle, 0, []int64{0, 0}},
+		{store.Cancel, 3, []int64{0, 0}},
+		{store.Renew, 3, []int64{3 * 3, 3 * 3}},
+	} {
+		for how, take := range map[string]losing{"late": late, "away": away} {
+			for _, first := range []string{"the end", "the record"} {
+				t.Run(fmt.Sprintf("%s: %v %d, %s first", how, test.verb, test.n, first), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						far := storetest.NewModel()
+						far.Set(window.At(time.Now()))
+						takes, ends := &losing{Store: far.Store, lost: take.lost, away: take.away}, &losing{Store: far.Store, away: true}
+						d, other := holdingProcess(takes), holdingProcess(ends)
+						var tasks []*drive.Task
+						for id := range byte(3) {
+							d.Run(t.Context(), holdingTask(store.Take, 1+id, 3), nil)
+							tasks = append(tasks, holdingTask(test.verb, 1+id, test.n))
+						}
+						other.Run(t.Context(), tasks[0], nil)
+						other.RunAll(t.Context(), tasks[1:])
+						back := func(s *losing, d *drive.Driver) {
+							far.Set(window.At(time.Now()))
+							s.lost, s.away = "", false
+							d.Close()
+							if got := d.Reports(); got.Pending+int(got.Lost+got.Dropped) > 0 {
+								t.Errorf("got %+v, want all recorded", got)
+							}
+							time.Sleep(time.Millisecond)
+						}
+						if first == "the end" {
+							back(ends, other)
+							back(takes, d)
+						} else {
+							back(takes, d)
+							back(ends, other)
+						}
+						holdingUsed(t, far.Store, test.used...)
+					})
+				})
+			}
+		}
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 
 // A hold of local memory is pending as a hold, with its id and its end, so that its receipt
 // also ends it in the store. A hold that ends before it was reported becomes hits, or
-// nothing, unless the store may have it: then the report ends it there. Where the store has it, another instance can end
-// it before the report, which would make it anew: that instance marks the end, and the report counts nothing then.
+// nothing, unless the store may have it: then the report ends it there. The end of a hold that the store has is pending, too, if
+// the store has not answered the call. It is sent until the store answers, because the store ends each hold once.
 //
-// The end of a hold that the store has is pending, too, if the store has not answered the call. It is sent until the store
-// answers, because the store ends each hold once.
+// Another instance can end a hold before it is reported. It leaves a mark of the end in the store, with which the report makes
+// no hold, and learns from it what the hold has cost.
 
 // held is a hold that is pending.
 type held struct {
@@ -26,6 +26,8 @@ type held struct {
 	renewed bool  // while its entry was in flight, or where the store may have it; see missed
 	over    bool  // it has ended while its entry was in flight, or where the store may have it; see settle and reported
 	final   int64 // how many hits are final if it is over; negative: all, for the store to say
+
+	elsewhere bool // if only its end is pending: another instance may still have to report it
 }
 
 // Hold adds a hold of n hits that local memory made for op's key, as the hold of the op.
@@ -60,8 +62,8 @@ func (r *Reporter) Ended(op *store.Op, found bool) {
 }
 
 // EndLater keeps the end of the hold of op, which the store may have, and has not answered about, for as long as the hold can
-// live. n is as in End. The first end of a hold stays.
-func (r *Reporter) EndLater(op *store.Op, n int64) {
+// live. n is as in End. elsewhere is true if another instance may still have to report the hold. The first end of a hold stays.
+func (r *Reporter) EndLater(op *store.Op, n int64, elsewhere bool) {
 	if r == nil || op.Limit.HoldLength() == 0 || !holds(op) {
 		return
 	}
@@ -73,7 +75,8 @@ func (r *Reporter) EndLater(op *store.Op, n int64) {
 		}
 	}
 	at := r.now()
-	end := held{Hold: window.Hold{ID: op.Hold.ID, At: at, End: at.Add(op.Limit.HoldLength())}, there: true, over: true, final: n}
+	end := held{there: true, over: true, final: n, elsewhere: elsewhere}
+	end.Hold = window.Hold{ID: op.Hold.ID, At: at, End: at.Add(op.Limit.HoldLength())}
 	r.started(!r.closed && r.table.hold(op, op.Limit, end), 0)
 }
 
@@ -89,16 +92,19 @@ func (r *Reporter) Renew(op *store.Op) (pending bool) {
 // markedFor is how long the mark of an end is kept. A report is due within a second after its instance reaches the store.
 const markedFor = 10 * time.Minute
 
-// MarkEnd returns a call that marks the end of the hold of op, which an earlier call of the store has found and ended.
-// It ends the hold that a report may have made since.
-func MarkEnd(op *store.Op) store.Call {
-	end := store.Op{Space: op.Space, Limit: op.Limit, Key: op.Key, Together: op.Together}
+// MarkEnd returns a call that marks the end of the hold of op, after a call of the store that ends it. If that has not found
+// the hold, n hits of it are final, as in End. It ends the hold that a report may have made since.
+func MarkEnd(op *store.Op, n int64) store.Call {
+	if op.Result.Held {
+		n = 0 // what it cost has counted
+	}
+	end := store.Op{Space: op.Space, Limit: op.Limit, Key: op.Key, Together: op.Together, N: n}
 	end.Hold = &store.Hold{Hold: window.Hold{ID: op.Hold.ID}}
 	return store.Call{Verb: store.Settle, Ops: []store.Op{end}, Once: mark(op, markedFor)}
 }
 
 // mark returns the op of the mark of the end of op's hold: the record of a call, with which a record of the hold counts
-// nothing.
+// nothing. For the record of the hold itself keep is 0.
 func mark(op *store.Op, keep time.Duration) *store.Op {
 	key := append([]byte{0, 0}, op.Hold.ID[:]...) // no idempotency key begins like that
 	key = append(append(key, op.Space.ID()...), op.Key...)
@@ -254,7 +260,12 @@ func (e *entry) calls(now window.Instant) (calls []store.Call) {
 	for i := range e.holds {
 		h := &e.holds[i]
 		if h.n == 0 {
-			calls = append(calls, store.Call{Verb: store.Settle, Ops: []store.Op{e.hold(h.Hold, h.final)}})
+			op := e.hold(h.Hold, h.final)
+			end := store.Call{Verb: store.Settle, Ops: []store.Op{op}}
+			if h.elsewhere {
+				end.Once = mark(&op, markedFor)
+			}
+			calls = append(calls, end)
 			continue
 		}
 		h.renewed = h.renewed && h.there
@@ -264,13 +275,27 @@ func (e *entry) calls(now window.Instant) (calls []store.Call) {
 			// if it was taken before that. The store dates it at its own now, which is earlier.
 			op.Hold.At = h.End
 		}
-		call := store.Call{Verb: store.Record, Ops: []store.Op{op}}
-		if h.there {
-			call.Once = mark(&op, 0)
-		}
-		calls = append(calls, call)
+		calls = append(calls, store.Call{Verb: store.Record, Ops: []store.Op{op}, Once: mark(&op, 0)})
 	}
 	return calls
+}
+
+// met drops a hold whose record has met the mark of its end. op has the hits and the result of the end: if that has not found
+// the hold, its hits count nowhere yet.
+func (e *entry) met(op *store.Op, now window.Instant) {
+	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
+		if h.ID != op.Hold.ID {
+			return false
+		}
+		switch {
+		case op.Result.Held:
+		case op.N < 0:
+			e.release(h.n, now)
+		default:
+			e.release(op.N, now)
+		}
+		return true
+	})
 }
 
 // reported drops what op, which a call of calls has, has reported or lost. Of a hold that is over by now its end stays.

@@ -108,7 +108,7 @@ func pendingBlobs() [][]byte {
 	}
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
 	r.Hold(holdOf(of(holding, "team", ""), 3), holding, 7, false)
-	r.EndLater(holdOf(of(holding, "team", ""), 5), -1)
+	r.EndLater(holdOf(of(holding, "team", ""), 5), -1, true)
 	r.Hold(holdOf(of(holding, "sales", ""), 4), holding, 7, true)
 	r.End(holdOf(of(holding, "sales", ""), 4), 5)
 	plain := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour)})
@@ -434,12 +434,42 @@ func TestMarkedEnds(t *testing.T) {
 			time.AfterFunc(test.report, f.back)
 			time.AfterFunc(test.mark, func() {
 				f.set(window.At(time.Now()))
-				_ = f.Store.Do(t.Context(), []store.Call{report.MarkEnd(op)})
+				_ = f.Store.Do(t.Context(), []store.Call{report.MarkEnd(op, 0)})
 			})
 			time.Sleep(20 * time.Minute)
 			if got := f.used(t, op); got != test.want {
 				t.Errorf("%s: got %d places, want %d", name, got, test.want)
 			}
+		})
+	}
+}
+
+// An end that is kept marks that hold which another instance has to report, also after a restart, and no other one.
+func TestKeptEndsAreMarked(t *testing.T) {
+	t.Parallel()
+	limit := window.MustCompile(window.Limit{Quota: 5000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Hour})
+	for _, elsewhere := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f, side, other := outage(t)
+			op := holdOf(of(limit, "team", ""), 0)
+			other.EndLater(op, 7, elsewhere)
+			other.Close()
+			f.back()
+			other = report.New(f, side, &report.Group{})
+			defer other.Close()
+			time.Sleep(time.Second)
+			wantStats(t, other, report.Stats{})
+
+			r := report.New(f, nil, &report.Group{})
+			defer r.Close()
+			r.Hold(op, limit, 100, false)
+			time.Sleep(time.Second)
+			want := int64(100)
+			if elsewhere {
+				want = 7
+			}
+			f.wants(t, op, want)
+			wantStats(t, r, report.Stats{Recorded: want})
 		})
 	}
 }
@@ -494,8 +524,8 @@ func TestEndsThatTheStoreMissed(t *testing.T) {
 				}
 				for i, n := range []int64{7, 0, -1} { // settled, cancelled, and settled at what was held
 					for _, of := range [][]*store.Op{ops, places} {
-						r.EndLater(of[i], n)
-						r.EndLater(of[i], 4000) // again
+						r.EndLater(of[i], n, false)
+						r.EndLater(of[i], 4000, false) // again
 					}
 				}
 				wantStats(t, r, report.Stats{Pending: 2})
@@ -513,7 +543,7 @@ func TestEndsThatTheStoreMissed(t *testing.T) {
 				f.wants(t, places[0], 1)
 				wantStats(t, r, report.Stats{})
 				f.gone("circuit-open")
-				r.EndLater(ops[3], 50)
+				r.EndLater(ops[3], 50, false)
 				time.Sleep(59 * time.Second)
 				wantStats(t, r, report.Stats{Pending: 1})
 				time.Sleep(2 * time.Second)

@@ -249,7 +249,8 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 	for i, e := range of {
 		op, n := &calls[i].Ops[0], calls[i].Ops[0].N
 		end := calls[i].Verb == store.Settle
-		if end {
+		met := !end && calls[i].Once != nil && calls[i].Once.Result.Before > 0
+		if end || met {
 			n = 0
 		}
 		out, _ := errors.AsType[*store.OutageError](calls[i].Err)
@@ -263,16 +264,19 @@ func (r *Reporter) conclude(batch []*entry, calls []store.Call, of []*entry) (ke
 			r.lost.Add(n)
 			goOn = goOn && out != nil && out.Reason == remote.Foreign // which other keys need not have
 		}
-		some = true
-		missed = append(missed, e.missed(op)...)
-		e.reported(op)
+		if some = true; met {
+			e.met(op, r.now())
+		} else {
+			missed = append(missed, e.missed(op)...)
+			e.reported(op)
+		}
 		e.resize()
 	}
 	for _, e := range batch {
 		switch {
 		case pending[e]:
 			keep = append(keep, e)
-		case len(e.holds) > 0: // ends, for the next batch
+		case !e.empty(r.now()): // ends and what they cost, for the next batch
 			r.table.back(e, r.table.entries, r.now())
 		default:
 			r.table.done(e)

@@ -177,6 +177,17 @@ func onceHolds(s *stage) {
 	if _, found := s.once(store.Record, record("b", "one", time.Minute), end); !found {
 		s.Error("a record of the hold did not meet that of its end")
 	}
+	missed := take(9)
+	missed.N = -1
+	s.once(store.Settle, record("c", "one", time.Minute), missed)
+	missed.N = 3
+	calls := []store.Call{{Verb: store.Record, Ops: []store.Op{missed}, Once: record("c", "one", time.Microsecond)}}
+	if err := errors.Join(s.Store.Do(s.Context(), calls), calls[0].Err); err != nil {
+		s.Fatal(err)
+	}
+	if got := calls[0].Ops[0]; got.N != -1 || got.Result.Held || calls[0].Once.Result.Before != 1 {
+		s.Errorf("a record of a hold that its end did not find: got %d hits and %+v, want those of the end", got.N, got.Result)
+	}
 	s.used(2, first)
 }
 
