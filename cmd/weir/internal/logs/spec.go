@@ -121,7 +121,7 @@ var functions = map[string]function{
 		if v == "" {
 			return "" // it is missing
 		}
-		return urlpath.Clean(v) // as the gate does
+		return urlpath.Clean(v) // as the gate does, which also refuses what urlpath.Check does
 	},
 	"query": func(v string) string {
 		_, v, _ = strings.Cut(v, "?")

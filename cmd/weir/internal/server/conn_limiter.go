@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"runtime"
@@ -346,26 +345,42 @@ func (g *limitedConn) wait(by int) {
 	}
 }
 
-// closeWaiting closes a connection with requests that wait for the client: one whose caller was never admitted, if there
-// is any, and of those the one that has waited longest, else that of the callers who share the most such requests. It needs
-// waitsMu.
+// crowding returns the share of callers who have most of what size counts: nil, that of all who were never admitted, if they
+// have more than an eighth of most. So a new connection makes no room for what others hold. It needs mu.
+func (c *connLimiter) crowding(most int64, size func(*limitedConn) int64) (crowd *share) {
+	of := map[*share]int64{}
+	for g := range c.open {
+		of[g.share] += size(g)
+	}
+	if of[nil] > most/8 {
+		return nil
+	}
+	for s, n := range of {
+		if n > of[crowd] {
+			crowd = s
+		}
+	}
+	return crowd
+}
+
+// waiting returns how many requests of HTTP/2 of g wait for the client, unless it was sent away. It needs the limiter's waitsMu.
+func (g *limitedConn) waiting() int64 {
+	if g.sentAway.Load() {
+		return 0
+	}
+	return int64(g.waits)
+}
+
+// closeWaiting closes a connection with requests that wait for the client, of the share that crowds: of callers who were never
+// admitted the one that has waited longest, else the one with most of them. It needs waitsMu.
 func (c *connLimiter) closeWaiting() {
 	c.mu.Lock()
-	of := map[*share]int{}
-	for g := range c.open {
-		of[g.share] += g.waits
-	}
-	if of[nil] > 0 {
-		of[nil] = math.MaxInt
-	}
+	crowd := c.crowding(int64(c.mostWaits), (*limitedConn).waiting)
 	var first *limitedConn
 	for g := range c.open {
 		switch {
-		case g.sentAway.Load() || g.waits == 0:
-		case first == nil, of[g.share] > of[first.share]:
-			first = g
-		case of[g.share] < of[first.share]:
-		case g.share == nil && g.since.Load() < first.since.Load(), g.share != nil && g.waits > first.waits:
+		case g.share != crowd || g.waiting() == 0:
+		case first == nil, crowd == nil && g.since.Load() < first.since.Load(), crowd != nil && g.waits > first.waits:
 			first = g
 		}
 	}

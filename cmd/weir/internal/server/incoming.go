@@ -9,8 +9,8 @@ import (
 // incoming limits the bytes that all connections of a listener have sent and that belong to no request yet, which are parts
 // of TLS handshakes and of the heads of requests, and those of the heads of requests that are not over. Clients need no token
 // for that, and thousands of them, each within the limits of one connection, would take gigabytes. Beyond the limit a
-// connection is closed: the one whose bytes, times the time for which they have waited, are most, of those whose callers
-// were never admitted, if they have any. So those of clients that send what they have at once are spared.
+// connection is closed, of the callers who crowd: the one whose bytes, times the time for which they have waited, are most.
+// So those of clients that send what they have at once are spared.
 type incoming struct {
 	most  int64                // bytes of all connections; 0: no limit; set before the first connection
 	now   func() time.Duration // set before the first connection
@@ -82,7 +82,7 @@ func (g *limitedConn) arrive(n int64) {
 // count makes n the bytes of a kind of g, and closes connections while there are too many of all. It needs the mu of [incoming].
 func (g *limitedConn) count(kind *int64, n int64) {
 	in := &g.limiter.incoming
-	if n < *kind || g.counted+g.held == 0 {
+	if n < *kind || g.incoming() == 0 {
 		g.progress = in.now()
 	}
 	in.total += n - *kind
@@ -91,10 +91,12 @@ func (g *limitedConn) count(kind *int64, n int64) {
 	}
 }
 
-// waiting returns how much g waits: its bytes times the time for which it has sent nothing that was complete. It needs the mu
-// of [incoming].
-func (g *limitedConn) waiting(now time.Duration) float64 {
-	return float64(g.counted+g.held) * float64(now-g.progress)
+// incoming returns the bytes of g that [incoming] counts, whose mu it needs.
+func (g *limitedConn) incoming() int64 { return g.counted + g.held }
+
+// lingers returns the bytes of g times the time for which it has sent nothing that was complete. It needs the mu of [incoming].
+func (g *limitedConn) lingers(now time.Duration) float64 {
+	return float64(g.incoming()) * float64(now-g.progress)
 }
 
 // settle notes that what has arrived belongs to requests.
@@ -132,29 +134,25 @@ func (g *limitedConn) speaksHTTP2(b []byte) bool {
 // endIncoming counts nothing more of g, which is closed. It needs the mu of [incoming].
 func (g *limitedConn) endIncoming() {
 	g.ended = true
-	g.limiter.incoming.total -= g.counted + g.held
+	g.limiter.incoming.total -= g.incoming()
 	g.counted, g.held = 0, 0
 }
 
-// closeMostIncoming closes the connection that waits most, of those whose callers were never admitted, if they have any of the
-// bytes: reader, which may have been removed from those that are open, or another one. It reports whether there was one. It
-// needs the mu of [incoming].
+// closeMostIncoming closes the connection that lingers most, of those of the share that crowds, or reader, if that was removed
+// from those that are open. It reports whether there was one. It needs the mu of [incoming].
 func (c *connLimiter) closeMostIncoming(reader *limitedConn) bool {
 	now := c.incoming.now()
 	var most *limitedConn
-	consider := func(g *limitedConn) {
-		switch {
-		case g.counted+g.held == 0:
-		case most == nil, g.share == nil && most.share != nil:
-			most = g
-		case (g.share == nil) == (most.share == nil) && g.waiting(now) > most.waiting(now):
-			most = g
-		}
-	}
 	c.mu.Lock()
-	consider(reader)
-	for g := range c.open {
-		consider(g)
+	if _, open := c.open[reader]; !open && !reader.ended {
+		most = reader
+	} else {
+		crowd := c.crowding(c.incoming.most, (*limitedConn).incoming)
+		for g := range c.open {
+			if g.share == crowd && g.incoming() > 0 && (most == nil || g.lingers(now) > most.lingers(now)) {
+				most = g
+			}
+		}
 	}
 	c.mu.Unlock()
 	if most == nil {

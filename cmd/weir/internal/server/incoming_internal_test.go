@@ -58,8 +58,8 @@ func TestStrangersMakeRoom(t *testing.T) {
 	}
 }
 
-// Of the connections with requests of HTTP/2 that wait for their clients, those of strangers make room first, and then those of
-// the callers who share most such requests.
+// Of the connections with requests of HTTP/2 that wait for their clients, those of strangers make room first, if they have more
+// than an eighth, and else those of the callers who share most such requests.
 func TestWaitingRequestsMakeRoom(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -98,6 +98,37 @@ func TestWaitingRequestsMakeRoom(t *testing.T) {
 				t.Error("want those away that have waited longest")
 			}
 		})
+	}
+}
+
+// A new connection, whose caller is not admitted yet, makes no room for what one caller holds.
+func TestNewConnectionsMakeNoRoom(t *testing.T) {
+	t.Parallel()
+	l := newConnLimiter(nil, 0, "", func() {})
+	l.mostWaits = 20
+	l.incoming.most, l.incoming.now = 100<<10, func() time.Duration { return time.Second }
+	var crowd []*limitedConn
+	for range 10 {
+		g := connectTo(t, l)
+		g.Admit(&access.Holder{Name: "crowd"})
+		g.wait(2)
+		g.arrive(10 << 10)
+		crowd = append(crowd, g)
+	}
+	honest := connectTo(t, l)
+	honest.wait(1)
+	honest.arrive(5 << 10)
+	away, ended := 0, 0
+	for _, g := range crowd {
+		if g.sentAway.Load() {
+			away++
+		}
+		if g.ended {
+			ended++
+		}
+	}
+	if honest.sentAway.Load() || honest.ended || away != 1 || ended != 1 {
+		t.Errorf("the new connection was sent away: %t, ended: %t; of the crowd %d and %d, want one", honest.sentAway.Load(), honest.ended, away, ended)
 	}
 }
 

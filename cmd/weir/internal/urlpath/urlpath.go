@@ -61,9 +61,8 @@ func Clean(uri string) string {
 	return strings.ToValidUTF8(clean, "\uFFFD")
 }
 
-// Check returns an error if servers read the path of uri differently, so that no clean form is right for all of them:
-// a segment .. is resolved by some, and by some only if the slash beside it is not an escape or a backslash, and a # ends the
-// path for some. Clients resolve such segments, and do not send what follows a #.
+// Check returns an error if no clean form of the path of uri is right for all servers. Some resolve a segment .., some only
+// between plain slashes, and some never; for some a # ends the path. Clients resolve such segments, and do not send a #.
 func Check(uri string) error {
 	path, _, _ := strings.Cut(uri, "?")
 	if strings.Contains(path, "#") {
