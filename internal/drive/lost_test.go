@@ -165,22 +165,25 @@ func TestHoldsOfLostAnswersThatEndElsewhere(t *testing.T) {
 	}
 }
 
+// endings are calls for three holds of three hits, and what they leave in use of both limits of holdingTask.
+var endings = []struct {
+	verb store.Verb
+	n    int64
+	used []int64
+}{
+	{store.Settle, 7, []int64{3 * 7, 0}},
+	{store.Settle, -1, []int64{3 * 3, 0}},
+	{store.Settle, 0, []int64{0, 0}},
+	{store.Cancel, 3, []int64{0, 0}},
+	{store.Renew, 3, []int64{3 * 3, 3 * 3}},
+}
+
 // A hold of an outage that another process ends in the same outage ends in the store, whether its record or its end comes there
 // first. What it cost counts once.
 func TestHoldsOfAnOutageThatEndElsewhere(t *testing.T) {
 	t.Parallel()
 	late, away := losing{lost: "late"}, losing{away: true}
-	for _, test := range []struct {
-		verb store.Verb
-		n    int64
-		used []int64
-	}{
-		{store.Settle, 7, []int64{3 * 7, 0}},
-		{store.Settle, -1, []int64{3 * 3, 0}},
-		{store.Settle, 0, []int64{0, 0}},
-		{store.Cancel, 3, []int64{0, 0}},
-		{store.Renew, 3, []int64{3 * 3, 3 * 3}},
-	} {
+	for _, test := range endings {
 		for how, take := range map[string]losing{"late": late, "away": away} {
 			for _, first := range []string{"the end", "the record"} {
 				t.Run(fmt.Sprintf("%s: %v %d, %s first", how, test.verb, test.n, first), func(t *testing.T) {
@@ -383,17 +386,7 @@ func TestEndsWithoutAnAnswer(t *testing.T) {
 	late, unconfirmed := losing{lost: "late"}, losing{lost: "unconfirmed"}
 	never, away := losing{lost: "late", away: true}, losing{away: true}
 	for name, as := range map[string]losing{"late": late, "late before it was counted": never, "not sent": away, "unconfirmed": unconfirmed} {
-		for _, test := range []struct {
-			verb store.Verb
-			n    int64
-			used []int64
-		}{
-			{store.Settle, 7, []int64{3 * 7, 0}},
-			{store.Settle, -1, []int64{3 * 3, 0}},
-			{store.Settle, 0, []int64{0, 0}},
-			{store.Cancel, 3, []int64{0, 0}},
-			{store.Renew, 3, []int64{3 * 3, 3 * 3}},
-		} {
+		for _, test := range endings {
 			for _, policy := range []rule.Outage{rule.OutageLocal, rule.OutageAllow, rule.OutageDeny} {
 				t.Run(fmt.Sprintf("%s: %v %d, %v", name, test.verb, test.n, policy), func(t *testing.T) {
 					t.Parallel()
