@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -193,8 +194,9 @@ func (c *Nodes) Move(slot int, to *Node) {
 	for _, n := range []*Node{to, from} {
 		n.Must("CLUSTER", "SETSLOT", number, "NODE", to.ID())
 	}
-	Eventually(c.t, "all masters know that the slot has moved", func() bool {
-		for _, n := range c.Masters {
+	// A replica that did not know could never take the place of a master that is killed then: the others would refuse its epoch.
+	Eventually(c.t, "all nodes know that the slot has moved", func() bool {
+		for _, n := range slices.Concat(c.Masters, c.Replicas) {
 			if n.Running() && n.owner(slot) != to.port {
 				return false
 			}
