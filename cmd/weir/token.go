@@ -106,6 +106,8 @@ func addLine(file, name, line string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(line + "\n")
+	if _, err = f.WriteString(line + "\n"); err != nil {
+		err = errors.Join(err, f.Truncate(int64(len(old)))) // the service would refuse half a line, and all others with it
+	}
 	return errors.Join(err, f.Close())
 }
