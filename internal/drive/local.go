@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -306,18 +307,32 @@ func (l *Local) endLater(t *Task, i int) {
 }
 
 // markEnds marks the ends of the holds of tasks that local memory did not have: the process whose memory has made them may
-// still have to report them, whether far had them or not.
-func (l *Local) markEnds(ctx context.Context, far store.Store, tasks []*Task) {
+// still have to report them, whether the store had them or not. An end that could not be marked is kept: a store that refuses
+// what it would have to write can still answer that it has no such hold.
+func (l *Local) markEnds(ctx context.Context, d *Driver, tasks []*Task) {
 	var calls []store.Call
+	var of []*Task
 	for _, t := range tasks {
-		for i, of := range t.Of {
-			if t.Err == nil && t.Verb != store.Renew && slices.Contains(t.elsewhere, of) {
-				calls = append(calls, report.MarkEnd(&t.Ops[i], t.final(&t.Ops[i])))
+		for i, n := range t.Of {
+			if t.Err == nil && t.Verb != store.Renew && slices.Contains(t.elsewhere, n) {
+				calls, of = append(calls, report.MarkEnd(&t.Ops[i], t.final(&t.Ops[i]))), append(of, t)
 			}
 		}
 	}
-	if len(calls) > 0 {
-		_ = far.Do(ctx, calls) // without a mark the report may make a hold anew
+	if len(calls) == 0 {
+		return
+	}
+	all := d.Store.Do(ctx, calls)
+	for i := range calls {
+		err := cmp.Or(all, calls[i].Err)
+		if err == nil || hook.HasResults(err) {
+			continue
+		}
+		end := &calls[i].Ops[0]
+		l.Reporter.EndLater(end, end.N, true)
+		if out, ok := errors.AsType[*store.OutageError](err); ok {
+			d.meet(ctx, of[i], out)
+		}
 	}
 }
 

@@ -22,9 +22,13 @@ type losing struct {
 	store.Store
 	lost store.Reason
 	away bool // it does not even count
+	full bool // it answers, but refuses what it would have to write
 }
 
 func (l *losing) Do(ctx context.Context, calls []store.Call) error {
+	if l.full {
+		return l.refuse(ctx, calls)
+	}
 	if !l.away {
 		if err := l.Store.Do(ctx, calls); err != nil || l.lost == "" {
 			return err
@@ -32,6 +36,18 @@ func (l *losing) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		calls[i].Err = &store.OutageError{Reason: l.lost, Err: errors.New("lost"), Uncounted: l.lost == ""}
+	}
+	return nil
+}
+
+// refuse answers what a full store does. No test has it end holds that it has.
+func (l *losing) refuse(ctx context.Context, calls []store.Call) error {
+	for i := range calls {
+		if c := &calls[i]; c.Once != nil || !c.Verb.NeedsReceipt() {
+			c.Err = &store.OutageError{Reason: "full", Err: errors.New("full"), Uncounted: true}
+		} else if err := l.Store.Do(ctx, calls[i:i+1]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -182,17 +198,19 @@ var endings = []struct {
 // first. What it cost counts once.
 func TestHoldsOfAnOutageThatEndElsewhere(t *testing.T) {
 	t.Parallel()
-	late, away := losing{lost: "late"}, losing{away: true}
+	type outage struct{ take, end losing }
+	away, full := losing{away: true}, losing{full: true}
 	for _, test := range endings {
-		for how, take := range map[string]losing{"late": late, "away": away} {
+		for how, out := range map[string]outage{"late": {losing{lost: "late"}, away}, "away": {away, away}, "full": {full, full}} {
 			for _, first := range []string{"the end", "the record"} {
 				t.Run(fmt.Sprintf("%s: %v %d, %s first", how, test.verb, test.n, first), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
 						far := storetest.NewModel()
 						far.Set(window.At(time.Now()))
-						takes, ends := &losing{Store: far.Store, lost: take.lost, away: take.away}, &losing{Store: far.Store, away: true}
-						d, other := holdingProcess(takes), holdingProcess(ends)
+						takes, ends := out.take, out.end
+						takes.Store, ends.Store = far.Store, far.Store
+						d, other := holdingProcess(&takes), holdingProcess(&ends)
 						var tasks []*drive.Task
 						for id := range byte(3) {
 							d.Run(t.Context(), holdingTask(store.Take, 1+id, 3), nil)
@@ -202,7 +220,7 @@ func TestHoldsOfAnOutageThatEndElsewhere(t *testing.T) {
 						other.RunAll(t.Context(), tasks[1:])
 						back := func(s *losing, d *drive.Driver) {
 							far.Set(window.At(time.Now()))
-							s.lost, s.away = "", false
+							s.lost, s.away, s.full = "", false, false
 							d.Close()
 							if got := d.Reports(); got.Pending+int(got.Lost+got.Dropped) > 0 {
 								t.Errorf("got %+v, want all recorded", got)
@@ -210,11 +228,11 @@ func TestHoldsOfAnOutageThatEndElsewhere(t *testing.T) {
 							time.Sleep(time.Millisecond)
 						}
 						if first == "the end" {
-							back(ends, other)
-							back(takes, d)
+							back(&ends, other)
+							back(&takes, d)
 						} else {
-							back(takes, d)
-							back(ends, other)
+							back(&takes, d)
+							back(&ends, other)
 						}
 						holdingUsed(t, far.Store, test.used...)
 					})
