@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,9 @@ import (
 func (a *API) gate(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	c := gateCall{request: r, rules: x.namespace.Engine().Rules(), proxies: a.proxies, attrs: x.item[0].Request.Attributes[:0]}
 	err := parameters(r.URL.RawQuery, c.parameter)
+	if c.plain != "" {
+		c.choosePath()
+	}
 	x.item[0].Request = weir.Request{Attributes: c.attrs, Hits: 1, Final: true} // a proxy keeps no receipt
 	if err == nil {
 		err = x.beginRequest()
@@ -72,7 +76,8 @@ type gateCall struct {
 	proxies  *clientaddr.Proxies
 	attrs    []weir.Attribute
 	statuses []outcomeStatus
-	refused  error // what is wrong with the value of a header
+	refused  error  // what is wrong with the value of a header
+	plain    string // the path as [urlpath.Plain] has it, if that is another
 }
 
 type outcomeStatus struct {
@@ -144,19 +149,54 @@ func (c *gateCall) header(name, attribute, header string) error {
 	if attribute == "ip" && value == "" {
 		return badParameter(name, "the request has no header "+header+" with an address: the proxy must set it, or all clients would count as one or none")
 	}
+	plain := value
 	if attribute == "path" && value != "" {
 		if err := urlpath.Check(value); err != nil {
 			c.refused = badParameter(name, fmt.Sprintf("the header %s has %v", header, err))
 			return nil
 		}
-		value = urlpath.Clean(value)
+		value, plain = urlpath.Clean(value), urlpath.Plain(value)
 	}
-	if len(value) > maxHeader {
-		c.refused = badParameter(name, fmt.Sprintf("the header %s has %d bytes, more than %d", header, len(value), maxHeader))
+	if n := max(len(value), len(plain)); n > maxHeader {
+		c.refused = badParameter(name, fmt.Sprintf("the header %s has %d bytes, more than %d", header, n, maxHeader))
 		return nil
 	}
-	c.attrs = append(c.attrs, weir.Attribute{Name: attribute, Value: value})
+	if c.attrs = append(c.attrs, weir.Attribute{Name: attribute, Value: value}); plain != value {
+		c.plain = plain
+	}
 	return nil
+}
+
+// choosePath makes the path what more rules match, of the two forms that it has for servers. If each form has rules that the
+// other has not, the path is refused: a client could choose which of them hold.
+func (c *gateCall) choosePath() {
+	path := &c.attrs[slices.IndexFunc(c.attrs, func(a weir.Attribute) bool { return a.Name == "path" })].Value
+	clean, rules := *path, c.matched()
+	*path = c.plain
+	switch plainRules := c.matched(); {
+	case contains(rules, plainRules):
+		*path = clean
+	case !contains(plainRules, rules):
+		c.refused = badParameter("header.path", "the path has an escaped slash or a backslash, and other rules hold where that is no slash")
+	}
+}
+
+// matched returns the rules that match the attributes so far.
+func (c *gateCall) matched() []int {
+	rules := c.rules.Compiled()
+	values := make([]string, rules.Width())
+	for _, a := range c.attrs {
+		if i, ok := rules.Attribute(a.Name); ok {
+			values[i] = a.Value
+		}
+	}
+	rules.Complete(values)
+	return rules.Match(values, nil, false)
+}
+
+// contains reports whether all has each of some.
+func contains(all, some []int) bool {
+	return !slices.ContainsFunc(some, func(i int) bool { return !slices.Contains(all, i) })
 }
 
 // fromHeader returns the attribute in a header: the query of a URI as it is, as ip the address of the client, a method in

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,50 @@ func TestRefusedValuesDeny(t *testing.T) {
 			if api.ServeHTTP(w, r); w.Code != want {
 				t.Errorf("%.20q, size %s, %s: got %d %s, want %d", c.path, c.size, query, w.Code, w.Body, want)
 			}
+		}
+	}
+}
+
+// For some servers an escaped slash or a backslash is a slash, for others a part of a segment. Neither evades a rule.
+func TestGateReadsSlashes(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{ // used of users, posts and api; empty: refused
+		"/api/users/1":         "1 0 1",
+		"/api/users/1%2fz":     "1 0 1",
+		"/api/users/1%5Cz":     "1 0 1",
+		`/api/users/1\z`:       "1 0 1",
+		"/api%2fusers%2f1":     "1 0 1",
+		`/api\users/1`:         "1 0 1",
+		"/api/users/1/posts":   "0 1 1",
+		"/api/users%2f1/posts": "0 1 1",
+		"/api/users/1%2fposts": "",
+		"/api/groups/a%2fb":    "0 0 1",
+		"/api/users/1%252fz":   "1 0 1",
+		"/%2fapi":              "0 0 0",
+		"/api/users/" + strings.Repeat("%5c", 2000): "1 0 1",
+		"/api/users/" + strings.Repeat(`\`, 4000):   "",
+	} {
+		engine, _ := scripttest.NewEngine(t, `
+rules:
+  - {name: users, when: {path: {match: "^/api/users/[^/]+$"}}, limit: 10, window: 1h}
+  - {name: posts, when: {path: {match: "^/api/users/[^/]+/posts$"}}, limit: 10, window: 1h}
+  - {name: api, when: {path: {prefix: /api/}}, limit: 10, window: 1h}`, func() window.Instant { return window.At(time.Unix(0, 0)) })
+		api := httpapi.New(namespace.Only(engine), httpapi.Config{})
+		r, w := httptest.NewRequest(http.MethodGet, "/v1/gate?status.deny=403&header.path=X-Uri", http.NoBody), httptest.NewRecorder()
+		r.Header["X-Uri"] = []string{path}
+		if api.ServeHTTP(w, r); w.Code == http.StatusForbidden && want == "" {
+			continue
+		}
+		var used []string
+		for _, name := range []string{"users", "posts", "api"} {
+			u, err := engine.Usage(t.Context(), name, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used = append(used, strconv.FormatInt(u.Used, 10))
+		}
+		if got := strings.Join(used, " "); got != want || w.Code != http.StatusOK {
+			t.Errorf("%.30s: got %d %s and %q used, want %q", path, w.Code, w.Body, got, want)
 		}
 	}
 }

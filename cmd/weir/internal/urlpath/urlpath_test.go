@@ -50,6 +50,21 @@ func TestClean(t *testing.T) {
 	}
 }
 
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for uri, want := range map[string]string{
+		"/api/y?x=%2f": "/api/y",
+		"/api/x%2fy":   "/api/x%2Fy",
+		"/api%5cx/%61": "/api%5Cx/a",
+		`//api\x/./y`:  "/api%5Cx/y",
+		"/api/x%252fy": "/api/x%2fy",
+	} {
+		if got := urlpath.Plain(uri); got != want {
+			t.Errorf("%s: got %s, want %s", uri, got, want)
+		}
+	}
+}
+
 // A path that servers read in more than one way is refused where it can be, however it is written.
 func TestCheck(t *testing.T) {
 	t.Parallel()
