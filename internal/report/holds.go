@@ -28,6 +28,7 @@ type held struct {
 	final   int64 // how many hits are final if it is over; negative: all, for the store to say
 
 	elsewhere bool // if only its end is pending: another instance may still have to report it
+	closed    bool // it is hits of a closed period; see turn
 }
 
 // Hold adds a hold of n hits that local memory made for op's key, as the hold of the op.
@@ -201,49 +202,60 @@ func (e *entry) missed(op *store.Op) []store.Call {
 	if h == nil || !h.renewed {
 		return nil
 	}
-	return []store.Call{{Verb: store.Renew, Ops: []store.Op{e.hold(h.Hold, h.n)}}}
+	return []store.Call{{Verb: store.Renew, Ops: []store.Op{e.hold(h, h.n)}}}
 }
 
 // hold returns an op about a hold of e.
-func (e *entry) hold(h window.Hold, n int64) store.Op {
+func (e *entry) hold(h *held, n int64) store.Op {
 	op := e.op(n)
-	op.Limit, op.Hold = e.holding, &store.Hold{Hold: h, NoStrike: true}
+	op.Limit, op.Hold = e.holding, &store.Hold{Hold: h.Hold, NoStrike: true}
+	if h.closed {
+		op.Limit = closedLimit(e.limit)
+	}
 	return op
 }
 
 // settle makes the hits of holds that are over final, unless the store may have the hold.
 func (e *entry) settle(now window.Instant) {
-	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
-		if !h.over || h.there {
-			return false
-		}
-		e.release(h.final, now)
-		return true
-	})
-	e.resize()
+	e.finish(now, func(h *held) (int64, bool) { return h.final, h.over && !h.there })
 }
 
 // mature makes the holds that have ended at now final.
 func (e *entry) mature(now window.Instant) {
-	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
-		if h.End > now {
-			return false
+	e.finish(now, func(h *held) (n int64, ended bool) {
+		switch ended = h.End <= now; {
+		case h.n == 0: // it was the store's
+			return 0, ended
+		case !h.over && !e.holding.Release:
+			return h.n, ended
 		}
-		if !h.over && !e.holding.Release {
-			h.final = h.n
-		}
-		if h.n > 0 { // else it was the store's
-			e.release(h.final, now)
-		}
-		return true
+		return h.final, ended
 	})
+}
+
+// finish drops the holds that end, and makes as many hits of each final as it costs.
+func (e *entry) finish(now window.Instant, cost func(h *held) (n int64, ends bool)) {
+	all := e.holds
+	e.holds = all[:0]
+	for _, h := range all {
+		if n, ends := cost(&h); ends {
+			e.release(&h, n, now)
+		} else {
+			e.holds = append(e.holds, h)
+		}
+	}
 	e.resize()
 }
 
 // release makes n hits of a hold of e final, which the caller drops. In a window of places that counts nothing.
-func (e *entry) release(n int64, now window.Instant) {
-	if n > 0 && e.limit.Window.Kind != window.KindHeld {
+func (e *entry) release(h *held, n int64, now window.Instant) {
+	last, _, kept := e.limit.Exported(nil, now, true)
+	switch {
+	case n <= 0 || e.limit.Window.Kind == window.KindHeld || h.closed:
+	case !kept || h.At >= last.Start.Add(last.Length):
 		e.add(n, now)
+	case h.At >= last.Start:
+		e.close(h.At, n, now)
 	}
 }
 
@@ -260,7 +272,7 @@ func (e *entry) calls(now window.Instant) (calls []store.Call) {
 	for i := range e.holds {
 		h := &e.holds[i]
 		if h.n == 0 {
-			op := e.hold(h.Hold, h.final)
+			op := e.hold(h, h.final)
 			end := store.Call{Verb: store.Settle, Ops: []store.Op{op}}
 			if h.elsewhere {
 				end.Once = mark(&op, markedFor)
@@ -269,8 +281,11 @@ func (e *entry) calls(now window.Instant) (calls []store.Call) {
 			continue
 		}
 		h.renewed = h.renewed && h.there
-		op := e.hold(h.Hold, h.n)
-		if w := &e.limit.Window; w.Kind == window.KindFixed && h.At.Add(w.Length) > now {
+		op := e.hold(h, h.n)
+		switch w := &e.limit.Window; {
+		case h.closed:
+			op.Hold.End = now.Add(closedFor)
+		case w.Kind == window.KindFixed && h.At.Add(w.Length) > now:
 			// The store's window may begin with the report. What the hold costs would count in no window
 			// if it was taken before that. The store dates it at its own now, which is earlier.
 			op.Hold.At = h.End
@@ -283,18 +298,14 @@ func (e *entry) calls(now window.Instant) (calls []store.Call) {
 // met drops a hold whose record has met the mark of its end. op has the hits and the result of the end: if that has not found
 // the hold, its hits count nowhere yet.
 func (e *entry) met(op *store.Op, now window.Instant) {
-	e.holds = slices.DeleteFunc(e.holds, func(h held) bool {
-		if h.ID != op.Hold.ID {
-			return false
-		}
-		switch {
+	e.finish(now, func(h *held) (n int64, found bool) {
+		switch found = h.ID == op.Hold.ID; {
 		case op.Result.Held:
+			return 0, found
 		case op.N < 0:
-			e.release(h.n, now)
-		default:
-			e.release(op.N, now)
+			return h.n, found
 		}
-		return true
+		return op.N, found
 	})
 }
 

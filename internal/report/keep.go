@@ -139,8 +139,9 @@ func (r *Reporter) restore() {
 	r.awake()
 }
 
-// all returns how many hits of e are in the window at now, with those held.
+// all returns how many hits of e can still count at now, with those held.
 func (e *entry) all(now window.Instant) int64 {
+	e.turn(now)
 	n := e.amount(now)
 	for _, h := range e.holds {
 		n += h.n

@@ -28,6 +28,8 @@ type sideStore struct {
 	mu      sync.Mutex
 	unsaved map[string][]byte
 	puts    atomic.Int64 // how often a blob was written or dropped
+
+	flushing func() // not nil: called by Flush
 }
 
 func (p *sideStore) Loaded() <-chan struct{} {
@@ -72,6 +74,9 @@ func (p *sideStore) write() {
 }
 
 func (p *sideStore) Flush(context.Context) error {
+	if p.flushing != nil {
+		p.flushing()
+	}
 	if p.full.Load() {
 		return errors.New("full")
 	}

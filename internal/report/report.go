@@ -5,7 +5,8 @@
 //
 // A [Reporter] merges what it is given per key and member into a window state of the key's
 // limit, which has the hits since the last report. Each hold of local memory is pending
-// separately. Hits that leave the window before the store answers are not reported. A refund
+// separately, and so are the hits of the last closed period of a limit that keeps it. Other hits that leave
+// the window before the store answers are not reported. A refund
 // subtracts pending hits, never below zero, including those of a report in flight that the
 // store then refuses. The number and the memory of pending keys are limited; the hits of further keys are
 // counted in [Stats] and dropped.
@@ -15,7 +16,7 @@
 // A goroutine runs while something is pending. It waits until another call reports that the
 // store answers ([Reporter.Answered]), and polls the store at most once a second. It reads some
 // keys until one is answered, and then records what is pending in batches, dated
-// at the report. Of what the store has refused, as one that is full does, it sends a sample each time, and the rest
+// at the report or in the closed period. Of what the store has refused, as one that is full does, it sends a sample each time, and the rest
 // when some of that is recorded. A key with many holds is sent in parts, after keys with few.
 //
 // # Nothing is counted twice

@@ -47,7 +47,7 @@ func (r *Reporter) rest(end bool) bool {
 		if at := r.now(); r.table.saver == nil {
 			for w := range r.table.waiting() {
 				for e := range w.all() {
-					r.dropped.Add(e.amount(at))
+					r.dropped.Add(e.all(at))
 				}
 			}
 		}
@@ -218,6 +218,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, some, goOn bool) {
 	r.mu.Lock()
 	for _, e := range batch {
 		e.settle(at)
+		e.turn(at)
 		e.limit, e.holding = r.current(e.id, e.limit), r.current(e.id, e.holding)
 		for _, call := range e.calls(at) {
 			calls, of = append(calls, call), append(of, e)

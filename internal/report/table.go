@@ -189,7 +189,10 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) (left int64) {
 // pending. An e in flight is dropped when it comes back.
 func (t *table) changed(e *entry, now window.Instant) {
 	e.resize()
-	if t.saver.touch(e); t.of(e.id) == e && e.empty(now) {
+	if t.saver.touch(e); t.of(e.id) != e {
+		return
+	}
+	if e.turn(now); e.empty(now) {
 		t.drop(e)
 	}
 }
@@ -248,6 +251,7 @@ func (t *table) live(w entries, n int, now window.Instant) []*entry {
 			if len(found) >= most {
 				break
 			}
+			e.turn(now)
 			if e.mature(now); e.empty(now) {
 				t.drop(e)
 			} else if t.inFlight[e.id] == nil {
@@ -336,6 +340,7 @@ func (t *table) back(e *entry, w entries, now window.Instant) {
 // join adds an entry that has entered to w, and merges newer hits of its id into it.
 func (t *table) join(e *entry, w entries, now window.Instant) {
 	if newer := t.of(e.id); newer != nil {
+		newer.turn(now)
 		n, holds := newer.amount(now), newer.holds
 		e.unsure = e.unsure || newer.unsure || newer.name != ""
 		t.drop(newer)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/store"
@@ -100,6 +101,43 @@ func exportsKeys(s *stage) {
 	for key, w := range want {
 		if g := got[key]; g.current.Hits != w.current.Hits {
 			s.Errorf("key %q: got %d, want %d", key, g.current.Hits, w.current.Hits)
+		}
+	}
+}
+
+// Records of holds count in the closed period of their takes, once they end or are over, also under a limit that holds nothing.
+func exportsClosed(s *stage) {
+	if hook.ListerOf(s.Store) == nil {
+		s.Skip("the store lists no keys")
+	}
+	for name, quota := range map[string]int64{"limit": 200, "counter": window.Unlimited} {
+		l := window.Limit{Quota: quota, Measure: window.Sum, Window: window.Calendar(window.Hour, nil), Export: true}
+		plain := window.MustCompile(l)
+		l.Quota, l.Hold = window.MaxHits, time.Minute
+		holding := window.MustCompile(l)
+		s.at(0)
+		s.one(store.Record, times(100, hit(name, plain, "known")))
+		s.at(time.Hour + time.Minute)
+		for _, key := range []string{"known", "new"} {
+			op := named("a", times(70, hit(name, holding, key)))
+			op.Hold.At, op.Hold.End = start.Add(30*time.Minute), start.Add(time.Hour+2*time.Minute)
+			if r := s.one(store.Record, op); !r.Held {
+				s.Errorf("%s, %s: got %+v, want 70 held", name, key, r)
+			}
+			s.one(store.Settle, op)
+			op.N, op.Hold.ID[0] = 7, 'b'
+			s.one(store.Record, op) // ends by itself
+			s.one(store.Take, times(2, hit(name, plain, key)))
+		}
+		s.at(time.Hour + 3*time.Minute)
+		for key, e := range export(s, s.Opened, &store.Op{Space: store.NewSpace("", name, "", 0), Limit: plain}) {
+			want := int64(77)
+			if key == "known" {
+				want += 100
+			}
+			if e.closed.Hits != want || e.heldClosed != 0 || e.current.Hits != 2 || e.heldCurrent != 0 {
+				s.Errorf("%s, %s: got %+v, want %d in the closed period and 2 in this one", name, key, e, want)
+			}
 		}
 	}
 }

@@ -114,6 +114,7 @@ func Run(t *testing.T, open func(t testing.TB) Opened) {
 		{"a key has a highest number of reservations", reserveMost},
 		{"16 goroutines reserve", reserveUnderLoad},
 		{"an export has each key", exportsKeys},
+		{"holds of a closed period", exportsClosed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
