@@ -81,8 +81,8 @@ type Fallback interface {
 	endHolds(ctx context.Context, t *Task) error
 	// endLater keeps the end of the hold of op i of t, about which the store has not answered, if that is what t does.
 	endLater(t *Task, i int)
-	// markEnds marks in the store of d the ends of the holds of tasks that local memory did not have.
-	markEnds(ctx context.Context, d *Driver, tasks []*Task)
+	// follow does for tasks, which the store of d has answered, what local memory needs: see markEnds and refund.
+	follow(ctx context.Context, d *Driver, tasks []*Task)
 
 	read(ctx context.Context, op *store.Op) (window.Reading, error)
 	// forget drops the state of op's key here, with what waits for a report.
@@ -132,8 +132,8 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 		}
 		open = d.answered(ctx, t, err, again)
 	}
-	if len(t.elsewhere) > 0 {
-		d.Local.markEnds(within, d, []*Task{t})
+	if d.Local != nil && (len(t.elsewhere) > 0 || t.Verb == store.Refund) {
+		d.Local.follow(within, d, []*Task{t})
 	}
 	d.end(ctx, t)
 	if d.Local != nil && (t.Outage != nil || t.HeldLocally) {
@@ -173,7 +173,7 @@ func (d *Driver) RunAll(ctx context.Context, tasks []*Task) {
 		open = left
 	}
 	if d.Local != nil {
-		d.Local.markEnds(ctx, d, tasks)
+		d.Local.follow(ctx, d, tasks)
 	}
 	for _, t := range tasks {
 		d.end(ctx, t)

@@ -233,8 +233,8 @@ func (l *Local) report(t *Task) {
 // given returns how many hits memory has given back for op, which is part of a
 // refund.
 func given(op *store.Op) int64 {
-	if op.Limit.Measure == window.Distinct || op.Limit.After.Count > 0 { // one use, or hits that Used leaves out
-		return op.N
+	if op.N > window.MaxHits || op.Limit.Measure == window.Distinct || op.Limit.After.Count > 0 {
+		return op.N // all, also those that a ban has ended; one use; or hits that Used leaves out
 	}
 	return op.Result.Before - op.Result.Used
 }
@@ -304,6 +304,57 @@ func (l *Local) endLater(t *Task, i int) {
 	if t.onlyEnds && !slices.Contains(t.found, t.Of[i]) {
 		l.Reporter.EndLater(&t.Ops[i], t.final(&t.Ops[i]), slices.Contains(t.elsewhere, t.Of[i]))
 	}
+}
+
+func (l *Local) follow(ctx context.Context, d *Driver, tasks []*Task) {
+	l.markEnds(ctx, d, tasks)
+	for _, t := range tasks {
+		if t.Verb == store.Refund && t.Err == nil && !t.Replayed() {
+			l.refund(ctx, t)
+		}
+	}
+}
+
+// refund gives back in memory what the store has not given back for t, of hits that wait for a report: a full store refuses to
+// count, and answers that it has nothing to give back.
+func (l *Local) refund(ctx context.Context, t *Task) {
+	call := []store.Call{{Verb: t.Verb}}
+	if t.Once != nil {
+		own := *t.Once
+		call[0].Once = &own
+	}
+	for _, op := range t.Ops {
+		if op.N = notGiven(&op); op.N > 0 && l.Reporter.Waiting(&op) {
+			op.Limit, op.Result = l.share(op.Limit), window.Result{}
+			call[0].Ops = append(call[0].Ops, op)
+		}
+	}
+	if len(call[0].Ops) == 0 {
+		return
+	}
+	err := l.Store.Do(context.WithoutCancel(l.unsynced(ctx)), call)
+	switch err = cmp.Or(err, call[0].Err); {
+	case err != nil:
+		l.tell(ctx, t.Verb, fmt.Errorf("refund in local memory: %w", err))
+		return
+	case call[0].Once != nil && call[0].Once.Result.Before > 0: // memory has the record of an earlier call
+		return
+	}
+	for i := range call[0].Ops {
+		l.Reporter.Sub(&call[0].Ops[i], given(&call[0].Ops[i]))
+	}
+	l.Reporter.Wait(ctx)
+}
+
+// notGiven returns how many hits the store has not given back for op, which is part of a refund, or 0 if it does not say.
+func notGiven(op *store.Op) int64 {
+	switch {
+	case op.N > window.MaxHits: // all
+		return op.N
+	case op.Limit.Measure == window.Distinct && op.Result.Before == op.Result.Used:
+		return op.N
+	}
+	return op.N - given(op)
 }
 
 // markEnds marks the ends of the holds of tasks that local memory did not have: the process whose memory has made them may

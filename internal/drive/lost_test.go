@@ -40,10 +40,10 @@ func (l *losing) Do(ctx context.Context, calls []store.Call) error {
 	return nil
 }
 
-// refuse answers what a full store does. No test has it end holds that it has.
+// refuse answers what a full store does. No test has it end a hold, or give back all it has.
 func (l *losing) refuse(ctx context.Context, calls []store.Call) error {
 	for i := range calls {
-		if c := &calls[i]; c.Once != nil || !c.Verb.NeedsReceipt() {
+		if c := &calls[i]; c.Once != nil || c.Verb == store.Take || c.Verb == store.Record {
 			c.Err = &store.OutageError{Reason: "full", Err: errors.New("full"), Uncounted: true}
 		} else if err := l.Store.Do(ctx, calls[i:i+1]); err != nil {
 			return err
@@ -239,6 +239,66 @@ func TestHoldsOfAnOutageThatEndElsewhere(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// What memory counted because the store is full is given back there, although the store answers that it has none: once, and
+// no more than that.
+func TestRefundsOfAFullStore(t *testing.T) {
+	t.Parallel()
+	ban := window.Limit{Quota: 4, Window: window.Sliding(time.Hour), Ban: window.Ban{For: time.Hour}}
+	for name, test := range map[string]struct {
+		limit  window.Limit
+		refund []int64
+		used   int64 // after 3 hits in the store, 5 in memory, and the refunds
+	}{
+		"sliding, of both":    {window.Limit{Quota: 100, Window: window.Sliding(time.Hour)}, []int64{4, 2}, 2},
+		"sliding, too many":   {window.Limit{Quota: 100, Window: window.Sliding(time.Hour)}, []int64{9, 9}, 0},
+		"fixed":               {window.Limit{Quota: 100, Window: window.Fixed(time.Hour)}, []int64{4}, 4},
+		"a counter":           {window.Limit{Quota: window.Unlimited, Window: window.Cells(time.Hour, 0)}, []int64{4}, 4},
+		"distinct":            {window.Limit{Quota: 100, Measure: window.Distinct, Window: window.Sliding(time.Hour)}, []int64{1, 1}, 6},
+		"all, with the ban":   {ban, []int64{window.All}, 1},
+		"none":                {window.Limit{Quota: 100, Window: window.Sliding(time.Hour)}, nil, 8},
+		"nothing is refunded": {window.Limit{Quota: 100, Window: window.Sliding(time.Hour)}, []int64{0}, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				far := storetest.NewModel()
+				far.Set(window.At(time.Now()))
+				s := &losing{Store: far.Store}
+				d := holdingProcess(s)
+				o := op(0, 0, store.Enforce)
+				o.Limit = window.MustCompile(test.limit)
+				run := func(v store.Verb, n int64, member byte) window.Result {
+					o := o
+					if o.N = n; o.Limit.Measure == window.Distinct {
+						o.Member = []byte{member}
+					}
+					task := drive.Task{Verb: v, Policies: policies{rule.OutageLocal}}
+					task.Ops, task.Of = []store.Op{o}, []int{0}
+					if d.Run(t.Context(), &task, nil); task.Err != nil {
+						t.Fatal(task.Err)
+					}
+					return task.Ops[0].Result
+				}
+				for i := range byte(8) {
+					s.full = i >= 3
+					run(store.Take, 1, i)
+				}
+				for i, n := range test.refund {
+					run(store.Refund, n, 7-byte(i))
+				}
+				if test.limit.Ban.For > 0 && !run(store.Take, 1, 0).Allowed {
+					t.Error("the ban was not lifted")
+				}
+				s.full = false
+				d.Close()
+				if got := used(t, far.Store, &o); got != test.used {
+					t.Errorf("got %d used, want %d", got, test.used)
+				}
+			})
+		})
 	}
 }
 

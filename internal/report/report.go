@@ -143,6 +143,19 @@ func (r *Reporter) Sub(op *store.Op, n int64) {
 	r.each(func(t *table, now window.Instant) { n = t.sub(op, n, now) })
 }
 
+// Waiting reports whether hits of op's key wait for a report.
+func (r *Reporter) Waiting(op *store.Op) (waiting bool) {
+	if r == nil {
+		return false
+	}
+	r.each(func(t *table, now window.Instant) {
+		for _, e := range t.pair(idOf(op)) {
+			waiting = waiting || e != nil && e.amount(now) > 0
+		}
+	})
+	return waiting
+}
+
 // Forget drops what is pending for op's key.
 func (r *Reporter) Forget(op *store.Op) {
 	if r == nil {
