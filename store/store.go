@@ -291,6 +291,9 @@ var (
 	// ErrFull is the cause of an [OutageError] when a space has no room for a
 	// new key.
 	ErrFull = errors.New("no room for a new key: raise the limit, or wait until keys expire")
+	// ErrMoved is the error of a list of keys that cannot go on, because the servers have changed, or the process
+	// was started again with keys in another order.
+	ErrMoved = errors.New("the keys have moved since the list began: begin again")
 )
 
 // OutageError is the Err of a call that a store could not answer, or the error of

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -65,10 +66,9 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	var held io.Closer
 	if c.disk == nil {
 		var err error
-		if held, err = lockFolder(dir); err != nil {
+		if c.disk, held, err = lockFolder(dir); err != nil {
 			return nil, fmt.Errorf("data directory: %w", err)
 		}
-		c.disk = folder(dir)
 	}
 	s, err := open(dir, c, held)
 	if err != nil {
@@ -84,18 +84,22 @@ func Open(dir string, opts ...Option) (*Store, error) {
 const lockName = "lock"
 
 // lockFolder makes and locks dir.
-func lockFolder(dir string) (io.Closer, error) {
+func lockFolder(dir string) (d folder, held io.Closer, err error) {
 	if err := makeFolder(dir, syncFolder); err != nil {
-		return nil, err
+		return d, nil, err
+	}
+	d.dir = dir
+	if d.locked, err = os.Stat(dir); err != nil {
+		return d, nil, err
 	}
 	held, ok, err := lock(filepath.Join(dir, lockName))
 	if err != nil {
-		return nil, fmt.Errorf("lock: %w", err)
+		return d, nil, fmt.Errorf("lock: %w", err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("%s: %w", dir, ErrLocked)
+		return d, nil, fmt.Errorf("%s: %w", dir, ErrLocked)
 	}
-	return held, nil
+	return d, held, nil
 }
 
 // open opens dir, which is locked.

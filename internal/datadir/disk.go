@@ -45,12 +45,29 @@ type source interface {
 }
 
 // folder is a directory of the operating system.
-type folder string
+type folder struct {
+	dir    string
+	locked fs.FileInfo // of the directory that this process has locked; nil: of none
+}
 
-func (d folder) path(name string) string { return filepath.Join(string(d), name) }
+var errReplaced = errors.New("the directory was replaced while this process used it; move it back, or restart on the new one")
+
+// ours returns an error if another directory than the locked one is at the path: it is for another
+// process, or for the next one, to write.
+func (d folder) ours() error {
+	if d.locked == nil {
+		return nil
+	}
+	if info, err := os.Stat(d.dir); err == nil && !os.SameFile(info, d.locked) {
+		return errReplaced
+	}
+	return nil // or what is done there fails
+}
+
+func (d folder) path(name string) string { return filepath.Join(d.dir, name) }
 
 func (d folder) names() ([]string, error) {
-	entries, err := os.ReadDir(string(d))
+	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +86,9 @@ func (d folder) names() ([]string, error) {
 }
 
 func (d folder) create(name string) (file, error) {
+	if err := d.ours(); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -77,6 +97,9 @@ func (d folder) create(name string) (file, error) {
 }
 
 func (d folder) extend(name string, size int64) (file, error) {
+	if err := d.ours(); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return nil, err
@@ -112,6 +135,9 @@ type sizedFile struct {
 func (f sizedFile) Size() int64 { return f.size }
 
 func (d folder) length(name string) (size int64, err error) {
+	if err := d.ours(); err != nil {
+		return 0, err
+	}
 	info, err := os.Stat(d.path(name))
 	if err != nil {
 		return 0, err
@@ -119,11 +145,21 @@ func (d folder) length(name string) (size int64, err error) {
 	return info.Size(), nil
 }
 
-func (d folder) remove(name string) error { return os.Remove(d.path(name)) }
+func (d folder) remove(name string) error {
+	if err := d.ours(); err != nil {
+		return err
+	}
+	return os.Remove(d.path(name))
+}
 
-func (d folder) rename(name, to string) error { return os.Rename(d.path(name), d.path(to)) }
+func (d folder) rename(name, to string) error {
+	if err := d.ours(); err != nil {
+		return err
+	}
+	return os.Rename(d.path(name), d.path(to))
+}
 
-func (d folder) sync() error { return syncFolder(string(d)) }
+func (d folder) sync() error { return syncFolder(d.dir) }
 
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)

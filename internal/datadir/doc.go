@@ -46,6 +46,9 @@
 // track any more which changes the files lack: when a flush succeeds, they lack nothing. No file
 // is removed before the one that replaces it is synced.
 //
+// A directory that takes the place of the locked one, such as a backup that is restored too early,
+// is not written: writing fails until the locked one is back.
+//
 // # Time
 //
 // Each batch has the readings of the store's clocks. The clock of the next process

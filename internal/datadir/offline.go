@@ -57,7 +57,7 @@ func listSome(d disk) ([]*segment, error) {
 // Check reads a directory, and changes nothing in it. The directory may be in use, in which
 // case the last batch may be incomplete. Check fails where [Open] fails, except that it needs
 // no lock.
-func Check(dir string) (Report, error) { return check(folder(dir)) }
+func Check(dir string) (Report, error) { return check(folder{dir: dir}) }
 
 func check(d disk) (Report, error) {
 	var r Report
@@ -158,7 +158,7 @@ type Entry struct {
 // needs no lock, and stops at the first error of visit, which it returns. It calls told
 // for each damaged part, whose keys are missing or in an older state.
 func Dump(dir string, visit func(Entry) error, told func(Event)) error {
-	return dump(folder(dir), visit, told)
+	return dump(folder{dir: dir}, visit, told)
 }
 
 func dump(d disk, visit func(Entry) error, told func(Event)) error {
@@ -182,14 +182,14 @@ func dump(d disk, visit func(Entry) error, told func(Event)) error {
 // bytes the files had before and have now, and calls told for each damaged part. No
 // process may use the directory.
 func Compact(dir string, told func(Event)) (before, after int64, err error) {
-	if _, err := listSome(folder(dir)); err != nil {
+	if _, err := listSome(folder{dir: dir}); err != nil {
 		return 0, 0, err
 	}
-	held, err := lockFolder(dir)
+	d, held, err := lockFolder(dir)
 	if err != nil {
 		return 0, 0, err
 	}
-	before, after, err = compact(folder(dir), told)
+	before, after, err = compact(d, told)
 	return before, after, errors.Join(err, held.Close())
 }
 
@@ -227,17 +227,17 @@ func compact(d disk, told func(Event)) (before, after int64, err error) {
 // Damaged parts are copied as they are, and told is called for each: when a disk fails, a
 // backup of all that can be read is most useful, and the copy is loaded like the original.
 func Backup(dir, to string, told func(Event)) (bytes int64, err error) {
-	if _, err := listSome(folder(dir)); err != nil {
+	if _, err := listSome(folder{dir: dir}); err != nil {
 		return 0, err
 	}
 	if err := makeFolder(to, syncFolder); err != nil {
 		return 0, err
 	}
-	target := folder(to)
+	target := folder{dir: to}
 	if names, err := target.names(); err != nil || len(names) > 0 {
 		return 0, errors.Join(err, fmt.Errorf("%s is not empty", to))
 	}
-	return backup(folder(dir), target, told)
+	return backup(folder{dir: dir}, target, told)
 }
 
 // removedTries is how often files may be removed while they are opened.

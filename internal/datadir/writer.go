@@ -158,14 +158,16 @@ func (w *writer) flush(ended bool) error {
 // abandon makes the next flush write all keys to a new file, because file lacks some changes.
 func (w *writer) abandon() { w.broken, w.lacking = true, true }
 
-// intact returns an error if another program has removed or changed the open file: the next
-// process would not find what is written to it.
+// intact returns an error if another program has removed or changed the open file, or replaced the
+// directory: the next process would not find what is written to the file.
 func (w *writer) intact() error {
 	if w.file == nil || w.broken {
 		return nil
 	}
 	size, err := w.disk.length(w.name)
 	switch {
+	case errors.Is(err, errReplaced):
+		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: removed by another program", w.name)
 	case err == nil && size != w.size: // other errors do not concern the file

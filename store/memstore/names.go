@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"math"
@@ -101,20 +102,26 @@ func (sh *shard) bytes() int64 {
 // Keys calls found for some of the keys in the space of op, with their states under its
 // limit at one instant each. It begins behind the position after, nil at first, and
 // returns the position to go on from, nil at the end: keys that are there all the time
-// are found once. key is nil for a key that is not known, because it was not counted
+// are found once. A position of other hashes, or of another number of shards, gets
+// [store.ErrMoved]. key is nil for a key that is not known, because it was not counted
 // since its limit has [window.Limit.Export]. found must not keep its arguments. It is
 // called without a lock, and Keys locks one shard at a time, for at most 416 keys.
 func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func(key []byte, state window.State, now window.Instant)) (next []byte, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
+	// A position is a mark of the hashes and the number of shards, then the shard and the position in it.
+	mark := binary.BigEndian.AppendUint32(nil, uint32(s.hash([]byte{byte(len(s.keyspaces.stripes) - 1)})))
+	i, position := 0, 0
+	if after != nil {
+		if len(after) != 9 || !bytes.HasPrefix(after, mark) {
+			return nil, store.ErrMoved
+		}
+		i, position = int(after[4]), int(binary.BigEndian.Uint32(after[5:]))
+	}
 	ks := s.keyspaces.existing(op.Space)
 	if ks == nil {
 		return nil, nil
-	}
-	i, position := 0, 0
-	if len(after) >= 5 { // the shard as a part of 256, and the position in it
-		i, position = numberOf(table.Hash(after[0])<<56, len(ks.shards)), int(binary.BigEndian.Uint32(after[1:]))
 	}
 	for ; i < len(ks.shards); i, position = i+1, 0 {
 		sh := ks.shards[i].Load()
@@ -122,8 +129,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 			continue
 		}
 		position = s.keysOf(ks, sh, position, found)
-		next = binary.BigEndian.AppendUint32([]byte{byte(i * 256 / len(ks.shards))}, uint32(position))
-		return next, nil
+		return binary.BigEndian.AppendUint32(append(mark, byte(i)), uint32(position)), nil
 	}
 	return nil, nil
 }

@@ -1,6 +1,7 @@
 package memstore_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -112,5 +113,55 @@ func TestNames(t *testing.T) {
 	}
 	if after, _, _ := s.Totals(); after > before/10 {
 		t.Errorf("got %d bytes after all keys have expired, %d before", after, before)
+	}
+}
+
+// A list goes on in the next process, which has the same hashes, unless that has another number of shards or is a
+// store of its own.
+func TestListGoesOn(t *testing.T) {
+	t.Parallel()
+	const keys = 20_000
+	op := store.Op{Space: store.NewSpace("", "s", "s", 0), N: 1, Limit: window.MustCompile(window.Limit{Quota: 9, Window: window.Fixed(time.Hour), Export: true})}
+	made := func(options ...memstore.Option) *memstore.Store {
+		s := memstore.New(options...)
+		for k := range keys {
+			op.Key = fmt.Append(nil, k)
+			if err := s.Decide(t.Context(), store.Take, []store.Op{op}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s
+	}
+	first := made(memstore.WithJournal(secret), memstore.WithShards(64))
+	for name, c := range map[string]struct {
+		next *memstore.Store
+		want error
+	}{
+		"as many shards": {made(memstore.WithJournal(secret), memstore.WithShards(64)), nil},
+		"fewer":          {made(memstore.WithJournal(secret), memstore.WithShards(16)), store.ErrMoved},
+		"more":           {made(memstore.WithJournal(secret), memstore.WithShards(256)), store.ErrMoved},
+		"others":         {made(memstore.WithShards(64)), store.ErrMoved},
+		"no keys yet":    {memstore.New(memstore.WithShards(64)), store.ErrMoved},
+	} {
+		found := map[string]int{}
+		add := func(key []byte, _ window.State, _ window.Instant) { found[string(key)]++ }
+		s, after, err := first, []byte(nil), error(nil)
+		for pages := 0; pages == 0 || after != nil && err == nil; pages++ {
+			if pages == 20 {
+				s = c.next
+			}
+			after, err = s.Keys(t.Context(), &op, after, add)
+		}
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: got error %v, want %v", name, err, c.want)
+		}
+		if c.want != nil {
+			continue
+		}
+		for k := range keys {
+			if n := found[fmt.Sprint(k)]; n != 1 {
+				t.Fatalf("%s: got key %d %d times", name, k, n)
+			}
+		}
 	}
 }

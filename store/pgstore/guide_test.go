@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/store/pgstore"
 )
@@ -126,6 +128,50 @@ func TestGuideBouncer(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Two stores with different statements, such as those of different durability, run their own ones behind pgbouncer, which
+// gives a connection that one has prepared its statements on to the other.
+func TestStatementsBehindBouncer(t *testing.T) {
+	t.Parallel()
+	n := pgtest.Server(t)
+	addr := n.Bouncer("default_pool_size = 2")
+	open := func(durability string) *pgstore.Store {
+		t.Helper()
+		s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=10s&connections=1&durability=%s", pgtest.User, addr, durability))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	other, err := pgconn.Connect(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable", pgtest.User, addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(t.Context())
+	run := func(sql string) {
+		t.Helper()
+		if err := other.Exec(t.Context(), sql).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("async")
+	n.Must(`CREATE TABLE written (synchronous text);
+		CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+			'BEGIN INSERT INTO written VALUES (current_setting(''synchronous_commit'')); RETURN new; END';
+		CREATE TRIGGER note BEFORE UPDATE ON weir_counters FOR EACH ROW EXECUTE FUNCTION note()`)
+	run("BEGIN") // on the connection that has the statements, so that the second store prepares its own on the other one
+	synchronous := open("sync")
+	run("COMMIT")
+	for range 10 {
+		if _, err := take(t, synchronous, "ann"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := n.Must("SELECT string_agg(DISTINCT synchronous, ' ') FROM written"); got != "on" {
+		t.Errorf("the store with durability=sync wrote with synchronous_commit %s", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,7 +18,8 @@ const version = "1"
 
 var errVersion = errors.New("the tables are of another version of weir")
 
-// statement is an SQL statement that is prepared under its name.
+// statement is an SQL statement that is prepared under its name, which has a digest of the text: a proxy may give the
+// connection to another store, whose statements can be others.
 type statement struct{ name, text string }
 
 // statements are what a lane runs.
@@ -38,7 +40,9 @@ func (s *statements) all() []statement {
 func statementsFor(prefix string, settings map[string]string) statements {
 	named := strings.NewReplacer("COUNTERS", prefix+"_counters", "META", prefix+"_meta", "JOURNAL", prefix+"_log", "REGISTER", prefix+"_kept")
 	text := func(name, text string) statement {
-		return statement{prefix + "_" + name, named.Replace(text)}
+		text = named.Replace(text)
+		sum := sha256.Sum256([]byte(text))
+		return statement{fmt.Sprintf("%s_%s_%x", prefix, name, sum[:4]), text}
 	}
 	var set []string
 	for _, name := range slices.Sorted(maps.Keys(settings)) {

@@ -11,7 +11,6 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -137,8 +136,8 @@ func TestExportWhileSlotsMove(t *testing.T) {
 		for err == nil && next != nil {
 			next, _, err = page(next)
 		}
-		if !errors.Is(err, remote.ErrNodes) {
-			t.Errorf("key %d: got error %v, want %v", i, err, remote.ErrNodes)
+		if !errors.Is(err, store.ErrMoved) {
+			t.Errorf("key %d: got error %v, want %v", i, err, store.ErrMoved)
 		}
 	}
 	redistest.Eventually(t, "an export of the nodes as they are finds each key once", func() bool {

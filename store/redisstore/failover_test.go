@@ -13,7 +13,6 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
-	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -215,7 +214,7 @@ func TestExportAcrossARestart(t *testing.T) {
 		_, err = s.Keys(t.Context(), op, next, ignore)
 		return !errors.As(err, &out)
 	})
-	if !errors.Is(err, remote.ErrNodes) {
-		t.Errorf("got error %v, want %v", err, remote.ErrNodes)
+	if !errors.Is(err, store.ErrMoved) {
+		t.Errorf("got error %v, want %v", err, store.ErrMoved)
 	}
 }

@@ -31,7 +31,7 @@ const (
 
 // Keys calls found for some of the keys in the space of op, with their states under its limit at one instant each. It
 // begins behind the position after, nil at first, and returns the position to go on from, nil at the end. It scans
-// the primaries one after the other, and returns [remote.ErrNodes] if the cluster has changed since the first, or
+// the primaries one after the other, and returns [store.ErrMoved] if the cluster has changed since the first, or
 // another server has taken the place of one: keys could be missing, or be found on two nodes. Keys that are there all
 // the time are found, and some can be found more than once. key is nil for a key whose name in Redis does not have
 // all of it, because a part has more than 64 bytes. found must not keep its arguments.
@@ -47,11 +47,11 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	if after != nil {
 		place = strings.SplitN(string(after), " ", 4)
 		if len(place) < 4 {
-			return nil, remote.ErrNodes
+			return nil, store.ErrMoved
 		}
 		at = slices.IndexFunc(nodes, func(n *conn.Node) bool { return n.Addr == place[3] })
 		if cursor, err = strconv.ParseUint(place[0], 10, 64); err != nil || at < 0 {
-			return nil, remote.ErrNodes
+			return nil, store.ErrMoved
 		}
 	}
 	within, cancel := s.Within(remote.WithTimeout(ctx, pageTimeout))
@@ -61,7 +61,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	case err != nil:
 		return nil, s.failed(ctx, err)
 	case after != nil && layout != place[1], cursor != 0 && process != place[2]: // a cursor is of one process
-		return nil, remote.ErrNodes
+		return nil, store.ErrMoved
 	}
 	var names []string
 	err = s.servers.Client(within, slots[nodes[at]], func(c rueidis.Client) error {
@@ -86,7 +86,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 		if err == nil {
 			err = s.readKeys(ctx, slots[nodes[at]], op, members, names[:n], keys[:n], found)
 		}
-		if errors.Is(err, remote.ErrNodes) {
+		if errors.Is(err, store.ErrMoved) {
 			return nil, err
 		} else if err != nil {
 			return nil, s.failed(ctx, err)
@@ -101,7 +101,7 @@ func (s *Store) Keys(ctx context.Context, op *store.Op, after []byte, found func
 	case err != nil:
 		return nil, s.failed(ctx, err)
 	case layoutNow != layout, processNow != process:
-		return nil, remote.ErrNodes
+		return nil, store.ErrMoved
 	}
 	if cursor == 0 {
 		if at++; at == len(nodes) {
@@ -125,7 +125,7 @@ func (s *Store) nextKeys(ctx context.Context, slot int, limit *window.Compiled, 
 		for _, reply := range c.DoMulti(ctx, all...) {
 			of, err := reply.AsInt64()
 			if err != nil && conn.ReasonOf(err) == remote.Moving {
-				return remote.ErrNodes
+				return store.ErrMoved
 			}
 			if err != nil || n > 0 && members+int(of) > manyMembers {
 				return err
@@ -165,7 +165,7 @@ func (s *Store) readKeys(
 	for i, reply := range replies {
 		k, err := read(reply, names[i])
 		if err != nil && conn.ReasonOf(err) == remote.Moving {
-			return remote.ErrNodes
+			return store.ErrMoved
 		}
 		if err != nil {
 			return err

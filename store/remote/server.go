@@ -33,10 +33,6 @@ var (
 	ErrGone        = errors.New("the connection has broken")
 )
 
-// ErrNodes is the error of a list of keys that cannot go on, because the servers at its position, or their slots, are
-// not what they were.
-var ErrNodes = errors.New("the servers have changed: begin again")
-
 // Node has the numbers of one server.
 type Node struct {
 	// Addr is the address of the server, or the name of a primary that can move.

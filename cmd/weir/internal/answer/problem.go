@@ -19,7 +19,6 @@ import (
 	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/internal/run"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/remote"
 )
 
 // Problem is an answer that states why there is no decision, as RFC 9457
@@ -101,7 +100,7 @@ var statuses = []struct {
 	{export.ErrNotKept, http.StatusConflict},
 	{export.ErrNoList, http.StatusConflict},
 	{export.ErrNoLevel, http.StatusConflict},
-	{remote.ErrNodes, http.StatusConflict},
+	{store.ErrMoved, http.StatusConflict},
 	{run.ErrLarge, http.StatusRequestEntityTooLarge},
 	{overrides.ErrMeets, http.StatusConflict},
 	{overrides.ErrFull, http.StatusConflict},

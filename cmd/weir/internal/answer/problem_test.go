@@ -13,7 +13,6 @@ import (
 	"github.com/weirhq/weir/fault"
 	"github.com/weirhq/weir/internal/once"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/remote"
 )
 
 // TestProblemOf checks the status and the text of each kind of error, bare and
@@ -32,7 +31,7 @@ func TestProblemOf(t *testing.T) {
 		{fault.List{placed, fault.Newf("hits", "p")}, 400, `"detail":"attributes.user: is there twice","field":"attributes.user","place":"2:7"`},
 		{weir.ErrUnknownRule, 404, `"detail":"no such rule"`},
 		{store.ErrClosed, 503, ""},
-		{remote.ErrNodes, 409, ""},
+		{store.ErrMoved, 409, ""},
 		{once.ErrFull, 429, ""},
 		{context.Canceled, 503, `"detail":"context canceled"`},
 		{context.DeadlineExceeded, 503, `"detail":"context deadline exceeded"`},
