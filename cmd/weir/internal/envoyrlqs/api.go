@@ -23,12 +23,12 @@ const (
 // API serves StreamRateLimitQuotas. Make one with [New]. It is safe for concurrent use.
 type API struct {
 	namespaces *namespace.Set
-	pool       pool
+	pool       *pool
 }
 
 // New returns the API of the namespaces in namespaces. memory limits the buckets of all streams, in bytes; 0: no limit.
 func New(namespaces *namespace.Set, memory int64) *API {
-	return &API{namespaces: namespaces, pool: pool{limit: memory}}
+	return &API{namespaces: namespaces, pool: newPool(memory)}
 }
 
 // need has the scopes that a stream needs: a report also records hits past the quota, which belong to no assignment.
@@ -62,7 +62,7 @@ var errTooFast = &access.Overload{Detail: "reports arrive faster than they are a
 
 // serve serves one stream. Reports are answered in their order.
 func (a *API) serve(c *grpcserver.Call) error {
-	s := a.pool.open()
+	s := a.pool.open(c.Caller.Share())
 	defer s.close()
 	in := make(chan received, waiting)
 	go func() { // it ends soon after the call has ended, at the latest
@@ -111,6 +111,12 @@ func (a *API) serve(c *grpcserver.Call) error {
 			if _, busy := errors.AsType[*access.Overload](err); busy {
 				s.due = time.Time{} // the next report asks again
 			} else if err != nil {
+				return err
+			}
+		case <-s.crowded:
+			out := new(rlqs.RateLimitQuotaResponse)
+			s.shrink(out)
+			if err := send(c, out); err != nil {
 				return err
 			}
 		case <-c.Leaving():
@@ -162,8 +168,16 @@ func (a *API) answer(c *grpcserver.Call, s *session, r *received) error {
 		out, err = s.more(c.Context(), ns.Engine(), r.at)
 	}
 	c.End()
-	if err != nil || len(out.BucketAction) == 0 {
+	if err != nil {
 		return err
+	}
+	return send(c, out)
+}
+
+// send sends out, if there is anything in it.
+func send(c *grpcserver.Call, out *rlqs.RateLimitQuotaResponse) error {
+	if len(out.BucketAction) == 0 {
+		return nil
 	}
 	return c.SendMsg(out)
 }

@@ -298,6 +298,53 @@ func TestHostileIDs(t *testing.T) {
 	})
 }
 
+// A stream that has most of the memory of buckets gives them up for others, without a report.
+func TestSilentStream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		conn, _ := serve(t, perUser, grpcserver.Config{}, nil)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		report := func(on rlqs.RateLimitQuotaService_StreamRateLimitQuotasClient, i int) (texts map[string]int) {
+			t.Helper()
+			m := reports("edge")
+			for n := range 100 {
+				m.BucketQuotaUsages = append(m.BucketQuotaUsages, of(1, "user", fmt.Sprint(i, "-", n, strings.Repeat("x", 8000))))
+			}
+			if err := on.Send(m); err != nil {
+				t.Fatal(err)
+			}
+			return answer(t, on)
+		}
+		silent, other := open(ctx, t, conn), open(ctx, t, conn)
+		for i := range 9 { // they take nearly all
+			if got := report(silent, i); got["abandon"] > 0 {
+				t.Fatalf("message %d: got %v", i, got)
+			}
+		}
+		if got := report(other, 100); got["24 tokens"] != 100 {
+			t.Errorf("another stream: got %v", got)
+		}
+		if got := answer(t, silent); got["abandon"] == 0 || len(got) > 1 {
+			t.Errorf("the silent one: got %v, want buckets to abandon", got)
+		}
+	})
+}
+
+// answer returns how many of the next answer's actions there are of each text.
+func answer(t *testing.T, on rlqs.RateLimitQuotaService_StreamRateLimitQuotasClient) map[string]int {
+	t.Helper()
+	m, err := on.Recv()
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := map[string]int{}
+	for _, a := range m.BucketAction {
+		texts[textOf(a)]++
+	}
+	return texts
+}
+
 // held is a store that answers nothing until it is closed.
 type held struct {
 	store.Store

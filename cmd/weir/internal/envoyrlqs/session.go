@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
@@ -16,13 +15,6 @@ import (
 	"github.com/weirhq/weir/internal/run"
 )
 
-// pool counts the memory of the buckets of all streams. It is separate from that of requests, which clients of Envoy
-// could otherwise use up, because they choose ids. It is safe for concurrent use.
-type pool struct {
-	limit          int64 // in bytes; 0: none
-	streams, bytes atomic.Int64
-}
-
 // session is one stream: the buckets of one Envoy. It is not safe for concurrent use.
 type session struct {
 	domain  string
@@ -30,19 +22,17 @@ type session struct {
 	idle    *list.List         // the buckets by their last request, the oldest first
 	due     time.Time          // of a bucket that is due first, or earlier; zero: none is
 	pool    *pool
-	bytes   int64 // of the buckets
+	share   string        // of the caller
+	bytes   int64         // of the buckets; guarded by the mu of pool
+	crowded chan struct{} // has a value when shrink should be called
 }
 
-// open returns a new session, which close must end.
-func (p *pool) open() *session {
-	p.streams.Add(1)
-	return &session{buckets: map[string]*bucket{}, idle: list.New(), pool: p}
+// open returns a new session of a caller of a share, which close must end.
+func (p *pool) open(share string) *session {
+	return &session{buckets: map[string]*bucket{}, idle: list.New(), pool: p, share: share, crowded: make(chan struct{}, 1)}
 }
 
-func (s *session) close() {
-	s.pool.streams.Add(-1)
-	s.pool.bytes.Add(-s.bytes)
-}
+func (s *session) close() { s.pool.add(s, -s.bytes) }
 
 // batch is the maximum number of buckets that are asked for in one call of the store.
 const batch = 256
@@ -149,7 +139,7 @@ func (s *session) bucket(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) *b
 		b = &bucket{key: key, id: id, attributes: attributes}
 		b.place = s.idle.PushFront(b)
 		s.buckets[key] = b
-		s.add(b.size())
+		s.pool.add(s, b.size())
 	}
 	if u.NumRequestsAllowed|u.NumRequestsDenied != 0 {
 		s.idle.MoveToBack(b.place)
@@ -158,10 +148,9 @@ func (s *session) bucket(u *rlqs.RateLimitQuotaUsageReports_BucketQuotaUsage) *b
 }
 
 // shrink drops the least recently used buckets, and adds to out that Envoy abandons them, until there are at most
-// maxBuckets and the pool is not full or s takes at most an equal share of it.
+// maxBuckets and s does not crowd the pool.
 func (s *session) shrink(out *rlqs.RateLimitQuotaResponse) {
-	p := s.pool
-	for len(s.buckets) > maxBuckets || p.limit > 0 && p.bytes.Load() > p.limit && s.bytes > p.limit/p.streams.Load() {
+	for len(s.buckets) > maxBuckets || s.pool.crowds(s) {
 		b := s.idle.Front().Value.(*bucket)
 		s.drop(b)
 		action := &rlqs.RateLimitQuotaResponse_BucketAction{BucketId: b.id}
@@ -175,11 +164,5 @@ func (s *session) drop(b *bucket) {
 	b.untracked = true
 	delete(s.buckets, b.key)
 	s.idle.Remove(b.place)
-	s.add(-b.size())
-}
-
-// add counts bytes of buckets.
-func (s *session) add(bytes int64) {
-	s.bytes += bytes
-	s.pool.bytes.Add(bytes)
+	s.pool.add(s, -b.size())
 }

@@ -61,7 +61,7 @@ func newEngine(t *testing.T) *weir.Engine {
 func TestFullSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &reporter{new(pool).open(), t, newEngine(t)}
+		r := &reporter{newPool(0).open(""), t, newEngine(t)}
 		want := func(what string, got []string, want ...string) {
 			t.Helper()
 			if !slices.Equal(got, want) {
@@ -115,10 +115,10 @@ func TestFullSession(t *testing.T) {
 // Streams share the memory of buckets: those of one Envoy keep out no other Envoy, and large ids take no more than small ones.
 func TestFullPool(t *testing.T) {
 	t.Parallel()
-	p, engine := &pool{limit: 1 << 20}, newEngine(t)
+	p, engine := newPool(1<<20), newEngine(t)
 	var all [4]*reporter
 	for i := range all {
-		all[i] = &reporter{p.open(), t, engine}
+		all[i] = &reporter{p.open("a"), t, engine}
 		for n := range 4 {
 			all[i].report(1, strangers(1000*i+100*n, 100, strings.Repeat("x", 1000*n))...)
 		}
@@ -131,13 +131,48 @@ func TestFullPool(t *testing.T) {
 			t.Errorf("Envoy %d has %d buckets, in %d of %d bytes", i, len(r.buckets), r.bytes, p.limit)
 		}
 	}
-	if got := p.bytes.Load(); got > p.limit || got < p.limit*9/10 {
+	if got := p.bytes; got > p.limit || got < p.limit*9/10 {
 		t.Errorf("got %d bytes in use, want nearly %d", got, p.limit)
 	}
 	for _, r := range all {
 		r.close()
 	}
-	if p.bytes.Load() != 0 || p.streams.Load() != 0 {
-		t.Errorf("got %d bytes of %d streams after all have ended", p.bytes.Load(), p.streams.Load())
+	if p.bytes != 0 || len(p.shares) != 0 {
+		t.Errorf("got %d bytes of %d shares after all have ended", p.bytes, len(p.shares))
+	}
+}
+
+// A tenant takes no bucket from others who have less of the pool, however many streams it opens: its own have to go, also those of
+// streams that report no more.
+func TestTenantsShareThePool(t *testing.T) {
+	t.Parallel()
+	p, engine := newPool(1<<20), newEngine(t) // about 450 buckets
+	var greedy [40]*reporter
+	for i := range greedy {
+		p.open("greedy") // without buckets
+		greedy[i] = &reporter{p.open("greedy"), t, engine}
+		greedy[i].report(1, strangers(1000*i, 60, "")...)
+	}
+	other := &reporter{p.open("other"), t, engine}
+	users := strangers(100_000, 150, "")
+	for round := range 3 {
+		if assigned, abandoned := other.report(1, users...); round == 0 && len(assigned) != len(users) || len(abandoned) > 0 {
+			t.Errorf("round %d: got %d assignments, and %d abandoned, want %d, and none", round, len(assigned), len(abandoned), len(users))
+		}
+		for _, r := range greedy {
+			select {
+			case <-r.crowded:
+				r.shrink(new(rlqs.RateLimitQuotaResponse))
+			default:
+			}
+		}
+		if p.bytes > p.limit || p.bytes < p.limit*9/10 {
+			t.Errorf("round %d: got %d bytes in use, want nearly %d", round, p.bytes, p.limit)
+		}
+		for i, r := range greedy {
+			if r.report(1, strangers(1000*i, 60, "")...); len(r.buckets) < 5 {
+				t.Errorf("round %d: stream %d has %d buckets, want its part of half the pool", round, i, len(r.buckets))
+			}
+		}
 	}
 }

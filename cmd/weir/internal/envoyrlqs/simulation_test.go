@@ -156,7 +156,7 @@ func serve(t *testing.T, rules string, c grpcserver.Config, wrap func(store.Stor
 	engine := scripttest.Engine(t, scripttest.Rules(t, rules), weir.WithStore(counts))
 	l := bufconn.Listen(1 << 16)
 	s := grpcserver.New(c)
-	s.Add(envoyrlqs.Service, envoyrlqs.File, envoyrlqs.New(namespace.Only(engine), 64<<20).Methods())
+	s.Add(envoyrlqs.Service, envoyrlqs.File, envoyrlqs.New(namespace.Only(engine), 32<<20).Methods())
 	go func() { _ = s.Serve(l) }()
 	conn, err := grpc.NewClient("passthrough:weir", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
