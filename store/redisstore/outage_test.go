@@ -107,7 +107,7 @@ func TestNetworkFails(t *testing.T) {
 		name string
 		fail func(*redistest.Proxy)
 	}{
-		{"delays", func(p *redistest.Proxy) { p.Delay(100 * time.Millisecond) }},
+		{"delays", func(p *redistest.Proxy) { p.Delay(2 * patience) }},
 		{"cuts", (*redistest.Proxy).Cut},
 		{"loses everything", (*redistest.Proxy).Hold},
 	} {
