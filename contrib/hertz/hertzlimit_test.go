@@ -17,7 +17,9 @@ import (
 	"github.com/weirhq/weir/internal/guardtest"
 )
 
-func serve(t *testing.T, middleware app.HandlerFunc, wait func()) string {
+// serve serves until all ends, a test that t is a part of: netpoll closes the file descriptor of a listener twice, and the
+// second time it can be that of a connection of another part.
+func serve(all, t *testing.T, middleware app.HandlerFunc, wait func()) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,10 +43,10 @@ func serve(t *testing.T, middleware app.HandlerFunc, wait func()) string {
 	})
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run() }()
-	t.Cleanup(func() {
+	all.Cleanup(func() {
 		h.Close()
 		if err := <-ended; err != nil {
-			t.Error(err)
+			all.Error(err)
 		}
 	})
 	return "http://" + l.Addr().String()
@@ -53,7 +55,9 @@ func serve(t *testing.T, middleware app.HandlerFunc, wait func()) string {
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
 	guardtest.Run(t, guardtest.Framework[app.HandlerFunc, *app.RequestContext]{
-		Serve:  serve,
+		Serve: func(part *testing.T, middleware app.HandlerFunc, wait func()) string {
+			return serve(t, part, middleware, wait)
+		},
 		User:   func(c *app.RequestContext) string { return string(c.GetHeader("X-User")) },
 		Denied: func(c *app.RequestContext, call *guard.Call) error { c.String(418, call.Rule()); return nil },
 		Failed: func(c *app.RequestContext, err error) error { c.Status(401); return err },

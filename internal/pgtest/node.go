@@ -259,12 +259,12 @@ func (n *Node) signal(s os.Signal) {
 	}
 }
 
-// freePort returns a port of the loopback without a listener. It is below those that systems
-// give to outgoing connections, because a server keeps its port when it is killed and restarted.
+// freePort returns a port of the loopback without a listener. It is below those that systems give to outgoing
+// connections, because a server keeps its port when it is killed and restarted, and below those of package redistest.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 1000 {
-		port := 15000 + rand.IntN(17000)
+		port := 10000 + rand.IntN(5000)
 		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			l.Close()
 			return port

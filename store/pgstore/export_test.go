@@ -31,6 +31,9 @@ func OpenSwept(ctx context.Context, url string, margin time.Duration) (*Store, e
 	return s, err
 }
 
+// WritersFor is how long [Store.Keys] waits for transactions at most.
+const WritersFor = writersFor
+
 // Key is the primary key of a row.
 type Key = key
 

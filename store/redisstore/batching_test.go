@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/window"
 )
 
@@ -42,7 +43,7 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
 	p := redistest.Through(t, n)
-	s := openURL(t, "redis://"+p.Addr()+"?timeout=600ms")
+	s := openURL(t, "redis://"+p.Addr()+"?timeout=1s")
 	op := store.Op{
 		Space: store.NewSpace("", "s", "rule", 0), Key: []byte("k"), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 2000}),
@@ -58,19 +59,23 @@ func TestFewCallsWithLargeStatesAreBatched(t *testing.T) {
 		}
 		return calls
 	}
-	for range 15 {
-		if err := s.Do(t.Context(), takes(100)); err != nil {
+	for range 30 {
+		if err := s.Do(t.Context(), takes(50)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	before := commands(t, n, "evalsha")
-	p.Delay(40 * time.Millisecond)
+	before, began := commands(t, n, "evalsha"), time.Now()
+	p.Delay(50 * time.Millisecond)
 	calls := takes(100)
 	calls = append(calls, store.Call{Verb: store.Refund, Ops: []store.Op{op}}) // by another program
 	if err := s.Do(t.Context(), calls); err != nil {
 		t.Fatal(err)
 	}
+	slow := time.Since(began) > redisstore.LaterTimeout
 	for i, c := range calls {
+		if slow && errors.Is(c.Err, remote.ErrBusy) {
+			break
+		}
 		if got, want := c.Ops[0].Result.Before, int64(1500+i); c.Err != nil || got != want {
 			t.Fatalf("call %d: got %d used before and error %v, want %d", i, got, c.Err, want)
 		}
@@ -125,14 +130,15 @@ func TestCallsThatWaitForTheirTurn(t *testing.T) {
 // A node that leaves calls for later serves their slot, so that the cluster is not asked again who does.
 func TestCallsLeftForLaterAskForNoSlots(t *testing.T) {
 	t.Parallel()
-	c, s, keys := onCluster(t, 1)
+	c, s, _ := onCluster(t, 1)
 	op := store.Op{
-		Space: store.NewSpace("", "s", "rule", 0), Key: []byte(keys[0]), N: 1,
+		Space: store.NewSpace("", "s", "rule", 0), N: 1,
 		Limit: window.MustCompile(window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Hold: time.Hour, MaxHolds: 10_000}),
 	}
 	n := c.Masters[0]
 	before, began := commands(t, n, "cluster|slots"), time.Now()
-	for range 24 {
+	for i := range 32 { // a state stays so small that a slow server decides all calls in time
+		op.Key = fmt.Append(nil, i/4)
 		calls := holding(op, 128)
 		if err := s.Do(t.Context(), calls); err != nil || calls[127].Err != nil {
 			t.Fatal(err, calls[127].Err)

@@ -15,16 +15,23 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// openURL opens a store that is closed with the test.
-func openURL(t testing.TB, url string) *redisstore.Store {
+// opening opens a store that is closed with the test.
+func opening(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	s, err := redisstore.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	// Open waits two seconds for the first attempt to connect. A busy machine may need more.
-	redistest.Eventually(t, "the first attempts to connect have ended", func() bool { return redisstore.Settled(s) })
+	return s
+}
+
+// openURL opens a store, and waits until it is connected or knows why it cannot be: Open waits two seconds for the first
+// attempt, and a busy machine may need more, and several attempts.
+func openURL(t testing.TB, url string) *redisstore.Store {
+	t.Helper()
+	s := opening(t, url)
+	redistest.Eventually(t, "attempts to connect have ended", func() bool { return redisstore.Settled(s) })
 	return s
 }
 

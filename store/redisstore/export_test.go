@@ -29,6 +29,9 @@ func KeyName(prefix string, op *store.Op) string {
 // ErrStale is the error of a call that reached the server after its deadline.
 var ErrStale = script.ErrStale
 
+// LaterTimeout is the time that one Do has for what servers left for later.
+const LaterTimeout = laterTimeout
+
 // SlotOf returns the slot of a key.
 var SlotOf = conn.SlotOf
 
@@ -77,10 +80,10 @@ func Ready(s *Store) bool {
 	return true
 }
 
-// Settled reports whether the first attempt to connect to each known node has ended.
+// Settled reports whether an attempt to connect to each known node has ended, other than with its time-out.
 func Settled(s *Store) bool {
 	for _, n := range s.servers.Nodes() {
-		if why := n.Trouble(); errors.Is(why, remote.ErrUnavailable) && !errors.Is(why, context.DeadlineExceeded) {
+		if errors.Is(n.Trouble(), remote.ErrUnavailable) {
 			return false
 		}
 	}

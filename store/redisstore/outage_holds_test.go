@@ -20,7 +20,7 @@ func TestHoldsOfAnOutage(t *testing.T) {
 		{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 2}, Window: window.Held(time.Hour)},
 		{Name: "tokens", Per: []string{"user"}, Quota: &rule.Quota{Value: 10}, Window: window.Sliding(time.Hour), Hold: time.Hour},
 	}
-	one, other := engineOn(t, openURL(t, at(n.Addr())), 1, rules...), engineOn(t, openURL(t, at(n.Addr())), 1, rules...)
+	one, other := engineOn(t, openURL(t, "redis://"+n.Addr()+"?timeout=500ms"), 1, rules...), engineOn(t, openURL(t, "redis://"+n.Addr()+"?timeout=500ms"), 1, rules...)
 	request := weir.Request{Attributes: weir.Attributes("user", "ann")}
 	n.Stop()
 	d, err := one.Take(t.Context(), request)
@@ -63,7 +63,7 @@ func TestEndsInAnOutage(t *testing.T) {
 		{Name: "exports", Per: []string{"user"}, Quota: &rule.Quota{Value: 50}, Window: window.Held(time.Hour)},
 		{Name: "tokens", Per: []string{"user"}, Measure: window.Sum, Of: "tokens", Quota: &rule.Quota{Value: 1000}, Window: window.Sliding(time.Hour), Hold: time.Hour, OnOutage: rule.OutageDeny},
 	}
-	one, other := engineOn(t, openURL(t, at(n.Addr())), 1, rules...), engineOn(t, openURL(t, at(n.Addr())), 1, rules...)
+	one, other := engineOn(t, openURL(t, "redis://"+n.Addr()+"?timeout=500ms"), 1, rules...), engineOn(t, openURL(t, "redis://"+n.Addr()+"?timeout=500ms"), 1, rules...)
 	estimate := weir.Request{Attributes: weir.Attributes("user", "ann", "tokens", "10")}
 	var receipts []weir.Receipt
 	for range 12 {

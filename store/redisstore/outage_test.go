@@ -44,7 +44,7 @@ func TestServerHangsAtStart(t *testing.T) {
 	n := redistest.Server(t)
 	n.Stop()
 	defer n.Continue()
-	s := openURL(t, at(n.Addr()))
+	s := opening(t, at(n.Addr()))
 	var out *store.OutageError
 	if err := store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", "k")}); !errors.As(err, &out) || out.Reason != remote.CircuitOpen || !out.Uncounted {
 		t.Errorf("got %+v, want an outage with the reason circuit-open, in which nothing was counted", err)
@@ -107,7 +107,7 @@ func TestNetworkFails(t *testing.T) {
 		name string
 		fail func(*redistest.Proxy)
 	}{
-		{"delays", func(p *redistest.Proxy) { p.Delay(100 * time.Millisecond) }},
+		{"delays", func(p *redistest.Proxy) { p.Delay(2 * patience) }},
 		{"cuts", (*redistest.Proxy).Cut},
 		{"loses everything", (*redistest.Proxy).Hold},
 	} {

@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/redistest"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/redisstore"
+	"github.com/weirhq/weir/store/remote"
 	"github.com/weirhq/weir/store/storetest"
 	"github.com/weirhq/weir/window"
 )
@@ -509,7 +510,7 @@ func TestOneListsManyMembers(t *testing.T) {
 	var readers sync.WaitGroup
 	for range 16 {
 		readers.Go(func() {
-			if _, err := s.Read(t.Context(), &op); err != nil {
+			if _, err := s.Read(t.Context(), &op); err != nil && !errors.Is(err, remote.ErrBusy) { // a slow server
 				t.Error(err)
 			}
 		})
@@ -534,14 +535,13 @@ func TestOneListsManyMembers(t *testing.T) {
 func TestListersOfOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	s := redisstore.New(connect(t, redistest.Server(t).Addr()), "")
-	read := func(namespace string) {
+	read := func(namespace string) error {
 		op := store.Op{
 			Space: store.NewSpace(namespace, "s", "", 0), Key: []byte("k"),
 			Limit: window.MustCompile(window.Limit{Quota: 2000, Window: window.Sliding(time.Hour), Measure: window.Distinct}),
 		}
-		if _, err := s.Read(t.Context(), &op); err != nil {
-			t.Error(err)
-		}
+		_, err := s.Read(t.Context(), &op)
+		return err
 	}
 	const crowd = 50
 	var others atomic.Int64
@@ -550,16 +550,23 @@ func TestListersOfOtherNamespaces(t *testing.T) {
 	for range crowd {
 		readers.Go(func() {
 			for !ended.Load() {
-				read("loud")
-				others.Add(1)
+				if err := read("loud"); err == nil {
+					others.Add(1)
+				} else if !errors.Is(err, remote.ErrBusy) { // a slow server
+					t.Error(err)
+				}
 			}
 		})
 	}
 	for others.Load() < crowd {
-		read("warm")
+		if err := read("warm"); err != nil {
+			t.Error(err)
+		}
 	}
 	before := others.Load()
-	read("quiet")
+	if err := read("quiet"); err != nil {
+		t.Error(err)
+	}
 	if got := others.Load() - before; got > crowd/4 {
 		t.Errorf("got %d answers to others meanwhile, want one or two", got)
 	}

@@ -115,7 +115,7 @@ func TestGiveBackForEver(t *testing.T) {
 func TestDeadShard(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=500ms") // what the others have to answer in, on a busy machine
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=2s") // what the others have to answer in, on a busy machine
 	connected(t, s, 3)
 	keys := keysOn(c.Masters...)
 	ops := []store.Op{hourly(10, "rule", keys[0]), hourly(10, "rule", keys[1]), hourly(10, "rule", keys[2])}

@@ -11,7 +11,7 @@ import (
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	n := redistest.Server(t)
-	s := openURL(t, "redis://:unused@"+n.Addr()+"?timeout=50ms&password_file=/dev/null")
+	s := openURL(t, "redis://:unused@"+n.Addr()+"?timeout=5s&password_file=/dev/null")
 	op := hourly(10, "rule", "k")
 	take(t, s, op)
 	if got := s.Nodes()[0]; got.Addr != n.Addr() || got.Unavailable || got.InFlight != 0 || outages(got) != 0 {

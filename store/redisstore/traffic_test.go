@@ -17,7 +17,7 @@ import (
 const (
 	// patience is the time-out of the stores in these tests: more than the
 	// usual 10 ms, because they share the machine with the servers.
-	patience = 50 * time.Millisecond
+	patience = 200 * time.Millisecond
 
 	// slack is what a caller may wait on top of that before a test fails, by a clock
 	// as slow as the machine. A caller that a store forgets waits for seconds.
