@@ -94,11 +94,7 @@ func lock(t *testing.T, n *pgtest.Node, statement string) (unlock func()) {
 func TestLockedRows(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)
-	s, err := pgstore.Open(t.Context(), n.URL("timeout=100ms"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openURL(t, n.URL("timeout=100ms"))
 	pgtest.Eventually(t, "a call is counted", func() bool { _, err := take(t, s, "ann"); return err == nil })
 	unlock := lock(t, n, "SELECT 1 FROM weir_counters FOR UPDATE")
 	pgtest.Eventually(t, "calls on the row meet outages", func() bool {

@@ -44,11 +44,7 @@ func guide(t *testing.T, language string) (blocks []string) {
 // openAs opens a store as a user of a server.
 func openAs(t *testing.T, n *pgtest.Node, user string) *pgstore.Store {
 	t.Helper()
-	s, err := pgstore.Open(t.Context(), strings.Replace(n.URL("timeout=10s"), pgtest.User+"@", user+"@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := openURL(t, strings.Replace(n.URL("timeout=10s"), pgtest.User+"@", user+"@", 1))
 	return s
 }
 
@@ -96,11 +92,7 @@ func TestGuideBouncer(t *testing.T) {
 			addr := n.Bouncer(settings...)
 			var all sync.WaitGroup
 			for range 3 {
-				s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=2m", pgtest.User, addr))
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = s.Close() })
+				s := openURL(t, fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=2m", pgtest.User, addr))
 				for caller := range 4 {
 					all.Go(func() {
 						for range 30 {
@@ -113,11 +105,7 @@ func TestGuideBouncer(t *testing.T) {
 				}
 			}
 			all.Wait()
-			s, err := pgstore.Open(t.Context(), fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=2m", pgtest.User, addr))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openURL(t, fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable&timeout=2m", pgtest.User, addr))
 			if got := level(t, s, "proxy"); strings.Contains(got, "idle_in_transaction_session_timeout is 0") != (settings != nil) {
 				t.Errorf("got %q", got)
 			}
@@ -201,11 +189,7 @@ func TestTLS(t *testing.T) {
 	}
 	ca := "sslrootcert=" + url.QueryEscape(write("ca.pem", certificate))
 	password := "password_file=" + url.QueryEscape(write("password", "a/b@c%\n"))
-	s, err := pgstore.Open(t.Context(), at("sslmode=verify-full", ca, password))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openURL(t, at("sslmode=verify-full", ca, password))
 	if _, err := take(t, s, "ann"); err != nil {
 		t.Error(err)
 	}
@@ -218,11 +202,7 @@ func TestTLS(t *testing.T) {
 		{"another password", at("sslmode=verify-full", ca, "password_file="+url.QueryEscape(write("wrong", "secret"))), "password authentication failed"},
 		{"another name", strings.Replace(at("sslmode=verify-full", ca, password), "127.0.0.1", "localhost", 1), "localhost"},
 	} {
-		s, err := pgstore.Open(t.Context(), c.url)
-		if err == nil {
-			s.Close()
-			t.Errorf("%s: got a store", c.name)
-		} else if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+		if err := refusalOf(t, c.url); !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: got %v, want %q, without the password", c.name, err, c.want)
 		}
 	}

@@ -18,11 +18,7 @@ import (
 // at opens a store on the tables that other stores of the test use.
 func at(t testing.TB, n *pgtest.Node, options ...string) *pgstore.Store {
 	t.Helper()
-	s, err := pgstore.Open(t.Context(), n.URL(append(options, "timeout=20s")...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ready(t, s)
+	return openURL(t, n.URL(append(options, "timeout=20s")...))
 }
 
 // Changes of several processes to a register do not fail, whatever isolation the database has by default.
@@ -222,11 +218,7 @@ func TestDiagnose(t *testing.T) {
 	want(at(t, n, "connections=40"), "connections", "warn ")
 
 	n.Must("CREATE ROLE app LOGIN; GRANT SELECT ON weir_counters, weir_meta TO app")
-	app, err := pgstore.Open(t.Context(), strings.Replace(n.URL("timeout=20s"), "weir@", "app@", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer app.Close()
+	app := openURL(t, strings.Replace(n.URL("timeout=20s"), "weir@", "app@", 1))
 	want(app, "rights", "refuse app lacks ", "UPDATE on weir_counters", "GRANT ")
 	n.Must("GRANT SELECT, INSERT, UPDATE, DELETE ON weir_counters, weir_meta, weir_log, weir_kept TO app")
 	want(app, "rights", "ok")

@@ -135,11 +135,7 @@ func TestKeysWaitForCommits(t *testing.T) {
 	n.Must("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 	n.Must("SELECT pg_reload_conf()")
 	pgtest.Eventually(t, "new sessions wait for a standby", func() bool { return n.Must("SHOW synchronous_standby_names") == "nobody" })
-	taker, err := pgstore.Open(t.Context(), n.URL("timeout=60s", "durability=sync"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ready(t, taker)
+	taker := openURL(t, n.URL("timeout=60s", "durability=sync"))
 	admin, err := pgconn.Connect(t.Context(), n.URL()) // psql would take long to start
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirhq/weir/internal/pgtest"
 	"github.com/weirhq/weir/store"
-	"github.com/weirhq/weir/store/pgstore"
 	"github.com/weirhq/weir/window"
 )
 
@@ -21,11 +20,7 @@ func TestLostAnswersCountOnce(t *testing.T) {
 	n := pgtest.Server(t)
 	instances := make([]store.Store, 2)
 	for i := range instances {
-		s, err := pgstore.Open(t.Context(), n.URL("timeout=5s", "prefix=once"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
+		s := openURL(t, n.URL("timeout=5s", "prefix=once"))
 		instances[i] = s
 	}
 	limit := window.MustCompile(window.Limit{Quota: 1 << 30, Window: window.Sliding(time.Hour)})

@@ -165,11 +165,7 @@ func TestTroubles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			n := pgtest.Server(t)
-			s, err := pgstore.Open(t.Context(), n.URL("prefix=t", c.options))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openURL(t, n.URL("prefix=t", c.options))
 			got := under(t, s, false, func(y *tally) { c.trouble(t, n, y) })
 			got.exact(t, sum(t, s))
 			got.reasons.Range(func(why, err any) bool {
@@ -189,11 +185,7 @@ func TestTroubles(t *testing.T) {
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)
-	s, err := pgstore.Open(t.Context(), n.URL("timeout=500ms"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openURL(t, n.URL("timeout=500ms"))
 	var early int64
 	got := under(t, s, false, func(y *tally) {
 		early = y.answered.Load()
@@ -218,11 +210,7 @@ func TestFailover(t *testing.T) {
 	first := pgtest.Server(t)
 	second := first.Standby()
 	url := fmt.Sprintf("postgres://%s@%s,%s/postgres?sslmode=disable&timeout=500ms", pgtest.User, first.Addr(), second.Addr())
-	s, err := pgstore.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openURL(t, url)
 	var early int64
 	got := under(t, s, false, func(y *tally) {
 		early = y.answered.Load()
@@ -294,11 +282,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", disk).Run() }) // after the server
 	n := pgtest.Server(t)
-	s, err := pgstore.Open(t.Context(), n.URL("timeout=2s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openURL(t, n.URL("timeout=2s"))
 	n.Own(disk)
 	n.Must("CREATE TABLESPACE small LOCATION '" + disk + "'")
 	n.Must("ALTER TABLE weir_counters SET TABLESPACE small")

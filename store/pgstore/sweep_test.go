@@ -21,11 +21,7 @@ func TestSweep(t *testing.T) {
 	t.Parallel()
 	const keys = 3000
 	n := pgtest.Server(t)
-	s, err := pgstore.Open(t.Context(), n.URL("timeout=30s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openURL(t, n.URL("timeout=30s"))
 	calls := make([]store.Call, keys)
 	for i := range calls {
 		calls[i] = store.Call{Verb: store.Take, Ops: []store.Op{op(fmt.Sprint("key", i))}}

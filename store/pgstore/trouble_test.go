@@ -18,7 +18,13 @@ import (
 // connect opens a store that decides by the server's clock.
 func connect(t testing.TB, n *pgtest.Node, options ...string) *pgstore.Store {
 	t.Helper()
-	s, err := pgstore.Open(t.Context(), n.URL(append([]string{"timeout=60s", fmt.Sprint("prefix=t", opened.Add(1))}, options...)...))
+	return openURL(t, n.URL(append([]string{"timeout=60s", fmt.Sprint("prefix=t", opened.Add(1))}, options...)...))
+}
+
+// openURL opens a store, and waits until it is connected. It is closed with the test.
+func openURL(t testing.TB, url string) *pgstore.Store {
+	t.Helper()
+	s, err := pgstore.Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +38,19 @@ func ready(t testing.TB, s *pgstore.Store) *pgstore.Store {
 	t.Cleanup(func() { s.Close() })
 	pgtest.Eventually(t, "the store is connected", func() bool { return !s.Nodes()[0].Unavailable })
 	return s
+}
+
+// refusalOf returns the error with which the server refuses a store, for which Open does not wait on a busy machine.
+func refusalOf(t testing.TB, url string) (err error) {
+	t.Helper()
+	pgtest.Eventually(t, "the server refuses", func() bool {
+		var s *pgstore.Store
+		if s, err = pgstore.Open(t.Context(), url); err == nil {
+			s.Close()
+		}
+		return err != nil
+	})
+	return err
 }
 
 var hundred = window.MustCompile(window.Limit{Quota: 100, Window: window.Sliding(time.Hour)})
@@ -241,7 +260,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)
 	n.Must("CREATE ROLE app LOGIN")
-	if _, err := pgstore.Open(t.Context(), strings.Replace(n.URL("prefix=other"), "weir@", "app@", 1)); err == nil || !strings.Contains(err.Error(), "permission denied") {
+	if err := refusalOf(t, strings.Replace(n.URL("prefix=other"), "weir@", "app@", 1)); !strings.Contains(err.Error(), "permission denied") {
 		t.Errorf("got %v, want that the user may make no tables", err)
 	}
 }
@@ -284,11 +303,7 @@ func TestNoDeadlocks(t *testing.T) {
 	prefix := fmt.Sprint("prefix=t", opened.Add(1))
 	var all sync.WaitGroup
 	for i := range 3 {
-		s, err := pgstore.Open(t.Context(), n.URL("timeout=60s", "lock_timeout=0", "idle_in_transaction_session_timeout=0", prefix))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = s.Close() })
+		s := openURL(t, n.URL("timeout=60s", "lock_timeout=0", "idle_in_transaction_session_timeout=0", prefix))
 		for j := range 8 {
 			all.Go(func() {
 				for round := range 50 {
@@ -317,11 +332,7 @@ func TestNoDeadlocks(t *testing.T) {
 func TestRefusedStatements(t *testing.T) {
 	t.Parallel()
 	n := pgtest.Server(t)
-	s, err := pgstore.Open(t.Context(), n.URL("timeout=60s", "connections=1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openURL(t, n.URL("timeout=60s", "connections=1"))
 	if _, err := take(t, s, "ann"); err != nil {
 		t.Fatal(err)
 	}
@@ -372,11 +383,7 @@ func TestRowSecurity(t *testing.T) {
 		"proxy":  n.Bouncer("[databases]", "postgres = host=127.0.0.1 user=app port="+port),
 	} {
 		at := fmt.Sprintf("postgres://app@%s/postgres?sslmode=disable&timeout=10s", addr)
-		s, err := pgstore.Open(t.Context(), at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
+		s := openURL(t, at)
 		version, err := s.Keep(t.Context(), "overrides "+name, 0, []string{"ann"}, []string{"limit 0"})
 		if err != nil {
 			t.Fatal(err)
@@ -399,10 +406,7 @@ func TestRowSecurity(t *testing.T) {
 					t.Errorf("%s, %s: got %v, want refused", name, table, err)
 				}
 			}
-			again, err := pgstore.Open(t.Context(), at)
-			if err == nil {
-				again.Close()
-			}
+			err := refusalOf(t, at)
 			var lacks interface {
 				error
 				Grant() string
