@@ -167,18 +167,31 @@ func (c *gateCall) header(name, attribute, header string) error {
 	return nil
 }
 
-// choosePath makes the path what more rules match, of the two forms that it has for servers. If each form has rules that the
-// other has not, the path is refused: a client could choose which of them hold.
+// choosePath makes the path the stricter one of the two forms that it has for servers. If none is stricter, it is refused: a
+// client could choose what holds.
 func (c *gateCall) choosePath() {
 	path := &c.attrs[slices.IndexFunc(c.attrs, func(a weir.Attribute) bool { return a.Name == "path" })].Value
-	clean, rules := *path, c.matched()
+	clean, matched := *path, c.matched()
 	*path = c.plain
-	switch plainRules := c.matched(); {
-	case contains(rules, plainRules):
+	switch plain := c.matched(); {
+	case c.isStricter(matched, plain):
 		*path = clean
-	case !contains(plainRules, rules):
+	case !c.isStricter(plain, matched):
 		c.refused = badParameter("header.path", "the path has an escaped slash or a backslash, and other rules hold where that is no slash")
 	}
+}
+
+// isStricter reports whether what the rules a admit, the rules b admit as well: a has all of b, and no other one allows; nor does
+// b deny because no rule matches.
+func (c *gateCall) isStricter(a, b []int) bool {
+	rules := c.rules.Compiled()
+	others := slices.DeleteFunc(slices.Clone(a), func(i int) bool { return slices.Contains(b, i) })
+	_, allows := rules.Unmatched()
+	switch {
+	case len(others)+len(b) > len(a), slices.ContainsFunc(others, rules.Allows):
+		return false
+	}
+	return allows || len(b) > 0 || len(a) == 0
 }
 
 // matched returns the rules that match the attributes so far.
@@ -192,11 +205,6 @@ func (c *gateCall) matched() []int {
 	}
 	rules.Complete(values)
 	return rules.Match(values, nil, false)
-}
-
-// contains reports whether all has each of some.
-func contains(all, some []int) bool {
-	return !slices.ContainsFunc(some, func(i int) bool { return !slices.Contains(all, i) })
 }
 
 // fromHeader returns the attribute in a header: the query of a URI as it is, as ip the address of the client, a method in

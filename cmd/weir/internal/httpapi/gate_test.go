@@ -116,6 +116,44 @@ rules:
 	}
 }
 
+// An escaped slash lets nobody pass what another reading of the path denies.
+func TestGateReadsSlashesStrictly(t *testing.T) {
+	t.Parallel()
+	for rules, paths := range map[string]map[string]int{
+		"unmatched: deny\nrules: [{name: site, when: {path: {not: {prefix: /internal/}}}, limit: 100, window: 1h}]": {
+			"/internal/x": 429, "/internal%2fx": 403, `/internal\x`: 403, "/x%2fy": 200,
+		},
+		"unmatched: deny\nrules: [{name: health, when: {path: {suffix: /health}}, then: allow}]": {
+			"/health": 200, "/x/health": 200, "/admin/1%2fhealth": 403, "/x%2fy/health": 200,
+		},
+		"rules: [{name: static, when: {path: {match: /static/}}, then: allow, rest: count}, {name: api, when: {path: {prefix: /api/}}, limit: 0, window: 1h}]": {
+			"/api/1": 429, "/api/static/x": 200, "/api/1%2fstatic%2fz": 403, "/api%2f1": 429,
+		},
+		"rules: [{name: secret, when: {path: {prefix: /secret/}}, then: deny}]": {
+			"/secret/1": 429, "/secret%2f1": 429, "/open%2f1": 200,
+		},
+	} {
+		engine, _ := scripttest.NewEngine(t, rules, func() window.Instant { return window.At(time.Unix(0, 0)) })
+		api := httpapi.New(namespace.Only(engine), httpapi.Config{})
+		for path, want := range paths {
+			for _, status := range []string{"", "&status.deny=403"} {
+				r, w := httptest.NewRequest(http.MethodGet, "/v1/gate?header.path=X-Uri"+status, http.NoBody), httptest.NewRecorder()
+				r.Header["X-Uri"] = []string{path}
+				api.ServeHTTP(w, r)
+				switch {
+				case status != "" && want != http.StatusOK:
+					want = http.StatusForbidden
+				case status == "" && want == http.StatusForbidden:
+					want = http.StatusBadRequest
+				}
+				if w.Code != want {
+					t.Errorf("%s: %s%s: got %d %s, want %d", rules, path, status, w.Code, w.Body, want)
+				}
+			}
+		}
+	}
+}
+
 // A status in the URL of a gate is that of an outcome which allows or denies. Rules that come into force after the URL
 // was read can have another one of its name.
 func TestGateDuringReload(t *testing.T) {
