@@ -47,6 +47,7 @@ func TestClusterMovesSlotsAndFailsOver(t *testing.T) {
 	if got := to.Must("GET", "foo"); got != "bar" {
 		t.Errorf("key in its new place: got %v, want bar", got)
 	}
+	redistest.Eventually(t, "the replica has the key", func() bool { return c.Replicas[0].Must("DBSIZE") == int64(1) })
 	to.Kill()
 	redistest.Eventually(t, "the replica has the slot", func() bool {
 		reply, _ := c.Replicas[0].Do("GET", "foo")
