@@ -310,26 +310,34 @@ func (l *Local) follow(ctx context.Context, d *Driver, tasks []*Task) {
 	l.markEnds(ctx, d, tasks)
 	for _, t := range tasks {
 		if t.Verb == store.Refund && t.Err == nil && !t.Replayed() {
-			l.refund(ctx, t)
+			l.refund(ctx, d, t)
 		}
 	}
 }
 
-// refund gives back in memory what the store has not given back for t, of hits that wait for a report: a full store refuses to
-// count, and answers that it has nothing to give back.
-func (l *Local) refund(ctx context.Context, t *Task) {
-	call := []store.Call{{Verb: t.Verb}}
+// refund gives back in memory what a refund of the store concerns there: hits that wait for a report, as far as the store has not
+// given back so many, because a full one refuses to count and answers that it has none; and those that were reported, which the
+// next outage would count again.
+func (l *Local) refund(ctx context.Context, d *Driver, t *Task) {
+	call, waits := []store.Call{{Verb: t.Verb}}, false
 	if t.Once != nil {
 		own := *t.Once
 		call[0].Once = &own
 	}
-	for _, op := range t.Ops {
-		if op.N = notGiven(&op); op.N > 0 && l.Reporter.Waiting(&op) {
-			op.Limit, op.Result = l.share(op.Limit), window.Result{}
-			call[0].Ops = append(call[0].Ops, op)
+	var left []int64 // of the ops of the call, what the store has not given back
+	for i, op := range t.Ops {
+		if !d.isLocal(t, t.Of[i]) {
+			continue
+		}
+		n := notGiven(&op)
+		pending := l.Reporter.Waiting(&op)
+		op.Limit, op.Result = l.share(op.Limit), window.Result{}
+		if op.N = l.concerned(ctx, &op, n, pending); op.N > 0 {
+			call[0].Ops, left = append(call[0].Ops, op), append(left, n)
+			waits = waits || n > 0 && pending > 0
 		}
 	}
-	if len(call[0].Ops) == 0 {
+	if len(left) == 0 {
 		return
 	}
 	err := l.Store.Do(context.WithoutCancel(l.unsynced(ctx)), call)
@@ -340,10 +348,29 @@ func (l *Local) refund(ctx context.Context, t *Task) {
 	case call[0].Once != nil && call[0].Once.Result.Before > 0: // memory has the record of an earlier call
 		return
 	}
-	for i := range call[0].Ops {
-		l.Reporter.Sub(&call[0].Ops[i], given(&call[0].Ops[i]))
+	for i := range left {
+		l.Reporter.Sub(&call[0].Ops[i], left[i])
 	}
-	l.Reporter.Wait(ctx)
+	if waits {
+		l.Reporter.Wait(ctx)
+	}
+}
+
+// concerned returns how many hits memory gives back for op, part of a refund of which the store has not given back left hits: all of
+// them but for those that go on waiting for a report.
+func (l *Local) concerned(ctx context.Context, op *store.Op, left, pending int64) int64 {
+	stays := max(0, pending-left)
+	switch {
+	case op.N > window.MaxHits || stays == 0:
+		return op.N
+	case op.Limit.Measure == window.Distinct:
+		return 0
+	}
+	r, err := l.Store.Read(ctx, op)
+	if err != nil {
+		return 0
+	}
+	return min(op.N, r.Used-stays)
 }
 
 // notGiven returns how many hits the store has not given back for op, which is part of a refund, or 0 if it does not say.

@@ -302,6 +302,72 @@ func TestRefundsOfAFullStore(t *testing.T) {
 	}
 }
 
+// Hits of an outage that were reported, and given back after it, are not counted in the next one. Those of the store that are
+// given back leave in memory what waits for a report.
+func TestRefundsBetweenOutages(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]window.Limit{
+		"sliding":  {Quota: 10, Window: window.Sliding(time.Hour)},
+		"calendar": {Quota: 10, Window: window.Calendar(window.Year, nil)},
+		"distinct": {Quota: 10, Measure: window.Distinct, Window: window.Sliding(time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				far := storetest.NewModel()
+				far.Set(window.At(time.Now()))
+				s := &losing{Store: far.Store}
+				d := holdingProcess(s)
+				defer d.Close()
+				run := func(v store.Verb, member byte) int64 {
+					o := op(0, 0, store.Enforce)
+					if o.Limit = window.MustCompile(limit); limit.Measure == window.Distinct {
+						o.Member = []byte{member}
+					}
+					task := drive.Task{Verb: v, Policies: policies{rule.OutageLocal}}
+					task.Ops, task.Of = []store.Op{o}, []int{0}
+					if d.Run(t.Context(), &task, nil); task.Err != nil {
+						t.Fatal(task.Err)
+					}
+					return task.Ops[0].Result.Used
+				}
+				outage := func(away bool) {
+					s.away = away
+					run(store.Check, 0) // wakes the reporter
+					time.Sleep(10 * time.Second)
+				}
+				outage(true)
+				for i := range byte(8) {
+					run(store.Take, i)
+				}
+				outage(false)
+				for i := range byte(8) {
+					run(store.Refund, i)
+				}
+				outage(true)
+				for i := range byte(3) {
+					if got := run(store.Take, i); got != int64(i)+1 {
+						t.Errorf("take %d of the second outage: got %d used", i, got)
+					}
+				}
+				s.away = false
+				for i := range byte(3) { // the store takes and gives back its own
+					run(store.Take, 10+i)
+					run(store.Refund, 10+i)
+				}
+				s.away = true
+				if got := run(store.Check, 0); got != 3 {
+					t.Errorf("in memory: got %d used, want 3", got)
+				}
+				outage(false)
+				if got := run(store.Check, 0); got != 3 {
+					t.Errorf("after the outages: got %d used, want 3", got)
+				}
+			})
+		})
+	}
+}
+
 // Hits that the store has counted without a confirmation are not recorded again, and refunds of them are not
 // subtracted from others.
 func TestUnconfirmedHits(t *testing.T) {

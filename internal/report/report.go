@@ -143,17 +143,19 @@ func (r *Reporter) Sub(op *store.Op, n int64) {
 	r.each(func(t *table, now window.Instant) { n = t.sub(op, n, now) })
 }
 
-// Waiting reports whether hits of op's key wait for a report.
-func (r *Reporter) Waiting(op *store.Op) (waiting bool) {
+// Waiting returns how many hits of op's key wait for a report.
+func (r *Reporter) Waiting(op *store.Op) (n int64) {
 	if r == nil {
-		return false
+		return 0
 	}
 	r.each(func(t *table, now window.Instant) {
 		for _, e := range t.pair(idOf(op)) {
-			waiting = waiting || e != nil && e.amount(now) > 0
+			if e != nil {
+				n += e.amount(now)
+			}
 		}
 	})
-	return waiting
+	return n
 }
 
 // Forget drops what is pending for op's key.
