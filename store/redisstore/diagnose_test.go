@@ -28,10 +28,11 @@ func diagnose(t *testing.T, url, check string) (findings []redisstore.Finding) {
 		nodes = 3
 	}
 	connected(t, s, nodes)
-	all, err := s.Diagnose(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var all []redisstore.Finding
+	redistest.Eventually(t, "the servers are checked", func() bool { // on a busy machine they can be late
+		all, err = s.Diagnose(t.Context())
+		return err == nil
+	})
 	for _, f := range all {
 		if f.Check == check || check == "" {
 			findings = append(findings, f)
@@ -119,7 +120,7 @@ func TestDiagnoseRights(t *testing.T) {
 		setUser(slices.Delete(slices.Clone(rights), i, i+1)...)
 		switch r {
 		case "+evalsha", "+time": // which the first contact needs
-			if _, err := redisstore.Open(t.Context(), url); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+			if err := refusalOf(t, url); !strings.Contains(err.Error(), "NOPERM") {
 				t.Errorf("without %s: got error %v from Open, want NOPERM", r, err)
 			}
 		default:
