@@ -288,8 +288,15 @@ func TestConcurrentStarts(t *testing.T) {
 			t.Errorf("store %d: got %d hits and error %v, want those of all before", i, r.Used, err)
 		}
 	}
+	noErrors(t, n)
+}
+
+// noErrors fails the test if the server has logged an error other than of a statement that was given up, as on a busy
+// machine.
+func noErrors(t *testing.T, n *pgtest.Node) {
+	t.Helper()
 	for line := range strings.Lines(n.Log()) {
-		if strings.Contains(line, "ERROR") && !strings.Contains(line, "canceling statement") { // on a busy machine stores have to try again
+		if strings.Contains(line, "ERROR") && !strings.Contains(line, "canceling statement") {
 			t.Errorf("the server's log has %s", line)
 		}
 	}
@@ -312,8 +319,10 @@ func TestNoDeadlocks(t *testing.T) {
 						ops = append(ops, op(fmt.Sprint("key", (i+j+round*7+k*(1+round%5))%(10+round))))
 					}
 					if err := store.Do(t.Context(), s, store.Record, ops); err != nil && !errors.Is(err, store.ErrRepeated) {
-						t.Errorf("got %v", err)
-						return
+						if why, _ := reason(err); why != "late" { // a transaction has 3 s
+							t.Errorf("got %v", err)
+							return
+						}
 					}
 				}
 			})
@@ -323,9 +332,7 @@ func TestNoDeadlocks(t *testing.T) {
 	if got := n.Must("SELECT pg_stat_force_next_flush(); SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'"); strings.TrimSpace(got) != "0" {
 		t.Errorf("got %s deadlocks, want none", got)
 	}
-	if strings.Contains(n.Log(), "ERROR") {
-		t.Errorf("the server's log has errors:\n%s", n.Log())
-	}
+	noErrors(t, n)
 }
 
 // Calls that the server refuses fail without a time-out, all of them, and are not counted.
