@@ -242,6 +242,20 @@ func TestHoldsOfAnOutageThatEndElsewhere(t *testing.T) {
 	}
 }
 
+// runOne runs a call of v for n hits of o, or for a member, which local memory answers in an outage.
+func runOne(t *testing.T, d *drive.Driver, v store.Verb, o store.Op, n int64, member byte) window.Result {
+	t.Helper()
+	if o.N = n; o.Limit.Measure == window.Distinct {
+		o.Member = []byte{member}
+	}
+	task := drive.Task{Verb: v, Policies: policies{rule.OutageLocal}}
+	task.Ops, task.Of = []store.Op{o}, []int{0}
+	if d.Run(t.Context(), &task, nil); task.Err != nil {
+		t.Fatal(task.Err)
+	}
+	return task.Ops[0].Result
+}
+
 // What memory counted because the store is full is given back there, although the store answers that it has none: once, and
 // no more than that.
 func TestRefundsOfAFullStore(t *testing.T) {
@@ -270,18 +284,7 @@ func TestRefundsOfAFullStore(t *testing.T) {
 				d := holdingProcess(s)
 				o := op(0, 0, store.Enforce)
 				o.Limit = window.MustCompile(test.limit)
-				run := func(v store.Verb, n int64, member byte) window.Result {
-					o := o
-					if o.N = n; o.Limit.Measure == window.Distinct {
-						o.Member = []byte{member}
-					}
-					task := drive.Task{Verb: v, Policies: policies{rule.OutageLocal}}
-					task.Ops, task.Of = []store.Op{o}, []int{0}
-					if d.Run(t.Context(), &task, nil); task.Err != nil {
-						t.Fatal(task.Err)
-					}
-					return task.Ops[0].Result
-				}
+				run := func(v store.Verb, n int64, member byte) window.Result { return runOne(t, d, v, o, n, member) }
 				for i := range byte(8) {
 					s.full = i >= 3
 					run(store.Take, 1, i)
@@ -319,18 +322,9 @@ func TestRefundsBetweenOutages(t *testing.T) {
 				s := &losing{Store: far.Store}
 				d := holdingProcess(s)
 				defer d.Close()
-				run := func(v store.Verb, member byte) int64 {
-					o := op(0, 0, store.Enforce)
-					if o.Limit = window.MustCompile(limit); limit.Measure == window.Distinct {
-						o.Member = []byte{member}
-					}
-					task := drive.Task{Verb: v, Policies: policies{rule.OutageLocal}}
-					task.Ops, task.Of = []store.Op{o}, []int{0}
-					if d.Run(t.Context(), &task, nil); task.Err != nil {
-						t.Fatal(task.Err)
-					}
-					return task.Ops[0].Result.Used
-				}
+				o := op(0, 0, store.Enforce)
+				o.Limit = window.MustCompile(limit)
+				run := func(v store.Verb, member byte) int64 { return runOne(t, d, v, o, 1, member).Used }
 				outage := func(away bool) {
 					s.away = away
 					run(store.Check, 0) // wakes the reporter

@@ -500,8 +500,8 @@ func TestStoreThatRefuses(t *testing.T) {
 			r.Answered() // for a read
 			time.Sleep(10 * time.Millisecond)
 		}
-		if got := f.calls.Load() - tried; tried > keys+10*128 || got < 30 || got > 61*128 {
-			t.Errorf("got %d records of %d keys in 5 s and %d in the next minute, want each key once, and then at most 128 a second", tried, keys, got)
+		if got := f.calls.Load() - tried; tried > keys+10*128 || got < 30 || got > 61*16 {
+			t.Errorf("got %d records of %d keys in 5 s and %d in the next minute, want each key once, and then at most 16 a second", tried, keys, got)
 		}
 		wantStats(t, r, report.Stats{Pending: keys})
 		f.refuse.Store(false)

@@ -16,7 +16,8 @@ const (
 	batchSize = 128
 	// batchBytes is how many bytes their keys have at most, unless a batch is one record.
 	batchBytes = 64 << 10
-	// partSize is how many records of one entry are sent in a batch that has no room for all.
+	// partSize is how many records of one entry are sent in a batch that has no room for all, and how many entries are a sample
+	// for each reason: a process that is killed meanwhile loses no more.
 	partSize = 16
 )
 

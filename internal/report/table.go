@@ -269,7 +269,7 @@ func (t *table) take(n, bytes int, now window.Instant) (taken []*entry, again bo
 	found := t.live(t.entries, n, now)
 	if again = len(found) == 0; again {
 		for _, w := range t.tried {
-			found = append(found, t.live(w, max(partSize, n/len(t.tried)), now)...)
+			found = append(found, t.live(w, partSize, now)...)
 		}
 	}
 	slices.SortFunc(found, func(a, b *entry) int { return cmp.Compare(len(a.holds), len(b.holds)) })

@@ -51,6 +51,11 @@ func filesOnRedis(t *testing.T, quota, shadow, together bool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = shared.Close() })
+	key := store.Op{Space: store.NewSpace("", "none", "none", 0), Limit: window.MustCompile(window.Limit{Quota: 1, Window: window.Fixed(time.Hour)}), Key: []byte("none")}
+	redistest.Eventually(t, "the store is connected", func() bool {
+		_, err := shared.Read(t.Context(), &key)
+		return err == nil
+	})
 	files, err := envoyfile.New([]envoyfile.Source{{Name: "f.yaml", Text: []byte(filesForRedis)}}, envoyfile.Options{})
 	if err != nil {
 		t.Fatal(err)

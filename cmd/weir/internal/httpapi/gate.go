@@ -181,17 +181,13 @@ func (c *gateCall) choosePath() {
 	}
 }
 
-// isStricter reports whether what the rules a admit, the rules b admit as well: a has all of b, and no other one allows; nor does
-// b deny because no rule matches.
+// isStricter reports whether a, rules that match, admits nothing that b denies: it has all of b and no further verdict that
+// allows, and b is not denied because no rule matches.
 func (c *gateCall) isStricter(a, b []int) bool {
 	rules := c.rules.Compiled()
-	others := slices.DeleteFunc(slices.Clone(a), func(i int) bool { return slices.Contains(b, i) })
+	further := slices.DeleteFunc(slices.Clone(a), func(i int) bool { return slices.Contains(b, i) })
 	_, allows := rules.Unmatched()
-	switch {
-	case len(others)+len(b) > len(a), slices.ContainsFunc(others, rules.Allows):
-		return false
-	}
-	return allows || len(b) > 0 || len(a) == 0
+	return len(further)+len(b) == len(a) && !slices.ContainsFunc(further, rules.Allows) && (allows || len(b) > 0 || len(a) == 0)
 }
 
 // matched returns the rules that match the attributes so far.

@@ -64,8 +64,8 @@ func Clean(uri string) string {
 // separators are what only some servers take for a slash, as escapes that are decoded to escapes.
 var separators = strings.NewReplacer("%2f", "%252F", "%2F", "%252F", "%5c", "%255C", "%5C", "%255C", `\`, "%255C")
 
-// Plain is Clean for servers that take a backslash or an escaped slash for a part of its segment, where it stays as an escape:
-// /api/x%2fy is /api/x%2Fy.
+// Plain returns what Clean does, for servers that take a backslash or an escaped slash for a part of its segment. It stays
+// there as an escape: /api/x%2fy is /api/x%2Fy.
 func Plain(uri string) string { return Clean(separators.Replace(uri)) }
 
 // Check returns an error if no clean form of the path of uri is right for all servers. Some resolve a segment .., some only
