@@ -195,7 +195,7 @@ func resourceFlags(cmd *cobra.Command, b *config.ResourceLimits) {
 	f := cmd.Flags()
 	f.IntVar(&b.Connections, "max-connections", b.Connections, "most connections of the API, of gRPC, of Redis clients, and of koala's calls, for each of them; 0: no limit")
 	f.Int64Var(&b.Requests, "max-requests", b.Requests, "most requests that are decided at the same time; 0: no limit")
-	f.Var(&b.RequestMemory, "max-request-memory", "most memory of large requests and their answers together; 0: no limit")
+	f.Var(&b.RequestMemory, "max-request-memory", "most memory of large requests and their answers together, half of it for one caller; 0: no limit")
 	f.Var(&b.Answer, "max-answer", "largest answer; 0: no limit")
 	f.Var(&b.Memory, "memory", "most memory of all counters in memory; auto: half of what there is; 0: no limit")
 }

@@ -6,34 +6,43 @@ import "sync"
 // names, get at most half of its places, and those of all shares together three quarters. Make one with [NewPlaces]. It is
 // safe for concurrent use.
 type Places struct {
-	most int
+	most int64
 
 	mu    sync.Mutex
-	taken int            // guarded by mu
-	of    map[string]int // by share; "": callers with all rights; guarded by mu
+	taken int64            // guarded by mu
+	of    map[string]int64 // by share; "": callers with all rights; guarded by mu
 }
 
 // NewPlaces returns a semaphore with a number of places.
-func NewPlaces(most int) *Places { return &Places{most: most, of: map[string]int{}} }
+func NewPlaces(most int64) *Places { return &Places{most: most, of: map[string]int64{}} }
 
-// Take takes a place for a caller of a share, and reports whether there was one. The caller calls Leave with the same share.
-func (p *Places) Take(share string) bool {
+// Take takes n places for a caller of a share, and reports whether there were as many. The caller calls Leave with the
+// same share.
+func (p *Places) Take(share string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taken >= p.most || share != "" && (p.of[share] >= p.most/2 || p.taken-p.of[""] >= p.most*3/4) {
+	taken := p.taken + n
+	if taken > p.most || share != "" && (p.of[share]+n > p.most/2 || taken-p.of[""] > p.most*3/4) {
 		return false
 	}
-	p.taken++
-	p.of[share]++
+	p.taken = taken
+	p.of[share] += n
 	return true
 }
 
-// Leave gives a place back.
-func (p *Places) Leave(share string) {
+// Leave gives n places back.
+func (p *Places) Leave(share string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taken--
-	if p.of[share]--; p.of[share] == 0 {
+	p.taken -= n
+	if p.of[share] -= n; p.of[share] == 0 {
 		delete(p.of, share)
 	}
+}
+
+// Taken returns the number of places that are taken.
+func (p *Places) Taken() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
 }

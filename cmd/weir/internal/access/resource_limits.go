@@ -16,8 +16,8 @@ type ResourceLimits struct {
 	// whose body is still on its way do not count.
 	Requests int64
 
-	// Memory is the maximum memory, in bytes, of large bodies, batches and their answers
-	// at the same time.
+	// Memory is the maximum memory, in bytes, of large bodies, batches, their answers and open streams
+	// at the same time. Callers have their part of it as of [Places].
 	Memory int64
 
 	// Loading, if it is not nil, reports whether the counters are still being
@@ -27,10 +27,9 @@ type ResourceLimits struct {
 	// Shed is called for each refusal by one of the limits, if it is not nil.
 	Shed func(bound string)
 
-	requests, memory atomic.Int64
-
-	streams     *Places // each has [StreamBytes] of Memory
-	makeStreams sync.Once
+	requests   atomic.Int64
+	memory     *Places // of bytes; see places
+	makeMemory sync.Once
 }
 
 // StreamBytes is the memory, in bytes, that a stream of messages has reserved while it is open.
@@ -58,8 +57,7 @@ const OverloadRetry = time.Second
 var (
 	stillLoading    = &Overload{"the counters are still being loaded from the data directory; try again"}
 	tooManyRequests = &Overload{"the service decides as many requests as --max-requests allows; try again"}
-	tooManyStreams  = &Overload{"open streams take as much memory as --max-request-memory allows this caller; end one"}
-	tooMuchMemory   = &Overload{"large requests take as much memory as --max-request-memory allows; try again, or send smaller ones"}
+	tooMuchMemory   = &Overload{"large requests and open streams take as much memory as --max-request-memory allows this caller; try again, or send smaller ones"}
 )
 
 // Begin begins a request, which [ResourceLimits.End] must end. It returns an [*Overload]
@@ -91,63 +89,10 @@ func (l *ResourceLimits) End() {
 	}
 }
 
-// Reserve reserves n bytes, which [ResourceLimits.Release] must give back. It returns an
-// [*Overload] if there are not as many.
-func (l *ResourceLimits) Reserve(n int64) error {
-	if l.tryReserve(n) {
-		return nil
-	}
-	l.shed(BoundMemory)
-	return tooMuchMemory
-}
-
-// tryReserve reserves n bytes, and reports whether there were as many.
-func (l *ResourceLimits) tryReserve(n int64) bool {
-	if l == nil || l.Memory == 0 {
-		return true
-	}
-	for {
-		reserved := l.memory.Load()
-		if reserved+n > l.Memory {
-			return false
-		}
-		if l.memory.CompareAndSwap(reserved, reserved+n) {
-			return true
-		}
-	}
-}
-
-// Release gives back n bytes.
-func (l *ResourceLimits) Release(n int64) {
-	if l != nil && l.Memory > 0 {
-		l.memory.Add(-n)
-	}
-}
-
-// OpenStream reserves the memory of a stream for a caller of a share, up to what [Places] leaves to that.
-// [ResourceLimits.CloseStream] must give it back. It returns an [*Overload] if there is none.
-func (l *ResourceLimits) OpenStream(share string) error {
-	if l == nil || l.Memory == 0 {
-		return nil
-	}
-	l.makeStreams.Do(func() { l.streams = NewPlaces(int(l.Memory / StreamBytes)) })
-	if !l.streams.Take(share) {
-		l.shed(BoundMemory)
-		return tooManyStreams
-	}
-	if err := l.Reserve(StreamBytes); err != nil {
-		l.streams.Leave(share)
-		return err
-	}
-	return nil
-}
-
-// CloseStream gives back what OpenStream has reserved for a caller of the share.
-func (l *ResourceLimits) CloseStream(share string) {
-	if l != nil && l.Memory > 0 {
-		l.Release(StreamBytes)
-		l.streams.Leave(share)
-	}
+// places returns the bytes of Memory.
+func (l *ResourceLimits) places() *Places {
+	l.makeMemory.Do(func() { l.memory = NewPlaces(l.Memory) })
+	return l.memory
 }
 
 // awaitRetry is how often [Reservation.Await] looks for memory.
@@ -156,35 +101,50 @@ const awaitRetry = 10 * time.Millisecond
 // Reservation is the memory that one call has reserved.
 type Reservation struct {
 	Resources *ResourceLimits // nil: none
+	Caller    *Holder         // whose part it is
 	bytes     int64
+	share     string // of the caller when the first of the bytes were reserved
 }
 
 // Reserve reserves n bytes more, until they are freed. It returns an [*Overload] if there
-// are not as many.
+// are not as many for the caller.
 func (r *Reservation) Reserve(n int64) error {
-	if err := r.Resources.Reserve(n); err != nil {
-		return err
+	if r.try(n) {
+		return nil
 	}
-	r.bytes += n
-	return nil
+	r.Resources.shed(BoundMemory)
+	return tooMuchMemory
 }
 
 // Await reserves n bytes more as Reserve does, but waits for them until ctx ends.
 func (r *Reservation) Await(ctx context.Context, n int64) error {
-	for !r.Resources.tryReserve(n) {
+	for !r.try(n) {
 		if ctx.Err() != nil {
 			return r.Reserve(n) // which counts the refusal
 		}
 		time.Sleep(awaitRetry)
 	}
-	r.bytes += n
 	return nil
+}
+
+// try reserves n bytes more, and reports whether there were as many.
+func (r *Reservation) try(n int64) bool {
+	if l := r.Resources; l != nil && l.Memory > 0 {
+		if r.bytes == 0 {
+			r.share = r.Caller.Share()
+		}
+		if !l.places().Take(r.share, n) {
+			return false
+		}
+		r.bytes += n
+	}
+	return true
 }
 
 // Shrink releases what is above n bytes.
 func (r *Reservation) Shrink(n int64) {
 	if r.bytes > n {
-		r.Resources.Release(r.bytes - n)
+		r.Resources.places().Leave(r.share, r.bytes-n)
 		r.bytes = n
 	}
 }
@@ -193,7 +153,9 @@ func (r *Reservation) Shrink(n int64) {
 func (r *Reservation) Free() { r.Shrink(0) }
 
 // Now returns the requests that are decided, and the bytes that are reserved.
-func (l *ResourceLimits) Now() (requests, memory int64) { return l.requests.Load(), l.memory.Load() }
+func (l *ResourceLimits) Now() (requests, memory int64) {
+	return l.requests.Load(), l.places().Taken()
+}
 
 // ShedConnection counts a connection that is closed because of its traffic.
 func (l *ResourceLimits) ShedConnection() { l.shed(BoundConnections) }

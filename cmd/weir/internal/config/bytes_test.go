@@ -35,7 +35,7 @@ func TestValidateBounds(t *testing.T) {
 	c.Resources = config.ResourceLimits{Connections: -1, Requests: -1, RequestMemory: 1 << 20, Answer: 1 << 20, Memory: 1}
 	const want = `max-connections: -1: negative
 max-requests: -1: negative
-max-request-memory: 1MiB: want at least eight times max-answer, 8MiB, so that the largest answer fits
+max-request-memory: 1MiB: want at least 16 times max-answer, 16MiB, so that the largest answer fits
 memory: 1B: want at least 16MiB`
 	if got := summaries(c.Validate()); !strings.Contains(got, want) {
 		t.Errorf("got %s\nwant %s", got, want)

@@ -438,7 +438,7 @@ func defaultResources() ResourceLimits {
 		Connections:   4096,
 		Requests:      1024,
 		RequestMemory: 64 << 20,
-		Answer:        8 << 20,
+		Answer:        4 << 20,
 		Memory:        AutoMemory,
 	}
 }
@@ -453,9 +453,9 @@ func (f *faults) resources(c *Config) {
 		f.Addf("max-requests", "%d: negative", b.Requests)
 	}
 	// The largest answer takes about eight times its size, including the structures from
-	// which it is written.
-	if b.RequestMemory != 0 && (b.Answer == 0 || b.RequestMemory < 8*b.Answer) {
-		f.Addf("max-request-memory", "%v: want at least eight times max-answer, %v, so that the largest answer fits", b.RequestMemory, 8*b.Answer)
+	// which it is written, and a caller gets half of the memory.
+	if b.RequestMemory != 0 && (b.Answer == 0 || b.RequestMemory < 16*b.Answer) {
+		f.Addf("max-request-memory", "%v: want at least 16 times max-answer, %v, so that the largest answer fits", b.RequestMemory, 16*b.Answer)
 	}
 	if m := b.Memory; m > 0 && m < 16<<20 {
 		f.Addf("memory", "%v: want at least 16MiB", m)

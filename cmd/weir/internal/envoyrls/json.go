@@ -53,7 +53,7 @@ func (a *API) json(auth *access.Authenticator, resources *access.ResourceLimits,
 	if err != nil {
 		return 0, nil, err
 	}
-	x := &exchange{namespace: ns, Reservation: access.Reservation{Resources: resources}}
+	x := &exchange{namespace: ns, Reservation: access.Reservation{Resources: resources, Caller: caller}}
 	defer x.Free()
 	text, err := problems.ReadBody(r, make([]byte, 0, 1<<10), func(n int64) error { return x.Reserve(textTimes * n) })
 	if err != nil {

@@ -163,7 +163,8 @@ func TestJSONBounds(t *testing.T) {
 			t.Errorf("%d descriptors of 3 KiB in 1 MiB: got %d, want %d", n, got, want)
 		}
 	}
-	if err := resources.Reserve(1 << 20); err != nil {
+	all := access.Reservation{Resources: resources}
+	if err := all.Reserve(1 << 20); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(large); got != 503 {

@@ -144,7 +144,7 @@ func (h *Hub) Subscribe(ctx context.Context, f Filter, after string) (*Stream, e
 		r.mu.Unlock()
 		return nil, ErrEnded
 	}
-	if !r.places.Take(f.Share) {
+	if !r.places.Take(f.Share, 1) {
 		r.mu.Unlock()
 		return nil, ErrTooMany
 	}
@@ -187,7 +187,7 @@ func (s *Stream) Close() {
 	defer s.ring.mu.Unlock()
 	if _, open := s.ring.streams[s]; open {
 		delete(s.ring.streams, s)
-		s.ring.places.Leave(s.filter.Share)
+		s.ring.places.Leave(s.filter.Share, 1)
 	}
 }
 

@@ -179,7 +179,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// Idle streams of one token leave memory for those of others, and for batches.
+// Idle streams of one token leave memory for the streams and the batches of others.
 func TestIdleStreams(t *testing.T) {
 	t.Parallel()
 	config := locked(t)
@@ -209,7 +209,7 @@ func TestIdleStreams(t *testing.T) {
 	for i := range many {
 		many[i] = &weirv1.Request{Attributes: post("ann")}
 	}
-	if _, err := c.Batch(as(t, "decide"), &weirv1.BatchRequest{Requests: many}); err != nil {
+	if _, err := c.Batch(as(t, "admin"), &weirv1.BatchRequest{Requests: many}); err != nil {
 		t.Errorf("a batch: %v", err)
 	}
 	for _, end := range append(ends, end) {

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/weirhq/weir"
 	weirv1 "github.com/weirhq/weir/api/weir/v1"
@@ -191,35 +192,56 @@ func TestExportMarksItsConnection(t *testing.T) {
 	}
 }
 
-// A caller that does not read an export ends it, even if it makes other calls on the same connection.
-func TestExportOfCallerThatReadsNothing(t *testing.T) {
+// A stream whose caller reads nothing ends, even if the caller makes other calls on the same connection.
+func TestStreamsOfCallerThatReadsNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		e, resources := engineOf(t, exported, memory(t)), &access.ResourceLimits{Memory: 1 << 30}
-		for i := range 5000 {
-			if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("team", fmt.Sprint("t", i), "plan", "basic", "tokens", "1")}); err != nil {
-				t.Fatal(err)
+	type stream interface{ RecvMsg(any) error }
+	for name, open := range map[string]func(t *testing.T, c weirv1.WeirServiceClient) (stream, error){
+		"export": func(t *testing.T, c weirv1.WeirServiceClient) (stream, error) {
+			return c.Export(t.Context(), &weirv1.ExportRequest{Rule: "tokens"})
+		},
+		"decide": func(t *testing.T, c weirv1.WeirServiceClient) (stream, error) {
+			s, err := c.Decide(t.Context())
+			m := &weirv1.DecideRequest{Requests: make([]*weirv1.Request, 1000)}
+			for i := range m.Requests {
+				m.Requests[i] = &weirv1.Request{Attributes: map[string]string{"team": fmt.Sprint("t", i), "plan": "basic", "tokens": "1"}}
 			}
-		}
-		c := inMemory(t, grpcserver.Config{Resources: resources}, namespace.Only(e))
-		stream, err := c.Export(t.Context(), &weirv1.ExportRequest{Rule: "tokens"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range 15 {
-			time.Sleep(time.Second)
-			if _, err := c.Check(t.Context(), &weirv1.CheckRequest{Attributes: map[string]string{"team": "a"}}); err != nil {
-				t.Fatal(err)
+			for n := 0; n < 9 && err == nil; n++ { // more than wait for their turn
+				err = s.Send(m)
 			}
-		}
-		if _, memory := resources.Now(); memory != 0 {
-			t.Errorf("got %d bytes reserved after 15 s, want none", memory)
-		}
-		for err == nil {
-			_, err = stream.Recv()
-		}
-		if status.Code(err) != codes.DeadlineExceeded {
-			t.Errorf("got %v, want DeadlineExceeded", err)
-		}
-	})
+			return s, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e, resources := engineOf(t, exported, memory(t)), &access.ResourceLimits{Memory: 1 << 30}
+				for i := range 5000 {
+					if _, err := e.Take(t.Context(), weir.Request{Attributes: weir.Attributes("team", fmt.Sprint("t", i), "plan", "basic", "tokens", "1")}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c := inMemory(t, grpcserver.Config{Resources: resources}, namespace.Only(e))
+				stream, err := open(t, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 15 {
+					time.Sleep(time.Second)
+					if _, err := c.Check(t.Context(), &weirv1.CheckRequest{Attributes: map[string]string{"team": "a"}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, memory := resources.Now(); memory != 0 {
+					t.Fatalf("got %d bytes reserved after 15 s, want none", memory)
+				}
+				for err == nil {
+					err = stream.RecvMsg(&emptypb.Empty{})
+				}
+				if status.Code(err) != codes.DeadlineExceeded {
+					t.Errorf("got %v, want DeadlineExceeded", err)
+				}
+			})
+		})
+	}
 }

@@ -48,8 +48,9 @@ type Call struct {
 	method *Method
 	life   context.Context // see Leaving
 
-	memory access.Reservation // of a call of a Unary method
+	memory access.Reservation // of a stream, or of a call of a Unary method
 	answer int64              // bytes of its answer
+	late   *time.Timer        // runs while a message of a stream is sent; nil: no stream
 }
 
 // Context implements [grpc.ServerStream].
@@ -58,21 +59,46 @@ func (c *Call) Context() context.Context { return c.ctx }
 // errReadsSlowly is the error of a caller that lets a stream wait.
 var errReadsSlowly = &answer.Problem{Status: http.StatusRequestTimeout, Detail: "the caller has not read for " + stalled.String()}
 
-// SendMsg implements [grpc.ServerStream]. If only the service streams, it returns an error when the caller has read too
-// little for some seconds. The call must then end, even if its connection, which it can share with others, makes progress.
+// SendMsg implements [grpc.ServerStream]. A stream ends when its caller has read too little for some seconds, even if its
+// connection, which it can share with others, makes progress.
 func (c *Call) SendMsg(m any) error {
-	if c.method.ClientStreams || !c.method.ServerStreams {
+	if c.late == nil {
 		return c.ServerStream.SendMsg(m)
 	}
-	c.conn.mark(0)
-	sent := make(chan error, 1)
-	go func() { sent <- c.ServerStream.SendMsg(m) }() // until the call ends, at the latest
-	late := time.NewTimer(stalled)
-	defer late.Stop()
-	select {
-	case err := <-sent:
+	if !c.method.ClientStreams {
+		c.conn.mark(0)
+	}
+	c.late.Reset(stalled)
+	defer c.late.Stop()
+	return c.ServerStream.SendMsg(m)
+}
+
+// serveStream serves a call of a method that streams. It returns when the caller reads too little, which ends what is still
+// done for the call.
+func (c *Call) serveStream() error {
+	if err := c.memory.Reserve(access.StreamBytes); err != nil {
 		return err
-	case <-late.C:
+	}
+	defer c.memory.Free()
+	c.conn.mark(0)
+	if c.method.ClientStreams { // the client may send nothing for long
+		var leave context.CancelFunc
+		c.life, leave = context.WithCancel(c.life)
+		defer leave()
+		share := c.Caller.Share()
+		go leaveWithout(c.life, leave, func() bool {
+			now, err := c.server.authorize(c.ctx, c.conn, c.method.Need)
+			return err == nil && now.Share() == share
+		})
+	}
+	slow, served := make(chan struct{}, 1), make(chan error, 1)
+	c.late = time.AfterFunc(stalled, func() { slow <- struct{}{} })
+	c.late.Stop()
+	go func() { served <- c.method.Serve(c) }()
+	select {
+	case err := <-served:
+		return err
+	case <-slow:
 		return errReadsSlowly
 	}
 }
@@ -106,7 +132,7 @@ func (c *Call) Namespace(spaces *namespace.Set) (*namespace.Namespace, error) {
 
 // Reservation returns an empty reservation of memory within the resource limits of the listener.
 func (c *Call) Reservation() access.Reservation {
-	return access.Reservation{Resources: c.server.config.Resources}
+	return access.Reservation{Resources: c.memory.Resources, Caller: c.memory.Caller}
 }
 
 // Reserve reserves n bytes more for the answer of a [Unary] method, until it is sent. Small answers are not counted.
@@ -145,28 +171,15 @@ func (s *Server) handler(m *Method) grpc.StreamHandler {
 		if isCompressed(ctx) {
 			return errCompressed
 		}
-		life := s.life
-		if m.ClientStreams || m.ServerStreams {
-			share := caller.Share()
-			if err := s.config.Resources.OpenStream(share); err != nil {
-				return Error(err)
-			}
-			defer s.config.Resources.CloseStream(share)
-			conn.mark(0)
-			if m.ClientStreams { // which may send nothing for long
-				var leave context.CancelFunc
-				life, leave = context.WithCancel(life)
-				defer leave()
-				go leaveWithout(life, leave, func() bool {
-					now, err := s.authorize(stream.Context(), conn, m.Need)
-					return err == nil && now.Share() == share
-				})
-			}
-		}
+		c := &Call{ServerStream: stream, Caller: caller, server: s, conn: conn, ctx: ctx, method: m, life: s.life}
+		c.memory = access.Reservation{Resources: s.config.Resources, Caller: caller}
 		if s.config.Trace != nil {
-			ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
+			c.ctx = s.config.Trace(ctx, func(name string) string { return first(metadata.ValueFromIncomingContext(ctx, name)) })
 		}
-		return Error(m.Serve(&Call{ServerStream: stream, Caller: caller, server: s, conn: conn, ctx: ctx, method: m, life: life}))
+		if m.ClientStreams || m.ServerStreams {
+			return Error(c.serveStream())
+		}
+		return Error(m.Serve(c))
 	}
 }
 
@@ -204,7 +217,6 @@ func first(values []string) string {
 func Unary[In, Out any, In1 isMessage[In], Out1 isMessage[Out]](answer func(ctx context.Context, c *Call, in *In) (*Out, error)) func(*Call) error {
 	return func(c *Call) error {
 		in := new(In)
-		c.memory = c.Reservation()
 		defer c.memory.Free()
 		received := Received{Message: In1(in), Admit: func(b []byte) error {
 			if len(b) <= smallMessage {

@@ -151,10 +151,10 @@ func (a *API) serve(x *exchange, w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	if x.caller, err = auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
+	if x.Caller, err = auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 		return err
 	}
-	if x.namespace, err = a.namespaces.Choose(auth, x.caller, namespaceName); err != nil {
+	if x.namespace, err = a.namespaces.Choose(auth, x.Caller, namespaceName); err != nil {
 		return err
 	}
 	return to.call(x, w, r)

@@ -31,7 +31,7 @@ func (a *API) batch(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	if f != nil {
 		return f
 	}
-	if err := x.caller.May(needs(parts)); err != nil {
+	if err := x.Caller.May(needs(parts)); err != nil {
 		return err
 	}
 	if err := x.Reserve(int64(len(parts))*itemBytes + faultTimes*faultText(parts)); err != nil {

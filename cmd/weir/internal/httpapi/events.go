@@ -48,7 +48,7 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	}
 	b = append(b, '\n')
 	for r.Method != http.MethodHead {
-		if answer.Again(a.auth, r, x.namespace, x.caller) != nil {
+		if answer.Again(a.auth, r, x.namespace, x.Caller) != nil {
 			return nil
 		}
 		if answer.Send(w, b, streamWrite) != nil {
@@ -90,7 +90,7 @@ func (a *API) eventFilter(x *exchange, r *http.Request) (f events.Filter, after 
 	if !a.events.Keeps() {
 		return f, "", &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no events: it runs with --events 0"}
 	}
-	f = events.Filter{Namespace: x.namespace.Name(), Whole: x.caller.Namespace == "", Share: x.caller.Share()}
+	f = events.Filter{Namespace: x.namespace.Name(), Whole: x.Caller.Namespace == "", Share: x.Caller.Share()}
 	given := map[string]bool{}
 	err = parameters(r.URL.RawQuery, func(param, value string) error {
 		if given[param] {

@@ -19,17 +19,16 @@ import (
 // An exchange is the memory of one call. Later calls use it again, so no part
 // of it may be kept.
 type exchange struct {
-	caller    *access.Holder
-	namespace *namespace.Namespace
-	access.Reservation
-	begun  bool                 // Resources.Begin has begun the request
-	admit  func(run.Size) error // admitOne, made once
-	body   []byte
-	scan   scanner
-	item   [1]weir.Item   // of a call about one request
-	limits headers.Limits // of a gate call
-	out    []byte         // the answer; empty at the beginning
-	text   int            // of an answer, for which memory is reserved
+	namespace          *namespace.Namespace
+	access.Reservation                      // and its caller
+	begun              bool                 // Resources.Begin has begun the request
+	admit              func(run.Size) error // admitOne, made once
+	body               []byte
+	scan               scanner
+	item               [1]weir.Item   // of a call about one request
+	limits             headers.Limits // of a gate call
+	out                []byte         // the answer; empty at the beginning
+	text               int            // of an answer, for which memory is reserved
 }
 
 var exchanges = sync.Pool{New: func() any {
@@ -49,7 +48,7 @@ const attributeBytes = 32
 func (x *exchange) recycle() {
 	x.endRequest()
 	x.Free()
-	x.caller, x.namespace, x.Resources, x.scan.src, x.text = nil, nil, nil, "", 0
+	x.Reservation, x.namespace, x.scan.src, x.text = access.Reservation{}, nil, "", 0
 	x.out = x.out[:0] // it has an answer to somebody else
 	attributes := cap(x.item[0].Request.Attributes) * attributeBytes
 	if cap(x.body)+cap(x.out)+cap(x.scan.text)+attributes <= maxKept {
@@ -76,7 +75,7 @@ func (x *exchange) endRequest() {
 // options returns the options of a run for the body that was read. Only a text with escapes has characters that the
 // answer escapes.
 func (x *exchange) options(admit func(run.Size) error) run.Options {
-	o := run.Options{Caller: x.caller.Token(), Admit: admit}
+	o := run.Options{Caller: x.Caller.Token(), Admit: admit}
 	if len(x.scan.text) > 0 {
 		o.Escapes = jsontext.Escapes
 	}

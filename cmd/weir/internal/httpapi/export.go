@@ -42,12 +42,12 @@ func (a *API) export(x *exchange, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	end, err := answer.BeginExport(x.namespace, x.caller)
+	end, err := answer.BeginExport(x.namespace, x.Caller)
 	if err != nil {
 		return err
 	}
 	defer end()
-	again := func() error { return answer.Again(a.auth, r, x.namespace, x.caller) }
+	again := func() error { return answer.Again(a.auth, r, x.namespace, x.Caller) }
 	s := exportStream{w: w, to: http.NewResponseController(w), again: again, out: x.out[:0], csv: asked.csv}
 	asked.Begin, asked.Each = s.begin, s.key
 	result, err := x.namespace.Engine().Export(r.Context(), asked.rule, asked.Options)

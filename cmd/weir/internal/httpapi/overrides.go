@@ -22,7 +22,7 @@ import (
 
 // by returns who makes a call.
 func (x *exchange) by(r *http.Request) audit.Caller {
-	return namespace.CallerOf(x.caller, r.RemoteAddr)
+	return namespace.CallerOf(x.Caller, r.RemoteAddr)
 }
 
 // errNoOverrides is the answer of a service without a place for overrides.

@@ -83,7 +83,7 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 	if bad != nil {
 		return badParameter(bad.Path, bad.Problem)
 	}
-	d, err := x.namespace.Tops().Denials(r.Context(), top.Query{Rules: rules, Since: s.since, N: s.n, Share: x.caller.Share()})
+	d, err := x.namespace.Tops().Denials(r.Context(), top.Query{Rules: rules, Since: s.since, N: s.n, Share: x.Caller.Share()})
 	if err != nil {
 		return err
 	}

@@ -94,11 +94,10 @@ func (a *API) enter(x *exchange, to *route, asked string, r *http.Request) (err 
 	if asked, err = namespace.Asked(asked, r.Header[namespace.Header]); err != nil {
 		return err
 	}
-	caller, err := a.config.Auth.Authenticate(access.CredentialsOf(r), to.need)
-	if err != nil {
+	if x.memory.Caller, err = a.config.Auth.Authenticate(access.CredentialsOf(r), to.need); err != nil {
 		return err
 	}
-	x.namespace, err = a.namespaces.Choose(a.config.Auth, caller, asked)
+	x.namespace, err = a.namespaces.Choose(a.config.Auth, x.memory.Caller, asked)
 	return err
 }
 

@@ -125,7 +125,7 @@ const exports = 4
 // BeginExport begins an export of keys for a caller of a share, which [access.Holder.Share] names, unless there is no
 // place for it. The caller calls end when it is done.
 func (n *Namespace) BeginExport(share string) (end func(), ok bool) {
-	return func() { n.exports.Leave(share) }, n.exports.Take(share)
+	return func() { n.exports.Leave(share, 1) }, n.exports.Take(share, 1)
 }
 
 // Tops returns what collects the decisions of n, or nil.

@@ -42,7 +42,7 @@ type stream struct {
 
 // openStream begins the answer to r, which is about space. The caller calls end, unless there is an error.
 func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.ResponseWriter, r *http.Request) (s *stream, end func(), err error) {
-	if !p.streams.Take(c.Holder.Share()) {
+	if !p.streams.Take(c.Holder.Share(), 1) {
 		return nil, nil, errStreams
 	}
 	s = &stream{auth: p.c.Auth, caller: c, space: space, w: w, r: r}
@@ -56,7 +56,7 @@ func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.Response
 	return s, func() {
 		stop()
 		cancel()
-		p.streams.Leave(c.Holder.Share())
+		p.streams.Leave(c.Holder.Share(), 1)
 		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
 	}, nil
 }

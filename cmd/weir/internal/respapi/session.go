@@ -30,6 +30,7 @@ func (c *conn) admit(need access.Scope) error {
 			c.throttles = c.server.throttlesOf(ns)
 		}
 		c.caller, c.namespace, c.checked, c.known = caller, ns, time.Now(), true
+		c.large.Caller, c.works.Caller = caller, caller
 	}
 	return c.caller.May(need)
 }

@@ -66,7 +66,7 @@ func (c *conn) enqueue(command int, args []string) error {
 
 // multi answers MULTI.
 func (c *conn) multi() {
-	c.transaction = transaction{open: true, memory: access.Reservation{Resources: c.server.c.Resources}}
+	c.transaction = transaction{open: true, memory: access.Reservation{Resources: c.server.c.Resources, Caller: c.caller}}
 	c.out.simple("OK")
 }
 

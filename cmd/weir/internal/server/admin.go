@@ -147,11 +147,11 @@ func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		group, _ := clientaddr.PeerGroup(r.RemoteAddr)
 		share = "address " + group // which neither a token nor a namespace is named
 	}
-	if !a.calls.Take(share) {
+	if !a.calls.Take(share, 1) {
 		answer.ProblemOf(tooManyAdminCalls).Write(w)
 		return
 	}
-	defer a.calls.Leave(share)
+	defer a.calls.Leave(share, 1)
 	to.call(w, r)
 }
 
@@ -161,11 +161,11 @@ func (a *admin) answer(path string, w http.ResponseWriter, r *http.Request, call
 	switch {
 	case page.Lasts(path): // the number of streams has its own limit
 	case h == nil: // a file of the page, a refusal, or who signs in: strangers must not keep others away
-	case !a.others.Take(h.Share()):
+	case !a.others.Take(h.Share(), 1):
 		answer.ProblemOf(tooManyAdminCalls).Write(w)
 		return
 	default:
-		defer a.others.Leave(h.Share())
+		defer a.others.Leave(h.Share(), 1)
 	}
 	call(w, r)
 }

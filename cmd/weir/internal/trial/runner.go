@@ -226,7 +226,7 @@ func (r *Runner) begin(s Status, share string) (*run, error) {
 	switch {
 	case r.closed:
 		return nil, errClosed
-	case before != nil && !before.over() || !r.places.Take(share):
+	case before != nil && !before.over() || !r.places.Take(share, 1):
 		return nil, ErrBusy
 	}
 	if before != nil {
@@ -290,7 +290,7 @@ func (r *Runner) end(of *run, result []byte, err error) {
 		}
 	})
 	of.cancel(nil)
-	r.places.Leave(of.share)
+	r.places.Leave(of.share, 1)
 	if of.forget = time.AfterFunc(kept, func() { r.forget(of) }); r.closed {
 		of.forget.Stop()
 	}
