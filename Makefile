@@ -62,7 +62,7 @@ PACKAGES := $(MODULES:%=./%/...)
 TESTFLAGS ?=
 
 # Many tests wait for Redis servers and proxies: others run meanwhile.
-OVERLAP := -p 3 -parallel 8 -timeout 30m
+OVERLAP := -p 2 -parallel 6 -timeout 30m
 
 # What takes longest, such as building the image, has testing.Short in front, or makes fewer
 # random calls; make race runs it whole.

@@ -61,13 +61,15 @@ func TestStore(t *testing.T) {
 	n := newcomer{t: t, dir: t.TempDir()}
 	n.weir([]string{"init", "rules.yaml"})
 	n.weir(append(strings.Fields(line[1]), "--store", "redis://"+redis.Addr()+"?timeout=10s", "--nodes", "2"))
+	redistest.Eventually(t, "the store decides", func() bool { // on a busy machine Redis may answer too late
+		n.curl("/v1/check", `{"attributes":{"action":"post","user":"42"}}`)
+		return !strings.Contains(n.answer, "degraded")
+	})
 	n.curl("/v1/take", `{"attributes":{"action":"post","user":"42"}}`)
-	if !strings.Contains(n.answer, `"allowed":true`) || strings.Contains(n.answer, "degraded") {
-		t.Errorf("got %s, want allowed by the store", n.answer)
+	if !strings.Contains(n.answer, `"allowed":true`) {
+		t.Errorf("got %s, want allowed", n.answer)
 	}
-	if keys := redis.Must("KEYS", "weir:*").([]any); len(keys) == 0 {
-		t.Error("got no key in Redis")
-	}
+	redistest.Eventually(t, "it is counted in Redis", func() bool { return len(redis.Must("KEYS", "weir:*").([]any)) > 0 })
 }
 
 // newcomer runs the commands of the README in a temporary directory.

@@ -94,7 +94,7 @@ func TestSettleInOneOfSeveralSlots(t *testing.T) {
 func TestUnconfirmedInSeveralSlots(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t, 3, 0)
-	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=1s&wait_replicas=1")
+	s := openURL(t, "redis+cluster://"+c.Addrs()+"?timeout=5s&wait_replicas=1")
 	connected(t, s, 3)
 	keys := keysOn(c.Masters...)
 	place := hourly(1, "place", keys[0])
