@@ -16,8 +16,8 @@ type ResourceLimits struct {
 	// whose body is still on its way do not count.
 	Requests int64
 
-	// Memory is the maximum memory, in bytes, of large bodies, batches, their answers and open streams
-	// at the same time. Callers have their part of it as of [Places].
+	// Memory is the maximum memory, in bytes, of large bodies, batches and their answers at the
+	// same time, and again that of open streams. Callers have their part of each as of [Places].
 	Memory int64
 
 	// Loading, if it is not nil, reports whether the counters are still being
@@ -27,9 +27,9 @@ type ResourceLimits struct {
 	// Shed is called for each refusal by one of the limits, if it is not nil.
 	Shed func(bound string)
 
-	requests   atomic.Int64
-	memory     *Places // of bytes; see places
-	makeMemory sync.Once
+	requests        atomic.Int64
+	memory, streams *Places // of bytes; use them after prepare
+	prepared        sync.Once
 }
 
 // StreamBytes is the memory, in bytes, that a stream of messages has reserved while it is open.
@@ -57,7 +57,8 @@ const OverloadRetry = time.Second
 var (
 	stillLoading    = &Overload{"the counters are still being loaded from the data directory; try again"}
 	tooManyRequests = &Overload{"the service decides as many requests as --max-requests allows; try again"}
-	tooMuchMemory   = &Overload{"large requests and open streams take as much memory as --max-request-memory allows this caller; try again, or send smaller ones"}
+	tooManyStreams  = &Overload{"open streams take as much memory as --max-request-memory allows this caller; end one"}
+	tooMuchMemory   = &Overload{"large requests take as much memory as --max-request-memory allows this caller; try again, or send smaller ones"}
 )
 
 // Begin begins a request, which [ResourceLimits.End] must end. It returns an [*Overload]
@@ -89,10 +90,29 @@ func (l *ResourceLimits) End() {
 	}
 }
 
-// places returns the bytes of Memory.
-func (l *ResourceLimits) places() *Places {
-	l.makeMemory.Do(func() { l.memory = NewPlaces(l.Memory) })
-	return l.memory
+// prepare makes the places of l, once.
+func (l *ResourceLimits) prepare() {
+	l.prepared.Do(func() { l.memory, l.streams = NewPlaces(l.Memory), NewPlaces(l.Memory) })
+}
+
+// OpenStream reserves the memory of a stream for a caller of a share. [ResourceLimits.CloseStream] must give it back.
+// It returns an [*Overload] if there is none.
+func (l *ResourceLimits) OpenStream(share string) error {
+	if l == nil || l.Memory == 0 {
+		return nil
+	}
+	if l.prepare(); !l.streams.Take(share, StreamBytes) {
+		l.shed(BoundMemory)
+		return tooManyStreams
+	}
+	return nil
+}
+
+// CloseStream gives back what OpenStream has reserved for a caller of the share.
+func (l *ResourceLimits) CloseStream(share string) {
+	if l != nil && l.Memory > 0 {
+		l.streams.Leave(share, StreamBytes)
+	}
 }
 
 // awaitRetry is how often [Reservation.Await] looks for memory.
@@ -133,7 +153,7 @@ func (r *Reservation) try(n int64) bool {
 		if r.bytes == 0 {
 			r.share = r.Caller.Share()
 		}
-		if !l.places().Take(r.share, n) {
+		if l.prepare(); !l.memory.Take(r.share, n) {
 			return false
 		}
 		r.bytes += n
@@ -144,7 +164,7 @@ func (r *Reservation) try(n int64) bool {
 // Shrink releases what is above n bytes.
 func (r *Reservation) Shrink(n int64) {
 	if r.bytes > n {
-		r.Resources.places().Leave(r.share, r.bytes-n)
+		r.Resources.memory.Leave(r.share, r.bytes-n)
 		r.bytes = n
 	}
 }
@@ -154,7 +174,8 @@ func (r *Reservation) Free() { r.Shrink(0) }
 
 // Now returns the requests that are decided, and the bytes that are reserved.
 func (l *ResourceLimits) Now() (requests, memory int64) {
-	return l.requests.Load(), l.places().Taken()
+	l.prepare()
+	return l.requests.Load(), l.memory.Taken() + l.streams.Taken()
 }
 
 // ShedConnection counts a connection that is closed because of its traffic.

@@ -179,7 +179,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// Idle streams of one token leave memory for the streams and the batches of others.
+// Idle streams of one token leave memory for those of others, and for batches.
 func TestIdleStreams(t *testing.T) {
 	t.Parallel()
 	config := locked(t)
@@ -209,7 +209,7 @@ func TestIdleStreams(t *testing.T) {
 	for i := range many {
 		many[i] = &weirv1.Request{Attributes: post("ann")}
 	}
-	if _, err := c.Batch(as(t, "admin"), &weirv1.BatchRequest{Requests: many}); err != nil {
+	if _, err := c.Batch(as(t, "decide"), &weirv1.BatchRequest{Requests: many}); err != nil {
 		t.Errorf("a batch: %v", err)
 	}
 	for _, end := range append(ends, end) {
@@ -296,7 +296,7 @@ func TestReadsReserveMemory(t *testing.T) {
 	}
 }
 
-// Large messages of a stream have memory reserved in addition to that of the stream. The
+// Large messages of a stream have memory reserved, which is not that of streams. The
 // stream goes on after one that was refused.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
@@ -308,7 +308,7 @@ func TestLargeMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := post("ann")
-	for i := range int64(10) {
+	for i := range int64(40) {
 		large["other"+itoa(i)] = strings.Repeat("x", 1000)
 	}
 	for i, step := range []struct {

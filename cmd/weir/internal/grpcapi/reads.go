@@ -158,6 +158,9 @@ func (a *API) top(_ context.Context, c *grpcserver.Call, in *weirv1.TopRequest) 
 	}
 	tops, out := s.namespace.Tops(), &weirv1.TopResponse{}
 	n := top.PerRule(s.n, len(s.rules))
+	if err := c.Reserve(2 * int64(n) * keyBytes); err != nil { // of one rule, before it is read
+		return nil, err
+	}
 	for _, i := range s.rules {
 		r := s.set.Rule(i)
 		t := tops.Top(r.Name, n)
@@ -211,13 +214,16 @@ func (a *API) denials(ctx context.Context, c *grpcserver.Call, in *weirv1.Denial
 	if in.GetSince() != nil {
 		q.Since = in.GetSince().AsTime()
 	}
+	if err := c.Reserve(2 * int64(s.n) * listedBytes); err != nil {
+		return nil, err
+	}
 	found, err := s.namespace.Tops().Denials(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	size := int64(0)
 	for i := range found.List {
-		size += listedBytes + 2*int64(len(found.List[i].Key))
+		size += 2 * int64(len(found.List[i].Key))
 	}
 	if err := c.Reserve(size); err != nil {
 		return nil, err

@@ -78,7 +78,12 @@ func TestDecodedMessagesAreCounted(t *testing.T) {
 	if n := proto.Size(in); n > 8<<10 {
 		t.Fatalf("the message has %d bytes, want at most 8 KiB", n)
 	}
-	_, c := serve(t, grpcserver.Config{Resources: &access.ResourceLimits{Memory: 112 << 10}}, namespace.Only(engineOf(t, rules, memory(t))))
+	limits := &access.ResourceLimits{Memory: access.StreamBytes}
+	others := access.Reservation{Resources: limits}
+	if err := others.Reserve(16 << 10); err != nil {
+		t.Fatal(err)
+	}
+	_, c := serve(t, grpcserver.Config{Resources: limits}, namespace.Only(engineOf(t, rules, memory(t))))
 	s, err := c.Decide(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ type Call struct {
 	method *Method
 	life   context.Context // see Leaving
 
-	memory access.Reservation // of a stream, or of a call of a Unary method
+	memory access.Reservation // of a call of a Unary method
 	answer int64              // bytes of its answer
 	late   *time.Timer        // runs while a message of a stream is sent; nil: no stream
 }
@@ -76,16 +76,16 @@ func (c *Call) SendMsg(m any) error {
 // serveStream serves a call of a method that streams. It returns when the caller reads too little, which ends what is still
 // done for the call.
 func (c *Call) serveStream() error {
-	if err := c.memory.Reserve(access.StreamBytes); err != nil {
+	share := c.Caller.Share()
+	if err := c.server.config.Resources.OpenStream(share); err != nil {
 		return err
 	}
-	defer c.memory.Free()
+	defer c.server.config.Resources.CloseStream(share)
 	c.conn.mark(0)
 	if c.method.ClientStreams { // the client may send nothing for long
 		var leave context.CancelFunc
 		c.life, leave = context.WithCancel(c.life)
 		defer leave()
-		share := c.Caller.Share()
 		go leaveWithout(c.life, leave, func() bool {
 			now, err := c.server.authorize(c.ctx, c.conn, c.method.Need)
 			return err == nil && now.Share() == share

@@ -100,6 +100,12 @@ func (x *exchange) reserveExplanations(n int) error {
 	return nil
 }
 
+// reserveList reserves the memory of an answer that lists n entries, before they are read.
+func (x *exchange) reserveList(n int) error {
+	const each = 1 << 10
+	return x.reserveText(n * each)
+}
+
 // reserveText reserves the memory of an answer that has n bytes so far, if it is large. It is kept
 // until the client has read the answer.
 func (x *exchange) reserveText(n int) error {

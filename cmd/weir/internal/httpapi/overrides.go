@@ -179,6 +179,9 @@ func (a *API) overrides(x *exchange, w http.ResponseWriter, r *http.Request) err
 	if book == nil {
 		return errNoOverrides
 	}
+	if err := x.reserveList(overrides.PageSize); err != nil {
+		return err
+	}
 	p, err := book.List(r.Context(), x.namespace.Name(), x.namespace.Engine().Rules(), name, after)
 	if err != nil {
 		return err
@@ -227,6 +230,9 @@ func (a *API) audit(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if err := x.reserveList(n); err != nil {
 		return err
 	}
 	found, err := x.namespace.Kept().Audit.List(r.Context(), x.namespace.Name(), n, until)

@@ -21,6 +21,10 @@ func (a *API) top(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	n := top.PerRule(s.n, len(s.rules))
+	const keyBytes = 256
+	if err := x.reserveText(2 * n * keyBytes); err != nil { // of one rule; more of the answer is added below
+		return err
+	}
 	b := append(x.out[:0], `{"rules":[`...)
 	for _, i := range s.rules {
 		ru := s.set.Rule(i)
@@ -82,6 +86,9 @@ func (a *API) denials(x *exchange, w http.ResponseWriter, r *http.Request) error
 	rules, bad := x.namespace.Tops().Select(s.set, s.rules, s.attrs)
 	if bad != nil {
 		return badParameter(bad.Path, bad.Problem)
+	}
+	if err := x.reserveList(s.n); err != nil {
+		return err
 	}
 	d, err := x.namespace.Tops().Denials(r.Context(), top.Query{Rules: rules, Since: s.since, N: s.n, Share: x.Caller.Share()})
 	if err != nil {

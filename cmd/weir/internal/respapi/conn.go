@@ -198,6 +198,10 @@ func (c *conn) grow() bool {
 	}
 	size := max(smallRead, 2*cap(c.in))
 	if size > smallBatch {
+		if err := c.admit(access.None); err != nil { // it takes the memory of its caller
+			c.end(errorText(err))
+			return false
+		}
 		if err := c.large.Reserve(2 * int64(size-cap(c.in))); err != nil {
 			c.end(errorText(err))
 			return false

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bufio"
 	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net"
 	"net/http"
@@ -340,6 +341,46 @@ func TestRedisBenchmark(t *testing.T) {
 			"-c", "50", "-n", "2000", "-P", pipeline, "-r", "1000", "-q", "CL.THROTTLE", "key:__rand_int__", "15", "30", "60").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "requests per second") || strings.Contains(string(out), "rror") {
 			t.Errorf("got %v\n%s", err, out)
+		}
+	}
+}
+
+// A certificate that the tokens file does not name takes no memory of large commands: that of each command counts for its
+// caller, before the command is complete.
+func TestRESPUnknownCertificate(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	ca.server(t)
+	for _, name := range []string{"shop", "guest"} {
+		ca.sign(t, name, &x509.Certificate{DNSNames: []string{name + ".example"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, newKey(t))
+	}
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	write(t, tokens, "shop cert:shop.example scopes=decide\n")
+	s := startRESP(t, "rules: []", func(c *config.Config) {
+		c.RESPListen = "rediss://127.0.0.1:0"
+		c.Access.TLSCert, c.Access.TLSKey, c.Access.TLSClientCA = ca.path("server.pem"), ca.path("server.key"), ca.path("ca.pem")
+		c.Access.Tokens = tokens
+	})
+	url := s.resp(t)
+	argument := "$1000\r\n" + strings.Repeat("x", 1000) + "\r\n"
+	begin := "*22\r\n$10\r\nWEIR.CHECK\r\n" + strings.Repeat(argument, 20)
+	for cert, want := range map[string]string{"shop": "-ERR ", "guest": "-NOAUTH "} {
+		c, err := tls.Dial("tcp", url[strings.LastIndex(url, "/")+1:], ca.via(t, cert, false).TLSClientConfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, begin); err != nil {
+			t.Fatal(err)
+		}
+		if cert == "shop" {
+			if _, err := io.WriteString(c, argument); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(c, got); string(got) != want {
+			t.Errorf("%s: got %q and %v, want %q", cert, got, err, want)
 		}
 	}
 }
