@@ -369,7 +369,7 @@ func TestRESPUnknownCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		t.Cleanup(func() { c.Close() })
 		if _, err := io.WriteString(c, begin); err != nil {
 			t.Fatal(err)
 		}
