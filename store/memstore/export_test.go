@@ -24,6 +24,12 @@ func ShardsOf(ks *Keyspace) (n int) {
 	return n
 }
 
+// LockLargeReads makes reads of large states wait until unlock is called.
+func LockLargeReads(s *Store) (unlock func()) {
+	s.largeRead.Lock()
+	return s.largeRead.Unlock
+}
+
 // NumberOf returns the number of the stripe of key.
 func NumberOf(s *Store, key string) int { return s.numberOf(s.hash([]byte(key))) }
 

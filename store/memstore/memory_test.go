@@ -347,3 +347,40 @@ func TestGrowthUnderLoad(t *testing.T) {
 		}
 	}
 }
+
+// One large state is read at a time, because each read copies it. Small ones are read meanwhile.
+func TestLargeReadsTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	small := hit("s", window.MustCompile(window.Limit{Quota: 10_000, Window: window.Sliding(time.Hour), Measure: window.Distinct}), "small")
+	large := small
+	large.Key = []byte("large")
+	for i := range 10_000 {
+		large.Member = fmt.Appendf(nil, "member %d", i)
+		if err := store.Do(t.Context(), s, store.Take, []store.Op{large}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unlock := memstore.LockLargeReads(s)
+	var used atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if r, err := s.Read(t.Context(), &large); err == nil {
+			used.Store(r.Used)
+		}
+	}()
+	for range 1000 {
+		if _, err := s.Read(t.Context(), &small); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
+	if got := used.Load(); got != 0 {
+		t.Errorf("got %d hits of a large state beside another one that is read, want none yet", got)
+	}
+	unlock()
+	if <-done; used.Load() != 10_000 {
+		t.Errorf("got %d hits, want 10000", used.Load())
+	}
+}

@@ -30,7 +30,13 @@ type Store struct {
 	keyspaces keyspaces
 
 	slots sync.Pool // of *[]opSlot, whose slots are cleared; or empty
+
+	largeRead sync.Mutex // held while a state of more than largeState words is read, of which a copy is made
 }
+
+// largeState is the size, in words, of a state of which only one copy is made at a time: many readers would take more
+// memory than all counters.
+const largeState = 4 << 10
 
 var _ store.Store = (*Store)(nil)
 
@@ -119,11 +125,18 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	m := s.clock.now(onWall)
 	var state window.State
 	_, sh, h := s.lookup(op)
-	if sh != nil {
+	for alone := false; sh != nil; alone = true {
 		sh.stripe.mu.Lock()
-		m = sh.stripe.date(&s.clock, m, onWall)
-		state = append(state, sh.table.Find(h).State()...)
+		found := sh.table.Find(h).State()
+		if alone || len(found) <= largeState {
+			m = sh.stripe.date(&s.clock, m, onWall)
+			state = append(state, found...)
+			sh.stripe.mu.Unlock()
+			break
+		}
 		sh.stripe.mu.Unlock()
+		s.largeRead.Lock()
+		defer s.largeRead.Unlock()
 	}
 	return op.Limit.Read(state, s.clock.floored(m).of(onWall)), nil
 }
