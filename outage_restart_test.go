@@ -55,4 +55,14 @@ func TestHoldsOfAnOutageOutliveTheProcess(t *testing.T) {
 	if err != nil || !d.Usages[0].Held || d.Usages[0].Used != 50 {
 		t.Errorf("got %+v, %v, want held and 50 used", d, err)
 	}
+
+	// Its receipts are valid at an instance that knows the secret of the store, which sends the end of the hold later.
+	if taken, err = e.Take(t.Context(), request("300")); err != nil || !taken.Degraded {
+		t.Fatalf("got %+v, %v, want a take of local memory", taken, err)
+	}
+	other := engine(t, rules, weir.WithStore(s))
+	defer other.Close()
+	if d, err = other.Settle(t.Context(), taken.Receipt, request("50")); err != nil || other.Reports().Pending != 1 {
+		t.Errorf("got %+v, %v and %+v, want the end of a hold pending", d, err, other.Reports())
+	}
 }

@@ -60,14 +60,14 @@ func (s *ids) next() (id [12]byte) {
 
 // seals seals the receipts of an engine, and reports which receipts are valid. The
 // secret is that of the store, so that all engines on the same counters accept
-// them. While the store has none, the engine uses its own secret: that of the local store, which
-// keeps the holds of these receipts, or a random one.
+// them. While it is not known, the engine uses the one that the last process knew or, without that, its own secret: that of
+// the local store, or a random one.
 type seals struct {
 	store hook.Keyed // nil: the store has no secret
 	own   seal.Secret
 
 	local hook.Adopter                 // nil: it keeps no secret
-	kept  []seal.Secret                // the store's, as the last process knew it; valid until that of the store is known
+	kept  []seal.Secret                // the store's, as the last process knew it; used until that of the store is known
 	last  *atomic.Pointer[seal.Secret] // that local has adopted
 }
 
@@ -112,9 +112,12 @@ func (s *seals) prepare(r *plan.Request) {
 		s.adopt(shared)
 	}
 	if !r.Verb.NeedsReceipt() {
-		if len(shared) > 0 {
+		switch {
+		case len(shared) > 0:
 			r.Sealer.Use(shared[0])
-		} else {
+		case s.store != nil && len(s.kept) > 0: // other instances know it, too
+			r.Sealer.Use(s.kept[0])
+		default:
 			r.Sealer.Use(s.own)
 		}
 		return

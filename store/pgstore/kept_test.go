@@ -108,6 +108,13 @@ func TestReceiptsOfOtherProcesses(t *testing.T) {
 	if got := at(t, n).Secrets(false); len(got) != 2 || !slices.Equal(got, two.Secrets(false)) {
 		t.Errorf("got %d secrets in another process, want the same 2", len(got))
 	}
+	n.Must("ALTER SYSTEM SET default_transaction_read_only = on")
+	n.Must("SELECT pg_reload_conf()")
+	pgtest.Eventually(t, "a store that is opened while the database is read-only knows the secret", func() bool {
+		return slices.Equal(at(t, n).Secrets(false), two.Secrets(false))
+	})
+	n.Must("ALTER SYSTEM RESET default_transaction_read_only")
+	n.Must("SELECT pg_reload_conf()")
 	n.Must("UPDATE weir_meta SET value = 'swordfish' WHERE name = 'secret'")
 	if err := one.RotateSecret(t.Context(), time.Hour); err == nil || !strings.Contains(n.Must("SELECT value FROM weir_meta WHERE name = 'secret'"), "7377") {
 		t.Errorf("a value of another program: got %v", err)

@@ -125,10 +125,10 @@ func (s *Store) agree(ctx context.Context, own []byte) (secret []byte, err error
 		replies := c.DoMulti(ctx,
 			c.B().Set().Key(key).Value(script.EncodeSecret(own)).Nx().Build(),
 			c.B().Get().Key(key).Build())
-		if err := replies[0].Error(); err != nil && !rueidis.IsRedisNil(err) {
-			return err
-		}
 		value, err := replies[1].ToString()
+		if rueidis.IsRedisNil(err) {
+			err = replies[0].Error() // a server that is full, or a replica, answers reads
+		}
 		if err != nil {
 			return err
 		}

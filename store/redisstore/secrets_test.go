@@ -217,6 +217,17 @@ func TestSecretOutOfReach(t *testing.T) {
 	}
 }
 
+// A full Redis tells its secret to a store that is opened then.
+func TestSecretOfFullRedis(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t, "--maxmemory-policy", "noeviction")
+	url := "redis://" + n.Addr() + "?timeout=20s"
+	want := secretsOf(t, openURL(t, url))
+	n.Must("CONFIG", "SET", "maxmemory", "1")
+	s := openURL(t, url)
+	redistest.Eventually(t, "the secret is read", func() bool { return slices.Equal(s.Secrets(false), want) })
+}
+
 // A value that is not a secret is not changed. Receipts then work in one process.
 func TestSecretOfAnotherProgram(t *testing.T) {
 	t.Parallel()
