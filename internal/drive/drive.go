@@ -136,7 +136,7 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 		d.Local.follow(within, d, []*Task{t})
 	}
 	d.end(ctx, t)
-	if d.Local != nil && (t.Outage != nil || t.HeldLocally) {
+	if d.Local != nil && (t.Outage != nil || t.HeldLocally || t.waits) {
 		d.Local.wait(ctx, t)
 	}
 }

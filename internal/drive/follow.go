@@ -15,6 +15,9 @@ import (
 
 func (l *Local) follow(ctx context.Context, d *Driver, tasks []*Task) {
 	l.markEnds(ctx, d, tasks)
+	if !l.Reporter.Restored() {
+		return // memory is being loaded, and the store's answer to a refund does not wait for that
+	}
 	for _, t := range tasks {
 		if t.Verb == store.Refund && t.Err == nil && !t.Replayed() {
 			l.refund(ctx, d, t)
@@ -56,7 +59,7 @@ func (l *Local) markEnds(ctx context.Context, d *Driver, tasks []*Task) {
 // given back so many, because a full one refuses to count and answers that it has none; and those that were reported, which the
 // next outage would count again.
 func (l *Local) refund(ctx context.Context, d *Driver, t *Task) {
-	call, waits := []store.Call{{Verb: t.Verb}}, false
+	call := []store.Call{{Verb: t.Verb}}
 	if t.Once != nil {
 		own := *t.Once
 		call[0].Once = &own
@@ -71,7 +74,7 @@ func (l *Local) refund(ctx context.Context, d *Driver, t *Task) {
 		op.Limit, op.Result = l.share(op.Limit), window.Result{}
 		if op.N = l.concerned(ctx, &op, n, pending); op.N > 0 {
 			call[0].Ops, left = append(call[0].Ops, op), append(left, n)
-			waits = waits || n > 0 && pending > 0
+			t.waits = t.waits || n > 0 && pending > 0
 		}
 	}
 	if len(left) == 0 {
@@ -87,9 +90,6 @@ func (l *Local) refund(ctx context.Context, d *Driver, t *Task) {
 	}
 	for i := range left {
 		l.Reporter.Sub(&call[0].Ops[i], left[i])
-	}
-	if waits {
-		l.Reporter.Wait(ctx)
 	}
 }
 

@@ -201,7 +201,7 @@ func (l *Local) unsynced(ctx context.Context) context.Context {
 
 func (l *Local) wait(ctx context.Context, tasks ...*Task) {
 	if slices.ContainsFunc(tasks, func(t *Task) bool {
-		return t.Err == nil && t.Verb != store.Check && (t.HeldLocally || len(t.inLocal.ops) > 0 || t.Outage != nil && t.Verb.NeedsReceipt())
+		return t.Err == nil && t.Verb != store.Check && (t.HeldLocally || t.waits || len(t.inLocal.ops) > 0 || t.Outage != nil && t.Verb.NeedsReceipt())
 	}) {
 		l.Reporter.Wait(ctx)
 	}

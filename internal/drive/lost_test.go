@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/drive"
+	"github.com/weirhq/weir/internal/hook"
+	"github.com/weirhq/weir/internal/plan"
 	"github.com/weirhq/weir/internal/report"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
@@ -303,6 +305,66 @@ func TestRefundsOfAFullStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// disk is a side store whose calls wait for it, and which is loaded when a test says so.
+type disk struct {
+	hook.SideStore
+	loaded  chan struct{}
+	flushes int
+}
+
+func (d *disk) Loaded() <-chan struct{}                      { return d.loaded }
+func (*disk) Claim(string, func(string, []byte)) bool        { return true }
+func (*disk) Follow(func(func(string, []byte))) (end func()) { return func() {} }
+func (*disk) Waits() bool                                    { return true }
+func (*disk) Now() window.Instant                            { return window.At(time.Now()) }
+func (d *disk) Flush(context.Context) error                  { d.flushes++; return nil }
+
+// Refunds that a store has answered wait for no directory that is being loaded, and in a batch once for its disk if they give
+// back what waits for a report.
+func TestRefundsWithADirectory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		far := storetest.NewModel()
+		far.Set(window.At(time.Now()))
+		s, side := &losing{Store: far.Store}, &disk{loaded: make(chan struct{})}
+		local := &drive.Local{Store: loading{}, Nodes: 1, Reporter: report.New(s, side, &report.Group{})}
+		d := &drive.Driver{Store: s, Local: local}
+		defer d.Close()
+		run := func(v store.Verb, n int) {
+			tasks := make([]*drive.Task, n)
+			for i := range tasks {
+				o := op(0, 100, store.Enforce)
+				o.Key = []byte{byte(i)}
+				tasks[i] = &drive.Task{Verb: v, Policies: policies{rule.OutageLocal}, Step: plan.Step{Of: []int{0}, Ops: []store.Op{o}}}
+			}
+			d.RunAll(t.Context(), tasks)
+			for _, task := range tasks {
+				if task.Err != nil {
+					t.Fatal(task.Err)
+				}
+			}
+		}
+		run(store.Take, 9)
+		time.AfterFunc(time.Minute, func() { close(side.loaded) })
+		begun := time.Now()
+		run(store.Refund, 1)
+		run(store.Refund, 9)
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("the refunds took %v, want no wait for the directory", took)
+		}
+		time.Sleep(2 * time.Minute)
+		local.Store, s.full = storetest.NewModel().Store, true
+		run(store.Take, 9)
+		for _, batch := range []struct{ refunds, flushes, pending int }{{1, 1, 8}, {9, 1, 0}, {9, 0, 0}} {
+			side.flushes = 0
+			run(store.Refund, batch.refunds)
+			if got := d.Reports().Pending; side.flushes != batch.flushes || got != batch.pending {
+				t.Errorf("a batch of %d: got %d flushes and %d pending, want %d and %d", batch.refunds, side.flushes, got, batch.flushes, batch.pending)
+			}
+		}
+	})
 }
 
 // Hits of an outage that were reported, and given back after it, are not counted in the next one. Those of the store that are

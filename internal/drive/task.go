@@ -66,6 +66,8 @@ type Task struct {
 	found     []int // of Of: holds that ended or were renewed before their report
 	elsewhere []int // of Of: local memory does not have their holds, which that of another process has made
 
+	waits bool // for the disk of local memory, which has given back what waits for a report
+
 	// onlyEnds: all that t does is to end holds. A cancel with limits without holds also gives back what these have counted, if
 	// it finds a hold of its take.
 	onlyEnds bool
@@ -74,7 +76,7 @@ type Task struct {
 // Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by
 // [plan.Plan.Reset].
 func (t *Task) Reset() {
-	t.Policies, t.HeldLocally, t.found, t.elsewhere = nil, false, t.found[:0], t.elsewhere[:0]
+	t.Policies, t.HeldLocally, t.waits, t.found, t.elsewhere = nil, false, false, t.found[:0], t.elsewhere[:0]
 	if t.Once != nil {
 		t.Once, t.call[0] = nil, store.Call{}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
 
@@ -13,62 +14,83 @@ import (
 // may still report. The zero value is ready. It is safe for concurrent use.
 type Group struct {
 	mu    sync.Mutex
-	all   []*Reporter                      // guarded by mu; a slice is not changed once it is here
-	bans  map[string]map[string]window.Ban // of the rules in force, by namespace and the identity of the space; guarded by mu
-	rooms map[string]*room                 // by namespace; guarded by mu
+	rooms map[string]*room // by namespace; guarded by mu
+
+	restored chan struct{} // closed when one has what the last process saved; made, guarded by mu, with the first side store
+	claimed  atomic.Bool   // one restores it
 }
 
-func (g *Group) add(r *Reporter) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.all = append(slices.Clip(g.all), r)
+// room is what a group has of a namespace.
+type room struct {
+	reporters   []*Reporter           // with its rules, or with what waits for reports; guarded by Group.mu; a slice is not changed once it is here
+	bans        map[string]window.Ban // of the rules in force, by the identity of the space; guarded by Group.mu
+	keys, words atomic.Int64          // of what waits for reports
 }
 
-// remove removes r, and the bans of its namespace unless another Reporter has that, too.
+// room returns the room of a namespace, which has r then. It needs mu.
+func (g *Group) room(namespace string, r *Reporter) *room {
+	in := g.rooms[namespace]
+	if in == nil {
+		if g.rooms == nil {
+			g.rooms = map[string]*room{}
+		}
+		in = &room{}
+		g.rooms[namespace] = in
+	}
+	if !slices.Contains(in.reporters, r) {
+		in.reporters = append(slices.Clip(in.reporters), r)
+		r.namespaces = append(r.namespaces, namespace)
+	}
+	return in
+}
+
+// remove removes r, in which nothing is pending any more, and the rooms that only r has.
 func (g *Group) remove(r *Reporter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.all = slices.DeleteFunc(slices.Clone(g.all), func(other *Reporter) bool { return other == r })
-	if !slices.ContainsFunc(g.all, func(other *Reporter) bool { return other.namespace == r.namespace }) {
-		delete(g.bans, r.namespace)
-		delete(g.rooms, r.namespace)
+	for _, namespace := range r.namespaces {
+		in := g.rooms[namespace]
+		in.reporters = slices.DeleteFunc(slices.Clone(in.reporters), func(other *Reporter) bool { return other == r })
+		if len(in.reporters) == 0 {
+			delete(g.rooms, namespace)
+		}
 	}
+	r.namespaces = nil
 }
 
 // use gives g the bans of the rules in force in the namespace of r.
 func (g *Group) use(r *Reporter, namespace string, of map[string]window.Ban) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.bans == nil {
-		g.bans = map[string]map[string]window.Ban{}
-	}
-	r.namespace, g.bans[namespace] = namespace, of
+	g.room(namespace, r).bans = of
 }
 
 // ban returns the ban of the rule in force for an id, if that is known.
 func (g *Group) ban(i id) (of window.Ban, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	of, ok = g.bans[i.namespace][i.space]
+	if in := g.rooms[i.namespace]; in != nil {
+		of, ok = in.bans[i.space]
+	}
 	return of, ok
 }
 
-// room is what of a namespace waits for reports.
-type room struct{ keys, words atomic.Int64 }
-
-// enter counts e, which a table is about to have. It returns false if the namespace has no room, unless e is counted in
-// any case.
-func (g *Group) enter(e *entry, always bool) bool {
+// reporters returns those that may have something of a namespace.
+func (g *Group) reporters(namespace string) []*Reporter {
 	g.mu.Lock()
-	in := g.rooms[e.id.namespace]
-	if in == nil {
-		if g.rooms == nil {
-			g.rooms = map[string]*room{}
-		}
-		in = &room{}
-		g.rooms[e.id.namespace] = in
+	defer g.mu.Unlock()
+	if in := g.rooms[namespace]; in != nil {
+		return in.reporters
 	}
-	g.mu.Unlock()
+	return nil
+}
+
+// enter counts e, which the table of r is about to have. It returns false if the namespace has no room, unless e is counted in
+// any case.
+func (r *Reporter) enter(e *entry, always bool) bool {
+	r.group.mu.Lock()
+	in := r.group.room(e.id.namespace, r)
+	r.group.mu.Unlock()
 	if !always && (in.keys.Load() >= MaxKeys || in.words.Load() >= maxWords) {
 		return false
 	}
@@ -95,13 +117,27 @@ func (e *entry) leave() {
 	e.room, e.words = nil, 0
 }
 
-// each calls f with the table of r, and then with those of the others in its group, each under its lock.
-func (r *Reporter) each(f func(t *table, now window.Instant)) {
-	r.group.mu.Lock()
-	all := r.group.all
-	r.group.mu.Unlock()
+// restoring returns the channel that is closed when one Reporter has what the last process saved.
+func (g *Group) restoring() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.restored == nil {
+		g.restored = make(chan struct{})
+	}
+	return g.restored
+}
+
+// each calls f with the table of r, and then with those of the others that may have something of op's namespace, each under its
+// lock. It waits until what the last process saved is there: see Restored.
+func (r *Reporter) each(op *store.Op, f func(t *table, now window.Instant)) {
+	if r.side != nil {
+		select {
+		case <-r.restored:
+		case <-r.stop:
+		}
+	}
 	r.with(f)
-	for _, other := range all {
+	for _, other := range r.group.reporters(op.Space.Namespace()) {
 		if other != r {
 			other.with(f)
 		}
@@ -109,9 +145,6 @@ func (r *Reporter) each(f func(t *table, now window.Instant)) {
 }
 
 func (r *Reporter) with(f func(t *table, now window.Instant)) {
-	if r.restored != nil {
-		<-r.restored // soon: memory, which has answered about the key, is loaded
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(&r.table, r.now())

@@ -1,6 +1,8 @@
 package report_test
 
 import (
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +11,79 @@ import (
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/window"
 )
+
+// slowSide is a side store of which the first Reporter gets the blobs, after a second.
+type slowSide struct {
+	*sideStore
+	claims atomic.Int64
+}
+
+func (s *slowSide) Claim(prefix string, found func(string, []byte)) bool {
+	if s.claims.Add(1) > 1 {
+		return true
+	}
+	time.Sleep(time.Second)
+	return s.sideStore.Claim(prefix, found)
+}
+
+// What a call asks of its group does not depend on how many other namespaces there are. It finds what another Reporter of
+// the group restores, and waits for that if need be.
+func TestGroupOfManyNamespaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, side, old := outage(t)
+		for key := range 3 {
+			old.Add(in("mine", key), hourly, 9)
+		}
+		old.Close()
+
+		f, slow, g := newFar(), &slowSide{sideStore: side}, &report.Group{}
+		f.gone("circuit-open")
+		var all []*report.Reporter
+		for i := range 500 {
+			r := report.New(f, slow, g)
+			defer r.Close()
+			r.UseBans(strconv.Itoa(i), nil)
+			all = append(all, r)
+		}
+		mine := report.New(f, slow, g)
+		defer mine.Close()
+		mine.UseBans("mine", nil)
+		synctest.Wait()
+		if mine.Restored() {
+			t.Error("got that all is restored, too early")
+		}
+		mine.Sub(in("mine", 0), 4)
+		if !mine.Restored() {
+			t.Error("got that not all is restored, after a wait")
+		}
+		side.asked.Store(0)
+		mine.Sub(in("mine", 0), 4)
+		mine.Forget(in("mine", 1))
+		if got := mine.Waiting(in("mine", 0)); got != 1 {
+			t.Errorf("got %d waiting, want 1", got)
+		}
+		if got := mine.Waiting(in("mine", 1)); got != 0 {
+			t.Errorf("got %d waiting of a key that was forgotten, want none", got)
+		}
+		if got := side.asked.Load(); got > 4*2 {
+			t.Errorf("got %d Reporters asked by 4 calls, want at most 2 each", got)
+		}
+		f.back()
+		time.Sleep(5 * time.Second)
+		f.wants(t, in("mine", 0), 1)
+		f.wants(t, in("mine", 1), 0)
+		f.wants(t, in("mine", 2), 9)
+		for _, r := range all {
+			r.Close()
+		}
+		if later := report.New(f, slow, g); !later.Restored() {
+			t.Error("got that a Reporter has to wait for what was restored already")
+		} else {
+			later.Close()
+		}
+	})
+}
 
 // What one Reporter has pending changes with what its group does: the first one restores the keys of all engines, and an
 // engine that was replaced may still report. The bans of the rules in force are those of the namespace of the key.

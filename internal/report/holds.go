@@ -50,7 +50,7 @@ func (r *Reporter) End(op *store.Op, n int64) (pending bool) {
 	if r == nil {
 		return false
 	}
-	r.each(func(t *table, now window.Instant) { pending = t.end(op, n, now) || pending })
+	r.each(op, func(t *table, now window.Instant) { pending = t.end(op, n, now) || pending })
 	return pending
 }
 
@@ -58,7 +58,7 @@ func (r *Reporter) End(op *store.Op, n int64) (pending bool) {
 // had the hold.
 func (r *Reporter) Ended(op *store.Op, found bool) {
 	if r != nil {
-		r.each(func(t *table, now window.Instant) { t.ended(op, found, now) })
+		r.each(op, func(t *table, now window.Instant) { t.ended(op, found, now) })
 	}
 }
 
@@ -86,7 +86,7 @@ func (r *Reporter) Renew(op *store.Op) (pending bool) {
 	if r == nil {
 		return false
 	}
-	r.each(func(t *table, _ window.Instant) { pending = t.renew(op) || pending })
+	r.each(op, func(t *table, _ window.Instant) { pending = t.renew(op) || pending })
 	return pending
 }
 

@@ -98,15 +98,18 @@ func (b *saver) save(e *entry, put func(name string, data []byte)) {
 	}
 }
 
-// restore adds what the last process has saved to the table.
+// restore adds what the last process has saved to the table, unless another Reporter of the group does.
 func (r *Reporter) restore() {
-	defer close(r.restored)
 	side := r.table.saver.side
 	select {
 	case <-r.stop:
 		return
 	case <-side.Loaded():
 	}
+	if !r.group.claimed.CompareAndSwap(false, true) {
+		return
+	}
+	defer close(r.group.restored)
 	type found struct {
 		entry *entry
 		name  string
@@ -130,13 +133,27 @@ func (r *Reporter) restore() {
 			r.lost.Add(e.all(at))
 		default:
 			e.name = f.name
-			r.group.enter(e, true)
+			r.enter(e, true)
 			r.table.join(e, r.table.entries, at)
 			continue
 		}
 		r.table.saver.touch(e)
 	}
 	r.awake()
+}
+
+// Restored reports whether what the last process saved is there. The methods that look for what is pending wait for it, which
+// is soon once local memory answers.
+func (r *Reporter) Restored() bool {
+	if r == nil || r.side == nil {
+		return true
+	}
+	select {
+	case <-r.restored:
+		return true
+	default:
+		return false
+	}
 }
 
 // all returns how many hits of e can still count at now, with those held.

@@ -28,6 +28,7 @@ type sideStore struct {
 	mu      sync.Mutex
 	unsaved map[string][]byte
 	puts    atomic.Int64 // how often a blob was written or dropped
+	asked   atomic.Int64 // how often the clock was read
 
 	flushing func() // not nil: called by Flush
 }
@@ -85,8 +86,11 @@ func (p *sideStore) Flush(context.Context) error {
 	}
 	return nil
 }
-func (p *sideStore) Waits() bool         { return false }
-func (p *sideStore) Now() window.Instant { return window.At(time.Now()) }
+func (p *sideStore) Waits() bool { return false }
+func (p *sideStore) Now() window.Instant {
+	p.asked.Add(1)
+	return window.At(time.Now())
+}
 
 // left returns the number of blobs.
 func (p *sideStore) left() int {

@@ -66,15 +66,15 @@ type Reporter struct {
 	running bool  // guarded by mu: there is a goroutine
 	closed  bool  // guarded by mu
 
-	group     *Group
-	namespace string // of the rules in force; guarded by group.mu
+	group      *Group
+	namespaces []string // whose rooms have it; guarded by group.mu
 
 	recorded, lost, dropped atomic.Int64 // hits
 
-	restored chan struct{} // closed when table has what the last process saved; nil: there is no side store
-	waiting  atomic.Bool   // the goroutine waits for Answered
-	answered chan struct{} // wakes the goroutine
-	stop     chan struct{} // closed by Close
+	restored <-chan struct{} // of group; nil: there is no side store
+	waiting  atomic.Bool     // the goroutine waits for Answered
+	answered chan struct{}   // wakes the goroutine
+	stop     chan struct{}   // closed by Close
 	tasks    sync.WaitGroup
 	end      func() // ends the saving
 }
@@ -93,15 +93,15 @@ type Stats struct {
 // before side is closed. Reporters of the same local memory are of one group.
 func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
 	r := &Reporter{
-		store: s, began: time.Now(), side: side, table: table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, group: g, saver: newSaver(side)},
+		store: s, began: time.Now(), side: side, table: table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, saver: newSaver(side)},
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
 	}
+	r.table.reporter = r
 	if side != nil {
-		r.restored = make(chan struct{})
+		r.restored = g.restoring()
 		r.end = side.Follow(r.save)
 		r.tasks.Go(r.restore)
 	}
-	g.add(r)
 	return r
 }
 
@@ -140,7 +140,7 @@ func (r *Reporter) Sub(op *store.Op, n int64) {
 	if r == nil || n <= 0 {
 		return
 	}
-	r.each(func(t *table, now window.Instant) { n = t.sub(op, n, now) })
+	r.each(op, func(t *table, now window.Instant) { n = t.sub(op, n, now) })
 }
 
 // Waiting returns how many hits of op's key wait for a report.
@@ -148,7 +148,7 @@ func (r *Reporter) Waiting(op *store.Op) (n int64) {
 	if r == nil {
 		return 0
 	}
-	r.each(func(t *table, now window.Instant) {
+	r.each(op, func(t *table, now window.Instant) {
 		for _, e := range t.pair(idOf(op)) {
 			if e != nil {
 				n += e.amount(now)
@@ -163,7 +163,7 @@ func (r *Reporter) Forget(op *store.Op) {
 	if r == nil {
 		return
 	}
-	r.each(func(t *table, _ window.Instant) { t.forget(op) })
+	r.each(op, func(t *table, _ window.Instant) { t.forget(op) })
 }
 
 // UseBans gives r the bans of the rules that are in force in namespace, by the identity of their

@@ -15,8 +15,8 @@ type table struct {
 	entries  entries
 	tried    map[store.Reason]entries // the entries that a flush has tried in vain, by why, since the last one of these was sent
 	inFlight map[id]*entry            // those that a flush has taken and not settled
-	group    *Group
-	saver    *saver // nil: entries are not saved
+	reporter *Reporter                // that has the table
+	saver    *saver                   // nil: entries are not saved
 }
 
 // id identifies a key, or a member of it.
@@ -146,7 +146,7 @@ func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
 	e := t.of(idOf(op))
 	if e == nil {
 		e = &entry{id: idOf(op), space: op.Space, holding: limit, together: string(op.Together)}
-		if !t.group.enter(e, false) {
+		if !t.reporter.enter(e, false) {
 			return nil
 		}
 		t.entries.put(e)
@@ -306,7 +306,7 @@ func (t *table) fly(e *entry, most int, now window.Instant) *entry {
 			unsure: e.unsure || e.name != "", // until the blob of the rest is written
 		}
 		e.hits, e.state, e.holds = 0, nil, e.holds[cut:]
-		t.group.enter(first, true)
+		t.reporter.enter(first, true)
 		e.resize()
 		t.saver.touch(e)
 	} else {
