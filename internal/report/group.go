@@ -11,10 +11,13 @@ import (
 
 // Group joins the Reporters of one local memory. What is pending for a key may be with another Reporter than that of the
 // engine that counts it: the first one restores all that a data directory has, and an engine that another one has replaced
-// may still report. The zero value is ready. It is safe for concurrent use.
+// may still report. They report in turns, and share the room for what is pending. The zero value is ready. It is safe for
+// concurrent use.
 type Group struct {
 	mu    sync.Mutex
 	rooms map[string]*room // by namespace; guarded by mu
+	whole amount           // of all rooms
+	turns chan struct{}    // full while a Reporter has its turn; made, guarded by mu, with the first one
 
 	restored chan struct{} // closed when one has what the last process saved; made, guarded by mu, with the first side store
 	claimed  atomic.Bool   // one restores it
@@ -22,10 +25,13 @@ type Group struct {
 
 // room is what a group has of a namespace.
 type room struct {
-	reporters   []*Reporter           // with its rules, or with what waits for reports; guarded by Group.mu; a slice is not changed once it is here
-	bans        map[string]window.Ban // of the rules in force, by the identity of the space; guarded by Group.mu
-	keys, words atomic.Int64          // of what waits for reports
+	reporters []*Reporter           // with its rules, or with what waits for reports; guarded by Group.mu; a slice is not changed once it is here
+	bans      map[string]window.Ban // of the rules in force, by the identity of the space; guarded by Group.mu
+	amount                          // of what waits for reports
+	whole     *amount               // of all namespaces
 }
+
+type amount struct{ keys, words atomic.Int64 }
 
 // room returns the room of a namespace, which has r then. It needs mu.
 func (g *Group) room(namespace string, r *Reporter) *room {
@@ -34,7 +40,7 @@ func (g *Group) room(namespace string, r *Reporter) *room {
 		if g.rooms == nil {
 			g.rooms = map[string]*room{}
 		}
-		in = &room{}
+		in = &room{whole: &g.whole}
 		g.rooms[namespace] = in
 	}
 	if !slices.Contains(in.reporters, r) {
@@ -85,17 +91,31 @@ func (g *Group) reporters(namespace string) []*Reporter {
 	return nil
 }
 
+func (in *room) add(keys, words int) {
+	for _, a := range [...]*amount{&in.amount, in.whole} {
+		a.keys.Add(int64(keys))
+		a.words.Add(int64(words))
+	}
+}
+
+// full reports whether a namespace has three times what is free, or more. So one alone has at most three quarters of all, two
+// have three sevenths each, and there is room for a new one.
+func (in *room) full() bool {
+	full := func(has, taken *atomic.Int64, alone int64) bool { return has.Load() >= 3*(alone+alone/3-taken.Load()) }
+	return full(&in.keys, &in.whole.keys, MaxKeys) || full(&in.words, &in.whole.words, maxWords)
+}
+
 // enter counts e, which the table of r is about to have. It returns false if the namespace has no room, unless e is counted in
 // any case.
 func (r *Reporter) enter(e *entry, always bool) bool {
 	r.group.mu.Lock()
 	in := r.group.room(e.id.namespace, r)
 	r.group.mu.Unlock()
-	if !always && (in.keys.Load() >= MaxKeys || in.words.Load() >= maxWords) {
+	if !always && in.full() {
 		return false
 	}
 	e.room = in
-	in.keys.Add(1)
+	in.add(1, 0)
 	e.resize()
 	return true
 }
@@ -103,17 +123,18 @@ func (r *Reporter) enter(e *entry, always bool) bool {
 // resize counts what e has become.
 func (e *entry) resize() {
 	const word, held = 8, 5 // bytes; words
-	if e.room != nil {
-		size := e.texts()/word + cap(e.state) + held*len(e.holds)
-		e.room.words.Add(int64(size - e.words))
+	if e.room == nil {
+		return
+	}
+	if size := e.texts()/word + cap(e.state) + held*len(e.holds); size != e.words {
+		e.room.add(0, size-e.words)
 		e.words = size
 	}
 }
 
 // leave undoes enter.
 func (e *entry) leave() {
-	e.room.keys.Add(-1)
-	e.room.words.Add(-int64(e.words))
+	e.room.add(-1, -e.words)
 	e.room, e.words = nil, 0
 }
 

@@ -1,7 +1,9 @@
 package report_test
 
 import (
+	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -138,5 +140,95 @@ func TestGroup(t *testing.T) {
 		second.Close()
 		time.Sleep(time.Minute)
 		f.wants(t, renewed, 0)
+	})
+}
+
+// The Reporters of a group leave the places of calls in flight to others: they have as many together as one has, and report in
+// turns, so that those with few keys do not wait for one with many.
+func TestReportersTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const namespaces, few, many = 50, 5, 20_000
+		f, g := newFar(), &report.Group{}
+		var asking, most atomic.Int64
+		ask := func(takes time.Duration) {
+			most.Store(max(most.Load(), asking.Add(1)))
+			time.Sleep(takes)
+			asking.Add(-1)
+		}
+		f.asked, f.under = func() { ask(2 * time.Millisecond) }, func() { ask(10 * time.Millisecond) }
+		all := make([]*report.Reporter, namespaces)
+		for i := range all {
+			all[i] = report.New(f, nil, g)
+		}
+		count := func() {
+			f.gone("circuit-open")
+			for i, r := range all {
+				for key := range few {
+					r.Add(in(fmt.Sprint(i), key), hourly, 1)
+				}
+			}
+			for key := range many {
+				all[0].Add(in("0", key), hourly, 1)
+			}
+		}
+		want := func(times int64) {
+			t.Helper()
+			for i, r := range all[1:] {
+				if s := r.Stats(); s.Recorded != times*few {
+					t.Errorf("namespace %d: got %+v, want %d recorded", i+1, s, times*few)
+				}
+			}
+			if most.Load() != 1 {
+				t.Errorf("got %d calls at a time, want 1", most.Load())
+			}
+		}
+
+		count()
+		time.Sleep(2 * time.Second)
+		f.back()
+		for i, r := range all {
+			if r.Answered(); i == 0 {
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+		time.Sleep(800 * time.Millisecond)
+		want(1)
+		time.Sleep(10 * time.Second)
+		wantStats(t, all[0], report.Stats{Recorded: few + many})
+
+		count()
+		f.back()
+		var closing sync.WaitGroup
+		for _, r := range all {
+			closing.Go(r.Close)
+		}
+		closing.Wait()
+		want(2)
+	})
+}
+
+// Namespaces share the room for what is pending: one alone can have all keys that there may be of one, and leaves some to others.
+func TestNamespacesShareRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, g := newFar(), &report.Group{}
+		f.gone("circuit-open")
+		sum := 0
+		for i, n := range []struct{ keys, least int }{{report.MaxKeys, report.MaxKeys}, {30_000, 20_000}, {20_000, 5000}, {20_000, 1000}} {
+			r := report.New(f, nil, g)
+			defer r.Close()
+			for key := range n.keys {
+				r.Add(in(fmt.Sprint(i), key), hourly, 1)
+			}
+			s := r.Stats()
+			if s.Pending < n.least || s.Pending+int(s.Dropped) != n.keys {
+				t.Errorf("namespace %d: got %+v, want %d keys or more", i, s, n.least)
+			}
+			sum += s.Pending
+		}
+		if sum > report.MaxKeys*4/3 {
+			t.Errorf("got %d keys of all namespaces, want at most a third more than of one", sum)
+		}
 	})
 }

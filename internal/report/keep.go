@@ -42,7 +42,7 @@ func (b *saver) touch(e *entry) {
 	}
 	e.touched = true
 	b.changed = append(b.changed, e)
-	if len(b.changed) >= max(b.most, MaxKeys) {
+	if len(b.changed) >= max(b.most, tidyFrom) {
 		b.tidy()
 	}
 }
@@ -63,6 +63,9 @@ func (b *saver) name() string {
 	b.last++
 	return b.prefix + strconv.FormatInt(b.last, 10)
 }
+
+// tidyFrom is how many changes are worth tidying.
+const tidyFrom = 1000
 
 // savedAtOnce is how many entries are saved under one lock.
 const savedAtOnce = 32

@@ -8,16 +8,17 @@
 // separately, and so are the hits of the last closed period of a limit that keeps it. Other hits that leave
 // the window before the store answers are not reported. A refund
 // subtracts pending hits, never below zero, including those of a report in flight that the
-// store then refuses. The number and the memory of pending keys are limited; the hits of further keys are
-// counted in [Stats] and dropped.
+// store then refuses. The number and the memory of pending keys are limited, for all namespaces of a [Group] together; the
+// hits of further keys are counted in [Stats] and dropped.
 //
 // # When it is reported
 //
 // A goroutine runs while something is pending. It waits until another call reports that the
 // store answers ([Reporter.Answered]), and polls the store at most once a second. It reads some
 // keys until one is answered, and then records what is pending in batches, dated
-// at the report or in the closed period. Of what the store has refused, as one that is full does, it sends a sample each time, and the rest
-// when some of that is recorded. A key with many holds is sent in parts, after keys with few.
+// at the report or in the closed period. The Reporters of a group take turns, with a batch each. Of what the store has
+// refused, as one that is full does, it sends a sample each time, and the rest when some of that is recorded. A key with
+// many holds is sent in parts, after keys with few.
 //
 // # Nothing is counted twice
 //
@@ -43,9 +44,10 @@ import (
 )
 
 const (
-	// MaxKeys is the maximum number of keys and members of a namespace that wait for a report.
+	// MaxKeys is the maximum number of keys and members that wait for a report if all are of one namespace. Those of all
+	// namespaces together are at most a third more.
 	MaxKeys = 100_000
-	// maxWords bounds the words of their texts, states and holds: 32 MB.
+	// maxWords bounds the words of their texts, states and holds likewise: 32 MB.
 	maxWords = 40 * MaxKeys
 
 	pause     = 10 * time.Millisecond  // after the first answer, to collect more
@@ -72,6 +74,7 @@ type Reporter struct {
 	recorded, lost, dropped atomic.Int64 // hits
 
 	restored <-chan struct{} // of group; nil: there is no side store
+	turns    chan struct{}   // of group
 	waiting  atomic.Bool     // the goroutine waits for Answered
 	answered chan struct{}   // wakes the goroutine
 	stop     chan struct{}   // closed by Close
@@ -94,7 +97,7 @@ type Stats struct {
 func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
 	r := &Reporter{
 		store: s, began: time.Now(), side: side, table: table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, saver: newSaver(side)},
-		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
+		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g, turns: g.turning(),
 	}
 	r.table.reporter = r
 	if side != nil {

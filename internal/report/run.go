@@ -84,48 +84,53 @@ func (r *Reporter) wait(poll time.Duration, listen bool) (open, woken bool) {
 	}
 }
 
-// flush reports what is pending, each entry once, as long as the store answers and for at most a second. It ends when a sample
-// of what was tried before is refused. It returns whether the store was reached and did not refuse everything, and how many
-// entries stay pending because they were not sent.
+// flush reports what is pending, each entry once, as long as the store answers and for at most a second and a turn. It ends when
+// a sample of what was tried before is refused. It returns whether the store was reached and did not refuse everything, and how
+// many entries stay pending because they were not sent.
 func (r *Reporter) flush() (reached bool, unsent int) {
 	end := time.Now().Add(patience)
-	if !r.probe() {
-		return false, 0
-	}
 	var keep []*entry
-	took := false
-	for goOn := true; goOn && time.Now().Before(end); {
-		// Entries stay in the table until the store answers, so that their hits can still be
-		// given back.
-		r.mu.Lock()
-		batch, again := r.table.take(batchSize, batchBytes, r.now())
-		r.mu.Unlock()
-		if len(batch) == 0 {
-			break
-		}
-		batch, saved := r.dropBlobs(batch)
-		keep = append(keep, saved...)
-		some := false
-		if len(batch) > 0 {
-			var back []*entry
-			back, some, goOn = r.send(batch)
-			keep = append(keep, back...)
-		}
-		switch took = took || some; {
-		case again && some:
-			r.mu.Lock()
-			r.table.retry()
-			r.mu.Unlock()
-		case again:
+	took, answers := false, false
+	for goOn := true; goOn && time.Now().Before(end) && r.turn(end); r.pass() {
+		if answers = answers || r.probe(); !answers {
 			goOn = false
+			continue
 		}
+		var back []*entry
+		var some bool
+		back, some, goOn = r.report()
+		keep, took = append(keep, back...), took || some
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range keep {
 		r.table.back(e, r.table.triedFor(e.why), r.now())
 	}
-	return took || len(keep) == 0, len(keep)
+	return answers && (took || len(keep) == 0), len(keep)
+}
+
+// report reports a batch. Its results are those of [Reporter.send].
+func (r *Reporter) report() (keep []*entry, some, goOn bool) {
+	// Entries stay in the table until the store answers, so that their hits can still be
+	// given back.
+	r.mu.Lock()
+	batch, again := r.table.take(batchSize, batchBytes, r.now())
+	r.mu.Unlock()
+	if len(batch) == 0 {
+		return nil, false, false
+	}
+	batch, keep = r.dropBlobs(batch)
+	if goOn = true; len(batch) > 0 {
+		var back []*entry
+		back, some, goOn = r.send(batch)
+		keep = append(keep, back...)
+	}
+	if again && some {
+		r.mu.Lock()
+		r.table.retry()
+		r.mu.Unlock()
+	}
+	return keep, some, goOn && (some || !again)
 }
 
 // op returns the op that records e.
