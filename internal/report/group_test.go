@@ -44,7 +44,6 @@ func TestGroupOfManyNamespaces(t *testing.T) {
 		var all []*report.Reporter
 		for i := range 500 {
 			r := report.New(f, slow, g)
-			defer r.Close()
 			r.UseBans(strconv.Itoa(i), nil)
 			all = append(all, r)
 		}
@@ -217,7 +216,7 @@ func TestNamespacesShareRoom(t *testing.T) {
 		sum := 0
 		for i, n := range []struct{ keys, least int }{{report.MaxKeys, report.MaxKeys}, {30_000, 20_000}, {20_000, 5000}, {20_000, 1000}} {
 			r := report.New(f, nil, g)
-			defer r.Close()
+			t.Cleanup(r.Close)
 			for key := range n.keys {
 				r.Add(in(fmt.Sprint(i), key), hourly, 1)
 			}

@@ -125,18 +125,19 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 	m := s.clock.now(onWall)
 	var state window.State
 	_, sh, h := s.lookup(op)
-	for alone := false; sh != nil; alone = true {
+	if sh != nil {
 		sh.stripe.mu.Lock()
 		found := sh.table.Find(h).State()
-		if alone || len(found) <= largeState {
-			m = sh.stripe.date(&s.clock, m, onWall)
-			state = append(state, found...)
+		if len(found) > largeState {
 			sh.stripe.mu.Unlock()
-			break
+			s.largeRead.Lock()
+			defer s.largeRead.Unlock()
+			sh.stripe.mu.Lock()
+			found = sh.table.Find(h).State()
 		}
+		m = sh.stripe.date(&s.clock, m, onWall)
+		state = append(state, found...)
 		sh.stripe.mu.Unlock()
-		s.largeRead.Lock()
-		defer s.largeRead.Unlock()
 	}
 	return op.Limit.Read(state, s.clock.floored(m).of(onWall)), nil
 }
