@@ -13,6 +13,8 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
+// follow does in local memory what follows from the answers of the store to tasks: it marks the ends of holds for the reports of
+// other instances, and gives back what a refund has.
 func (l *Local) follow(ctx context.Context, d *Driver, tasks []*Task) {
 	l.markEnds(ctx, d, tasks)
 	if !l.Reporter.Restored() {

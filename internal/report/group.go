@@ -17,9 +17,10 @@ type Group struct {
 	mu    sync.Mutex
 	rooms map[string]*room // by namespace; guarded by mu
 	whole amount           // of all rooms
-	turns chan struct{}    // full while a Reporter has its turn; made, guarded by mu, with the first one
 
-	restored chan struct{} // closed when one has what the last process saved; made, guarded by mu, with the first side store
+	made     sync.Once     // with the first Reporter
+	turns    chan struct{} // full while a Reporter has its turn
+	restored chan struct{} // closed when one has what the last process saved
 	claimed  atomic.Bool   // one restores it
 }
 
@@ -138,22 +139,12 @@ func (e *entry) leave() {
 	e.room, e.words = nil, 0
 }
 
-// restoring returns the channel that is closed when one Reporter has what the last process saved.
-func (g *Group) restoring() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.restored == nil {
-		g.restored = make(chan struct{})
-	}
-	return g.restored
-}
-
 // each calls f with the table of r, and then with those of the others that may have something of op's namespace, each under its
 // lock. It waits until what the last process saved is there: see Restored.
 func (r *Reporter) each(op *store.Op, f func(t *table, now window.Instant)) {
 	if r.side != nil {
 		select {
-		case <-r.restored:
+		case <-r.group.restored:
 		case <-r.stop:
 		}
 	}

@@ -152,7 +152,7 @@ func (r *Reporter) Restored() bool {
 		return true
 	}
 	select {
-	case <-r.restored:
+	case <-r.group.restored:
 		return true
 	default:
 		return false

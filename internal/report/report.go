@@ -73,11 +73,9 @@ type Reporter struct {
 
 	recorded, lost, dropped atomic.Int64 // hits
 
-	restored <-chan struct{} // of group; nil: there is no side store
-	turns    chan struct{}   // of group
-	waiting  atomic.Bool     // the goroutine waits for Answered
-	answered chan struct{}   // wakes the goroutine
-	stop     chan struct{}   // closed by Close
+	waiting  atomic.Bool   // the goroutine waits for Answered
+	answered chan struct{} // wakes the goroutine
+	stop     chan struct{} // closed by Close
 	tasks    sync.WaitGroup
 	end      func() // ends the saving
 }
@@ -95,13 +93,13 @@ type Stats struct {
 // pending. side, when not nil, keeps what is pending for the next process; Close is called
 // before side is closed. Reporters of the same local memory are of one group.
 func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
+	g.made.Do(func() { g.turns, g.restored = make(chan struct{}, 1), make(chan struct{}) })
 	r := &Reporter{
 		store: s, began: time.Now(), side: side, table: table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, saver: newSaver(side)},
-		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g, turns: g.turning(),
+		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
 	}
 	r.table.reporter = r
 	if side != nil {
-		r.restored = g.restoring()
 		r.end = side.Follow(r.save)
 		r.tasks.Go(r.restore)
 	}

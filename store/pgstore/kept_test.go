@@ -115,7 +115,10 @@ func TestReceiptsOfOtherProcesses(t *testing.T) {
 	})
 	n.Must("ALTER SYSTEM RESET default_transaction_read_only")
 	n.Must("SELECT pg_reload_conf()")
-	n.Must("UPDATE weir_meta SET value = 'swordfish' WHERE name = 'secret'")
+	pgtest.Eventually(t, "the database is writable", func() bool {
+		_, err := n.Do("UPDATE weir_meta SET value = 'swordfish' WHERE name = 'secret'")
+		return err == nil
+	})
 	if err := one.RotateSecret(t.Context(), time.Hour); err == nil || !strings.Contains(n.Must("SELECT value FROM weir_meta WHERE name = 'secret'"), "7377") {
 		t.Errorf("a value of another program: got %v", err)
 	}

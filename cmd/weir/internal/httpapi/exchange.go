@@ -16,19 +16,19 @@ import (
 	"github.com/weirhq/weir/internal/run"
 )
 
-// An exchange is the memory of one call. Later calls use it again, so no part
+// An exchange is the memory of one call, and its caller. Later calls use it again, so no part
 // of it may be kept.
 type exchange struct {
-	namespace          *namespace.Namespace
-	access.Reservation                      // and its caller
-	begun              bool                 // Resources.Begin has begun the request
-	admit              func(run.Size) error // admitOne, made once
-	body               []byte
-	scan               scanner
-	item               [1]weir.Item   // of a call about one request
-	limits             headers.Limits // of a gate call
-	out                []byte         // the answer; empty at the beginning
-	text               int            // of an answer, for which memory is reserved
+	namespace *namespace.Namespace
+	access.Reservation
+	begun  bool                 // Resources.Begin has begun the request
+	admit  func(run.Size) error // admitOne, made once
+	body   []byte
+	scan   scanner
+	item   [1]weir.Item   // of a call about one request
+	limits headers.Limits // of a gate call
+	out    []byte         // the answer; empty at the beginning
+	text   int            // of an answer, for which memory is reserved
 }
 
 var exchanges = sync.Pool{New: func() any {
