@@ -20,12 +20,9 @@ func (s *Store) Do(ctx context.Context, calls []store.Call) error {
 	}
 	for i := range calls {
 		c := &calls[i]
-		switch {
-		case c.Verb == store.Reserve && len(c.Ops) > 0:
-			c.Err = s.decideReserve(ctx, c)
-		case c.Once != nil && len(c.Ops) > 0:
-			c.Err = s.decideOnce(ctx, c)
-		default:
+		if (c.Once != nil || c.Verb == store.Reserve) && len(c.Ops) > 0 {
+			c.Err = s.decideCopies(ctx, c)
+		} else {
 			c.Err = s.Decide(ctx, c.Verb, c.Ops)
 		}
 	}

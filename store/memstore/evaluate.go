@@ -41,6 +41,29 @@ func (s *Store) applyEach(v store.Verb, ops []store.Op, slots []opSlot) {
 	}
 }
 
+// cancel ends the holds of ops. If it finds one, it gives back what the same
+// take counted under limits whose takes do not hold.
+func (s *Store) cancel(ops []store.Op, slots []opSlot) {
+	found := false
+	for i := range slots {
+		p := &slots[i]
+		op := &ops[p.index]
+		p.findAgain()
+		p.hits = window.Hits{}
+		s.apply(p, op, transition.Settle)
+		found = found || op.Result.Held
+	}
+	for i := range slots {
+		p := &slots[i]
+		op := &ops[p.index]
+		if op.Hold != nil && (found || op.Hold.Sure) && !op.Result.Held && op.Limit.HoldLength() == 0 && op.N > 0 {
+			p.find()
+			p.hits = s.hitsOf(op)
+			s.apply(p, op, transition.GiveBack)
+		}
+	}
+}
+
 // look evaluates op without counting. p.find has been called.
 func (p *opSlot) look(op *store.Op, r *window.Result) {
 	op.Limit.Do(transition.Look, r, p.at.State(), p.now, p.hits, nil)

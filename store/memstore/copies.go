@@ -9,14 +9,16 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// decideOnce decides a call that has a record, which is one more key of its step. It works on copies of the
-// states, by [store.Decide]. A record that is there is found in a full store, too.
-func (s *Store) decideOnce(ctx context.Context, c *store.Call) error {
+// decideCopies decides a rare call on copies of its states, by [store.Decide]: a reserve, or a call that has a
+// record, which is one more key of its step. A record that is there is found in a full store, too.
+func (s *Store) decideCopies(ctx context.Context, c *store.Call) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	record := *c.Once
-	ops := append(slices.Clip(c.Ops), record)
+	ops := slices.Clone(c.Ops)
+	if c.Once != nil {
+		ops = append(ops, *c.Once)
+	}
 	for i := range ops {
 		ops[i].Hold = nil // which is set only if the call is decided
 	}
@@ -27,20 +29,23 @@ func (s *Store) decideOnce(ctx context.Context, c *store.Call) error {
 			return err
 		}
 		states, now := copies(slots)
-		found := record
-		found.N = 0
-		call := store.Call{Verb: c.Verb, Ops: c.Ops, Once: &found}
-		store.Decide(&call, states, now, s.member)
-		decides := call.Err == nil && found.Result.Before == 0 && record.N > 0
+		call := *c
+		decides := true
+		if c.Once != nil {
+			found := *c.Once
+			found.N, call.Once = 0, &found
+			store.Decide(&call, states, now, s.member)
+			decides = call.Err == nil && found.Result.Before == 0 && c.Once.N > 0
+		}
 		var full []int
 		if decides {
-			if full = s.reserveOnce(c.Verb, ops, slots); dead(slots) {
+			if full = s.reserveCopies(c, ops, slots); dead(slots) {
 				release(slots)
 				unlockAll(slots)
 				continue
 			}
 			if full == nil {
-				call.Once = &record
+				call.Once = c.Once
 				store.Decide(&call, states, now, s.member)
 				s.putStates(ops, slots, states)
 			}
@@ -49,9 +54,11 @@ func (s *Store) decideOnce(ctx context.Context, c *store.Call) error {
 			s.sweepNext()
 		}
 		if full != nil {
-			return s.fullOnce(slots, full, len(c.Ops))
+			return s.fullCopies(slots, full, len(c.Ops))
 		}
-		c.Once.Result = call.Once.Result
+		if c.Once != nil {
+			c.Once.Result = call.Once.Result
+		}
 		return call.Err
 	}
 }
@@ -66,16 +73,16 @@ func copies(slots []opSlot) (states []window.State, now func(*store.Op) window.I
 	return states, func(op *store.Op) window.Instant { return read.of(op.Limit.OnCalendar()) }
 }
 
-// reserveOnce is reserveKeys for a call that has a record, the last of ops.
-func (s *Store) reserveOnce(v store.Verb, ops []store.Op, slots []opSlot) (full []int) {
-	if !adds(v) { // but the record
+// reserveCopies is reserveKeys for the ops of c and, if it has a record, that.
+func (s *Store) reserveCopies(c *store.Call, ops []store.Op, slots []opSlot) (full []int) {
+	if !adds(c.Verb) { // but the record
 		for i := range slots {
-			if p := &slots[i]; p.index < len(ops)-1 {
+			if p := &slots[i]; p.index < len(c.Ops) {
 				p.hits.N = 0
 			}
 		}
 	}
-	return s.reserveKeys(v, ops, slots)
+	return s.reserveKeys(c.Verb, ops, slots)
 }
 
 // putStates writes the states that a call has changed.
@@ -96,8 +103,9 @@ func (s *Store) putStates(ops []store.Op, slots []opSlot, states []window.State)
 	}
 }
 
-// fullOnce returns the error of a call that has a record and ops, for some of which there is no room.
-func (s *Store) fullOnce(slots []opSlot, full []int, ops int) error {
+// fullCopies returns the error of a call for some of whose keys there is no room: ops of its own and, after them, its
+// record.
+func (s *Store) fullCopies(slots []opSlot, full []int, ops int) error {
 	out := s.outage(slots, full) // which sorts full
 	if n := len(full) - 1; full[n] == ops {
 		if full = full[:n]; n == 0 {
