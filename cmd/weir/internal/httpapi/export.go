@@ -141,8 +141,9 @@ type exportStream struct {
 
 func (s *exportStream) begin(per []string) error {
 	s.begun, s.names = true, per
-	// An export takes longer than other calls: a client that reads has time enough for each part.
-	_ = s.to.SetReadDeadline(time.Time{})
+	// An export takes longer than other calls: a client that reads has time enough for each part, and the first one may
+	// take long to find.
+	_, _ = s.to.SetReadDeadline(time.Time{}), s.to.SetWriteDeadline(time.Time{})
 	h := s.w.Header()
 	h.Set("Trailer", strings.Join([]string{trailerComplete, trailerKeys, trailerUnknown, trailerAfter}, ", "))
 	if !s.csv {

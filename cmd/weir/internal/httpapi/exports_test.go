@@ -298,3 +298,28 @@ func TestExportOfRevokedToken(t *testing.T) {
 		})
 	}
 }
+
+// deadlines is an answer that keeps the deadlines of its writes.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	all *[]time.Time
+}
+
+func (d deadlines) SetReadDeadline(time.Time) error { return nil }
+
+func (d deadlines) SetWriteDeadline(until time.Time) error {
+	*d.all = append(*d.all, until)
+	return nil
+}
+
+// While an export looks for its first keys it has no deadline, which over HTTP/2 would reset the stream.
+func TestExportThatFindsLate(t *testing.T) {
+	t.Parallel()
+	engine, _ := scripttest.NewEngine(t, exported, func() window.Instant { return window.At(scripttest.Start) })
+	var all []time.Time
+	w := deadlines{httptest.NewRecorder(), &all}
+	httpapi.New(namespace.Only(engine), httpapi.Config{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/export?rule=tokens", nil))
+	if w.Code != 200 || len(all) == 0 || !all[0].IsZero() || all[len(all)-1].IsZero() {
+		t.Errorf("got %d and the deadlines %v, want none at first, and one at last", w.Code, all)
+	}
+}

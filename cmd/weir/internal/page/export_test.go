@@ -1,6 +1,7 @@
 package page
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -42,13 +43,28 @@ func WithHolder(p *Page, h *access.Holder) func(path string, body ...string) str
 		}
 		w, r := httptest.NewRecorder(), httptest.NewRequest(method, path, strings.NewReader(strings.Join(body, "")))
 		r.Header.Set("If-Match", "any")
-		space, err := p.c.Namespaces.Choose(nil, h, "")
-		if err := p.calls[path][method].do(&Caller{Holder: h, Name: h.Namespace, space: space, err: err}, w, r); err != nil {
+		if err := Call(p, h, w, r); err != nil {
 			return err.Error()
 		}
 		return w.Body.String()
 	}
 }
 
+// Call answers a call of a holder.
+func Call(p *Page, h *access.Holder, w http.ResponseWriter, r *http.Request) error {
+	space, err := p.c.Namespaces.Choose(nil, h, "")
+	return p.calls[r.URL.Path][r.Method].do(&Caller{Holder: h, Name: h.Namespace, space: space, err: err}, w, r)
+}
+
 // SourceOf returns a text as a source that a policy allows.
 var SourceOf = source
+
+// Listed returns the texts of a list to which n decisions with a value were added.
+func Listed(n int, value string) (list []json.RawMessage) {
+	room := maxDecision
+	var t texts
+	for range n {
+		t.add(decision{Attributes: attributes{{Name: "user", Value: value}}}, &room)
+	}
+	return t
+}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -38,12 +39,28 @@ var errNoDenials = &answer.Problem{Status: http.StatusNotFound, Detail: "the ser
 // liveAnswer is the answer of [live].
 type liveAnswer struct {
 	Now       instant     `json:"now"`
-	Decisions []decision  `json:"decisions"`         // the newest one first
+	Decisions texts       `json:"decisions"`         // the newest one first
 	Dropped   int64       `json:"dropped,omitempty"` // not kept
 	Keys      top.KeyForm `json:"keys"`              // how they are shown
 
 	// Degraded reports whether the log that instances share did not answer.
 	Degraded bool `json:"degraded,omitempty"`
+}
+
+// texts are values as JSON.
+type texts []json.RawMessage
+
+// add appends v, unless that takes more than room bytes, of which it leaves none then: the list ends there.
+func (t *texts) add(v decision, room *int) {
+	if *room == 0 {
+		return
+	}
+	b, err := json.Marshal(v)
+	if err != nil || len(b) > *room {
+		*room = 0
+		return
+	}
+	*t, *room = append(*t, b), *room-len(b)
 }
 
 // live answers with the newest denials: decisions that this process has kept whole, and before them lines of the
@@ -55,9 +72,10 @@ func live(c *Caller, w http.ResponseWriter, r *http.Request) error {
 	}
 	tops := space.Tops()
 	kept, oldest, dropped := tops.Decisions(f, n)
-	a := liveAnswer{Now: instant{time.Now()}, Decisions: []decision{}, Dropped: dropped, Keys: tops.ShowsKeys()}
+	a := liveAnswer{Now: instant{time.Now()}, Decisions: texts{}, Dropped: dropped, Keys: tops.ShowsKeys()}
+	room := maxDecision
 	for _, k := range kept {
-		a.Decisions = append(a.Decisions, decisionOf(k))
+		a.Decisions.add(decisionOf(k), &room)
 	}
 	if set := space.Engine().Rules(); len(kept) < n && (f.Rule != "" || set.Len() <= journalRules) {
 		lines, err := journal(r.Context(), tops, set, f, c.Holder.Share(), oldest, n-len(kept))
@@ -66,7 +84,7 @@ func live(c *Caller, w http.ResponseWriter, r *http.Request) error {
 		}
 		a.Degraded = lines.Degraded
 		for i := range lines.List {
-			a.Decisions = append(a.Decisions, lineOf(&lines.List[i]))
+			a.Decisions.add(lineOf(&lines.List[i]), &room)
 		}
 	}
 	return respond(w, a)
@@ -199,7 +217,7 @@ type question struct {
 const (
 	maxQuestion = 128 << 10 // bytes
 
-	// maxDecision is the maximum size of the decision that an explanation shows, in bytes.
+	// maxDecision is the maximum size of the decision that an explanation shows, and of all decisions in a list, in bytes.
 	maxDecision = 2 << 20
 
 	// maxWindows is how many windows an explanation shows.

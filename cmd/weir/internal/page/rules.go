@@ -415,8 +415,10 @@ func (s *Rules) try(c *Caller, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !asked.Recorded {
-		// The listener's time-outs are for calls of a megabyte.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime))
+		// The listener's time-outs are for calls of a megabyte. Over HTTP/2 a deadline of the answer would reset the stream.
+		to := http.NewResponseController(w)
+		_, _ = to.SetReadDeadline(time.Now().Add(uploadTime)), to.SetWriteDeadline(time.Time{})
+		defer func() { _ = to.SetWriteDeadline(time.Now().Add(streamWrite)) }()
 		write = func(_ context.Context, w io.Writer) error { return readLog(form, body, w) }
 	} else if s.Recorder == nil {
 		return &answer.Problem{Status: http.StatusConflict, Detail: "requests are not recorded: start weir serve with --record 64MiB, or try a log"}

@@ -1,9 +1,15 @@
 package page_test
 
 import (
+	"bytes"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/weirhq/weir/cmd/weir/internal/access"
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
@@ -96,4 +102,54 @@ func TestSavesAreChecked(t *testing.T) {
 	if !strings.Contains(got, "errors") || saved != nil {
 		t.Errorf("got %s, and %q saved", got, saved)
 	}
+}
+
+// deadlines is an answer that knows the last deadline of its writes.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	write *time.Time
+}
+
+func (d deadlines) SetReadDeadline(time.Time) error        { return nil }
+func (d deadlines) SetWriteDeadline(until time.Time) error { *d.write = until; return nil }
+
+// watched is a body that calls a function before it reads the last kilobyte.
+type watched struct {
+	*bytes.Buffer
+	last func()
+}
+
+func (w watched) Read(p []byte) (int, error) {
+	if w.Len() < 1<<10 {
+		w.last()
+	}
+	return w.Buffer.Read(p[:min(len(p), 100)])
+}
+
+// While a log is uploaded its answer has no deadline: over HTTP/2 that would end the upload. Afterwards it has one again.
+func TestUploadOutlastsAnswers(t *testing.T) {
+	t.Parallel()
+	p := site(t, nil)
+	trials := trial.NewRunner(func() *exec.Cmd { return exec.Command("true") }, t.TempDir(), 1<<30) // a worker that finds nothing
+	(&page.Rules{Sources: slowSources{}, Trials: trials, Tokens: true}).AddTo(p)
+	var b bytes.Buffer
+	form := multipart.NewWriter(&b)
+	_ = form.WriteField("job", `{"text":"rules: [{name: a, limit: 2, window: 1m}]","log":"day.jsonl","format":{"format":"weir"}}`)
+	_ = form.WriteField("log", strings.Repeat(`{"time":1777620000000000,"attributes":{"user":"ann"}}`+"\n", 100))
+	_ = form.Close()
+	until, checked := time.Now(), false
+	r := httptest.NewRequest(http.MethodPost, "/page/try", watched{&b, func() {
+		if checked = true; !until.IsZero() {
+			t.Errorf("the upload ends before the deadline of its answer, %v", until)
+		}
+	}})
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	w := deadlines{httptest.NewRecorder(), &until}
+	if err := page.Call(p, &access.Holder{Name: "ops", Scopes: access.All}, w, r); err != nil || w.Code != http.StatusAccepted {
+		t.Fatalf("got %v, %d %s", err, w.Code, w.Body)
+	}
+	if !checked || until.IsZero() {
+		t.Errorf("body read: %t, deadline of the answer: %v", checked, until)
+	}
+	trials.Close()
 }

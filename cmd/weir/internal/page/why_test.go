@@ -146,6 +146,16 @@ func TestLive(t *testing.T) {
 	}
 }
 
+// A list of decisions has at most 2 MiB, however long their values are as JSON.
+func TestLiveIsBounded(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]int{"ann": 1000, strings.Repeat("\x01", 2000): 173} {
+		if got := page.Listed(1000, value); len(got) != want || len(slices.Concat(got...)) > 2<<20 {
+			t.Errorf("got %d decisions of %d bytes in all, want %d", len(got), len(slices.Concat(got...)), want)
+		}
+	}
+}
+
 // Lines of the journal, which a restart leaves, come after the decisions that are known whole.
 func TestLiveHidesKeys(t *testing.T) {
 	t.Parallel()
