@@ -58,7 +58,7 @@ func (t *testPass) cases(root, n *node) {
 }
 
 func (t *testPass) readCase(n *node) testfile.Case {
-	c := testfile.Case{Place: t.place(n.line, n.column)}
+	var c testfile.Case
 	f := t.fields(n, caseKeys)
 	if f == nil {
 		return c

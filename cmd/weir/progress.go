@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-
-	"github.com/weirhq/weir/cmd/weir/internal/replay"
 )
 
 // progress shows a bar with the lines per second and the time left, if the output is a
@@ -40,10 +38,10 @@ func (p *progress) read(n int) {
 }
 
 // show shows the number of lines.
-func (p *progress) show(at replay.Progress) {
+func (p *progress) show(lines int64) {
 	if p.bar != nil {
-		rate := float64(at.Lines) / time.Since(p.began).Seconds()
-		p.bar.Describe(fmt.Sprintf("%s, %.0f a second", plural(at.Lines, "line"), rate))
+		rate := float64(lines) / time.Since(p.began).Seconds()
+		p.bar.Describe(fmt.Sprintf("%s, %.0f a second", plural(lines, "line"), rate))
 	}
 }
 

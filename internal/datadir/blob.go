@@ -33,14 +33,6 @@ type follower struct {
 	changed func(put func(name string, data []byte))
 }
 
-// Blob returns the data that this process or an earlier one has stored under a name. It must
-// not be called before the counters are loaded.
-func (s *Store) Blob(name string) []byte {
-	s.blobs.mu.Lock()
-	defer s.blobs.mu.Unlock()
-	return slices.Clone(s.blobs.data[name])
-}
-
 // PutBlob stores data under a name and replaces what was there. The whole blob is written with
 // the next flush, so it should have at most a few megabytes. PutBlob without data drops the
 // blob.

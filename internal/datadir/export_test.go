@@ -3,6 +3,7 @@ package datadir
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 
 	"github.com/weirhq/weir/internal/datadir/internal/format"
 	"github.com/weirhq/weir/store/memstore"
@@ -49,6 +50,13 @@ func (d *SlowDisk) open(name string) (source, error) {
 
 // Closing returns a channel that is closed when Close is called.
 func (s *Store) Closing() <-chan struct{} { return s.stop }
+
+// Blob returns the data that this process or an earlier one has stored under a name.
+func (s *Store) Blob(name string) []byte {
+	s.blobs.mu.Lock()
+	defer s.blobs.mu.Unlock()
+	return slices.Clone(s.blobs.data[name])
+}
 
 // LaterVersion returns a file with the next version in both copies of its header.
 func LaterVersion(file []byte) []byte {

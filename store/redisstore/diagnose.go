@@ -79,8 +79,7 @@ func (s *Store) use() doctor.Use {
 		user = "default"
 	}
 	return doctor.Use{
-		Scheme: scheme, User: user, Prefix: s.config.prefix, Timeout: s.config.Timeout,
-		InFlight: s.config.rest.InFlight, WaitReplicas: s.config.rest.WaitReplicas,
+		Scheme: scheme, User: user, Prefix: s.config.prefix, Timeout: s.config.Timeout, WaitReplicas: s.config.rest.WaitReplicas,
 	}
 }
 

@@ -20,7 +20,6 @@ type Case struct {
 	Name  string
 	Start time.Time // in the zone of the case
 	Steps []Step
-	Place fault.Place
 }
 
 // Step is one request, or several equal ones.

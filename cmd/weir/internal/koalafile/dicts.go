@@ -40,9 +40,7 @@ func (p *pass) readDict(s piece) {
 		return
 	}
 	p.lists[name.text] = list
-	p.file.Lists = append(p.file.Lists, List{
-		Name: name.text, Path: path.text, Line: p.here.number, Comment: p.here.comment,
-	})
+	p.file.Lists = append(p.file.Lists, List{Name: name.text, Comment: p.here.comment})
 	if absolute, err := filepath.Abs(found); err == nil {
 		found = absolute
 	}

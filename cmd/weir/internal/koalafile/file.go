@@ -39,8 +39,6 @@ type File struct {
 // List describes the source of a dict.
 type List struct {
 	Name    string
-	Path    string // as written in the rule file
-	Line    int    // in the rule file, from 1
 	Comment string // the comment lines directly above, without the #
 }
 

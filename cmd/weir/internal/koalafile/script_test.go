@@ -75,7 +75,7 @@ func dump(f *koalafile.File) string {
 		if l.Name == "black" || l.Name == "white" {
 			continue
 		}
-		fmt.Fprintf(&b, "dict %s %s in line %d\n", l.Name, l.Path, l.Line)
+		fmt.Fprintf(&b, "dict %s\n", l.Name)
 		dumpComment(&b, l.Comment)
 	}
 	for i := range f.Rules {

@@ -65,9 +65,6 @@ func (n *Namespace) Name() string { return n.name }
 // Engine returns the engine that decides in n. Front ends decide and explain requests with [Namespace.Run] and [Namespace.Explain].
 func (n *Namespace) Engine() *weir.Engine { return n.engine }
 
-// MaxAnswer returns the maximum size of an answer about decisions, in bytes, or 0.
-func (n *Namespace) MaxAnswer() int64 { return n.most }
-
 // fewItems is the maximum number of items whose decisions are planned at once, whatever else is planned.
 const fewItems = 32
 
@@ -76,7 +73,7 @@ const fewItems = 32
 // only half of the places, and others need not wait for it.
 var planning = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
 
-// Run calls the Run of n's engine, with [Namespace.MaxAnswer]. Of all large batches of the process, it plans few at a
+// Run calls the Run of n's engine, with the maximum size of answers. Of all large batches of the process, it plans few at a
 // time; the others wait, for as long as ctx lasts.
 func (n *Namespace) Run(ctx context.Context, items []weir.Item, o run.Options) (allowed bool, err error) {
 	o.MaxSize = n.most
@@ -113,7 +110,7 @@ func enter(ctx context.Context, places chan<- struct{}) error {
 	}
 }
 
-// Explain calls the Explain of n's engine, with [Namespace.MaxAnswer] unless o has another.
+// Explain calls the Explain of n's engine, with the maximum size of answers unless o has another.
 func (n *Namespace) Explain(ctx context.Context, r weir.Request, o run.Options) (weir.Decision, []weir.RuleExplanation, error) {
 	o.MaxSize = cmp.Or(o.MaxSize, n.most)
 	return n.engine.Explain(context.WithValue(ctx, run.Key{}, o), r)

@@ -30,6 +30,17 @@ func SumOf(h *History, space, rule string, now time.Time) int64 {
 	return sum.Matched
 }
 
+// Calls returns "METHOD PATH" of each call that [Page.Handle] added, with its scopes.
+func (p *Page) Calls() map[string]access.Scope {
+	all := map[string]access.Scope{}
+	for path, methods := range p.calls {
+		for method, c := range methods {
+			all[method+" "+path] = c.need
+		}
+	}
+	return all
+}
+
 // WithHolder returns a function that calls a path for a holder, and returns the answer. With a body it posts that, or puts
 // it where nothing is posted.
 func WithHolder(p *Page, h *access.Holder) func(path string, body ...string) string {

@@ -104,17 +104,6 @@ func (p *Page) Handle(method, path string, need access.Scope, do Handler) {
 	p.calls[path][method] = call{need, do}
 }
 
-// Calls returns "METHOD PATH" of each call that [Page.Handle] added, with its scopes.
-func (p *Page) Calls() map[string]access.Scope {
-	all := map[string]access.Scope{}
-	for path, methods := range p.calls {
-		for method, c := range methods {
-			all[method+" "+path] = c.need
-		}
-	}
-	return all
-}
-
 // prefix starts the paths of calls that only the page makes.
 const prefix = "/page/"
 

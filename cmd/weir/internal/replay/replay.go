@@ -88,11 +88,11 @@ type Option func(*options)
 type options struct {
 	top, examples int
 	alone, peaks  bool
-	progress      func(Progress)
+	progress      func(lines int64)
 }
 
 func apply(list []Option) options {
-	o := options{top: DefaultTop, examples: DefaultExamples, progress: func(Progress) {}}
+	o := options{top: DefaultTop, examples: DefaultExamples, progress: func(int64) {}}
 	for _, option := range list {
 		option(&o)
 	}
@@ -118,18 +118,10 @@ func WithExamples(n int) Option { return func(o *options) { o.examples = n } }
 // limit denied, for [Tally.Alone]. It about doubles the time.
 func WithAlone() Option { return func(o *options) { o.alone = true } }
 
-// WithProgress calls tell every few thousand lines, on the goroutine of [Run], so
-// tell must be quick. Default: no calls.
-func WithProgress(tell func(Progress)) Option { return func(o *options) { o.progress = tell } }
-
-// Progress describes how much of the logs has been read.
-type Progress struct {
-	// Log is the name of the current log.
-	Log string
-	// Lines is the number of lines read so far, in all logs. Bad is the number of
-	// bad lines among them.
-	Lines, Bad int64
-}
+// WithProgress calls tell every few thousand lines with the number of lines read so
+// far, in all logs. It calls it on the goroutine of [Run], so tell must be quick.
+// Default: no calls.
+func WithProgress(tell func(lines int64)) Option { return func(o *options) { o.progress = tell } }
 
 // keptBad is the number of bad lines in a report.
 const keptBad = 3
@@ -139,7 +131,7 @@ type feed struct {
 	reader   Reader
 	names    []string // of the attributes
 	entry    Entry
-	progress func(Progress)
+	progress func(lines int64)
 
 	deciders  []*decider // that refunds and ends of holds concern
 	endsHolds bool       // the format has these
@@ -200,7 +192,7 @@ const progressEvery = 4096
 // each calls take for each request. A request that take refuses as bad input
 // counts as a bad line.
 func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) error) error {
-	defer func() { f.progress(Progress{f.entry.Log, f.lines, f.bad}) }()
+	defer func() { f.progress(f.lines) }()
 	for {
 		if err := f.reader.Next(&f.entry); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -210,7 +202,7 @@ func (f *feed) each(ctx context.Context, take func(context.Context, *Entry) erro
 		}
 		f.lines++
 		if f.lines%progressEvery == 0 {
-			f.progress(Progress{f.entry.Log, f.lines, f.bad})
+			f.progress(f.lines)
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -95,8 +95,8 @@ func (w *worker) run(ctx context.Context, spool *os.File) (*Result, error) {
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	options := []replay.Option{replay.WithProgress(func(p replay.Progress) {
-		w.progress.Lines = p.Lines
+	options := []replay.Option{replay.WithProgress(func(lines int64) {
+		w.progress.Lines = lines
 		if err := w.tell(); err != nil {
 			cancel(err)
 		}

@@ -53,7 +53,6 @@ type Use struct {
 	User         string // of the login
 	Prefix       string
 	Timeout      time.Duration
-	InFlight     int
 	WaitReplicas int
 }
 

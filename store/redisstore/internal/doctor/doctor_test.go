@@ -53,7 +53,7 @@ func recorded(t *testing.T, server string) *doctor.Facts {
 	}
 	f := &doctor.Facts{
 		Node: "host:6379",
-		Use:  doctor.Use{Scheme: "redis", User: "weir", Prefix: "weir", Timeout: 50 * time.Millisecond, InFlight: 1024},
+		Use:  doctor.Use{Scheme: "redis", User: "weir", Prefix: "weir", Timeout: 50 * time.Millisecond},
 		Info: text("info"), Config: text("config"), Hello: text("hello"), User: "default",
 		Ran:   map[string]string{"STRUCT": ""},
 		Raced: 20, Counted: 20,
