@@ -130,19 +130,6 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-func TestSuggestedZonesExist(t *testing.T) {
-	t.Parallel()
-	src, err := os.ReadFile("zones.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range strings.Fields(string(src)) {
-		if _, err := time.LoadLocation(name); err != nil {
-			t.Errorf("got %v, want zone %s", err, name)
-		}
-	}
-}
-
 func write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

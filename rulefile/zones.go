@@ -1,18 +1,10 @@
 package rulefile
 
 import (
-	_ "embed"
 	"regexp"
 	"strings"
 	"time"
-
-	"github.com/weirhq/weir/fault"
 )
-
-// zones lists the names of time zones that an unknown one is compared with.
-//
-//go:embed zones.txt
-var zones string
 
 // timezone reads the name of a time zone. It returns UTC for one that is wrong.
 func (p *pass) timezone(n *node) *time.Location {
@@ -35,10 +27,6 @@ func (p *pass) timezone(n *node) *time.Location {
 		p.fault(n, "unknown timezone %q: China uses Asia/Shanghai; the same everywhere is Etc/GMT-8, with its sign reversed", name)
 	case fixed(name) != "":
 		p.fault(n, "unknown timezone %q: want a name such as Europe/Berlin, or %s, with its sign reversed", name, fixed(name))
-	case cityZone(name) != "":
-		p.fault(n, "unknown timezone %q: did you mean %q?", name, cityZone(name))
-	case fault.DidYouMean(name, strings.Fields(zones)) != "":
-		p.fault(n, "%s", unknown("timezone", name, strings.Fields(zones)))
 	default:
 		p.fault(n, "unknown timezone %q: want a name such as Europe/Berlin, or UTC", name)
 	}
@@ -70,15 +58,4 @@ func fixed(name string) string {
 		return ""
 	}
 	return zone
-}
-
-// cityZone returns the time zone of a city: Asia/Shanghai for "Shanghai", or "".
-func cityZone(city string) string {
-	city = "/" + strings.ReplaceAll(strings.ToLower(city), " ", "_")
-	for _, zone := range strings.Fields(zones) {
-		if strings.HasSuffix(strings.ToLower(zone), city) {
-			return zone
-		}
-	}
-	return ""
 }

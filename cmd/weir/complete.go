@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io/fs"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -99,25 +97,4 @@ func attributeArgs(names, args []string) (missing []string, d cobra.ShellCompDir
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return missing, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// completeZones completes the names of the time zones that the machine knows.
-func completeZones(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names := []string{"UTC"}
-	_ = fs.WalkDir(os.DirFS("/usr/share/zoneinfo"), ".", func(name string, e fs.DirEntry, unreadable error) error {
-		if unreadable != nil {
-			return fs.SkipDir // it is left out
-		}
-		switch {
-		case name == ".":
-		case name[0] < 'A' || name[0] > 'Z': // the same zones once more, and tables
-			if e.IsDir() {
-				return fs.SkipDir
-			}
-		case !e.IsDir() && name != "UTC":
-			names = append(names, name)
-		}
-		return nil
-	})
-	return names, cobra.ShellCompDirectiveNoFileComp
 }

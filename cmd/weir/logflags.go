@@ -69,7 +69,6 @@ func (l *logFlags) add(cmd *cobra.Command) {
 	f.StringVar(&l.time, "time", "", "`field` with the time, or DATE+TIME for two fields (default: one of the usual names)")
 	f.StringVar(&l.timeFormat, "time-format", "", "`form` of times: unix, unix_ms, unix_us, unix_ns, or a layout such as 2006-01-02 15:04:05 (default: recognised)")
 	f.StringVar(&l.zone, "timezone", "", "time `zone` of times that have none (default UTC)")
-	completeBy(cmd, "timezone", completeZones)
 	f.IntVar(&l.year, "year", 0, "`year` of the first time, if times have none (default: the latest in which it is not in the future)")
 	f.StringSliceVar(&l.columns, "columns", nil, "`names` of the columns of CSV without a header")
 	f.StringVar(&l.separator, "separator", "", "separator of columns in CSV: a `character` or tab (default a comma)")
