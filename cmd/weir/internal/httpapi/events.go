@@ -91,12 +91,7 @@ func (a *API) eventFilter(x *exchange, r *http.Request) (f events.Filter, after 
 		return f, "", &answer.Problem{Status: http.StatusNotFound, Detail: "the service keeps no events: it runs with --events 0"}
 	}
 	f = events.Filter{Namespace: x.namespace.Name(), Whole: x.Caller.Namespace == "", Share: x.Caller.Share()}
-	given := map[string]bool{}
-	err = parameters(r.URL.RawQuery, func(param, value string) error {
-		if given[param] {
-			return badParameter(param, "is there twice")
-		}
-		given[param] = true
+	err = parametersOnce(r.URL.RawQuery, func(param, value string) error {
 		switch param {
 		case "kind":
 			unknown := ""

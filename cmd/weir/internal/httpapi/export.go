@@ -67,12 +67,7 @@ func (a *API) export(x *exchange, w http.ResponseWriter, r *http.Request) error 
 func exportOf(r *http.Request) (o exportAsked, err error) {
 	var format string
 	var after *string
-	given := map[string]bool{}
-	err = parameters(r.URL.RawQuery, func(param, value string) (err error) {
-		if given[param] {
-			return badParameter(param, "is there twice")
-		}
-		given[param] = true
+	err = parametersOnce(r.URL.RawQuery, func(param, value string) (err error) {
 		switch param {
 		case "rule":
 			o.rule = value

@@ -152,12 +152,8 @@ func (a *API) removeOverride(x *exchange, w http.ResponseWriter, r *http.Request
 
 // overrides lists the overrides in pages.
 func (a *API) overrides(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	name, after, given := "", "", map[string]bool{}
-	err := parameters(r.URL.RawQuery, func(param, value string) error {
-		if given[param] {
-			return badParameter(param, "is there twice")
-		}
-		given[param] = true
+	name, after := "", ""
+	err := parametersOnce(r.URL.RawQuery, func(param, value string) error {
 		switch param {
 		case "rule":
 			name = value
@@ -209,12 +205,8 @@ func (a *API) overrides(x *exchange, w http.ResponseWriter, r *http.Request) err
 
 // audit shows the newest changes, the newest one first.
 func (a *API) audit(x *exchange, w http.ResponseWriter, r *http.Request) error {
-	n, until, given := 50, time.Time{}, map[string]bool{}
-	err := parameters(r.URL.RawQuery, func(param, value string) (err error) {
-		if given[param] {
-			return badParameter(param, "is there twice")
-		}
-		given[param] = true
+	n, until := 50, time.Time{}
+	err := parametersOnce(r.URL.RawQuery, func(param, value string) (err error) {
 		switch param {
 		case "n":
 			if n, err = strconv.Atoi(value); err != nil || n < 1 || n > audit.MaxAsked {

@@ -38,6 +38,18 @@ func parameters(query string, each func(name, value string) error) error {
 	return nil
 }
 
+// parametersOnce is parameters, and an error for a name that is there twice.
+func parametersOnce(query string, each func(name, value string) error) error {
+	given := map[string]bool{}
+	return parameters(query, func(name, value string) error {
+		if given[name] {
+			return badParameter(name, "is there twice")
+		}
+		given[name] = true
+		return each(name, value)
+	})
+}
+
 // badParameter returns the answer to a parameter that is wrong.
 func badParameter(name, problem string) *answer.Problem {
 	return &answer.Problem{Status: http.StatusBadRequest, Field: fmt.Sprintf("%.100s", name), Detail: problem}
@@ -96,11 +108,8 @@ func (a *API) forget(x *exchange, w http.ResponseWriter, r *http.Request) error 
 
 // oneKey reads ?rule=NAME&attribute=value….
 func oneKey(r *http.Request) (name string, attrs []weir.Attribute, err error) {
-	err = parameters(r.URL.RawQuery, func(param, value string) error {
+	err = parametersOnce(r.URL.RawQuery, func(param, value string) error {
 		if param == "rule" {
-			if name != "" {
-				return badParameter("rule", "is there twice")
-			}
 			name = value
 			return nil
 		}

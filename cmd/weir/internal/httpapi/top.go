@@ -161,15 +161,11 @@ func some(ns *namespace.Namespace, r *http.Request, fallback int, filters bool) 
 		return s, answer.NoTops()
 	}
 	s.set, s.n = ns.Engine().Rules(), fallback
-	name, given := "", map[string]bool{}
-	err = parameters(r.URL.RawQuery, func(param, value string) (err error) {
-		if given[param] {
-			return badParameter(param, "is there twice")
-		}
-		given[param] = true
+	name := ""
+	err = parametersOnce(r.URL.RawQuery, func(param, value string) (err error) {
 		switch {
 		case param == "rule":
-			name = value
+			name, s.one = value, true
 		case param == "n":
 			if s.n, err = strconv.Atoi(value); err != nil || s.n < 1 || s.n > top.MaxAsked {
 				return badParameter(param, fmt.Sprintf("%.64q: want a number from 1 to %d", value, top.MaxAsked))
@@ -189,7 +185,6 @@ func some(ns *namespace.Namespace, r *http.Request, fallback int, filters bool) 
 	if err != nil {
 		return s, err
 	}
-	s.one = given["rule"]
 	s.rules, err = answer.Select(s.set, name, !s.one)
 	return s, err
 }
