@@ -1,12 +1,10 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -299,125 +297,32 @@ func TestSharesOfWebhooks(t *testing.T) {
 	}
 }
 
-// A flood of one namespace does not delay the events of others, each in a call of its own or many in one.
+// A flood of one namespace does not delay the events of others.
 func TestTurnsOfWebhooks(t *testing.T) {
 	t.Parallel()
-	for _, batch := range []int{1, 10} {
-		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, Batch: batch}}})
-		k, now := h.hooks[0], time.Now()
-		put := func(namespace string, n int) {
-			e := &Event{ID: fmt.Sprint(namespace, n), Kind: Denied, Time: now, Data: Data{Namespace: namespace, Key: fmt.Sprint(n % 100)}}
-			e.encode()
-			k.put(e, true)
-		}
-		for n := range 1000 {
-			put("flood", n)
-		}
-		for n := range 3 {
-			put("quiet", n)
-		}
-		groups, _ := k.pick(now)
-		of := map[string][]string{}
-		for _, group := range groups {
-			for _, i := range group {
-				of[i.Namespace] = append(of[i.Namespace], i.ID)
-			}
-		}
-		if !slices.Equal(of["quiet"], []string{"quiet0", "quiet1", "quiet2"}) || len(of["flood"]) < 5 || of["flood"][0] != "flood0" {
-			t.Errorf("batch %d: got %q in a round, want those of quiet, in their order, and some of flood", batch, of)
+	h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}}}})
+	k, now := h.hooks[0], time.Now()
+	put := func(namespace string, n int) {
+		e := &Event{ID: fmt.Sprint(namespace, n), Kind: Denied, Time: now, Data: Data{Namespace: namespace, Key: fmt.Sprint(n % 100)}}
+		e.encode()
+		k.put(e, true)
+	}
+	for n := range 1000 {
+		put("flood", n)
+	}
+	for n := range 3 {
+		put("quiet", n)
+	}
+	groups, _ := k.pick(now)
+	of := map[string][]string{}
+	for _, group := range groups {
+		for _, i := range group {
+			of[i.Namespace] = append(of[i.Namespace], i.ID)
 		}
 	}
-}
-
-// batching calls test with a webhook that sends batches of 10 of its events, in virtual time.
-func batching(t *testing.T, test func(t *testing.T, k *hook, put func(n int))) {
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
-		t.Fatal(err)
+	if !slices.Equal(of["quiet"], []string{"quiet0", "quiet1", "quiet2"}) || len(of["flood"]) < 5 || of["flood"][0] != "flood0" {
+		t.Errorf("got %q in a round, want those of quiet, in their order, and some of flood", of)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret, Batch: 10}}})
-		k := h.hooks[0]
-		test(t, k, func(n int) {
-			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: time.Now(), Data: Data{Namespace: fmt.Sprint("space", n), Key: fmt.Sprint(n)}}
-			e.encode()
-			k.put(e, true)
-		})
-	})
-}
-
-// A batch that is sent again has the same events in the same order, and so the same id, whatever has happened meanwhile:
-// others have come, and one that is sent alone was accepted.
-func TestRepeatedBatch(t *testing.T) {
-	batching(t, func(t *testing.T, k *hook, put func(n int)) {
-		var mu sync.Mutex
-		var ids []string
-		k.client.Transport = answers(func(r *http.Request) int {
-			mu.Lock()
-			defer mu.Unlock()
-			body, _ := io.ReadAll(r.Body)
-			if strings.Contains(string(body), `"id":"0"`) {
-				return http.StatusOK
-			}
-			if ids = append(ids, r.Header.Get("Webhook-Id")); len(ids) < 4 {
-				return http.StatusServiceUnavailable
-			}
-			return http.StatusOK
-		})
-		put(0)
-		k.pending[0].alone = true
-		for n := 1; len(ids) < 4; n++ {
-			put(n)
-			time.Sleep(k.round(t.Context()))
-		}
-		if slices.ContainsFunc(ids, func(id string) bool { return id != ids[0] }) {
-			t.Errorf("got the ids %q of one batch", ids)
-		}
-		for k.waiting() > 0 { // the others follow
-			time.Sleep(k.round(t.Context()))
-		}
-	})
-}
-
-// An event that a receiver cannot take, and answers as if it were away itself, does not stop the others.
-func TestEventThatFailsBatches(t *testing.T) {
-	batching(t, func(t *testing.T, k *hook, put func(n int)) {
-		for n := range 40 {
-			put(n)
-		}
-		var bad atomic.Value // what an event has that the receiver cannot take
-		bad.Store(`"id":"7"`)
-		calls := atomic.Int64{}
-		k.client.Transport = answers(func(r *http.Request) int {
-			calls.Add(1)
-			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), bad.Load().(string)) {
-				return http.StatusInternalServerError
-			}
-			return http.StatusOK
-		})
-		until := func(left int, most time.Duration) {
-			for begin := time.Now(); k.waiting() > left; {
-				if time.Since(begin) > most {
-					t.Fatalf("%d events wait after %v, want %d", k.waiting(), most, left)
-				}
-				time.Sleep(k.round(t.Context()))
-			}
-		}
-		until(1, 2*time.Minute)
-		bad.Store("id") // now it takes none, for a while
-		for n := range 1000 {
-			put(40 + n)
-		}
-		for begin := time.Now(); time.Since(begin) < time.Hour; {
-			time.Sleep(k.round(t.Context()))
-		}
-		bad.Store("none")
-		calls.Store(0)
-		until(0, 15*time.Minute)
-		if n := calls.Load(); n > 150 {
-			t.Errorf("got %d calls for 1,001 events after an hour, want most of these in batches", n)
-		}
-	})
 }
 
 // A namespace with more holds than are followed takes those of others away no more.
@@ -550,13 +455,13 @@ func TestParseWebhooks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	good := "webhooks:\n  - name: a\n    url: https://example.com/x?y=z\n    secret_file: s\n    events: [near, denied]\n    batch: 10\n    timeout: 2s\n  - {name: b, url: 'http://localhost', secret_file: '" + secret + "', proxy: 'http://proxy:3128'}\n"
+	good := "webhooks:\n  - name: a\n    url: https://example.com/x?y=z\n    secret_file: s\n    events: [near, denied]\n    timeout: 2s\n  - {name: b, url: 'http://localhost', secret_file: '" + secret + "', proxy: 'http://proxy:3128'}\n"
 	hooks, err := ParseWebhooks(file, []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a, b := hooks[0], hooks[1]; a.Name != "a" || a.URL.Host != "example.com" || a.SecretFile != secret || !slices.Equal(a.Kinds, []Kind{Near, Denied}) ||
-		a.Batch != 10 || a.Timeout != 2*time.Second || b.SecretFile != secret || b.Proxy.Host != "proxy:3128" {
+		a.Timeout != 2*time.Second || b.SecretFile != secret || b.Proxy.Host != "proxy:3128" {
 		t.Errorf("got %+v", hooks)
 	}
 	for text, want := range map[string]string{
@@ -567,8 +472,7 @@ func TestParseWebhooks(t *testing.T) {
 		"webhooks:\n  - {name: a, url: 'ftp://swordfish@x', secret_file: s}":                                        "webhooks[0].url",
 		"webhooks:\n  - {name: a, url: 'http://x'}":                                                                 "secret_file",
 		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, events: [nears]}":                                "events",
-		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, batch: 1001}":                                    "batch",
-		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, batch: 1x}":                                      "batch",
+		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, batch: 10}":                                      `"batch": unknown field`,
 		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s, timeout: 1h}":                                    "timeout",
 		"webhooks:\n  - {name: a, url: 'http://x', secret_file: s}\n  - {name: a, url: 'http://y', secret_file: s}": "another webhook",
 		"webhooks:\n  - name: a\n    url: http://x\n    secret_file: gone\n  - {name: b, url: 'http://x'}":          "hooks.yaml:4:18: webhooks[0].secret_file: ",
@@ -726,50 +630,41 @@ func TestManyFail(t *testing.T) {
 	})
 }
 
-// Events of a batch that the receiver refuses are sent alone, so that the others are delivered, those of each key in order.
-func TestRefusedBatch(t *testing.T) {
+// The events of a key wait for one of theirs that the receiver refuses, and those of other keys do not. All arrive in order.
+func TestRefusedEvent(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(key), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret, Batch: 10}}})
-		k, got, calls := h.hooks[0], map[string][]string{}, 0
+		h := newHub(t, Config{Webhooks: []Webhook{{Name: "a", URL: &url.URL{Scheme: "http", Host: "receiver"}, SecretFile: secret}}})
+		k, got, refused := h.hooks[0], [4][]int{}, 3
 		var mu sync.Mutex
 		k.client.Transport = answers(func(r *http.Request) int {
 			mu.Lock()
 			defer mu.Unlock()
-			body, _ := io.ReadAll(r.Body)
-			if calls++; strings.Contains(string(body), `"id":"3"`) {
+			n, _ := strconv.Atoi(r.Header.Get("Webhook-Id"))
+			if n == refused {
 				return http.StatusUnprocessableEntity
 			}
-			var events []struct {
-				ID   string
-				Data struct{ Key string }
-			}
-			if err := json.Unmarshal(body, &events); err != nil {
-				t.Error(err)
-			}
-			for _, e := range events {
-				got[e.Data.Key] = append(got[e.Data.Key], e.ID)
-			}
+			got[n%4] = append(got[n%4], n)
 			return http.StatusOK
 		})
 		for n := range 40 {
-			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: time.Now(), Data: Data{Key: fmt.Sprint("k", n%4)}}
+			e := &Event{ID: fmt.Sprint(n), Kind: Denied, Time: time.Now(), Data: Data{Key: fmt.Sprint(n % 4)}}
 			e.encode()
 			k.put(e, true)
 		}
-		for begun := time.Now(); time.Since(begun) < time.Minute; {
-			time.Sleep(max(k.round(t.Context()), time.Second))
-		}
-		for n, want := range []int{10, 10, 10, 0} { // those after the refused one wait for it
-			if ids := got[fmt.Sprint("k", n)]; len(ids) != want || !slices.IsSortedFunc(ids, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) {
-				t.Errorf("key %d: got %q, want %d events in order", n, ids, want)
+		for _, want := range []int{0, 10} {
+			for begun := time.Now(); time.Since(begun) < 10*time.Minute; {
+				time.Sleep(max(k.round(t.Context()), time.Second))
 			}
-		}
-		if k.waiting() != 10 || calls > 30 {
-			t.Errorf("got %d events that wait and %d calls, want 10 and few", k.waiting(), calls)
+			for n, all := range got {
+				if want := [4]int{10, 10, 10, want}[n]; len(all) != want || !slices.IsSorted(all) {
+					t.Errorf("key %d: got %d, want %d events in order", n, all, want)
+				}
+			}
+			refused = -1
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +28,6 @@ import (
 const (
 	lanes      = 8         // keys whose events are sent at the same time
 	laneRetry  = lanes / 2 // those of them whose last call failed
-	sameBatch  = 3         // how often a batch that has failed is sent again as it was
 	laneEvents = 16        // events of a key in one round
 
 	backoffFirst, backoffMost = time.Second, 5 * time.Minute
@@ -62,7 +60,6 @@ type hook struct {
 	retries map[string]*retry // by what events are in order for
 	all     retry             // after a round without any success
 	failing bool
-	again   []*item  // the batch whose last call failed; see pick
 	gone    []string // ids to be removed from the outbox
 	keys    secrets
 	stale   bool // the secrets were read before their file was damaged
@@ -74,7 +71,6 @@ type item struct {
 	got    time.Time
 	direct bool // is not in the outbox
 	sent   bool
-	alone  bool    // in a call of its own, because the receiver has refused a batch with it
 	turn   float64 // see inTurn
 }
 
@@ -91,19 +87,6 @@ func inTurn(items []*item) {
 	}
 	slices.SortFunc(items, func(a, b *item) int { return cmp.Compare(a.turn, b.turn) })
 }
-
-// order returns what i is sent in order with.
-func (k *hook) order(i *item) string {
-	if k.Batch > 1 && !i.alone {
-		return ""
-	}
-	return i.order()
-}
-
-// refusal is the error of a call whose status says that its content is at fault, and not the receiver.
-type refusal int
-
-func (r refusal) Error() string { return fmt.Sprintf("the receiver answers with status %d", int(r)) }
 
 // retry is when a failed call is repeated.
 type retry struct {
@@ -284,8 +267,7 @@ func (k *hook) round(ctx context.Context) time.Duration {
 	return wait
 }
 
-// pick returns the events of the next round, those of each key together, and how long to wait if there are none. A batch
-// that has failed is sent again as it was, and so with the same id, but not for ever; see perCall.
+// pick returns the events of the next round, those of each key together, and how long to wait if there are none.
 func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 	wait = time.Hour
 	leads := k.sends()
@@ -309,30 +291,9 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 		ready = append(ready, i)
 	}
 	inTurn(ready)
-	batch := k.Batch
-	if len(k.again) > 0 {
-		here := map[*item]bool{}
-		for _, i := range ready {
-			here[i] = !i.alone
-		}
-		if slices.ContainsFunc(k.again, func(i *item) bool { return !here[i] }) {
-			k.again = nil
-		} else {
-			ready, batch = slices.Concat(k.again, ready), len(k.again)
-		}
-	}
 	at, failed := map[string]int{}, 0
-	apart := map[string]bool{} // keys with events that are sent alone: later ones wait for them
 	for _, i := range ready {
-		if i.alone {
-			apart[i.order()] = true
-		} else if len(apart) > 0 && apart[i.order()] {
-			continue
-		}
-		order, each := k.order(i), laneEvents
-		if order == "" {
-			each = batch
-		}
+		order := i.order()
 		r := k.retries[order]
 		if r != nil && r.next.After(now) {
 			wait = min(wait, r.next.Sub(now))
@@ -350,7 +311,7 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 			at[order] = g
 			groups = append(groups, nil)
 		}
-		if len(groups[g]) < each {
+		if len(groups[g]) < laneEvents {
 			groups[g] = append(groups[g], i)
 		}
 	}
@@ -377,18 +338,14 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 	var all sync.WaitGroup
 	results := make([]sending, len(groups))
 	for n, group := range groups {
-		all.Go(func() { results[n] = k.sendGroup(ctx, group, k.perCall(group), keys) })
+		all.Go(func() { results[n] = k.sendGroup(ctx, group, keys) })
 	}
 	all.Wait()
 	now, succeeded := time.Now(), false
 	var failed error
 	for n, r := range results {
 		k.done(r.sent)
-		if r.split {
-			succeeded = true // as the receiver has judged the content
-			continue
-		}
-		order, single := k.order(groups[n][0]), k.perCall(groups[n]) == 1
+		order := groups[n][0].order()
 		if len(r.sent) > 0 {
 			succeeded = true
 			delete(k.retries, order)
@@ -399,16 +356,6 @@ func (k *hook) send(ctx context.Context, groups [][]*item) {
 				k.retries[order] = &retry{}
 			}
 			k.retries[order].fail(now, r.least, backoffMost)
-			if order != "" {
-				continue
-			}
-			k.again = nil
-			switch {
-			case single:
-				groups[n][len(r.sent)].alone = true
-			case k.retries[order].failures <= sameBatch:
-				k.again = groups[n]
-			}
 		}
 	}
 	if succeeded || failed == nil {
@@ -426,34 +373,18 @@ type sending struct {
 	sent  []*item
 	err   error         // of the call after those
 	least time.Duration // how long the receiver asks to wait after err
-	split bool          // the receiver has refused a batch, whose events are sent alone from now on
 }
 
-// perCall returns how many events of a group are sent in one call: one of those of a batch that keeps failing, because the
-// receiver may fail with one of them.
-func (k *hook) perCall(group []*item) int {
-	if r := k.retries[""]; group[0].alone || r != nil && r.failures > sameBatch {
-		return 1
-	}
-	return max(1, k.Batch)
-}
-
-// sendGroup sends the events of a group, some in each call, one call after another, until one fails.
-func (k *hook) sendGroup(ctx context.Context, group []*item, size int, keys [][]byte) (s sending) {
-	for part := range slices.Chunk(group, size) {
-		if !part[0].direct && !k.sends() {
+// sendGroup sends the events of a group, one after another, until a call fails.
+func (k *hook) sendGroup(ctx context.Context, group []*item, keys [][]byte) (s sending) {
+	for _, i := range group {
+		if !i.direct && !k.sends() {
 			break
 		}
-		if s.least, s.err = k.call(ctx, part, keys); s.err != nil {
-			if _, refused := errors.AsType[refusal](s.err); refused && len(part) > 1 {
-				s.split = true
-				for _, i := range part {
-					i.alone = true
-				}
-			}
+		if s.least, s.err = k.call(ctx, i, keys); s.err != nil {
 			break
 		}
-		s.sent = append(s.sent, part...)
+		s.sent = append(s.sent, i)
 	}
 	return s
 }
@@ -500,7 +431,7 @@ func (k *hook) done(items []*item) {
 	}
 	k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return i.sent && i.direct })
 	if len(k.retries) > 2*len(k.pending) {
-		waits := map[string]bool{"": true}
+		waits := map[string]bool{}
 		for _, i := range k.pending {
 			waits[i.order()] = true
 		}
@@ -523,8 +454,8 @@ func (k *hook) tidy(ctx context.Context) {
 	}
 }
 
-// call makes one call with events. least is how long the receiver asks to wait after an error.
-func (k *hook) call(ctx context.Context, items []*item, keys [][]byte) (least time.Duration, err error) {
+// call makes one call with an event. least is how long the receiver asks to wait after an error.
+func (k *hook) call(ctx context.Context, i *item, keys [][]byte) (least time.Duration, err error) {
 	defer func() {
 		if err != nil {
 			k.failed.Add(1)
@@ -532,29 +463,16 @@ func (k *hook) call(ctx context.Context, items []*item, keys [][]byte) (least ti
 			k.delivered.Add(1)
 		}
 	}()
-	body, id, kind := items[0].text, items[0].ID, "application/cloudevents+json; charset=utf-8"
-	if k.Batch > 1 {
-		body, kind = []byte{'['}, "application/cloudevents-batch+json; charset=utf-8"
-		all := sha256.New()
-		for n, i := range items {
-			if n > 0 {
-				body = append(body, ',')
-			}
-			body = append(body, i.text...)
-			all.Write([]byte(i.ID))
-		}
-		body, id = append(body, ']'), hex.EncodeToString(all.Sum(nil)[:16])
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, k.URL.String(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, k.URL.String(), bytes.NewReader(i.text))
 	if err != nil {
 		return 0, err
 	}
 	at := strconv.FormatInt(time.Now().Unix(), 10)
-	r.Header.Set("Content-Type", kind)
+	r.Header.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
 	r.Header.Set("User-Agent", k.agent)
-	r.Header.Set("webhook-id", id)
+	r.Header.Set("webhook-id", i.ID)
 	r.Header.Set("webhook-timestamp", at)
-	r.Header.Set("webhook-signature", Sign(keys, id, at, body))
+	r.Header.Set("webhook-signature", Sign(keys, i.ID, at, i.text))
 	answer, err := k.client.Do(r)
 	if err != nil {
 		return 0, withoutURL(err)
@@ -564,10 +482,6 @@ func (k *hook) call(ctx context.Context, items []*item, keys [][]byte) (least ti
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		if s, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && s > 0 {
 			least = time.Duration(min(s, 3600)) * time.Second
-		}
-		switch answer.StatusCode {
-		case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-			return least, refusal(answer.StatusCode)
 		}
 		return least, fmt.Errorf("the receiver answers with status %d", answer.StatusCode)
 	}

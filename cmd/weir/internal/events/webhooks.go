@@ -22,7 +22,6 @@ import (
 const (
 	maxWebhooksFile = 1 << 20
 	maxWebhooks     = 16
-	maxBatch        = 1000
 	defaultTimeout  = 10 * time.Second
 	maxTimeout      = time.Minute
 	maxSecretFile   = 4 << 10
@@ -36,7 +35,6 @@ type Webhook struct {
 	Kinds      []Kind   // nil: all
 	Namespaces []string // nil: all, and the events of the whole service
 	Rules      []string // nil: all, and the events without a rule
-	Batch      int      // the most events of one call, as a batch; 0 and 1: one, not as a batch
 	Timeout    time.Duration
 	Proxy      *url.URL // nil: none
 }
@@ -182,7 +180,7 @@ func (r *reader) texts(n ast.Node, path string) (all []string) {
 }
 
 func (r *reader) webhook(n ast.Node, path string) (w Webhook) {
-	f := r.fields(n, path, "name", "url", "secret_file", "events", "namespaces", "rules", "batch", "timeout", "proxy")
+	f := r.fields(n, path, "name", "url", "secret_file", "events", "namespaces", "rules", "timeout", "proxy")
 	field := func(name string) string { return path + "." + name }
 	name, ok := r.text(f["name"], field("name"))
 	if w.Name = name; !ok || !validName(name) {
@@ -208,11 +206,6 @@ func (r *reader) webhook(n ast.Node, path string) (w Webhook) {
 		w.Kinds = append(w.Kinds, Kind(k))
 	}
 	w.Namespaces, w.Rules = r.texts(f["namespaces"], field("namespaces")), r.texts(f["rules"], field("rules"))
-	if text, ok = r.text(f["batch"], field("batch")); ok {
-		if _, err := fmt.Sscanf(text+" ", "%d ", &w.Batch); err != nil || w.Batch < 1 || w.Batch > maxBatch {
-			r.fault(f["batch"], field("batch"), "%q: want a number from 1 to %d", text, maxBatch)
-		}
-	}
 	if text, ok = r.text(f["timeout"], field("timeout")); ok {
 		var err error
 		if w.Timeout, err = time.ParseDuration(text); err != nil || w.Timeout < 100*time.Millisecond || w.Timeout > maxTimeout {

@@ -290,25 +290,17 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if want := "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil)); req.Header.Get("webhook-signature") != want {
 		r.bad = append(r.bad, "signature "+req.Header.Get("webhook-signature"))
 	}
-	events := make([]cloudEvent, 1)
-	switch kind := req.Header.Get("Content-Type"); kind {
-	case "application/cloudevents+json; charset=utf-8":
-		if err := json.Unmarshal(body, &events[0]); err != nil || events[0].ID != req.Header.Get("webhook-id") {
-			r.bad = append(r.bad, string(body))
-		}
-	case "application/cloudevents-batch+json; charset=utf-8":
-		if err := json.Unmarshal(body, &events); err != nil {
-			r.bad = append(r.bad, string(body))
-		}
-	default:
+	if kind := req.Header.Get("Content-Type"); kind != "application/cloudevents+json; charset=utf-8" {
 		r.bad = append(r.bad, kind)
 	}
-	for _, e := range events {
-		if slices.ContainsFunc(r.events, func(o cloudEvent) bool { return o.ID == e.ID }) {
-			r.twice++
-		} else {
-			r.events = append(r.events, e)
-		}
+	var e cloudEvent
+	if err := json.Unmarshal(body, &e); err != nil || e.ID != req.Header.Get("webhook-id") {
+		r.bad = append(r.bad, string(body))
+	}
+	if slices.ContainsFunc(r.events, func(o cloudEvent) bool { return o.ID == e.ID }) {
+		r.twice++
+	} else {
+		r.events = append(r.events, e)
 	}
 }
 
