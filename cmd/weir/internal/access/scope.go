@@ -9,12 +9,12 @@ import (
 // Scope is a set of permissions. The zero value has none.
 type Scope uint8
 
-// Rights.
+// Permissions.
 const (
 	Decide   Scope = 1 << iota // take, check, gate, settle, cancel, renew
 	Record                     // record, refund
-	Read                       // usage, explain, rules, top, denials, overrides, metrics
-	Admin                      // forget, audit, reload, profiles, rewrite
+	Read                       // usage, explain, rules, top, denials, overrides, events, export, metrics, the page
+	Admin                      // forget, set, unban, audit, saving rules, reload, rotate-secret, profiles
 	Override                   // set and remove overrides
 
 	None Scope = 0 // what health checks need

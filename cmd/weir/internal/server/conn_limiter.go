@@ -21,13 +21,13 @@ const newcomerGrace = time.Second
 // inUse is how long after its last answer, or a part of it, a connection counts as used. It is longer than a stream is silent.
 const inUse = 20 * time.Second
 
-// connLimiter limits the connections of a listener. If there are too many, it closes a
-// connection that waits for its client: one whose caller was never admitted, if
-// there is any, and of those the one that has waited longest. If there is a grace, that is a
-// connection of the client address with the most of them, and those that were accepted within the
-// grace are spared, unless all others are in use. New connections have an eighth of the places for
-// themselves: if admitted callers have more than the rest, it closes a connection of the callers who share
-// the most, the one that has waited longest. If none waits, the new one is refused.
+// connLimiter limits the connections of a listener. If there are too many, it closes one that waits for its client, or
+// refuses the new one if none waits. It closes, of several the one that has waited longest:
+//
+//   - If admitted callers have more than seven eighths of the places, because new connections need the rest: one of the
+//     callers who share the most.
+//   - Otherwise: one whose caller was never admitted, if there is any. If there is a grace, it is one of the client address
+//     with the most connections, and one that was accepted within the grace only if all others are in use.
 type connLimiter struct {
 	net.Listener
 	most    int           // 0: no limit
