@@ -574,19 +574,12 @@ func slotOwners(ctx context.Context, c rueidis.Client) (string, error) {
 		return "", err
 	}
 	ranges := make([]string, len(answer))
-	for i, r := range answer {
-		parts, err := r.ToArray()
-		if err != nil || len(parts) < 3 {
-			return "", errors.Join(errNoSlots, err)
+	for i, m := range answer {
+		r, ok := readRange(m, "")
+		if !ok || r.id == "" {
+			return "", errNoSlots
 		}
-		from, err1 := parts[0].AsInt64()
-		to, err2 := parts[1].AsInt64()
-		primary, err3 := parts[2].ToArray()
-		if err := errors.Join(err1, err2, err3); err != nil || len(primary) < 3 {
-			return "", errors.Join(errNoSlots, err)
-		}
-		id, _ := primary[2].ToString()
-		ranges[i] = fmt.Sprint(from, "-", to, " ", id)
+		ranges[i] = fmt.Sprint(r.from, "-", r.to, " ", r.id)
 	}
 	slices.Sort(ranges)
 	return strings.Join(ranges, "\n"), nil
@@ -596,6 +589,7 @@ func slotOwners(ctx context.Context, c rueidis.Client) (string, error) {
 type slotRange struct {
 	from, to int64
 	addrs    []string
+	id       string // of the primary
 }
 
 // readRange reads a range in the answer of the node at own.
@@ -616,6 +610,9 @@ func readRange(m rueidis.RedisMessage, own string) (r slotRange, ok bool) {
 		port, err := at[1].AsInt64()
 		if err != nil {
 			return r, false
+		}
+		if len(r.addrs) == 0 && len(at) > 2 {
+			r.id, _ = at[2].ToString()
 		}
 		r.addrs = append(r.addrs, join(host, fmt.Sprint(port), own))
 	}
