@@ -34,6 +34,16 @@ func Again(auth *access.Authenticator, r *http.Request, ns *namespace.Namespace,
 	return err
 }
 
+// Stream begins an answer of server-sent events, whose parts are sent by [Send]. The caller calls end after the last one.
+func Stream(w http.ResponseWriter, within time.Duration) (end func()) {
+	to := http.NewResponseController(w)
+	_ = to.SetReadDeadline(time.Time{}) // which would end the context of the request
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
+	return func() { _ = to.SetWriteDeadline(time.Now().Add(within)) }
+}
+
 // Send sends a part of a long answer within a time. The deadline ends with the write: over HTTP/2 a later one would reset the
 // stream, although nothing is written. The caller gives the connection another one at the end of the answer.
 func Send(w http.ResponseWriter, part []byte, within time.Duration) error {

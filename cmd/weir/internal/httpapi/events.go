@@ -36,12 +36,7 @@ func (a *API) stream(x *exchange, w http.ResponseWriter, r *http.Request) error 
 		return &answer.Problem{Status: http.StatusServiceUnavailable, Detail: err.Error()}
 	}
 	defer s.Close()
-	to := http.NewResponseController(w)
-	_ = to.SetReadDeadline(time.Time{}) // which would end the context
-	defer func() { _ = to.SetWriteDeadline(time.Now().Add(streamWrite)) }()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
+	defer answer.Stream(w, streamWrite)()
 	b := append(x.out[:0], ": weir\n"...)
 	if id := s.After(); id != "" {
 		b = append(append(append(b, "id: "...), id...), '\n')

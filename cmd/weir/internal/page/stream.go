@@ -49,15 +49,12 @@ func (p *Page) openStream(c *Caller, space *namespace.Namespace, w http.Response
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(p.ended, cancel)
 	s.ctx = ctx
-	to := http.NewResponseController(w)
-	_ = to.SetReadDeadline(time.Time{}) // which would end the context
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
+	endAnswer := answer.Stream(w, streamWrite)
 	return s, func() {
 		stop()
 		cancel()
 		p.streams.Leave(c.Holder.Share(), 1)
-		_ = to.SetWriteDeadline(time.Now().Add(streamWrite))
+		endAnswer()
 	}, nil
 }
 
