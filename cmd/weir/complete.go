@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 )
 
 // complete makes the shell complete a flag with the given values.
@@ -32,15 +34,8 @@ func isPlain(word string) bool {
 	})
 }
 
-// knownRule is a rule of a service or of a file.
-type knownRule struct {
-	Name          string
-	When, Per     []string // When has the attribute, a space, and the test
-	Sum, Distinct string   // attributes
-}
-
-// attributes returns the attributes that r needs or tests.
-func (r *knownRule) attributes() []string {
+// needs returns the attributes that r needs or tests.
+func needs(r *answer.Rule) []string {
 	all := append(slices.Clone(r.Per), r.Sum, r.Distinct)
 	for _, test := range r.When {
 		name, _, _ := strings.Cut(test, " ")
@@ -50,11 +45,11 @@ func (r *knownRule) attributes() []string {
 }
 
 // knownRules returns the rules of the service, or of the file that --rules names.
-func (c *client) knownRules(cmd *cobra.Command) []knownRule {
+func (c *client) knownRules(cmd *cobra.Command) []answer.Rule {
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Second)
 	defer cancel()
-	var known struct{ Rules []knownRule }
-	if answer, err := c.call(ctx, http.MethodGet, "/v1/rules", nil); err != nil || json.Unmarshal(answer, &known) != nil {
+	var known struct{ Rules []answer.Rule }
+	if text, err := c.call(ctx, http.MethodGet, "/v1/rules", nil); err != nil || json.Unmarshal(text, &known) != nil {
 		return nil
 	}
 	return known.Rules
@@ -80,7 +75,7 @@ func (c *client) completeRules(cmd *cobra.Command, args []string, _ string) ([]s
 func (c *client) completeAttributes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	for _, r := range c.knownRules(cmd) {
-		names = append(names, r.attributes()...)
+		names = append(names, needs(&r)...)
 	}
 	return attributeArgs(names, args)
 }

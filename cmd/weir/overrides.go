@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/cmd/weir/internal/answer"
 )
 
 type (
@@ -32,17 +33,7 @@ type (
 		Next      string           `json:"next"`
 		Degraded  bool             `json:"degraded"`
 	}
-	auditAnswer struct {
-		Entries []struct {
-			Time           time.Time         `json:"time"`
-			Action         string            `json:"action"`
-			Token, Address string            `json:",omitempty"`
-			Rule           string            `json:"rule"`
-			Attributes     map[string]string `json:"attributes"`
-			Before, After  json.RawMessage
-		} `json:"entries"`
-		Degraded bool `json:"degraded"`
-	}
+	auditAnswer struct{ answer.Audit }
 )
 
 func newOverride() *cobra.Command {

@@ -2,15 +2,12 @@ package answer
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/window"
 )
@@ -48,125 +45,104 @@ func Network(n rule.Network) string {
 	return strings.Join(parts, " ")
 }
 
-// AppendRule appends r with the keys of the rules file, without those at their
-// default.
-func AppendRule(b []byte, r *rule.Rule) []byte {
-	b = jsontext.AppendText(append(b, `{"name":`...), r.Name)
-	b = jsontext.AppendText(append(b, `,"kind":`...), r.Kind().String())
-	if len(r.When) > 0 {
-		b = append(b, `,"when":[`...)
-		for i, c := range r.When {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = jsontext.AppendText(b, c.Attribute+" "+c.Test.String())
-		}
-		b = append(b, ']')
+// Rule is a rule with the keys of the rules file, without those at their default.
+type Rule struct {
+	Name      string            `json:"name"`
+	Kind      string            `json:"kind"`
+	When      []string          `json:"when,omitempty"` // each an attribute, a space, and the test
+	Per       []string          `json:"per,omitempty"`
+	Networks  map[string]string `json:"networks,omitempty"`
+	Sum       string            `json:"sum,omitempty"`
+	Distinct  string            `json:"distinct,omitempty"`
+	Limit     any               `json:"limit,omitempty"` // a number, or how it depends on an attribute
+	Near      string            `json:"near,omitempty"`
+	Trigger   int64             `json:"trigger,omitempty"`
+	Window    string            `json:"window,omitempty"`
+	Hold      string            `json:"hold,omitempty"`
+	Unsettled string            `json:"unsettled,omitempty"`
+	MaxHolds  int               `json:"max_holds,omitempty"`
+	Ban       *ban              `json:"ban,omitempty"`
+	Then      string            `json:"then,omitempty"`
+	Rest      string            `json:"rest,omitempty"`
+	Feedback  map[string]any    `json:"feedback,omitempty"`
+	Mode      string            `json:"mode,omitempty"`
+}
+
+type ban struct {
+	For    string `json:"for"`
+	Factor int64  `json:"factor,omitempty"`
+	Most   string `json:"most,omitempty"`
+	Forget string `json:"forget,omitempty"`
+}
+
+type quota struct {
+	Of    string         `json:"of,omitempty"`
+	Most  int64          `json:"most,omitempty"`
+	By    string         `json:"by,omitempty"`
+	Cases map[string]any `json:"cases,omitempty"`
+	Else  *int64         `json:"else,omitempty"`
+}
+
+// RuleOf returns r as an answer has it.
+func RuleOf(r *rule.Rule) Rule {
+	a := Rule{
+		Name: r.Name, Kind: r.Kind().String(), Per: r.Per, Networks: map[string]string{}, Trigger: r.Trigger,
+		Hold: length(r.Hold), MaxHolds: r.MaxHolds, Then: r.Then, Feedback: numbers(r.Feedback),
 	}
-	if len(r.Per) > 0 {
-		b = jsontext.AppendTexts(append(b, `,"per":`...), r.Per)
-		for i, name := range slices.Sorted(maps.Keys(r.Networks)) {
-			if i == 0 {
-				b = append(b, `,"networks":{`...)
-			} else {
-				b = append(b, ',')
-			}
-			b = jsontext.AppendText(append(jsontext.AppendText(b, name), ':'), Network(r.Networks[name]))
-		}
-		if len(r.Networks) > 0 {
-			b = append(b, '}')
-		}
+	for _, c := range r.When {
+		a.When = append(a.When, c.Attribute+" "+c.Test.String())
 	}
-	if r.Measure != window.Count {
-		b = jsontext.AppendText(append(b, ','), r.Measure.String())
-		b = jsontext.AppendText(append(b, ':'), r.Of)
+	for name, n := range r.Networks {
+		a.Networks[name] = Network(n)
 	}
-	if r.Quota != nil {
-		b = appendQuota(append(b, `,"limit":`...), r.Quota)
+	switch r.Measure {
+	case window.Sum:
+		a.Sum = r.Of
+	case window.Distinct:
+		a.Distinct = r.Of
+	}
+	if q := r.Quota; q != nil {
+		a.Limit = quota{q.Of, q.Most, q.By, numbers(q.Cases), q.Else}
+		if q.Attribute() == "" {
+			a.Limit = q.Value
+		}
 	}
 	if r.Near > 0 {
-		b = append(strconv.AppendInt(append(b, `,"near":"`...), int64(r.Near), 10), `%"`...)
-	}
-	if r.Trigger > 0 {
-		b = strconv.AppendInt(append(b, `,"trigger":`...), r.Trigger, 10)
+		a.Near = fmt.Sprintf("%d%%", r.Near)
 	}
 	if r.Kind() != rule.KindVerdict {
-		b = jsontext.AppendText(append(b, `,"window":`...), r.Window.String())
-	}
-	b = appendHolding(b, r)
-	if r.Then != "" {
-		b = jsontext.AppendText(append(b, `,"then":`...), r.Then)
-	}
-	if r.CountRest {
-		b = append(b, `,"rest":"count"`...)
-	}
-	if len(r.Feedback) > 0 {
-		b = append(appendNumbers(append(b, `,"feedback":{`...), r.Feedback), '}')
-	}
-	if r.Mode != rule.Enforce {
-		b = jsontext.AppendText(append(b, `,"mode":`...), r.Mode.String())
-	}
-	return append(b, '}')
-}
-
-// appendHolding appends the holds and bans of r.
-func appendHolding(b []byte, r *rule.Rule) []byte {
-	if r.Hold > 0 {
-		b = jsontext.AppendText(append(b, `,"hold":`...), window.Length(r.Hold))
+		a.Window = r.Window.String()
 	}
 	if r.Release {
-		b = append(b, `,"unsettled":"release"`...)
+		a.Unsettled = "release"
 	}
-	if r.MaxHolds > 0 {
-		b = strconv.AppendInt(append(b, `,"max_holds":`...), int64(r.MaxHolds), 10)
+	if b := r.Ban; b.For != 0 {
+		a.Ban = &ban{length(b.For), b.Factor, length(b.Most), length(b.Forget)}
 	}
-	if r.Ban.For == 0 {
-		return b
+	if r.CountRest {
+		a.Rest = "count"
 	}
-	b = jsontext.AppendText(append(b, `,"ban":{"for":`...), window.Length(r.Ban.For))
-	if r.Ban.Factor > 0 {
-		b = strconv.AppendInt(append(b, `,"factor":`...), r.Ban.Factor, 10)
+	if r.Mode != rule.Enforce {
+		a.Mode = r.Mode.String()
 	}
-	if r.Ban.Most > 0 {
-		b = jsontext.AppendText(append(b, `,"most":`...), window.Length(r.Ban.Most))
-	}
-	if r.Ban.Forget > 0 {
-		b = jsontext.AppendText(append(b, `,"forget":`...), window.Length(r.Ban.Forget))
-	}
-	return append(b, '}')
+	return a
 }
 
-// appendQuota appends one number, or how the number depends on an attribute.
-func appendQuota(b []byte, q *rule.Quota) []byte {
-	switch {
-	case q.Attribute() == "":
-		return strconv.AppendInt(b, q.Value, 10)
-	case q.Of != "":
-		b = jsontext.AppendText(append(b, `{"of":`...), q.Of)
-		b = strconv.AppendInt(append(b, `,"most":`...), q.Most, 10)
-	default:
-		b = jsontext.AppendText(append(b, `{"by":`...), q.By)
-		b = append(appendNumbers(append(b, `,"cases":{`...), q.Cases), '}')
+// length returns d as the rules file has it, or nothing for 0.
+func length(d time.Duration) string {
+	if d == 0 {
+		return ""
 	}
-	if q.Else != nil {
-		b = strconv.AppendInt(append(b, `,"else":`...), *q.Else, 10)
-	}
-	return append(b, '}')
+	return window.Length(d)
 }
 
-// appendNumbers appends the members of numbers, sorted by name. [window.All] is
-// "all".
-func appendNumbers(b []byte, numbers map[string]int64) []byte {
-	for i, name := range slices.Sorted(maps.Keys(numbers)) {
-		if i > 0 {
-			b = append(b, ',')
+// numbers returns the numbers of hits of names. [window.All] is "all".
+func numbers(of map[string]int64) map[string]any {
+	all := make(map[string]any, len(of))
+	for name, n := range of {
+		if all[name] = n; n == window.All {
+			all[name] = "all"
 		}
-		b = append(jsontext.AppendText(b, name), ':')
-		if numbers[name] == window.All {
-			b = append(b, `"all"`...)
-			continue
-		}
-		b = strconv.AppendInt(b, numbers[name], 10)
 	}
-	return b
+	return all
 }

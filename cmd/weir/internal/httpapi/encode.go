@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -96,4 +98,13 @@ func appendUsage(b []byte, u *weir.Usage) []byte {
 func appendTime(b []byte, t time.Time) []byte {
 	b = t.UTC().Truncate(time.Microsecond).AppendFormat(append(b, '"'), time.RFC3339Nano)
 	return append(b, '"')
+}
+
+// appendJSON appends v, which has no values that cannot be encoded.
+func appendJSON(b []byte, v any) []byte {
+	text := bytes.NewBuffer(b)
+	e := json.NewEncoder(text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }

@@ -120,6 +120,15 @@ func (x *exchange) reserveText(n int) error {
 	return nil
 }
 
+// appendEntry appends v as JSON to the list with which b ends, and reserves the memory of the text.
+func (x *exchange) appendEntry(b []byte, v any) ([]byte, error) {
+	if b[len(b)-1] != '[' {
+		b = append(b, ',')
+	}
+	b = appendJSON(b, v)
+	return b, x.reserveText(len(b))
+}
+
 // smallAnswer is the size, in bytes, up to which decisions are not counted as
 // memory.
 const smallAnswer = 64 << 10

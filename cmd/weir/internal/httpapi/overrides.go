@@ -3,9 +3,7 @@ package httpapi
 import (
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/overrides"
 	"github.com/weirhq/weir/cmd/weir/internal/sizes"
 	"github.com/weirhq/weir/fault"
-	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/window"
 )
 
@@ -233,13 +230,8 @@ func (a *API) audit(x *exchange, w http.ResponseWriter, r *http.Request) error {
 	}
 	b := append(x.out[:0], `{"entries":[`...)
 	for i := range found.Entries {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if b = appendEntry(b, &found.Entries[i]); i%16 == 15 {
-			if err := x.reserveText(len(b)); err != nil {
-				return err
-			}
+		if b, err = x.appendEntry(b, answer.ChangeOf(&found.Entries[i])); err != nil {
+			return err
 		}
 	}
 	b = append(b, ']')
@@ -247,35 +239,4 @@ func (a *API) audit(x *exchange, w http.ResponseWriter, r *http.Request) error {
 		b = append(b, `,"degraded":true`...)
 	}
 	return x.respond(w, append(b, '}'))
-}
-
-func appendEntry(b []byte, e *audit.Entry) []byte {
-	b = appendTime(append(b, `{"time":`...), e.Time)
-	b = jsontext.AppendText(append(b, `,"action":`...), string(e.Action))
-	if e.By.Token != "" {
-		b = jsontext.AppendText(append(b, `,"token":`...), e.By.Token)
-	}
-	if e.By.Address != "" {
-		b = jsontext.AppendText(append(b, `,"address":`...), e.By.Address)
-	}
-	if e.Rule != "" {
-		b = jsontext.AppendText(append(b, `,"rule":`...), e.Rule)
-	}
-	if len(e.Attributes) > 0 {
-		b = append(b, `,"attributes":{`...)
-		for i, name := range slices.Sorted(maps.Keys(e.Attributes)) {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = jsontext.AppendText(append(jsontext.AppendText(b, name), ':'), e.Attributes[name])
-		}
-		b = append(b, '}')
-	}
-	if len(e.Before) > 0 {
-		b = append(append(b, `,"before":`...), e.Before...)
-	}
-	if len(e.After) > 0 {
-		b = append(append(b, `,"after":`...), e.After...)
-	}
-	return append(b, '}')
 }

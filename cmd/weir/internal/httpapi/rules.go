@@ -25,7 +25,7 @@ func (a *API) rules(x *exchange, w http.ResponseWriter, _ *http.Request) error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if b = answer.AppendRule(b, set.Rule(i)); len(b) >= rulesPart {
+		if b = appendJSON(b, answer.RuleOf(set.Rule(i))); len(b) >= rulesPart {
 			x.endRequest()
 			if _, err := w.Write(b); err != nil {
 				break // the caller is gone

@@ -3,7 +3,6 @@ package page
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
@@ -41,9 +40,9 @@ type reportJSON struct {
 }
 
 type rulesJSON struct {
-	Name  string            `json:"name"`
-	Hash  string            `json:"hash"`
-	Rules []json.RawMessage `json:"rules"`
+	Name  string        `json:"name"`
+	Hash  string        `json:"hash"`
+	Rules []answer.Rule `json:"rules"`
 }
 
 // shell is a report without its content. The policy allows the style and the script of the file alone, by their hashes,
@@ -84,9 +83,9 @@ func Report(w io.Writer, r any, about About) error {
 		return fmt.Errorf("no report: %T", r)
 	}
 	for _, f := range about.Rules {
-		list := rulesJSON{Name: f.Name, Hash: f.Hash, Rules: []json.RawMessage{}}
+		list := rulesJSON{Name: f.Name, Hash: f.Hash, Rules: []answer.Rule{}}
 		for i := range f.Set.Len() {
-			list.Rules = append(list.Rules, answer.AppendRule(nil, f.Set.Rule(i)))
+			list.Rules = append(list.Rules, answer.RuleOf(f.Set.Rule(i)))
 		}
 		d.Files = append(d.Files, list)
 	}
