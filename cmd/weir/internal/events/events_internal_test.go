@@ -218,8 +218,8 @@ func TestSharesOfHistory(t *testing.T) {
 	add("b", 9)
 	add("a", 60)
 	of := map[string]int{}
-	for _, id := range h.history.order {
-		of["register, "+h.history.has[id].namespace]++
+	for _, e := range h.history.register.events {
+		of["register, "+e.namespace]++
 	}
 	for _, e := range h.ring.events {
 		of["ring, "+e.Namespace]++
@@ -271,15 +271,15 @@ func TestSharesOfWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.mu.Lock()
-	for _, i := range k.pending {
+	for _, i := range k.pending.events {
 		of["pending"] = append(of["pending"], i.Namespace)
 	}
 	k.mu.Unlock()
-	for _, e := range waiting.waiting {
+	for _, e := range waiting.waiting.events {
 		of["waiting"] = append(of["waiting"], e.Namespace)
 	}
-	for _, id := range outbox.order {
-		of["outbox"] = append(of["outbox"], outbox.has[id].namespace)
+	for _, e := range outbox.register.events {
+		of["outbox"] = append(of["outbox"], e.namespace)
 	}
 	for place, all := range of {
 		b := 0
@@ -292,8 +292,8 @@ func TestSharesOfWebhooks(t *testing.T) {
 			t.Errorf("%s: got %d events, %d of them of b; want %d and 10", place, len(all), b, maxOutbox)
 		}
 	}
-	if waiting.of["a"] != maxWaiting-10 || waiting.of["b"] != 10 || len(outbox.of) != 0 || h.Dropped() != 3*20 {
-		t.Errorf("got %v and %v that wait and %d dropped, want 60", waiting.of, outbox.of, h.Dropped())
+	if waiting.waiting.of["a"] != maxWaiting-10 || waiting.waiting.of["b"] != 10 || len(outbox.waiting.of) != 0 || h.Dropped() != 3*20 {
+		t.Errorf("got %v and %v that wait and %d dropped, want 60", waiting.waiting.of, outbox.waiting.of, h.Dropped())
 	}
 }
 
@@ -323,6 +323,50 @@ func TestTurnsOfWebhooks(t *testing.T) {
 	if !slices.Equal(of["quiet"], []string{"quiet0", "quiet1", "quiet2"}) || len(of["flood"]) < 5 || of["flood"][0] != "flood0" {
 		t.Errorf("got %q in a round, want those of quiet, in their order, and some of flood", of)
 	}
+}
+
+// Nor does it delay them on their way into the register, where the events of each key come in their order.
+func TestTurnsOfShelves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf(newHub(t, Config{}), kept.NewMemory(nil), "outbox", 0)
+		begun, took, ids := time.Now(), time.Duration(0), map[string][]string{}
+		s.apply = func(p kept.Page) {
+			for _, text := range p.Values {
+				e, err := decode(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ids[e.Key] = append(ids[e.Key], e.ID); e.Namespace == "quiet" {
+					took = time.Since(begun)
+				}
+			}
+		}
+		put := func(namespace string, n int) {
+			e := &Event{ID: fmt.Sprintf("%s%04d", namespace, n), Kind: Denied, Time: begun, Data: Data{Namespace: namespace, Key: fmt.Sprint(namespace, n%10)}}
+			e.encode()
+			s.put(e)
+		}
+		for n := range 9000 {
+			put("flood", n)
+		}
+		for n := range 30 {
+			put("quiet", n)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		go s.run(ctx, func() bool { return false })
+		time.Sleep(time.Minute)
+		stop()
+		synctest.Wait()
+		if took == 0 || took > 2*writeEvery {
+			t.Errorf("got the last event of another namespace after %v, want it in one of the first two writes", took)
+		}
+		for key, all := range ids {
+			if want := map[byte]int{'f': 900, 'q': 3}[key[0]]; len(all) != want || !slices.IsSorted(all) {
+				t.Errorf("%s: got %d events, want %d in their order", key, len(all), want)
+			}
+		}
+	})
 }
 
 // A namespace with more holds than are followed takes those of others away no more.
@@ -678,10 +722,10 @@ func TestOutboxBytes(t *testing.T) {
 		k.put(e, true)
 		s.put(e)
 	}
-	if k.waiting() != 50 || len(s.waiting) != 50 || h.Dropped() != 100 {
-		t.Errorf("got %d and %d events that wait, and %d dropped; want half of each", k.waiting(), len(s.waiting), h.Dropped())
+	if k.waiting() != 50 || len(s.waiting.events) != 50 || h.Dropped() != 100 {
+		t.Errorf("got %d and %d events that wait, and %d dropped; want half of each", k.waiting(), len(s.waiting.events), h.Dropped())
 	}
-	k.done(k.pending[:1:1])
+	k.done(k.pending.events[:1:1])
 	if k.put(&Event{ID: "later", text: make([]byte, outboxSize/50)}, true); k.waiting() != 50 {
 		t.Errorf("got %d events that wait after one was sent, want 50", k.waiting())
 	}

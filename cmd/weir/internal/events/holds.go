@@ -35,7 +35,7 @@ type holds struct {
 
 	mu    sync.Mutex
 	all   map[[12]byte]*take // guarded by mu
-	of    map[string]int     // how many of all each namespace has; guarded by mu
+	of    shares             // of all; guarded by mu
 	queue byEnd              // guarded by mu
 	notes []byte             // what ended here and is followed elsewhere: for each hold its ID and a verb; guarded by mu
 }
@@ -65,7 +65,7 @@ func (h *holds) follows() bool {
 	return len(h.all) > 0
 }
 
-func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}, of: map[string]int{}} }
+func newHolds(h *Hub) *holds { return &holds{hub: h, all: map[[12]byte]*take{}, of: shares{}} }
 
 // Ended notes a settle, a cancel or a renewal that has found the hold with an id, or may have. It implements
 // hook.HoldObserver.
@@ -97,9 +97,7 @@ func (w *Watcher) Ended(verb store.Verb, id [12]byte) {
 func (h *holds) remove(t *take) {
 	heap.Remove(&h.queue, t.at)
 	delete(h.all, t.id)
-	if h.of[t.name]--; h.of[t.name] == 0 {
-		delete(h.of, t.name)
-	}
+	h.of.add(t.name, -1)
 }
 
 // note is the size of a note in bytes.
@@ -146,21 +144,21 @@ func (h *holds) follow(t *take) {
 	defer h.mu.Unlock()
 	if len(h.all) >= maxHolds {
 		h.hub.dropped.Add(1)
-		if !hasShare(h.of[t.name], len(h.all), len(h.of)) {
+		if !h.of.below(t.name, len(h.all)) {
 			return
 		}
 		h.removeOfMost()
 	}
 	h.all[t.id] = t
-	h.of[t.name]++
+	h.of.add(t.name, 1)
 	heap.Push(&h.queue, t)
 }
 
 // removeOfMost stops following a take of the namespace that has most: one of those that end last. It needs mu.
 func (h *holds) removeOfMost() {
-	most := mostOf(h.of)
+	most := h.of.most()
 	for _, t := range slices.Backward(h.queue) {
-		if h.of[t.name] == most {
+		if t.name == most {
 			h.remove(t)
 			return
 		}

@@ -50,9 +50,7 @@ type hook struct {
 	delivered, failed atomic.Int64 // calls; for metrics
 
 	mu      sync.Mutex
-	pending []*item          // in their order; guarded by mu
-	size    int              // bytes of those that are not in the outbox; guarded by mu
-	of      map[string]int   // how many of pending each namespace has; nil: they were not counted since it changed; guarded by mu
+	pending list[*item]      // guarded by mu
 	byID    map[string]*item // guarded by mu
 	was     map[string]*item // while the outbox is read again: what byID had before; guarded by mu
 
@@ -71,21 +69,14 @@ type item struct {
 	got    time.Time
 	direct bool // is not in the outbox
 	sent   bool
-	turn   float64 // see inTurn
 }
 
-// inTurn sorts items so that namespaces take turns. The items of each stay in their order. The order of the namespaces
-// is random, so that none is always left out of a round when there are many.
-func inTurn(items []*item) {
-	turns := map[string]float64{}
-	for _, i := range items {
-		turn, ok := turns[i.Namespace]
-		if !ok {
-			turn = rand.Float64()
-		}
-		i.turn, turns[i.Namespace] = turn, turn+1
+// bytes returns the room that i takes beside the outbox.
+func (i *item) bytes() int {
+	if i.direct {
+		return len(i.text)
 	}
-	slices.SortFunc(items, func(a, b *item) int { return cmp.Compare(a.turn, b.turn) })
+	return 0
 }
 
 // retry is when a failed call is repeated.
@@ -108,7 +99,7 @@ func newHook(h *Hub, w Webhook, agent string) *hook {
 	}
 	timeout := cmp.Or(w.Timeout, defaultTimeout)
 	return &hook{
-		Webhook: w, hub: h, agent: agent, wake: make(chan struct{}, 1), byID: map[string]*item{}, retries: map[string]*retry{},
+		Webhook: w, hub: h, agent: agent, wake: make(chan struct{}, 1), pending: newList[*item](maxOutbox, outboxSize), byID: map[string]*item{}, retries: map[string]*retry{},
 		keys: secrets{path: w.SecretFile},
 		client: &http.Client{
 			Timeout:       timeout,
@@ -145,44 +136,28 @@ func (k *hook) put(e *Event, direct bool) {
 	if k.byID[e.ID] != nil {
 		return
 	}
-	for len(k.pending) >= maxOutbox || k.size+len(e.text) > outboxSize {
+	i := &item{Event: e, got: time.Now(), direct: true}
+	for k.pending.over(1, i.bytes()) {
 		k.hub.dropped.Add(1)
-		if k.of == nil {
-			k.of = map[string]int{}
-			for _, i := range k.pending {
-				k.of[i.Namespace]++
-			}
-		}
-		if !hasShare(k.of[e.Namespace], len(k.pending), len(k.of)) || !k.dropOfMostLocked() {
+		last := k.pending.ofMost(slices.Backward(k.pending.events))
+		if !k.pending.of.below(e.Namespace, len(k.pending.events)) || !k.pending.events[last].direct {
 			return
 		}
+		gone := k.pending.remove(last)
+		gone.sent = true
+		delete(k.byID, gone.ID)
 	}
-	k.size += len(e.text)
-	k.addLocked(&item{Event: e, got: time.Now(), direct: true})
-}
-
-// dropOfMostLocked drops the last event of the namespace that has most, unless it is in the outbox.
-func (k *hook) dropOfMostLocked() bool {
-	most := mostOf(k.of)
-	for at, i := range slices.Backward(k.pending) {
-		if k.of[i.Namespace] == most && i.direct {
-			i.sent, k.of = true, nil
-			k.size -= len(i.text)
-			delete(k.byID, i.ID)
-			k.pending = slices.Delete(k.pending, at, at+1)
-			return true
-		}
-	}
-	return false
+	k.addLocked(i)
 }
 
 // addLocked adds i, after those that happened before it.
 func (k *hook) addLocked(i *item) {
-	at := len(k.pending)
-	for at > 0 && k.pending[at-1].Time.After(i.Time) {
+	at := len(k.pending.events)
+	for at > 0 && k.pending.events[at-1].Time.After(i.Time) {
 		at--
 	}
-	k.pending, k.byID[i.ID], k.of = slices.Insert(k.pending, at, i), i, nil
+	k.pending.insert(at, i)
+	k.byID[i.ID] = i
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -193,15 +168,14 @@ func (k *hook) addLocked(i *item) {
 func (k *hook) applied(p kept.Page) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.of = nil
 	if p.Again {
 		if k.was == nil {
 			k.was = map[string]*item{}
 		}
 		maps.Copy(k.was, k.byID) // an earlier reading may not have come to its end
 		k.byID = map[string]*item{}
-		k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return !i.direct })
-		for _, i := range k.pending {
+		k.pending.removeFunc(func(i *item) bool { return !i.direct })
+		for _, i := range k.pending.events {
 			k.byID[i.ID] = i
 		}
 	}
@@ -222,7 +196,7 @@ func (k *hook) applied(p kept.Page) {
 		}
 	}
 	if removed {
-		k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return k.byID[i.ID] != i })
+		k.pending.removeFunc(func(i *item) bool { return k.byID[i.ID] != i })
 	}
 	if !p.More {
 		k.was = nil
@@ -233,7 +207,7 @@ func (k *hook) applied(p kept.Page) {
 func (k *hook) waiting() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return len(k.pending)
+	return len(k.pending.events)
 }
 
 // run sends events until ctx is done.
@@ -276,7 +250,7 @@ func (k *hook) pick(now time.Time) (groups [][]*item, wait time.Duration) {
 	}
 	var ready, old []*item
 	k.mu.Lock()
-	for _, i := range k.pending {
+	for _, i := range k.pending.events {
 		if i.sent || !i.direct && !leads {
 			continue
 		}
@@ -416,23 +390,21 @@ func (k *hook) done(items []*item) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.of = nil
 	for _, i := range items {
 		if i.sent { // it made room for another meanwhile
 			continue
 		}
 		i.sent = true
 		if i.direct {
-			k.size -= len(i.text)
 			delete(k.byID, i.ID)
 		} else {
 			k.gone = append(k.gone, i.ID)
 		}
 	}
-	k.pending = slices.DeleteFunc(k.pending, func(i *item) bool { return i.sent && i.direct })
-	if len(k.retries) > 2*len(k.pending) {
+	k.pending.removeFunc(func(i *item) bool { return i.sent && i.direct })
+	if len(k.retries) > 2*len(k.pending.events) {
 		waits := map[string]bool{}
-		for _, i := range k.pending {
+		for _, i := range k.pending.events {
 			waits[i.order()] = true
 		}
 		for order := range k.retries {

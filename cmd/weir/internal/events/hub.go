@@ -1,12 +1,11 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
-	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -75,8 +74,7 @@ type Hub struct {
 	logged  int64 // of dropped; used by Run only
 
 	mu    sync.Mutex
-	queue map[string][]queued // by namespace; guarded by mu
-	size  int                 // of queue; guarded by mu
+	queue list[queued] // guarded by mu
 }
 
 // queued is an event without its id and text.
@@ -86,6 +84,8 @@ type queued struct {
 	direct bool // does not wait for the store
 }
 
+func newQueue() list[queued] { return newList[queued](maxQueue, math.MaxInt) } // its events have no text yet
+
 // New returns a hub, or nil if c keeps nothing and has no webhooks.
 func New(c Config) *Hub {
 	if c.Keep <= 0 && len(c.Webhooks) == 0 {
@@ -94,10 +94,10 @@ func New(c Config) *Hub {
 	h := &Hub{
 		near: c.Near, text: c.Text, instance: c.Instance, log: c.Log, secret: c.Secret, seen: newSeen(),
 		ring: &ring{
-			most: c.Keep, mostBytes: ringBytes, places: access.NewPlaces(MaxStreams),
-			of: map[string]int{}, forgot: map[string]int64{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{},
+			list: newList[numbered](c.Keep, ringBytes), places: access.NewPlaces(MaxStreams),
+			forgot: map[string]int64{}, byID: map[string]int64{}, streams: map[*Stream]struct{}{},
 		},
-		wake: make(chan struct{}, 1), queue: map[string][]queued{},
+		wake: make(chan struct{}, 1), queue: newQueue(),
 	}
 	h.holds = newHolds(h)
 	if c.Kept != nil && c.Keep > 0 {
@@ -152,50 +152,18 @@ func (h *Hub) full(namespace string) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if hasShare(len(h.queue[namespace]), h.size, len(h.queue)) {
+	if !h.queue.over(1, 0) || h.queue.of.below(namespace, len(h.queue.events)) {
 		return false
 	}
 	h.dropped.Add(1)
 	return true
 }
 
-// hasShare reports whether a namespace that has n of size events, which belong to so many namespaces, has less than its
-// part of them. When there is no room, the event of such a namespace takes the place of one of the namespace that has most,
-// so that no namespace takes those of others away.
-func hasShare(n, size, namespaces int) bool { return n*max(namespaces, 1) < size }
-
-// mostOf returns the largest of the numbers of all namespaces.
-func mostOf(of map[string]int) (most int) {
-	for _, n := range of {
-		most = max(most, n)
-	}
-	return most
-}
-
 // enqueue adds q to the queue, unless it is full.
 func (h *Hub) enqueue(q queued) {
-	if h.full(q.Namespace) {
-		return
-	}
 	h.mu.Lock()
-	if h.size >= maxQueue {
-		most := q.Namespace
-		for name, all := range h.queue {
-			if len(all) > len(h.queue[most]) {
-				most = name
-			}
-		}
-		h.dropped.Add(1)
-		if most == q.Namespace { // others have added some meanwhile
-			h.mu.Unlock()
-			return
-		}
-		h.queue[most] = h.queue[most][:len(h.queue[most])-1]
-		h.size--
-	}
-	h.queue[q.Namespace] = append(h.queue[q.Namespace], q)
-	h.size++
-	h.queued.Store(int64(h.size))
+	h.dropped.Add(h.queue.put(q))
+	h.queued.Store(int64(len(h.queue.events)))
 	h.mu.Unlock()
 	select {
 	case h.wake <- struct{}{}:
@@ -203,20 +171,13 @@ func (h *Hub) enqueue(q queued) {
 	}
 }
 
-// take returns the events in the queue. Those of the namespace that has most come first, so that they push no others out of
-// what keeps the newest events.
-func (h *Hub) take() (all []queued) {
+// take returns the events in the queue.
+func (h *Hub) take() []queued {
 	h.mu.Lock()
-	queue := h.queue
-	h.queue, h.size = map[string][]queued{}, 0
+	defer h.mu.Unlock()
+	all := h.queue.events
+	h.queue = newQueue()
 	h.queued.Store(0)
-	h.mu.Unlock()
-	names := slices.SortedFunc(maps.Keys(queue), func(a, b string) int {
-		return cmp.Or(cmp.Compare(len(queue[b]), len(queue[a])), cmp.Compare(a, b))
-	})
-	for _, name := range names {
-		all = append(all, queue[name]...)
-	}
 	return all
 }
 

@@ -13,18 +13,16 @@ import (
 
 // ring has the newest events, for streams.
 type ring struct {
-	most, mostBytes int
-	places          *access.Places // of streams
+	places *access.Places // of streams
 
 	mu      sync.Mutex
-	events  []numbered           // guarded by mu; the oldest first
-	last    int64                // the number of the newest; guarded by mu
-	bytes   int                  // guarded by mu
-	of      map[string]int       // how many events each namespace has; guarded by mu
+	last    int64                // the number of the newest event; guarded by mu
 	forgot  map[string]int64     // the newest event of each namespace that was removed; guarded by mu
 	byID    map[string]int64     // the numbers of events; guarded by mu
 	streams map[*Stream]struct{} // guarded by mu
 	closed  bool                 // guarded by mu
+
+	list[numbered] // guarded by mu, but its bounds
 }
 
 // numbered is an event with its number.
@@ -42,10 +40,8 @@ func (r *ring) add(e *Event) {
 	}
 	r.last++
 	r.byID[e.ID] = r.last
-	r.events = append(r.events, numbered{e, r.last})
-	r.bytes += len(e.text)
-	r.of[e.Namespace]++
-	for len(r.events) > r.most || r.bytes > r.mostBytes {
+	r.insert(len(r.events), numbered{e, r.last})
+	for r.over(0, 0) {
 		r.forgetLocked()
 	}
 	for s := range r.streams {
@@ -55,24 +51,13 @@ func (r *ring) add(e *Event) {
 
 // forgetLocked removes the oldest event of the namespace that has most.
 func (r *ring) forgetLocked() {
-	most := mostOf(r.of)
-	at := slices.IndexFunc(r.events, func(e numbered) bool { return r.of[e.Namespace] == most })
-	e := r.events[at]
-	if at == 0 {
-		r.events[0], r.events = numbered{}, r.events[1:]
-	} else {
-		r.events = slices.Delete(r.events, at, at+1)
-	}
+	e := r.remove(r.ofMost(slices.All(r.events)))
 	delete(r.byID, e.ID)
 	r.forgot[e.Namespace] = e.n
 	for s := range r.streams {
 		if s.missed >= 0 && e.n >= s.next && s.filter.Matches(e.Event) {
 			s.missed++
 		}
-	}
-	r.bytes -= len(e.text)
-	if r.of[e.Namespace]--; r.of[e.Namespace] == 0 {
-		delete(r.of, e.Namespace)
 	}
 }
 

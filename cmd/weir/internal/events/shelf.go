@@ -28,13 +28,11 @@ type shelf struct {
 	fill     func()          // puts what is to be written next; nil: nothing
 
 	mu      sync.Mutex
-	waiting []*Event       // to be written; guarded by mu
-	size    int            // of their texts; guarded by mu
-	of      map[string]int // how many of them each namespace has; guarded by mu
+	waiting list[*Event] // to be written; guarded by mu
+	writing []*Event     // what is written next, until it is; guarded by mu
 
-	order []string         // the ids in the register; used in calls of the follower
-	has   map[string]entry // the same
-	bytes int              // the sum of their sizes
+	register list[entry]     // what is in it, in order; used in calls of the follower
+	has      map[string]bool // the ids in register
 }
 
 // entry is an event of a register.
@@ -44,86 +42,60 @@ type entry struct {
 	size          int    // of the text
 }
 
+func (e entry) space() string { return e.namespace }
+func (e entry) bytes() int    { return e.size }
+
 func newShelf(h *Hub, s kept.Store, name string, keep int) *shelf {
-	f := &shelf{hub: h, keep: keep, of: map[string]int{}, has: map[string]entry{}}
+	f := &shelf{hub: h, keep: keep, waiting: newList[*Event](maxWaiting, outboxSize), register: newList[entry](cmp.Or(keep, maxOutbox), outboxSize), has: map[string]bool{}}
 	f.follower = kept.Follower{Store: s, Name: name, Apply: f.applied}
 	return f
 }
 
-// put adds e to what waits to be written, in the place of events of the namespace that has most if there are too many.
+// put adds e to what waits to be written.
 func (s *shelf) put(e *Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.waiting) >= maxWaiting || s.size+len(e.text) > outboxSize {
-		s.hub.dropped.Add(1)
-		if !hasShare(s.of[e.Namespace], len(s.waiting), len(s.of)) || !s.dropOfMost() {
-			return
-		}
-	}
-	s.waiting, s.size = append(s.waiting, e), s.size+len(e.text)
-	s.of[e.Namespace]++
+	s.hub.dropped.Add(s.waiting.put(e))
 }
 
-// dropOfMost drops the last event of the namespace that has most, unless it may be written now. It needs mu.
-func (s *shelf) dropOfMost() bool {
-	most := mostOf(s.of)
-	for i := len(s.waiting) - 1; i >= writeMost; i-- {
-		if s.of[s.waiting[i].Namespace] == most {
-			s.leave(s.waiting[i])
-			s.waiting = slices.Delete(s.waiting, i, i+1)
-			return true
-		}
-	}
-	return false
-}
-
-// leave counts e as one that waits no longer. It needs mu.
-func (s *shelf) leave(e *Event) {
-	s.size -= len(e.text)
-	if s.of[e.Namespace]--; s.of[e.Namespace] == 0 {
-		delete(s.of, e.Namespace)
-	}
-}
-
+// some returns what is written next. Namespaces take turns, so that a flood of one does not delay the events of others.
 func (s *shelf) some() []*Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting[:min(len(s.waiting), writeMost)]
+	if len(s.writing) == 0 {
+		if len(s.waiting.events) > writeMost {
+			inTurn(s.waiting.events)
+		}
+		for len(s.writing) < writeMost && len(s.waiting.events) > 0 {
+			s.writing = append(s.writing, s.waiting.remove(0))
+		}
+	}
+	return s.writing
 }
 
 // applied implements the Apply of a follower.
 func (s *shelf) applied(p kept.Page) {
 	if p.Again {
-		s.order, s.bytes = nil, 0
+		s.register = newList[entry](s.register.most, s.register.mostBytes)
 		clear(s.has)
 	}
 	removed := false
 	for i, id := range p.Fields {
-		was, had := s.has[id]
 		switch {
 		case p.Values[i] == "":
+			removed = removed || s.has[id]
 			delete(s.has, id)
-			s.bytes -= was.size
-			removed = removed || had
-		case !had:
+		case !s.has[id]:
 			now := entry{id: id, size: len(p.Values[i])}
 			if e, err := decode(p.Values[i]); err == nil {
 				now.namespace = e.Namespace
 			}
-			s.has[id] = now
-			s.bytes += now.size
-			s.order = append(s.order, id)
+			s.has[id] = true
+			s.register.insert(len(s.register.events), now)
 		}
 	}
 	if removed {
-		order := s.order[:0]
-		for _, id := range s.order {
-			if _, has := s.has[id]; has {
-				order = append(order, id)
-			}
-		}
-		clear(s.order[len(order):])
-		s.order = order
+		s.register.removeFunc(func(e entry) bool { return !s.has[e.id] })
 	}
 	if s.apply != nil {
 		s.apply(p)
@@ -179,10 +151,7 @@ func (s *shelf) write(ctx context.Context) error {
 	if err == nil {
 		s.hub.dropped.Add(dropped)
 		s.mu.Lock()
-		for _, e := range events {
-			s.leave(e)
-		}
-		s.waiting = append([]*Event(nil), s.waiting[len(events):]...)
+		s.writing = nil
 		s.mu.Unlock()
 	}
 	return err
@@ -191,40 +160,29 @@ func (s *shelf) write(ctx context.Context) error {
 // changes returns what puts events into the register, and how many events nobody gets because of that. If there is no room for
 // all, those of the namespace that has most make way: the oldest of the history, the newest of an outbox.
 func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64) {
-	var all []entry
-	of, size := map[string]int{}, s.bytes
-	for _, id := range s.order {
-		all = append(all, s.has[id])
-	}
-	old := len(all) // of all, those in the register
+	all := s.register.clone()
+	old := len(all.events) // of all, those in the register
 	for _, e := range events {
 		same := func(other entry) bool { return other.id == e.ID }
-		if _, has := s.has[e.ID]; !has && !slices.ContainsFunc(all[old:], same) {
-			all = append(all, entry{id: e.ID, namespace: e.Namespace, text: string(e.text), size: len(e.text)})
-			size += len(e.text)
+		if !s.has[e.ID] && !slices.ContainsFunc(all.events[old:], same) {
+			all.insert(len(all.events), entry{id: e.ID, namespace: e.Namespace, text: string(e.text), size: len(e.text)})
 		}
 	}
-	for _, e := range all {
-		of[e.namespace]++
-	}
-	for len(all) > cmp.Or(s.keep, maxOutbox) || s.keep == 0 && size > outboxSize {
-		most := mostOf(of)
-		ofMost := func(e entry) bool { return of[e.namespace] == most }
-		at := slices.IndexFunc(all, ofMost)
+	for all.over(0, 0) {
+		order := slices.All(all.events)
 		if s.keep == 0 {
-			for at = len(all) - 1; !ofMost(all[at]); at-- {
-			}
+			order = slices.Backward(all.events)
 		}
-		e := all[at]
+		at := all.ofMost(order)
+		e := all.remove(at)
 		if s.keep == 0 || at >= old {
 			dropped++
 		}
-		if all = slices.Delete(all, at, at+1); at < old {
+		if at < old {
 			fields, values, old = append(fields, e.id), append(values, ""), old-1
 		}
-		of[e.namespace], size = of[e.namespace]-1, size-e.size
 	}
-	for _, e := range all[old:] {
+	for _, e := range all.events[old:] {
 		fields, values = append(fields, e.id), append(values, e.text)
 	}
 	return fields, values, dropped
@@ -234,7 +192,7 @@ func (s *shelf) changes(events []*Event) (fields, values []string, dropped int64
 func (s *shelf) remove(ctx context.Context, ids []string) error {
 	return s.follower.Change(ctx, "", func() (fields, values []string, err error) {
 		for _, id := range ids {
-			if _, has := s.has[id]; has {
+			if s.has[id] {
 				fields, values = append(fields, id), append(values, "")
 			}
 		}
