@@ -249,8 +249,8 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 // waits reports whether a call waits until its changes are synced.
 func (s *Store) waits(ctx context.Context) bool { return s.sync == Always && !hook.IsUnsynced(ctx) }
 
-// Close implements [store.Store]. It writes and syncs the last changes, so that nothing is
-// lost, and returns the error if that fails. If the counters are still being loaded, Close
+// Close implements [store.Store]. It refuses further calls, and writes and syncs the last changes, so that
+// nothing is lost, and returns the error if that fails. If the counters are still being loaded, Close
 // ends the loading.
 func (s *Store) Close() error {
 	s.closed.Do(func() { close(s.stop) })

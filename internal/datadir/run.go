@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weirhq/weir/store"
 )
 
 // run writes until the store is closed, in the store's goroutine. It writes nothing unless all
@@ -13,7 +15,7 @@ func (s *Store) run(loaded bool) {
 	if loaded {
 		s.write()
 	}
-	s.queue.done(nil, true) // no call waits from now on
+	s.queue.done(nil, true) // no call waits from now on: the last flush has written what it counted
 	s.result = errors.Join(s.result, s.writer.close(), s.memory.Close())
 	if s.held != nil {
 		s.result = errors.Join(s.result, s.held.Close())
@@ -41,6 +43,7 @@ func (s *Store) write() {
 		select {
 		case <-s.stop:
 			stopped = true
+			s.memory.Journal().Refuse(store.ErrClosed) // the last flush writes all that calls have counted
 		case <-tick.C:
 		case <-s.queue.wake:
 		}
@@ -61,7 +64,7 @@ func (s *Store) write() {
 			s.writer.stats.hangs()
 			fails(begun, errHangs)
 		})
-		if stopped { // no call waits, and the last flush may write much
+		if stopped { // the last flush may write much
 			timer.Stop()
 		}
 		err := s.writer.flush(stopped)

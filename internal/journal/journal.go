@@ -90,7 +90,8 @@ type Journal interface {
 	// caller gave stays as it is.
 	Resume(t Times)
 
-	// Refuse makes all later calls of the store return err until Refuse(nil). It is for
-	// a store that is being filled. After Close it does nothing.
+	// Refuse makes the calls of the store return err until Refuse(nil). When it returns, no call that has begun
+	// before can change a key any more. It is for a store that is being filled, and for the last pass of changes.
+	// [store.ErrClosed] is for good, as Close is.
 	Refuse(err error)
 }

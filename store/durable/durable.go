@@ -64,7 +64,7 @@ func (s *Store) Read(ctx context.Context, op *store.Op) (window.Reading, error) 
 // Forget implements [store.Store].
 func (s *Store) Forget(ctx context.Context, op *store.Op) error { return s.data.Forget(ctx, op) }
 
-// Close implements [store.Store]. It writes what changed last, and syncs it, so that
+// Close implements [store.Store]. It refuses further calls, writes what changed last, and syncs it, so that
 // nothing is lost. The error is the one with which that failed. If the counters are
 // still being loaded, Close ends the loading.
 func (s *Store) Close() error { return s.data.Close() }

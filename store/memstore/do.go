@@ -55,6 +55,10 @@ func (s *Store) Decide(ctx context.Context, v store.Verb, ops []store.Op) error 
 		}
 		st := p.shard.stripe
 		st.lock()
+		if err := s.refused(); err != nil {
+			st.mu.Unlock()
+			return err
+		}
 		var full []int
 		isNew := p.dateAndFind(v, op, s.clock.floored(st.date(&s.clock, m, ks.onWall)))
 		if adds(v) && (isNew || s.memory.admits() != admitsAll) {
@@ -166,6 +170,10 @@ func (s *Store) lockAndFind(v store.Verb, ops []store.Op, slots []opSlot) (reser
 	if latest := s.lockAll(slots); m.steady < latest {
 		// A later call was decided in one of the stripes.
 		m = s.clock.again(m, onWall)
+	}
+	if err := s.refused(); err != nil {
+		unlockAll(slots)
+		return false, err
 	}
 	read, reserves := s.clock.floored(m), s.memory.admits() != admitsAll
 	for i := range slots {

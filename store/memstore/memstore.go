@@ -153,6 +153,9 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 	}
 	sh.stripe.mu.Lock()
 	defer sh.stripe.mu.Unlock()
+	if err := s.refused(); err != nil {
+		return err
+	}
 	if at := sh.table.Find(h); at.Known() {
 		sh.dropAnswer(h)
 		sh.mark(h)
@@ -165,14 +168,23 @@ func (s *Store) Forget(ctx context.Context, op *store.Op) error {
 }
 
 // ready returns the error of a call that is not decided.
-func (s *Store) ready(ctx context.Context) (err error) {
-	if refusal := s.refusal.Load(); refusal != nil {
-		return *refusal
+func (s *Store) ready(ctx context.Context) error {
+	if err := s.refused(); err != nil {
+		return err
 	}
 	return ctx.Err()
 }
 
-// Refuse implements [journal.Journal].
+// refused returns the error of every call, or nil. Calls that change something ask again once they have
+// locked their stripes; see Refuse.
+func (s *Store) refused() error {
+	if refusal := s.refusal.Load(); refusal != nil {
+		return *refusal
+	}
+	return nil
+}
+
+// Refuse implements [journal.Journal]. It waits for the calls that have locked a stripe before.
 func (s journaled) Refuse(err error) {
 	var next *error
 	if err != nil {
@@ -181,7 +193,13 @@ func (s journaled) Refuse(err error) {
 	for {
 		was := s.refusal.Load()
 		if was != nil && errors.Is(*was, store.ErrClosed) || s.refusal.CompareAndSwap(was, next) {
-			return
+			break
+		}
+	}
+	for i := range s.keyspaces.stripes {
+		if st := s.keyspaces.stripes[i].Load(); st != nil {
+			st.lock()
+			st.mu.Unlock()
 		}
 	}
 }
