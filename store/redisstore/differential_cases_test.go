@@ -80,6 +80,12 @@ func TestAgreesInCases(t *testing.T) {
 			{at: 4 * time.Second, verb: store.Cancel, n: 5, named: 2, taken: time.Second},
 			{at: 61 * time.Second, verb: store.Take, n: 7},
 		}},
+		{"an exported period that began in 1970", window.Limit{Quota: 5, Window: window.Aligned(25_000 * 24 * time.Hour), Export: true}, []step{
+			{verb: store.Take, n: 2, named: 1},
+			{at: time.Second, verb: store.Record, n: 2},
+			{at: 2 * time.Second, verb: store.Cancel, n: 2, named: 1},
+			{at: 3 * time.Second, verb: store.Take, n: 4},
+		}},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {

@@ -50,7 +50,7 @@ for number = 3, 4 do
     local plain = row.open
     row.open = function(v, i, at)
       local o = plain(v, i, at)
-      if o.keeps and o.start == up('<I7', args, o.periods) then off = at end -- where does the period before begin?
+      if o.keeps and o.start > 0 and o.start == up('<I7', args, o.periods) then off = at end -- where does the period before begin?
       return o
     end
     row.sub_at = function(o, at, n)
