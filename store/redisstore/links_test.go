@@ -18,9 +18,8 @@ import (
 )
 
 // connections returns the numbers of a store's connections to n, as n sees them, from the
-// oldest to the newest: two that calls share, one for a lone caller, which is closed when the
-// call is late, and made again, and more when the server seems to be distant, as it does on a
-// busy machine.
+// oldest to the newest: two that calls share, and more when the server seems to be distant, as it
+// does on a busy machine.
 func connections(t *testing.T, n *redistest.Node) []string {
 	t.Helper()
 	list := fmt.Sprint(n.Must("CLIENT", "LIST"))
@@ -44,7 +43,7 @@ func oldest(t *testing.T, n *redistest.Node, most int) string {
 func keepsClients(t *testing.T, s *redisstore.Store, n *redistest.Node) (check func()) {
 	t.Helper()
 	connected(t, s, 1)
-	redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, n)) >= 3 })
+	redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, n)) >= 2 })
 	before, interruptions := oldest(t, n, 2), s.Nodes()[0].Interruptions
 	return func() {
 		t.Helper()
@@ -92,18 +91,18 @@ func TestReadyBeforeTheFirstCall(t *testing.T) {
 	began := time.Now()
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s")
 	if time.Since(began) > time.Second { // a busy machine: the first attempt may have failed, or goes on
-		redistest.Eventually(t, "all connections are there, without a call", func() bool { return len(connections(t, n)) >= 3 })
+		redistest.Eventually(t, "all connections are there, without a call", func() bool { return len(connections(t, n)) >= 2 })
 	}
-	first := oldest(t, n, 3)
+	first := oldest(t, n, 2)
 	scripts := n.Info("number_of_cached_scripts")
-	if len(connections(t, n)) < 3 || scripts == "0" {
+	if len(connections(t, n)) < 2 || scripts == "0" {
 		t.Fatalf("got connections %s and %s scripts", first, scripts)
 	}
 	take(t, s, hourly(quota, "rule", "k"))
 	if got := n.Info("number_of_cached_scripts"); got != scripts {
 		t.Errorf("a call has loaded scripts: got %s, want %s as before", got, scripts)
 	}
-	if got := oldest(t, n, 3); got != first {
+	if got := oldest(t, n, 2); got != first {
 		t.Errorf("a call has made connections: got %s, want %s", got, first)
 	}
 	n.Kill()
@@ -117,7 +116,7 @@ func TestWaitReplicasIsReadyBeforeTheFirstCall(t *testing.T) {
 	n := redistest.Server(t)
 	n.Replica()
 	s := openURL(t, "redis://"+n.Addr()+"?timeout=20s&wait_replicas=1")
-	const all = 7 // two that calls share, one for a lone caller, and four for calls that wait
+	const all = 6 // two that calls share, and four for calls that wait
 	redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, n)) >= all })
 	before := oldest(t, n, all)
 	var callers sync.WaitGroup
@@ -150,7 +149,7 @@ func TestDistantCallsAreSpread(t *testing.T) {
 	connected(t, s, 1)
 	loading := commands(t, n, "evalsha")
 	p.Delay(10 * time.Millisecond)
-	redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, n)) == 5 })
+	redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, n)) == 4 })
 	if got := commands(t, n, "evalsha"); got != loading {
 		t.Errorf("the connections of a distant node have loaded programs again: got %d EVALSHA, want %d", got, loading)
 	}
@@ -190,7 +189,7 @@ func TestDistantCallsAreSpread(t *testing.T) {
 }
 
 // A store without calls notices that its server stands still within two seconds, whatever the
-// time-out: wherever in an idle check, which asks on two connections, the server stops.
+// time-out: wherever in an idle check, or one of the library, the server stops.
 func TestIdleStoreNoticesWithALongTimeout(t *testing.T) {
 	t.Parallel()
 	for chunk := range int64(6) {
@@ -199,7 +198,7 @@ func TestIdleStoreNoticesWithALongTimeout(t *testing.T) {
 			n := redistest.Server(t)
 			p := redistest.Through(t, n)
 			s := openURL(t, "redis://"+p.Addr()+"?timeout=20s")
-			redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, n)) >= 3 })
+			redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, n)) >= 2 })
 			var passed atomic.Int64
 			clock, stopped := redistest.Clock(t), make(chan time.Duration, 1)
 			p.Before(func(string) {

@@ -75,7 +75,7 @@ func (b *batcher) decide(ctx context.Context, c *Pending) {
 		b.inFlight, b.flights = b.inFlight+1, b.flights+1
 		b.mu.Unlock()
 		began := remote.Elapsed()
-		b.node.sendAlone(ctx, c)
+		b.node.send(ctx, b.node.pick(), c.self[:])
 		b.returned(c.self[:], began)
 		return
 	}

@@ -78,21 +78,13 @@ const (
 // caller's time, for checks of the server.
 type connection struct {
 	rueidis.Client
-	conn  net.Conn
 	lost  atomic.Bool
 	users atomic.Int32 // sends that wait for replicas
 }
 
-// connection connects to the server at addr, for calls that share the connection or for one
-// call at a time. It calls lost when the connection ends.
-func (c *Config) connection(addr string, shared bool, lost func()) (*connection, error) {
-	o := c.options(addr)
-	if !shared {
-		// Calls write and read in their own goroutine as long as there is one at a time.
-		// The library's pings would be others; the manager asks instead. Its queue is never used.
-		o.AlwaysPipelining, o.Dialer.KeepAlive, o.RingScaleEachConn = false, 0, 1
-	}
-	return c.connect(o, lost)
+// connection connects to the server at addr. It calls lost when the connection ends.
+func (c *Config) connection(addr string, lost func()) (*connection, error) {
+	return c.connect(c.options(addr), lost)
 }
 
 // connect returns a connection with options o.
@@ -120,7 +112,7 @@ func (c *Config) connect(o rueidis.ClientOption, lost func()) (*connection, erro
 		up()
 	}
 	if err == nil {
-		l.Client, l.conn = client, first
+		l.Client = client
 		return l, nil
 	}
 	if client != nil {

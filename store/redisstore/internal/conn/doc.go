@@ -36,11 +36,9 @@
 // # Connections
 //
 // Each connection is a client of the Redis library that connects once, because the library
-// otherwise connects in a caller's time. A node has three. Two are pipelined always: all
-// calls share the first, and the second is for its loss. A distant node gets two more of these within
-// a second, and its calls are spread over the four. One is dedicated to one call at a
-// time that is sent by itself: the library then writes and reads in the caller's
-// goroutine, and closes the connection when the call is late. Calls that wait for replicas
+// otherwise connects in a caller's time. A node has two, which are pipelined always: all
+// calls share the first, and the second is for its loss. A distant node gets two more within
+// a second, and its calls are spread over the four. Calls that wait for replicas
 // have four more.
 //
 // # What keeps a late call from counting

@@ -97,34 +97,12 @@ func (m *Manager) Lose() {
 	m.m.connectionLost()
 }
 
-// KeepsDedicated reports whether the dedicated connection stays the same when the manager finds
-// it missing just before it is made, from the server at addr.
-func (m *Manager) KeepsDedicated(ctx context.Context, addr string) bool {
-	made := &connection{Client: unused{}}
-	m.m.node.conns[dedicated].Store(made)
-	return m.makesDedicated(ctx, addr, addr) == made
-}
-
-// LeavesDedicated reports whether there is a dedicated connection after one was made to the server
-// at addr while the others moved to another server.
-func (m *Manager) LeavesDedicated(ctx context.Context, addr string) bool {
-	return m.makesDedicated(ctx, addr, "elsewhere:1") != nil
-}
-
-func (m *Manager) makesDedicated(ctx context.Context, addr, others string) *connection {
-	m.m.node.config.life, m.m.ctx = ctx, ctx
-	m.m.at.Store(others)
-	m.m.makeDedicated(addr)
-	m.m.tasks.Wait()
-	return m.m.node.conns[dedicated].Load()
-}
-
 // Following is a node that follows a primary.
 type Following struct{ n *Node }
 
 // Follow returns a node that is connected to the server that find names.
 func Follow(t testing.TB, find func() string) Following {
-	config := &Config{Changed: func(remote.Change) {}, Timeout: time.Minute}
+	config := &Config{Changed: func(remote.Change) {}, Timeout: time.Minute, ClientName: "weir"}
 	config.life = t.Context()
 	n := newNode("primary", config, script.NewCodec("weir"))
 	n.keep(func(context.Context) (string, error) { return find(), nil })
@@ -132,19 +110,11 @@ func Follow(t testing.TB, find func() string) Following {
 	return Following{n}
 }
 
-// Servers returns the addresses of the servers that the node has its first, its second and its
-// dedicated connection to.
-func (f Following) Servers() (addrs [3]string) {
-	for at, i := range []int{0, 1, dedicated} {
-		if c := f.n.conns[i].Load(); c != nil && !c.lost.Load() {
-			addrs[at] = c.conn.RemoteAddr().String()
-		}
-	}
-	return addrs
+// Lose makes the second connection of the node a lost one.
+func (f Following) Lose() {
+	f.n.conns[1].Load().lost.Store(true)
+	f.n.manager.wake()
 }
-
-// LoseDedicated closes the dedicated connection, as a late call does.
-func (f Following) LoseDedicated() { _ = f.n.conns[dedicated].Load().conn.Close() }
 
 // NewNode returns a node whose calls go to client. It has no time-out. It knows the
 // server's clock.

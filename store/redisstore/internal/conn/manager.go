@@ -40,7 +40,6 @@ type manager struct {
 	moved   chan struct{} // has one when find may return another address now
 	tried   chan struct{} // closed when the first attempt has ended
 	trouble atomic.Pointer[error]
-	making  atomic.Bool // conns[dedicated] is being made
 
 	readOnly atomic.Bool  // the server has refused to write
 	leaving  atomic.Bool  // leaveReplica runs
@@ -193,10 +192,6 @@ func (m *manager) connect() error {
 	}
 	addr := m.at.Load().(string)
 	for at, i := range missing {
-		if i == dedicated && m.known {
-			m.makeDedicated(addr) // a call that was late has closed it: the server may stand still
-			continue
-		}
 		// The first one loads the programs, but for one that a distant node has besides others. The
 		// server refuses the others for the same reason.
 		if err := m.make(addr, i, at == 0 && !extra(i)); err != nil {
@@ -217,21 +212,15 @@ func (m *manager) failed(err error) error {
 }
 
 // collect removes the connections that are lost, and returns the numbers of those that
-// are missing, which depend on how distant the node is. When another one was lost, the one for
-// calls sent by themselves mostly was, too, because no goroutine reads there to notice it.
+// are missing, which depend on how distant the node is.
 func (m *manager) collect() (missing []int) {
-	gone := false
 	for i := range m.node.conns {
-		if c := m.node.conns[i].Load(); c != nil && c.lost.Load() {
+		c := m.node.conns[i].Load()
+		if c != nil && c.lost.Load() {
 			m.drop(i)
-			gone = gone || i != dedicated
+			c = nil
 		}
-	}
-	if gone {
-		m.retire()
-	}
-	for i := range m.node.conns {
-		if m.node.conns[i].Load() == nil && (!extra(i) || m.node.distant()) {
+		if c == nil && (!extra(i) || m.node.distant()) {
 			missing = append(missing, i)
 		}
 	}
@@ -245,16 +234,6 @@ func (m *manager) drop(i int) {
 	}
 }
 
-// retire takes the connection for calls sent by themselves away from the calls, and closes
-// it if no call uses it. A call that uses it may be newer than the loss of another one, and
-// the library's client ends with it.
-func (m *manager) retire() {
-	if m.node.dedicatedBusy.CompareAndSwap(false, true) {
-		m.drop(dedicated)
-		m.node.dedicatedBusy.Store(false)
-	}
-}
-
 // dropAll takes all connections away from the calls, and closes them.
 func (m *manager) dropAll() {
 	for i := range m.node.conns {
@@ -264,7 +243,7 @@ func (m *manager) dropAll() {
 
 // make makes connection i to addr, and gets it ready for calls.
 func (m *manager) make(addr string, i int, loads bool) error {
-	c, err := m.node.config.connection(addr, i != dedicated, m.connectionLost)
+	c, err := m.node.config.connection(addr, m.connectionLost)
 	if err != nil {
 		return err
 	}
@@ -277,7 +256,7 @@ func (m *manager) make(addr string, i int, loads bool) error {
 		return err
 	}
 	m.node.conns[i].Store(c)
-	if i != dedicated && m.known { // makeDedicated is another goroutine
+	if m.known {
 		m.node.Report(nil) // calls go to the node from now on
 	}
 	return nil
@@ -380,26 +359,6 @@ func (e *modeError) Error() string {
 	return fmt.Sprintf("the server runs as a %[1]s: want redis+%[1]s://", e.mode)
 }
 
-// makeDedicated makes the connection for calls that are sent by themselves, in the background:
-// there are others.
-func (m *manager) makeDedicated(addr string) {
-	if m.making.Swap(true) {
-		return
-	}
-	m.tasks.Go(func() {
-		made := m.node.conns[dedicated].Load() != nil // since it was found missing
-		if !made && m.make(addr, dedicated, false) != nil {
-			m.sleep(remote.BreakFor)
-			defer m.wake()
-		}
-		if m.at.Load() != addr { // the others have moved since
-			m.drop(dedicated)
-			defer m.wake()
-		}
-		m.making.Store(false)
-	})
-}
-
 // probe asks the node for its time in the background. A node that does not
 // answer is unavailable. A node that follows another one may have a new address.
 func (m *manager) probe() {
@@ -422,20 +381,9 @@ func (m *manager) probe() {
 	m.tasks.Go(func() { m.endIdle(asked, cancel) })
 	err := m.node.askTime(ctx, l.Client)
 	close(asked)
-	if !answers(err) {
-		if ctx.Err() != nil && m.ctx.Err() == nil {
-			m.node.Breaker.Trip()
-			m.node.Report(err) // before an answer closes it
-		}
-		return
-	}
-	if c := m.node.conns[dedicated].Load(); c != nil && m.node.dedicatedBusy.CompareAndSwap(false, true) {
-		// The library uses only the deadline there. A loss, or no answer by then, closes the
-		// connection, and the next probe tells whether the node is available.
-		ctx, cancel := context.WithTimeout(m.ctx, probeFor)
-		defer cancel()
-		_ = m.node.askTime(ctx, c.Client)
-		m.node.dedicatedBusy.Store(false)
+	if !answers(err) && ctx.Err() != nil && m.ctx.Err() == nil {
+		m.node.Breaker.Trip()
+		m.node.Report(err) // before an answer closes it
 	}
 }
 
@@ -447,7 +395,7 @@ func (m *manager) leaveReplica(l *connection) {
 	if hello(ctx, l.Client)("role") != "replica" {
 		return
 	}
-	c, err := m.node.config.connection(m.at.Load().(string), true, func() {})
+	c, err := m.node.config.connection(m.at.Load().(string), func() {})
 	if err != nil {
 		return
 	}

@@ -24,18 +24,12 @@ var errReplicas = errors.New("too few replicas have confirmed in time")
 // first one is lost. A distant node has the others, too, and gets each flush on the next one: there a
 // segment that is lost stalls all that follows it on its connection for longer than most time-outs.
 //
-// A caller who finds no others uses the dedicated one by itself, so that it writes and reads in its
-// own goroutine: the library's pipeline passes two others. When that call is late, the
-// library closes the connection, and no other call with it.
-//
 // A server reads nothing on a connection behind a WAIT until it ends, so calls that wait for
 // replicas have connections of their own.
 const (
-	nearby      = 2 // conns[:nearby] are those of all nodes
-	shared      = 4 // conns[:shared]
-	dedicated   = shared
-	connections = dedicated + 1
-	confirming  = 4
+	nearby     = 2 // conns[:nearby] are those of all nodes
+	shared     = 4 // conns[:shared]
+	confirming = 4
 
 	// distance is the round trip from which on a node is distant.
 	distance = 4 * time.Millisecond
@@ -45,18 +39,17 @@ const (
 // concurrent use.
 type Node struct {
 	remote.Server
-	config        *Config
-	codec         *script.Codec
-	conns         []atomic.Pointer[connection] // for calls, the dedicated one, those for calls that wait for replicas
-	dedicatedBusy atomic.Bool                  // a call uses conns[dedicated]
-	manager       *manager                     // nil for the client of a caller
-	clock         serverClock
-	loaded        sync.Map // the programs that the server has
-	batcher       *batcher
-	confirms      *batcher      // of calls that wait for replicas
-	turn          atomic.Uint64 // of connections
-	clustered     bool          // calls share no command: the caller's client may send each to another server
-	asked         atomic.Int64  // when a cluster last sent a call here ahead of its slot
+	config    *Config
+	codec     *script.Codec
+	conns     []atomic.Pointer[connection] // the shared ones, those for calls that wait for replicas
+	manager   *manager                     // nil for the client of a caller
+	clock     serverClock
+	loaded    sync.Map // the programs that the server has
+	batcher   *batcher
+	confirms  *batcher      // of calls that wait for replicas
+	turn      atomic.Uint64 // of connections
+	clustered bool          // calls share no command: the caller's client may send each to another server
+	asked     atomic.Int64  // when a cluster last sent a call here ahead of its slot
 }
 
 // newNode returns a node without connections.
@@ -64,9 +57,9 @@ func newNode(addr string, config *Config, codec *script.Codec) *Node {
 	n := &Node{config: config, codec: codec}
 	n.Addr, n.Changed, n.Outage = addr, config.Changed, Outage
 	n.Connected = func() bool { return n.client() != nil }
-	n.conns = make([]atomic.Pointer[connection], connections)
+	n.conns = make([]atomic.Pointer[connection], shared)
 	if config.WaitReplicas > 0 {
-		n.conns = make([]atomic.Pointer[connection], connections+confirming)
+		n.conns = make([]atomic.Pointer[connection], shared+confirming)
 	}
 	n.batcher, n.confirms = newBatcher(n, 0), newBatcher(n, confirming)
 	return n
@@ -114,8 +107,8 @@ func (n *Node) confirmer(other *connection) *connection {
 	n.confirms.mu.Lock()
 	defer n.confirms.mu.Unlock()
 	best := other
-	for i := range n.conns[connections:] {
-		l := n.conns[connections+i].Load()
+	for i := range n.conns[shared:] {
+		l := n.conns[shared+i].Load()
 		if l != nil && !l.lost.Load() && (best == other || l.users.Load() < best.users.Load()) {
 			best = l
 		}

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -193,34 +192,6 @@ func (n *Node) send(ctx context.Context, l *connection, calls []*Pending) {
 	clear(s.commands)
 	s.commands = s.commands[:0]
 	sendBuffers.Put(s)
-}
-
-// sendAlone sends c by itself: on the dedicated connection if that is free and the first one is
-// not lost, because then both mostly are; else on a connection of other calls.
-func (n *Node) sendAlone(ctx context.Context, c *Pending) {
-	main := n.conns[0].Load()
-	usable := main != nil && !main.lost.Load()
-	if !usable || !n.dedicatedBusy.CompareAndSwap(false, true) {
-		n.send(ctx, n.pick(), c.self[:])
-		return
-	}
-	defer n.dedicatedBusy.Store(false)
-	own := n.conns[dedicated].Load()
-	if own == nil || own.lost.Load() {
-		n.send(ctx, n.pick(), c.self[:])
-		return
-	}
-	// The library uses only the deadline of ctx there.
-	caller, stop := remote.CallerOf(ctx), func() bool { return true }
-	if caller.Done() != nil {
-		stop = context.AfterFunc(caller, func() { _ = own.conn.Close() })
-	}
-	n.send(ctx, own, c.self[:])
-	if aborted := !stop(); aborted && c.failure != nil {
-		c.failure = caller.Err()
-	} else if errors.Is(c.failure, context.DeadlineExceeded) {
-		<-ctx.Done() // it may end a moment after its deadline, and tells whose time is over
-	}
 }
 
 // count returns those of calls whose replies count and whose callers have not left, who get to know that.

@@ -488,7 +488,7 @@ func (s *Servers) refresh(ctx context.Context) error {
 		if slices.ContainsFunc(all, func(n *Node) bool { return n.Addr == addr }) {
 			continue
 		}
-		client, failed := s.config.connection(addr, true, func() {})
+		client, failed := s.config.connection(addr, func() {})
 		if failed != nil {
 			err = fmt.Errorf("%s: %w", addr, failed)
 			continue
