@@ -84,6 +84,47 @@ func TestFailoverBehindAnAddress(t *testing.T) {
 	d.end()
 }
 
+// Behind a load balancer that has sent some connections to a replica, these are left for the primary, whichever calls
+// they are for.
+func TestConnectionsLeaveAReplica(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, url string
+		delay     time.Duration
+		all       int
+	}{
+		{"that distant calls share", "", 10 * time.Millisecond, 4},
+		{"for calls that wait for replicas", "&wait_replicas=1", 0, 6},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			primary := redistest.Server(t)
+			replica := primary.Replica()
+			balancer := redistest.Through(t, primary)
+			s := openURL(t, "redis://"+balancer.Addr()+"?timeout=20s"+test.url)
+			balancer.Delay(test.delay)
+			redistest.Eventually(t, "all connections are there", func() bool { return len(connections(t, primary)) >= test.all })
+			balancer.To(replica)
+			for _, c := range connections(t, primary)[1:] {
+				primary.Must("CLIENT", "KILL", "ID", ids.FindStringSubmatch(c)[1])
+			}
+			redistest.Eventually(t, "only the first leads to the primary", func() bool {
+				return len(connections(t, primary)) == 1 && len(connections(t, replica)) >= test.all-1
+			})
+			balancer.To(primary)
+			call := func() error { return store.Do(t.Context(), s, store.Take, []store.Op{hourly(quota, "rule", "k")}) }
+			redistest.Eventually(t, "a call meets the replica", func() bool {
+				err := call()
+				return err != nil && strings.Contains(err.Error(), "READONLY")
+			})
+			redistest.Eventually(t, "all connections lead to the primary", func() bool {
+				_ = call()
+				return len(connections(t, primary)) >= test.all && len(connections(t, replica)) == 0
+			})
+		})
+	}
+}
+
 // A node of a 3+3 cluster dies. Keys on the others are answered all the time,
 // those of the dead one again when its replica has taken over.
 func TestClusterFailover(t *testing.T) {

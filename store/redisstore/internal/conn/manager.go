@@ -371,7 +371,7 @@ func (m *manager) probe() {
 	}
 	if m.readOnly.Swap(false) && m.find == nil && !m.leaving.Swap(true) {
 		m.tasks.Go(func() {
-			m.leaveReplica(l)
+			m.leaveReplica()
 			m.leaving.Store(false)
 		})
 	}
@@ -387,12 +387,16 @@ func (m *manager) probe() {
 	}
 }
 
-// leaveReplica drops the connections if the server of l, which is one of them, has become a replica, and a new connection
-// leads to a primary: the address is that of a load balancer, or a name that has moved.
-func (m *manager) leaveReplica(l *connection) {
-	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
-	defer cancel()
-	if hello(ctx, l.Client)("role") != "replica" {
+// leaveReplica drops the connections that lead to a replica, if a new one leads to a primary: the address is that of a
+// load balancer, which may have sent some of them elsewhere than others, or a name that has moved.
+func (m *manager) leaveReplica() {
+	var replicas []int
+	for i := range m.node.conns {
+		if c := m.node.conns[i].Load(); c != nil && m.role(c) == "replica" {
+			replicas = append(replicas, i)
+		}
+	}
+	if len(replicas) == 0 {
 		return
 	}
 	c, err := m.node.config.connection(m.at.Load().(string), func() {})
@@ -400,10 +404,20 @@ func (m *manager) leaveReplica(l *connection) {
 		return
 	}
 	defer c.Close()
-	if hello(ctx, c.Client)("role") == "master" {
-		m.dropAll()
-		m.wake()
+	if m.role(c) != "master" {
+		return
 	}
+	for _, i := range replicas {
+		m.drop(i)
+	}
+	m.wake()
+}
+
+// role returns the role that the server of c has.
+func (m *manager) role(c *connection) string {
+	ctx, cancel := context.WithTimeout(m.ctx, connectTimeout)
+	defer cancel()
+	return hello(ctx, c.Client)("role")
 }
 
 // endIdle calls cancel after idleFor, or as soon after that as no calls wait for the node. It
