@@ -14,7 +14,7 @@ import (
 // unknown is a shaky store whose secret is not known, as that of a server that was never reached.
 type unknown struct{ *shaky }
 
-func (unknown) Secrets(bool) [][16]byte { return nil }
+func (unknown) Secrets(bool, ...[16]byte) [][16]byte { return nil }
 
 // A hold of an outage can be settled by the next process, also if it starts in the same outage.
 func TestHoldsOfAnOutageOutliveTheProcess(t *testing.T) {

@@ -60,11 +60,11 @@ func (s *ids) next() (id [12]byte) {
 
 // seals seals the receipts of an engine, and reports which receipts are valid. The
 // secret is that of the store, so that all engines on the same counters accept
-// them. While it is not known, the engine uses the one that the last process knew or, without that, its own secret: that of
-// the local store, or a random one.
+// them. While it is not known, the engine uses the one that the last process knew. Without that it uses its own secret, which is
+// that of the local store or a random one, and the store makes it known to other engines later.
 type seals struct {
 	store hook.Keyed // nil: the store has no secret
-	own   seal.Secret
+	own   []seal.Secret
 
 	local hook.Adopter                 // nil: it keeps no secret
 	kept  []seal.Secret                // the store's, as the last process knew it; used until that of the store is known
@@ -74,10 +74,11 @@ type seals struct {
 func newSeals(s hook.Keyed, local store.Store) (out seals) {
 	hooks := hook.Of(local)
 	out.store, out.local, out.last = s, hooks.Adopter, new(atomic.Pointer[seal.Secret])
-	_, _ = rand.Read(out.own[:]) // which never fails
+	out.own = make([]seal.Secret, 1)
+	_, _ = rand.Read(out.own[0][:]) // which never fails
 	if hooks.Keyed != nil {
-		if secrets := hooks.Keyed.Secrets(false); len(secrets) > 0 {
-			out.own, out.kept = secrets[0], slices.Clone(secrets[1:])
+		if secrets := slices.Clone(hooks.Keyed.Secrets(false)); len(secrets) > 0 {
+			out.own, out.kept = secrets[:1], secrets[1:]
 		}
 	}
 	return out
@@ -85,7 +86,7 @@ func newSeals(s hook.Keyed, local store.Store) (out seals) {
 
 // adopt makes the local store keep the secret of the store for the next process, which may start in an outage.
 func (s *seals) adopt(shared []seal.Secret) {
-	if s.local == nil || len(shared) == 0 {
+	if s.local == nil || len(shared) == 0 || shared[0] == s.own[0] {
 		return
 	}
 	if last := s.last.Load(); last == nil || *last != shared[0] {
@@ -108,7 +109,11 @@ func (s *seals) ready() {
 func (s *seals) prepare(r *plan.Request) {
 	var shared []seal.Secret
 	if s.store != nil {
-		shared = s.store.Secrets(false)
+		own := s.own
+		if r.Verb.NeedsReceipt() || len(s.kept) > 0 {
+			own = nil
+		}
+		shared = s.store.Secrets(false, own...)
 		s.adopt(shared)
 	}
 	if !r.Verb.NeedsReceipt() {
@@ -118,14 +123,14 @@ func (s *seals) prepare(r *plan.Request) {
 		case s.store != nil && len(s.kept) > 0: // other instances know it, too
 			r.Sealer.Use(s.kept[0])
 		default:
-			r.Sealer.Use(s.own)
+			r.Sealer.Use(s.own[0])
 		}
 		return
 	}
-	if sealed(r, shared...) || sealed(r, s.own) || len(shared) == 0 && sealed(r, s.kept...) {
+	if sealed(r, shared...) || len(shared) == 0 && (sealed(r, s.own...) || sealed(r, s.kept...)) {
 		return
 	}
-	// Another instance may have rotated the secret.
+	// Another instance may have rotated the secret, or added its own.
 	if s.store == nil || r.Receipt.Seal == (seal.Take{}).Seal || !sealed(r, s.store.Secrets(true)...) {
 		r.Receipt = seal.Take{}
 	}

@@ -177,7 +177,9 @@ func (s *Store) IsLoaded() bool { return !s.loading.Load() }
 
 // Secrets implements [hook.Keyed]. All processes that use the directory, one after
 // another, have the same secrets.
-func (s *Store) Secrets(again bool) [][16]byte { return s.memory.Secrets(again) }
+func (s *Store) Secrets(again bool, own ...[16]byte) [][16]byte {
+	return s.memory.Secrets(again, own...)
+}
 
 // RotateSecret implements [hook.Keyed]. The new secret is used at once. RotateSecret returns
 // when it was written to a new file.

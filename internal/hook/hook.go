@@ -58,11 +58,12 @@ func HasResults(err error) bool {
 // same counters have the same secret, so each of them accepts the receipts of the others.
 type Keyed interface {
 	// Secrets returns the secrets under which receipts are valid. The first one is
-	// for new receipts. It returns none while the secret is unknown, for example
-	// because the store is unavailable. The caller must not change the slice. If again
+	// for new receipts. The caller must not change the slice. If again
 	// is set, because a receipt is not valid under the secrets that were returned before,
-	// a shared store looks for a newer secret first.
-	Secrets(again bool) [][16]byte
+	// a shared store looks for a newer secret first. It returns none while the secret is unknown, for example
+	// because the store is unavailable, unless callers had an own secret: the first of these
+	// seals receipts until then, and becomes valid in all stores on the same counters.
+	Secrets(again bool, own ...[16]byte) [][16]byte
 
 	// RotateSecret makes a new secret for new receipts, in all stores on the same
 	// counters. The previous secret stays valid for keep, and older ones become invalid.

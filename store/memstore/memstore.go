@@ -94,7 +94,7 @@ func New(opts ...Option) *Store {
 
 // Secrets returns the secrets under which receipts are valid. The first one, for new
 // receipts, is random, and lives as long as the store or until [Store.RotateSecret].
-func (s *Store) Secrets(bool) [][16]byte {
+func (s *Store) Secrets(bool, ...[16]byte) [][16]byte {
 	return s.secrets.Load().Valid(window.At(time.Now()))
 }
 

@@ -118,7 +118,9 @@ func int8Of(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n
 
 // Secrets returns the secrets under which the receipts of this store are valid; see
 // [remote.Secrets]. An engine looks for this method and the next one (hook.Keyed).
-func (s *Store) Secrets(again bool) [][16]byte { return s.secrets.List(again) }
+func (s *Store) Secrets(again bool, own ...[16]byte) [][16]byte {
+	return s.secrets.List(again, own...)
+}
 
 // RotateSecret makes a new secret for receipts, in the database; see [remote.Secrets].
 func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {

@@ -112,7 +112,9 @@ func (s *Store) Log(ctx context.Context, name string, age time.Duration, at []wi
 
 // Secrets returns the secrets under which the receipts of this store are valid; see
 // [remote.Secrets]. An engine looks for this method and the next one (hook.Keyed).
-func (s *Store) Secrets(again bool) [][16]byte { return s.secrets.List(again) }
+func (s *Store) Secrets(again bool, own ...[16]byte) [][16]byte {
+	return s.secrets.List(again, own...)
+}
 
 // RotateSecret makes a new secret for receipts, in Redis; see [remote.Secrets].
 func (s *Store) RotateSecret(ctx context.Context, keep time.Duration) error {

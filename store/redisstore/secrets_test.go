@@ -217,6 +217,32 @@ func TestSecretOutOfReach(t *testing.T) {
 	}
 }
 
+// The receipts of an engine that has never reached Redis work at other engines when Redis is back.
+func TestReceiptsOfAnOutage(t *testing.T) {
+	t.Parallel()
+	n := redistest.Server(t)
+	url := "redis://" + n.Addr() + "?timeout=20s"
+	there := sealing(t, openURL(t, url))
+	n.Kill()
+	here := sealing(t, openURL(t, url))
+	r := weir.Request{Attributes: weir.Attributes("team", "red")}
+	var receipts []weir.Receipt
+	for range 2 {
+		d, err := here.Take(t.Context(), r)
+		if err != nil || !d.Degraded || d.Receipt.IsZero() {
+			t.Fatalf("got %+v and error %v, want a receipt of local memory", d, err)
+		}
+		receipts = append(receipts, d.Receipt)
+	}
+	n.Restart()
+	for i, e := range []*weir.Engine{there, sealing(t, openURL(t, url))} {
+		redistest.Eventually(t, "the hold is found", func() bool {
+			d, err := e.Renew(t.Context(), receipts[i], r)
+			return err == nil && !d.Degraded && d.Usages[0].Held
+		})
+	}
+}
+
 // A full Redis tells its secret to a store that is opened then.
 func TestSecretOfFullRedis(t *testing.T) {
 	t.Parallel()

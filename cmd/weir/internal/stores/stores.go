@@ -97,7 +97,7 @@ type Shared interface {
 
 	// Secrets returns the secrets of receipts, which all instances have in common, the newest one first; see
 	// [remote.Secrets.List].
-	Secrets(again bool) [][16]byte
+	Secrets(again bool, own ...[16]byte) [][16]byte
 
 	// Nodes returns the state of the servers in use. There are none until one was available.
 	Nodes() []remote.Node
