@@ -62,7 +62,7 @@ var arrows = map[string]arrow{
 	"internal/export":                  {ours: []string{"window"}},
 	"internal/override":                {pure: true},
 	"internal/plan":                    {ours: []string{"fault", "internal/override", "internal/ruleset", "internal/seal", "rule", "store", "window"}, pure: true},
-	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/once", "internal/transition", "store", "store/remote", "window"}},
+	"internal/report":                  {ours: []string{"internal/hook", "internal/limittext", "internal/once", "internal/seal", "internal/transition", "store", "store/remote", "window"}},
 	"internal/drive":                   {ours: []string{"internal/hook", "internal/plan", "internal/report", "rule", "store", "store/memstore", "window"}},
 	".": {ours: []string{
 		"fault", "internal/drive", "internal/export", "internal/hook", "internal/once", "internal/override", "internal/plan", "internal/report", "internal/ruleset", "internal/run", "internal/seal", "receipt", "rule", "store", "store/memstore", "window",

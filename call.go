@@ -73,6 +73,9 @@ func (c *call) read(rules *plan.Rules, verb store.Verb, r *Request, seals *seals
 	err := p.Make()
 	c.first.Verb, c.first.Policies, c.first.Refused = verb, rules, p.Refused()
 	c.first.HeldLocally = ends && to.Receipt.Place == seal.Local
+	if ends && to.Receipt.IsZero() {
+		c.first.Unproven = r.Receipt.String()
+	}
 	if len(c.second.Ops) > 0 {
 		c.planSecond()
 	}

@@ -50,7 +50,7 @@ func (s *shaky) Do(ctx context.Context, calls []store.Call) error {
 			}
 		}
 		if c.Err = s.outage(out); c.Err == nil {
-			c.Err = store.Do(ctx, s.Store, c.Verb, c.Ops)
+			c.Err = s.Store.Do(ctx, calls[i:i+1])
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ func (d *Driver) Run(ctx context.Context, t *Task, answer error) {
 		}
 		open = d.answered(ctx, t, err, again)
 	}
-	if d.Local != nil && (len(t.elsewhere) > 0 || t.Verb == store.Refund) {
+	if d.Local != nil && (len(t.elsewhere) > 0 || t.Unproven != "" || t.Verb == store.Refund) {
 		d.Local.follow(within, d, []*Task{t})
 	}
 	d.end(ctx, t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/report"
@@ -14,9 +15,10 @@ import (
 )
 
 // follow does in local memory what follows from the answers of the store to tasks: it marks the ends of holds for the reports of
-// other instances, and gives back what a refund has.
+// other instances, keeps those whose receipts cannot be judged soon after an outage, and gives back what a refund has.
 func (l *Local) follow(ctx context.Context, d *Driver, tasks []*Task) {
 	l.markEnds(ctx, d, tasks)
+	l.keepUnproven(ctx, d, tasks)
 	if !l.Reporter.Restored() {
 		return // memory is being loaded, and the store's answer to a refund does not wait for that
 	}
@@ -53,6 +55,22 @@ func (l *Local) markEnds(ctx context.Context, d *Driver, tasks []*Task) {
 		l.Reporter.EndLater(end, end.N, true)
 		if out, ok := errors.AsType[*store.OutageError](err); ok {
 			d.meet(ctx, of[i], out)
+		}
+	}
+}
+
+// keepUnproven keeps the ends of tasks that have found no hold because of their receipts, as long as other instances may not have
+// made their secrets known since an outage. What the store answers about them says nothing.
+func (l *Local) keepUnproven(ctx context.Context, d *Driver, tasks []*Task) {
+	for _, t := range tasks {
+		if t.Err != nil || t.Unproven == "" || window.At(time.Now()) >= window.Instant(l.outage.Load()).Add(report.ProofTime) {
+			continue
+		}
+		for i := range t.Ops {
+			l.keepEnd(t, i)
+		}
+		if t.Outage == nil {
+			d.meet(ctx, t, &store.OutageError{Reason: Unknown, Err: errors.New("the receipt may be of another instance, which was in an outage")})
 		}
 	}
 }

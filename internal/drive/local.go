@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirhq/weir/internal/hook"
 	"github.com/weirhq/weir/internal/report"
@@ -36,6 +37,8 @@ type Local struct {
 
 	shares sync.Map     // *window.Compiled → share
 	kept   atomic.Int64 // in shares, or more
+
+	outage atomic.Int64 // the instant of the last one
 }
 
 // maxShares is the maximum number of shares that are kept: quotas that come with requests can be many.
@@ -300,8 +303,18 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 // endLater keeps the end of the hold of op i of t, about which the store has not answered, if all that t does is to end holds.
 // Whether there is such a hold is not known.
 func (l *Local) endLater(t *Task, i int) {
-	if t.onlyEnds && !slices.Contains(t.found, t.Of[i]) {
-		l.Reporter.EndLater(&t.Ops[i], t.final(&t.Ops[i]), slices.Contains(t.elsewhere, t.Of[i]))
+	l.outage.Store(int64(window.At(time.Now())))
+	l.keepEnd(t, i)
+}
+
+func (l *Local) keepEnd(t *Task, i int) {
+	op := &t.Ops[i]
+	switch {
+	case !t.onlyEnds || slices.Contains(t.found, t.Of[i]):
+	case t.Unproven == "":
+		l.Reporter.EndLater(op, t.final(op), slices.Contains(t.elsewhere, t.Of[i]))
+	default:
+		l.Reporter.EndUnproven(op, t.final(op), t.Unproven)
 	}
 }
 

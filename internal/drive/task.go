@@ -38,6 +38,10 @@ type Task struct {
 	// memory decided.
 	HeldLocally bool
 
+	// Unproven is set by the caller for a call about the holds of a take: its receipt, if that is valid under no secret that the
+	// store knows. The ops then find no hold. The store may learn of the secret later.
+	Unproven string
+
 	// Denied is set by Run to what the first op belongs to whose policy denied
 	// the request, or to -1.
 	Denied int
@@ -76,7 +80,8 @@ type Task struct {
 // Reset drops what t refers to, but for its Step, which is the caller's: that of a plan is emptied by
 // [plan.Plan.Reset].
 func (t *Task) Reset() {
-	t.Policies, t.HeldLocally, t.waits, t.found, t.elsewhere = nil, false, false, t.found[:0], t.elsewhere[:0]
+	t.Policies, t.Unproven = nil, ""
+	t.HeldLocally, t.waits, t.found, t.elsewhere = false, false, t.found[:0], t.elsewhere[:0]
 	if t.Once != nil {
 		t.Once, t.call[0] = nil, store.Call{}
 	}

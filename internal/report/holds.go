@@ -29,6 +29,7 @@ type held struct {
 
 	elsewhere bool // if only its end is pending: another instance may still have to report it
 	closed    bool // it is hits of a closed period; see turn
+	unproven  bool // only its end is pending, and the receipt was not judged; see EndUnproven
 }
 
 // Hold adds a hold of n hits that local memory made for op's key, as the hold of the op.
@@ -41,7 +42,7 @@ func (r *Reporter) Hold(op *store.Op, limit *window.Compiled, n int64, there boo
 	defer r.mu.Unlock()
 	hold := held{n: n, there: there}
 	hold.Hold = window.Hold{ID: op.Hold.ID, At: op.Hold.Decided, End: op.Hold.Decided.Add(limit.HoldLength())}
-	r.started(!r.closed && r.table.hold(op, limit, hold), n)
+	r.started(!r.closed && r.table.hold(r.table.entry(idOf(op), op, limit), limit, hold), n)
 }
 
 // End ends the hold of op, as local memory has done. n hits of it are final, or all of them for
@@ -78,7 +79,7 @@ func (r *Reporter) EndLater(op *store.Op, n int64, elsewhere bool) {
 	at := r.now()
 	end := held{there: true, over: true, final: n, elsewhere: elsewhere}
 	end.Hold = window.Hold{ID: op.Hold.ID, At: at, End: at.Add(op.Limit.HoldLength())}
-	r.started(!r.closed && r.table.hold(op, op.Limit, end), 0)
+	r.started(!r.closed && r.table.hold(r.table.entry(idOf(op), op, op.Limit), op.Limit, end), 0)
 }
 
 // Renew renews the hold of op, as local memory has done. It reports whether the hold was pending.
@@ -115,9 +116,8 @@ func mark(op *store.Op, keep time.Duration) *store.Op {
 	}
 }
 
-// hold adds a hold. It returns false if the table is full.
-func (t *table) hold(op *store.Op, limit *window.Compiled, h held) bool {
-	e := t.entry(op, limit)
+// hold adds a hold to e. It returns false if the table is full, and e is nil.
+func (t *table) hold(e *entry, limit *window.Compiled, h held) bool {
 	if e == nil {
 		return false
 	}

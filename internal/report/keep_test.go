@@ -118,6 +118,7 @@ func pendingBlobs() [][]byte {
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute})
 	r.Hold(holdOf(of(holding, "team", ""), 3), holding, 7, false)
 	r.EndLater(holdOf(of(holding, "team", ""), 5), -1, true)
+	r.EndUnproven(of(holding, "team", ""), 4, sealedUnder(0, 6))
 	r.Hold(holdOf(of(holding, "sales", ""), 4), holding, 7, true)
 	r.End(holdOf(of(holding, "sales", ""), 4), 5)
 	plain := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour)})
@@ -134,8 +135,8 @@ func pendingBlobs() [][]byte {
 func TestBlobsComeBack(t *testing.T) {
 	t.Parallel()
 	blobs := pendingBlobs()
-	if len(blobs) != 6 {
-		t.Fatalf("got %d blobs, want 6", len(blobs))
+	if len(blobs) != 7 {
+		t.Fatalf("got %d blobs, want 7", len(blobs))
 	}
 	for _, data := range blobs {
 		if got := report.Again(data); !bytes.Equal(got, data) {

@@ -5,7 +5,7 @@
 //
 // A [Reporter] merges what it is given per key and member into a window state of the key's
 // limit, which has the hits since the last report. Each hold of local memory is pending
-// separately, and so are the hits of the last closed period of a limit that keeps it. Other hits that leave
+// separately, and so are ends whose receipts cannot be judged yet, and the hits of the last closed period of a limit that keeps it. Other hits that leave
 // the window before the store answers are not reported. A refund
 // subtracts pending hits, never below zero, including those of a report in flight that the
 // store then refuses. The number and the memory of pending keys are limited, for all namespaces of a [Group] together; the
@@ -62,6 +62,7 @@ type Reporter struct {
 	store store.Store
 	began time.Time
 	side  hook.SideStore // or nil
+	keyed hook.Keyed     // the store, or nil: it has no secret of receipts
 
 	mu      sync.Mutex
 	table   table // guarded by mu
@@ -95,7 +96,7 @@ type Stats struct {
 func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
 	g.made.Do(func() { g.turns, g.restored = make(chan struct{}, 1), make(chan struct{}) })
 	r := &Reporter{
-		store: s, began: time.Now(), side: side, table: table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, saver: newSaver(side)},
+		store: s, began: time.Now(), side: side, keyed: hook.Of(s).Keyed, table: table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, saver: newSaver(side)},
 		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
 	}
 	r.table.reporter = r

@@ -29,6 +29,8 @@ type far struct {
 	after bool                         // the outage comes after the count
 	under func()                       // not nil: called by Do
 
+	secrets atomic.Pointer[[][16]byte] // of receipts
+
 	refuse atomic.Bool  // it answers reads alone
 	calls  atomic.Int64 // records that it was asked for
 	asked  func()       // not nil: called by Read
@@ -41,6 +43,15 @@ func newFar() *far {
 	m := storetest.NewModel()
 	return &far{Store: m.Store, set: m.Set}
 }
+
+func (f *far) Secrets(bool, ...[16]byte) (all [][16]byte) {
+	if known := f.secrets.Load(); known != nil {
+		all = *known
+	}
+	return all
+}
+
+func (f *far) RotateSecret(context.Context, time.Duration) error { return nil }
 
 func (f *far) gone(reason store.Reason) { f.away.Store(&reason) }
 

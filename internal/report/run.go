@@ -119,11 +119,14 @@ func (r *Reporter) report() (keep []*entry, some, goOn bool) {
 	if len(batch) == 0 {
 		return nil, false, false
 	}
-	batch, keep = r.dropBlobs(batch)
+	batch, keep, some = r.prove(batch)
+	batch, unsure := r.dropBlobs(batch)
+	keep = append(keep, unsure...)
 	if goOn = true; len(batch) > 0 {
 		var back []*entry
-		back, some, goOn = r.send(batch)
-		keep = append(keep, back...)
+		var sent bool
+		back, sent, goOn = r.send(batch)
+		keep, some = append(keep, back...), some || sent
 	}
 	if again && some {
 		r.mu.Lock()
@@ -135,9 +138,11 @@ func (r *Reporter) report() (keep []*entry, some, goOn bool) {
 
 // op returns the op that records e.
 func (e *entry) op(n int64) store.Op {
-	return store.Op{
-		Space: e.space, Limit: e.limit, Key: []byte(e.id.key), Member: []byte(e.id.member), Together: []byte(e.together), N: n,
+	op := store.Op{Space: e.space, Limit: e.limit, Key: []byte(e.id.key), Together: []byte(e.together), N: n}
+	if e.limit.Measure == window.Distinct {
+		op.Member = []byte(e.id.member)
 	}
+	return op
 }
 
 // probe reports whether something is pending and the store answers a read of one of some keys. Reads of a node that is away

@@ -19,7 +19,7 @@ type table struct {
 	saver    *saver                   // nil: entries are not saved
 }
 
-// id identifies a key, or a member of it.
+// id identifies a key, a member of it, or the end of a hold with its receipt; see EndUnproven.
 type id struct{ namespace, space, key, member string }
 
 // idOf returns the id of op. It is for looking up, where it allocates nothing.
@@ -45,6 +45,8 @@ type entry struct {
 	why   store.Reason // for which the store has last refused it
 	room  *room        // of the namespace; has keys and words of e as long as a table has e
 	words int
+
+	judged window.Instant // when the receipt of an end was first judged; see prove
 
 	name    string // of the blob of e; empty: there is none, or it was dropped
 	unsure  bool   // a blob with hits of e was dropped, and that may not be written yet
@@ -132,7 +134,7 @@ func (t *table) pair(i id) [2]*entry { return [2]*entry{t.of(i), t.inFlight[i]} 
 
 // add adds n hits at now to op's key. It returns false if the table is full.
 func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.Instant) bool {
-	e := t.entry(op, limit)
+	e := t.entry(idOf(op), op, limit)
 	if e == nil {
 		return false
 	}
@@ -141,11 +143,11 @@ func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.In
 	return true
 }
 
-// entry returns the entry of op's key, or nil if the table is full.
-func (t *table) entry(op *store.Op, limit *window.Compiled) *entry {
-	e := t.of(idOf(op))
+// entry returns the entry of an id of op's key, or nil if the table is full.
+func (t *table) entry(i id, op *store.Op, limit *window.Compiled) *entry {
+	e := t.of(i)
 	if e == nil {
-		e = &entry{id: idOf(op), space: op.Space, holding: limit, together: string(op.Together)}
+		e = &entry{id: i, space: op.Space, holding: limit, together: string(op.Together)}
 		if !t.reporter.enter(e, false) {
 			return nil
 		}

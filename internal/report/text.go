@@ -124,7 +124,7 @@ func (d decoder) limit(text string) *window.Compiled {
 
 // flags returns what of h is true, in bits.
 func (h *held) flags() (bits byte) {
-	for i, is := range [...]bool{h.there, h.renewed, h.over, h.elsewhere, h.closed} {
+	for i, is := range [...]bool{h.there, h.renewed, h.over, h.elsewhere, h.closed, h.unproven} {
 		if is {
 			bits |= 1 << i
 		}
@@ -133,7 +133,8 @@ func (h *held) flags() (bits byte) {
 }
 
 func (h *held) setFlags(bits byte) {
-	h.there, h.renewed, h.over, h.elsewhere, h.closed = bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0, bits&16 != 0
+	h.there, h.renewed, h.over = bits&1 != 0, bits&2 != 0, bits&4 != 0
+	h.elsewhere, h.closed, h.unproven = bits&8 != 0, bits&16 != 0, bits&32 != 0
 }
 
 // reader reads a blob. After an error ok is false, and all that it reads is zero.

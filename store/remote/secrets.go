@@ -118,15 +118,15 @@ const (
 	secretRetry = time.Second            // after it could not be read
 	secretTime  = time.Second            // in which it is read, at most
 	secretKeep  = 24 * time.Hour         // how long a secret is valid that the servers did not have
-	secretMost  = 32                     // of those that are valid at the same time
+	secretMost  = 32                     // how many of these are valid at the same time
 )
 
 // List returns the secrets under which the receipts of this store are valid. The first
 // one is for new receipts. The caller must
 // not change the slice. Most calls ask nothing. A call that finds no secret reads it from
 // the servers, at most once a second. So does a call with again, at most ten times a second:
-// a receipt is valid under none of the secrets that were returned before. While the secret is not known there are none, or
-// only own, if a caller had one, which then seals receipts under it.
+// a receipt is valid under none of the secrets that were returned before. While the secret is not known, List returns none, or
+// the first own secret that a caller had for new receipts.
 func (k *Secrets) List(again bool, own ...[16]byte) [][16]byte {
 	switch {
 	case again || k.known.Load() == nil:
@@ -251,7 +251,7 @@ func newSecret() secret {
 }
 
 // Rotate makes a new secret for receipts. Receipts of before are valid
-// for keep, unless the secret is rotated once more. Other stores on the same counters learn of
+// for keep, unless the secret is rotated once more. Secrets that other stores have added end. Other stores on the same counters learn of
 // it when they get a receipt that is sealed under it, and otherwise within 10 seconds.
 func (k *Secrets) Rotate(ctx context.Context, keep time.Duration) error {
 	k.mu.Lock()
