@@ -56,7 +56,8 @@ type Driver struct {
 	// Local decides in an outage for ops whose policy is local. Nil: they deny.
 	Local Fallback
 
-	// Unconfirmed is [Unconfirmed] if Store may have answers that lack confirmations. Otherwise programs do not link it.
+	// Unconfirmed is the function of this name. It is nil where all answers of Store are confirmed, so that such programs do
+	// not link it.
 	Unconfirmed func(ctx context.Context, d *Driver, t *Task, out *store.OutageError)
 
 	// Told, when not nil, is called with the cause of each outage of a decision.

@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// Unconfirmed handles results that too few replicas have confirmed. They hold, unless a policy denies the take or the reserve:
-// then the store gives back what it has counted, as far as it answers. What the call has a record of stays: the record admits the
-// call when it is repeated.
+// Unconfirmed handles results of t that too few replicas have confirmed. They hold, unless the policy of an op denies the take or
+// the reserve. Then the store gives back what it has counted, if it answers. A take with a record gives nothing back, because the
+// record admits the call when it is repeated.
 func Unconfirmed(ctx context.Context, d *Driver, t *Task, out *store.OutageError) {
 	if t.Verb != store.Take && t.Verb != store.Reserve {
 		return

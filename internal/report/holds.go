@@ -9,13 +9,15 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// A hold of local memory is pending as a hold, with its id and its end, so that its receipt
-// also ends it in the store. A hold that ends before it was reported becomes hits, or
-// nothing, unless the store may have it: then the report ends it there. The end of a hold that the store has is pending, too, if
-// the store has not answered the call. It is sent until the store answers, because the store ends each hold once.
+// A hold of local memory is pending as a hold, with its id and its end, so that its receipt also ends it in the store. If it
+// ends before its report, what it cost is pending as hits. But if the store may have the hold, because the answer to its take
+// was lost, the report records the hold and then ends it there.
 //
-// Another instance can end a hold before it is reported. It leaves a mark of the end in the store, with which the report makes
-// no hold, and learns from it what the hold has cost.
+// The end of a hold of the store is pending if the store has not answered the call that ends it. It is sent until the store
+// answers, because the store ends each hold once.
+//
+// Another instance can end a hold before it is reported. That instance then leaves a mark in the store, which says what the
+// hold has cost. A report that meets the mark counts that, and records no hold.
 
 // held is a hold that is pending.
 type held struct {
