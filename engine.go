@@ -68,8 +68,11 @@ func NewEngine(rules *rule.Set, options ...Option) (*Engine, error) {
 	e.holds, _ = o.observer.(hook.HoldObserver)
 	e.requests, _ = o.observer.(requestObserver)
 	e.records.namespace = o.namespace
-	var hooks hook.Hooks
-	hooks, e.owned = o.openStore(&e.driver)
+	hooks, owned, err := o.openStore(&e.driver)
+	if err != nil {
+		return nil, err
+	}
+	e.owned = owned
 	e.lister, e.shared = hook.ListerOf(e.driver.Store), hooks.Memory == nil && hooks.SideStore == nil
 	e.seals = newSeals(hooks.Keyed, o.local)
 	e.calls.New = newCall
@@ -318,8 +321,8 @@ func (e *Engine) Override(set *override.Set) {
 
 // Close closes the engine's store and frees its memory. It does not close a
 // store that was given with [WithStore]. Close first records in that store what this
-// process's memory has counted in outages and the store lacks, so close the
-// store after the engine. Closing twice is safe.
+// process's memory has counted in outages and the store lacks, or leaves that to others with the same [WithLocal]
+// Option, so close the store after all of them. Closing twice is safe.
 func (e *Engine) Close() error {
 	if e == nil {
 		return nil
@@ -350,12 +353,13 @@ type Reports struct {
 	Recorded, Lost int64
 
 	// Dropped is the number of hits that are not reported, because 100,000 keys
-	// or 32 MB of them waited already, or because the engine was closed meanwhile and the local store does
+	// or 32 MB of them waited already, or because the last engine was closed meanwhile and the local store does
 	// not keep its counters.
 	Dropped int64
 }
 
-// Reports returns the numbers of the engine's reports since it was made.
+// Reports returns the numbers of the reports of all engines, limiters and counters with the engine's [WithLocal] Option, since the
+// first of them was made.
 func (e *Engine) Reports() Reports {
 	if e == nil {
 		return Reports{}

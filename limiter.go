@@ -109,7 +109,10 @@ func newLimiter(l Limit, options []LimiterOption) (*Limiter, error) {
 		observer: o.observer,
 		waiting:  waiting{most: cmp.Or(o.maxWaiting, maxWaiting)},
 	}
-	_, m.owned = o.openStore(&m.driver)
+	var err error
+	if _, m.owned, err = o.openStore(&m.driver); err != nil {
+		return nil, err
+	}
 	if m.observer == nil && len(limits) == 1 {
 		m.fast = m.driver.Memory
 	}
@@ -486,7 +489,7 @@ func (m *Limiter) observe(ctx context.Context, a *limiterCall, r *Result, err er
 
 // Close closes the limiter's store and frees its memory. It does not close a
 // store that was given with [WithStore]. Close first records in that store what this
-// process's memory has counted in outages and the store lacks, so close the
+// process's memory has counted in outages and the store lacks; see [Engine.Close]. So close the
 // store after the limiter. Closing twice is safe.
 func (m *Limiter) Close() error {
 	if m == nil {

@@ -26,12 +26,12 @@ type Option interface {
 type options struct {
 	store    store.Store
 	local    store.Store
-	reports  any // *report.Group of local; programs without a given store do not link it
+	reports  any // *report.Shared of local; programs without a given store do not link it
 	nodes    int64
 	nodesNow func() int
 
 	// fallback and unconfirmed are set with store: programs without a given store do not link them.
-	fallback    func(*options) drive.Fallback
+	fallback    func(*options) (drive.Fallback, error)
 	unconfirmed func(context.Context, *drive.Driver, *drive.Task, *store.OutageError)
 
 	observer  Observer
@@ -79,16 +79,16 @@ func WithStore(s store.Store) Option {
 // share the store given with WithStore. During an outage each of them admits
 // 1/nodes of each quota, rounded up. What s counts stays in s for the next outage.
 // After the outage a goroutine records it in the other store, too, and ends the holds there whose ends got no answer;
-// Close of the engine, limiter or counter ends the goroutine. The caller closes s. WithLocal
-// needs WithStore, with another store. Give engines that share s the same Option, so that each can
-// settle what another one has to record, such as what it found in a data directory.
+// Close of the last engine, limiter or counter with this Option ends the goroutine. The caller closes s. WithLocal
+// needs WithStore, with another store. Give engines that share s the same Option, and the same store, so that each can
+// settle what another one has to record, such as what was found in a data directory.
 //
 // Default: over a store that is neither in memory nor a data directory, a store in memory
 // that the engine, limiter or counter has to itself and closes, and one node. During an
 // outage each process then admits the whole quota, so use WithLocal or [WithNodes] where several
 // processes share the store.
 func WithLocal(s store.Store, nodes int) Option {
-	reports := &report.Group{}
+	reports := &report.Shared{}
 	return option(func(o *options) error {
 		if s == nil {
 			return fault.Newf("local store", "nil: leave the option out for one that is made and closed with the limiter or engine")
@@ -102,20 +102,20 @@ func WithLocal(s store.Store, nodes int) Option {
 }
 
 // newLocal returns the local store of o, or one of its own.
-func newLocal(o *options) drive.Fallback {
+func newLocal(o *options) (drive.Fallback, error) {
 	l := &drive.Local{Store: o.local, Nodes: o.nodes, NodesNow: o.nodesNow}
+	reports, _ := o.reports.(*report.Shared)
 	if o.local == nil {
-		l.Store, l.Owned, l.Nodes = memstore.New(), true, 1
+		l.Store, l.Owned, l.Nodes, reports = memstore.New(), true, 1, &report.Shared{}
 	}
-	group, _ := o.reports.(*report.Group)
-	if group == nil {
-		group = &report.Group{}
+	var ok bool
+	if l.Reporter, l.End, ok = reports.Open(o.store, hook.Of(l.Store).SideStore, o.namespace); !ok {
+		return nil, fault.Newf("local store", "of engines on another store: want a WithLocal for each store, with its own local store")
 	}
-	l.Reporter = report.New(o.store, hook.Of(l.Store).SideStore, group)
 	if o.observer != nil {
 		l.Told = o.observer.Outage
 	}
-	return l
+	return l, nil
 }
 
 // WithNodes replaces the number of processes that [WithLocal] is given, or one if
@@ -246,8 +246,8 @@ func applyLimiter(list []LimiterOption) (o options, faults fault.List) {
 }
 
 // openStore sets the fields of d. It returns the hooks of d's store, and reports whether
-// it has made the store.
-func (o *options) openStore(d *drive.Driver) (hooks hook.Hooks, owned bool) {
+// it has made the store. The error is a fault of the options.
+func (o *options) openStore(d *drive.Driver) (hooks hook.Hooks, owned bool, err error) {
 	if o.observer != nil {
 		d.Told = o.observer.Outage
 	}
@@ -258,10 +258,10 @@ func (o *options) openStore(d *drive.Driver) (hooks hook.Hooks, owned bool) {
 	// A store with a side store is a data directory: its counters are in this process.
 	shared := o.store != nil && hooks.Memory == nil && hooks.SideStore == nil
 	if o.local != nil || shared && o.outage == rule.OutageLocal {
-		d.Local = o.fallback(o)
+		d.Local, err = o.fallback(o)
 	}
 	d.Memory, d.Timed, d.Unconfirmed = hooks.Memory, hooks.Timed, o.unconfirmed
-	return hooks, owned
+	return hooks, owned, err
 }
 
 // check returns the faults of options that do not go together.

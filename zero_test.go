@@ -118,9 +118,16 @@ func TestFaultsNameTheirField(t *testing.T) {
 	if got := len(fault.Of(both)); got != 4 {
 		t.Errorf("got %d faults, want quota, window.length, name and nodes: %v", got, both)
 	}
+	shared, local := memstore.New(), weir.WithLocal(counts, 1)
+	defer shared.Close()
+	first := weir.MustLimiter(weir.Sliding(1, time.Hour), weir.WithName("r"), weir.WithStore(shared), local)
+	defer first.Close()
+	second := struct{ store.Store }{shared}
 	for what, err := range map[string]error{
 		"local alone":         engine(nil, weir.WithLocal(counts, 1)),
 		"local and the store": engine(nil, weir.WithStore(counts), weir.WithLocal(counts, 1)),
+		"local of two stores": engine(nil, weir.WithStore(second), local),
+		"and of limiters":     limiter(weir.Sliding(1, time.Hour), weir.WithName("r"), weir.WithStore(second), local),
 	} {
 		if list := fault.Of(err); len(list) != 1 || list[0].Path != "local store" {
 			t.Errorf("%s: got %v, want a fault of the local store", what, err)

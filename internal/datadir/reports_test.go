@@ -91,7 +91,7 @@ func reportsAreKept(t *testing.T, seed uint64) {
 		f.away.Store(true)
 		s := mustOpen(t, disk, datadir.WithInterval(200*time.Millisecond))
 		to := &link{far: f}
-		reports := report.New(to, s, &report.Group{})
+		reports := report.New(to, s)
 		// The disk has the numbers of some moment since the last pause: the least of them
 		// are low, the most high.
 		var added, low, high [keys]int64
@@ -145,7 +145,7 @@ func reportsAreKept(t *testing.T, seed uint64) {
 	}
 	f.away.Store(false)
 	s := mustOpen(t, disk)
-	last := report.New(&link{far: f}, s, &report.Group{})
+	last := report.New(&link{far: f}, s)
 	time.Sleep(5 * time.Second)
 	if st := last.Stats(); st.Pending != 0 || st.Dropped != 0 {
 		t.Errorf("seed %d: got %+v at the end, want nothing pending or dropped", seed, st)
@@ -170,7 +170,7 @@ func TestReportsOfHoldsAreKept(t *testing.T) {
 		f.away.Store(true)
 		disk := datadir.NewDisk()
 		s := mustOpen(t, disk)
-		reports := report.New(&link{far: f}, s, &report.Group{})
+		reports := report.New(&link{far: f}, s)
 		op := &store.Op{Space: space, Limit: limit, Key: []byte("team"), Together: []byte("t"), N: 4}
 		op.Hold = &store.Hold{Hold: window.Hold{ID: [12]byte{7}}}
 		op.Hold.Decided = window.At(time.Now())
@@ -182,7 +182,7 @@ func TestReportsOfHoldsAreKept(t *testing.T) {
 		s = mustOpen(t, disk)
 		defer s.Close()
 		f.away.Store(false)
-		reports = report.New(&link{far: f}, s, &report.Group{})
+		reports = report.New(&link{far: f}, s)
 		defer reports.Close()
 		time.Sleep(3 * time.Second)
 		settle := *op
@@ -206,7 +206,7 @@ func TestReportsAfterDamage(t *testing.T) {
 		f.away.Store(true)
 		disk := fill(t, 3, 4)
 		s := mustOpen(t, disk)
-		reports := report.New(&link{far: f}, s, &report.Group{})
+		reports := report.New(&link{far: f}, s)
 		reports.Add(pendingOp(1), pendingLimit, 3)
 		reports.Close()
 		if err := s.Close(); err != nil {
@@ -219,7 +219,7 @@ func TestReportsAfterDamage(t *testing.T) {
 		for range 2 {
 			f.away.Store(false)
 			s = mustOpen(t, disk)
-			reports = report.New(&link{far: f}, s, &report.Group{})
+			reports = report.New(&link{far: f}, s)
 			time.Sleep(3 * time.Second)
 			if n := f.used(t, 1); n != 0 {
 				t.Errorf("got %d hits reported, want none", n)
@@ -254,7 +254,7 @@ func TestReportsWhenTheClockIsSetBetweenProcesses(t *testing.T) {
 					defer s.Close()
 					shared := &far{Opened: storetest.NewModel()}
 					shared.away.Store(away)
-					r := report.New(&link{far: shared}, s, &report.Group{})
+					r := report.New(&link{far: shared}, s)
 					defer r.Close()
 					f(shared, r)
 				})

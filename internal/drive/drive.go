@@ -379,7 +379,7 @@ func (d *Driver) Reports() (s report.Stats) {
 	return s
 }
 
-// Close ends the reports, and closes the local store if it is Owned.
+// Close ends the use of the Reporter, and closes the local store if it is Owned.
 func (d *Driver) Close() {
 	if d.Local != nil {
 		d.Local.close()

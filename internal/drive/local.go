@@ -26,6 +26,9 @@ type Local struct {
 	// Reporter, when not nil, is given what the store counts in an outage.
 	*report.Reporter
 
+	// End ends the use of Reporter.
+	End func()
+
 	// Nodes is how many processes share each quota in an outage. At least 1.
 	Nodes int64
 
@@ -78,7 +81,7 @@ func (l *Local) renew() {
 }
 
 func (l *Local) close() {
-	l.Reporter.Close()
+	l.End()
 	if l.Owned {
 		_ = l.Store.Close() // memory, which has nothing to lose
 	}

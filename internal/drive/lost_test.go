@@ -85,7 +85,8 @@ func holdingUsed(t *testing.T, s store.Store, want ...int64) {
 func holdingProcess(s store.Store) *drive.Driver {
 	local := storetest.NewModel()
 	local.Set(window.At(time.Now()))
-	return &drive.Driver{Store: s, Unconfirmed: drive.Unconfirmed, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
+	r := report.New(s, nil)
+	return &drive.Driver{Store: s, Unconfirmed: drive.Unconfirmed, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: r, End: r.Close}}
 }
 
 // A hold whose take was counted although its answer was lost is held in the store and here. It ends in both, however far
@@ -329,7 +330,8 @@ func TestRefundsWithADirectory(t *testing.T) {
 		far := storetest.NewModel()
 		far.Set(window.At(time.Now()))
 		s, side := &losing{Store: far.Store}, &disk{loaded: make(chan struct{})}
-		local := &drive.Local{Store: loading{}, Nodes: 1, Reporter: report.New(s, side, &report.Group{})}
+		r := report.New(s, side)
+		local := &drive.Local{Store: loading{}, Nodes: 1, Reporter: r, End: r.Close}
 		d := &drive.Driver{Store: s, Local: local}
 		defer d.Close()
 		run := func(v store.Verb, n int) {
@@ -431,7 +433,8 @@ func TestUnconfirmedHits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far, local := storetest.NewModel(), storetest.NewModel()
 		s := &losing{Store: far.Store}
-		d := &drive.Driver{Store: s, Unconfirmed: drive.Unconfirmed, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: report.New(s, nil, &report.Group{})}}
+		r := report.New(s, nil)
+		d := &drive.Driver{Store: s, Unconfirmed: drive.Unconfirmed, Local: &drive.Local{Store: local.Store, Nodes: 1, Reporter: r, End: r.Close}}
 		o := op(0, 100, store.Enforce)
 		for _, step := range []struct {
 			verb store.Verb

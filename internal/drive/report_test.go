@@ -39,7 +39,8 @@ func reportedOnce(t *testing.T) {
 		s := &failing{Store: inner.Store}
 		chance := r.Float64()
 		s.fail = func(int, int) bool { return r.Float64() < chance }
-		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local.Store, Nodes: 1 + r.Int64N(3), Reporter: report.New(s, nil, &report.Group{})}}
+		reports := report.New(s, nil)
+		d := &drive.Driver{Store: s, Local: &drive.Local{Store: local.Store, Nodes: 1 + r.Int64N(3), Reporter: reports, End: reports.Close}}
 		limit := window.MustCompile(shapes[seed%uint64(len(shapes))])
 		distinct := limit.Measure == window.Distinct
 		member := func() byte { return 'a' + byte(r.IntN(3)) }

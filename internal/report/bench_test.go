@@ -14,7 +14,7 @@ func BenchmarkAdd(b *testing.B) {
 		b.Run("keys="+strconv.Itoa(keys), func(b *testing.B) {
 			f := newFar()
 			f.gone("circuit-open")
-			r := report.New(f, nil, &report.Group{})
+			r := report.New(f, nil)
 			defer r.Close()
 			ops := make([]store.Op, keys)
 			for i := range ops {
@@ -32,7 +32,7 @@ func BenchmarkAdd(b *testing.B) {
 
 // What a decision that meets no outage costs in addition.
 func BenchmarkAnswered(b *testing.B) {
-	r := report.New(newFar(), nil, &report.Group{})
+	r := report.New(newFar(), nil)
 	defer r.Close()
 	for b.Loop() {
 		r.Answered()

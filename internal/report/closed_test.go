@@ -176,7 +176,7 @@ func TestClosedPeriodWithoutItsEnd(t *testing.T) {
 		l := exporting["limit"]
 		l.Export = true
 		op := of(window.MustCompile(l), "ann", "")
-		r := report.New(noEnds{f}, nil, &report.Group{})
+		r := report.New(noEnds{f}, nil)
 		f.gone("circuit-open")
 		time.Sleep(50 * time.Second)
 		r.Add(op, op.Limit, 7)
@@ -200,13 +200,13 @@ func TestClosedPeriodIsSaved(t *testing.T) {
 			l.Export = true
 			op := of(window.MustCompile(l), "ann", "")
 			f.gone("circuit-open")
-			first := report.New(f, p, &report.Group{})
+			first := report.New(f, p)
 			time.Sleep(30 * time.Second)
 			first.Add(op, op.Limit, 70)
 			time.Sleep(saved - 30*time.Second)
 			first.Close()
 			time.Sleep(80*time.Second - saved)
-			next := report.New(f, p, &report.Group{})
+			next := report.New(f, p)
 			defer next.Close()
 			time.Sleep(2 * time.Second)
 			wantStats(t, next, report.Stats{Pending: 1})
@@ -230,7 +230,7 @@ func TestClosesWhileWritten(t *testing.T) {
 		l.Export = true
 		op := of(window.MustCompile(l), "ann", "")
 		p.flushing = func() { time.Sleep(500 * time.Millisecond) }
-		r := report.New(f, p, &report.Group{})
+		r := report.New(f, p)
 		defer r.Close()
 		f.gone("circuit-open")
 		time.Sleep(50 * time.Second)

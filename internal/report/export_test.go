@@ -11,3 +11,10 @@ func Again(data []byte) []byte {
 	}
 	return (&saver{limits: make(map[*window.Compiled][]byte)}).encode(e)
 }
+
+// Namespaces returns how many namespaces r has something of.
+func Namespaces(r *Reporter) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.table.rooms)
+}

@@ -53,16 +53,20 @@ func (r *Reporter) End(op *store.Op, n int64) (pending bool) {
 	if r == nil {
 		return false
 	}
-	r.each(op, func(t *table, now window.Instant) { pending = t.end(op, n, now) || pending })
-	return pending
+	r.lock()
+	defer r.mu.Unlock()
+	return r.table.end(op, n, r.now())
 }
 
 // Ended tells r that the store has answered a call that ends the hold of op, after End. found reports whether the store
 // had the hold.
 func (r *Reporter) Ended(op *store.Op, found bool) {
-	if r != nil {
-		r.each(op, func(t *table, now window.Instant) { t.ended(op, found, now) })
+	if r == nil {
+		return
 	}
+	r.lock()
+	defer r.mu.Unlock()
+	r.table.ended(op, found, r.now())
 }
 
 // EndLater keeps the end of the hold of op, which the store may have, and has not answered about, for as long as the hold can
@@ -89,8 +93,9 @@ func (r *Reporter) Renew(op *store.Op) (pending bool) {
 	if r == nil {
 		return false
 	}
-	r.each(op, func(t *table, _ window.Instant) { pending = t.renew(op) || pending })
-	return pending
+	r.lock()
+	defer r.mu.Unlock()
+	return r.table.renew(op)
 }
 
 // markedFor is how long the mark of an end is kept. A report is due within a second after its instance reaches the store.

@@ -101,7 +101,7 @@ func (b *saver) save(e *entry, put func(name string, data []byte)) {
 	}
 }
 
-// restore adds what the last process has saved to the table, unless another Reporter of the group does.
+// restore adds what the last process has saved to the table.
 func (r *Reporter) restore() {
 	side := r.table.saver.side
 	select {
@@ -109,10 +109,7 @@ func (r *Reporter) restore() {
 		return
 	case <-side.Loaded():
 	}
-	if !r.group.claimed.CompareAndSwap(false, true) {
-		return
-	}
-	defer close(r.group.restored)
+	defer close(r.restored)
 	type found struct {
 		entry *entry
 		name  string
@@ -136,7 +133,7 @@ func (r *Reporter) restore() {
 			r.lost.Add(e.all(at))
 		default:
 			e.name = f.name
-			r.enter(e, true)
+			r.table.enter(e)
 			r.table.join(e, r.table.entries, at)
 			continue
 		}
@@ -152,7 +149,7 @@ func (r *Reporter) Restored() bool {
 		return true
 	}
 	select {
-	case <-r.group.restored:
+	case <-r.restored:
 		return true
 	default:
 		return false

@@ -28,7 +28,6 @@ type sideStore struct {
 	mu      sync.Mutex
 	unsaved map[string][]byte
 	puts    atomic.Int64 // how often a blob was written or dropped
-	asked   atomic.Int64 // how often the clock was read
 
 	flushing func() // not nil: called by Flush
 }
@@ -86,11 +85,8 @@ func (p *sideStore) Flush(context.Context) error {
 	}
 	return nil
 }
-func (p *sideStore) Waits() bool { return false }
-func (p *sideStore) Now() window.Instant {
-	p.asked.Add(1)
-	return window.At(time.Now())
-}
+func (p *sideStore) Waits() bool         { return false }
+func (p *sideStore) Now() window.Instant { return window.At(time.Now()) }
 
 // left returns the number of blobs.
 func (p *sideStore) left() int {
@@ -104,7 +100,7 @@ func pendingBlobs() [][]byte {
 	p := &sideStore{blobs: map[string][]byte{}}
 	f := newFar()
 	f.gone("circuit-open")
-	r := report.New(f, p, &report.Group{})
+	r := report.New(f, p)
 	berlin := time.FixedZone("Berlin", 3600)
 	for i, l := range []window.Limit{
 		{Quota: 50, Window: window.Sliding(time.Hour)},
@@ -155,7 +151,7 @@ func TestBlobsComeBack(t *testing.T) {
 func TestSideStoreThatNeverWrites(t *testing.T) {
 	f := newFar()
 	f.gone("circuit-open")
-	r := report.New(f, &sideStore{blobs: map[string][]byte{}}, &report.Group{})
+	r := report.New(f, &sideStore{blobs: map[string][]byte{}})
 	defer r.Close()
 	limit := window.MustCompile(window.Limit{Quota: 50, Window: window.Sliding(time.Hour)})
 	op := of(limit, "key", "")
@@ -180,7 +176,7 @@ func outage(t *testing.T) (*far, *sideStore, *report.Reporter) {
 	t.Helper()
 	f, side := newFar(), &sideStore{blobs: map[string][]byte{}}
 	f.gone("circuit-open")
-	r := report.New(f, side, &report.Group{})
+	r := report.New(f, side)
 	t.Cleanup(r.Close)
 	synctest.Wait() // it has found no blobs
 	return f, side, r
@@ -298,22 +294,20 @@ func TestRoomAfterARestart(t *testing.T) {
 		}
 		old.Close()
 
-		f, group := newFar(), &report.Group{}
+		f := newFar()
 		f.gone("circuit-open")
-		restores, full := report.New(f, side, group), report.New(f, nil, group)
-		defer restores.Close()
-		defer full.Close()
+		r := report.New(f, side)
+		defer r.Close()
 		synctest.Wait()
-		restores.Add(in("other", 0), hourly, 1)
-		wantStats(t, restores, report.Stats{Pending: report.MaxKeys + 1})
-		full.Add(in("full", report.MaxKeys), hourly, 1)
-		wantStats(t, full, report.Stats{Dropped: 1})
+		r.Add(in("other", 0), hourly, 1)
+		r.Add(in("full", report.MaxKeys), hourly, 1)
+		wantStats(t, r, report.Stats{Pending: report.MaxKeys + 1, Dropped: 1})
 
 		f.back() // what is reported makes room
 		time.Sleep(time.Minute)
-		full.Add(in("full", report.MaxKeys), hourly, 1)
+		r.Add(in("full", report.MaxKeys), hourly, 1)
 		time.Sleep(time.Minute)
-		wantStats(t, full, report.Stats{Recorded: 1, Dropped: 1})
+		wantStats(t, r, report.Stats{Recorded: report.MaxKeys + 2, Dropped: 1})
 	})
 }
 
@@ -331,7 +325,7 @@ func TestBlobsOfALaterVersion(t *testing.T) {
 		side.blobs = maps.Clone(later)
 
 		f := newFar()
-		r := report.New(f, side, &report.Group{})
+		r := report.New(f, side)
 		synctest.Wait()
 		wantStats(t, r, report.Stats{Lost: 1})
 		r.Add(of(hourly, "bob", ""), hourly, 1)
@@ -368,7 +362,7 @@ func TestReportsInParts(t *testing.T) {
 			t.Errorf("got %d blobs that are left, want none", side.left())
 		}
 		other := newFar()
-		next := report.New(other, left, &report.Group{})
+		next := report.New(other, left)
 		defer next.Close()
 		time.Sleep(2 * time.Second)
 		wantStats(t, next, report.Stats{Recorded: 301 - 2*128})
@@ -410,7 +404,7 @@ func TestHoldsThatTheStoreHas(t *testing.T) {
 			}
 			if restart {
 				r.Close()
-				r = report.New(f, side, &report.Group{})
+				r = report.New(f, side)
 				defer r.Close()
 			}
 			f.back()
@@ -465,12 +459,12 @@ func TestKeptEndsAreMarked(t *testing.T) {
 			other.EndLater(op, 7, elsewhere)
 			other.Close()
 			f.back()
-			other = report.New(f, side, &report.Group{})
+			other = report.New(f, side)
 			defer other.Close()
 			time.Sleep(time.Second)
 			wantStats(t, other, report.Stats{})
 
-			r := report.New(f, nil, &report.Group{})
+			r := report.New(f, nil)
 			defer r.Close()
 			r.Hold(op, limit, 100, false)
 			time.Sleep(time.Second)
@@ -541,7 +535,7 @@ func TestEndsThatTheStoreMissed(t *testing.T) {
 				wantStats(t, r, report.Stats{Pending: 2})
 				if restart {
 					r.Close()
-					r = report.New(f, side, &report.Group{})
+					r = report.New(f, side)
 					defer r.Close()
 				}
 				f.after = counted
@@ -581,7 +575,7 @@ func TestEndsOfHoldsUnderWay(t *testing.T) {
 	limit := window.MustCompile(window.Limit{Quota: 5000, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Hour})
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(lateAfter{f}, nil, &report.Group{})
+		r := report.New(lateAfter{f}, nil)
 		defer r.Close()
 		op := holdOf(of(limit, "team", ""), 1)
 		f.under = func() { r.End(op, 7) }

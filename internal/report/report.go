@@ -8,7 +8,7 @@
 // separately, and so are ends whose receipts cannot be judged yet, and the hits of the last closed period of a limit that keeps it. Other hits that leave
 // the window before the store answers are not reported. A refund
 // subtracts pending hits, never below zero, including those of a report in flight that the
-// store then refuses. The number and the memory of pending keys are limited, for all namespaces of a [Group] together; the
+// store then refuses. The number and the memory of pending keys are limited, for all namespaces together; the
 // hits of further keys are counted in [Stats] and dropped.
 //
 // # When it is reported
@@ -16,9 +16,9 @@
 // A goroutine runs while something is pending. It waits until another call reports that the
 // store answers ([Reporter.Answered]), and polls the store at most once a second. It reads some
 // keys until one is answered, and then records what is pending in batches, dated
-// at the report or in the closed period. The Reporters of a group take turns, with a batch each. Of what the store has
-// refused, as one that is full does, it sends a sample each time, and the rest when some of that is recorded. A key with
-// many holds is sent in parts, after keys with few.
+// at the report or in the closed period. A batch takes the same number of keys from each namespace, so that none waits for one with
+// many. Of what the store has refused, as one that is full does, the goroutine sends a sample each time, and the rest when some
+// of that is recorded. A key with many holds is sent in parts, after keys with few.
 //
 // # Nothing is counted twice
 //
@@ -69,13 +69,11 @@ type Reporter struct {
 	running bool  // guarded by mu: there is a goroutine
 	closed  bool  // guarded by mu
 
-	group      *Group
-	namespaces []string // whose rooms have it; guarded by group.mu
-
 	recorded, lost, dropped atomic.Int64 // hits
 
 	waiting  atomic.Bool   // the goroutine waits for Answered
 	answered chan struct{} // wakes the goroutine
+	restored chan struct{} // closed when what the last process saved is in the table
 	stop     chan struct{} // closed by Close
 	tasks    sync.WaitGroup
 	end      func() // ends the saving
@@ -92,14 +90,13 @@ type Stats struct {
 
 // New returns a Reporter to s. It starts no goroutine until something is
 // pending. side, when not nil, keeps what is pending for the next process; Close is called
-// before side is closed. Reporters of the same local memory are of one group.
-func New(s store.Store, side hook.SideStore, g *Group) *Reporter {
-	g.made.Do(func() { g.turns, g.restored = make(chan struct{}, 1), make(chan struct{}) })
+// before side is closed.
+func New(s store.Store, side hook.SideStore) *Reporter {
 	r := &Reporter{
-		store: s, began: time.Now(), side: side, keyed: hook.Of(s).Keyed, table: table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, saver: newSaver(side)},
-		answered: make(chan struct{}, 1), stop: make(chan struct{}), end: func() {}, group: g,
+		store: s, began: time.Now(), side: side, keyed: hook.Of(s).Keyed,
+		table:    table{entries: entries{}, tried: map[store.Reason]entries{}, inFlight: map[id]*entry{}, rooms: map[string]*room{}, saver: newSaver(side)},
+		answered: make(chan struct{}, 1), restored: make(chan struct{}), stop: make(chan struct{}), end: func() {},
 	}
-	r.table.reporter = r
 	if side != nil {
 		r.end = side.Follow(r.save)
 		r.tasks.Go(r.restore)
@@ -130,7 +127,7 @@ func (r *Reporter) started(added bool, n int64) {
 
 // awake starts the goroutine if it is needed. It needs mu.
 func (r *Reporter) awake() {
-	if !r.running && !r.closed && r.table.len() > 0 {
+	if !r.running && !r.closed && r.table.whole.keys > 0 {
 		r.running = true
 		r.tasks.Go(r.run)
 	}
@@ -142,7 +139,20 @@ func (r *Reporter) Sub(op *store.Op, n int64) {
 	if r == nil || n <= 0 {
 		return
 	}
-	r.each(op, func(t *table, now window.Instant) { n = t.sub(op, n, now) })
+	r.lock()
+	defer r.mu.Unlock()
+	r.table.sub(op, n, r.now())
+}
+
+// lock locks r when what the last process saved is there: see Restored.
+func (r *Reporter) lock() {
+	if r.side != nil {
+		select {
+		case <-r.restored:
+		case <-r.stop:
+		}
+	}
+	r.mu.Lock()
 }
 
 // Waiting returns how many hits of op's key wait for a report.
@@ -150,13 +160,13 @@ func (r *Reporter) Waiting(op *store.Op) (n int64) {
 	if r == nil {
 		return 0
 	}
-	r.each(op, func(t *table, now window.Instant) {
-		for _, e := range t.pair(idOf(op)) {
-			if e != nil {
-				n += e.amount(now)
-			}
+	r.lock()
+	defer r.mu.Unlock()
+	for _, e := range r.table.pair(idOf(op)) {
+		if e != nil {
+			n += e.amount(r.now())
 		}
-	})
+	}
 	return n
 }
 
@@ -165,7 +175,17 @@ func (r *Reporter) Forget(op *store.Op) {
 	if r == nil {
 		return
 	}
-	r.each(op, func(t *table, _ window.Instant) { t.forget(op) })
+	r.lock()
+	defer r.mu.Unlock()
+	r.table.forget(op)
+}
+
+// enlist counts n more engines of a namespace.
+func (r *Reporter) enlist(namespace string, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.table.room(namespace).engines += n
+	r.table.tidy(namespace)
 }
 
 // UseBans gives r the bans of the rules that are in force in namespace, by the identity of their
@@ -175,12 +195,14 @@ func (r *Reporter) UseBans(namespace string, of map[string]window.Ban) {
 	if r == nil {
 		return
 	}
-	r.group.use(r, namespace, of)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.table.room(namespace).bans = of
 }
 
-// current returns a limit of an id, with the ban of the rule that is in force.
-func (r *Reporter) current(i id, limit *window.Compiled) *window.Compiled {
-	ban, ok := r.group.ban(i)
+// current returns the limit of an entry, or of its holds, with the ban of the rule that is in force.
+func (e *entry) current(limit *window.Compiled) *window.Compiled {
+	ban, ok := e.room.bans[e.id.space]
 	if !ok || ban == limit.Ban {
 		return limit
 	}
@@ -209,7 +231,7 @@ func (r *Reporter) Stats() Stats {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Stats{r.table.len(), r.recorded.Load(), r.lost.Load(), r.dropped.Load()}
+	return Stats{r.table.whole.keys, r.recorded.Load(), r.lost.Load(), r.dropped.Load()}
 }
 
 // Close reports what is pending, if the store answers within a second, and
@@ -228,14 +250,8 @@ func (r *Reporter) Close() {
 	r.tasks.Wait()
 	r.end()
 	r.mu.Lock()
-	for w := range r.table.waiting() {
-		for e := range w.all() {
-			e.leave()
-		}
-	}
-	r.table.entries, r.table.tried = nil, nil
-	r.mu.Unlock()
-	r.group.remove(r)
+	defer r.mu.Unlock()
+	r.table.entries, r.table.tried, r.table.whole = nil, nil, amount{}
 }
 
 // now reads the clock of the memory whose hits are reported: that of the side store, or else the time at which r was made and

@@ -117,7 +117,7 @@ func (f *far) wants(t *testing.T, op *store.Op, want int64) {
 func reporting(t *testing.T, test func(*testing.T, *far, *report.Reporter)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(f, nil, &report.Group{})
+		r := report.New(f, nil)
 		defer r.Close()
 		test(t, f, r)
 	})
@@ -564,7 +564,7 @@ func TestReportsBesideANodeThatIsAway(t *testing.T) {
 
 func besideANodeThatIsAway(t *testing.T, reads bool) {
 	f := newFar()
-	r := report.New(halved{f, reads}, nil, &report.Group{})
+	r := report.New(halved{f, reads}, nil)
 	defer r.Close()
 	for i := range 2000 {
 		r.Add(of(hourly, fmt.Sprint("gone", i), ""), hourly, 1)
@@ -703,7 +703,7 @@ func TestReportsMayTakeLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(&slow{f, 300 * time.Millisecond, 50 * time.Millisecond}, nil, &report.Group{})
+		r := report.New(&slow{f, 300 * time.Millisecond, 50 * time.Millisecond}, nil)
 		defer r.Close()
 		r.Add(of(hourly, "ann", ""), hourly, 4)
 		time.Sleep(time.Minute)
@@ -763,9 +763,9 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar()
-		r := report.New(f, nil, &report.Group{})
+		r := report.New(f, nil)
 		r.Close()
-		r = report.New(f, nil, &report.Group{})
+		r = report.New(f, nil)
 		r.Add(of(hourly, "ann", ""), hourly, 4)
 		r.Close()
 		r.Close()
@@ -774,7 +774,7 @@ func TestClose(t *testing.T) {
 		wantStats(t, r, report.Stats{Recorded: 4, Dropped: 1})
 
 		began := time.Now()
-		r = report.New(stuck{f}, nil, &report.Group{})
+		r = report.New(stuck{f}, nil)
 		r.Add(of(hourly, "ann", ""), hourly, 3)
 		r.Close()
 		if took := time.Since(began); took != time.Second {

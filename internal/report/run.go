@@ -54,7 +54,7 @@ func (r *Reporter) rest(end bool) bool {
 		}
 		return true
 	}
-	r.running = r.table.len() > 0
+	r.running = r.table.whole.keys > 0
 	return !r.running
 }
 
@@ -84,18 +84,14 @@ func (r *Reporter) wait(poll time.Duration, listen bool) (open, woken bool) {
 	}
 }
 
-// flush reports what is pending, each entry once, as long as the store answers and for at most a second and a turn. It ends when
-// a sample of what was tried before is refused. It returns whether the store was reached and did not refuse everything, and how
-// many entries stay pending because they were not sent.
+// flush reports what is pending, each entry once, as long as the store answers and for at most a second and a batch. It ends
+// when a sample of what was tried before is refused. It returns whether the store was reached and did not refuse everything, and
+// how many entries stay pending because they were not sent.
 func (r *Reporter) flush() (reached bool, unsent int) {
 	end := time.Now().Add(patience)
 	var keep []*entry
-	took, answers := false, false
-	for goOn := true; goOn && time.Now().Before(end) && r.turn(end); r.pass() {
-		if answers = answers || r.probe(); !answers {
-			goOn = false
-			continue
-		}
+	took, answers := false, r.probe()
+	for goOn := answers; goOn && time.Now().Before(end); {
 		var back []*entry
 		var some bool
 		back, some, goOn = r.report()
@@ -230,7 +226,7 @@ func (r *Reporter) send(batch []*entry) (keep []*entry, some, goOn bool) {
 	for _, e := range batch {
 		e.settle(at)
 		e.turn(at)
-		e.limit, e.holding = r.current(e.id, e.limit), r.current(e.id, e.holding)
+		e.limit, e.holding = e.current(e.limit), e.current(e.holding)
 		for _, call := range e.calls(at) {
 			calls, of = append(calls, call), append(of, e)
 		}

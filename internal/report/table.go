@@ -15,7 +15,8 @@ type table struct {
 	entries  entries
 	tried    map[store.Reason]entries // the entries that a flush has tried in vain, by why, since the last one of these was sent
 	inFlight map[id]*entry            // those that a flush has taken and not settled
-	reporter *Reporter                // that has the table
+	rooms    map[string]*room         // by namespace
+	whole    amount                   // of all rooms
 	saver    *saver                   // nil: entries are not saved
 }
 
@@ -43,7 +44,7 @@ type entry struct {
 	holds []held       // what is not final yet
 
 	why   store.Reason // for which the store has last refused it
-	room  *room        // of the namespace; has keys and words of e as long as a table has e
+	room  *room        // that of the namespace, as long as a table has e
 	words int
 
 	judged window.Instant // when the receipt of an end was first judged; see prove
@@ -83,16 +84,6 @@ func (w entries) all() iter.Seq[*entry] {
 			}
 		}
 	}
-}
-
-func (t *table) len() int {
-	n := len(t.inFlight)
-	for w := range t.waiting() {
-		for _, of := range w {
-			n += len(of)
-		}
-	}
-	return n
 }
 
 // waiting yields the entries that wait: those that were not tried yet, and then those that were.
@@ -147,10 +138,11 @@ func (t *table) add(op *store.Op, limit *window.Compiled, n int64, now window.In
 func (t *table) entry(i id, op *store.Op, limit *window.Compiled) *entry {
 	e := t.of(i)
 	if e == nil {
-		e = &entry{id: i, space: op.Space, holding: limit, together: string(op.Together)}
-		if !t.reporter.enter(e, false) {
+		if t.room(i.namespace).full() {
 			return nil
 		}
+		e = &entry{id: i, space: op.Space, holding: limit, together: string(op.Together)}
+		t.enter(e)
 		t.entries.put(e)
 	}
 	e.limit = limit
@@ -168,9 +160,9 @@ func (e *entry) add(n int64, now window.Instant) {
 // texts returns how many bytes the texts of e have.
 func (e *entry) texts() int { return len(e.id.key) + len(e.id.member) + len(e.together) }
 
-// sub subtracts n hits from op's key, at most those that are pending, and returns how many are left. For an entry in
-// flight this matters only if it becomes pending again.
-func (t *table) sub(op *store.Op, n int64, now window.Instant) (left int64) {
+// sub subtracts n hits from op's key, at most those that are pending. For an entry in flight this matters only if it becomes
+// pending again.
+func (t *table) sub(op *store.Op, n int64, now window.Instant) {
 	for _, e := range t.pair(idOf(op)) {
 		if e == nil || n <= 0 {
 			continue
@@ -184,7 +176,6 @@ func (t *table) sub(op *store.Op, n int64, now window.Instant) (left int64) {
 		n -= min(n, had)
 		t.changed(e, now)
 	}
-	return n
 }
 
 // changed marks e as changed after something of it was dropped. It drops e if nothing of it is
@@ -212,7 +203,7 @@ func (e *entry) amount(now window.Instant) int64 {
 
 func (t *table) drop(e *entry) {
 	t.remove(e.id)
-	e.leave()
+	t.leave(e)
 	e.gone = true
 	t.saver.touch(e)
 }
@@ -308,7 +299,7 @@ func (t *table) fly(e *entry, most int, now window.Instant) *entry {
 			unsure: e.unsure || e.name != "", // until the blob of the rest is written
 		}
 		e.hits, e.state, e.holds = 0, nil, e.holds[cut:]
-		t.reporter.enter(first, true)
+		t.enter(first)
 		e.resize()
 		t.saver.touch(e)
 	} else {
@@ -321,7 +312,7 @@ func (t *table) fly(e *entry, most int, now window.Instant) *entry {
 // done drops an entry that was taken.
 func (t *table) done(e *entry) {
 	delete(t.inFlight, e.id)
-	e.leave()
+	t.leave(e)
 }
 
 // triedFor returns the entries that were tried in vain, for a reason.

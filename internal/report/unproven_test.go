@@ -35,7 +35,7 @@ func TestUnprovenEnds(t *testing.T) {
 			}
 		}
 		f.gone("circuit-open")
-		r := report.New(f, side, &report.Group{})
+		r := report.New(f, side)
 		for range 2 { // the second one changes nothing
 			for n := range 2 {
 				r.EndUnproven(op, 0, sealedUnder(2, n))
@@ -46,7 +46,7 @@ func TestUnprovenEnds(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.Close()
 
-		r = report.New(f, side, &report.Group{})
+		r = report.New(f, side)
 		defer r.Close()
 		synctest.Wait()
 		wantStats(t, r, report.Stats{Pending: 3})

@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/cmd/weir/internal/audit"
@@ -38,12 +37,6 @@ type namespaces struct {
 	all map[string]*reloader // guarded by mu
 	bad string               // faults of names that were logged last; guarded by mu
 
-	closing  sync.WaitGroup        // the engines of namespaces that are gone
-	ending   chan struct{}         // closed at the end of the service
-	counting sync.Mutex            // metrics wait for it, and not for a reload
-	leaving  map[*weir.Engine]bool // these engines, until they are closed; guarded by counting
-	retired  weir.Reports          // of those that are closed; guarded by counting
-
 	nodesOnce, leasesOnce sync.Once // the warnings about --nodes
 }
 
@@ -66,7 +59,7 @@ type parts struct {
 
 // newNamespaces serves what was read in p.
 func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*namespaces, error) {
-	s := &namespaces{parts: parts, place: p, set: namespace.NewSet(), all: map[string]*reloader{}, ending: make(chan struct{}), leaving: map[*weir.Engine]bool{}}
+	s := &namespaces{parts: parts, place: p, set: namespace.NewSet(), all: map[string]*reloader{}}
 	s.logNames(bad)
 	for _, a := range first {
 		r := s.reloader(a.name, a.at)
@@ -76,7 +69,8 @@ func newNamespaces(parts parts, p place, first []attempt, bad fault.List) (*name
 		}
 		if err := r.swap(a.loaded, a.err, request{text: atStart}); err != nil && a.err == nil {
 			s.publish()
-			return nil, errors.Join(err, s.close())
+			s.close()
+			return nil, err
 		}
 	}
 	s.publish()
@@ -269,7 +263,7 @@ func (s *namespaces) logNames(bad fault.List) {
 }
 
 // retire ends the service of a namespace whose file no longer exists, and which is not published any
-// more. What it has counted stays in the store until it expires.
+// more. What it has counted stays in the store until it expires, and is still reported there.
 func (s *namespaces) retire(r *reloader, asked request) {
 	r.numbers.Drop()
 	r.log.Info("namespace gone", "asked", asked.text)
@@ -281,66 +275,13 @@ func (s *namespaces) retire(r *reloader, asked request) {
 	r.record(audit.RulesChanged, asked, before, map[string]any{"asked": asked.text, "rules": 0})
 	r.space.Tops().Drop()
 	s.kept.Overrides.Follow(r.space.Name(), nil)
-	e := r.space.Engine()
-	s.counting.Lock()
-	s.leaving[e] = true
-	s.counting.Unlock()
-	s.closing.Go(func() { s.leave(e) })
-}
-
-// leave closes the engine of a namespace that is gone, when the store has what it counted in an outage. The namespace may
-// come back with another engine.
-func (s *namespaces) leave(e *weir.Engine) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for wait := true; wait && e.Reports().Pending > 0; {
-		select {
-		case <-tick.C:
-		case <-s.ending:
-			wait = false
-		}
-	}
-	_ = e.Close() // does not own its store
-	s.counting.Lock()
-	defer s.counting.Unlock()
-	delete(s.leaving, e)
-	s.retired = together(s.retired, e.Reports())
+	_ = r.space.Engine().Close() // does not own its store
 }
 
 // close closes all engines, after the last request.
-func (s *namespaces) close() error {
-	close(s.ending)
-	s.closing.Wait()
-	var all sync.WaitGroup
+func (s *namespaces) close() {
 	for _, n := range s.set.All() {
-		if e := n.Engine(); e != nil {
-			all.Go(func() { _ = e.Close() }) // does not own its store
-		}
-	}
-	all.Wait()
-	return nil
-}
-
-// reports returns the numbers of the reports of all namespaces.
-func (s *namespaces) reports() weir.Reports {
-	s.counting.Lock()
-	total := s.retired
-	for e := range s.leaving {
-		total = together(total, e.Reports())
-	}
-	s.counting.Unlock()
-	for _, n := range s.set.All() {
-		if e := n.Engine(); e != nil {
-			total = together(total, e.Reports())
-		}
-	}
-	return total
-}
-
-// together returns the sums of the numbers in a and b.
-func together(a, b weir.Reports) weir.Reports {
-	return weir.Reports{
-		Pending: a.Pending + b.Pending, Recorded: a.Recorded + b.Recorded, Lost: a.Lost + b.Lost, Dropped: a.Dropped + b.Dropped,
+		_ = n.Engine().Close() // does not own its store
 	}
 }
 

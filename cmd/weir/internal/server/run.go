@@ -100,7 +100,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rules.close() }()
+	defer rules.close()
 	keeps.report(events, rules.set)
 	numbers.Watch(rules.stats)
 	if backends.shared != nil {
@@ -108,7 +108,7 @@ func Run(ctx context.Context, cfg config.Config, out, logs io.Writer) (err error
 		numbers.WatchLeases(backends.leases.(hook.Leaser).Leases)
 	}
 	if backends.shared != nil || backends.local.Meanwhile != nil {
-		numbers.WatchReports(rules.reports)
+		numbers.WatchReports(backends.reporting.Reports)
 	}
 	if backends.local.Kept != nil {
 		numbers.WatchData(backends.local.Kept.Stats)
@@ -274,7 +274,7 @@ func drain(cfg config.Config, fronts []front, admin *listener, rules *namespaces
 	if err = errors.Join(err, admin.Shutdown(ctx)); err != nil {
 		return fmt.Errorf("requests were still running after %v: %w", cfg.DrainTimeout, err)
 	}
-	if keys := rules.reports().Pending; keys > 0 && !rules.backends.local.Await(ctx) {
+	if keys := rules.backends.reporting.Reports().Pending; keys > 0 && !rules.backends.local.Await(ctx) {
 		return fmt.Errorf("the counters were still being loaded after %v: what was counted meanwhile is lost, for %d keys", cfg.DrainTimeout, keys)
 	}
 	return nil

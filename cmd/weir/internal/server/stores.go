@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/cmd/weir/internal/config"
 	"github.com/weirhq/weir/cmd/weir/internal/events"
 	"github.com/weirhq/weir/cmd/weir/internal/stores"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store"
 	"github.com/weirhq/weir/store/leasestore"
 	"github.com/weirhq/weir/store/remote"
@@ -33,6 +34,7 @@ type backends struct {
 	known  atomic.Bool // it is loaded, and its overrides are in force
 	beside weir.Option // to decide in local; the same for all engines, which report together; nil: none
 
+	reporting   *weir.Engine // without rules: what engines count beside is reported as long as it is open
 	longestHold atomic.Int64 // in nanoseconds; of all rules that were in force
 }
 
@@ -87,7 +89,11 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 	case c.local.Meanwhile != nil:
 		c.beside = weir.WithLocal(c.local.Meanwhile, 1)
 	}
-	return c, nil
+	none, err := rule.New(nil, nil)
+	if err == nil {
+		c.reporting, err = weir.NewEngine(none, c.options()...)
+	}
+	return c, err
 }
 
 // reportChange reports a change of a node as an event.
@@ -112,6 +118,7 @@ func (c *backends) report(hub *events.Hub) {
 // close frees what openBackends opened. It loses no counts of a shared store, and none
 // of a data directory, unless writing them fails, which is the error.
 func (c *backends) close() error {
+	_ = c.reporting.Close() // reports; does not own its store
 	if c.shared != nil {
 		_ = c.leases.Close()
 	}

@@ -2,8 +2,6 @@ package report_test
 
 import (
 	"fmt"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,23 +12,16 @@ import (
 	"github.com/weirhq/weir/window"
 )
 
-// slowSide is a side store of which the first Reporter gets the blobs, after a second.
-type slowSide struct {
-	*sideStore
-	claims atomic.Int64
-}
+// slowSide is a side store of which a Reporter gets the blobs after a second.
+type slowSide struct{ *sideStore }
 
-func (s *slowSide) Claim(prefix string, found func(string, []byte)) bool {
-	if s.claims.Add(1) > 1 {
-		return true
-	}
+func (s slowSide) Claim(prefix string, found func(string, []byte)) bool {
 	time.Sleep(time.Second)
 	return s.sideStore.Claim(prefix, found)
 }
 
-// What a call asks of its group does not depend on how many other namespaces there are. It finds what another Reporter of
-// the group restores, and waits for that if need be.
-func TestGroupOfManyNamespaces(t *testing.T) {
+// A call that changes what is pending finds what is being restored, and waits for that if need be.
+func TestCallsWaitForTheRestored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, side, old := outage(t)
@@ -39,56 +30,84 @@ func TestGroupOfManyNamespaces(t *testing.T) {
 		}
 		old.Close()
 
-		f, slow, g := newFar(), &slowSide{sideStore: side}, &report.Group{}
+		f := newFar()
 		f.gone("circuit-open")
-		var all []*report.Reporter
-		for i := range 500 {
-			r := report.New(f, slow, g)
-			r.UseBans(strconv.Itoa(i), nil)
-			all = append(all, r)
-		}
-		mine := report.New(f, slow, g)
-		defer mine.Close()
-		mine.UseBans("mine", nil)
+		r := report.New(f, slowSide{side})
+		defer r.Close()
 		synctest.Wait()
-		if mine.Restored() {
+		if r.Restored() {
 			t.Error("got that all is restored, too early")
 		}
-		mine.Sub(in("mine", 0), 4)
-		if !mine.Restored() {
+		r.Sub(in("mine", 0), 4)
+		if !r.Restored() {
 			t.Error("got that not all is restored, after a wait")
 		}
-		side.asked.Store(0)
-		mine.Sub(in("mine", 0), 4)
-		mine.Forget(in("mine", 1))
-		if got := mine.Waiting(in("mine", 0)); got != 1 {
+		r.Sub(in("mine", 0), 4)
+		r.Forget(in("mine", 1))
+		if got := r.Waiting(in("mine", 0)); got != 1 {
 			t.Errorf("got %d waiting, want 1", got)
 		}
-		if got := mine.Waiting(in("mine", 1)); got != 0 {
+		if got := r.Waiting(in("mine", 1)); got != 0 {
 			t.Errorf("got %d waiting of a key that was forgotten, want none", got)
-		}
-		if got := side.asked.Load(); got > 4*2 {
-			t.Errorf("got %d Reporters asked by 4 calls, want at most 2 each", got)
 		}
 		f.back()
 		time.Sleep(5 * time.Second)
 		f.wants(t, in("mine", 0), 1)
 		f.wants(t, in("mine", 1), 0)
 		f.wants(t, in("mine", 2), 9)
-		for _, r := range all {
-			r.Close()
-		}
-		if later := report.New(f, slow, g); !later.Restored() {
-			t.Error("got that a Reporter has to wait for what was restored already")
-		} else {
-			later.Close()
-		}
 	})
 }
 
-// What one Reporter has pending changes with what its group does: the first one restores the keys of all engines, and an
-// engine that was replaced may still report. The bans of the rules in force are those of the namespace of the key.
-func TestGroup(t *testing.T) {
+// open returns the Reporter that an engine of a namespace shares, and what closes the engine.
+func open(t *testing.T, s *report.Shared, f *far, namespace string) (*report.Reporter, func()) {
+	t.Helper()
+	r, end, ok := s.Open(f, nil, namespace)
+	if !ok {
+		t.Fatal("got no Reporter")
+	}
+	return r, end
+}
+
+// A Reporter is open as long as one of the engines that share it is, and reports for those that are closed. Another store has
+// to wait for its end.
+func TestShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, other := newFar(), newFar()
+		var s report.Shared
+		first, endFirst := open(t, &s, f, "a")
+		second, endSecond := open(t, &s, f, "b")
+		if first != second {
+			t.Error("got two Reporters, want one")
+		}
+		if _, _, ok := s.Open(other, nil, "a"); ok {
+			t.Error("got a Reporter to another store, want none")
+		}
+		f.gone("circuit-open")
+		first.Add(in("a", 0), hourly, 3)
+		endFirst()
+		endFirst()
+		first.Add(in("a", 1), hourly, 4) // by a call that had begun before
+		second.Add(in("b", 0), hourly, 5)
+		time.Sleep(time.Minute)
+		wantStats(t, first, report.Stats{Pending: 3})
+		f.back()
+		endSecond()
+		wantStats(t, second, report.Stats{Recorded: 12})
+
+		third, endThird := open(t, &s, other, "a")
+		if other.gone("circuit-open"); third == first {
+			t.Error("got a Reporter that is closed")
+		}
+		third.Add(in("a", 0), hourly, 3)
+		endThird()
+		wantStats(t, third, report.Stats{Dropped: 3})
+	})
+}
+
+// Any engine changes what others have counted. That waits under the rules in force of the namespace even if no engine of it is
+// open any more, and then nothing of the namespace stays.
+func TestSharedByNamespace(t *testing.T) {
 	t.Parallel()
 	holding := window.MustCompile(window.Limit{Quota: 50, Measure: window.Sum, Window: window.Sliding(time.Hour), Hold: time.Minute, Release: true})
 	once := window.Limit{Quota: 1, Window: window.Sliding(time.Hour)}
@@ -96,9 +115,12 @@ func TestGroup(t *testing.T) {
 	once.Ban = window.Ban{For: 2 * time.Hour}
 	banning := window.MustCompile(once)
 	synctest.Test(t, func(t *testing.T) {
-		f, g := newFar(), &report.Group{}
-		first, second := report.New(f, nil, g), report.New(f, nil, g)
-		defer first.Close()
+		f := newFar()
+		var s report.Shared
+		first, endFirst := open(t, &s, f, "")
+		second, endSecond := open(t, &s, f, "")
+		last, endLast := open(t, &s, f, "other")
+		defer endLast()
 		sam := of(banning, "sam", "")
 		for range 2 {
 			sam.N = 1
@@ -126,6 +148,8 @@ func TestGroup(t *testing.T) {
 		second.Sub(ann, 4)
 		second.Forget(bob)
 		second.UseBans("", map[string]window.Ban{posts.ID(): banning.Ban})
+		endFirst()
+		endSecond()
 		f.back()
 		time.Sleep(2 * time.Second)
 		f.wants(t, settled, 4)
@@ -136,19 +160,21 @@ func TestGroup(t *testing.T) {
 		}
 		time.Sleep(45 * time.Second)
 		f.wants(t, renewed, 9)
-		second.Close()
 		time.Sleep(time.Minute)
 		f.wants(t, renewed, 0)
+		if got := report.Namespaces(last); got != 1 {
+			t.Errorf("got %d namespaces at the end, want 1", got)
+		}
 	})
 }
 
-// The Reporters of a group leave the places of calls in flight to others: they have as many together as one has, and report in
-// turns, so that those with few keys do not wait for one with many.
-func TestReportersTakeTurns(t *testing.T) {
+// Namespaces report together, one call at a time, so that others have the places of calls in flight. Those with few keys do not
+// wait for one with many.
+func TestManyNamespacesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const namespaces, few, many = 50, 5, 20_000
-		f, g := newFar(), &report.Group{}
+		f := newFar()
 		var asking, most atomic.Int64
 		ask := func(takes time.Duration) {
 			most.Store(max(most.Load(), asking.Add(1)))
@@ -156,53 +182,42 @@ func TestReportersTakeTurns(t *testing.T) {
 			asking.Add(-1)
 		}
 		f.asked, f.under = func() { ask(2 * time.Millisecond) }, func() { ask(10 * time.Millisecond) }
-		all := make([]*report.Reporter, namespaces)
-		for i := range all {
-			all[i] = report.New(f, nil, g)
-		}
+		r := report.New(f, nil)
 		count := func() {
 			f.gone("circuit-open")
-			for i, r := range all {
+			for i := range namespaces {
 				for key := range few {
 					r.Add(in(fmt.Sprint(i), key), hourly, 1)
 				}
 			}
 			for key := range many {
-				all[0].Add(in("0", key), hourly, 1)
+				r.Add(in("0", few+key), hourly, 1)
 			}
 		}
 		want := func(times int64) {
 			t.Helper()
-			for i, r := range all[1:] {
-				if s := r.Stats(); s.Recorded != times*few {
-					t.Errorf("namespace %d: got %+v, want %d recorded", i+1, s, times*few)
-				}
-			}
 			if most.Load() != 1 {
 				t.Errorf("got %d calls at a time, want 1", most.Load())
+			}
+			for i := range namespaces - 1 {
+				for key := range few {
+					f.wants(t, in(fmt.Sprint(i+1), key), times)
+				}
 			}
 		}
 
 		count()
 		time.Sleep(2 * time.Second)
 		f.back()
-		for i, r := range all {
-			if r.Answered(); i == 0 {
-				time.Sleep(20 * time.Millisecond)
-			}
-		}
-		time.Sleep(800 * time.Millisecond)
+		r.Answered()
+		time.Sleep(100 * time.Millisecond)
 		want(1)
 		time.Sleep(10 * time.Second)
-		wantStats(t, all[0], report.Stats{Recorded: few + many})
+		wantStats(t, r, report.Stats{Recorded: namespaces*few + many})
 
 		count()
 		f.back()
-		var closing sync.WaitGroup
-		for _, r := range all {
-			closing.Go(r.Close)
-		}
-		closing.Wait()
+		r.Close()
 		want(2)
 	})
 }
@@ -211,23 +226,24 @@ func TestReportersTakeTurns(t *testing.T) {
 func TestNamespacesShareRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, g := newFar(), &report.Group{}
+		f := newFar()
 		f.gone("circuit-open")
-		sum := 0
+		r := report.New(f, nil)
+		defer r.Close()
+		var before report.Stats
 		for i, n := range []struct{ keys, least int }{{report.MaxKeys, report.MaxKeys}, {30_000, 20_000}, {20_000, 5000}, {20_000, 1000}} {
-			r := report.New(f, nil, g)
-			t.Cleanup(r.Close)
 			for key := range n.keys {
 				r.Add(in(fmt.Sprint(i), key), hourly, 1)
 			}
 			s := r.Stats()
-			if s.Pending < n.least || s.Pending+int(s.Dropped) != n.keys {
-				t.Errorf("namespace %d: got %+v, want %d keys or more", i, s, n.least)
+			pending, dropped := s.Pending-before.Pending, s.Dropped-before.Dropped
+			if pending < n.least || pending+int(dropped) != n.keys {
+				t.Errorf("namespace %d: got %d pending and %d dropped, want %d keys or more", i, pending, dropped, n.least)
 			}
-			sum += s.Pending
+			before = s
 		}
-		if sum > report.MaxKeys*4/3 {
-			t.Errorf("got %d keys of all namespaces, want at most a third more than of one", sum)
+		if before.Pending > report.MaxKeys*4/3 {
+			t.Errorf("got %d keys of all namespaces, want at most a third more than of one", before.Pending)
 		}
 	})
 }
