@@ -5,8 +5,8 @@
 //
 // A [Reporter] merges what it is given per key and member into a window state of the key's
 // limit, which has the hits since the last report. Each hold of local memory is pending
-// separately, and so are ends whose receipts cannot be judged yet, and the hits of the last closed period of a limit that keeps it. Other hits that leave
-// the window before the store answers are not reported. A refund
+// separately, and so are ends whose receipts cannot be judged yet, and the hits of the last closed period of a
+// limit that keeps it. Other hits that leave the window before the store answers are not reported. A refund
 // subtracts pending hits, never below zero, including those of a report in flight that the
 // store then refuses. The number and the memory of pending keys are limited, for all namespaces together; the
 // hits of further keys are counted in [Stats] and dropped.
