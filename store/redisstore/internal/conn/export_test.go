@@ -110,6 +110,9 @@ func Follow(t testing.TB, find func() string) Following {
 	return Following{n}
 }
 
+// Connected reports whether the node has its second connection.
+func (f Following) Connected() bool { return f.n.conns[1].Load() != nil }
+
 // Lose makes the second connection of the node a lost one.
 func (f Following) Lose() {
 	f.n.conns[1].Load().lost.Store(true)

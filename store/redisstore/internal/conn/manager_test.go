@@ -76,7 +76,7 @@ func TestConnectionsMoveTogether(t *testing.T) {
 	primary.Store(before.Addr())
 	f := conn.Follow(t, func() string { return primary.Load().(string) })
 	at := func(n *redistest.Node) int { return strings.Count(fmt.Sprint(n.Must("CLIENT", "LIST")), "name=weir ") }
-	redistest.Eventually(t, "the connections are at the first primary", func() bool { return at(before) == 2 })
+	redistest.Eventually(t, "the connections are at the first primary", func() bool { return at(before) == 2 && f.Connected() })
 	primary.Store(after.Addr())
 	f.Lose()
 	redistest.Eventually(t, "the connections are at the second primary", func() bool { return at(before) == 0 && at(after) == 2 })
