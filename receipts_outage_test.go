@@ -82,11 +82,13 @@ func TestReceiptsOfOtherInstancesInOutage(t *testing.T) {
 				t.Errorf("got %+v, %v, want degraded %v and nothing held", d, err, degraded)
 			}
 		}
-		one := start()
+		one, idle := start(), start()
+		take(idle, seal.Store)
 		before, canceled, forged := take(one, seal.Store), take(one, seal.Store), take(one, seal.Store)
 		s.set(true, "tokens", "exports")
 		two := start()
 		during := take(two, seal.Local)
+		own := take(idle, seal.Local) // which ends nothing in the outage
 		settle(one, during, true)
 		settle(one, during, true)
 		settle(two, before, true)
@@ -97,13 +99,17 @@ func TestReceiptsOfOtherInstancesInOutage(t *testing.T) {
 		settle(two, forged, true)
 		s.set(false, "tokens", "exports")
 		settle(one, take(two, seal.Store), true)
+		settle(idle, take(two, seal.Store), true)
+		if d, err := idle.Settle(t.Context(), own, weir.Request{Attributes: truth}); err != nil {
+			t.Errorf("got %+v, %v", d, err)
+		}
 		time.Sleep(5 * time.Second)
-		left := []int64{3*40 + 100, 1}
+		left := []int64{5*40 + 2*100, 2}
 		do(t, one, step{verb: 0, attrs: attrs, allowed: true, used: left, held: []bool{false, false}})
 		time.Sleep(10 * time.Second)
 		settle(two, forged, false)
 		do(t, one, step{verb: 0, attrs: attrs, allowed: true, used: left, held: []bool{false, false}})
-		for _, e := range []*weir.Engine{one, two} {
+		for _, e := range []*weir.Engine{one, two, idle} {
 			if got := e.Reports(); got.Pending != 0 || got.Lost != 0 || got.Dropped != 0 {
 				t.Errorf("got %+v, want nothing pending", got)
 			}

@@ -80,7 +80,7 @@ type Fallback interface {
 	// endHolds ends or renews the holds of t in local memory, if they may be there. Its error means
 	// that they are still being loaded.
 	endHolds(ctx context.Context, t *Task) error
-	// endLater keeps the end of the hold of op i of t, about which the store has not answered, if that is what t does.
+	// endLater notes that the store has not answered about op i of t, and keeps the end of its hold if that is what t does.
 	endLater(t *Task, i int)
 	// follow does for tasks, which the store of d has answered, what local memory needs: see markEnds and refund.
 	follow(ctx context.Context, d *Driver, tasks []*Task)

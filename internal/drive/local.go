@@ -41,7 +41,7 @@ type Local struct {
 	shares sync.Map     // *window.Compiled → share
 	kept   atomic.Int64 // in shares, or more
 
-	outage atomic.Int64 // the instant of the last one
+	outage atomic.Int64 // the instant of the last op without an answer
 }
 
 // maxShares is the maximum number of shares that are kept: quotas that come with requests can be many.
@@ -303,13 +303,14 @@ func (l *Local) endHolds(ctx context.Context, t *Task) error {
 	return nil
 }
 
-// endLater keeps the end of the hold of op i of t, about which the store has not answered, if all that t does is to end holds.
-// Whether there is such a hold is not known.
+// endLater notes that the store has not answered about op i of t, and keeps the end of its hold. Whether there is such a hold is
+// not known.
 func (l *Local) endLater(t *Task, i int) {
 	l.outage.Store(int64(window.At(time.Now())))
 	l.keepEnd(t, i)
 }
 
+// keepEnd gives the reporter the end of the hold of op i of t, if all that t does is to end holds.
 func (l *Local) keepEnd(t *Task, i int) {
 	op := &t.Ops[i]
 	switch {

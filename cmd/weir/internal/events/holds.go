@@ -236,7 +236,7 @@ func (h *holds) over(before time.Time) (all []expired) {
 	return all
 }
 
-// applied is called with what other instances have written.
+// applied stops following the holds that ended at other instances, and moves the ends of those that were renewed there.
 func (h *holds) applied(p kept.Page) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -164,7 +164,7 @@ func (k *hook) addLocked(i *item) {
 	}
 }
 
-// applied is called with what has changed in the outbox.
+// applied makes pending what has come into the outbox, and drops what has left it.
 func (k *hook) applied(p kept.Page) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

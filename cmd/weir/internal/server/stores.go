@@ -93,7 +93,10 @@ func openBackends(ctx context.Context, cfg config.Config, log *slog.Logger) (*ba
 	if err == nil {
 		c.reporting, err = weir.NewEngine(none, c.options()...)
 	}
-	return c, err
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
 }
 
 // reportChange reports a change of a node as an event.
