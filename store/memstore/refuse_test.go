@@ -36,7 +36,7 @@ func TestRefuseDuringCall(t *testing.T) {
 		"forget":  func(ctx context.Context, s *memstore.Store) error { return s.Forget(ctx, &ops[0]) },
 	} {
 		s := memstore.New(memstore.WithJournal(secret))
-		defer s.Close()
+		t.Cleanup(func() { _ = s.Close() })
 		if err := s.Decide(t.Context(), store.Take, ops); err != nil {
 			t.Fatal(err)
 		}
